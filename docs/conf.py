@@ -30,7 +30,7 @@ include_patterns = [
     "kapi/README.md",
     "kernel/README.md",
     "platforms/README.md",
-    "python/torpor/studies/README.md",
+    "python/torpor/ask/studies/README.md",
     "tests/data/guest/README.md",
     "tests/data/ioboost/README.md",
     "tests/guest/apparatus/README.md",

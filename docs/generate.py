@@ -13,9 +13,10 @@ import manual
 import typer
 
 import torpor
-from torpor import _engine, shapes
+from torpor import _engine
+from torpor.ask.studies import files
 from torpor.cli.app import app
-from torpor.studies import files
+from torpor.results import schema as shapes
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -352,7 +353,7 @@ def shown(field: dict[str, Any], defs: dict[str, Any]) -> str:
 
 #: Those of platforms and workloads are of the crates that read them.
 STUDY_SCHEMA = ROOT / "python" / "torpor" / "schemas" / "study.schema.json"
-RESULTS = ROOT / "python" / "torpor" / "results.py"
+RESULTS = ROOT / "python" / "torpor" / "results" / "types.py"
 
 
 def typed() -> str:

@@ -21,7 +21,7 @@ import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "python" / "torpor"))
+sys.path.insert(0, str(ROOT / "python" / "torpor" / "machine"))
 
 import kernel_sources  # noqa: E402
 

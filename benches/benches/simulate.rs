@@ -69,7 +69,7 @@ fn main() {
 /// The workload that the study of the Pixel 6 has calibrated, under the phone's own schedutil.
 fn phone_minute() {
     const BROWSING: &str =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../python/torpor/studies/workloads/browsing.toml");
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../python/torpor/ask/studies/workloads/browsing.toml");
     for governor in ["menu", "teo", "shallowest", "teo,util_mode=shallowest", "teo,util_mode=step"]
     {
         let request = Request {

@@ -10,7 +10,6 @@ and pyarrow open without a copy. Every error is a :class:`TorporError`.
 """
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,13 +23,11 @@ if TYPE_CHECKING:
         WorkloadError,
         __version__,
     )
-    from torpor.checks import check, check_kinds
-    from torpor.counters import Snapshot, diff, snapshot
-    from torpor.diagnosis import doctor
-    from torpor.explanation import explain
-    from torpor.gates import GateError, Limit, gate, read_limits
-    from torpor.idle_spans import Spans, bound, spans
-    from torpor.library import (
+    from torpor.ask.gates import GateError, Limit, gate, read_limits
+    from torpor.ask.studies import StudyError, reproduce
+    from torpor.ask.studies.io_boost import io_boost as io_boost_study
+    from torpor.ask.tuning import tune
+    from torpor.machine.catalog import (
         check_extraction,
         cpufreq_governors,
         extract_workload,
@@ -46,7 +43,9 @@ if TYPE_CHECKING:
         workload_toml,
         workloads,
     )
-    from torpor.live import (
+    from torpor.machine.counters import Snapshot, diff, snapshot
+    from torpor.machine.doctor import doctor
+    from torpor.machine.running import (
         Stat,
         ab,
         build_governors,
@@ -59,18 +58,19 @@ if TYPE_CHECKING:
         unload_governors,
         use_governor,
     )
-    from torpor.posting import post
-    from torpor.recordings import convert_trace, trace_info, trace_sleeps, trace_stats
-    from torpor.records import Fidelity, Record, Reproduction, load
-    from torpor.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
-    from torpor.several import over_recordings
-    from torpor.side_by_side import compare
-    from torpor.simulations import Simulation, simulate
-    from torpor.studies import StudyError, reproduce
-    from torpor.studies.io_boost import io_boost as io_boost_study
-    from torpor.sweeps import Axes, SweepError, open_store, sweep
-    from torpor.sweeps.tuning import tune
-    from torpor.verification import fidelity
+    from torpor.results.compare import compare
+    from torpor.results.over_recordings import over_recordings
+    from torpor.results.record import Fidelity, Record, Reproduction, load
+    from torpor.results.sentences import explain
+    from torpor.run.checks import check, check_kinds
+    from torpor.run.idle_spans import Spans, bound, spans
+    from torpor.run.recordings import convert_trace, trace_info, trace_sleeps, trace_stats
+    from torpor.run.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
+    from torpor.run.simulations import Simulation, simulate
+    from torpor.run.sweeps import Axes, SweepError, open_store, sweep
+    from torpor.run.verification import fidelity
+    from torpor.view import plot
+    from torpor.view.post import post
 
 __all__ = [
     "DEFAULT_GOVERNORS",
@@ -125,6 +125,7 @@ __all__ = [
     "over_recordings",
     "platform_toml",
     "platforms",
+    "plot",
     "post",
     "read_limits",
     "record_trace",
@@ -154,29 +155,29 @@ __all__ = [
 _NAMES = {
     "_engine": "CountersError EngineError GovernorError PlatformError "
     "TorporError TraceError WorkloadError __version__",
-    "checks": "check check_kinds",
-    "counters": "Snapshot diff snapshot",
-    "diagnosis": "doctor",
-    "explanation": "explain",
-    "gates": "GateError Limit gate read_limits",
-    "idle_spans": "Spans bound spans",
-    "library": "check_extraction extract_workload cpufreq_governors governors "
+    "run.checks": "check check_kinds",
+    "machine.counters": "Snapshot diff snapshot",
+    "machine.doctor": "doctor",
+    "results.sentences": "explain",
+    "ask.gates": "GateError Limit gate read_limits",
+    "run.idle_spans": "Spans bound spans",
+    "machine.catalog": "check_extraction extract_workload cpufreq_governors governors "
     "idle_predict_toml import_platform ioboosts platform_toml platforms schema toml_schema "
     "toml_schema_path workload_toml workloads",
-    "live": "Stat ab build_governors idle_predict kernel_status load_governors record_trace "
-    "restore_governor stat unload_governors use_governor",
-    "posting": "post",
-    "recordings": "convert_trace trace_info trace_sleeps trace_stats",
-    "records": "Fidelity Record Reproduction load",
-    "replays": "DEFAULT_GOVERNORS Replay Trace load_trace replay",
-    "several": "over_recordings",
-    "side_by_side": "compare",
-    "simulations": "Simulation simulate",
-    "studies": "StudyError reproduce",
-    "studies.io_boost": "io_boost_study",
-    "sweeps": "Axes SweepError open_store sweep",
-    "sweeps.tuning": "tune",
-    "verification": "fidelity",
+    "machine.running": "Stat ab build_governors idle_predict kernel_status load_governors "
+    "record_trace restore_governor stat unload_governors use_governor",
+    "view.post": "post",
+    "run.recordings": "convert_trace trace_info trace_sleeps trace_stats",
+    "results.record": "Fidelity Record Reproduction load",
+    "run.replays": "DEFAULT_GOVERNORS Replay Trace load_trace replay",
+    "results.over_recordings": "over_recordings",
+    "results.compare": "compare",
+    "run.simulations": "Simulation simulate",
+    "ask.studies": "StudyError reproduce",
+    "ask.studies.io_boost": "io_boost_study",
+    "run.sweeps": "Axes SweepError open_store sweep",
+    "ask.tuning": "tune",
+    "run.verification": "fidelity",
 }
 #: What has another name in its own module.
 _RENAMED = {"io_boost_study": "io_boost"}
@@ -188,9 +189,8 @@ def __getattr__(name: str) -> Any:
         found = getattr(import_module(f"torpor.{_HOMES[name]}"), _RENAMED.get(name, name))
         globals()[name] = found
         return found
-    # A module of the package, which is there without having been imported.
-    if not name.startswith("_") and find_spec(f"torpor.{name}") is not None:
-        return import_module(f"torpor.{name}")
+    if name == "plot":
+        return import_module("torpor.view.plot")
     raise AttributeError(f"module `torpor` has no attribute `{name}`", name=name, obj=__name__)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import torpor
 from attack.judge import BrokenError
 from attack.mutate import change_bytes
-from torpor import site
+from torpor.view import site
 
 ROOT = Path(__file__).resolve().parents[2]
 #: A secret outside the folder, which must not be in any answer.

@@ -112,4 +112,4 @@ def inside(path: str) -> list:
 
 def test_a_path_that_is_gone_is_found_missing():
     assert not inside("input/no_such.rs")
-    assert inside("report/") and inside("perf_data/")
+    assert inside("view/report/") and inside("perf_data/")

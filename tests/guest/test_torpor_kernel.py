@@ -4,9 +4,9 @@
 from apparatus import build
 from apparatus.build import TOOLS
 from machines import here
-from torpor.kernel import modules
-from torpor.kernel.build import Builder, carried_files
-from torpor.kernel.system import System
+from torpor.machine.kernel import modules
+from torpor.machine.kernel.build import Builder, carried_files
+from torpor.machine.kernel.system import System
 
 
 def test_governors_are_built_for_a_kernel_that_is_not_running(kernel, tmp_path, monkeypatch):

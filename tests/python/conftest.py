@@ -32,7 +32,7 @@ def fake(tmp_path, monkeypatch):
 def kernel(fake, monkeypatch):
     """A kernel on that machine, which loads and unloads modules."""
     from fake_kernel import FakeKernel
-    from torpor.kernel import build
+    from torpor.machine.kernel import build
 
     # The tools are those of a machine that has them.
     monkeypatch.setattr(build.shutil, "which", lambda tool: f"/usr/bin/{tool}")

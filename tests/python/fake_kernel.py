@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from torpor.kernel.modules import CORE, module_of
-from torpor.kernel.system import System
+from torpor.machine.kernel.modules import CORE, module_of
+from torpor.machine.kernel.system import System
 
 RELEASE = "6.12.1-fake"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torpor.record import events, tracefs
-from torpor.record.machine import Machine
+from torpor.machine.record import events, tracefs
+from torpor.machine.record.machine import Machine
 
 PAGE_SIZE = 4096
 #: As Linux 6.12 prints it on a 64-bit machine, the fields a reader needs.

@@ -7,7 +7,7 @@ Too deep, too shallow, power and latency are those of the published PCMark table
 
 from typing import Any
 
-from torpor import comparison
+from torpor.results import comparison
 
 _CATALOGUE = (
     # key, title, unit, kind, direction, definition

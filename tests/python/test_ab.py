@@ -12,12 +12,12 @@ import pytest
 import torpor
 from fake_kernel import changes
 from test_posting import assert_is_mail
-from torpor import comparison
-from torpor.kernel import ab, journal
-from torpor.kernel.build import Builder
-from torpor.kernel.errors import KernelError
-from torpor.kernel.rapl import Meter
-from torpor.kernel.rows import compare, values
+from torpor.machine.kernel import ab, journal
+from torpor.machine.kernel.build import Builder
+from torpor.machine.kernel.errors import KernelError
+from torpor.machine.kernel.rapl import Meter
+from torpor.results import comparison
+from torpor.results.ab_rows import compare, values
 from valid import problems
 
 RANGE_UJ = 1_000_000

@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 import torpor
-from torpor import calibration
-from torpor.calibration import load, machine, meters
-from torpor.calibration.errors import CalibrationError
-from torpor.calibration.fit import fit
-from torpor.calibration.states import Cluster, Counts
-from torpor.kernel.system import System
-from torpor.record.signals import Signals
+from torpor.machine import calibration
+from torpor.machine.calibration import load, machine, meters
+from torpor.machine.calibration.errors import CalibrationError
+from torpor.machine.calibration.fit import fit
+from torpor.machine.calibration.states import Cluster, Counts
+from torpor.machine.kernel.system import System
+from torpor.machine.record.signals import Signals
 
 #: Name, latency and target residency in µs; what the counter depends on: mW of a CPU, and µJ an
 #: entry.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor.sweeps import cluster
+from torpor.run.sweeps import cluster
 
 distributed = pytest.importorskip("distributed")
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ import pytest
 
 import small_result
 from torpor.cli.table import comparison_text
-from torpor.comparison import format_number, refill, rows, to_csv
-from torpor.notebook import to_html
+from torpor.results.comparison import format_number, refill, rows, to_csv
+from torpor.view.notebook import to_html
 
 
 def cells(result, key):

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from torpor.texts import printable
+from torpor.results.text import printable
 
 #: Clears the screen, and is a control sequence of its own in C1; turns the line round.
 EVIL = "a\x1b[2Jb\x9b31mc\u202ed\x7f"

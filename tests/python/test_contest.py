@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from torpor.contest import contest, read_corpus
-from torpor.contest.corpus import RELATIVE, SHIPPED, Scenario
-from torpor.contest.score import Cell, cells, standings
-from torpor.sweeps import SweepError
+from torpor.ask.contest import contest, read_corpus
+from torpor.ask.contest.corpus import RELATIVE, SHIPPED, Scenario
+from torpor.ask.contest.score import Cell, cells, standings
+from torpor.run.sweeps import SweepError
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLAY = Scenario("rec", "open", "replay", "rec.dat", "pixel6", 1)
@@ -275,7 +275,7 @@ def test_what_pm_qos_forbids_does_not_make_latency_cheap(recording):
 
 def test_moments_add_up_to_what_a_replay_says(tmp_path, monkeypatch):
     import torpor
-    from torpor.contest.explain import _spans, explain_post
+    from torpor.ask.contest.explain import _spans, explain_post
 
     monkeypatch.chdir(ROOT)
     found = contest(["tide"], tmp_path / "store", only=["web-server,pixel6"], has_rules=False)

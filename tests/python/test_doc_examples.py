@@ -33,7 +33,12 @@ def test_the_modules_with_examples_are_among_those_tested():
         for test in finder.find(importlib.import_module(name))
         if test.examples
     }
-    assert {"torpor", "torpor.library", "torpor.replays", "torpor.comparison"} <= examples
+    assert {
+        "torpor",
+        "torpor.machine.catalog",
+        "torpor.run.replays",
+        "torpor.results.comparison",
+    } <= examples
 
 
 def test_what_is_public_is_documented():

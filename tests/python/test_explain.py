@@ -10,7 +10,7 @@ import pytest
 import torpor
 from small_result import result as small_result
 from test_schema import KINDS
-from torpor import comparison
+from torpor.results import comparison
 from valid import problems
 
 EXPLAINED = [made for made in KINDS if made.__name__ not in ("check", "failed_replay")]

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import torpor as library
-from torpor.files import write_whole
+from torpor.results.files import write_whole
 
 #: Less than any of the outputs is long: as a full disk, it accepts the beginning of each.
 ROOM_BYTES = 64

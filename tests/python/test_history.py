@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor.sweeps import history
+from torpor.ask import history
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = "drivers/cpuidle/governors/shallowest.c"

@@ -100,7 +100,7 @@ def test_inputs_are_told_apart_by_content_and_not_by_name(tmp_path):
 
 
 def test_another_build_of_the_engine_finds_nothing(tmp_path, monkeypatch):
-    from torpor import journals
+    from torpor.run import journals
 
     simulate(tmp_path)
     monkeypatch.setattr(journals, "engine_id", lambda: "another")
@@ -229,7 +229,7 @@ def test_a_journal_stands_beside_the_report(tmp_path):
 
 
 def test_a_folder_that_others_may_write_holds_no_journal(tmp_path, monkeypatch):
-    from torpor import journals
+    from torpor.run import journals
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path = journals.of_command("simulate", "x")

@@ -10,10 +10,10 @@ import pytest
 
 import torpor
 from fake_kernel import RELEASE, changes
-from torpor.kernel import governors, journal, modules, support
-from torpor.kernel.build import Builder, carried_files
-from torpor.kernel.errors import KernelError
-from torpor.kernel.system import System
+from torpor.machine.kernel import governors, journal, modules, support
+from torpor.machine.kernel.build import Builder, carried_files
+from torpor.machine.kernel.errors import KernelError
+from torpor.machine.kernel.system import System
 
 ROOT = Path(__file__).resolve().parents[2]
 

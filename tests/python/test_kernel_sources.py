@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 
-from torpor import kernel_sources
+from torpor.machine import kernel_sources
 
 PACKAGE = "linux-source-6.12"
 TREE = {

@@ -11,9 +11,9 @@ import pytest
 import torpor
 from small_result import result as small_result
 from test_schema import KINDS
-from torpor import posting
-from torpor.posting import paint
-from torpor.posting.model import Cell, Post, Table, number, word
+from torpor.results.table import Cell, Post, Table, number, word
+from torpor.view import paint
+from torpor.view import post as posting
 
 REPLAY = ("replay", "-p", "pixel6", "-g", "menu", "-g", "teo")
 

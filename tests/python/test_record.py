@@ -11,7 +11,7 @@ import time
 import pytest
 
 from fake_machine import PAGE_SIZE
-from torpor.record import (
+from torpor.machine.record import (
     Plan,
     RecordError,
     errors,
@@ -24,8 +24,8 @@ from torpor.record import (
     session,
     tracefs,
 )
-from torpor.record.errors import WriteError
-from torpor.record.machine import tick_rate
+from torpor.machine.record.errors import WriteError
+from torpor.machine.record.machine import tick_rate
 
 INSTANCE = owner.instance_name()
 

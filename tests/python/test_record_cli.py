@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from torpor.cli.record import Recipe
-from torpor.record import recipes
-from torpor.record.events import CPU_IDLE, NOT_FOR_PERF, everything
+from torpor.machine.record import recipes
+from torpor.machine.record.events import CPU_IDLE, NOT_FOR_PERF, everything
 
 
 def test_a_recording_is_not_overwritten_by_accident(torpor, tmp_path):
@@ -64,8 +64,8 @@ def test_no_event_is_asked_for_twice():
 def test_what_the_driver_rejected_meanwhile_is_told(tmp_path):
     from types import SimpleNamespace
 
-    from torpor import residency
     from torpor.cli import record as command
+    from torpor.machine import cstate_counters as residency
 
     def dump(name, usage, rejected):
         state = "/sys/devices/system/cpu/cpu0/cpuidle/state"

@@ -5,7 +5,7 @@ import io
 import struct
 import sys
 
-from torpor.record import trace_dat
+from torpor.machine.record import trace_dat
 
 
 class Reader:

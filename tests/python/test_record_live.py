@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from torpor.record import Machine, perf, recipes, session, tracefs
+from torpor.machine.record import Machine, perf, recipes, session, tracefs
 
 MACHINE = Machine()
 

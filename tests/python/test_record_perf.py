@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from torpor.record import Plan, RecordError, perf, record
+from torpor.machine.record import Plan, RecordError, perf, record
 
 #: Does what `perf record` does with its pipes and signals; the braces are filled in by a test.
 STAND_IN = """\

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor import _engine, conformance
-from torpor.records import Record
+from torpor import _engine
+from torpor.results import conformance
+from torpor.results.record import Record
 from valid import problems
 
 GUEST = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"

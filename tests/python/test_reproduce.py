@@ -6,8 +6,10 @@ import json
 import pytest
 from sources import kernel_sources
 
-from torpor import StudyError, TorporError, platform_toml, studies
-from torpor.studies import files, judge
+from torpor import StudyError, TorporError, platform_toml
+from torpor.ask import studies
+from torpor.ask.studies import files
+from torpor.results import judge
 
 QUICK = ("--duration", "200ms", "--seeds", "2")
 STUDY = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torpor import residency
+from torpor.machine import cstate_counters as residency
 
 #: Core 0 spends 40 % in C6, core 1 half of that; the package a tenth in PC2.
 _COUNTED = """# started on Mon Nov 23 04:00:00 2026

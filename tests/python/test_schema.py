@@ -9,7 +9,7 @@ import pytest
 
 import torpor
 from test_cli import CRASH
-from torpor import shapes
+from torpor.results import schema as shapes
 from valid import problems
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ import struct
 import pytest
 
 import torpor
-from torpor import several
 from torpor.cli import progress
+from torpor.results import over_recordings as several
 from valid import problems
 
 GOVERNORS = ["menu", "teo"]

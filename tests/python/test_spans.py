@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import torpor as library
-from torpor.studies.adaptation import adaptation
+from torpor.ask.studies.adaptation import adaptation
 
 
 def test_rows_are_the_same_in_every_form(tmp_path, torpor, recording):

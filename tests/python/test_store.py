@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor.sweeps import parts, store
-from torpor.sweeps.parts import StoreWarning
+from torpor.run.sweeps import parts, store
+from torpor.run.sweeps.parts import StoreWarning
 
 
 def a_row(number: int = 0, **other) -> dict:
@@ -216,7 +216,7 @@ def test_a_shard_by_another_hand_is_refused(tmp_path):
 
 _BEGIN = """
 import sys
-from torpor.sweeps.store import open_store
+from torpor.run.sweeps.store import open_store
 for line in sys.stdin:
     try:
         open_store(line.strip(), create=True)

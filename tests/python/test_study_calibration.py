@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from torpor import StudyError, platform_toml, simulate, studies
+from torpor import StudyError, platform_toml, simulate
+from torpor.ask import studies
 
 STUDY = """
 title = "t"

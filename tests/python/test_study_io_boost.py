@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from torpor import workload_toml
-from torpor.report import scatter
-from torpor.studies.io_boost import io_boost
+from torpor.ask.studies.io_boost import io_boost
+from torpor.view.report import scatter
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor.sweeps import parts, run, store
-from torpor.sweeps.axes import read_toml
-from torpor.sweeps.identity import Identities
+from torpor.run.sweeps import parts, run, store
+from torpor.run.sweeps.axes import read_toml
+from torpor.run.sweeps.identity import Identities
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where a governor's choice begins.

@@ -4,7 +4,8 @@
 import pytest
 
 import torpor
-from torpor.sweeps import parts, view
+from torpor.run.sweeps import parts
+from torpor.run.sweeps import ranks as view
 
 
 def point(governor, scenario, value, seed=None, error=None):

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 import torpor as library
-from torpor.studies import files
+from torpor.ask.studies import files
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor.sweeps import tuning
+from torpor.ask import tuning
 
 pytest.importorskip("optuna")
 

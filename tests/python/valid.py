@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torpor import shapes
+from torpor.results import schema as shapes
 
 
 @cache

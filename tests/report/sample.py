@@ -14,7 +14,8 @@ import random
 from bisect import bisect_left
 from typing import Any
 
-from torpor import _engine, comparison
+from torpor import _engine
+from torpor.results import comparison
 
 MS = 1_000_000
 CATALOGUE = json.loads(_engine.metrics())["replay"]
@@ -331,7 +332,7 @@ if __name__ == "__main__":
     import sys
     from pathlib import Path
 
-    from torpor import report
+    from torpor.view import report
 
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)

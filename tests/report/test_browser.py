@@ -10,7 +10,7 @@ import pytest
 
 import sample
 from browser import CONTRAST, PHONE, ActionChains, Browser, By, Keys, ScrollOrigin
-from torpor import report
+from torpor.view import report
 
 SAMPLES: dict[str, Callable[[], dict]] = {
     "pixel": lambda: sample.pixel(120),

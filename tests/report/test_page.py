@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import sample
-from torpor import comparison, report
+from torpor.results import comparison
+from torpor.view import report
 
 strip, finding = report.page.strip, report.page.finding
 
@@ -72,7 +73,7 @@ def unpack(text: str, state_count: int, quantum_ns: int) -> list[tuple[int, int,
 
 def test_same_result_gives_same_bytes_whatever_the_hash_seed(pixel_html: str) -> None:
     script = (
-        "import sample, sys; from torpor import report;"
+        "import sample, sys; from torpor.view import report;"
         "sys.stdout.buffer.write(report.render(sample.pixel()).encode())"
     )
     for seed in ("1", "2"):

@@ -18,8 +18,8 @@ import pytest
 
 import torpor
 from browser import CONTRAST, PHONE, Browser, By, Keys
-from torpor import report
-from torpor.report import handover
+from torpor.view import report
+from torpor.view.report import handover
 
 GUEST = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
 #: Each page, and the words of the command that writes it; every one also writes its result.

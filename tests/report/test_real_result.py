@@ -9,7 +9,7 @@ import pytest
 
 import sample
 import torpor
-from torpor import report
+from torpor.view import report
 
 RECORDING = next((Path(__file__).parents[2] / "demo").glob("*.perf.data"), None)
 

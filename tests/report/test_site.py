@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor import site
-from torpor.sweeps.parts import nested
+from torpor.run.sweeps.parts import nested
+from torpor.view import site
 
 GUEST = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
 Ask = Callable[..., http.client.HTTPResponse]

@@ -12,8 +12,9 @@ import shutil
 import pytest
 
 import torpor
-from torpor.report.sweep import render
-from torpor.sweeps import parts, view
+from torpor.run.sweeps import parts
+from torpor.run.sweeps import ranks as view
+from torpor.view.report.sweep import render
 
 GOVERNORS = ["menu", "teo", "ladder", "my_teo.c,shift=3", "oracle"]
 

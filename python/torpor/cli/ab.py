@@ -11,11 +11,11 @@ import typer
 from torpor.cli import options
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.deliver import check, write_report
-from torpor.posting import post
+from torpor.view.post import post
 
 if TYPE_CHECKING:
-    from torpor import shapes
-    from torpor.kernel.ab import Comparison
+    from torpor.machine.kernel.ab import Comparison
+    from torpor.results import schema as shapes
 
 
 def ab(
@@ -85,8 +85,8 @@ def ab(
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
     """
     from torpor.cli.kernel import make_system
-    from torpor.kernel import ab as comparing
-    from torpor.kernel.build import Builder
+    from torpor.machine.kernel import ab as comparing
+    from torpor.machine.kernel.build import Builder
 
     form = options.form(form, is_json=is_json)
     if output is not None and output.exists() and not force:
@@ -110,7 +110,7 @@ def ab(
 
 def _offer_to_restore(system: Any) -> None:
     """After one that was killed. Where nobody can answer, the comparison says what to do."""
-    from torpor.kernel import governors, journal
+    from torpor.machine.kernel import governors, journal
 
     left = journal.read(system)
     if left is None or not (system.is_root and _can_ask()):
@@ -127,7 +127,7 @@ def _can_ask() -> bool:
 
 def _print(made: "Comparison", form: str, report: Path | None) -> None:
     from torpor.cli.ab_table import ab_text
-    from torpor.kernel import ab as comparing
+    from torpor.machine.kernel import ab as comparing
 
     result = comparing.result(made)
     finished = result["finished_rounds"]

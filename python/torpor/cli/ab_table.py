@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from torpor.cli.console import text_width, wrap
 from torpor.cli.table import rows_text
-from torpor.comparison import base_text, rows, short_labels
+from torpor.results.comparison import base_text, rows, short_labels
 
 if TYPE_CHECKING:
-    from torpor import results, shapes
+    from torpor.results import schema as shapes
+    from torpor.results import types as results
 
 
 def ab_text(result: "shapes.Ab", width: int) -> str:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from torpor import library
 from torpor.cli import options
 from torpor.cli.columns import columns_text
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.values import duration_ns
-from torpor.files import write_whole
+from torpor.machine import catalog as library
+from torpor.results.files import write_whole
 
 
 def calibrate(
@@ -52,10 +52,10 @@ def calibrate(
 
     Exit status: 2 if nothing was written; ended by a signal, 128 and its number.
     """
-    from torpor import calibration
-    from torpor.calibration import load, machine, meters
     from torpor.cli.kernel import make_system
-    from torpor.record.signals import Signals
+    from torpor.machine import calibration
+    from torpor.machine.calibration import load, machine, meters
+    from torpor.machine.record.signals import Signals
 
     if output.exists() and not force:
         fail(f"`{output}` exists", "choose another file with -o, or use --force")

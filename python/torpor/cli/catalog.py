@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor import library
 from torpor.cli import options
 from torpor.cli.console import print_note, render, stdout_width, write_stdout
-from torpor.files import write_whole
+from torpor.machine import catalog as library
+from torpor.results.files import write_whole
 
 if TYPE_CHECKING:
-    from torpor.library import Param
+    from torpor.machine.catalog import Param
 
 #: The widest that a listing gets, in a pipe, too: lines of 400 columns serve nobody, and programs
 #: read --json.

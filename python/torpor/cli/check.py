@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor import TorporError, checks
+from torpor import TorporError
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING, deliver, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
-from torpor.posting.calls import finding_text
+from torpor.results.kinds.calls import finding_text
+from torpor.run import checks
 
 if TYPE_CHECKING:
-    from torpor import results
+    from torpor.results import types as results
 
 
 def check(

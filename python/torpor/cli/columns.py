@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torpor.cli.console import bare_table, render
-from torpor.texts import printable
+from torpor.results.text import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

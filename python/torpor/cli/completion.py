@@ -22,7 +22,7 @@ def attach(command: Callable[..., None]) -> None:
 
 def governors(incomplete: str) -> Iterable[str]:
     """Names of built-in governors; after an @, releases whose sources are installed."""
-    from torpor import library
+    from torpor.machine import catalog as library
 
     name, at, release = incomplete.partition("@")
     if at:
@@ -32,41 +32,41 @@ def governors(incomplete: str) -> Iterable[str]:
 
 def io_boosts(incomplete: str) -> Iterable[str]:
     """Names of built-in IO boosts."""
-    from torpor import library
+    from torpor.machine import catalog as library
 
     return _starting(incomplete, (b["name"] for b in library.ioboosts()))
 
 
 def platforms(incomplete: str) -> Iterable[str]:
     """Names of machines that ship."""
-    from torpor import library
+    from torpor.machine import catalog as library
 
     return _starting(incomplete, (p["name"] for p in library.platforms()))
 
 
 def workloads(incomplete: str) -> Iterable[str]:
     """Names of workloads that ship."""
-    from torpor import library
+    from torpor.machine import catalog as library
 
     return _starting(incomplete, (w["name"] for w in library.workloads()))
 
 
 def studies(incomplete: str) -> Iterable[str]:
     """Names of studies that ship."""
-    from torpor.studies.files import names
+    from torpor.ask.studies.files import names
 
     return _starting(incomplete, names())
 
 
 def cpufreq_governors(incomplete: str) -> Iterable[str]:
     """Names of cpufreq governors, without their tunables."""
-    from torpor import library
+    from torpor.machine import catalog as library
 
     return _starting(incomplete, (p["name"] for p in library.cpufreq_governors()))
 
 
 def _releases(incomplete: str) -> Iterable[str]:
-    from torpor.diagnosis import source_packages
+    from torpor.machine.doctor import source_packages
 
     return _starting(incomplete, (release for release, _ in source_packages()))
 

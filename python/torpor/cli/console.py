@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import typer
 
 from torpor.cli import EXIT_FAILURE
-from torpor.posting.paint import UNLIMITED
-from torpor.texts import printable
+from torpor.results.text import printable
+from torpor.view.paint import UNLIMITED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from torpor.posting.model import Post
+    from torpor.results.table import Post
 
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100
@@ -103,7 +103,7 @@ def text_width(width: int) -> int:
 
 def write_post(found: "Post", form: str | None = None) -> None:
     """Write tables to stdout in a form; without one, as text that fits the terminal."""
-    from torpor.posting import post_text
+    from torpor.view.post import post_text
 
     write_stdout(post_text(found, form, stdout_width()))
 

@@ -82,11 +82,11 @@ def contest(
     """
     import json
 
-    from torpor.contest import corpus as corpora
-    from torpor.contest import run
-    from torpor.contest.explain import explain_post
-    from torpor.contest.score import BASE
-    from torpor.report import curves
+    from torpor.ask.contest import corpus as corpora
+    from torpor.ask.contest import run
+    from torpor.ask.contest.explain import explain_post
+    from torpor.ask.contest.score import BASE
+    from torpor.view.report import curves
 
     form = options.form(form, is_json=is_json)
     if is_explained and not 1 <= len(entries or []) <= 2:
@@ -117,7 +117,7 @@ def contest(
         if found.is_interrupted:
             raise KeyboardInterrupt
     if plot is not None:
-        from torpor.files import write_whole
+        from torpor.results.files import write_whole
 
         write_whole(plot, curves.front(found))
         print_note(f"plot: {plot}")

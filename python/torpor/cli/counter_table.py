@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from torpor import _engine
 from torpor.cli.columns import columns_text
 from torpor.cli.console import text_width, wrap
-from torpor.texts import printable
+from torpor.results.text import printable
 
 if TYPE_CHECKING:
-    from torpor import shapes
+    from torpor.results import schema as shapes
 
 #: Headings, and rows of as many cells.
 _Table = tuple[list[str], list[list[str]]]

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor import counters
 from torpor.cli import EXIT_FINDING, options
 from torpor.cli.console import print_note, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
 from torpor.cli.deliver import check, write_report
-from torpor.posting import post
+from torpor.machine import counters
+from torpor.view.post import post
 
 if TYPE_CHECKING:
-    from torpor import shapes
+    from torpor.results import schema as shapes
 
 
 def snapshot(

@@ -11,9 +11,9 @@ from torpor._engine import TorporError
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.once import typed
-from torpor.comparison import unverified
-from torpor.posting import post
-from torpor.records import Compared
+from torpor.results.comparison import unverified
+from torpor.results.record import Compared
+from torpor.view.post import post
 
 Csv = Annotated[bool, typer.Option("--csv", help="Print one line per governor and source.")]
 Parquet = Annotated[
@@ -41,7 +41,7 @@ def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
         return
     import tempfile
 
-    from torpor import report
+    from torpor.view import report
 
     with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
         file = Path(folder) / "torpor.perfetto-trace"
@@ -62,7 +62,7 @@ def trace_of(recording: str, report: Path | None, tracks: int = 1) -> Trace:
     ``tracks``: how many governors' choices go with it; each has about as many as the recording.
     """
     from torpor import convert_trace
-    from torpor.report.handover import RECORDING_BYTES
+    from torpor.view.report.handover import RECORDING_BYTES
 
     file = Path(recording)
     if report is None:

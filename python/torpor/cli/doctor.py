@@ -16,7 +16,7 @@ def doctor(
 ) -> None:
     """Report what works on this machine, what does not, and what to install."""
     from torpor import __version__
-    from torpor.diagnosis import doctor as examine
+    from torpor.machine.doctor import doctor as examine
 
     findings = examine()
     if is_json:

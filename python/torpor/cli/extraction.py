@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from torpor import library
 from torpor.cli import EXIT_FINDING
 from torpor.cli.console import (
     bare_table,
@@ -17,7 +16,8 @@ from torpor.cli.console import (
     stdout_width,
     write_stdout,
 )
-from torpor.files import write_whole
+from torpor.machine import catalog as library
+from torpor.results.files import write_whole
 
 # What a simulation on the recorded machine is held to.
 _CPU_SHARE = 0.02

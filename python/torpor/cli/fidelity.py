@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from torpor import verification
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import stdout_width, write_stdout
 from torpor.cli.deliver import check, trace_of, write_report
-from torpor.comparison import unverified
-from torpor.options import FidelityOptions
-from torpor.posting import post, post_text, posted
+from torpor.results.comparison import unverified
+from torpor.run import verification
+from torpor.run.options import FidelityOptions
+from torpor.view.post import post, post_text, posted
 
 if TYPE_CHECKING:
-    from torpor import results
+    from torpor.results import types as results
 
 
 @options.of(FidelityOptions, after="after")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import bare_table, render, text_width, wrap
 from torpor.cli.table import listed_text
-from torpor.comparison import not_verified, percent, rows
+from torpor.results.comparison import not_verified, percent, rows
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from torpor import results
+    from torpor.results import types as results
 
 #: The keys of ``by_source``, in words.
 _SOURCES = {

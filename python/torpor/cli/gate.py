@@ -11,12 +11,12 @@ import typer
 
 from torpor.cli import EXIT_FINDING, options
 from torpor.cli.console import print_note, write_post, write_stdout
-from torpor.comparison import correction_text
-from torpor.files import write_whole
+from torpor.results.comparison import correction_text
+from torpor.results.files import write_whole
 
 if TYPE_CHECKING:
-    from torpor.gates import Verdict
-    from torpor.posting.model import Post
+    from torpor.ask.gates import Verdict
+    from torpor.results.table import Post
 
 _SIDE = "A saved result (--json or --parquet), a sweep's store, or two dumps as BEFORE:AFTER."
 
@@ -47,8 +47,8 @@ def gate(
 
     Under GitHub Actions, broken limits become annotations, and the table goes to the job's summary.
     """
-    from torpor.gates import gate as hold
-    from torpor.posting import post_text
+    from torpor.ask.gates import gate as hold
+    from torpor.view.post import post_text
 
     form = options.form(form, is_json=is_json)
     verdicts = hold(
@@ -83,7 +83,7 @@ def _side(text: str) -> object:
 
 
 def _post(verdicts: Sequence["Verdict"], base: str, candidate: str) -> "Post":
-    from torpor.posting.model import Cell, Post, Table, number, word
+    from torpor.results.table import Cell, Post, Table, number, word
 
     def value(given: float | None, *, is_signed: bool = False) -> Cell:
         cell = number(given, is_signed=is_signed)

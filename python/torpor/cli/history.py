@@ -8,7 +8,7 @@ import typer
 
 from torpor.cli import EXIT_FINDING, options, progress, sweeping
 from torpor.cli.console import print_note, write_post, write_stdout
-from torpor.sweeps.axes import Axes
+from torpor.run.sweeps.axes import Axes
 
 _Spec = Annotated[
     str, typer.Argument(metavar="NAME@TREE", help="A governor of a git tree: teo@../linux.")
@@ -36,7 +36,8 @@ def ladder(
 
     A revision that does not compile or run says why; the others go on.
     """
-    from torpor.sweeps import history, run
+    from torpor.ask import history
+    from torpor.run.sweeps import run
 
     steps = history.revisions(spec, first, last, path=path)
     axes = sweeping.filled(Axes(governor=[step.governor for step in steps]), typed)
@@ -73,8 +74,8 @@ def bisect(
 
     Revisions that do not compile or run are passed over. Every run is kept in the store.
     """
-    from torpor.sweeps import history
-    from torpor.sweeps.view import change_unit, metric_info
+    from torpor.ask import history
+    from torpor.run.sweeps.ranks import change_unit, metric_info
 
     limit = _limit(metric, worse_than)
     steps = history.revisions(spec, good, bad, path=path)
@@ -104,7 +105,7 @@ def bisect(
 
 def _limit(metric: str, text: str) -> float:
     """Read a limit in the unit of the metric's changes."""
-    from torpor.sweeps.view import change_unit, metric_info
+    from torpor.run.sweeps.ranks import change_unit, metric_info
 
     unit = change_unit(metric_info(metric, is_judged=True))
     number = text.strip().removesuffix(unit)

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from torpor import library, live
 from torpor.cli import until_stopped, values
 from torpor.cli.console import print_note, write_stdout
+from torpor.machine import catalog as library
+from torpor.machine import running as live
 
 _THREADS_MAX = 1024
 #: As long as a simulation; a sleep of centuries the system refuses.

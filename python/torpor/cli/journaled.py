@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from torpor import journals
 from torpor.cli.console import fail, print_note
-from torpor.simulations import Simulation
+from torpor.run import journals
+from torpor.run.simulations import Simulation
 
 
 class Journal:

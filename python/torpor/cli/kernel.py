@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor import kernel_sources
 from torpor.cli.console import fail, print_note, write_stdout
+from torpor.machine import kernel_sources
 
 if TYPE_CHECKING:
-    from torpor.kernel.status import Status
-    from torpor.kernel.system import System
+    from torpor.machine.kernel.status import Status
+    from torpor.machine.kernel.system import System
 
 _DRY_RUN = typer.Option("--dry-run", "-n", help="Only print what would be done.")
 _SPEC_HELP = "One of Torpor's, PATH.c, NAME@TREE or NAME@TREE:REV, with ,param=value."
@@ -22,7 +22,7 @@ _SPEC_HELP = "One of Torpor's, PATH.c, NAME@TREE or NAME@TREE:REV, with ,param=v
 
 def make_system(*, is_dry_run: bool = False) -> "System":
     """Return the machine; each change of it is printed to stderr before it is made."""
-    from torpor.kernel.system import System
+    from torpor.machine.kernel.system import System
 
     return System(print_note, is_dry_run=is_dry_run)
 
@@ -50,7 +50,7 @@ def build(
 
     For another architecture set ARCH and CROSS_COMPILE, as for the kernel itself.
     """
-    from torpor.kernel import actions
+    from torpor.machine.kernel import actions
 
     system = make_system(is_dry_run=is_dry_run)
     built = actions.build(system, governors or (), release, headers, output)
@@ -73,7 +73,7 @@ def load(
     Builds them if necessary, and prints the names under which the kernel offers them. On failure
     nothing remains loaded.
     """
-    from torpor.kernel import actions
+    from torpor.machine.kernel import actions
 
     system = make_system(is_dry_run=is_dry_run)
     names = actions.load(system, governors, folder)
@@ -97,7 +97,7 @@ def use(
 
     The exit status is the command's.
     """
-    from torpor.kernel import actions
+    from torpor.machine.kernel import actions
 
     if status := actions.use(make_system(is_dry_run=is_dry_run), name, command or ()):
         raise typer.Exit(status)
@@ -116,7 +116,7 @@ def unload(
 
     If one of them is current, the previous governor becomes current.
     """
-    from torpor.kernel import actions
+    from torpor.machine.kernel import actions
 
     if not actions.unload(make_system(is_dry_run=is_dry_run), names or ()):
         print_note("none of Torpor's governors is loaded")
@@ -127,7 +127,7 @@ def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
 
     The previous governor becomes current again, and modules loaded since then are unloaded.
     """
-    from torpor.kernel import actions
+    from torpor.machine.kernel import actions
 
     if not actions.restore(make_system(is_dry_run=is_dry_run)):
         print_note("there is nothing to restore")
@@ -135,7 +135,7 @@ def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
 
 def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """Report which governors the kernel has, and which of Torpor's modules are loaded."""
-    from torpor.kernel.status import status as find
+    from torpor.machine.kernel.status import status as find
 
     found = find(make_system())
     write_stdout(json.dumps(found, indent=1) if is_json else _text(found))

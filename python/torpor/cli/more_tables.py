@@ -5,8 +5,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import bare_table, render, text_width, wrap
-from torpor.comparison import format_number, needed_text, rows, section_name, sections, short_labels
-from torpor.several import over_recordings, sign_text
+from torpor.results.comparison import (
+    format_number,
+    needed_text,
+    rows,
+    section_name,
+    sections,
+    short_labels,
+)
+from torpor.results.over_recordings import over_recordings, sign_text
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from torpor import options
+from torpor.run import options
 
 _TYPES: dict[type, Any] = {
     str: str | None,
@@ -80,7 +80,7 @@ Threads = Annotated[
 
 
 def _known_form(form: str | None) -> str | None:
-    from torpor.posting import FORMS
+    from torpor.view.post import FORMS
 
     if form is not None and form not in ("text", *FORMS):
         raise typer.BadParameter(f"`{form}`: expected text, {', '.join(FORMS[:-1])} or {FORMS[-1]}")

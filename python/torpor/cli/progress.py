@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from torpor.texts import printable
+from torpor.results.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

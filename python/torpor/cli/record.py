@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor import TorporError, counters, live, recordings, residency
+from torpor import TorporError
 from torpor.cli import EXIT_FINDING, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.values import duration_ns
-from torpor.record.machine import read
+from torpor.machine import counters
+from torpor.machine import cstate_counters as residency
+from torpor.machine import running as live
+from torpor.machine.record.machine import read
+from torpor.run import recordings
 
 if TYPE_CHECKING:
-    from torpor import shapes
-    from torpor.record import session
+    from torpor.machine.record import session
+    from torpor.results import schema as shapes
 
 _DEFAULT_OUTPUT = Path("torpor.trace")
 _RECIPE_SECONDS = 10
@@ -93,7 +97,7 @@ def record(
     Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded.
     """
     # Here, as the other commands need none of it.
-    from torpor.record import recipes
+    from torpor.machine.record import recipes
 
     limit_ns = duration_ns(duration)
     if recipe is not None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from torpor import recordings
 from torpor.cli import EXIT_FINDING, options, progress
 from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, trace_of, write_report
-from torpor.posting import post
+from torpor.run import recordings
+from torpor.view.post import post
 
 if TYPE_CHECKING:
-    from torpor import results
+    from torpor.results import types as results
 
 
 def info(

@@ -10,8 +10,8 @@ from torpor import replay as run_replay
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note
 from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, trace_of
-from torpor.options import ReplayOptions
-from torpor.replays import DEFAULT_GOVERNORS
+from torpor.run.options import ReplayOptions
+from torpor.run.replays import DEFAULT_GOVERNORS
 
 _DECISION_FORMATS = (".parquet", ".arrow")
 

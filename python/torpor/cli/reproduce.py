@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor import studies
+from torpor.ask import studies
 from torpor.cli import EXIT_FINDING, journaled, options, values
 from torpor.cli.console import bare_table, render, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.kernel import obtain
-from torpor.comparison import format_number
-from torpor.posting import post
-from torpor.studies import judge
+from torpor.results import judge
+from torpor.results.comparison import format_number
+from torpor.view.post import post
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from torpor import shapes
+    from torpor.results import schema as shapes
 
 _NONE = "-"
 

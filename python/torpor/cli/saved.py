@@ -10,8 +10,8 @@ from torpor import explain as explain_result
 from torpor._engine import TorporError
 from torpor.cli import options
 from torpor.cli.console import stdout_width, text_width, wrap, write_stdout
-from torpor.posting import post
-from torpor.records import load
+from torpor.results.record import load
+from torpor.view.post import post
 
 
 def explain(
@@ -55,7 +55,7 @@ def compare(
 
     One result alone is shown once more: with --format, as a table to post.
     """
-    from torpor import side_by_side
+    from torpor.results import compare as side_by_side
 
     form = options.form(form, is_json=is_json)
     loaded = [result for path in results for result in _loaded(path)]
@@ -73,7 +73,7 @@ def compare(
 
 def _text(found: Any, width: int) -> str:
     from torpor.cli.table import rows_text
-    from torpor.comparison import rows, short_labels
+    from torpor.results.comparison import rows, short_labels
 
     if found.get("kind") != "beside" if isinstance(found, dict) else True:
         return post(found, "lkml")

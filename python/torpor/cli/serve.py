@@ -23,7 +23,7 @@ def serve(
     Shows results (--json, --parquet), reports, stores of sweeps, and the lines that `ab -o` and
     `stat --json` write. Only this machine can connect, and nothing is written. Ctrl-C ends it.
     """
-    from torpor import site
+    from torpor.view import site
 
     with site.server(folder, port) as server:
         print_note(f"http://localhost:{server.server_port}/ (Ctrl-C ends it)")

@@ -11,8 +11,8 @@ from torpor.cli import journaled, options, progress
 from torpor.cli.console import print_note
 from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver
 from torpor.cli.kernel import obtain
-from torpor.options import SimulateOptions
-from torpor.simulations import DEFAULT_GOVERNORS, Simulation
+from torpor.run.options import SimulateOptions
+from torpor.run.simulations import DEFAULT_GOVERNORS, Simulation
 
 #: A page has the trace of a run with so many wake-ups at most: the others are too large for it.
 _HANDED_WAKEUPS = 200_000

@@ -8,7 +8,7 @@ import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note, write_post, write_stdout
-from torpor.options import SpanOptions
+from torpor.run.options import SpanOptions
 
 _FORMATS = (".parquet", ".arrow", ".csv")
 
@@ -49,8 +49,8 @@ def spans(
     """
     import json
 
-    from torpor.idle_spans import bound
-    from torpor.idle_spans import spans as read_spans
+    from torpor.run.idle_spans import bound
+    from torpor.run.idle_spans import spans as read_spans
 
     if output is not None and (is_bound or output.suffix not in _FORMATS):
         if is_bound:
@@ -69,7 +69,7 @@ def spans(
             found.write(output)
             print_note(f"spans: {output}")
         return
-    from torpor.posting.model import Post, Table, number, word
+    from torpor.results.table import Post, Table, number, word
 
     form = options.form(form, is_json=is_json)
     with progress.if_watched() as bar:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor import counters, live
 from torpor.cli import until_stopped, values
 from torpor.cli.console import fail, painted, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
 from torpor.cli.deliver import check, write_report
+from torpor.machine import counters
+from torpor.machine import running as live
 
 if TYPE_CHECKING:
-    from torpor import shapes
-    from torpor.records import Record
+    from torpor.results import schema as shapes
+    from torpor.results.record import Record
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -12,7 +12,7 @@ from torpor.cli.console import render, text_width, wrap
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torpor import results
+    from torpor.results import types as results
 
 _UNKNOWN = "–"
 _SOURCES = {

@@ -8,12 +8,12 @@ import typer
 
 from torpor.cli import options
 from torpor.cli.console import fail, print_note, write_post
-from torpor.sweeps.store import open_store
+from torpor.run.sweeps.store import open_store
 
 
 def ls(store: options.StoreFolder) -> None:
     """Say what a store holds."""
-    from torpor.posting.model import Cell, Post, Table, word
+    from torpor.results.table import Cell, Post, Table, word
 
     opened = open_store(store)
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -51,7 +51,7 @@ def gc(
     ] = False,
 ) -> None:
     """Make one shard of all, with what killed sweeps left. Running sweeps are left alone."""
-    from torpor.sweeps.identity import engine_id
+    from torpor.run.sweeps.identity import engine_id
 
     gone, dropped = open_store(store).gc(engine_id() if is_this_build else None)
     print_note(f"{gone} files are in one shard now; {dropped} points dropped")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from torpor.ask.studies import adaptation as learning
+from torpor.ask.studies import io_boost as study
 from torpor.cli import options, values
 from torpor.cli.console import (
     bare_table,
@@ -18,14 +20,12 @@ from torpor.cli.console import (
     write_stdout,
 )
 from torpor.cli.kernel import obtain
-from torpor.comparison import format_number
-from torpor.studies import adaptation as learning
-from torpor.studies import io_boost as study
+from torpor.results.comparison import format_number
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from torpor.studies.io_boost import Scatter, Setting
+    from torpor.ask.studies.io_boost import Scatter, Setting
 
 
 def io_boost(
@@ -93,7 +93,7 @@ def io_boost(
         threads=threads,
     )
     if plot is not None:
-        from torpor.report import scatter
+        from torpor.view.report import scatter
 
         scatter.write(result, plot)
         print_note(f"plot: {plot}")
@@ -122,7 +122,7 @@ def adaptation(
     A simulated job waits 0.5 ms in the mean for 3 s, then 8 ms for 3 s, and so on. Governors are
     replayed on its idle spans, and compared with the oracle in each window.
     """
-    from torpor.posting.model import Post, Table, number, word
+    from torpor.results.table import Post, Table, number, word
 
     if plot is not None and plot.suffix != ".svg":
         raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
@@ -132,8 +132,8 @@ def adaptation(
         platform=platform, governors=governors or learning.DEFAULT_GOVERNORS, changes=changes
     )
     if plot is not None:
-        from torpor.files import write_whole
-        from torpor.report import curves
+        from torpor.results.files import write_whole
+        from torpor.view.report import curves
 
         write_whole(plot, curves.adaptation(found))
         print_note(f"plot: {plot}")

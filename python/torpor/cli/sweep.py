@@ -10,8 +10,8 @@ import typer
 
 from torpor.cli import EXIT_FINDING, options, progress, sweeping
 from torpor.cli.console import print_note, write_post, write_stdout
-from torpor.sweeps.axes import Axes, SweepError, read_toml
-from torpor.sweeps.store import open_store
+from torpor.run.sweeps.axes import Axes, SweepError, read_toml
+from torpor.run.sweeps.store import open_store
 
 #: Index and count of an array's jobs, as batch systems set them. Slurm's counts from what the user
 #: chose, LSF's from 1, Kubernetes' from 0.
@@ -66,7 +66,7 @@ def sweep(
     Points that the store has are not run again, whichever sweep made them. Ctrl-C, SIGTERM and
     kill -9 lose only the points under way: the same command continues from there.
     """
-    from torpor.sweeps import run
+    from torpor.run.sweeps import run
 
     axes = sweeping.filled(Axes() if spec is None else read_toml(spec), typed)
     axes.excluded += [_exclusion(text) for text in excluded or []]
@@ -117,7 +117,7 @@ def show(
     """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
     import json
 
-    from torpor.sweeps.view import view
+    from torpor.run.sweeps.ranks import view
 
     form = options.form(form, is_json=is_json)
     rows = open_store(store).rows()
@@ -142,9 +142,9 @@ def page(
     only: _Only = None,
 ) -> None:
     """Write a sweep as one page: heat map, front, ranks, and the command of each cell."""
-    from torpor.files import write_whole
-    from torpor.report.sweep import render
-    from torpor.sweeps.view import against_oracle, filtered
+    from torpor.results.files import write_whole
+    from torpor.run.sweeps.ranks import against_oracle, filtered
+    from torpor.view.report.sweep import render
 
     rows = filtered(against_oracle(open_store(store).rows()), _filters(only))
     write_whole(output, render(rows, store.resolve().name))
@@ -191,7 +191,7 @@ def _part(text: str | None) -> tuple[int, int]:
 
 
 def _tell_plan(axes: Axes, store: Path, part: tuple[int, int]) -> None:
-    from torpor.sweeps import run
+    from torpor.run.sweeps import run
 
     planned = run.shard(run.plan(axes.points()), *part)
     try:

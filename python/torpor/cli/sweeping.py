@@ -15,11 +15,11 @@ from torpor.cli import options
 from torpor.cli.console import print_note
 from torpor.cli.kernel import obtain
 from torpor.cli.progress import ProgressBar
-from torpor.options import ReplayOptions, fields
-from torpor.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
+from torpor.run.options import ReplayOptions, fields
+from torpor.run.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
 
 if TYPE_CHECKING:
-    from torpor.sweeps.run import Progress
+    from torpor.run.sweeps.run import Progress
 
 Metrics = Annotated[
     list[str] | None,

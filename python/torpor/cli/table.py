@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from torpor.cli.console import bare_table, render, text_width, wrap
 from torpor.cli.more_tables import FULL_TABLES, causes_text, lines_text, over_text
-from torpor.comparison import (
+from torpor.results.comparison import (
     SLEEP_LENGTH_WORDS,
     Cell,
     Row,
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from torpor import results
-    from torpor.comparison import Result, Section
+    from torpor.results import types as results
+    from torpor.results.comparison import Result, Section
 
 # Between two columns.
 _GAP = 2

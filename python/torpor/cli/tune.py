@@ -8,7 +8,7 @@ import typer
 
 from torpor.cli import options, progress, sweeping
 from torpor.cli.console import write_post
-from torpor.sweeps.axes import Axes
+from torpor.run.sweeps.axes import Axes
 
 
 @sweeping.many("governor", "param")
@@ -61,7 +61,7 @@ def tune(
     Needs Optuna: pip install 'torpor[tune]'. Every run is kept in the store: the same command goes
     on where it was, and more --trials go on from fewer.
     """
-    from torpor.sweeps import tuning
+    from torpor.ask import tuning
 
     wanted = [tuning.read_param(text) for text in params]
     train = sweeping.filled(Axes(), typed)

@@ -12,9 +12,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
-from torpor.record import trace_dat
-from torpor.record.events import everything
-from torpor.record.probes import PROBES
+from torpor.machine.record import trace_dat
+from torpor.machine.record.events import everything
+from torpor.machine.record.probes import PROBES
 
 from . import machine
 from .packages import Kernel

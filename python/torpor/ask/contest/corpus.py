@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The manifest of a corpus: which recordings, workloads and machines a contest is about."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from torpor.ask.studies.files import FOLDER as STUDIES
+from torpor.ask.studies.files import toml
+from torpor.run.sweeps.axes import SweepError
+from torpor.run.sweeps.identity import file_hash
+
+#: The corpus that ships.
+SHIPPED = Path(__file__).parent / "corpus-v1.toml"
+#: What may be tuned on, and what may not.
+HALVES = ("open", "held-out")
+#: Where a recording comes from.
+ORIGINS = ("machine", "guest", "simulated")
+#: What tells when the next timer of a recording expires, where its events do not.
+INFERRED = ("the timer that woke the CPU", "the tick only")
+
+_SUFFIXES = (
+    *(".perf.data", ".data", ".dat", ".dat.gz", ".perfetto-trace", ".pftrace"),
+    *(".html", ".txt", ".txt.gz"),
+)
+
+#: The class of replays on machines whose power is not known: shown, not scored with the others.
+RELATIVE = "relative energy"
+#: The class of simulations.
+CLOSED_LOOP = "closed loop"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording, known by the hash of its bytes. ``path`` is where it ships, if it does."""
+
+    name: str
+    half: str
+    sha256: str
+    licence: str
+    machine: str
+    hz: int
+    timers: str
+    weight: float
+    origin: str
+    path: str = ""
+    machines: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The class whose scores can be compared with its own."""
+        return f"{self.origin}, timers inferred" if self.timers in INFERRED else self.origin
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload that ships; with ``study``, one of a study."""
+
+    name: str
+    half: str
+    weight: float
+    study: bool = False
+    machines: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """As a recording's."""
+        return CLOSED_LOOP
+
+    @property
+    def source(self) -> str:
+        """The name, or the file, as a simulation takes it."""
+        return os.fspath(STUDIES / "workloads" / f"{self.name}.toml") if self.study else self.name
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A recording or workload on a machine, and what it weighs in the score."""
+
+    name: str
+    half: str
+    kind: str
+    source: str
+    platform: str
+    weight: float
+    #: Its class: where the recording comes from, ``closed loop``, or ``relative energy``.
+    group: str = CLOSED_LOOP
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the machine's power is not known."""
+        return self.group == RELATIVE
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a contest is about."""
+
+    title: str
+    version: int
+    machines: tuple[str, ...]
+    duration: str
+    seeds: int
+    recording: tuple[Recording, ...]
+    workload: tuple[Workload, ...]
+    #: Who takes part besides teo and the oracle.
+    baselines: tuple[str, ...] = ()
+    #: Machines whose power is not known, for replays.
+    relative_machines: tuple[str, ...] = ()
+    #: Those of them that are virtual machines, for `haltpoll`.
+    virtual_machines: tuple[str, ...] = ()
+
+    def scenarios(
+        self,
+        folders: Sequence[str | os.PathLike[str]] = (),
+        *,
+        half: str | None = None,
+        only: Iterable[str] = (),
+    ) -> tuple[list[Scenario], list[Recording]]:
+        """Return what can be run, and the recordings that are in none of the folders.
+
+        Args:
+            folders: Where recordings are looked for: at their paths, as in the working directory,
+                and by content, in all files that have a recording's suffix.
+            half: ``open`` or ``held-out``; default: both.
+            only: Patterns: only scenarios of which ``NAME, MACHINE`` or the name matches one.
+
+        Raises :class:`SweepError` for a recording at its path with other content, and for a
+        pattern that matches none.
+        """
+        found: list[Scenario] = []
+        missing = []
+        patterns = list(only)
+        matched: set[str] = set()
+
+        def add(of: Recording | Workload, kind: str, source: str) -> None:
+            places = [(machine, of.group, of.weight) for machine in of.machines or self.machines]
+            if isinstance(of, Recording):
+                # Weights are of a class.
+                places += [(machine, RELATIVE, 1.0) for machine in self.relative_machines]
+            for machine, group, weight in places:
+                hits = {p for p in patterns if _matches(of.name, machine, p)}
+                matched.update(hits)
+                if hits or not patterns:
+                    made = Scenario(of.name, of.half, kind, source, machine, weight, group)
+                    found.append(made)
+
+        by_hash: dict[str, str] | None = None
+        for recording in self.recording:
+            if half is not None and recording.half != half:
+                continue
+            path = _at_its_path(recording, [".", *folders])
+            if path is None:
+                by_hash = _by_content(folders) if by_hash is None else by_hash
+                path = by_hash.get(recording.sha256)
+            if path is None:
+                missing.append(recording)
+                matched.update(p for p in patterns if fnmatchcase(recording.name, p))
+            else:
+                add(recording, "replay", path)
+        for workload in self.workload:
+            if half is None or workload.half == half:
+                add(workload, "simulation", workload.source)
+        for pattern in patterns:
+            if pattern not in matched:
+                entries: list[Recording | Workload] = [*self.recording, *self.workload]
+                names = [each.name for each in entries]
+                raise SweepError(
+                    f"no scenario of the corpus matches `{pattern}`: expected one of "
+                    f"{', '.join(names)}, or NAME,MACHINE"
+                )
+        if patterns:
+            missing = [r for r in missing if any(fnmatchcase(r.name, p) for p in patterns)]
+        return found, missing
+
+
+def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
+    """Read a manifest. Raises :class:`SweepError` that names the entry and what is allowed."""
+    try:
+        data = toml(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise SweepError(f"read corpus `{path}`: {error}") from None
+    entries: dict[str, list[Any]] = {"recording": [], "workload": []}
+    for name, kind in (("recording", Recording), ("workload", Workload)):
+        rows = data.pop(name, [])
+        if not isinstance(rows, list):
+            raise SweepError(f"read corpus `{path}`: `{name}` is no list: expected [[{name}]]")
+        for number, row in enumerate(rows, 1):
+            where = f"read corpus `{path}`: {name} {number}"
+            entries[name].append(_made(kind, row, where))
+    both: list[Recording | Workload] = [*entries["recording"], *entries["workload"]]
+    names = [entry.name for entry in both]
+    for name in names:
+        if names.count(name) > 1:
+            raise SweepError(f"read corpus `{path}`: the name `{name}` is used twice")
+    for entry in both:
+        if entry.half not in HALVES:
+            raise SweepError(
+                f"read corpus `{path}`: {entry.name} has the half `{entry.half}`: expected "
+                f"{' or '.join(HALVES)}"
+            )
+        if isinstance(entry, Recording) and entry.origin not in ORIGINS:
+            raise SweepError(
+                f"read corpus `{path}`: {entry.name} has the origin `{entry.origin}`: expected "
+                f"{', '.join(ORIGINS[:-1])} or {ORIGINS[-1]}"
+            )
+        if entry.weight < 0:
+            raise SweepError(
+                f"read corpus `{path}`: {entry.name} has the weight {entry.weight}: expected 0 or "
+                "more"
+            )
+    made: Corpus = _made(Corpus, data | entries, f"read corpus `{path}`")
+    return made
+
+
+def _made(kind: Any, row: Any, where: str) -> Any:
+    """Make a record of a table: keys and types are the record's."""
+    if not isinstance(row, dict):
+        raise SweepError(f"{where}: expected a table")
+    known = kind.__dataclass_fields__
+    for key in row:
+        if key not in known:
+            raise SweepError(f"{where}: unknown key `{key}`: expected one of {', '.join(known)}")
+    values = {}
+    for key, info in known.items():
+        if key not in row:
+            if isinstance(info.default, type(info.default_factory)):
+                raise SweepError(f"{where}: `{key}` is missing")
+            continue
+        value, wanted = row[key], info.type
+        if get_origin(wanted) is tuple:
+            item = get_args(wanted)[0]
+            fits = isinstance(value, list) and all(isinstance(each, item) for each in value)
+            value = tuple(value) if fits else value
+        elif wanted is float:
+            fits = isinstance(value, int | float) and not isinstance(value, bool)
+        else:
+            fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+        if not fits:
+            raise SweepError(f"{where}: `{key}` is {value!r}: expected {_said(wanted)}")
+        values[key] = value
+    return kind(**values)
+
+
+def _said(wanted: Any) -> str:
+    words = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+    return words.get(wanted, "a list of texts")
+
+
+def _matches(name: str, machine: str, pattern: str) -> bool:
+    wanted, comma, on = pattern.partition(",")
+    return fnmatchcase(name, wanted) and (not comma or fnmatchcase(machine, on.strip()))
+
+
+def _at_its_path(recording: Recording, folders: Sequence[str | os.PathLike[str]]) -> str | None:
+    for folder in folders:
+        path = Path(folder) / recording.path
+        if not recording.path or not path.is_file():
+            continue
+        if (found := file_hash(os.path.abspath(path))) != recording.sha256:
+            raise SweepError(
+                f"`{path}` is not the corpus's recording {recording.name}: its SHA-256 is "
+                f"{found[:16]}..., expected {recording.sha256[:16]}..."
+            )
+        return os.fspath(path)
+    return None
+
+
+def _by_content(folders: Sequence[str | os.PathLike[str]]) -> dict[str, str]:
+    """Hash the files that may be recordings. Folders of builds and of git are not looked into."""
+    found: dict[str, str] = {}
+    for top in folders:
+        for folder, inner, files in os.walk(top):
+            inner[:] = sorted(n for n in inner if n[0] != "." and n not in ("build", "target"))
+            for name in sorted(files):
+                if name.endswith(_SUFFIXES):
+                    path = os.path.join(folder, name)
+                    found.setdefault(file_hash(path), path)
+    return found

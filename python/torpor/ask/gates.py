@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Gates: limits on what a candidate may cost, against a base."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from torpor import _engine
+from torpor._engine import TorporError
+
+if TYPE_CHECKING:
+    from torpor.run.sweeps.store import Store
+
+_Path = str | os.PathLike[str]
+
+#: What a governor came to in a scenario: values by metric and seed.
+_Samples = dict[tuple[str, str], dict[str, dict[int, float]]]
+
+_KEYS = {"metric", "worse_than", "max", "min", "scenario", "governor"}
+
+
+class GateError(TorporError):
+    """A gate cannot be held: its limits are wrong, or there is nothing to compare."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One entry of a limits file.
+
+    ``worse_than_pct`` or ``worse_than`` (in the metric's unit) bounds the change from the base in
+    the worse direction; ``most`` and ``least`` bound the candidate's value itself. Exactly one of
+    these is set. ``scenario`` and ``governor`` are patterns.
+    """
+
+    metric: str
+    worse_than_pct: float | None = None
+    worse_than: float | None = None
+    most: float | None = None
+    least: float | None = None
+    scenario: str = "*"
+    governor: str = "*"
+
+    @property
+    def text(self) -> str:
+        """The limit as people say it."""
+        if self.worse_than_pct is not None:
+            return f"at most {self.worse_than_pct:g} % worse"
+        if self.worse_than is not None:
+            return f"at most {self.worse_than:g} worse"
+        return f"at most {self.most:g}" if self.most is not None else f"at least {self.least:g}"
+
+
+class Verdict(TypedDict):
+    """One limit in one scenario.
+
+    ``low`` and ``high`` are the change's 95 % interval, ``p`` the chance of such a change if there
+    were none, corrected by Holm's method for the number of limits on changes; None without seeds.
+    """
+
+    scenario: str
+    governor: str
+    metric: str
+    unit: str
+    limit: str
+    base: float | None
+    candidate: float
+    change: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    is_broken: bool
+
+
+def read_limits(path: _Path) -> list[Limit]:
+    """Read a limits file: ``[[limit]]`` tables.
+
+    Raises :class:`GateError` for what does not belong there, with its place.
+    """
+    from torpor.ask.studies.files import toml
+
+    try:
+        data = toml(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise GateError(f"read limits `{path}`: {error}") from None
+    entries = data.get("limit")
+    if set(data) != {"limit"} or not isinstance(entries, list) or not entries:
+        raise GateError(f"read limits `{path}`: expected one or more [[limit]] and nothing else")
+    return [_limit(entry, f"read limits `{path}`: limit {n}") for n, entry in enumerate(entries, 1)]
+
+
+def _limit(entry: Mapping[str, Any], place: str) -> Limit:
+    for key in entry:
+        if key not in _KEYS:
+            raise GateError(
+                f"{place}: unknown key `{key}`: expected one of {', '.join(sorted(_KEYS))}"
+            )
+    if not isinstance(entry.get("metric"), str):
+        raise GateError(f"{place}: `metric` is missing")
+    if entry["metric"] not in _known_metrics():
+        text = _engine.unknown_name("metric", entry["metric"], list(_known_metrics()), "")
+        raise GateError(f"{place}: {text}")
+    bounds = [key for key in ("worse_than", "max", "min") if key in entry]
+    if len(bounds) != 1:
+        raise GateError(f"{place}: expected one of `worse_than`, `max` and `min`")
+    (bound,) = bounds
+    value = entry[bound]
+    given: dict[str, Any] = {
+        key: str(entry[key]) for key in ("metric", "scenario", "governor") if key in entry
+    }
+    name = {"worse_than": "worse_than", "max": "most", "min": "least"}[bound]
+    if bound == "worse_than":
+        if _known_metrics()[entry["metric"]]["direction"] == "none":
+            raise GateError(
+                f"{place}: `{entry['metric']}` is neither better nor worse when it changes\n"
+                "hint: use `max` or `min`"
+            )
+        if isinstance(value, str) and value.rstrip().endswith("%"):
+            name, value = "worse_than_pct", value.rstrip()[:-1]
+    try:
+        # A bool is a number to Python.
+        given[name] = float("x") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        raise GateError(
+            f'{place}: `{bound}` is {entry[bound]!r}: expected a number, or "2 %" for worse_than'
+        ) from None
+    return Limit(**given)
+
+
+def gate(
+    base: Any,
+    candidate: Any,
+    limits: Sequence[Limit] | _Path,
+    *,
+    base_governor: str | None = None,
+    candidate_governor: str | None = None,
+    is_strict: bool = False,
+) -> list[Verdict]:
+    """Hold a candidate against a base, limit by limit, in every scenario.
+
+    Args:
+        base: A result, a saved one's path, a store of a sweep, or a pair of dumps' :func:`diff`.
+        candidate: The same of what is to be judged.
+        limits: What :func:`read_limits` returned, or the file.
+        base_governor: Which governor of the base; needed where it has several and the candidate
+            has others.
+        candidate_governor: Which of the candidate.
+        is_strict: Break a limit unless the candidate is surely within it.
+
+    Where there are seeds, changes are paired by seed, and a limit is broken only if the change is
+    more than noise: its ``p``, corrected for the number of limits that are judged so, is below
+    0.05. A limit on one metric in one scenario is one test. A replay has no noise.
+
+    Raises :class:`GateError` where a limit meets nothing.
+    """
+    if isinstance(limits, str | os.PathLike):
+        limits = read_limits(limits)
+    before = _chosen(_samples(base), base_governor, "base")
+    after = _chosen(_samples(candidate), candidate_governor, "candidate")
+    is_renamed = base_governor is not None or candidate_governor is not None
+    if is_renamed or all(len({name for _, name in side}) == 1 for side in (before, after)):
+        # One against one: their names do not matter.
+        bases = {scenario: values for (scenario, _), values in before.items()}
+        pairs = [(key, bases.get(key[0]), values) for key, values in after.items()]
+    else:
+        pairs = [(key, before.get(key), values) for key, values in after.items()]
+    judged: list[tuple[Limit, Verdict]] = []
+    for limit in limits:
+        met = [
+            _judge(limit, key, old, new)
+            for key, old, new in pairs
+            if fnmatchcase(key[0], limit.scenario) and fnmatchcase(key[1], limit.governor)
+        ]
+        found = [verdict for verdict in met if verdict is not None]
+        if not found:
+            known = sorted({f"{scenario} ({governor})" for scenario, governor in after})
+            raise GateError(
+                f"the limit on `{limit.metric}` for scenario `{limit.scenario}` and governor "
+                f"`{limit.governor}` meets nothing that both sides have: the candidate has "
+                f"{'; '.join(known[:8])}{' ...' if len(known) > 8 else ''}"
+            )
+        judged += [(limit, verdict) for verdict in found]
+    tested = [v for _, v in judged if v["p"] is not None]
+    chances = _engine.holm([v["p"] for v in tested if v["p"] is not None])
+    for verdict, chance in zip(tested, chances, strict=True):
+        verdict["p"] = chance
+    for limit, verdict in judged:
+        verdict["is_broken"] = _is_broken(limit, verdict, is_strict=is_strict)
+    return [verdict for _, verdict in judged]
+
+
+def _judge(
+    limit: Limit,
+    key: tuple[str, str],
+    old: Mapping[str, Mapping[int, float]] | None,
+    new: Mapping[str, Mapping[int, float]],
+) -> Verdict | None:
+    """Return the figures of a limit; whether it is broken depends on those of all."""
+    mine = new.get(limit.metric, {})
+    theirs = (old or {}).get(limit.metric, {})
+    info = _known_metrics()[limit.metric]
+    is_relative = limit.worse_than_pct is not None or limit.worse_than is not None
+    seeds = sorted(mine.keys() & theirs.keys())
+    if not mine or (is_relative and not seeds):
+        return None
+    change = low = high = p = None
+    if seeds:
+        compared = _compare(info, {s: theirs[s] for s in seeds}, {s: mine[s] for s in seeds})
+        change, low, high = (compared[name] for name in ("difference", "low", "high"))
+        p = compared["p"] if is_relative else None
+    value = sum(mine.values()) / len(mine)
+    before = sum(theirs[s] for s in seeds) / len(seeds) if seeds else None
+    return {
+        "scenario": key[0],
+        "governor": key[1],
+        "metric": limit.metric,
+        "unit": info["unit"],
+        "limit": limit.text,
+        "base": before,
+        "candidate": value,
+        "change": change,
+        "low": low,
+        "high": high,
+        "p": p,
+        "is_broken": False,
+    }
+
+
+#: A change with so large a chance is noise.
+_LEVEL = 0.05
+
+
+def _is_broken(limit: Limit, verdict: Verdict, *, is_strict: bool) -> bool:
+    value, before = verdict["candidate"], verdict["base"]
+    if limit.most is not None:
+        return value > limit.most
+    if limit.least is not None:
+        return value < limit.least
+    most = limit.worse_than
+    if limit.worse_than_pct is not None:
+        assert before is not None, "a relative limit has a base"
+        most = abs(before) * limit.worse_than_pct / 100
+    assert most is not None
+    # From here on, more is worse.
+    is_higher_better = _known_metrics()[limit.metric]["direction"] == "higher"
+    sign = -1 if is_higher_better else 1
+    mean = sign * (verdict["change"] or 0.0)
+    end = verdict["low"] if is_higher_better else verdict["high"]
+    farthest = None if end is None else sign * end
+    if is_strict:
+        return (mean if farthest is None else farthest) > most
+    return mean > most and (verdict["p"] is None or verdict["p"] < _LEVEL)
+
+
+def _compare(
+    info: Mapping[str, Any], before: Mapping[int, float], after: Mapping[int, float]
+) -> dict[str, Any]:
+    """The engine's comparison of two columns of one metric."""
+
+    def column(label: str, values: Mapping[int, float]) -> dict[str, Any]:
+        samples = [{"number": s, "values": {info["key"]: v}} for s, v in values.items()]
+        return {"label": label, "has_failed": False, "competes": True, "samples": samples}
+
+    table = {
+        "metrics": [dict(info)],
+        "columns": [column("base", before), column("candidate", after)],
+        "sampling": "exact" if len(before) == 1 else "paired",
+    }
+    found: dict[str, Any] = json.loads(_engine.compare(json.dumps(table)))
+    change = found["rows"][0]["cells"][1]["change"]
+    # What is equal has no change.
+    return change or {"difference": 0.0, "low": None, "high": None, "p": None}
+
+
+def _known_metrics() -> dict[str, dict[str, Any]]:
+    known = json.loads(_engine.metrics())
+    return {metric["key"]: metric for kind in ("replay", "simulation") for metric in known[kind]}
+
+
+def _chosen(samples: _Samples, governor: str | None, side: str) -> _Samples:
+    if governor is None:
+        return samples
+    found = {key: values for key, values in samples.items() if key[1] == governor}
+    if not found:
+        known = list(dict.fromkeys(name for _, name in samples))
+        raise GateError(f"the {side}: {_engine.unknown_name('governor', governor, known, '')}")
+    return found
+
+
+def _samples(source: Any) -> _Samples:
+    """What a result, a store or a file of either came to."""
+    from torpor.results.record import load
+    from torpor.run.sweeps.store import Store, open_store
+
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        source = open_store(path) if (path / "store.json").is_file() else load(path)
+    if isinstance(source, Store):
+        return _of_store(source)
+    result = source.to_dict() if hasattr(source, "to_dict") else source
+    kind = result.get("kind") if isinstance(result, Mapping) else None
+    if kind not in ("replay", "simulation", "diff"):
+        raise GateError(
+            f"a result of kind `{kind}` has no limits: expected replay, simulation, diff, or a "
+            "sweep's store"
+        )
+    return _of_diff(result) if kind == "diff" else _of_runs(result)
+
+
+def _of_store(opened: "Store") -> _Samples:
+    from torpor.run.sweeps.ranks import label_of, scenario_of
+
+    found: _Samples = {}
+    for row in opened.rows():
+        if row["error"] is not None:
+            continue
+        # Whole labels: what varies in one store may not in the other.
+        key = (label_of(scenario_of(row)), row["governor"])
+        for metric in _known_metrics():
+            if row[metric] is not None:
+                found.setdefault(key, {}).setdefault(metric, {})[row["seed"] or 0] = row[metric]
+    return found
+
+
+def _of_runs(result: Any) -> _Samples:
+    from torpor.results.comparison import section_name, sections
+
+    found: _Samples = {}
+    for section in sections(result):
+        scenario = f"{section_name(section)}, {result['platform']['name']}"
+        for run in section["runs"]:
+            if run["error"] is not None:
+                continue
+            several: Any = run.get("seeds") or [{"seed": 0, "metrics": run["metrics"]}]
+            values = found.setdefault((scenario, run["governor"]), {})
+            for seed in several:
+                for metric, value in seed["metrics"].items():
+                    if value is not None:
+                        values.setdefault(metric, {})[seed["seed"]] = value
+    return found
+
+
+def _of_diff(result: Any) -> _Samples:
+    """Shares of the counters: what test suites of distributions look at."""
+    found: _Samples = {}
+    for group in result["groups"]:
+        for column in group["columns"]:
+            scenario = f"CPUs {_engine.format_cpu_list(group['cpus'])}"
+            values = found.setdefault((scenario, column["label"]), {})
+            for metric, ratio in (("above_pct", "above_ratio"), ("below_pct", "below_ratio")):
+                if column["total"][ratio] is not None:
+                    values[metric] = {0: 100 * column["total"][ratio]}
+    return found

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What IO boosts gain and cost: IOPS over energy, compared with every fixed frequency."""
+
+import itertools
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+
+from torpor._engine import TorporError
+from torpor.ask.studies import files
+from torpor.machine import catalog as library
+from torpor.run.simulations import simulate
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+#: One job of psync on the author's RK3399.
+DEFAULT_WORKLOAD = files.FOLDER / "workloads" / "io-boost.toml"
+
+#: Each boost as it is, and with one parameter changed.
+DEFAULT_BOOSTS = (
+    "none",
+    "iowait",
+    "iowait,boost_max=512",
+    "iowait,fall_shift=2",
+    "per-task",
+    "per-task,levels=4",
+    "per-task,level_util=51",
+    "per-task,interval_ms=50",
+    "per-task-v2",
+    "per-task-v2,levels=4",
+)
+
+#: The rate limit is that of kernels before 6.9 on machines with a slow clock, as the author's.
+DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
+
+#: 408 MHz is an efficient OPP of the little CPUs, as in the author's kernel: 6.12 rounds its cost
+#: up to more than that of 600 MHz, and its schedutil leaves it out. This power, 0.5 % less than the
+#: machine's, is the most with which 6.12 keeps it.
+DEFAULT_PLATFORM = "rk3399,cluster.little.opp.0.active_power_mw=27.642"
+
+#: More combinations of OPPs than this, and clusters are gone through one by one.
+COMBINATIONS_MAX = 100
+
+_PINNED = re.compile(r"^\s*(cpus|cpus_allowed)\s*=", re.MULTILINE)
+_JOB = re.compile(r"^\[\[(fio|task)\]\][^\S\n]*(?:#.*)?\n", re.MULTILINE)
+
+
+class Setting(TypedDict):
+    """What one boost, or one combination of fixed frequencies, came to."""
+
+    kind: Literal["boost", "fixed"]
+    name: str
+    iops: float
+    uj_per_io: float
+    power_mw: float
+    #: By cluster.
+    freq_mhz: dict[str, float]
+    is_front: bool
+
+
+class Scatter(TypedDict):
+    """The study's result."""
+
+    workload: str
+    platform: str
+    governor: str
+    cpufreq: str
+    duration: str
+    seeds: int
+    settings: list[Setting]
+
+
+def io_boost(
+    workload: str | os.PathLike[str] | None = None,
+    *,
+    platform: str | os.PathLike[str] = DEFAULT_PLATFORM,
+    governor: str = "teo",
+    io_boosts: Iterable[str] = DEFAULT_BOOSTS,
+    cpufreq: str = DEFAULT_CPUFREQ,
+    duration: str = "10s",
+    seeds: int = 1,
+    threads: int | None = None,
+) -> Scatter:
+    """Run a workload with IO, the study's own by default, under each boost and fixed frequency.
+
+    Fixed are all combinations of the clusters' OPPs, or, where there are more than
+    ``COMBINATIONS_MAX``, those of one cluster with the others at their lowest; and then each
+    cluster's again with the work kept on that cluster, unless it says itself where it may run.
+
+    Returns plain data: ``settings``, each with its ``kind`` (``boost`` or ``fixed``), ``name``,
+    ``iops``, ``uj_per_io``, ``power_mw``, ``freq_mhz`` by cluster, and ``is_front``: no fixed
+    frequency has both more IOPS and less energy an IO. And what was run.
+
+    Raises:
+        TorporError: A name is unknown, the workload has no IO, or the machine's power is not known.
+
+    >>> result = io_boost(io_boosts=["none", "iowait"], duration="50ms", seeds=1)
+    >>> [setting["name"] for setting in result["settings"] if setting["kind"] == "boost"]
+    ['none', 'iowait']
+    """
+    workload = DEFAULT_WORKLOAD if workload is None else workload
+    run = partial(
+        simulate,
+        platform=platform,
+        governors=governor,
+        duration=duration,
+        seeds=seeds,
+        threads=threads,
+    )
+    boosted: Any = run(workload, cpufreq=cpufreq, io_boosts=list(io_boosts)).to_dict()
+    settings = _settings(boosted, "boost", list(io_boosts))
+    clusters = _clusters(platform)
+    text = _workload_text(workload)
+    for kept_on in [None] if _PINNED.search(text) else [*clusters, None]:
+        fixed = _fixed(clusters, kept_on)
+        with tempfile.TemporaryDirectory() as folder:
+            kept = workload
+            if kept_on is not None:
+                kept = Path(folder) / "kept.toml"
+                kept.write_text(_keep_on(text, kept_on), "utf-8")
+            policies = [f"userspace,freq_khz={'/'.join(map(str, freqs))}" for freqs in fixed]
+            found: Any = run(kept, cpufreq=policies, io_boosts="none").to_dict()
+        names = [_name(freqs, clusters, kept_on) for freqs in fixed]
+        settings += _settings(found, "fixed", names)
+    front = _front([setting for setting in settings if setting["kind"] == "fixed"])
+    for setting in settings:
+        setting["is_front"] = setting in front
+    return {
+        "workload": boosted["workload"]["title"],
+        "platform": boosted["platform"]["title"],
+        "governor": governor,
+        "cpufreq": cpufreq,
+        "duration": duration,
+        "seeds": seeds,
+        "settings": settings,
+    }
+
+
+def _settings(
+    result: "results.Simulation", kind: Literal["boost", "fixed"], names: list[str]
+) -> list[Setting]:
+    if result["interrupted"]:
+        raise KeyboardInterrupt
+    found: list[Setting] = []
+    for name, run in zip(names, result["runs"], strict=True):
+        if run["error"]:
+            raise TorporError(f"{run['governor']}: {run['error']}")
+        metrics = run["metrics"]
+        iops, power_mw = metrics.get("iops"), metrics["power_mw"]
+        if not iops:
+            raise TorporError(f"workload `{result['workload']['name']}`: no IO was done")
+        if power_mw is None:
+            raise TorporError(
+                f"platform `{result['platform']['name']}`: its power is not known, expected one "
+                "that has it, such as rk3399 or pixel6"
+            )
+        found.append(
+            {
+                "kind": kind,
+                "name": name,
+                "iops": iops,
+                "uj_per_io": power_mw * 1e3 / iops,
+                "power_mw": power_mw,
+                "freq_mhz": {
+                    domain["name"]: domain["freq_khz"] / 1e3
+                    for domain in run["perf_domains"]
+                    if domain["freq_khz"] is not None
+                },
+                "is_front": False,
+            }
+        )
+    return found
+
+
+class _Cluster(NamedTuple):
+    name: str
+    cpus: str
+    freqs_khz: tuple[int, ...]
+
+
+def _clusters(platform: str | os.PathLike[str]) -> list[_Cluster]:
+    is_file = Path(platform).suffix == ".toml"
+    text = Path(platform).read_text("utf-8") if is_file else library.platform_toml(str(platform))
+    return [
+        _Cluster(each["name"], each["cpus"], tuple(opp["freq_khz"] for opp in each.get("opp", ())))
+        for each in files.toml(text)["cluster"]
+    ]
+
+
+def _fixed(clusters: list[_Cluster], kept_on: _Cluster | None) -> list[tuple[int, ...]]:
+    """Combinations of frequencies, one of each cluster."""
+    every = [cluster.freqs_khz or (0,) for cluster in clusters]
+    lowest = [freqs[:1] for freqs in every]
+    combined = list(itertools.product(*every))
+    if kept_on is None and len(combined) <= COMBINATIONS_MAX:
+        return combined
+    found: list[tuple[int, ...]] = []
+    for index, cluster in enumerate(clusters):
+        if kept_on in (None, cluster):
+            found += itertools.product(*lowest[:index], every[index], *lowest[index + 1 :])
+    return list(dict.fromkeys(found))
+
+
+def _workload_text(workload: str | os.PathLike[str]) -> str:
+    path = Path(workload)
+    return path.read_text("utf-8") if path.suffix == ".toml" else library.workload_toml(str(path))
+
+
+def _keep_on(text: str, cluster: _Cluster) -> str:
+    """The same workload with all of its tasks on one cluster."""
+    pin = {"fio": "cpus_allowed", "task": "cpus"}
+    return _JOB.sub(lambda found: f'{found[0]}{pin[found[1]]} = "{cluster.cpus}"\n', text)
+
+
+def _name(freqs: tuple[int, ...], clusters: list[_Cluster], kept_on: _Cluster | None) -> str:
+    told = [
+        f"{cluster.name} {khz // 1000}"
+        for cluster, khz in zip(clusters, freqs, strict=True)
+        if kept_on in (None, cluster)
+    ]
+    return ", ".join(told) + (" MHz" if kept_on is None else " MHz, kept there")
+
+
+def _front(settings: list[Setting]) -> list[Setting]:
+    """Those that no other has both more IOPS and less energy than; the first of equal ones."""
+    front: list[Setting] = []
+    # Dearest last, of equally dear ones the fastest first: each that is faster than all before it.
+    for setting in sorted(settings, key=lambda s: (s["uj_per_io"], -s["iops"])):
+        if not front or setting["iops"] > front[-1]["iops"]:
+            front.append(setting)
+    return front

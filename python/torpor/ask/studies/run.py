@@ -1,0 +1,480 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Runs a study: simulates what its tables ask for, and judges the predictions."""
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from torpor import _engine
+from torpor._engine import EngineError, GovernorError
+from torpor.ask.studies import files
+from torpor.results import judge
+from torpor.results.record import Reproduction, headed
+from torpor.run.simulations import Simulation, simulate
+
+if TYPE_CHECKING:
+    from torpor.results import schema as shapes
+    from torpor.results import types as results
+
+    _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost"]
+
+#: Differences that published tables of this kind show between runs of the same thing.
+DEFAULT_NOISE_PCT = 1.0
+
+#: Apart from governors: it adds metrics to each, and no column.
+ORACLE = "oracle"
+
+#: What a metric is by definition under a governor: nothing is predicted by it.
+_MECHANICAL = {("shallowest", "above_pct"), ("deepest", "below_pct")}
+
+#: What sets frequencies is a column's own, else its row's, table's or study's, else the machine's.
+_SETTING: "tuple[_SettingKey, ...]" = ("workload", "platform", "duration", "cpufreq", "io_boost")
+
+_PLACEHOLDER = re.compile(r'"@(\w+)@"')
+
+
+def reproduce(
+    study: str | os.PathLike[str],
+    *,
+    duration: str | None = None,
+    seeds: int | None = None,
+    kernel: str | None = None,
+    threads: int | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    watch: Callable[[Simulation], None] | None = None,
+) -> Reproduction:
+    """Run a study and compare the simulated values with the published ones.
+
+    Args:
+        study: Name of a study that ships, or the path of a TOML file.
+        duration: Simulated time a run, instead of the study's.
+        seeds: Runs a governor, instead of the study's.
+        kernel: Another kernel than the default, as in :func:`torpor.simulate`. Columns that it
+            cannot serve are left out (``left_out``).
+        threads: Worker threads; default: one a core. The result does not depend on it.
+        journal: Keep every finished run in this file, and take from it what an earlier call has
+            finished. Nobody removes it.
+        watch: Called with each simulation as it ends.
+
+    Returns plain data: ``tables`` with ``rows`` with ``cells`` by column; a cell holds
+    ``published``, ``ours`` and its least and greatest seed as ``spread`` (None where there is
+    none), ``is_calibrated``, and ``right``: what was judged, None where nothing was, with the
+    reason in ``not_counted``. ``counts`` sums that up, ``judged`` has it by column, next to what
+    predictors get that know nothing, and the changes from a second base. ``most`` has the title
+    of each column's highest row, where the study asks for it.
+
+    Raises:
+        StudyError: The study is unknown, or its file is wrong.
+        TorporError: Its workload, machine or governors are.
+
+    >>> result = reproduce("pixel6-teo", duration="100ms", seeds=1)
+    >>> result["tables"][0]["rows"][0]["cells"]["menu"]["is_calibrated"]
+    True
+    """
+    content, path = files.load(study)
+    seeds = seeds or content["seeds"]
+    runs = Runs(path, content, Calls(duration, seeds, kernel, threads, journal, watch))
+    tables, judged = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        runs.works_in(Path(folder))
+        for table in content["table"]:
+            shown, rows = _table(table, runs)
+            tables.append(shown)
+            judged += rows
+    runs.refuse_if_nothing_ran()
+    found = {
+        "study": path.stem,
+        "title": content["title"],
+        "source": content["source"],
+        "calibration": content["calibration"],
+        "kernel": runs.kernel,
+        "platforms": list(runs.platforms),
+        "durations": list(runs.durations),
+        "seeds": seeds,
+        "tables": tables,
+        "counts": judge.count([cell for row in judged for cell in row.right().values()]),
+        "judged": judge.study(judged),
+        "notes": content.get("note", []),
+        "left_out": list(runs.left_out),
+        "failures": runs.failures,
+    }
+    return Reproduction(headed("reproduction", found))
+
+
+class _Value(NamedTuple):
+    """A metric over all seeds, and of each alone, where it is known of each."""
+
+    mean: float
+    seeds: tuple[float, ...] = ()
+
+    def scaled(self, scale: float, offset: float = 0) -> "_Value":
+        seeds = tuple(value * scale + offset for value in self.seeds)
+        return _Value(self.mean * scale + offset, seeds)
+
+
+_Metrics = dict[str, "_Value | None"]
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What a row runs, with what it leaves to its table and study filled in: equal ones share."""
+
+    workload: str
+    platform: str
+    duration: str
+    cpufreq: str
+    io_boost: str
+    columns: tuple[str, ...]
+    values: tuple[tuple[str, float], ...]
+    disabled_states: tuple[int, ...]
+    against_oracle: bool
+    #: Governors that judgement wants in addition to the columns, on the first one's machine.
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What a caller wants otherwise than the study, and how to run it."""
+
+    duration: str | None
+    seeds: int
+    kernel: str | None
+    threads: int | None
+    journal: str | os.PathLike[str] | None
+    watch: Callable[[Simulation], None] | None
+
+
+class Runs:
+    """The simulations of one study; rows that need the same one share it."""
+
+    def __init__(self, path: Path, study: files.Study, calls: Calls) -> None:
+        self._path = path
+        self._study = study
+        self._calls = calls
+        self._columns = {column["name"]: column for column in study["column"]}
+        self._journal = calls.journal
+        self._done: dict[_Setting, dict[str, _Metrics]] = {}
+        # What predicted cells are of, so that none counts twice.
+        self._counted: set[tuple[object, ...]] = set()
+        self._first_error: Exception | None = None
+        # What ran, each once, in the order of its first row.
+        self.platforms: dict[str, None] = {}
+        self.durations: dict[str, None] = {}
+        self.left_out: dict[str, None] = {}
+        self.failures: list[str] = []
+        self.kernel: results.KernelInfo | None = None
+
+    def works_in(self, folder: Path) -> None:
+        """Keep finished runs there if they are kept nowhere else."""
+        # Each seed's own values are read from it.
+        self._journal = self._journal or folder / "runs"
+
+    def refuse_if_nothing_ran(self) -> None:
+        """Raise what kept every column from running: then it is none of the columns'."""
+        if self._first_error is not None and self.kernel is None:
+            raise self._first_error
+
+    def _setting(self, table: files.Table, row: files.Row) -> _Setting:
+        study = self._study
+        either: files.Setting = {**_setting_of(table), **_setting_of(row)}
+        return _Setting(
+            workload=either["workload"],
+            platform=either.get("platform", study["platform"]),
+            duration=self._calls.duration or either.get("duration", study["duration"]),
+            cpufreq=either.get("cpufreq", study.get("cpufreq", "")),
+            io_boost=either.get("io_boost", study.get("io_boost", "")),
+            columns=tuple(table["columns"]),
+            values=tuple(sorted(row.get("values", {}).items())),
+            disabled_states=tuple(row.get("disabled_states", ())),
+            against_oracle=table.get("against_oracle", False),
+            references=judge.REFERENCES if row.get("published") else (),
+        )
+
+    def not_counted(
+        self, table: files.Table, row: files.Row, column: str
+    ) -> Literal["repeated", "mechanical"] | None:
+        """Why a published cell is no prediction that counts; it is taken as counted otherwise."""
+        own = self._columns[column]
+        ran = self._setting(table, row)
+        is_same = (ran.workload, ran.platform, ran.duration, ran.cpufreq, ran.io_boost)
+        key = (*is_same, ran.values, ran.disabled_states, column, row["metric"])
+        if key in self._counted:
+            return "repeated"
+        self._counted.add(key)
+        if (own["governor"], row["metric"]) in _MECHANICAL:
+            return "mechanical"
+        return None
+
+    def values(self, table: files.Table, row: files.Row) -> dict[str, _Value]:
+        """Return the row's metric by column, without those that failed or do not know it."""
+        ran = self._setting(table, row)
+        self.platforms[ran.platform] = None
+        self.durations[ran.duration] = None
+        if ran not in self._done:
+            # A table whose other rows are judged has run with the references already.
+            more = replace(ran, references=judge.REFERENCES)
+            self._done[ran] = self._done.get(more) or self._simulate(ran, row["title"])
+        found = {}
+        known: set[str] = set()
+        for column, metrics in self._done[ran].items():
+            known |= metrics.keys()
+            value = metrics.get(row["metric"])
+            if value is not None:
+                found[column] = value.scaled(row.get("scale", 1), row.get("offset", 0))
+        if known and row["metric"] not in known:
+            raise files.StudyError(
+                f"study `{self._path}`: {row['title']}: "
+                + _engine.unknown_name("metric", row["metric"], sorted(known), "")
+            )
+        base = table["columns"][0]
+        if row.get("is_relative") and base in found and found[base].mean:
+            level = row["published"][base]
+            assert isinstance(level, int | float), "the file was checked"
+            scale = level / found[base].mean
+            found = {column: value.scaled(scale) for column, value in found.items()}
+        return found
+
+    def _simulate(self, ran: _Setting, title: str) -> dict[str, _Metrics]:
+        # Columns on the same machine with the same frequencies run together.
+        groups: dict[_Machine, dict[str, str]] = {}
+        for column in ran.columns:
+            own = self._columns[column]
+            params = own.get("platform_params", {})
+            changes = "".join(f",{key}={value}" for key, value in params.items())
+            machine = _Machine(
+                f"{self.beside(ran.platform)}{changes}",
+                own.get("cpufreq", ran.cpufreq),
+                own.get("io_boost", ran.io_boost),
+            )
+            groups.setdefault(machine, {})[column] = own["governor"]
+        first = next(iter(groups.values()))
+        first.update({judge.key_of(name): name for name in ran.references})
+        metrics: dict[str, _Metrics] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            workload = self._workload(ran.workload, dict(ran.values), folder)
+            for machine, columns in groups.items():
+                metrics |= self._simulate_on(machine, columns, workload, ran, title)
+        names = [*ran.columns, *map(judge.key_of, ran.references)]
+        return {column: metrics[column] for column in names}
+
+    def _simulate_on(
+        self,
+        machine: "_Machine",
+        columns: dict[str, str],
+        workload: str | Path,
+        ran: _Setting,
+        title: str,
+    ) -> dict[str, _Metrics]:
+        """Run columns, by name a governor, on one machine."""
+        try:
+            return self._simulate_all(machine, columns, workload, ran, title)
+        except (EngineError, GovernorError) as error:
+            if self._calls.kernel is None:
+                raise
+            if len(columns) > 1:
+                found: dict[str, _Metrics] = {}
+                for column, governor in columns.items():
+                    found |= self._simulate_on(machine, {column: governor}, workload, ran, title)
+                return found
+            # A kernel serves a column or it does not: the others are none the worse.
+            self._first_error = self._first_error or error
+            (column,) = columns
+            reason = str(error).partition("\nhint: ")[0].replace("\n", " ")
+            self.left_out[f"{column}: {reason}"] = None
+            return {column: {}}
+
+    def _simulate_all(
+        self,
+        machine: "_Machine",
+        columns: dict[str, str],
+        workload: str | Path,
+        ran: _Setting,
+        title: str,
+    ) -> dict[str, _Metrics]:
+        calls = self._calls
+        governors = list(dict.fromkeys(columns.values()))
+        asked = list(governors)
+        if ran.against_oracle:
+            asked.append(ORACLE)
+
+        def run(**which: int) -> Simulation:
+            return simulate(
+                workload,
+                platform=machine.platform,
+                governors=asked,
+                duration=ran.duration,
+                cpufreq=machine.cpufreq or (),
+                io_boosts=machine.io_boost or (),
+                kernels=calls.kernel or (),
+                disabled_states=ran.disabled_states,
+                background=self._study.get("background"),
+                journal=self._journal,
+                threads=calls.threads,
+                **which,  # type: ignore[arg-type]
+            )
+
+        simulation = run(seeds=calls.seeds)
+        if calls.watch is not None:
+            calls.watch(simulation)
+        if simulation.interrupted:
+            # What is finished is a mean over fewer seeds than the study's.
+            raise KeyboardInterrupt
+        result = simulation.to_dict()
+        self.kernel = next(iter(result["options"]["kernels"]), None)
+        duration_s, seeds = result["options"]["duration_ns"] / 1e9, result["options"]["seeds"]
+        # All of it is in the journal.
+        alone = [run(seed=seed["seed"], seeds=1) for seed in result["runs"][0]["seeds"]]
+        found: dict[str, _Metrics] = {}
+        for index, governor in enumerate(governors):
+            ended = result["runs"][index]
+            if ended["error"]:
+                self.failures.append(f"{title}: {governor}: {ended['error']}")
+                found[governor] = {}
+                continue
+            of_seeds = [_metrics(one.to_dict()["runs"][index], duration_s, 1) for one in alone]
+            found[governor] = _over_seeds(_metrics(ended, duration_s, seeds), of_seeds)
+        return {column: found[governor] for column, governor in columns.items()}
+
+    def beside(self, name: str) -> str | Path:
+        """Return what ships, by its name, or the path of a file next to the study."""
+        return self._path.parent / name if re.search(r"\.toml(,|$)", name) else name
+
+    def _workload(self, name: str, values: dict[str, float], folder: str) -> str | Path:
+        """A workload's name or path; one next to the study has its placeholders filled in."""
+        path = self.beside(name)
+        if isinstance(path, str) or not values:
+            return path
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise files.StudyError(f"study `{self._path}`: `{path}`: {error.strerror}") from error
+        missing = set(_PLACEHOLDER.findall(text)) ^ values.keys()
+        if missing:
+            raise files.StudyError(
+                f"study `{self._path}`: values and the placeholders of `{name}` do not match: "
+                f"{', '.join(sorted(missing))}"
+            )
+        filled = Path(folder) / path.name
+        filled.write_text(
+            _PLACEHOLDER.sub(lambda found: repr(values[found[1]]), text), encoding="utf-8"
+        )
+        return filled
+
+
+class _Machine(NamedTuple):
+    """What columns have in common that run together."""
+
+    platform: str
+    cpufreq: str
+    io_boost: str
+
+
+def _setting_of(table: files.Setting) -> files.Setting:
+    """Of a table or a row, that alone."""
+    found: files.Setting = {}
+    for key in _SETTING:
+        if key in table:
+            found[key] = table[key]
+    return found
+
+
+def _metrics(run: "results.GovernorOutcome", duration_s: float, seeds: int) -> _Metrics:
+    """What a row can name: the catalogue's keys, what is made of them, and some of each task's."""
+    metrics: _Metrics = {}
+    for key, mean in run["metrics"].items():
+        metrics[key] = None if mean is None else _Value(mean)
+    ipis = metrics["ipis"]
+    metrics["ipis_per_s"] = ipis and ipis.scaled(1 / duration_s)
+    for domain in run["perf_domains"]:
+        clocks = {"freq_khz": domain["freq_khz"], "freq_busy_khz": domain["freq_busy_khz"]}
+        for key, khz in clocks.items():
+            metrics[f"{key}:{domain['name']}"] = None if khz is None else _Value(khz)
+    for task in run["tasks"]:
+        name = task["name"]
+        metrics[f"latency_mean_us:{name}"] = _us(task["latency"]["mean_ns"])
+        # A task's counts are sums over the seeds. Passes that the end cut off count here, too.
+        tasks_us = task["started"] * duration_s * 1e6
+        metrics[f"pass_mean_us:{name}"] = (
+            _Value(tasks_us / task["passes"]) if task["passes"] else None
+        )
+        metrics[f"passes_per_s:{name}"] = _Value(task["passes"] / (duration_s * seeds))
+        metrics[f"missed_per_s:{name}"] = _Value(task["missed"] / (duration_s * seeds))
+        metrics[f"iops:{name}"] = _Value(task["ios"] / (duration_s * seeds))
+    for flow in run["flows"]:
+        name, mean_ns = flow["name"], flow["time"]["mean_ns"]
+        metrics[f"flow_mean_ms:{name}"] = None if mean_ns is None else _Value(mean_ns / 1e6)
+        metrics[f"flow_speed_per_s:{name}"] = _Value(1e9 / mean_ns) if mean_ns else None
+        metrics[f"flow_late_pct:{name}"] = (
+            _Value(100 * flow["late"] / flow["ended"]) if flow["ended"] else None
+        )
+    return metrics
+
+
+def _over_seeds(all_of_them: _Metrics, of_seeds: list[_Metrics]) -> _Metrics:
+    """The values over all seeds, with those of each seed alone."""
+    found: _Metrics = {}
+    for key, value in all_of_them.items():
+        alone = [metrics.get(key) for metrics in of_seeds]
+        known = tuple(one.mean for one in alone if one is not None)
+        found[key] = value and _Value(value.mean, known if len(known) == len(alone) else ())
+    return found
+
+
+def _us(ns: int | None) -> _Value | None:
+    return None if ns is None else _Value(ns / 1e3)
+
+
+def _table(table: files.Table, runs: Runs) -> "tuple[shapes.StudyTable, list[judge.Row]]":
+    """What is shown of a table, and what is judged of it."""
+    rows: list[shapes.StudyRow] = []
+    judged: list[judge.Row] = []
+    for row in table["row"]:
+        values = runs.values(table, row) if "metric" in row else {}
+        published, calibrated = row.get("published", {}), row.get("calibrated", [])
+        not_counted = {
+            column: runs.not_counted(table, row, column) for column in published if column in values
+        }
+        predicted = judge.Row(
+            base=table["columns"][0],
+            columns=table["columns"],
+            published=published,
+            ours={column: value.mean for column, value in values.items()},
+            seeds={column: value.seeds for column, value in values.items()},
+            skipped=[*calibrated, *(name for name, why in not_counted.items() if why)],
+            noise_pct=row.get("noise_pct", DEFAULT_NOISE_PCT),
+            is_relative=row.get("is_relative", False),
+        )
+        judged.append(predicted)
+        right = predicted.right()
+        cells: dict[str, shapes.StudyCell] = {}
+        for column in table["columns"]:
+            value = values.get(column)
+            seeds = list(value.seeds) if value else []
+            cells[column] = {
+                "published": published.get(column),
+                "ours": value and value.mean,
+                "spread": [min(seeds), max(seeds)] if seeds else None,
+                "is_calibrated": column in calibrated,
+                "not_counted": None if column in calibrated else not_counted.get(column),
+                "right": right.get(column),
+            }
+        rows.append(
+            {"title": row["title"], "not_modelled": row.get("not_modelled"), "cells": cells}
+        )
+    most = _most(rows, table["columns"]) if table.get("tells_most") else {}
+    return {"title": table["title"], "rows": rows, "most": most}, judged
+
+
+def _most(rows: "list[shapes.StudyRow]", columns: list[str]) -> dict[str, str]:
+    """Return by column the title of the row in which it is highest."""
+    found = {}
+    for column in columns:
+        ours = [(row["cells"][column]["ours"], row["title"]) for row in rows]
+        known = [(value, title) for value, title in ours if value is not None]
+        if known:
+            _, found[column] = max(known, key=lambda one: one[0])
+    return found

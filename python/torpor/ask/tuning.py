@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Searches parameters: Optuna asks, sweeps answer, held-out scenarios judge."""
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal
+
+from torpor.results.table import Cell, Post, Table, counted, number, word
+from torpor.run.sweeps.axes import PLACES, Axes, Point, SweepError, split_numbers
+from torpor.run.sweeps.parts import Row
+from torpor.run.sweeps.ranks import change_parts, change_unit, mean_change, metric_info
+from torpor.run.sweeps.run import sweep
+
+if TYPE_CHECKING:
+    import optuna
+
+#: What is asked for before any answer: enough for the cores of a machine, and the same on all, so
+#: that the same command asks the same everywhere.
+_BATCH = 8
+
+_RANGE = re.compile(r"(log:)?(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)")
+
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+_OBJECTIVE = re.compile(rf"(\w+)(?:=({_NUMBER}))?(?:@(.+))?")
+
+_Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A metric to improve, or a value that it shall have, in all scenarios or in some."""
+
+    text: str
+    metric: dict[str, Any]
+    target: float | None = None
+    #: Patterns by axis: only points that match all of them count.
+    where: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_better_higher(self) -> bool:
+        """Whether a search maximizes it."""
+        return self.target is None and bool(self.metric["direction"] == "higher")
+
+    @property
+    def heading(self) -> str:
+        """Say what its values are."""
+        return f"{self.text} {'off ' * (self.target is not None)}{change_unit(self.metric)}"
+
+    def counts(self, point: Point) -> bool:
+        """Whether it is about this point. The numbers after a name need not be in a pattern."""
+        return all(
+            fnmatchcase(str(getattr(point, axis)), pattern)
+            or fnmatchcase(split_numbers(str(getattr(point, axis)))[0], pattern)
+            for axis, pattern in self.where
+        )
+
+    def value(self, before: Sequence[Row | None], after: Sequence[Row | None]) -> float | None:
+        """Return what the points came to; None unless all have the metric.
+
+        That is the mean change from the same points of the base, or how far the mean is off the
+        target.
+        """
+
+        def known(row: Row | None) -> float | None:
+            return None if row is None else row[self.metric["key"]]
+
+        pairs = [(known(one), known(other)) for one, other in zip(before, after, strict=True)]
+        values = [mine for _, mine in pairs if mine is not None]
+        if not values or len(values) != len(pairs):
+            return None
+        if self.target is None:
+            parts = change_parts(self.metric, pairs)
+            return mean_change(self.metric, parts) if len(parts) == len(pairs) else None
+        off = abs(math.fsum(values) / len(values) - self.target)
+        return off if self.metric["kind"] == "share" else 100 * off / abs(self.target)
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter and the values it may have: a range of numbers, or some words."""
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    is_log: bool = False
+    is_whole: bool = True
+    choices: tuple[str, ...] = ()
+
+    def suggest(self, trial: "optuna.Trial") -> str:
+        """Return the value that a trial asks for."""
+        if self.low is None or self.high is None:
+            return str(trial.suggest_categorical(self.name, self.choices))
+        if self.is_whole:
+            low, high = int(self.low), int(self.high)
+            return str(trial.suggest_int(self.name, low, high, log=self.is_log))
+        return f"{trial.suggest_float(self.name, self.low, self.high, log=self.is_log):.6g}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A setting, and what it came to in each objective.
+
+    That is the change from the defaults in percent (pp of shares), or the distance from a target.
+    None is what could not be measured; ``holdout`` is empty where nothing was held out.
+    """
+
+    setting: str
+    train: tuple[float | None, ...]
+    holdout: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of a search: every setting once, and those that no other beats in training."""
+
+    base: str
+    objectives: tuple[Objective, ...]
+    trials: list[Trial]
+    front: list[Trial]
+    #: Governors to read the result by, as trials.
+    references: list[Trial]
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """A governor, and values of its parameters, of platforms' and of workloads' numbers."""
+
+    governor: str
+    values: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return ",".join([self.governor, *(f"{name}={value}" for name, value in self.values)])
+
+    def points(self, axes: Axes) -> list[Point]:
+        """The points of it, in an order that is the same for all settings."""
+        placed = [f"{n}={v}" for n, v in self.values if n.startswith(PLACES)]
+        own = [f"{n}={v}" for n, v in self.values if not n.startswith(PLACES)]
+        governor = ",".join([self.governor, *own])
+        return replace(axes, governor=[governor], param=[*axes.param, *placed]).points()
+
+
+def read_objective(text: str) -> Objective:
+    """Read ``METRIC``, ``METRIC=TARGET``, each with ``@AXIS=PATTERN,...`` where wanted.
+
+    >>> found = read_objective("throughput=11233@cpufreq=performance")
+    >>> found.target, found.where
+    (11233.0, (('cpufreq', 'performance'),))
+    """
+    found = _OBJECTIVE.fullmatch(text)
+    if found is None:
+        raise SweepError(f"`{text}`: expected METRIC, METRIC=TARGET or METRIC@AXIS=PATTERN")
+    axes = Point.__dataclass_fields__
+    where = []
+    for part in (found[3] or "").split(",") if found[3] else []:
+        axis, equals, pattern = part.partition("=")
+        if axis not in axes or not equals or not pattern:
+            raise SweepError(f"`{text}`: expected @AXIS=PATTERN, AXIS one of {', '.join(axes)}")
+        where.append((axis, pattern))
+    target = None if found[2] is None else float(found[2])
+    if target == 0:
+        raise SweepError(f"`{text}`: expected a target other than 0")
+    metric = metric_info(found[1], is_judged=target is None)
+    return Objective(text, metric, target, tuple(where))
+
+
+def read_param(text: str) -> Param:
+    """Read ``NAME=A..B``, ``NAME=log:A..B`` or ``NAME=X|Y``.
+
+    >>> read_param("shift=1..10")
+    Param(name='shift', low=1.0, high=10.0, is_log=False, is_whole=True, choices=())
+    >>> read_param("mode=off|step").choices
+    ('off', 'step')
+    """
+    name, equals, values = text.partition("=")
+    if not name or not equals or not values:
+        raise SweepError(f"`{text}`: expected NAME=A..B, NAME=log:A..B or NAME=X|Y")
+    found = _RANGE.fullmatch(values)
+    if found is None:
+        choices = tuple(values.split("|"))
+        if len(choices) < 2 or not all(choices):
+            raise SweepError(f"`{text}`: expected a range A..B, log:A..B, or values X|Y")
+        return Param(name, choices=choices)
+    low, high = float(found[2]), float(found[3])
+    if low >= high or (found[1] and low <= 0):
+        wanted = "0 < A < B" if found[1] else "A < B"
+        raise SweepError(f"`{text}`: the range {found[2]}..{found[3]}: expected {wanted}")
+    is_whole = "." not in found[2] + found[3]
+    return Param(name, low, high, bool(found[1]), is_whole)
+
+
+def tune(
+    governor: str,
+    params: Sequence[Param | str],
+    train: Axes,
+    store: _Path,
+    *,
+    objectives: Sequence[str] = ("idle_power_mw", "latency_mean_us"),
+    holdout: Axes | None = None,
+    references: Sequence[str] = ("menu", "teo"),
+    trials: int = 100,
+    seed: int = 0,
+    tell: Callable[[int, int], None] | None = None,
+    **given: Any,
+) -> Tuned:
+    """Search for settings that no other setting beats in all objectives.
+
+    A parameter is one of the governor's, or a number of all platforms or workloads, as
+    ``Axes.param`` names them. A setting's value in an objective is its change from the governor's
+    defaults over all scenarios of ``train``: the geometric mean of ratios, or the mean difference
+    of a share; with a target (``METRIC=TARGET``) it is how far the mean is off. Settings of the
+    front, and the references, are then measured on ``holdout``. ``tell`` is called with how many
+    settings are done, and of how many. ``given`` is for :func:`torpor.sweep`.
+
+    All runs are points of the store: the same call asks for the same settings, so that one that was
+    interrupted goes on where it was, and one with more trials begins with those of fewer.
+
+    Raises :class:`SweepError` for an objective that is unknown or neither better nor worse, and
+    where Optuna is not installed; :class:`torpor.GovernorError` for a parameter that the governor
+    does not have, :class:`torpor.PlatformError` and :class:`torpor.WorkloadError` for a number that
+    their files do not have.
+
+    >>> import tempfile
+    >>> store = tempfile.mkdtemp()
+    >>> train = torpor.Axes(trace=[str(recording)], platform=["rk3399"])
+    >>> found = torpor.tune("teo", ["util_shift=2..9"], train, store, trials=8)
+    >>> found.base, found.references[0].train
+    ('teo', (0.0, 0.0))
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise SweepError(
+            "tuning requires Optuna, which is not installed\nhint: pip install 'torpor[tune]'"
+        ) from None
+    wanted = tuple(read_objective(text) for text in objectives)
+    searched = [read_param(each) if isinstance(each, str) else each for each in params]
+    if not searched:
+        raise SweepError("nothing to tune: there is no parameter\nhint: --param NAME=A..B")
+    directions: list[Literal["minimize", "maximize"]] = [
+        "maximize" if objective.is_better_higher else "minimize" for objective in wanted
+    ]
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(
+        directions=directions, sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    )
+    base = _Setting(governor)
+
+    def measure(axes: Axes, settings: Sequence[_Setting]) -> dict[str, tuple[float | None, ...]]:
+        points = {each.name: each.points(axes) for each in (base, *settings)}
+        done = sweep(
+            dict.fromkeys(point for several in points.values() for point in several), store, **given
+        )
+        if done.is_interrupted:
+            raise KeyboardInterrupt
+        rows = done.rows()
+        found = {n: [rows.get(done.names[p]) for p in several] for n, several in points.items()}
+        counted = []
+        for objective in wanted:
+            places = [n for n, point in enumerate(points[base.name]) if objective.counts(point)]
+            if not places:
+                raise SweepError(f"no point matches the objective `{objective.text}`")
+            counted.append((objective, places))
+        return {
+            name: tuple(
+                objective.value(
+                    [found[base.name][n] for n in places], [found[name][n] for n in places]
+                )
+                for objective, places in counted
+            )
+            for name in points
+        }
+
+    tried: dict[str, tuple[float | None, ...]] = {}
+    settings: dict[str, _Setting] = {}
+    for begun in range(0, trials, _BATCH):
+        asked = [study.ask() for _ in range(min(_BATCH, trials - begun))]
+        made = [
+            _Setting(governor, tuple((p.name, p.suggest(trial)) for p in searched))
+            for trial in asked
+        ]
+        answers = measure(train, made)
+        for trial, setting in zip(asked, made, strict=True):
+            settings[setting.name] = setting
+            tried[setting.name] = answers[setting.name]
+            values = [value for value in answers[setting.name] if value is not None]
+            if len(values) == len(wanted):
+                study.tell(trial, values)
+            else:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        if tell is not None:
+            tell(begun + len(asked), trials)
+    signs = [-1 if objective.is_better_higher else 1 for objective in wanted]
+    front = _front(tried, signs)
+    others = [_Setting(name) for name in references if name != governor]
+    if not any(axes.workload or axes.ties for axes in (train, *([holdout] if holdout else []))):
+        # In closed loop it is no governor.
+        others.append(_Setting("oracle"))
+    trained = measure(train, others)
+    held = measure(holdout, [*(settings[name] for name in front), *others]) if holdout else {}
+
+    def shown(name: str, values: Mapping[str, tuple[float | None, ...]]) -> Trial:
+        return Trial(name, values[name], held.get(name, ()))
+
+    return Tuned(
+        governor,
+        wanted,
+        [shown(name, tried) for name in tried],
+        [shown(name, tried) for name in front],
+        [shown(each.name, trained) for each in (base, *others)],
+    )
+
+
+def tuned_post(found: Tuned) -> Post:
+    """Return the front as a table, training and held-out scenarios, with what does not hold."""
+    has_held = any(trial.holdout for trial in found.front)
+    headings = ["setting"]
+    for objective in found.objectives:
+        headings += [objective.heading, *["held out"] * has_held]
+    lines = []
+    notes = []
+    for trial in (*found.references, *found.front):
+        cells: list[Cell] = [word(trial.setting)]
+        for place, objective in enumerate(found.objectives):
+            is_signed = objective.target is None
+            cells.append(number(trial.train[place], 2, is_signed=is_signed))
+            if has_held:
+                held = trial.holdout[place] if trial.holdout else None
+                cells.append(number(held, 2, is_signed=is_signed))
+        lines.append(cells)
+    for trial in found.front:
+        for objective, mine, held in zip(
+            found.objectives, trial.train, trial.holdout, strict=False
+        ):
+            sign = -1 if objective.is_better_higher else 1
+            if objective.target is not None or mine is None or held is None:
+                continue
+            if sign * mine < 0 <= sign * held:
+                notes.append(
+                    f"{trial.setting}: the gain in {objective.text} does not hold: {mine:+.2f} in "
+                    f"training, {held:+.2f} held out"
+                )
+    title = (
+        f"{counted(len(found.trials), 'setting')} of {found.base}, {len(found.front)} on the front"
+    )
+    facts = [f"changes from {found.base} without parameters, over all scenarios"]
+    return Post(title, facts, [Table("front", "", headings, lines, 1, 1 + has_held)], notes)
+
+
+def _front(found: Mapping[str, tuple[float | None, ...]], signs: Sequence[int]) -> list[str]:
+    """Settings that no other beats in all objectives, in the order of the first."""
+    costs = {
+        name: tuple(
+            sign * value for sign, value in zip(signs, values, strict=True) if value is not None
+        )
+        for name, values in found.items()
+    }
+    whole = {name: cost for name, cost in costs.items() if len(cost) == len(signs)}
+
+    def is_beaten(name: str) -> bool:
+        mine = whole[name]
+        return any(
+            other != mine and all(o <= m for o, m in zip(other, mine, strict=True))
+            for other in whole.values()
+        )
+
+    # Of settings that came to the same, the first: parameters without effect make many.
+    seen: dict[tuple[float, ...], str] = {}
+    for name in whole:
+        if not is_beaten(name):
+            seen.setdefault(whole[name], name)
+    return [seen[cost] for cost in sorted(seen)]

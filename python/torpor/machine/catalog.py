@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What Torpor knows: governors, machines, and what a recording holds."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypedDict
+
+from torpor import _engine
+
+#: Files that have a schema.
+TOML_KINDS = ["platform", "workload", "study"]
+
+
+class Param(TypedDict):
+    """A module parameter."""
+
+    name: str
+    type: str
+    default: str
+    description: str | None
+
+
+class Policy(TypedDict):
+    """A governor or an IO boost."""
+
+    name: str
+    summary: str
+    rating: int | None
+    origin: str
+    source_sha256: str | None
+    params: list[Param]
+
+
+class Machine(TypedDict):
+    """A machine that ships."""
+
+    name: str
+    title: str
+    cpus: int
+    clusters: list[str]
+    states: list[str]
+    has_power: bool
+
+
+class Work(TypedDict):
+    """A workload that ships."""
+
+    name: str
+    title: str
+    tasks: list[str]
+
+
+class Activity(TypedDict):
+    """What sleeps close to each other have in common, as a workload's ``activity``."""
+
+    sd: float
+    mean_ns: int
+    share: float
+
+
+class Extracted(TypedDict):
+    """What was made of a recording, and what ended the waits in it."""
+
+    duration_ns: int
+    tasks: int
+    woken_by_tasks: int
+    woken_by_timers: int
+    timers_guessed: int
+    woken_by_interrupts: int
+    wakings_unseen: int
+    idle_interrupts: int
+    activity: Activity | None
+
+
+class ExtractedTask(TypedDict):
+    """A task as recorded and as simulated; CPU times at full capacity."""
+
+    name: str
+    recorded_cpu_ns: float
+    simulated_cpu_ns: float
+    recorded_wakeups: int
+    simulated_wakeups: int
+
+
+class IdleDistance(TypedDict):
+    """How far apart two distributions of idle lengths are."""
+
+    recorded: int
+    simulated: int
+    recorded_idle_ns: int
+    simulated_idle_ns: int
+    ks: float
+    decades: float
+
+
+class Lag(TypedDict):
+    """Of sleeps with others of their CPU that began so long after them."""
+
+    from_ns: int
+    to_ns: int
+    sleeps: int
+    sleep_length: float | None
+    timer_distance: float | None
+    mean_ns: float
+
+
+class Autocorrelation(TypedDict):
+    """Of the logarithms of sleep lengths, and of the times to the next timer."""
+
+    lags: list[Lag]
+    sd: float
+
+
+class ExtractionCheck(TypedDict):
+    """A recording compared with the simulation of the workload extracted from it."""
+
+    governor: str
+    duration_ns: int
+    tasks: list[ExtractedTask]
+    idle: IdleDistance
+    recorded_autocorrelation: Autocorrelation
+    simulated_autocorrelation: Autocorrelation
+
+
+def governors() -> list[Policy]:
+    """Return the built-in governors, the engine's oracle among them.
+
+    Each has ``name``, ``summary``, ``rating`` (the kernel's, None for the oracle), ``origin`` and
+    ``params``: a list of ``name``, ``type``, ``default`` and ``description``, from the source's
+    ``module_param`` and ``MODULE_PARM_DESC``.
+
+    >>> {"menu", "teo", "shallowest", "deepest", "oracle"} <= {g["name"] for g in governors()}
+    True
+    """
+    found: list[Policy] = json.loads(_engine.governors())
+    return found
+
+
+def ioboosts() -> list[Policy]:
+    """Return the built-in IO boosts, as ``governors`` does; their ``rating`` is None.
+
+    >>> sorted(boost["name"] for boost in ioboosts())
+    ['intel-pstate', 'iowait', 'none', 'per-task', 'per-task-v2']
+    """
+    found: list[Policy] = json.loads(_engine.ioboosts())
+    return found
+
+
+def cpufreq_governors() -> list[Policy]:
+    """Return the kernel's cpufreq governors, each with ``name`` and ``summary``.
+
+    >>> [governor["name"] for governor in cpufreq_governors()]
+    ['conservative', 'ondemand', 'performance', 'powersave', 'schedutil', 'userspace']
+    """
+    found: list[Policy] = json.loads(_engine.cpufreqs())
+    return found
+
+
+def platforms() -> list[Machine]:
+    """Return the machines that ship with Torpor.
+
+    Each has ``name``, ``title``, ``cpus`` (count), ``clusters`` and ``states`` (names), and
+    ``has_power``: False means that nobody measured it, so energy is not known on this machine.
+
+    >>> next(p["cpus"] for p in platforms() if p["name"] == "pixel6")
+    8
+    """
+    found: list[Machine] = json.loads(_engine.platforms())
+    return found
+
+
+def idle_predict_toml(threads: int = 8, loop: int = 10, *, delay_us: float = 20) -> str:
+    """Return the workload ``idle-predict`` with other numbers, as TOML text.
+
+    Args:
+        threads: How many there are.
+        loop: Sleeps per round; the last one takes a second.
+        delay_us: Length of the other sleeps.
+
+    Raises ValueError for less than one thread or two sleeps, and for a length that is negative.
+
+    >>> "count = 4" in torpor.idle_predict_toml(threads=4)
+    True
+    """
+    if threads < 1 or loop < 2 or not 0 <= delay_us < float("inf"):
+        raise ValueError(
+            f"threads={threads}, loop={loop}, delay_us={delay_us}: expected at least 1 thread, "
+            "2 sleeps per round, and a length of at least 0 us"
+        )
+    text = workload_toml("idle-predict")
+    if (threads, loop, delay_us) == (8, 10, 20):
+        return text
+    # Every digit, and none after the point where there is no need.
+    delay = f"{delay_us:.15g}"
+    for shipped, wanted in (
+        ("Eight threads", f"{threads} threads"),
+        ("sleep 20 us nine times", f"sleep {delay} us {loop - 1} times"),
+        ("count = 8", f"count = {threads}"),
+        ("stagger_us = 125000", f"stagger_us = {1_000_000 // threads}"),
+        ("repeat = 9", f"repeat = {loop - 1}"),
+        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay} }}"),
+    ):
+        assert shipped in text, shipped
+        text = text.replace(shipped, wanted)
+    return text
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of every kind of result; see docs/reference/schema.md.
+
+    >>> " ".join(sorted(schema()["kinds"]))
+    'ab beside check diff fidelity outcomes replay reproduction simulation trace_stats'
+    """
+    from torpor.results import schema as shapes
+
+    return shapes.schema()
+
+
+def toml_schema(kind: str) -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of a TOML file: of a platform, a workload or a study.
+
+    Raises :class:`torpor.TorporError` for another kind.
+
+    >>> "cluster" in torpor.toml_schema("platform")["properties"]
+    True
+    """
+    found: dict[str, Any] = json.loads(toml_schema_path(kind).read_text(encoding="utf-8"))
+    return found
+
+
+def toml_schema_path(kind: str) -> Path:
+    """Return the file of a schema, for editors: they complete and check a TOML file that names it.
+
+    Its first line does: ``#:schema PATH``.
+
+    Raises :class:`torpor.TorporError` for a kind that is not ``platform``, ``workload`` or
+    ``study``.
+    """
+    if kind not in TOML_KINDS:
+        otherwise = "for results see torpor.schema()"
+        raise _engine.TorporError(_engine.unknown_name("schema", kind, TOML_KINDS, otherwise))
+    return Path(__file__).parents[1] / "schemas" / f"{kind}.schema.json"
+
+
+def with_schema(kind: str, text: str) -> str:
+    """Return TOML text that begins by naming its schema, unless it names one already."""
+    is_there = text.startswith("#:schema ")
+    return text if is_there else f"#:schema {toml_schema_path(kind).as_uri()}\n{text}"
+
+
+def platform_toml(name: str) -> str:
+    """Return the TOML text of a machine, its sources included, with numbers replaced if given.
+
+    Raises :class:`torpor.PlatformError` when no machine has that name, or its file no such number.
+
+    >>> "exit_latency_us" in platform_toml("pixel6")
+    True
+    """
+    return _engine.platform_toml(name)
+
+
+def import_platform(
+    root: str | os.PathLike[str] = "/sys/devices/system/cpu",
+    *,
+    name: str = "imported",
+    title: str | None = None,
+    hz: int | None = None,
+    energy_model: str | os.PathLike[str] | None = None,
+) -> tuple[str, list[str]]:
+    """Describe a machine from its sysfs, or any dump of it, or from its device tree.
+
+    ``root`` is what :func:`torpor.snapshot` reads, or a ``.dts``, ``.dtsi`` (which need ``cpp`` and
+    ``dtc``) or ``.dtb``. ``energy_model`` is a dump of ``/sys/kernel/debug/energy_model``.
+    ``hz`` is the kernel's tick rate: 100, 250, 300 or 1000.
+
+    Returns the TOML text and notes on what these do not tell (the power of idle, for one).
+
+    Raises :class:`torpor.PlatformError` when there is no machine in ``root``, or a number in it is
+    not one that a kernel accepts.
+    """
+    model = None if energy_model is None else os.fspath(energy_model)
+    return _engine.import_platform(os.fspath(root), name, title, hz, model)
+
+
+def workloads() -> list[Work]:
+    """Return the workloads that ship with Torpor: ``name``, ``title`` and ``tasks`` (names).
+
+    >>> "periodic" in [w["name"] for w in workloads()]
+    True
+    """
+    found: list[Work] = json.loads(_engine.workloads())
+    return found
+
+
+def workload_toml(name: str) -> str:
+    """Return the text of a workload, to read or to start from, with numbers replaced if given.
+
+    Raises :class:`torpor.WorkloadError` when none has that name, or its file no such number.
+
+    >>> "[[task]]" in workload_toml("periodic")
+    True
+    """
+    return _engine.workload_toml(name)
+
+
+def extract_workload(
+    trace: str | os.PathLike[str],
+    *,
+    platform: str | os.PathLike[str] | None = None,
+    name: str = "recording",
+    background: Iterable[str] | None = None,
+) -> tuple[str, Extracted]:
+    """Make a workload of a recording; its TOML text, and what it holds.
+
+    ``platform`` is the machine that was recorded; without it, all CPUs are taken to be alike. The
+    keys of the second part are ``duration_ns``, ``tasks``, and by what ended waits (counts):
+    ``woken_by_tasks``, ``woken_by_timers`` (of which ``timers_guessed``), ``woken_by_interrupts``,
+    ``wakings_unseen``; ``idle_interrupts`` woke a CPU and no task. ``activity`` is what sleeps
+    close to each other have in common, None where they have nothing: ``share`` of the variance of
+    their logarithms, as ``sd`` and for ``mean_ns``.
+
+    ``background`` is names of tasks, with ``*`` at the end for any rest: what those did is repeated
+    without end, on every CPU if a task belongs to one; see ``--background`` of a simulation.
+
+    Raises :class:`torpor.TraceError` or :class:`torpor.WorkloadError` when nothing can be made of
+    the recording.
+    """
+    machine = None if platform is None else os.fspath(platform)
+    tasks = None if background is None else list(background)
+    text, summary = _engine.extract_workload(os.fspath(trace), machine, name, tasks)
+    return text, json.loads(summary)
+
+
+def check_extraction(
+    trace: str | os.PathLike[str],
+    *,
+    platform: str | os.PathLike[str],
+    governor: str = "menu",
+) -> ExtractionCheck:
+    """Simulate a recording on the machine it came from, and say how near it comes.
+
+    The keys are ``tasks`` (``name``, ``recorded_cpu_ns``, ``simulated_cpu_ns``,
+    ``recorded_wakeups``, ``simulated_wakeups``; CPU times at full capacity) and ``idle``: how far
+    apart the lengths of idleness are, as ``ks`` (Kolmogorov and Smirnov's) and ``decades``
+    (Wasserstein's, over the decimal logarithm). ``recorded_autocorrelation`` and
+    ``simulated_autocorrelation`` have, by the time between two sleeps (``lags``), the correlation
+    of their lengths and of their distances to the next timer.
+    """
+    found: ExtractionCheck = json.loads(
+        _engine.check_extraction(os.fspath(trace), os.fspath(platform), governor)
+    )
+    return found

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Obtains the source of a Linux release, as Debian packages it.
+
+The one place that fetches: `torpor kernel fetch`, `torpor simulate`, `make kernel` and the tests
+use it. It imports nothing of Torpor, so that a checkout runs it as a script before it is built:
+
+    python3 python/torpor/machine/kernel_sources.py 6.12 [--folder DIR] [--also PATH]...
+"""
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+#: What hosting takes of a tree; `crates/torpor-sim/src/kernel/source.rs` has the same list.
+WANTED = (
+    *("Makefile", "COPYING", "drivers/base", "drivers/cpufreq", "drivers/cpuidle", "include"),
+    *("io_uring", "kernel", "lib", "mm"),
+)
+#: In a fetched tree: the package that it is from.
+ORIGIN = "torpor-origin.json"
+#: Names a folder of sources, and is where they are fetched to then.
+SOURCES_ENV = "TORPOR_KERNEL_SOURCES"
+#: The exit status where a package cannot be had.
+UNAVAILABLE = 77
+
+_RELEASE = re.compile(r"\d+\.\d+")
+_SECURITY_SUITES = ("bullseye-security", "bookworm-security", "trixie-security")
+_SUITES = ("trixie-backports", "forky", "sid", "experimental")
+
+
+class UnavailableError(Exception):
+    """Why a source cannot be obtained here, on one line."""
+
+
+def cache_folder() -> Path:
+    """Return the user's own folder of fetched sources, which kernels are looked up in."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    home = Path(base) if base.startswith("/") else Path.home() / ".cache"
+    return home / "torpor" / "sources"
+
+
+def folders() -> list[Path]:
+    """Return the folders that a release is looked up in, first things first."""
+    named = os.environ.get(SOURCES_ENV)
+    return [*([Path(named)] if named else []), Path("/usr/src"), cache_folder()]
+
+
+def is_release(kernel: str) -> bool:
+    """Whether a kernel's name is a release such as 6.12."""
+    return _RELEASE.fullmatch(kernel) is not None
+
+
+def find(release: str) -> Path | None:
+    """Return the folder or tarball of a release's source, if it is on this machine."""
+    for folder in folders():
+        for path in sorted(folder.glob(f"linux-source-{release}*")):
+            if re.fullmatch(rf"linux-source-{re.escape(release)}(\.0)?(\.tar.*)?", path.name):
+                return path
+    return None
+
+
+def fetch(
+    release: str,
+    folder: Path | None = None,
+    also: tuple[str, ...] = (),
+    say: Callable[[str], None] = lambda _line: None,
+) -> Path:
+    """Return the unpacked source of a release, fetched if it is not in the folder.
+
+    The folder is by default the one that $TORPOR_KERNEL_SOURCES names, else the user's cache.
+    ``also`` names further parts of the tree, ``say`` is given a line before anything is fetched.
+    Raises :class:`UnavailableError`.
+    """
+    if not is_release(release):
+        raise UnavailableError(f"`{release}` is not a release such as 6.12")
+    named = os.environ.get(SOURCES_ENV)
+    folder = folder or (Path(named) if named else cache_folder())
+    place = folder / f"linux-source-{release}"
+    if _is_complete(place, also):
+        return place
+    for tool in ("apt-get", "dpkg-deb"):
+        if shutil.which(tool) is None:
+            raise UnavailableError(
+                f"no {tool} on this machine: put a tree into ${SOURCES_ENV}/{place.name}, "
+                "or name one by its path"
+            )
+    try:
+        _private(folder)
+        # Others may be at it: one fetches, the rest wait.
+        with _locked(folder), tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
+            if not _is_complete(place, also):
+                _fetch(place, Path(work), also, say)
+    except OSError as error:
+        raise UnavailableError(f"{place}: {error.strerror or error}") from error
+    return place
+
+
+def _private(folder: Path) -> None:
+    """Make the folder; what lies in the cache is compiled and run."""
+    if folder == cache_folder():
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _is_complete(place: Path, also: tuple[str, ...]) -> bool:
+    needed = ("Makefile", "drivers/cpuidle/governors", "mm/internal.h")
+    if not all((place / part).exists() for part in needed):
+        return False
+    if all((place / part).exists() for part in also):
+        return True
+    # Not every release has every part.
+    return set(also) <= _further_parts(place)
+
+
+def _further_parts(place: Path) -> set[str]:
+    """Return the parts beyond :data:`WANTED` that a tree was fetched with."""
+    origin = place / ORIGIN
+    return set(json.loads(origin.read_text(encoding="utf-8"))["also"] if origin.is_file() else [])
+
+
+def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], None]) -> None:
+    # Whoever fetched the tree that this replaces still needs its parts.
+    parts = sorted(_further_parts(place).union(also))
+    # apt may fetch as a user of its own.
+    work.chmod(0o755)
+    options = _findable(place.name, work)
+    _say_size(place.name, options, say)
+    _apt(work, *options, "download", place.name)
+    [package] = work.glob("*.deb")
+    tree = work / "tree"
+    _unpack(package, place.name, tree, (*WANTED, *parts))
+    origin = {
+        "package": place.name,
+        "version": _run(["dpkg-deb", "-f", package, "Version"]).strip(),
+        "sha256": _sha256(package),
+        "also": parts,
+    }
+    (tree / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
+    # A folder with less in it may be there, and somebody may read it.
+    if place.exists():
+        place.rename(work / "less")
+    tree.rename(place)
+
+
+def _findable(package: str, work: Path) -> list[str]:
+    """Return apt's options by which it knows the package; any user's, as nothing is installed."""
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (work / folder).mkdir(parents=True)
+    here = [f"Dir::Cache={work}/cache"]
+    if os.geteuid() == 0:
+        here.append("APT::Sandbox::User=root")
+    fresh = [*here, f"Dir::State::lists={work}/lists", "Acquire::Languages=none"]
+    every = [*fresh, f"Dir::Etc::sourcelist={work}/sources.list", "Dir::Etc::sourceparts=-"]
+    problem = ""
+    # The machine's own lists, then fresh ones of its suites, then fresh ones of all of Debian's.
+    for settings in (here, fresh, every):
+        options = [word for setting in settings for word in ("-o", setting)]
+        try:
+            if settings is every:
+                (work / "sources.list").write_text(_all_suites(), encoding="utf-8")
+            if settings is not here:
+                _apt(work, *options, "update")
+            _apt(work, *options, "download", "--print-uris", package)
+        except UnavailableError as error:
+            problem = str(error)
+        else:
+            return options
+    raise UnavailableError(f"no package {package} can be found: {problem}")
+
+
+def _all_suites() -> str:
+    """Return apt's list of Debian's suites, at the places where this machine's own are."""
+    own = _run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])
+    lines = []
+    for place in sorted(set(own.split())):
+        suites = _SECURITY_SUITES if "security" in place else _SUITES
+        lines += [f"deb {place} {suite} main\n" for suite in suites]
+    return "".join(lines)
+
+
+def _say_size(package: str, options: list[str], say: Callable[[str], None]) -> None:
+    uris = _run(["apt-get", "-qq", *options, "download", "--print-uris", package])
+    size = next((int(word) for word in uris.split() if word.isdigit()), 0)
+    say(f"fetching {package} with apt-get, {size / 1e6:.0f} MB; its parts that run are unpacked")
+
+
+def _apt(work: Path, *words: str) -> None:
+    _run(["apt-get", "-qq", *words], work)
+
+
+def _run(command: list[str | Path], folder: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if line] or ["it says nothing"]
+        raise UnavailableError(f"{command[0]} fails: {lines[-1]}")
+    return done.stdout
+
+
+def _unpack(package: Path, name: str, tree: Path, wanted: tuple[str, ...]) -> None:
+    """Take the wanted files out of the tarball in a package."""
+    with subprocess.Popen(
+        ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        with tarfile.open(fileobj=process.stdout, mode="r|") as data:
+            for member in data:
+                if member.name == f"./usr/src/{name}.tar.xz":
+                    tarball = data.extractfile(member)
+                    assert tarball is not None
+                    _unpack_wanted(tarball, tree, wanted)
+                    break
+        process.kill()
+    if not _is_complete(tree, ()):
+        raise UnavailableError(f"{name}: its tarball lacks files of the scheduler or of CPU idle")
+
+
+def _unpack_wanted(tarball: IO[bytes], tree: Path, wanted: tuple[str, ...]) -> None:
+    with tarfile.open(fileobj=tarball, mode="r|xz") as archive:
+        for member in archive:
+            inside = member.name.partition("/")[2]
+            is_wanted = any(inside == path or inside.startswith(f"{path}/") for path in wanted)
+            if not is_wanted or ".." in inside.split("/"):
+                continue
+            place = tree / inside
+            if member.issym() and not _leaves(inside, member.linkname):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(member.linkname)
+            elif member.isfile() and (text := archive.extractfile(member)):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with place.open("wb") as file:
+                    shutil.copyfileobj(text, file)
+
+
+def _leaves(inside: str, link: str) -> bool:
+    """Whether a link in a tree leads out of it."""
+    target = os.path.normpath(os.path.join(os.path.dirname(inside), link))
+    return target.startswith(("..", "/"))
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the folder of a release's source."""
+    parser = argparse.ArgumentParser(description="Obtains the source of a Linux release.")
+    parser.add_argument("release", help="for example 6.12")
+    parser.add_argument("--folder", type=Path, help=f"default: {cache_folder()}")
+    parser.add_argument("--also", action="append", default=[], metavar="PATH")
+    given = parser.parse_args(arguments)
+    try:
+        also = tuple(given.also)
+        place = fetch(given.release, given.folder, also, lambda line: print(line, file=sys.stderr))
+    except UnavailableError as error:
+        print(error, file=sys.stderr)
+        return UNAVAILABLE
+    print(place)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

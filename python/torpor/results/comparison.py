@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A result's rows as every page paints them: terminal, report, notebook, CSV.
+
+The engine compares (``crates/torpor-result``): what a change is, whether it is more than chance and
+the best governors are in a section's ``comparison``. Nothing here computes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torpor import _engine
+from torpor.results.text import spreadsheet_field
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+    Result = results.Replay | results.Simulation
+    #: What has runs and a comparison of them.
+    Section = results.TraceOutcome | results.Simulation
+
+# The catalogue is ASCII; people are used to the sign.
+_UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
+
+
+class Cell(NamedTuple):
+    """One governor's value of one metric, ready to print."""
+
+    text: str
+    change: str = ""
+    #: Better than the base, by the metric's direction; None where nobody can tell.
+    is_better: bool | None = None
+    #: Nobody beats it; several cannot be distinguished.
+    is_best: bool = False
+    is_known: bool = True
+
+    @property
+    def full(self) -> str:
+        """The value with its change, as ``187.8 (−10.17 %)``."""
+        return f"{self.text} ({self.change})" if self.change else self.text
+
+
+class Row(NamedTuple):
+    """One metric over all governors."""
+
+    key: str
+    title: str
+    unit: str
+    definition: str
+    cells: list[Cell]
+
+    @property
+    def heading(self) -> str:
+        """The title with the unit, so that no cell repeats it."""
+        return f"{self.title} {unit_text(self.unit)}" if self.unit else self.title
+
+
+def unit_text(unit: str) -> str:
+    """Spell a unit as people do.
+
+    >>> unit_text("us"), unit_text("mW")
+    ('µs', 'mW')
+    """
+    return _UNITS.get(unit, unit)
+
+
+def sections(result: "Result") -> list["Section"]:
+    """Return the parts of a result that have ``runs`` and a ``comparison`` of them.
+
+    A replay has one a recording; anything else is one itself.
+    """
+    return [*result["traces"]] if "traces" in result else [result]
+
+
+def section_name(section: "Section") -> str:
+    """Return the recording or the workload."""
+    return str(section["trace"]["path"] if "trace" in section else section["workload"]["name"])
+
+
+def rows(comparison: "results.Comparison") -> list[Row]:
+    """Return the rows of a ``comparison``, as the engine made them."""
+    return [
+        Row(
+            row["key"],
+            row["title"],
+            row["unit"],
+            row["definition"],
+            [_cell(cell) for cell in row["cells"]],
+        )
+        for row in comparison["rows"]
+    ]
+
+
+def _cell(cell: "results.Cell") -> Cell:
+    change = cell["change"]
+    return Cell(
+        cell["text"],
+        change["text"] if change else "",
+        change["is_better"] if change else None,
+        cell["is_best"],
+        cell["value"] is not None,
+    )
+
+
+def base_text(comparison: "results.Comparison", draws: str = "runs") -> str | None:
+    """Say what changes are against where it is not the first column, and what noise hides.
+
+    ``draws`` is what the samples are.
+    """
+    labels, base = comparison["labels"], comparison["base"]
+    if base is None or len(labels) < 2:
+        return None
+    said = []
+    if base:
+        said.append(f"Changes are relative to {labels[base]}, the first governor that finished.")
+    if comparison["sampling"] == "paired" and comparison["samples"] < 2:
+        said.append("With one run each, differences may be due to chance.")
+    elif corrected := correction_text(comparison.get("tests", 0)):
+        said.append(
+            f"A difference counts as more than chance at 5 %, {corrected}; ± is the 95 % interval "
+            "of one metric alone."
+        )
+        said += [text for text in [needed_text(comparison, draws)] if text]
+    return " ".join(said) or None
+
+
+def correction_text(tests: int) -> str:
+    """Say for how many tests differences are corrected; empty for less than two.
+
+    >>> correction_text(28), correction_text(1)
+    ("corrected for 28 comparisons by Holm's method", '')
+    """
+    return f"corrected for {tests} comparisons by Holm's method" if tests > 1 else ""
+
+
+#: What a reader asks for first; the rest in the order of the table.
+FIRST = (
+    *("figure", "iops", "throughput", "power_mw", "package_w", "idle_power_mw"),
+    *("over_oracle_pct", "relative_over_oracle_pct", "above_pct", "below_pct"),
+    *("task_latency_p99_us", "latency_p99_us", "latency_mean_us"),
+)
+_NEEDED = 4
+
+
+def first_of(key: str) -> int:
+    """Return the place of a metric among what a reader asks for first."""
+    return FIRST.index(key) if key in FIRST else len(FIRST)
+
+
+def needed_text(
+    comparison: "results.Comparison", draws: str = "runs", other: int | None = None
+) -> str:
+    """Say how many paired draws would show the differences that these do not show.
+
+    Of the metrics asked for most first, of all columns or of one; empty where nothing is open.
+    """
+    labels = short_labels(comparison["labels"])
+    found = []
+    for row in sorted(comparison["rows"], key=lambda row: first_of(row["key"])):
+        for place, cell in enumerate(row["cells"]):
+            change = cell["change"]
+            needed = change.get("pairs_needed") if change else None
+            if needed and row["key"] in FIRST and other in (None, place):
+                of = f" of {labels[place]}" if len(labels) > 2 and other is None else ""
+                found.append(f"{row['title']}{of} {needed:,}")
+    if not found:
+        return ""
+    return (
+        f"Differences of the observed size would show in 80 % of cases with so many {draws}: "
+        f"{', '.join(found[:_NEEDED])}."
+    )
+
+
+def short_labels(governors: list[str]) -> list[str]:
+    """Shorten governors, and policies after them, to what tells them apart, for a column's head.
+
+    >>> short_labels(["menu", "teo@/src/linux-6.12", "./my/teo.c,x=1"])
+    ['menu', 'teo@linux-6.12', 'teo.c,x=1']
+    >>> short_labels(["teo@a/linux", "teo@b/linux"])
+    ['teo@a/linux', 'teo@b/linux']
+    >>> short_labels(["teo + ./my/freq.c@6.1,x=1 + iowait", "teo + schedutil + iowait"])
+    ['teo + freq.c@6.1,x=1 + iowait', 'teo + schedutil + iowait']
+    """
+    short = [" + ".join(map(_short_label, governor.split(" + "))) for governor in governors]
+    return [s if short.count(s) == 1 else g for s, g in zip(short, governors, strict=True)]
+
+
+def _short_label(governor: str) -> str:
+    place, comma, params = governor.partition(",")
+    # A path before the `@` belongs to a file whose folder has one in its name.
+    name, at, tree = place.partition("@")
+    if at and "/" not in name:
+        return f"{name}@{_base_name(tree)}{comma}{params}"
+    return f"{_base_name(place)}{comma}{params}"
+
+
+def _base_name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def format_number(value: float) -> str:
+    """Format with as many digits as a reader compares by.
+
+    >>> [format_number(v) for v in (104086.4, 2716.4, 187.83, 9.614, 1.0, 0.00123, 0.0)]
+    ['104086', '2716.4', '187.8', '9.61', '1.00', '0.00123', '0']
+    """
+    return _engine.format_number(value)
+
+
+def sources_text(counts: dict[str, int], words: dict[str, str]) -> str:
+    """Format counts as shares, the largest first, leaving out what never occurred.
+
+    >>> sources_text({"probe": 0, "timer_events": 3, "tick_only": 1}, SLEEP_LENGTH_WORDS)
+    'timer events 75 %, the tick only 25 %'
+    """
+    total = sum(counts.values())
+    shares = sorted(((n, key) for key, n in counts.items() if n), key=lambda s: -s[0])
+    return ", ".join(f"{words.get(key, key)} {_share(n, total)}" for n, key in shares)
+
+
+def percent(share: float | None) -> str:
+    """Write a share with two digits; 100 % only where nothing is missing."""
+    if share is None:
+        return "-"
+    whole = 100 * share if share >= 1 else min(100 * share, 99.99)
+    return f"{whole:.2f} %"
+
+
+def agreement_text(found: "results.Agreement | results.Fidelity", option: str) -> str:
+    """Return the share of the recorded decisions that the best governor reproduces.
+
+    ``option`` names the recorded machine.
+    """
+    verdict, decisions = found["verdict"], found["decisions"]
+    word = "verified:" if verdict["is_verified"] else not_verified(option)
+    best = " or ".join(verdict["best"]) or "no governor"
+    text = (
+        f"Recorded decisions, {decisions['compared']:,}, {word} "
+        f"{best} agrees in {percent(verdict['agreement'])}"
+    )
+    if verdict["control"] is not None:
+        text += f", {verdict['control']} as a control in {percent(verdict['control_agreement'])}"
+    if not verdict["is_verified"]:
+        share = decisions["commonest"] / max(decisions["compared"], 1)
+        text += f", always the commonest state in {percent(share)}"
+    return f"{text}."
+
+
+def not_verified(option: str) -> str:
+    """Return the words for a recording whose decisions the machine of an option does not explain.
+
+    >>> not_verified("--platform")
+    'NOT verified: is --platform the recorded machine?'
+    """
+    return f"NOT verified: is {option} the recorded machine?"
+
+
+def unverified(result: Mapping[str, Any]) -> list[str]:
+    """Return the recordings of a replay or a verification whose decisions are not verified."""
+    if result["kind"] == "fidelity":
+        return [] if result["verdict"]["is_verified"] else [result["trace"]["path"]]
+    return [
+        section["trace"]["path"]
+        for section in result.get("traces", ())
+        if section.get("agreement") and not section["agreement"]["verdict"]["is_verified"]
+    ]
+
+
+def _share(count: int, total: int) -> str:
+    if count == total:
+        return "100 %"
+    percent = 100 * count / total
+    # 99.97 % is not all, and 0.02 % is not nothing.
+    if percent >= 99.5:
+        return f"{min(percent, 99.99):.2f} %"
+    return f"{percent:.0f} %" if percent >= 0.5 else f"{max(percent, 0.01):.2f} %"
+
+
+def task_rows(result: "Result") -> tuple[list[str], list[Row]]:
+    """Return a simulation's flows and tasks: the governors, and rows whose key is the name."""
+    # A simulation alone has them; mypy takes nothing but the question.
+    flows: list[Any] = result["flow_comparisons"] if "flow_comparisons" in result else []  # noqa: SIM401
+    compared = result["task_comparisons"] if "task_comparisons" in result else []  # noqa: SIM401
+    compared = [*flows, *compared]
+    names = compared[0]["comparison"]["labels"] if compared else []
+    table = [
+        row._replace(key=task["name"], title=f"{task['name']}: {row.title}")
+        for task in compared
+        for row in rows(task["comparison"])
+    ]
+    return short_labels(names), table
+
+
+SLEEP_LENGTH_WORDS = {
+    "probe": "the kernel's own answer",
+    "timer_events": "timer events",
+    "waking_timer": "the timer that woke the CPU",
+    "tick_only": "the tick only",
+}
+
+
+def to_csv(result: "Result") -> str:
+    """Return one line a recording and governor, one column a metric; not known is empty."""
+    import csv
+    import io
+
+    keys = [metric["key"] for metric in result["catalogue"]]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["trace", "platform", "governor", "error", *keys])
+    for section in sections(result):
+        for run in section["runs"]:
+            head = [section_name(section), result["platform"]["name"], run["governor"]]
+            texts = [spreadsheet_field(text or "") for text in (*head, run["error"])]
+            values = [run["metrics"].get(key) for key in keys]
+            writer.writerow([*texts, *values])
+    return out.getvalue()
+
+
+def fill(
+    metrics: Iterable[Mapping[str, object]],
+    columns: Iterable[Mapping[str, object]],
+    *,
+    is_paired: bool,
+) -> "results.Comparison":
+    """Have the engine compare columns that were measured elsewhere.
+
+    A metric has ``key``, ``title``, ``unit``, ``kind`` and ``direction``; a column ``label`` and
+    ``samples``, each with its ``number`` and ``values``. With ``is_paired``, samples of the same
+    number are pairs.
+    """
+    import json
+
+    table = {
+        "metrics": list(metrics),
+        "columns": list(columns),
+        "sampling": "paired" if is_paired else "exact",
+    }
+    found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
+    return found
+
+
+def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change | None":
+    """Return the change from first to second, paired by place; None for less than two pairs.
+
+    >>> change = paired([1.0, 2.0, 3.0], [2.0, 3.0, 4.5])
+    >>> f"{change['difference']:.3f} {change['low']:.3f} {change['high']:.3f}"
+    '1.167 0.450 1.884'
+    >>> change["is_significant"]
+    True
+    """
+    metric = {"key": "x", "title": "x", "unit": "", "kind": "figure", "direction": "none"}
+    columns = [
+        {"label": label, "samples": [{"number": n, "values": {"x": x}} for n, x in enumerate(xs)]}
+        for label, xs in (("first", first), ("second", second))
+    ]
+    (row,) = fill([metric], columns, is_paired=True)["rows"]
+    change = row["cells"][1]["change"]
+    return change if change and change["low"] is not None else None
+
+
+def refill(result: Any) -> None:
+    """Have the engine compare the runs of each section anew, from their ``metrics`` or seeds."""
+    section: Any
+    for section in sections(result):
+        columns = [
+            {
+                "label": run["governor"],
+                "has_failed": bool(run["error"]),
+                "competes": run["kind"] == "governor",
+                "samples": [
+                    {"number": seed["seed"], "values": seed["metrics"]}
+                    for seed in run.get("seeds", [{"seed": 0, "metrics": run["metrics"]}])
+                ],
+            }
+            for run in section["runs"]
+        ]
+        is_paired = any("seeds" in run for run in section["runs"])
+        section["comparison"] = fill(result["catalogue"], columns, is_paired=is_paired)

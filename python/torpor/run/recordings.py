@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Recordings: their contents, what the recorded machine did, the files next to them."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from torpor import _engine
+from torpor.results.record import Record, view
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+_Path = str | os.PathLike[str]
+#: Dumps of the counters before and after: as `torpor record` names them after the recording's
+#: own name, as people name them in its place, and as a folder of one recording may hold them.
+_BESIDE = (
+    ("{name}.before.txt", "{name}.after.txt"),
+    ("{stem}.before.txt", "{stem}.after.txt"),
+    ("sysfs-before.txt", "sysfs-after.txt"),
+)
+
+
+class RecordedState(TypedDict):
+    """What a recorded CPU did in one state."""
+
+    index: int
+    usage: int
+    time_ns: int
+
+
+class RecordedCpu(TypedDict):
+    """What a recorded CPU did."""
+
+    cpu: int
+    sleeps: int
+    cut_sleeps: int
+    first_ns: int
+    last_ns: int
+    states: list[RecordedState]
+
+
+class EventToExit(TypedDict):
+    """From the events that end sleeps to the recorded exits from idle, as in a result."""
+
+    events: int
+    over_1ms: int
+    time_ns: int
+
+
+class Recorded(TypedDict):
+    """What a recording holds: as in a result, and what its CPUs did."""
+
+    path: str
+    format: str
+    clock: str
+    sha256: str
+    duration_ns: int
+    cpu_count: int
+    kernel_release: str | None
+    machine: str | None
+    arch: str | None
+    carries: dict[str, bool]
+    event_counts: dict[str, int]
+    losses: "list[results.LossInfo]"
+    cpus: list[RecordedCpu]
+    event_to_exit: EventToExit
+
+
+def shown_cpus(shown: int, count: int) -> str:
+    """Say how many CPUs a machine has, and how many of them a recording shows.
+
+    >>> shown_cpus(7, 8), shown_cpus(8, 8)
+    ('7 of 8 appear', '8')
+    """
+    return f"{shown} of {count} appear" if 0 < shown < count else str(count)
+
+
+class _Info(dict[str, Any]):
+    """What :func:`trace_info` returns, as people read it."""
+
+    def facts(self) -> list[tuple[str, str]]:
+        carries = self["carries"]
+        return [
+            ("format", self["format"]),
+            ("clock", self["clock"]),
+            ("kernel", self["kernel_release"] or "unknown"),
+            ("machine", self["machine"] or "unknown"),
+            ("CPUs", shown_cpus(len(self["cpus"]), self["cpu_count"])),
+            ("duration", f"{self['duration_ns'] / 1e9:.3f} s"),
+            ("holds", ", ".join(k for k, v in carries.items() if v) or "nothing a replay uses"),
+            ("lacks", ", ".join(k for k, v in carries.items() if not v) or "nothing"),
+            ("wake-ups", self._exits()),
+            ("SHA-256", self["sha256"]),
+        ]
+
+    def _exits(self) -> str:
+        found = self["event_to_exit"]
+        if not found["events"]:
+            return "no event shows what ended a sleep"
+        share = 100 * found["over_1ms"] / found["events"]
+        mean_us = found["time_ns"] / found["events"] / 1e3
+        return (
+            f"{found['events']} with a known event; exit from idle {mean_us:,.0f} µs later on "
+            f"average, {share:.2f} % more than 1 ms later"
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:<9} {text}" for name, text in self.facts()]
+        return "\n".join([f"<torpor.trace_info of {self['path']}>", *lines])
+
+    def _repr_html_(self) -> str:
+        return str(view("notebook").facts_html(self["path"], self.facts()))
+
+
+def trace_info(path: _Path, *, progress: Callable[[str, int, int], None] | None = None) -> Recorded:
+    """Say what a recording holds, without replaying it.
+
+    The keys are those of ``result["traces"][i]["trace"]`` (``format``, ``clock``, ``duration_ns``,
+    ``carries``, ``event_counts``, ``losses``, ...) and ``cpus``: ``cpu``, ``sleeps`` (count of idle
+    entries), ``cut_sleeps`` (those one end of which is not recorded), ``first_ns``, ``last_ns``, in
+    the recording's clock, and ``states``: what the recorded machine did, by state's ``index``, as
+    ``usage`` (count) and ``time_ns`` of the sleeps that have both ends; and ``event_to_exit``:
+    ``events`` that ended sleeps, how many exits came more than a millisecond later (``over_1ms``),
+    and the sum of all lags (``time_ns``). ``progress`` is called now and then with (what, done,
+    total).
+
+    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
+    """
+    found = _Info(json.loads(_engine.trace_info(os.fspath(path), progress)))
+    # Its keys have types, and it shows itself.
+    return cast("Recorded", found)
+
+
+def convert_trace(trace: _Path, out: _Path) -> None:
+    """Write a recording anew, without what Torpor does not use of it.
+
+    It is for Perfetto if ``out`` ends in ``.perfetto-trace``, and ftrace text otherwise.
+
+    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads, and
+    :class:`torpor.EngineError` when ``out`` cannot be written.
+    """
+    _engine.convert_trace(os.fspath(trace), os.fspath(out))
+
+
+def trace_stats(
+    trace: _Path,
+    *,
+    platform: _Path | None = None,
+    before: _Path | None = None,
+    after: _Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Record:
+    """Count what the recorded machine did, without replaying it.
+
+    Args:
+        trace: A recording with ``cpu_idle``.
+        platform: The machine that was recorded: a name, a TOML file, or a dump of its sysfs. It
+            names states and clusters, and where the recording has no ``cpu_idle_miss``, its states
+            say which sleeps were too deep or too shallow. Default: ``before``, or the dump that
+            was saved with the recording, if there is one.
+        before: Dump of the machine's idle counters before the recording, of any form.
+        after: The same after it. Default for both: the dumps saved with the recording.
+        progress: Called periodically with (what, done, total).
+
+    The keys of the result: ``trace`` (as ``trace_info`` has it), ``states`` (by CPU and state:
+    ``usage``, ``time_ns``, ``above``, ``below``, ``rejected``), ``wakeups`` (what ended sleeps:
+    ``kind``, ``name``, ``count``, ``slept_ns``, ``above``, ``below``), ``tasks`` (``comm``,
+    ``wakeups`` after which it ran first, ``switches``, ``run_ns``, ``above``, ``below``),
+    ``interrupts`` (``kind``, ``name``, ``count``, ``handler_ns``), ``latency`` (by state, from the
+    event to the ``cpu_idle`` exit: ``count``, ``mean_ns``, ``p50_ns``, ``p99_ns``, ``max_ns``) and
+    ``tick`` (``stopped``, ``refused``, ``wakeups``). What a recording does not tell is None. Each
+    list is a table, too.
+
+    Raises:
+        TraceError: The recording is missing or unreadable.
+        PlatformError: The machine is unknown.
+        CountersError: A dump holds no counters.
+    """
+    dumps = dumps_to_use(Path(trace), before, after)
+    if platform is None and dumps is not None:
+        # A bare file name would be looked up among the built-in machines.
+        platform = Path(dumps[0]).absolute()
+    counted = _engine.trace_stats(
+        os.fspath(trace),
+        None if platform is None else os.fspath(platform),
+        dumps,
+        progress,
+    )
+    return Record(json.loads(counted))
+
+
+def trace_sleeps(
+    path: _Path, *, progress: Callable[[str, int, int], None] | None = None
+) -> _engine.Table:
+    """Return every sleep of the recorded machine as a table, in order of time.
+
+    Its columns; null is what the recording does not tell, times are in the recording's clock:
+
+    - ``cpu``, ``time_ns``: who, and since when (the ``cpu_idle`` entry).
+    - ``state``: index of the idle state.
+    - ``residency_ns``: from the entry to the exit.
+    - ``kind``, ``name``: what ended it: ``timer`` and its function, ``tick``, ``irq`` and its name,
+      ``ipi`` and what it is for, ``poll`` (a polling CPU was to reschedule), ``unknown``.
+    - ``latency_ns``: from what ended it to the exit.
+    - ``task``: what ran first afterwards.
+
+    A sleep one end of which is not recorded is left out. ``progress`` is called now and then with
+    (what, done, total).
+
+    Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
+
+    >>> sleeps = torpor.trace_sleeps(recording).to_dict()
+    >>> sorted(set(sleeps["state"]))
+    [1]
+    """
+    return _engine.trace_sleeps(os.fspath(path), progress)
+
+
+def dumps_to_use(trace: Path, before: _Path | None, after: _Path | None) -> tuple[str, str] | None:
+    """Return the dumps that were named, or else those next to the recording.
+
+    Raises TorporError if only one was named.
+    """
+    if (before is None) != (after is None):
+        raise _engine.TorporError(
+            "counters require one dump from before and one from after the recording"
+        )
+    if before is not None and after is not None:
+        return os.fspath(before), os.fspath(after)
+    for names in _BESIDE:
+        pair = [trace.with_name(name.format(name=trace.name, stem=trace.stem)) for name in names]
+        if all(path.is_file() for path in pair):
+            return os.fspath(pair[0]), os.fspath(pair[1])
+    return None

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""What a point's result depends on, as hashes of content."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from torpor import _engine
+from torpor.run import journals
+from torpor.run.sweeps.axes import Point, split_file
+
+#: Changes with the meaning of a row.
+FORMAT = 1
+
+_Progress = Callable[[str, int, int], None]
+
+
+class Identities:
+    """Names points by content. Everything is read once: files may be others for the next sweep."""
+
+    def __init__(self, progress: _Progress | None = None) -> None:
+        self._progress = progress
+        self._governor = cache(_governor)
+        self._source = cache(lambda name: _digest(_engine.workload_toml(name).encode()))
+        self._platform = cache(lambda name: _digest(_engine.platform_toml(name).encode()))
+        self._file = cache(file_hash)
+        self._policy = cache(_policy)
+        self._kernel = cache(self._hosted)
+
+    def key(self, point: Point) -> str:
+        """Return the point's name: 32 hexadecimal digits.
+
+        Raises :class:`torpor.TorporError` for a governor, platform or workload that is unknown.
+        """
+        recorded_on = json.loads(point.options).get("recorded_on")
+        identity = {
+            "format": FORMAT,
+            "engine": engine_id(),
+            "kind": point.kind,
+            "governor": self._governor(point.governor),
+            "source": self._file(point.source)
+            if point.kind == "replay"
+            else self._source(point.source),
+            "platform": self._platform(point.platform),
+            "kernel": point.kernel
+            and self._kernel(point.kernel, point.hz, point.platform, _has_file(point)),
+            "cpufreq": point.cpufreq and self._policy(point.cpufreq),
+            "io_boost": point.io_boost and self._policy(point.io_boost),
+            "hz": point.hz,
+            "latency_limit": point.latency_limit,
+            "seed": point.seed,
+            "options": point.options,
+            "recorded_on": recorded_on and self._platform(recorded_on),
+            "has_oracle": point.has_oracle,
+        }
+        return _digest(json.dumps(identity, sort_keys=True).encode())
+
+    def _hosted(self, kernel: str, hz: int | None, platform: str, is_linked: bool) -> str:
+        hz = hz or platform_hz(platform)
+        # Compiled here, where a signal ends it: the threads that run points wait for it.
+        return _engine.hosted_kernel_id(kernel, hz, is_linked, self._progress)
+
+
+@cache
+def engine_id() -> str:
+    """Return what tells this build of the engine from others, short enough for a table."""
+    return journals.engine_id()[:12]
+
+
+def file_hash(path: str) -> str:
+    """Return the hash of a file's bytes."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@cache
+def platform_hz(name: str) -> int:
+    """Return the tick rate that a machine says it has."""
+    from torpor.ask.studies.files import toml
+
+    return int(toml(_engine.platform_toml(name)).get("hz", 250))
+
+
+def _governor(spec: str) -> list[Any]:
+    name, _, params = spec.partition(",")
+    if name == "oracle":
+        return ["oracle", params]
+    found = _engine.governor_source(spec)
+    files = {name: hashlib.sha256(text).hexdigest() for name, text in found["files"].items()}
+    # The name counts, too: a hosted kernel's own governors have theirs.
+    return [name, found["main"], sorted(files.items()), sorted(found["params"])]
+
+
+def _has_file(point: Point) -> bool:
+    """Return whether a policy of the point does not ship, and is linked to the kernel."""
+    policies = filter(None, (point.cpufreq, point.io_boost))
+    is_file = any(os.path.isfile(split_file(policy)[0]) for policy in policies)
+    return is_file or point.governor.partition(",")[0] not in _shipped_governors()
+
+
+@cache
+def _shipped_governors() -> frozenset[str]:
+    return frozenset(entry["name"] for entry in json.loads(_engine.governors()))
+
+
+def _policy(spec: str) -> list[str]:
+    name, settings = split_file(spec)
+    return [file_hash(name) if os.path.isfile(name) else name, settings]
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]

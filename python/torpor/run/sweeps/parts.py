@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Reads the files of a store: what they hold, and what of them is damaged."""
+
+import errno
+import hashlib
+import json
+import math
+import re
+import warnings
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torpor import _engine
+from torpor.results.files import NotRegularError, open_regular
+
+#: Errors of a file that is there and cannot be read: a loop of links, a bad block, a socket.
+UNREADABLE = (errno.ELOOP, errno.EIO, errno.ENXIO)
+
+#: A point's name, and the kinds of point.
+_NAME = re.compile("[0-9a-f]{32}")
+_KINDS = {"replay", "simulation"}
+#: Columns without which a row is no point.
+_REQUIRED = (
+    *("point", "kind", "source", "platform", "governor", "options", "run_ms", "torpor", "engine"),
+)
+
+#: What values raise that a sweep never writes; the last is an integer beyond any float.
+_ODD = (ValueError, RecursionError, OverflowError)
+
+Row = dict[str, Any]
+
+
+class StoreWarning(UserWarning):
+    """A part of a store that cannot be used. Its points count as not done."""
+
+
+class DamagedError(Exception):
+    """A file or line that is not as it was written."""
+
+
+class Part(NamedTuple):
+    """What a file of a store holds; ``damage`` is what could not be read of it."""
+
+    records: list[Row]
+    damage: str | None = None
+
+
+@cache
+def catalogue() -> list[dict[str, Any]]:
+    """Return the metrics that a point may have: those of replays and of simulations."""
+    known = json.loads(_engine.metrics())
+    both = {metric["key"]: metric for kind in ("replay", "simulation") for metric in known[kind]}
+    return list(both.values())
+
+
+def shard_bytes(path: Path) -> bytes:
+    """Return a shard as it was written. Raises FileNotFoundError if it is gone."""
+    data = _bytes_of(path)
+    if hashlib.sha256(data).hexdigest() != path.stem:
+        raise DamagedError(f"`{path}` is damaged: its name is not the SHA-256 of its bytes")
+    return data
+
+
+def read_shard(path: Path) -> Part:
+    """Read a shard. Raises FileNotFoundError if it is gone."""
+    try:
+        columns = _engine.parse_parquet(shard_bytes(path)).to_dict()
+        _judge(columns)
+    except DamagedError as error:
+        return Part([], str(error))
+    except (_engine.TorporError, *_ODD) as error:
+        return Part([], f"`{path}` is no shard of a store: {reason(error)}")
+    rows = zip(*columns.values(), strict=True)
+    return Part([nested(dict(zip(columns, values, strict=True))) for values in rows])
+
+
+def read_open(path: Path) -> Part:
+    """Read the whole lines of an open file; its owner may be writing the last one."""
+    try:
+        lines = _bytes_of(path).split(b"\n")
+    except FileNotFoundError:
+        # Its owner has made a shard of it.
+        return Part([])
+    except DamagedError as error:
+        return Part([], str(error))
+    records, damage = [], []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            records.append(_record(line))
+        except _ODD as error:
+            damage.append(f"`{path}`:{number}: {reason(error)}")
+    more = f"; more lines of it that cannot be read: {len(damage) - 1}" if len(damage) > 1 else ""
+    return Part(records, damage[0] + more if damage else None)
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Return a file's bytes. Raises FileNotFoundError if it is gone."""
+    try:
+        with open_regular(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise DamagedError(f"`{path}` is a link to nothing") from None
+        raise
+    except OSError as error:
+        if isinstance(error, NotRegularError) or error.errno in UNREADABLE:
+            raise DamagedError(f"`{path}` cannot be read: {error.strerror}") from None
+        raise
+
+
+def _record(line: bytes) -> Row:
+    """Return the point of a line. Raises ValueError for a line that :class:`Writer` never wrote."""
+    record = json.loads(line.decode(), parse_constant=_refuse_constant)
+    if not isinstance(record, dict):
+        raise ValueError("expected an object, a point's fields by name")
+    if record.pop("check", None) != check(record):
+        raise ValueError("`check` is not the checksum of the line")
+    if not isinstance(record.get("metrics"), dict):
+        raise ValueError("`metrics` is missing")
+    _judge({key: [value] for key, value in flat(record).items()})
+    return record
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def check(record: Row) -> str:
+    """Return the checksum of a line's fields, which does not depend on how they are spaced."""
+    text = json.dumps(record, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def _types() -> dict[str, tuple[str, tuple[type, ...]]]:
+    """Return the types that values of each column have, with their name."""
+    of = {"text": (str,), "int": (int,), "count": (int, float), "float": (float, int)}
+    tables = json.loads(_engine.tables())
+    (points,) = [table for table in tables if (table["kind"], table["name"]) == ("sweep", "points")]
+    found = {column["name"]: column["type"] for column in points["columns"]}
+    for metric in catalogue():
+        found[metric["key"]] = "count" if metric["kind"] == "count" else "float"
+    return {
+        name: (kind, (*of[kind], *(() if name in _REQUIRED else (type(None),))))
+        for name, kind in found.items()
+    }
+
+
+def _judge(columns: dict[str, list[Any]]) -> None:
+    """Raise ValueError unless these columns are of points."""
+    for name, (kind, types) in _types().items():
+        values = columns.get(name)
+        if values is None:
+            if name in _REQUIRED:
+                raise ValueError(f"`{name}` is missing")
+            continue
+        if odd := [value for value in values if type(value) not in types][:1]:
+            raise ValueError(f"`{name}` is {_shown(odd[0])}: expected {kind}")
+        if kind == "text":
+            # A lone surrogate has no UTF-8. Raises UnicodeEncodeError, which is a ValueError.
+            "".join(filter(None, values)).encode()
+        elif not all(map(math.isfinite, filter(None, values))):
+            raise ValueError(f"`{name}` is not finite")
+        elif kind != "float" and not all(map(_is_whole, filter(None, values))):
+            raise ValueError(f"`{name}` is no integer of 64 bits")
+    if odd := [name for name in columns["point"] if not _NAME.fullmatch(name)][:1]:
+        raise ValueError(f"`point` is {_shown(odd[0])}: expected 32 hexadecimal digits")
+    if odd := sorted(set(columns["kind"]) - _KINDS):
+        raise ValueError(f"`kind` is {_shown(odd[0])}: expected {' or '.join(sorted(_KINDS))}")
+    for text in set(columns["options"]):
+        if not isinstance(json.loads(text), dict):
+            raise ValueError(f"`options` is {_shown(text)}: expected an object of JSON")
+
+
+def _is_whole(value: float) -> bool:
+    return value % 1 == 0 and abs(value) < 1 << 63
+
+
+def _shown(value: object) -> str:
+    return repr(value) if len(repr(value)) < 40 else f"{repr(value)[:40]}..."
+
+
+def reason(error: BaseException) -> str:
+    """Return the text of an error of :mod:`json`."""
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def warn(damage: Iterable[str | None]) -> None:
+    """Warn of each damage, where there is one."""
+    for text in filter(None, damage):
+        message = f"{text}\nits points count as not done; the next sweep runs them again"
+        warnings.warn(message, StoreWarning, stacklevel=3)
+
+
+@cache
+def _metric_keys() -> frozenset[str]:
+    return frozenset(metric["key"] for metric in catalogue())
+
+
+def flat(record: Row) -> Row:
+    """Return a row with every column; another build's may lack some."""
+    metrics, keys = record["metrics"], _metric_keys()
+    return {key: (metrics if key in keys else record).get(key) for key in _types()}
+
+
+def nested(row: Row) -> Row:
+    """Return a row as a line and a result have it: metrics apart, none that is not known."""
+    keys = _metric_keys()
+    own: Row = {key: value for key, value in row.items() if key not in keys}
+    own["metrics"] = {k: value for k, value in row.items() if k in keys and value is not None}
+    return own

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Runs one point, and keeps the recordings that points share."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from torpor import _engine
+from torpor._engine import TorporError
+from torpor.run.replays import Trace, load_trace
+from torpor.run.simulations import simulate
+from torpor.run.sweeps.axes import Point, SweepError
+from torpor.run.sweeps.identity import engine_id
+from torpor.run.sweeps.parts import Row
+
+_Report = Callable[[str, int, int], None]
+
+
+class Recordings:
+    """Recordings in memory, each read once, by the first point that asks for it."""
+
+    def __init__(self, room_bytes: int | None = None) -> None:
+        """Hold two at most: points come by recording, so that older ones are done with.
+
+        With ``room_bytes``, one that alone is larger raises :class:`SweepError`.
+        """
+        self._room_bytes = room_bytes
+        self._found: dict[str, Future[Trace]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> Trace:
+        """Return a recording. Raises what reading it raised, to each point that asks."""
+        mine: Future[Trace] = Future()
+        with self._lock:
+            found = self._found.setdefault(path, mine)
+            if found is mine:
+                for old in list(self._found)[:-2]:
+                    del self._found[old]
+        if found is mine:
+            try:
+                mine.set_result(self._read(path))
+            except BaseException as error:
+                mine.set_exception(error)
+        return found.result()
+
+    def _read(self, path: str) -> Trace:
+        try:
+            return load_trace(path, memory=self._room_bytes)
+        except _engine.MemoryBoundError as error:
+            raise SweepError(str(error)) from None
+
+
+def run_point(
+    name: str,
+    point: Point,
+    recordings: Recordings,
+    report: _Report,
+    here: Point | None = None,
+) -> Row:
+    """Run a point and return its row, which has the error if it failed.
+
+    ``here`` is the point with the paths of this machine, if they are others. Raises
+    :class:`SweepError` for what ends the whole sweep.
+    """
+    here = here or point
+    started_ns = time.perf_counter_ns()
+    metrics: dict[str, float | None] = {}
+    error = None
+    try:
+        if point.kind == "replay":
+            metrics, error = _replay(here, recordings, report)
+        else:
+            metrics, error = _simulate(here, report)
+    except SweepError:
+        raise
+    except (TorporError, OSError) as failure:
+        error = str(failure)
+    return row_of(name, point, metrics, error, (time.perf_counter_ns() - started_ns) / 1e6)
+
+
+def named(point: Point) -> Row:
+    """Return what a row says of its point, as the sweep names it."""
+    return {
+        "kind": point.kind,
+        "source": point.source,
+        "platform": point.platform,
+        "governor": point.governor,
+        "kernel": point.kernel,
+        "cpufreq": point.cpufreq,
+        "io_boost": point.io_boost,
+        "hz": point.hz,
+        "latency_limit": point.latency_limit,
+        "seed": point.seed,
+        "options": point.options,
+    }
+
+
+def row_of(
+    name: str, point: Point, metrics: dict[str, float | None], error: str | None, run_ms: float
+) -> Row:
+    """Return a point as a store keeps it."""
+    return {
+        "point": name,
+        **named(point),
+        "error": error,
+        "run_ms": run_ms,
+        "torpor": _engine.__version__,
+        "engine": engine_id(),
+        "metrics": {key: value for key, value in metrics.items() if value is not None},
+    }
+
+
+def _replay(
+    point: Point, recordings: Recordings, report: _Report
+) -> tuple[dict[str, float | None], str | None]:
+    given: dict[str, Any] = {"threads": 1, "decisions": False, "strip": False}
+    result = recordings.get(point.source).replay(
+        platform=point.platform,
+        governors=[point.governor],
+        progress=report,
+        **given,
+        **_settings(point),
+        **json.loads(point.options),
+    )
+    run = result.runs[0]
+    return dict(run["metrics"]), run["error"]
+
+
+def _simulate(point: Point, report: _Report) -> tuple[dict[str, float | None], str | None]:
+    given: dict[str, Any] = {"threads": 1, "seeds": 1, "seed": point.seed, "strip": False}
+    for name, value in (
+        ("kernels", point.kernel),
+        ("cpufreq", point.cpufreq),
+        ("io_boosts", point.io_boost),
+    ):
+        if value is not None:
+            given[name] = [value]
+    result = simulate(
+        point.source,
+        platform=point.platform,
+        governors=[point.governor, *["oracle"] * point.has_oracle],
+        progress=report,
+        **given,
+        **_settings(point),
+        **json.loads(point.options),
+    )
+    run = result.to_dict()["runs"][0]
+    seeds = run["seeds"]
+    return (dict(seeds[0]["metrics"]) if seeds else {}), run["error"]
+
+
+def _settings(point: Point) -> dict[str, Any]:
+    found = {"hz": point.hz, "latency_limit": point.latency_limit}
+    return {name: value for name, value in found.items() if value is not None}

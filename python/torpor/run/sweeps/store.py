@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Where points are kept: a folder that any number of processes write to without a lock.
+
+- ``store.json``: the format.
+- ``governors.jsonl``: the governors in the order in which sweeps named them, a line each.
+- ``points/*.parquet``: shards, each written whole or not at all, never changed. A shard's name is
+  the SHA-256 of its bytes, which every reader checks first.
+- ``open/*.jsonl``: what a sweep that runs has finished, a line a point, with a checksum. It becomes
+  a shard when the sweep ends; one that a killed sweep left is read just as well, and becomes a
+  shard by the next sweep of the same machine, or by ``torpor store gc``.
+
+What is damaged is reported (:class:`StoreWarning`) and not read. Its points count as not done, so
+that the next sweep runs them again.
+
+Shards are plain Parquet: ``SELECT * FROM 'store/points/*.parquet'`` in DuckDB,
+``polars.scan_parquet("store/points/*.parquet")``.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from torpor import _engine
+from torpor.results.files import NotRegularError, open_regular, write_whole
+from torpor.run.sweeps.axes import SweepError
+from torpor.run.sweeps.parts import (
+    UNREADABLE,
+    DamagedError,
+    Part,
+    Row,
+    catalogue,
+    check,
+    flat,
+    nested,
+    read_open,
+    read_shard,
+    reason,
+    shard_bytes,
+    warn,
+)
+
+#: Of the folder and its files.
+FORMAT = 2
+
+#: A sweep's open file becomes a shard when it holds so many points.
+_SHARD_POINTS = 20_000
+
+#: In an open file's name: over NFS, a lock may be unknown to other machines.
+_HOST = re.sub(r"[^A-Za-z0-9.]", "", platform.node())
+
+
+class Store:
+    """A folder of points. Open one with :func:`open_store`."""
+
+    def __init__(self, path: Path) -> None:
+        """Hold the folder's path; nothing is read yet."""
+        self.path = path
+
+    @property
+    def shards(self) -> list[Path]:
+        """Parquet files, by name."""
+        return sorted((self.path / "points").glob("*.parquet"))
+
+    @property
+    def open_files(self) -> list[Path]:
+        """What sweeps have not made shards of: they run, or were killed."""
+        return sorted((self.path / "open").glob("*.jsonl"))
+
+    def rows(self) -> list[Row]:
+        """Return every point once: by governor as sweeps named them, then by the points' names.
+
+        Warns of what is damaged (:class:`StoreWarning`).
+        """
+        while True:
+            # A shard that is gone has gone into another, which `store gc` made.
+            with contextlib.suppress(FileNotFoundError):
+                return self._read()
+
+    def _read(self) -> list[Row]:
+        found: dict[str, Row] = {}
+        damage = []
+        # Open files first: one that becomes a shard meanwhile is met there.
+        for path in (*self.open_files, *self.shards):
+            part = read_open(path) if path.suffix == ".jsonl" else read_shard(path)
+            found.update((record["point"], record) for record in part.records)
+            damage.append(part.damage)
+        warn(damage)
+        place = {label: number for number, label in enumerate(self.governors())}
+        rows = [flat(found[name]) for name in sorted(found)]
+        return sorted(rows, key=lambda row: place.get(row["governor"], len(place)))
+
+    def governors(self) -> list[str]:
+        """Return the governors in the order in which sweeps named them first."""
+        try:
+            with open_regular(self.path / "governors.jsonl") as file:
+                lines = file.read().decode(errors="replace").splitlines()
+        except (FileNotFoundError, NotRegularError):
+            return []
+        found: dict[str, None] = {}
+        for line in lines:
+            # A damaged name is no point's.
+            with contextlib.suppress(ValueError):
+                found[str(json.loads(line))] = None
+        return list(found)
+
+    def name_governors(self, labels: Iterable[str]) -> None:
+        """Keep the order of governors, after those that the store knows."""
+        known = set(self.governors())
+        new = [label for label in dict.fromkeys(labels) if label not in known]
+        if new:
+            with open(self.path / "governors.jsonl", "ab") as file:
+                file.write(b"".join(json.dumps(label).encode() + b"\n" for label in new))
+
+    def names(self) -> dict[str, bool]:
+        """Return the names of all points, each with whether it has an error."""
+        return {row["point"]: row["error"] is not None for row in self.rows()}
+
+    def table(self) -> _engine.Table:
+        """Return all points as one Arrow table."""
+        return _table([nested(row) for row in self.rows()])
+
+    def to_polars(self) -> Any:
+        """Return a ``polars.LazyFrame`` over all points, which reads the shards when collected.
+
+        Their checksums are verified at once; damaged ones are left out, with a warning.
+
+        Raises ImportError where polars is not installed.
+        """
+        import polars
+
+        # Of sweeps that run or were killed: few, and in no shard.
+        parts = [polars.DataFrame(self._open_table()).lazy()] if self.open_files else []
+        shards = self._sound_shards()
+        if shards or not parts:
+            scanned = polars.scan_parquet(shards) if shards else None
+            parts.insert(0, polars.DataFrame(_table([])).lazy() if scanned is None else scanned)
+        # Two sweeps that ran one point at a time both have it.
+        return polars.concat(parts).unique(subset=["point"], keep="first", maintain_order=True)
+
+    def to_dataset(self) -> Any:
+        """Return a ``pyarrow.dataset.Dataset`` over all points, for DuckDB among others.
+
+        Raises ImportError where pyarrow is not installed. A point that two sweeps ran at a time is
+        in it twice.
+        """
+        import pyarrow  # type: ignore[import-untyped]
+        from pyarrow import dataset
+
+        opened = dataset.dataset(pyarrow.table(self._open_table()))
+        sound = self._sound_shards()
+        if not sound:
+            return opened
+        shards = dataset.dataset(sound, format="parquet")
+        return dataset.dataset([shards, opened.replace_schema(shards.schema)])
+
+    def _sound_shards(self) -> list[str]:
+        """Return the paths of the shards whose checksums are right; warn of the others."""
+        sound, damage = [], []
+        for path in self.shards:
+            try:
+                shard_bytes(path)
+                sound.append(os.fspath(path))
+            except FileNotFoundError:
+                # Another process made one shard of several: list them anew.
+                return self._sound_shards()
+            except DamagedError as error:
+                damage.append(str(error))
+        warn(damage)
+        return sound
+
+    def _open_table(self) -> _engine.Table:
+        parts = [read_open(path) for path in self.open_files]
+        warn(part.damage for part in parts)
+        return _table([record for part in parts for record in part.records])
+
+    def writer(self) -> "Writer":
+        """Return what adds points to the store; use it in a ``with``."""
+        return Writer(self)
+
+    def merge(self, others: Iterable["Store"]) -> int:
+        """Add the points of other stores; return how many are new."""
+        known = set(self.names())
+        others = list(others)
+        self.name_governors(label for other in others for label in other.governors())
+        new = [row for other in others for row in other.rows() if row["point"] not in known]
+        added = {row["point"]: nested(row) for row in new}
+        self._add_shard(list(added.values()))
+        return len(added)
+
+    def gc(self, engine: str | None = None) -> tuple[int, int]:
+        """Make one shard of all, and return how many files went and how many points.
+
+        What killed sweeps left is taken in, what running ones write is left alone. Points that
+        another build than ``engine`` made are dropped if it is given. A damaged file is renamed to
+        ``NAME.damaged``, with a warning.
+        """
+        while True:
+            # A shard that is gone has gone into another, which a second `store gc` made.
+            with contextlib.suppress(FileNotFoundError):
+                return self._gc(engine)
+
+    def _gc(self, engine: str | None) -> tuple[int, int]:
+        orphans = self._orphans("*")
+        parts = {path: read_shard(path) for path in self.shards}
+        parts.update((path, read_open(path)) for path in orphans)
+        rows = {record["point"]: record for part in parts.values() for record in part.records}
+        dropped = 0
+        if engine is not None:
+            kept = {name: row for name, row in rows.items() if row["engine"] == engine}
+            dropped, rows = len(rows) - len(kept), kept
+        made = self._add_shard(list(rows.values()))
+        if made is not None:
+            parts.pop(made, None)
+        return _remove(parts), dropped
+
+    def _orphans(self, host: str) -> list[Path]:
+        """Open files that nobody writes any more."""
+        return [path for path in self.path.glob(f"open/{host}.jsonl") if _is_orphan(path)]
+
+    def _take_in_orphans(self) -> None:
+        """Make a shard of what killed sweeps of this machine left."""
+        parts = {path: read_open(path) for path in self._orphans(f"{_HOST}-*")}
+        rows = {record["point"]: record for part in parts.values() for record in part.records}
+        self._add_shard(list(rows.values()))
+        _remove(parts)
+
+    def export(self, path: Path) -> int:
+        """Write all points to one file: .parquet, .arrow or .csv; return how many."""
+        table = self.table()
+        if path.suffix == ".csv":
+            import csv
+            import io
+
+            text = io.StringIO()
+            columns = table.to_dict()
+            out = csv.writer(text, lineterminator="\n")
+            out.writerow(columns)
+            out.writerows(zip(*columns.values(), strict=True))
+            write_whole(path, text.getvalue())
+        else:
+            table.write(os.fspath(path))
+        return table.num_rows
+
+    def _add_shard(self, records: list[Row]) -> Path | None:
+        """Write a shard; its name is the checksum of its bytes."""
+        if not records:
+            return None
+        data = _table(sorted(records, key=lambda record: str(record["point"]))).to_parquet()
+        path = self.path / "points" / f"{hashlib.sha256(data).hexdigest()}.parquet"
+        write_whole(path, data)
+        return path
+
+
+class Writer:
+    """Adds points to a store as they are finished. What was added survives a kill -9."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._path = store.path / "open" / f"{_HOST}-{uuid.uuid4().hex}.jsonl"
+        self._records: list[Row] = []
+        self._size = 0
+
+    def __enter__(self) -> "Writer":
+        self._store._take_in_orphans()
+        self._file = open(self._path, "xb", buffering=0)
+        # Held as long as this process lives: whoever gets it knows that nobody writes any more.
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return self
+
+    def add(self, record: Row) -> None:
+        """Add a point. Raises OSError if it cannot be written; those before it are kept."""
+        line = json.dumps({**record, "check": check(record)}).encode() + b"\n"
+        try:
+            written = self._file.write(line)
+            if written != len(line):
+                raise OSError(28, "No space left on device", os.fspath(self._path))
+        except OSError as error:
+            # A torn line would swallow the next one.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), self._size)
+            raise OSError(error.errno, error.strerror, os.fspath(self._path)) from None
+        self._size += len(line)
+        self._records.append(record)
+        if len(self._records) >= _SHARD_POINTS:
+            self._flush()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._flush()
+        finally:
+            self._file.close()
+        if not self._records:
+            self._path.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        self._store._add_shard(self._records)
+        # The shard is on the disk under its name: from here on the lines are a second copy.
+        os.ftruncate(self._file.fileno(), 0)
+        self._file.seek(0)
+        self._records, self._size = [], 0
+
+
+def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
+    """Open a store of points.
+
+    Raises :class:`SweepError` if there is none, or one of another format; OSError if it cannot be
+    made.
+    """
+    folder = Path(path)
+    if create:
+        _create(folder)
+    try:
+        with open_regular(folder / "store.json") as file:
+            head = json.loads(file.read().decode())
+    except FileNotFoundError:
+        raise SweepError(f"`{folder}` is no store: it has no store.json") from None
+    except (ValueError, RecursionError, NotADirectoryError, NotRegularError) as error:
+        raise SweepError(f"`{folder}` is no store: store.json: {reason(error)}") from None
+    if not isinstance(head, dict) or type(head.get("format")) is not int:
+        raise SweepError(f"`{folder}` is no store: store.json has no `format`")
+    if head["format"] != FORMAT:
+        hint = (
+            "use the version that wrote it, or a later one"
+            if head["format"] > FORMAT
+            else "name a new folder, and run the sweep again"
+        )
+        raise SweepError(
+            f"`{folder}` has format {head['format']}, and this Torpor reads format {FORMAT}\n"
+            f"hint: {hint}"
+        )
+    if head.get("kind") != "sweep":
+        raise SweepError(f"`{folder}` is no store: its kind is {head.get('kind')!r}, not 'sweep'")
+    if create:
+        for name in ("points", "open"):
+            (folder / name).mkdir(exist_ok=True)
+    return Store(folder)
+
+
+def _create(folder: Path) -> None:
+    """Make a folder a store, unless it is one. Any number of processes may do so at a time."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise SweepError(f"`{folder}` is no store: it is no folder") from None
+    # Listed before the file is looked for: all that another creator leaves here comes after its
+    # store.json, but for the temporary file that becomes it.
+    names = os.listdir(folder)
+    file = folder / "store.json"
+    if os.path.lexists(file):
+        return
+    if any(not name.startswith(".torpor-") for name in names):
+        raise SweepError(f"`{folder}` is no store and not empty\nhint: name a new folder")
+    write_whole(file, json.dumps({"format": FORMAT, "kind": "sweep"}) + "\n")
+
+
+def _remove(parts: dict[Path, Part]) -> int:
+    """Remove files that went into a shard; rename what is damaged. Return how many are gone."""
+    for path, part in parts.items():
+        if part.damage is None:
+            path.unlink(missing_ok=True)
+            continue
+        aside = path.with_name(f"{path.name}.damaged")
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(aside)
+        warn([f"{part.damage}; it is now `{aside.name}`"])
+    return len(parts)
+
+
+def _is_orphan(path: Path) -> bool:
+    try:
+        file = open_regular(path)
+    except OSError as error:
+        # Nobody writes to what is no file.
+        return isinstance(error, NotRegularError) or error.errno in UNREADABLE
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
+
+
+def _table(records: list[Row]) -> _engine.Table:
+    result = {"kind": "sweep", "catalogue": catalogue(), "points": records}
+    return _engine.lay_out(json.dumps(result), "points")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Verifying a recording: does the hosted governor decide as the recorded kernel's did?"""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torpor import _engine
+from torpor._engine import TorporError
+from torpor.results.record import Fidelity, Record, parse_json, read_text
+from torpor.run import options, recordings
+from torpor.run.sleep_outcomes import outcomes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_Path = str | os.PathLike[str]
+
+
+@options.documented(options.FidelityOptions)
+def fidelity(
+    trace: _Path,
+    *,
+    platform: _Path | None = None,
+    governors: str | Iterable[str] = (),
+    before: _Path | None = None,
+    after: _Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    **given: "Unpack[options.FidelityOptions]",
+) -> Fidelity | Record:
+    """Ask governors the questions of the recorded governor, and compare the decisions.
+
+    This is not a replay: governors see the outcome of the *recorded* decision, and the tick is
+    taken from the recording, not modelled.
+
+    Args:
+        trace: A recording with timer events, task switches and ``cpu_idle``.
+        platform: The machine that was recorded: a name, a TOML file, or a dump of its sysfs.
+            Default: ``before``, or the dump that was saved with the recording.
+        governors: Tried in addition to every built-in one.
+        before: Dump of the machine's idle counters before the recording, of any form.
+        after: The same after it. Default for both: the dumps saved with the recording.
+        progress: Called periodically with (what, done, total).
+        {options}
+
+    The keys of the result: ``trace``, ``platform``, ``hz``, ``states`` (names), ``decisions``
+    (what was ``compared``, and the share of the ``commonest`` state), ``verdict`` (``best``,
+    ``agreement``, ``next_best``, the wrong-family ``control``), ``governors`` (best first, each
+    with ``agreeing``, ``agreement`` from 0 to 1, ``confusion``, ``by_source``), ``assumptions``
+    (what was tried and chosen), ``disagreements`` of the best governor with every input,
+    ``counters`` (Torpor's, the kernel's events, sysfs) and ``notes``. Times are in ns.
+
+    A recording without timers or task switches holds no questions that could be asked again. Its
+    result is of ``kind`` ``outcomes``: what its sleeps came to, counted and held against what else
+    counted them. Its keys: ``trace``, ``platform``, ``lacks`` (events), ``sleeps``, ``verdicts``
+    (on how many sleeps the kernel's ``above`` and ``below`` agree with its rule on the recorded
+    lengths; None without ``cpu_idle_miss``), ``verdict_source``, and ``states``, by ``cluster`` and
+    ``state``: ``usage``, ``time_ns``, ``above``, ``below``, and ``sysfs``, the same between the
+    dumps, with ``rejected``.
+
+    Raises:
+        TraceError: The recording is missing or unreadable.
+        PlatformError: The machine is unknown, or there is no dump next to the recording.
+        GovernorError: A named governor is unknown or does not compile.
+        EngineError: The recording has no sleeps, or was made on another machine.
+    """
+    path = Path(trace)
+    dumps = recordings.dumps_to_use(path, before, after)
+    if platform is None and dumps is not None:
+        # A bare file name would be looked up among the built-in machines.
+        platform = Path(dumps[0]).absolute()
+    if platform is None:
+        raise _engine.PlatformError(
+            f"recording `{path}`: there is no dump of its machine's idle states next to it\n"
+            "hint: name the machine (platform, --platform), or a copy of its sysfs"
+        )
+    if isinstance(governors, str):
+        governors = [governors]
+    try:
+        verified = _engine.verify(
+            os.fspath(trace),
+            os.fspath(platform),
+            list(governors),
+            dumps,
+            options.to_json(options.FidelityOptions, given, reset_at_ns=_reset_at_ns(path)),
+            progress,
+        )
+    except _engine.EngineError:
+        counted = outcomes(trace, platform=platform, dumps=dumps, progress=progress)
+        if counted is None:
+            raise
+        return counted
+    return Fidelity(json.loads(verified))
+
+
+def _reset_at_ns(trace: Path) -> int | None:
+    """When `torpor record` had the governor reset, which perf's recordings cannot hold."""
+    facts = trace.with_name(f"{trace.name}.machine.json")
+    try:
+        at_ns = parse_json(read_text(facts), facts)["window"]["governor_reset_end_ns"]
+    except (OSError, TorporError, KeyError, TypeError):
+        return None
+    return at_ns if isinstance(at_ns, int) else None

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The report: any result as one HTML file that needs nothing else.
+
+The same result gives the same bytes. The page makes no network request, and says so to the
+browser (a content security policy that allows its own script and nothing more).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from torpor.results.files import write_whole
+from torpor.view.report import page, posted
+
+_Path = str | PathLike[str]
+
+__all__ = ["render", "write"]
+
+
+def render(
+    result: Any,
+    command: str | None = None,
+    trace: _Path | None = None,
+    why_no_trace: str | None = None,
+) -> str:
+    """Return the page of a result, or of a list of results, as HTML text.
+
+    ``command`` repeats the page, which ends with it. ``trace`` is a file in Perfetto's format; the
+    page holds it, unless it is too large, and hands it over to Perfetto when its reader asks.
+    Without one it says ``why_no_trace``, or why a page of such a result has none.
+    """
+    if isinstance(result, Mapping) and result.get("kind") in ("replay", "simulation"):
+        return page.render(result, command, trace, why_no_trace)  # type: ignore[arg-type]
+    several = result if isinstance(result, list) else [result]
+    return posted.render(several, command, trace, why_no_trace)
+
+
+def write(
+    result: Any,
+    path: _Path,
+    command: str | None = None,
+    trace: _Path | None = None,
+    why_no_trace: str | None = None,
+) -> None:
+    """Write the page of a result (parsed JSON), or of several, to `path`, in UTF-8.
+
+    Raises OSError if the file cannot be written.
+    """
+    write_whole(path, render(result, command, trace, why_no_trace))

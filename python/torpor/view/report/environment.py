@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""How templates become pages: escaped, with nothing undefined, and no foreign script."""
+
+import base64
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from torpor.results.comparison import unit_text
+from torpor.view.report.numbers import cpu_list, duration, grouped, number, share
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def page(
+    template: str,
+    *,
+    styles: Iterable[str] = (),
+    scripts: Iterable[str] = (),
+    more_style: str = "",
+    **content: Any,
+) -> str:
+    """Return a page of a template: these files of styles and scripts are part of it."""
+    script = "\n".join((TEMPLATES / name).read_text("utf-8") for name in scripts)
+    if script:
+        script = f'(() => {{\n"use strict";\n{script}}})();\n'
+    style = "".join((TEMPLATES / name).read_text("utf-8") for name in ("report.css", *styles))
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=Markup(style + more_style),
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            **content,
+        )
+    )
+
+
+@functools.cache
+def _environment() -> Environment:
+    """Templates are compiled once: that takes longer than a page."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(
+        number=number,
+        duration=duration,
+        share=share,
+        cpus=cpu_list,
+        data=_data,
+        unit=unit_text,
+        grouped=grouped,
+        prose=_prose,
+        breaks=_breaks,
+        option=_option,
+    )
+    return made
+
+
+def _option(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _breaks(name: str) -> Markup:
+    """A column's name that may wrap after its separators, not in the midst of a word."""
+    return Markup(re.sub(r"(?<=[,=_/@])", "<wbr>", str(escape(name))))
+
+
+def _prose(text: str) -> Markup:
+    """Text in which backticks mark code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _data(value: Any) -> Markup:
+    """JSON that cannot end the script element around it, whatever its strings hold."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The page of any kind of result: what is posted of it, explained, with its pictures."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from torpor._engine import TorporError
+from torpor.results.kinds.calls import finding_text
+from torpor.results.sentences import explain
+from torpor.view.post import posted
+from torpor.view.report import palette
+from torpor.view.report.environment import page
+from torpor.view.report.handover import handover, without
+from torpor.view.report.pictures import pictures, state_counts
+
+#: Rows of a table that are open at once.
+_OPEN = 25
+
+
+def render(
+    results: Sequence[Any],
+    command: str | None = None,
+    trace: str | PathLike[str] | None = None,
+    why_no_trace: str | None = None,
+) -> str:
+    """The page of results, as HTML text.
+
+    It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto, or says
+    `why_no_trace`.
+    """
+    posts = [posted(result) for result in results]
+    parts = [
+        {
+            "post": post,
+            "sentences": _sentences(result),
+            "pictures": pictures(result),
+            "texts": [
+                textwrap.dedent(finding_text(finding, result))
+                for finding in result.get("findings", ())
+            ],
+        }
+        for post, result in zip(posts, results, strict=True)
+    ]
+    title = posts[0].title if len(posts) == 1 else f"{len(posts)} results"
+    handed = handover(trace, title) if trace else without(results[0]["kind"], why_no_trace)
+    return page(
+        "posted.html.j2",
+        scripts=("perfetto.js",) if handed["data"] else (),
+        handover=handed,
+        more_style=palette.css(set().union(*map(state_counts, results))),
+        title=title,
+        version=results[0]["torpor"]["version"],
+        parts=parts,
+        open_rows=_OPEN,
+        catalogue=_catalogue(results),
+        inputs=[line for result in results for line in _inputs(result)],
+        command=command,
+    )
+
+
+def _sentences(result: Any) -> list[str]:
+    try:
+        return explain(result)
+    except TorporError:
+        # A check has findings, and nothing to explain.
+        return []
+
+
+def _catalogue(results: Sequence[Any]) -> list[Any]:
+    """What the metrics of the results mean, each once."""
+    found: dict[str, Any] = {}
+    for result in results:
+        compared = (result.get("comparison") or {}).get("rows", ())
+        for metric in (*result.get("catalogue", ()), *compared):
+            found.setdefault(metric["key"], metric)
+    return list(found.values())
+
+
+def _inputs(result: Any) -> list[tuple[str, str, str | None]]:
+    """What a result was made of: name, description, SHA-256."""
+    found = []
+    if "trace" in result:
+        found.append(("trace", result["trace"]["path"], result["trace"]["sha256"]))
+    if result.get("source_sha256"):
+        found.append(("governor", result["governor"], result["source_sha256"]))
+    if result["kind"] == "reproduction" and result["kernel"]:
+        kernel = result["kernel"]
+        found.append(("kernel", kernel["release"], kernel["source_sha256"]))
+    if result["kind"] == "ab":
+        named = ", ".join(" ".join([g["name"], *g["parameters"]]) for g in result["governors"])
+        found += [("kernel", result["kernel"], None), ("governors", named, None)]
+    return found

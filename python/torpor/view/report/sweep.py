@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A sweep as one page: a heat map, a scatter with its front, ranks, and each point's command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torpor.results.comparison import unit_text
+from torpor.run.sweeps.parts import catalogue
+from torpor.run.sweeps.ranks import SCENARIO, governors_of, labels, scenario_of, varied
+from torpor.view.report.environment import page
+
+if TYPE_CHECKING:
+    from torpor.run.sweeps.parts import Row
+    from torpor.run.sweeps.ranks import Scenario
+
+#: Digits of a number in the page's data: more than are shown.
+_DIGITS = 6
+
+
+def render(rows: Iterable[Row], title: str) -> str:
+    """Return the page of a sweep's points as HTML text.
+
+    Raises :class:`torpor.SweepError` if there are none.
+    """
+    points = list(rows)
+    names = governors_of(points, None)
+    known = [m for m in catalogue() if any(row[m["key"]] is not None for row in points)]
+    scenarios = sorted({scenario_of(row) for row in points}, key=lambda s: [str(x) for x in s])
+    label_of = labels(scenarios)
+    data = {
+        "metrics": [
+            {key: metric[key] for key in ("key", "title", "kind", "direction", "definition")}
+            | {"unit": unit_text(metric["unit"])}
+            for metric in known
+        ],
+        "governors": names,
+        #: What tells scenarios apart, to choose from.
+        "axes": varied(scenarios),
+        "scenarios": [
+            {"label": label_of(scenario), **cells}
+            for scenario, cells in zip(
+                scenarios,
+                _scenarios(points, scenarios, names, [m["key"] for m in known]),
+                strict=True,
+            )
+        ],
+    }
+    failed = [row for row in points if row["error"]]
+    return page(
+        "sweep.html.j2",
+        styles=("sweep.css",),
+        scripts=("sweep-curves.js", "sweep.js"),
+        title=title,
+        counts={"points": len(points), "governors": len(names), "scenarios": len(scenarios)},
+        builds=sorted({f"{row['torpor']} ({row['engine']})" for row in points}),
+        failures=[(row["governor"], label_of(scenario_of(row)), row["error"]) for row in failed],
+        data=data,
+    )
+
+
+def _scenarios(
+    points: Sequence[Row], scenarios: Sequence[Scenario], names: Sequence[str], keys: Sequence[str]
+) -> list[dict[str, Any]]:
+    by_cell: dict[tuple[Scenario, str], dict[int | None, Row]] = {}
+    for row in points:
+        if row["error"] is None:
+            by_cell.setdefault((scenario_of(row), row["governor"]), {})[row["seed"]] = row
+    kinds = {scenario_of(row): row["kind"] for row in points}
+    found = []
+    for scenario in scenarios:
+        runs = [by_cell.get((scenario, name), {}) for name in names]
+        present = [set(run) for run in runs if run]
+        # Of the seeds that all have, so that cells may be compared.
+        shared = sorted(set.intersection(*present), key=str) if present else []
+        cells = [[_mean(run, shared, key) for key in keys] if run else None for run in runs]
+        source, platform = str(scenario[0]), str(scenario[1])
+        found.append(
+            {
+                "source": source,
+                "platform": platform,
+                "at": {
+                    column: "none" if value in (None, "{}") else str(value)
+                    for column, value in zip(SCENARIO, scenario, strict=True)
+                },
+                "seeds": len(shared) if shared != [None] else 0,
+                "cells": cells,
+                "command": command(
+                    kinds[scenario], dict(zip(SCENARIO, scenario, strict=True)), shared
+                ),
+            }
+        )
+    return found
+
+
+def _mean(run: Mapping[int | None, Row], seeds: Sequence[int | None], key: str) -> float | None:
+    values = [run[seed][key] for seed in seeds if run[seed][key] is not None]
+    return float(f"{sum(values) / len(values):.{_DIGITS}g}") if values else None
+
+
+def command(kind: str, scenario: Mapping[str, Any], seeds: Sequence[int | None]) -> str:
+    """Return the command that repeats a scenario; the page puts governors for ``GOVERNORS``.
+
+    >>> command("replay", {"source": "a b.dat", "platform": "pixel6", "hz": 1000}, [None])
+    "torpor replay 'a b.dat' -p pixel6 GOVERNORS --hz 1000"
+    """
+    from torpor.run import options
+
+    of = options.ReplayOptions if kind == "replay" else options.SimulateOptions
+    flags = {name: option.flags for name, (_, option) in options.fields(of).items()}
+    words = ["torpor", "replay" if kind == "replay" else "simulate", str(scenario["source"])]
+    words += ["-p", str(scenario["platform"]), "GOVERNORS"]
+    given = {
+        "kernels": scenario.get("kernel"),
+        "cpufreq": scenario.get("cpufreq"),
+        "io_boosts": scenario.get("io_boost"),
+        "hz": scenario.get("hz"),
+        "latency_limit": scenario.get("latency_limit"),
+        **json.loads(scenario.get("options") or "{}"),
+    }
+    numbers = [seed for seed in seeds if seed is not None]
+    if numbers:
+        given |= {"seed": min(numbers), "seeds": max(numbers) - min(numbers) + 1}
+    for name, value in given.items():
+        for each in value if isinstance(value, list) else [value]:
+            if each is not None and flags.get(name):
+                words += [flags[name][0], str(each)]
+    return shlex.join(words)

@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor serve`: results and stores of a folder as a site for this machine alone.
+
+It reads and never writes. Who asks is on this machine (the address is the loopback's, and the name
+asked for as well, or another site could ask through a browser); what is asked for is in the folder.
+What is in the folder may be anybody's: links out of it are not followed, what is no regular file is
+not opened, files are read up to a size, and what cannot be shown has a page that says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import json
+import os
+import socket
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from torpor._engine import TorporError, __version__
+from torpor.results import conformance
+from torpor.results import record as records
+from torpor.results.files import open_regular
+from torpor.results.table import counted
+from torpor.view import report
+from torpor.view.report.environment import page
+
+ADDRESS = "127.0.0.1"
+PORT = 8321
+#: Folders below the folder; a store has thousands of files, which nobody wants to see.
+_DEPTH = 4
+#: What is written to is shown anew; what was not for so long is finished, or was killed.
+_LIVE_S = 15
+_REFRESH_S = 2
+#: Files that are larger are not read, and neither is a longer first line.
+_RESULT_BYTES = 256 << 20
+_LINE_BYTES = 16 << 20
+#: Connections at a time; a browser opens six.
+_CONNECTIONS = 32
+#: How long a request may take to arrive, and a piece of the answer to be taken.
+_REQUEST_S = 10
+
+
+class Entry(NamedTuple):
+    """Something to show: a result, a store, runs that go on, or a page."""
+
+    name: str
+    kind: str
+    title: str
+    modified_ns: int
+
+    @property
+    def address(self) -> str:
+        # A name that is no text is found again by its bytes.
+        return f"/view/{urllib.parse.quote(os.fsencode(self.name))}"
+
+    @property
+    def is_live(self) -> bool:
+        return time.time_ns() - self.modified_ns < _LIVE_S * 10**9
+
+    @property
+    def is_running(self) -> bool:
+        """Whether more is to come: results and pages are written at once."""
+        is_open = self.kind in ("ab", "counters") or self.title.endswith(" open")
+        return is_open and self.is_live
+
+    @property
+    def when(self) -> str:
+        try:
+            return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.modified_ns // 10**9))
+        except (OverflowError, ValueError, OSError):
+            return ""
+
+
+class Answer(NamedTuple):
+    """What a request is answered with."""
+
+    status: int
+    body: str | BinaryIO
+    is_live: bool = False
+
+
+class Site:
+    """The site of a folder."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        """Hold the folder. Raises TorporError if there is none."""
+        self.root = Path(root).resolve()
+        if not self.root.is_dir():
+            raise TorporError(f"`{root}` is not a folder")
+        # A page takes memory while it is made, and one reader wants one.
+        self._one = threading.Lock()
+
+    def answer(self, target: str) -> Answer:
+        """Answer a request for a path of the site."""
+        path = urllib.parse.unquote(target.partition("?")[0], errors="surrogateescape")
+        try:
+            with self._one:
+                if path == "/":
+                    return self._index()
+                if path.startswith("/view/") and (found := self._inside(path[len("/view/") :])):
+                    return self._view(found)
+        except Exception as error:
+            # A result that fits its schema may still contradict itself, anywhere in a page.
+            return _message(422, f"This cannot be shown: {type(error).__name__}: {error}")
+        return _message(404, "There is nothing of this name.")
+
+    def entries(self) -> list[Entry]:
+        """Return all there is to show, the newest first."""
+        found = sorted(self._walk(self.root, _DEPTH), key=lambda e: (-e.modified_ns, e.name))
+        return list(found)
+
+    def _inside(self, name: str) -> Path | None:
+        """Return the file or folder of this name, unless it is outside: by `..` or by a link."""
+        try:
+            path = (self.root / name).resolve(strict=True)
+        except (OSError, ValueError, RuntimeError):
+            # Not there, a zero byte, or a link to itself.
+            return None
+        return path if path.is_relative_to(self.root) else None
+
+    def _walk(self, folder: Path, depth: int) -> Iterator[Entry]:
+        try:
+            inside = sorted(folder.iterdir())
+        except OSError:
+            return
+        for path in inside:
+            if path.name.startswith(".") or self._inside(os.fspath(path)) is None:
+                continue
+            entry = self._entry(path)
+            if entry is not None:
+                yield entry
+            elif path.is_dir() and depth:
+                yield from self._walk(path, depth - 1)
+
+    def _index(self) -> Answer:
+        entries = self.entries()
+        body = page("site.html.j2", root=os.fspath(self.root), entries=entries, version=__version__)
+        return Answer(200, body, any(entry.is_live for entry in entries))
+
+    def _view(self, path: Path) -> Answer:
+        entry = self._entry(path)
+        if entry is None:
+            return _message(404, "This is no result, store or page.")
+        try:
+            if entry.kind == "store":
+                self._refuse_links(path)
+            return Answer(200, _SHOWN[entry.kind](path), entry.is_live)
+        except (TorporError, OSError) as error:
+            return _message(422, f"{entry.name}: {error}", entry.is_live)
+
+    def _entry(self, path: Path) -> Entry | None:
+        """What a path is; None for what nobody shows, or what leads out of the folder."""
+        for name in (_STORE_FILE, records.RESULT_FILE):
+            if os.path.lexists(path / name) and self._inside(os.fspath(path / name)) is None:
+                return None
+        return _entry(path, os.fspath(path.relative_to(self.root)))
+
+    def _refuse_links(self, store: Path) -> None:
+        """Raise TorporError if what is read of a store is outside the folder."""
+        for path in (store / _STORE_FILE, *store.glob("points/*"), *store.glob("open/*")):
+            if self._inside(os.fspath(path)) is None:
+                raise TorporError(f"`{path.relative_to(store)}` leads out of the folder")
+
+
+def _message(status: int, text: str, is_live: bool = False) -> Answer:
+    body = page("message.html.j2", title=f"{status}", text=text)
+    return Answer(status, body, is_live)
+
+
+_STORE_FILE = "store.json"
+
+
+def _entry(path: Path, name: str) -> Entry | None:
+    if (path / _STORE_FILE).is_file():
+        files = [*(path / "points").glob("*.parquet"), *(path / "open").glob("*.jsonl")]
+        return Entry(name, "store", _store_title(files), max(map(_modified, files), default=0))
+    if (path / records.RESULT_FILE).is_file():
+        kind, title = _described(path / records.RESULT_FILE)
+        return Entry(name, kind or "damaged", title, _modified(path / records.RESULT_FILE))
+    if not path.is_file():
+        return None
+    if path.suffix == ".html":
+        return Entry(name, "page", "", _modified(path))
+    if path.suffix == ".json" and path.name != records.RESULT_FILE:
+        kind, title = _described(path)
+        return Entry(name, kind, title, _modified(path)) if kind else None
+    if path.suffix == ".jsonl":
+        kind = _kind_of_lines(path)
+        return Entry(name, kind, "", _modified(path)) if kind else None
+    return None
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _store_title(files: list[Path]) -> str:
+    running = sum(file.suffix == ".jsonl" for file in files)
+    going_on = f", {running} open" if running else ""
+    return f"{counted(len(files) - running, 'shard')}{going_on}"
+
+
+def _described(path: Path) -> tuple[str, str]:
+    """The kind and title of a result; no kind for another JSON file."""
+    stat = path.stat()
+    return _read_description(path, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(4096)
+def _read_description(path: Path, _modified_ns: int, size: int) -> tuple[str, str]:
+    from torpor.view.post import posted
+
+    if size > _RESULT_BYTES:
+        return "damaged", f"larger than {_RESULT_BYTES >> 20} MiB"
+    try:
+        return "result", "; ".join(posted(one).title for one in _parsed(path))
+    except (records.ForeignError, OSError):
+        return "", ""
+    except Exception:
+        # Its page says why.
+        return "damaged", ""
+
+
+def _kind_of_lines(path: Path) -> str:
+    """Of a file of lines: what `torpor ab -o` or `torpor stat --json` writes, or nothing."""
+    try:
+        with open_regular(path) as file:
+            first = json.loads(file.readline(_LINE_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    if not isinstance(first, dict):
+        return ""
+    if first.get("kind") == "diff":
+        return "counters"
+    return "ab" if {"governors", "command", "rounds"} <= set(first) else ""
+
+
+def _parsed(path: Path) -> list[Any]:
+    """The results in a file or folder, each as plain data."""
+    found: Any = records.load_bounded(path, _RESULT_BYTES)
+    several = found if isinstance(found, list) else [found]
+    return [one.to_dict() if hasattr(one, "to_dict") else one for one in several]
+
+
+def _result(path: Path) -> str:
+    several = _parsed(path)
+    return report.render(several[0] if len(several) == 1 else several)
+
+
+def _store(path: Path) -> str:
+    from torpor.run.sweeps import open_store
+    from torpor.view.report import sweep
+
+    return sweep.render(open_store(path).rows(), path.name)
+
+
+def _html(path: Path) -> BinaryIO:
+    """A page as it is: it is sent piece by piece."""
+    return open_regular(path)
+
+
+def _lines(path: Path) -> list[Any]:
+    """The whole lines of a file that may be written to."""
+    whole = records.read_text(path, _RESULT_BYTES).rpartition("\n")[0]
+    return [records.parse_json(line, path) for line in whole.split("\n") if line]
+
+
+def _counters(path: Path) -> str:
+    last = _lines(path)[-1:]
+    if not last:
+        raise TorporError("no line is finished yet")
+    return report.render(records.checked(last[0], path))
+
+
+def _ab(path: Path) -> str:
+    """The rounds that are finished so far."""
+    from torpor.machine.kernel import ab
+
+    head, *runs = _lines(path) or [None]
+    conformance.check_record(head, "AbHead", path.name)
+    for run in runs:
+        conformance.check_record(run, "AbRun", path.name)
+    count = len(head["governors"])
+    whole = [
+        run
+        for run in runs
+        if run["round"] > 0 and sum(r["round"] == run["round"] for r in runs) == count
+    ]
+    if not whole:
+        raise TorporError("no round is finished yet")
+    return report.render(ab.result(ab.Comparison(head, whole)))
+
+
+_SHOWN: dict[str, Callable[[Path], str | BinaryIO]] = {
+    "result": _result,
+    "damaged": _result,
+    "store": _store,
+    "page": _html,
+    "counters": _counters,
+    "ab": _ab,
+}
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers GET and HEAD, and refuses all else."""
+
+    server_version = f"Torpor/{__version__}"
+    sys_version = ""
+    #: Of each piece that is read or written.
+    timeout = _REQUEST_S
+    server: _Server
+    site: Site
+
+    def do_GET(self) -> None:
+        self._respond(has_body=True)
+
+    def do_HEAD(self) -> None:
+        self._respond(has_body=False)
+
+    def _respond(self, *, has_body: bool) -> None:
+        self.server.arrived(self.connection)
+        host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
+        if host not in ("127.0.0.1", "localhost"):
+            answer = _message(403, "This site is for this machine alone.")
+        else:
+            answer = self.site.answer(self.path)
+        if isinstance(answer.body, str):
+            # Half of a UTF-16 pair is how a name has a byte that is no text.
+            body = answer.body.encode("utf-8", "replace")
+            self._head(answer, len(body))
+            if has_body:
+                self.wfile.write(body)
+            return
+        with answer.body as file:
+            size = os.fstat(file.fileno()).st_size
+            self._head(answer, size)
+            if has_body and size:
+                # No more than was announced, though the file may grow.
+                self.connection.sendfile(file, count=size)
+
+    def _head(self, answer: Answer, size: int) -> None:
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(size))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Frame-Options", "DENY")
+        # A page in the folder may be anybody's: its script sees that page and nothing else.
+        allowed = "allow-scripts allow-popups allow-popups-to-escape-sandbox allow-forms"
+        self.send_header("Content-Security-Policy", f"sandbox {allowed} allow-top-navigation")
+        if answer.is_live:
+            self.send_header("Refresh", str(_REFRESH_S))
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: who asks sees the answer."""
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """Serves so many connections at a time, each of which has so long to say what it wants.
+
+    One that says nothing costs a thread until it is late, or until a new one needs its place.
+    """
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        self._lock = threading.Lock()
+        #: Until when a request must be there, of those that are not, the oldest first; then those
+        #: that are being answered.
+        self._waiting: dict[socket.socket, float] = {}
+        self._answered: set[socket.socket] = set()
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin a thread, in the place of a silent connection where all places are taken."""
+        with self._lock:
+            is_full = len(self._waiting) + len(self._answered) >= _CONNECTIONS
+            if is_full and not self._waiting:
+                is_refused = True
+            else:
+                is_refused = False
+                if is_full:
+                    self._drop(next(iter(self._waiting)))
+                self._waiting[request] = time.monotonic() + _REQUEST_S
+        if is_refused:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def arrived(self, request: socket.socket) -> None:
+        """Note that a connection's request is there."""
+        with self._lock:
+            self._waiting.pop(request, None)
+            self._answered.add(request)
+
+    def service_actions(self) -> None:
+        """Drop the connections whose request is late; called twice a second."""
+        with self._lock:
+            now = time.monotonic()
+            for request in [each for each, until in self._waiting.items() if until < now]:
+                self._drop(request)
+
+    def _drop(self, request: socket.socket) -> None:
+        """End a connection; its thread meets the end of the stream, and closes it."""
+        self._waiting.pop(request)
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, and give its place away."""
+        with self._lock:
+            self._waiting.pop(request, None)
+            self._answered.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a connection that breaks off is its reader's affair."""
+
+
+def server(root: str | os.PathLike[str], port: int = PORT) -> http.server.ThreadingHTTPServer:
+    """Return a server of a folder's site; port 0 is any that is free.
+
+    Call its ``serve_forever``, and its ``shutdown`` from another thread.
+
+    Raises TorporError if there is no such folder, and OSError if the port is taken.
+    """
+    handler = type("Handler", (_Handler,), {"site": Site(root)})
+    return _Server((ADDRESS, port), handler)
