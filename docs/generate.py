@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Writes docs/reference from the code: ``python docs/generate.py``; ``--check`` only compares."""
+"""Writes the pages of docs/reference, manual pages, schemas and types from the code.
+
+``scripts/install.sh`` runs it. Git ignores what it writes; the sdist and the wheel contain it.
+"""
 
 import inspect
 import json
 import re
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import typer
 
 import torpor
 from torpor import _engine
-from torpor.ask.studies import files
+from torpor.ask import toml_schemas
 from torpor.cli.app import app
 from torpor.results import schema as shapes
 
@@ -181,7 +183,9 @@ def library() -> str:
     parts = [f"{HEAD}# Library\n"]
     for name in sorted(n for n in torpor.__all__ if not n.startswith("_")):
         thing = getattr(torpor, name)
-        if inspect.isclass(thing) and issubclass(thing, Exception):
+        if inspect.ismodule(thing):
+            parts.append(f"## `torpor.{name}`\n\n{described(name, thing)}")
+        elif inspect.isclass(thing) and issubclass(thing, Exception):
             parts.append(f"## `torpor.{name}`\n\nAn exception; a {thing.__base__.__name__}.\n")
         elif callable(thing):
             signature = "" if inspect.isclass(thing) else str(inspect.signature(thing))
@@ -351,9 +355,9 @@ def shown(field: dict[str, Any], defs: dict[str, Any]) -> str:
     return field.get("type", "any")
 
 
-#: Those of platforms and workloads are of the crates that read them.
-STUDY_SCHEMA = ROOT / "python" / "torpor" / "schemas" / "study.schema.json"
-RESULTS = ROOT / "python" / "torpor" / "results" / "types.py"
+#: For `taplo lint` in this checkout.
+SCHEMAS = ROOT / "build" / "schemas"
+TYPES = ROOT / "python" / "torpor" / "results" / "types.pyi"
 
 
 def typed() -> str:
@@ -459,31 +463,23 @@ def quoted(union: str, parts: list[str]) -> str:
 PAGES = [cli, metrics, results, schema, governors, ioboosts, cpufreq, platforms, library, formats]
 
 
-def main() -> int:
-    """Write the pages, or with ``--check`` say which are out of date."""
-    stale = []
-    made = [(REFERENCE / f"{page.__name__}.md", page()) for page in PAGES]
-    made.append((RESULTS, typed()))
-    made.append((STUDY_SCHEMA, json.dumps(files.schema(), indent=1)))
+def main() -> None:
+    """Write every file that has changed; remove manual pages of commands that no longer exist."""
+    made = {REFERENCE / f"{page.__name__}.md": page() for page in PAGES}
+    made[TYPES] = typed()
+    for kind in toml_schemas.KINDS:
+        schema = json.dumps(torpor.toml_schema(kind), indent=1)
+        made[SCHEMAS / f"{kind}.schema.json"] = schema
     manuals = manual.pages(typer.main.get_command(app), torpor.__version__)
-    made += [(MAN / name, text) for name, text in manuals.items()]
-    # Of a command that is gone.
-    for path in set(MAN.glob("*")) - {path for path, _ in made}:
-        stale.append(path.name)
-        if "--check" not in sys.argv[1:]:
-            path.unlink()
-    for path, text in made:
+    made |= {MAN / name: text for name, text in manuals.items()}
+    for path in set(MAN.glob("*")) - made.keys():
+        path.unlink()
+    for path, text in made.items():
         text = text.rstrip() + "\n"
-        if path.exists() and path.read_text("utf-8") == text:
-            continue
-        stale.append(path.name)
-        if "--check" not in sys.argv[1:]:
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    if stale and "--check" in sys.argv[1:]:
-        print(f"out of date: {', '.join(stale)}; run python docs/generate.py")
-        return 1
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

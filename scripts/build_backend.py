@@ -29,6 +29,9 @@ __all__ = [
 prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 get_requires_for_build_sdist = maturin.get_requires_for_build_sdist
 
+# Manual pages: generated after the first build, and maturin requires the folder.
+Path("docs/wheel").mkdir(parents=True, exist_ok=True)
+
 RUST_MIN = (1, 85)
 _RUSTUP = "install it with rustup (https://rustup.rs), then open a new shell"
 

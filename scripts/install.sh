@@ -42,4 +42,6 @@ if [ "$status" != 0 ]; then
     echo "the build failed; the first error is above" >&2
     exit 1
 fi
+# Reference, manual pages, types: of this build.
+"$venv/bin/python" docs/generate.py
 touch build/installed

@@ -28,6 +28,9 @@ PATH=$PWD/$tools/bin:$PATH
 rm -rf $dist $unpacked
 mkdir -p $dist $unpacked
 
+echo "manual pages, types, reference"
+make --no-print-directory install
+
 echo "images of the default kernel"
 scripts/kernel_images.py --arch "$architecture" --archive || {
     echo "no wheel: a wheel has an image of the default kernel for each tick rate, and those cannot be" \

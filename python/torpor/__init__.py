@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torpor.ask.gates import GateError, Limit, gate, read_limits
     from torpor.ask.studies import StudyError, reproduce
     from torpor.ask.studies.io_boost import io_boost as io_boost_study
+    from torpor.ask.toml_schemas import toml_schema, toml_schema_path
     from torpor.ask.tuning import tune
     from torpor.machine.catalog import (
         check_extraction,
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
         platform_toml,
         platforms,
         schema,
-        toml_schema,
-        toml_schema_path,
         workload_toml,
         workloads,
     )
@@ -162,8 +161,8 @@ _NAMES = {
     "ask.gates": "GateError Limit gate read_limits",
     "run.idle_spans": "Spans bound spans",
     "machine.catalog": "check_extraction extract_workload cpufreq_governors governors "
-    "idle_predict_toml import_platform ioboosts platform_toml platforms schema toml_schema "
-    "toml_schema_path workload_toml workloads",
+    "idle_predict_toml import_platform ioboosts platform_toml platforms schema "
+    "workload_toml workloads",
     "machine.running": "Stat ab build_governors idle_predict kernel_status load_governors "
     "record_trace restore_governor stat unload_governors use_governor",
     "view.post": "post",
@@ -176,6 +175,7 @@ _NAMES = {
     "ask.studies": "StudyError reproduce",
     "ask.studies.io_boost": "io_boost_study",
     "run.sweeps": "Axes SweepError open_store sweep",
+    "ask.toml_schemas": "toml_schema toml_schema_path",
     "ask.tuning": "tune",
     "run.verification": "fidelity",
 }

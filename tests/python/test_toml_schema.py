@@ -31,11 +31,9 @@ def schema_of(text):
 @pytest.mark.parametrize("kind", ["platform", "workload"])
 def test_the_schema_is_the_readers_own(torpor, kind):
     printed = torpor("schema", kind, check=0).stdout
-    source = ROOT / "python" / "torpor" / "schemas" / f"{kind}.schema.json"
-    published = source.read_text(encoding="utf-8")
-    assert json.loads(printed) == json.loads(published) == library.toml_schema(kind)
+    assert json.loads(printed) == library.toml_schema(kind)
     path = torpor("schema", kind, "--path", check=0).stdout.strip()
-    assert json.loads(Path(path).read_text(encoding="utf-8")) == json.loads(published)
+    assert json.loads(Path(path).read_text(encoding="utf-8")) == library.toml_schema(kind)
     assert "expected one of" in torpor("schema", "governor", check=2).stderr
 
 

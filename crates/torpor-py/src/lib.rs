@@ -62,7 +62,7 @@ mod _engine {
     #[pymodule_export]
     use super::result::{LoadedTrace, Result, load_trace, replay};
     #[pymodule_export]
-    use super::schema::schema;
+    use super::schema::{schema, toml_schema};
     #[pymodule_export]
     use super::simulate::{
         Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,

@@ -52,6 +52,16 @@ pub(crate) fn schema() -> String {
     .to_string()
 }
 
+/// JSON Schema of the TOML files of platforms or workloads; None for another kind.
+#[pyfunction]
+pub(crate) fn toml_schema(kind: &str) -> Option<String> {
+    match kind {
+        "platform" => Some(torpor_machine::platform::json_schema()),
+        "workload" => Some(torpor_sim::workload::json_schema()),
+        _ => None,
+    }
+}
+
 fn name_of(reference: schemars::Schema) -> Value {
     let path = reference.get("$ref").and_then(Value::as_str).expect("a struct has a name");
     path.rsplit('/').next().into()

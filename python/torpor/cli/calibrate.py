@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from torpor.ask import toml_schemas
 from torpor.cli import options
 from torpor.cli.columns import columns_text
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.values import duration_ns
-from torpor.machine import catalog as library
 from torpor.results.files import write_whole
 
 
@@ -103,7 +103,7 @@ def calibrate(
         print_note(f"{cluster.name}: a busy CPU takes {busy.value:.4g} mW at the frequency it had")
     for note in notes:
         print_note(f"note: {note}")
-    write_whole(output, library.with_schema("platform", toml))
+    write_whole(output, toml_schemas.with_schema("platform", toml))
     print_note(f"platform: {output}")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from torpor.ask import toml_schemas
 from torpor.cli import options
 from torpor.cli.console import print_note, render, stdout_width, write_stdout
 from torpor.machine import catalog as library
@@ -90,14 +91,14 @@ def show_workload(
     ],
 ) -> None:
     """Print a workload's TOML, to read or to start from."""
-    write_stdout(library.with_schema("workload", library.workload_toml(name)))
+    write_stdout(toml_schemas.with_schema("workload", library.workload_toml(name)))
 
 
 def show(
     name: Annotated[str, typer.Argument(metavar="PLATFORM", help="A built-in machine.")],
 ) -> None:
     """Print a built-in machine's TOML, to read or to start from."""
-    write_stdout(library.with_schema("platform", library.platform_toml(name)))
+    write_stdout(toml_schemas.with_schema("platform", library.platform_toml(name)))
 
 
 def import_(
@@ -124,7 +125,7 @@ def import_(
     toml, notes = library.import_platform(
         root, name=name, title=title, hz=hz, energy_model=energy_model
     )
-    toml = library.with_schema("platform", toml)
+    toml = toml_schemas.with_schema("platform", toml)
     if output is None:
         write_stdout(toml)
     else:
@@ -137,12 +138,15 @@ def import_(
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="platform, workload or study.")],
     is_path: Annotated[
-        bool, typer.Option("--path", help="Print where the schema is installed, for an editor.")
+        bool,
+        typer.Option("--path", help="Write it to the cache, print its path."),
     ] = False,
 ) -> None:
     """Print the JSON schema of a TOML file, with which editors complete and check it."""
-    path = library.toml_schema_path(kind)
-    write_stdout(str(path) if is_path else path.read_text(encoding="utf-8"))
+    if is_path:
+        write_stdout(str(toml_schemas.toml_schema_path(kind)))
+    else:
+        write_stdout(json.dumps(toml_schemas.toml_schema(kind), indent=1))
 
 
 def _param(param: "Param") -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from torpor.ask import toml_schemas
 from torpor.cli import EXIT_FINDING
 from torpor.cli.console import (
     bare_table,
@@ -75,7 +76,7 @@ def extract(
     toml, summary = library.extract_workload(
         trace, platform=platform, name=name, background=background or None
     )
-    toml = library.with_schema("workload", toml)
+    toml = toml_schemas.with_schema("workload", toml)
     if output is None:
         write_stdout(toml)
     else:

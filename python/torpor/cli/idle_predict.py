@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from torpor.ask import toml_schemas
 from torpor.cli import until_stopped, values
 from torpor.cli.console import print_note, write_stdout
 from torpor.machine import catalog as library
@@ -45,7 +46,7 @@ def idle_predict(
     assert delay_ns is not None and duration_ns is not None
     if not is_run:
         text = library.idle_predict_toml(threads, loop, delay_us=delay_ns / 1e3)
-        write_stdout(library.with_schema("workload", text))
+        write_stdout(toml_schemas.with_schema("workload", text))
         return
     if duration_ns > _DURATION_MAX_NS:
         raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")

@@ -4,13 +4,9 @@
 import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypedDict
 
 from torpor import _engine
-
-#: Files that have a schema.
-TOML_KINDS = ["platform", "workload", "study"]
 
 
 class Param(TypedDict):
@@ -216,38 +212,6 @@ def schema() -> dict[str, Any]:
     from torpor.results import schema as shapes
 
     return shapes.schema()
-
-
-def toml_schema(kind: str) -> dict[str, Any]:
-    """Return the JSON schema (2020-12) of a TOML file: of a platform, a workload or a study.
-
-    Raises :class:`torpor.TorporError` for another kind.
-
-    >>> "cluster" in torpor.toml_schema("platform")["properties"]
-    True
-    """
-    found: dict[str, Any] = json.loads(toml_schema_path(kind).read_text(encoding="utf-8"))
-    return found
-
-
-def toml_schema_path(kind: str) -> Path:
-    """Return the file of a schema, for editors: they complete and check a TOML file that names it.
-
-    Its first line does: ``#:schema PATH``.
-
-    Raises :class:`torpor.TorporError` for a kind that is not ``platform``, ``workload`` or
-    ``study``.
-    """
-    if kind not in TOML_KINDS:
-        otherwise = "for results see torpor.schema()"
-        raise _engine.TorporError(_engine.unknown_name("schema", kind, TOML_KINDS, otherwise))
-    return Path(__file__).parents[1] / "schemas" / f"{kind}.schema.json"
-
-
-def with_schema(kind: str, text: str) -> str:
-    """Return TOML text that begins by naming its schema, unless it names one already."""
-    is_there = text.startswith("#:schema ")
-    return text if is_there else f"#:schema {toml_schema_path(kind).as_uri()}\n{text}"
 
 
 def platform_toml(name: str) -> str:

@@ -44,17 +44,17 @@ class UnavailableError(Exception):
     """Why a source cannot be obtained here, on one line."""
 
 
-def cache_folder() -> Path:
-    """Return the user's own folder of fetched sources, which kernels are looked up in."""
+def cache_folder(name: str) -> Path:
+    """Return a folder of Torpor's in the user's cache: ``sources``, ``schemas``, ``journals``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     home = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    return home / "torpor" / "sources"
+    return home / "torpor" / name
 
 
 def folders() -> list[Path]:
     """Return the folders that a release is looked up in, first things first."""
     named = os.environ.get(SOURCES_ENV)
-    return [*([Path(named)] if named else []), Path("/usr/src"), cache_folder()]
+    return [*([Path(named)] if named else []), Path("/usr/src"), cache_folder("sources")]
 
 
 def is_release(kernel: str) -> bool:
@@ -86,7 +86,7 @@ def fetch(
     if not is_release(release):
         raise UnavailableError(f"`{release}` is not a release such as 6.12")
     named = os.environ.get(SOURCES_ENV)
-    folder = folder or (Path(named) if named else cache_folder())
+    folder = folder or (Path(named) if named else cache_folder("sources"))
     place = folder / f"linux-source-{release}"
     if _is_complete(place, also):
         return place
@@ -109,7 +109,7 @@ def fetch(
 
 def _private(folder: Path) -> None:
     """Make the folder; what lies in the cache is compiled and run."""
-    if folder == cache_folder():
+    if folder == cache_folder("sources"):
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -268,7 +268,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the folder of a release's source."""
     parser = argparse.ArgumentParser(description="Obtains the source of a Linux release.")
     parser.add_argument("release", help="for example 6.12")
-    parser.add_argument("--folder", type=Path, help=f"default: {cache_folder()}")
+    parser.add_argument("--folder", type=Path, help=f"default: {cache_folder('sources')}")
     parser.add_argument("--also", action="append", default=[], metavar="PATH")
     given = parser.parse_args(arguments)
     try:

@@ -23,7 +23,7 @@ pub fn from_toml(origin: &str, text: &str) -> Result<Workload, SimError> {
         .map_err(|problems| SimError::Workload { origin: origin.to_owned(), problems })
 }
 
-/// The schema as published in `python/torpor/schemas/workload.schema.json`.
+/// Returns the JSON Schema of workload files, for editors.
 pub fn json_schema() -> String {
     torpor_machine::toml::json_schema(&WORKLOAD, "Torpor workload")
 }

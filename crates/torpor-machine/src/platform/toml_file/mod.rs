@@ -35,8 +35,8 @@ pub fn io_device_from_toml(origin: &str, text: &str) -> Result<IoDevice, Platfor
         .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
 }
 
-/// The schema as published in `python/torpor/schemas/platform.schema.json`. What must hold between
-/// values (states ordered by depth, sources present, CPUs without gap) only [`from_toml`] checks.
+/// Returns the JSON Schema of platform files, for editors. [`from_toml`] also checks what must hold
+/// between values: states ordered by depth, sources present, CPUs without gaps.
 pub fn json_schema() -> String {
     crate::toml::json_schema(&keys::PLATFORM, "Torpor platform")
 }
