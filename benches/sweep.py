@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a sweep costs beside the runs in it: ``python benches/sweep.py [POINTS]``.
+"""Measures the overhead of a sweep per point: ``python benches/sweep.py [POINTS]``.
 
 The demo recording is replayed once a point, in one thread of one process, first by itself and then
 as a sweep. Ratios are of CPU time: wall time goes by what else the machine does.

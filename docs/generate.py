@@ -256,7 +256,7 @@ evidence. `damage`: the file is damaged from some point on; the exit status is 1
 
 
 def per(row: str) -> str:
-    """What a row is of: a noun with its article, or a clause."""
+    """Return what a row stands for: a noun with its article, or a clause."""
     noun = re.sub(r"^an? ", "", row)
     return f"per {noun}" if noun != row else f"for {row}"
 

@@ -43,7 +43,7 @@ def paragraphs(text: str) -> str:
 
 
 def options(command: Any) -> str:
-    """What a command takes: arguments first."""
+    """Return a command's parameters: arguments first."""
     rows = []
     for param in sorted(command.params, key=lambda p: p.param_type_name == "option"):
         if not param.help:

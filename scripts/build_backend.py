@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What pip builds with: maturin, and before it a look at whether the machine can build at all.
+"""Build backend of pip: maturin, after a check that the machine can build at all.
 
 Without Rust, maturin would have pip fetch a whole toolchain, without a word and for minutes.
 """

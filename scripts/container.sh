@@ -36,7 +36,7 @@ echo "built: $(in_store images --format '{{.Name}} {{.Size}}' torpor)"
 
 container=$(in_store from --pull-never torpor)
 trap 'in_store rm "$container" >/dev/null' EXIT
-# What `podman run torpor ARGUMENTS` runs: the entry point, as the image's user.
+# Runs what `podman run torpor ARGUMENTS` runs: the entry point, as the image's user.
 entry=$(in_store inspect --format '{{index .OCIv1.Config.Entrypoint 0}}' "$container")
 torpor() { in_store run --volume "$PWD/demo:/work:ro" "$container" -- "$entry" "$@"; }
 torpor --version

@@ -9,8 +9,8 @@ log=build/install.log
 # build all anew for the tests, which do without. A wheel (`pip install .`) has it.
 export CARGO_PROFILE_RELEASE_LTO=off
 
-# How far cargo is, by the crates that it names in the log: on one line of a terminal, else a line
-# every half minute. A build that has little to do says nothing.
+# Shows cargo's progress, by the crates that it names in the log: on one line of a terminal, else a
+# line every half minute. A build that has little to do says nothing.
 follow() {
     total=$(cargo tree -p torpor-py -e normal,build --prefix none 2>/dev/null |
         sed 's/ (\*)$//' | sort -u | wc -l)

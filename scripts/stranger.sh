@@ -45,7 +45,7 @@ for suite in "$@"; do
         --include=python3-venv,ca-certificates --aptopt='Acquire::Languages "none"' "$suite" "$root"
     python=$(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     echo "$suite, $debian, Python $python"
-    # What the wheel depends on, by the host's network.
+    # Dependencies of the wheel, by the host's network.
     python3 -m pip download --quiet --only-binary=:all: --python-version "$python" \
         --platform "manylinux_2_17_$architecture" --platform "manylinux2014_$architecture" \
         --dest "$houses" "$wheel"
@@ -66,7 +66,7 @@ for suite in "$@"; do
             setpriv --reuid "$(basename "$who")" --regid "$(basename "$who")" --init-groups -- "$@"
     }
     users="root home/stranger"
-    # What an earlier run has left.
+    # Left by an earlier run.
     [ ! -e "$root/usr/bin/gcc" ] || timed "gcc and libc6-dev removed" chroot "$root" \
         apt-get purge --yes --auto-remove gcc libc6-dev
     if chroot "$root" sh -c 'command -v cc gcc clang || ls -d /usr/src/linux*' 2>/dev/null; then

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = ROOT / "LICENSE-THIRD-PARTY.txt"
 PROJECT = ROOT / "pyproject.toml"
-#: Of the licenses that a crate offers, the first is taken.
+#: The first of the licenses that a crate offers is taken.
 PREFERRED = ["MIT", "Zlib", "BSD-2-Clause", "BSD-3-Clause", "bzip2-1.0.6", "Apache-2.0"]
 #: Torpor's: the extension and the Python package; policies, kernel modules and images of kernels.
 OURS = ["(MIT OR GPL-2.0-only)", "GPL-2.0-only"]

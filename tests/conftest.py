@@ -9,7 +9,7 @@ import pytest
 
 foreground.listen()
 
-# Where `make test` puts the source that simulations compile.
+# Folder of the sources that `make test` fetches and simulations compile.
 _SOURCES = Path(__file__).parents[1] / "build" / "kernel-sources"
 os.environ.setdefault("TORPOR_KERNEL_SOURCES", str(_SOURCES))
 

@@ -88,7 +88,7 @@ pub fn compile(
     Some(())
 }
 
-/// What a program answers to words on its standard input, in words.
+/// Returns a program's answers to words on its standard input, in words.
 pub fn answers<A: AsRef<OsStr>>(
     program: &Path,
     args: impl IntoIterator<Item = A>,

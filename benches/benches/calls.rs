@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a call through `Instance` costs compared to the bare function of the same shared object.
+//! Measures a call through `Instance` against the bare function of the same shared object.
 //!
 //! The bare loop opens the object with the system's loader and does nothing but write the inputs
 //! and call `select` and `reflect`. Both meet the same inputs; rounds alternate, and the fastest

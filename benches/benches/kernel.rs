@@ -66,7 +66,7 @@ fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "not met" }
 }
 
-/// Of this thread: others on the machine do not count.
+/// CPU time of this thread, in seconds; other load on the machine does not count.
 fn cpu_s() -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is a local variable.
@@ -154,7 +154,7 @@ fn work(tasks: usize) -> impl FnMut(TaskId, Instant) -> Step {
 
 struct Measured {
     cpus: usize,
-    /// Of the fastest round.
+    /// Time per event in the fastest round, in ns.
     event_ns: f64,
     own_ns: f64,
     start_ms: f64,

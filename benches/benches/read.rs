@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How fast a Perfetto trace is read, compared to limits measured in the same run.
+//! Measures the reading of a Perfetto trace against limits measured in the same run.
 //!
 //! `cargo bench -p torpor-benches --bench read`. Ends with status 1 below the goal of 150 MB/s on one core.
 //!
@@ -55,7 +55,7 @@ fn fields(bytes: &[u8], visit: &mut dyn FnMut(u64, usize, usize)) {
     }
 }
 
-/// Where every absolute time of an event is.
+/// Positions of every event's absolute time.
 fn time_offsets(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     fields(bytes, &mut |_, packet, packet_end| {

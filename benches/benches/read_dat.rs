@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How fast a trace.dat is read, compared to `trace-cmd report` on the same file.
+//! Measures the reading of a trace.dat against `trace-cmd report` on the same file.
 //!
 //! `cargo bench -p torpor-benches --bench read_dat`. Ends with status 1 where one core reads less
 //! than ten times the events a second that trace-cmd prints to nowhere.

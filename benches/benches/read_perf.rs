@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How fast a perf.data is read, compared to `perf script` on the same file.
+//! Measures the reading of a perf.data against `perf script` on the same file.
 //!
 //! `cargo bench -p torpor-benches --bench read_perf`. Ends with status 1 where one core reads less
 //! than five times the events a second that perf prints to nowhere.
@@ -69,7 +69,7 @@ fn main() {
             run(&mut script);
         }))
     });
-    // What was not recorded is not there.
+    // The file does not exist if nothing was recorded.
     let _ = std::fs::remove_file(&own);
     let Some(peer) = peer else {
         println!("not run: perf script, which is absent or cannot read the file");

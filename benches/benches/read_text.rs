@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How fast ftrace text is read, compared to the least that reading lines can cost.
+//! Measures the reading of ftrace text against the cheapest way to read lines.
 //!
 //! `cargo bench -p torpor-benches --bench read_text`. Ends with status 1 below the goal of
 //! 300 MB/s on one core.

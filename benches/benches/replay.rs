@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a replay costs compared to the bare select + reflect loop of the same shared object on the
-//! same inputs: one core, whole idle loop with accounting and costs. The aim is at most twice.
+//! Measures a replay against the bare select + reflect loop of the same shared object on the same
+//! inputs: one core, whole idle loop with accounting and costs. The aim is at most twice.
 //!
 //! `cargo bench -p torpor-benches --bench replay -- GOVERNOR... [TRACE]`; hosted upstream files are
 //! named as `teo@TREE`. Rounds alternate and the fastest of each counts.

@@ -24,7 +24,7 @@ const AIM: f64 = 3.0;
 const FULL_AIM: f64 = 2.0;
 /// With a hundred times as many tasks an event costs at most this many times as much.
 const GROWTH_AIM: f64 = 1.3;
-/// Of a phone's minute.
+/// Limit for a minute of a phone, in seconds.
 const MINUTE_AIM_S: f64 = 1.0;
 
 fn main() {
@@ -68,8 +68,10 @@ fn main() {
 
 /// The workload that the study of the Pixel 6 has calibrated, under the phone's own schedutil.
 fn phone_minute() {
-    const BROWSING: &str =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../python/torpor/ask/studies/workloads/browsing.toml");
+    const BROWSING: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../python/torpor/ask/studies/workloads/browsing.toml"
+    );
     for governor in ["menu", "teo", "shallowest", "teo,util_mode=shallowest", "teo,util_mode=step"]
     {
         let request = Request {
@@ -93,8 +95,8 @@ fn growth() {
     println!("10000 tasks: {growth:.2} times the cost of 100; aim {GROWTH_AIM}: {verdict}");
 }
 
-/// What an event costs once all tasks are there: starting them is no event, and of 10,000 a good
-/// part of a run's first second.
+/// Measures the cost of an event after all tasks have started. Starting 10,000 tasks is not an
+/// event, and takes a good part of a run's first second.
 fn measure_settled(tasks: usize) -> f64 {
     let cost = |ms: usize| fastest(&request(load(8, tasks), 8, "menu", ms));
     let ((few, short_s), (many, long_s)) = (cost(1_000), cost(3_000));

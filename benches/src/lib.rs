@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the benchmarks share.
+//! Code shared by the benchmarks.
 
 pub mod bare;
 

@@ -105,7 +105,7 @@ fn image(source: &Path, out: &Path, kapi: &Path, hz: u32) -> PathBuf {
     image
 }
 
-/// What has a kernel's scheduler call an IO boost.
+/// Lists the files that make a kernel's scheduler call an IO boost.
 fn write_ioboost_calls(table: &mut String, folder: &Path, out: &Path) {
     let out = out.join("ioboost-calls");
     fs::create_dir_all(&out).unwrap();

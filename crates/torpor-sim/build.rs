@@ -16,7 +16,7 @@ const IMAGES: &str = "../../images";
 const IMAGES_ENV: &str = "TORPOR_KERNEL_IMAGES";
 /// Names the licence of images, and where their source is.
 const NOTICE: &str = "README.md";
-/// Of the folder next to the extension.
+/// Folder next to the extension.
 const INSTALLED: &str = "kernels";
 
 fn main() {

@@ -8,7 +8,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(snapshot) = read_bytes("fuzz", bytes) else {
         return;
     };
-    // What was read can be saved, and what was saved is the same again.
+    // A snapshot that was read can be saved, and reading that gives the same again.
     let again = read_bytes("saved", to_json(&snapshot).as_bytes()).expect("it was saved by us");
     assert_eq!(snapshot, again);
     // Nothing was counted between a snapshot and itself.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What every reader promises, whatever the bytes.
+//! Guarantees of every reader, whatever the bytes.
 
 use torpor_trace::{Event, EventKind, read_bytes};
 use torpor_machine::units::{Duration, Instant};
 
-/// What follows a gap of more than 30 days is damage, and left out.
+/// Events after a gap of more than 30 days are damage, and left out.
 const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);
 
 /// Reads the bytes and checks what the engine relies on.

@@ -2,8 +2,8 @@
 /*
  * DOC: per-task.h - how often a task waits for IO, and whether its boost pays
  *
- * What per-task.c and per-task-v2.c have in common: a task's level rises as long as that makes it
- * wait for IO more often, which is taken for throughput.
+ * Common part of per-task.c and per-task-v2.c: a task's level rises as long as
+ * the task then waits for IO more often, which counts as higher throughput.
  */
 #ifndef _PER_TASK_H
 #define _PER_TASK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What precedes a governor's file when it becomes a module; governor_end.h follows it.
- * The file itself is as it would be in the kernel: here its calls go to what torpor_core has
- * found, and its initcall to a module's start.
+ * Prologue of a governor's file that becomes a module; governor_end.h is the
+ * epilogue. The file itself is as it would be in the kernel: here its calls go
+ * to what torpor_core has found, and its initcall to a module's start.
  *
  * The wrapper around a file, which scripts/wrap.sh writes, defines TORPOR_NAME, the name that the
  * governor is offered under, TORPOR_NEEDS, the symbols that it calls, and TORPOR_HAS_TIMERS,

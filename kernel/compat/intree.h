@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What precedes a governor's file in a kernel tree, where all that it calls is present: only
- * its name has to differ from the tree's own, and it must not become current by being there.
+ * Prologue of a governor's file in a kernel tree, which has everything that it
+ * calls: only its name must differ from the tree's own, and it must not become
+ * current by being linked.
  */
 #ifndef _TORPOR_INTREE_H
 #define _TORPOR_INTREE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What governors and the core need of the kernel that it does not export.
+ * Symbols of the kernel that governors and the core need and that it does not
+ * export.
  *
  * Functions are reached by static calls: a direct call where the architecture patches code, which
  * costs no more than in the kernel itself and may enter a function whose landing pad for indirect

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What an idle state takes of the CPU itself: waiting for an interrupt, and spending time. And what
- * a driver takes of all of them: to be out of its states before it goes.
+ * CPU side of an idle state: waiting for an interrupt, and spending time. And
+ * what a driver takes of all of them: to be out of its states before it goes.
  */
 #ifndef _TORPOR_CPU_H
 #define _TORPOR_CPU_H

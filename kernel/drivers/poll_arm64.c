@@ -22,8 +22,8 @@
  * A hypervisor can trap WFE and WFET. Then a poll takes a way out of the guest and back each time,
  * and may lose the CPU; KVM traps them where other tasks wait for the CPU.
  *
- * Where the kernel has no TIF_POLLING_NRFLAG for arm64, as in 6.1 and 6.12, whoever wakes a
- * polling CPU sends it an interrupt all the same. Then only the way out of WFI is saved.
+ * Kernels without TIF_POLLING_NRFLAG for arm64, such as 6.1 and 6.12, send an
+ * interrupt even to a polling CPU. Then only the way out of WFI is saved.
  *
  * CPUs whose device tree has a thermal-idle node get an idle cooling device, as with the kernel's
  * own drivers. The kernel cannot take it back: it stays when the module goes.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the scheduler's own files call where there is an IO boost of Torpor's; kernel/sched/sched.h
- * includes it. Without one all of it does nothing, and the kernel boosts as it always does.
+ * Calls of the scheduler's own files to an IO boost of Torpor's;
+ * kernel/sched/sched.h includes them. Without one all of it does nothing, and
+ * the kernel boosts as it always does.
  */
 #ifndef _IOBOOST_HOOKS_H
 #define _IOBOOST_HOOKS_H

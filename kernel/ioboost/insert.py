@@ -22,7 +22,7 @@ BOOSTS = HERE.parents[1] / "governors" / "ioboost"
 
 FOLDER = "kernel/sched/ioboost"
 
-#: What ends each inserted line, by the file's kind.
+#: Marks at the end of each inserted line, by the file's kind.
 MARKS = {".c": " /* torpor */", ".h": " /* torpor */", "": " # torpor"}
 
 MADE_FOR = "Linux 6.12"
@@ -51,7 +51,7 @@ SUGOV = "kernel/sched/cpufreq_schedutil.c"
 
 HOOKS = (
     Hook("kernel/sched/Makefile", "", r"obj-y \+= fair\.o", "obj-y += ioboost/"),
-    # What a boost knows of a task lies in the task.
+    # A boost keeps its knowledge about a task in the task.
     Hook(
         "include/linux/sched.h",
         "",
@@ -189,7 +189,7 @@ def _insert(text: str, hook: Hook) -> str:
 
 
 def _scope(text: str, hook: Hook) -> tuple[int, int]:
-    """Where the scope's definition begins and ends: its braces stand at lines' beginnings."""
+    """Return the begin and end of the scope's definition: its braces stand at lines' beginnings."""
     if not hook.scope:
         return 0, len(text)
     heads = list(

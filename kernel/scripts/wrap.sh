@@ -21,7 +21,7 @@ die() {
 	exit 2
 }
 
-# Those of the symbols that torpor_core looks up which the file names.
+# Prints the symbols that torpor_core looks up and the file names.
 needs() {
 	for symbol in $(sed -n 's/.*\bX(\([a-z_]*\)).*/\1/p' "$symbols") tick_nohz_enabled; do
 		if grep -qw "$symbol" "$file"; then

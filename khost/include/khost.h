@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the simulator and a hosted kernel share: the simulated CPUs as both see them, and the calls
- * into the kernel. No header of the kernel is needed here; crates/torpor-sim/src/kernel/abi.rs has the
- * same layout.
+ * Interface between the simulator and a hosted kernel: the simulated CPUs as
+ * both see them, and the calls into the kernel. No header of the kernel is
+ * needed here; crates/torpor-sim/src/kernel/abi.rs has the same layout.
  */
 #ifndef KHOST_H
 #define KHOST_H
@@ -48,8 +48,8 @@ struct khost_cpu {
 	unsigned int tick_stopped;
 
 	/*
-	 * What the kernel's work takes: see clock.c. The simulator sets the costs, at the CPU's
-	 * speed, and takes and clears what has been spent.
+	 * Costs of the kernel's work: see clock.c. The simulator sets the
+	 * costs, at the CPU's speed, and takes and clears what has been spent.
 	 */
 	unsigned int step_ps, remote_step_ps, switch_ns, ipi_send_ns;
 	/* Of the interrupts that are raised. */
@@ -130,8 +130,8 @@ struct khost_machine {
 	/* An idle governor's name; empty: the highest rated. */
 	char governor[KHOST_NAME_LEN];
 	/*
-	 * Of each kind, the policy that decides of those that are linked and not the tree's own,
-	 * whatever name it registers; empty: the tree's own decides.
+	 * For each kind, the linked policy that decides in place of the tree's
+	 * own, whatever name it registers; empty: the tree's own decides.
 	 */
 	char linked[KHOST_POLICY_KINDS][KHOST_NAME_LEN];
 	/* The module parameters that are set before it registers. */
@@ -223,8 +223,8 @@ struct khost_host {
 	void (*trouble)(void *context, unsigned int kind, const char *text, unsigned long len,
 			void *const *trace, unsigned long depth);
 	/*
-	 * What an attempt to enter an idle state takes that the driver refuses, in ns; 0 if it
-	 * enters. Null if it never refuses.
+	 * Returns the time of an attempt to enter an idle state that the driver
+	 * refuses, in ns; 0 if it enters. Null if it never refuses.
 	 */
 	unsigned long long (*rejects)(void *context, unsigned int cpu, unsigned int state);
 };

@@ -4,7 +4,7 @@
  * kernel's headers, so that a release may declare them as it likes. A hosted file that has the
  * function itself wins.
  *
- * What must not be reached at all is in unreached.c.
+ * Functions that must not be reached at all are in unreached.c.
  */
 #include <khost.h>
 

@@ -179,7 +179,7 @@ _NAMES = {
     "ask.tuning": "tune",
     "run.verification": "fidelity",
 }
-#: What has another name in its own module.
+#: Names that differ in their own module.
 _RENAMED = {"io_boost_study": "io_boost"}
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

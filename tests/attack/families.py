@@ -158,7 +158,7 @@ def options(rng: random.Random, folder: Path, seeds: Seeds) -> None:
     judge_csv(result.to_csv())
 
 
-#: How a hosted governor may misbehave inside a call.
+#: Misbehavior of a hosted governor inside a call.
 _DEEDS = {
     "null": "*(volatile int *)0 = 1;",
     "spin": "for (;;) barrier();",

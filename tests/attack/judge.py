@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What must hold of any result, whatever the input was."""
+"""Properties of any result, whatever the input was."""
 
 import csv
 import io

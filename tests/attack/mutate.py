@@ -5,7 +5,7 @@ import random
 import re
 import struct
 
-#: Where arithmetic goes wrong: the borders of the types that formats and TOML use.
+#: Values at which arithmetic fails: the borders of the types that formats and TOML use.
 _INTEGERS = [0, 1, 2, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**53, 2**63 - 1, 2**63, 2**64 - 1]
 _TEXTS = ["", "-1", "1e-300", "1e300", "1e-9", "nan", "inf", "-inf", "0x10", "''", "[]", "{}"]
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")

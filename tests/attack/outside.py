@@ -22,7 +22,7 @@ from attack.serving import serve
 ROOT = Path(__file__).resolve().parents[2]
 _TORPOR = [sys.executable, "-m", "torpor"]
 _GOVERNOR = ROOT / "governors" / "cpuidle" / "menu.c"
-#: How long a command may go on after a signal that asks it to end.
+#: Time that a command may go on after a signal that asks it to end.
 _END_SECONDS = 10.0
 
 
@@ -200,7 +200,7 @@ def disks(rng: random.Random, folder: Path) -> None:
         return
     if now != old:
         raise BrokenError(f"a disk full after {limit} bytes: {name} is neither old nor whole")
-    # Where nothing can be written at all, the cache or a temporary folder may be first.
+    # If nothing can be written at all, the cache or a temporary folder may be named first.
     others = ("cache", "temporary directory")
     if name not in text.replace("\n", "") and not any(other in text for other in others):
         raise BrokenError(f"the error does not name {name}: {text}")
@@ -246,7 +246,7 @@ def caches(rng: random.Random, folder: Path) -> None:
                 victim.write_bytes(bytes(data))
         if _table(_answer(mine, folder), f"{victim.name} damaged") != sound:
             raise BrokenError(f"{victim.name} damaged: another result")
-    # What was damaged is repaired, so that nobody pays for it twice.
+    # Damage is repaired, so that it costs time only once.
     process = _answer(mine, folder)
     _, said = process.communicate(timeout=120)
     if b"damaged" in said:
@@ -295,7 +295,7 @@ def races(rng: random.Random, folder: Path) -> None:
 
 
 def _numbers(table: bytes) -> list[bytes]:
-    """What a governor did, without its name."""
+    """Return the decisions of a governor, without its name."""
     return [line.partition(b",")[2].partition(b",")[2] for line in table.splitlines()[1:]]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 #: A case of these sizes takes well under a second on a busy machine.
 CASE_SECONDS = 20.0
-#: How soon a running case must end after Ctrl-C.
+#: Time limit of a running case after Ctrl-C.
 INTERRUPT_SECONDS = 5.0
 #: Peak memory of a worker, all its cases together.
 RSS_MB = 1500

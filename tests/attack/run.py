@@ -22,7 +22,7 @@ _OUTSIDE = outside.OUTSIDE | stores.OUTSIDE
 FAMILY_NAMES = [*_INSIDE, *_OUTSIDE]
 #: Findings that are known and not fixed yet, with what they are; not run again.
 OPEN: dict[str, str] = json.loads((Path(__file__).parent / "open.json").read_text("utf-8"))
-#: What is no finding.
+#: Outcomes that are no finding.
 _FINE = {"ok", "refused", "open"}
 #: Time goes to families by these weights: a case of some is much dearer than one of others.
 _WEIGHTS = {
@@ -33,7 +33,7 @@ _WEIGHTS = {
     "signals": 3,
     "serve": 2,
 }
-#: How many seconds a family of weight 1 has before the next one's turn, at most.
+#: Longest turn of a family of weight 1 before the next one's, in seconds.
 _TURN_SECONDS = 3.0
 
 

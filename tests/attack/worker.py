@@ -20,7 +20,7 @@ from attack.families import FAMILIES, Seeds
 from attack.judge import BrokenError
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What a process may map: several times what a sound run of these small inputs does.
+#: Address space of a process: several times that of a sound run of these small inputs.
 ADDRESS_SPACE = 6 << 30
 
 
@@ -40,7 +40,7 @@ def run_case(case: dict, folder: Path, seeds: Seeds) -> tuple[str, str]:
     except MemoryError as error:
         return "memory", str(error)
     except (OSError, ValueError) as error:
-        # What Python itself says of a path or a number that no type of Torpor's holds.
+        # Python's own errors about a path or a number that no type of Torpor's holds.
         if isinstance(error, OSError) or "expected" in str(error):
             return "refused", str(error)
         return "exception", traceback.format_exc()

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "guides" / "kernel-trees.md"
 RECORDING = ROOT / "demo" / "web-server.perf.data"
 PLATFORM = "i5-10600k"
-#: What Debian's archives carry as `linux-source-RELEASE`.
+#: Releases that Debian's archives carry as `linux-source-RELEASE`.
 RELEASES = ("5.10", "6.1", "6.12", "7.2", "7.3")
 GOVERNORS = ("ladder", "menu", "teo", "haltpoll")
 

@@ -49,7 +49,7 @@ def matches(shown: str, printed: str) -> bool:
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory) -> dict[str, str]:
-    """What the user's environment gets: Torpor's command in reach, and a cache of its own."""
+    """Return the user's environment: Torpor's command in the path, and a cache of its own."""
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
@@ -110,7 +110,7 @@ def test_examples(page, root, environment, request, monkeypatch):
         environment = environment | {"TORPOR_KERNEL_SOURCES": str(folders[0])}
     if "git" in needs:
         shutil.copytree(request.getfixturevalue("linux_git"), root / "linux")
-    # What pages show is what a pipe gets: lines of any length.
+    # Pages show the output of a pipe: lines of any length.
     for key in ("COLUMNS", "NO_COLOR", "PYTHONPATH"):
         monkeypatch.delenv(key, raising=False)
     for key, value in environment.items():

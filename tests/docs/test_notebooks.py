@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
 
 
 def show(value: Any) -> str | None:
-    """What a notebook shows of a value, in the order in which it asks."""
+    """Return a notebook's view of a value, in the order in which it asks."""
     for method in ("_repr_mimebundle_", "_repr_html_"):
         if hasattr(value, method):
             return str(getattr(value, method)())

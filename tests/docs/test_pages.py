@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What the documentation claims about the repository is so: links, ids, generated pages."""
+"""Claims of the documentation about the repository: links, ids, generated pages."""
 
 import re
-import subprocess
-import sys
 
 from pages import PAGES, ROOT, prose
 
 MARKER = re.compile(r"FIDELITY\(([a-z0-9-]+)\)")
-#: Where departures are marked: the code, not what is written about it.
+#: Folders with marked departures: the code, not its description.
 MARKED = ("crates", "kapi", "kernel", "governors", "python")
 
 
@@ -78,7 +76,7 @@ def test_every_page_is_on_the_map():
     assert not here - linked, sorted(str(p.relative_to(ROOT)) for p in here - linked)
 
 
-#: What a contributor finds by its path: what moves is to move there as well.
+#: Pages in which contributors look up paths.
 MAPS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 
 
@@ -95,7 +93,7 @@ def test_paths_that_the_maps_name_exist():
 
 
 def inside(path: str) -> list:
-    """Where a path lies that a table's first column or a sentence names by its end."""
+    """Return the path that a table's first column or a sentence names by its end."""
     places = ("", "crates/", "crates/*/src/", "python/torpor/")
     return [found for place in places for found in ROOT.glob(f"{place}{path}")]
 

@@ -23,7 +23,7 @@ def modules(kernel) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def guest(kernel, modules) -> machine.Result:
-    """What governors.sh has left of its guest."""
+    """Return the guest that governors.sh ran in."""
     programs = here(build.programs, kernel.arch)
     script = Path(__file__).with_name("governors.sh").read_text(encoding="utf-8")
     files = {

@@ -39,7 +39,7 @@ workload() {
 	ipi_burst 3 5 100 2000
 }
 
-# What a governor makes of the workload, into a folder.
+# Runs a governor under the workload, into a folder.
 use() {
 	echo $1 > $cpuidle/current_governor
 	mkdir -p $2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What the guests of several tests have in common."""
+"""Fixtures of several guests' tests."""
 
 import pytest
 

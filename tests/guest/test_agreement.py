@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a governor chose in a guest, our replay of the guest's recording chooses again.
+"""Replays of a guest's recording make the guest's decisions again.
 
 Unlike under ``test_decisions_are_equal`` nothing is logged here: what the governor was told is
 rebuilt from trace events. And our counters are those of the kernel.
@@ -46,14 +46,14 @@ def tree(series: str) -> str:
 
 
 def workloads(kernel: packages.Kernel) -> list[str]:
-    """What can be run there: it takes two to play."""
+    """Return the workloads that can be run there: some need two CPUs."""
     if corpus.cpus(kernel) > 1:
         return WORKLOADS
     return [workload for workload in WORKLOADS if workload not in ("pingpong", "ipi")]
 
 
 def hosted(governor: str, kernel: packages.Kernel) -> str:
-    """What userspace calls a guest's governor."""
+    """Return the userspace name of a guest's governor."""
     if governor == "menu":
         return "menu-6.12" if kernel.series == "6.12" else f"menu@{tree(kernel.series)}"
     if governor in OTHERS:

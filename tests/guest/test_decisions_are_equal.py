@@ -60,7 +60,7 @@ def test_timers_of_a_governor_ring_in_both(guest, logs, governor):
     print(governor, expired)
     fed = [feed(governor, governor, log)[1]["timers"] for log in logs]
     assert fed == [idle + busy for idle, busy in expired]
-    # Where there is work before a CPU gets to sleep, its timer stays set and finds a task running.
+    # If there is work before a CPU gets to sleep, its timer stays set and finds a task running.
     assert sum(idle for idle, _ in expired) > 0
 
 
@@ -81,6 +81,6 @@ def test_another_governor_does_not_decide_so(logs):
     for log in logs:
         status, counts, _ = feed("teo", "menu", log)
         assert status == 1
-        # How often the two agree is a matter of what the guest's CPUs met: a busy host makes
-        # sleeps long, and on those menu and teo choose the same state.
+        # Agreement of the two depends on the guest's load: a busy host makes sleeps long, and on
+        # those menu and teo choose the same state.
         assert counts["differences"] > 0

@@ -13,13 +13,13 @@ from machines import here
 KINDS = range(1, 7)
 RECORD_BYTES = 128
 
-#: Of an arm64 machine: a timer without an event stream, and CPUs without WFET.
+#: Arguments of an arm64 machine: a timer without an event stream, and CPUs without WFET.
 ARGUMENTS = {"amd64": "", "arm64": "clocksource.arm_arch_timer.evtstrm=0"}
 
 
 @pytest.fixture(scope="module")
 def hurried(kernel, modules) -> machine.Result:
-    """What drivers.sh has left of its guest."""
+    """Return the guest that drivers.sh ran in."""
     script = Path(__file__).with_name("drivers.sh").read_text(encoding="utf-8")
     files = {
         **{f"mod/{name}.ko": path for name, path in modules.items()},
@@ -56,7 +56,7 @@ def test_without_wfet_and_event_stream_nobody_polls(hurried):
     assert "these CPUs have no WFET, and their timer no event stream" in hurried.text("dmesg")
 
 
-def test_a_driver_is_gone_when_all_cpus_have_left_its_states(hurried):
+def test_a_driver_leaves_after_all_cpus_left_its_states(hurried):
     inside: set[str] = set()
     freed, entered = 0, 0
     for line in hurried.text("trace").splitlines():

@@ -18,7 +18,7 @@ def counters(guest, name: str) -> dict[str, list[int]]:
 
 
 def usage(guest, place: str) -> dict[str, int]:
-    """How often each state was used while a governor ran."""
+    """Return the usage of each state while a governor ran."""
     before, after = counters(guest, f"{place}/before"), counters(guest, f"{place}/after")
     return {state: after[state][0] - before[state][0] for state in after}
 
@@ -40,7 +40,7 @@ def test_loading_a_governor_does_not_make_it_current(guest):
     assert guest.text("current_after_loading").strip() == "menu"
 
 
-def test_a_governor_that_does_not_offer_itself_does_not_stay_loaded(guest):
+def test_a_governor_that_registers_nothing_is_unloaded(guest):
     assert guest.text("without_kvm").split() == ["torpor_core"]
 
 
@@ -85,7 +85,7 @@ def test_a_governor_in_use_cannot_be_unloaded(guest, governor):
     assert (name, users) == ("torpor_" + governor.replace("-", "_").replace(".", "_"), "2")
 
 
-def test_the_current_governor_is_replaced_when_no_device_uses_it(guest):
+def test_the_current_governor_can_be_replaced_when_unused(guest):
     assert guest.text("current_after_unloading").strip() == "menu"
 
 
@@ -94,7 +94,7 @@ def test_everything_can_be_unloaded(guest):
 
 
 @pytest.mark.parametrize("kernel", ["arm64"], indirect=True)
-def test_the_arm64_polling_driver_polls_and_falls_back_to_wfi(guest):
+def test_the_arm64_driver_polls_and_falls_back_to_wfi(guest):
     assert guest.text("poll_driver").strip() == "torpor_poll_arm64"
     used = usage(guest, "poll")
     assert used["WFE"] > 10, used

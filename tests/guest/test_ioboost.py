@@ -35,14 +35,14 @@ def runs(kernel) -> dict[tuple[str, str], ioboost.Run]:
 
 
 @pytest.mark.parametrize("load", ioboost.LOADS)
-def test_iowait_says_at_each_evaluation_what_the_kernels_own_boost_says(runs, load):
+def test_iowait_boosts_as_the_kernels_own_boost(runs, load):
     run = runs["iowait", load]
     assert run.asked > 1000
     assert run.other == 0
 
 
 @pytest.mark.parametrize("load", PINNED)
-def test_iowait_asks_for_the_frequencies_that_the_kernels_own_asks_for(runs, load):
+def test_iowait_requests_the_kernels_own_frequencies(runs, load):
     ours, theirs = runs["iowait", load], runs[ioboost.KERNELS_OWN, load]
     khz = theirs.khz(PINNED[load])
     assert ours.khz(PINNED[load]) == pytest.approx(khz, rel=TOLERANCE)
@@ -50,7 +50,7 @@ def test_iowait_asks_for_the_frequencies_that_the_kernels_own_asks_for(runs, loa
 
 
 @pytest.mark.parametrize("load", PINNED)
-def test_a_boost_of_the_cpu_asks_for_more_and_gets_more_read(runs, load):
+def test_a_cpu_boost_requests_more_and_reads_more(runs, load):
     with_it, without = runs["iowait", load], runs["none", load]
     assert with_it.khz(PINNED[load]) > 1.5 * without.khz(PINNED[load])
     assert with_it.iops > 1.03 * without.iops

@@ -112,7 +112,7 @@ def tree(tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def linux() -> Path:
-    """What is packaged of Linux 6.12, as far as it has places."""
+    """Return the packaged source of Linux 6.12, as far as boosts have places in it."""
     return kernel_sources("6.12")
 
 
@@ -167,7 +167,7 @@ def test_to_uninstall_leaves_the_tree_as_it_was(tree):
 
 @pytest.mark.parametrize("hook", insert.HOOKS, ids=lambda hook: f"{hook.scope}-{hook.line[:24]}")
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_place_that_is_not_there_once_is_named_and_nothing_is_written(tree, hook, count, capsys):
+def test_an_ambiguous_place_is_named_and_nothing_written(tree, hook, count, capsys):
     path = tree / hook.file
     text = path.read_text(encoding="utf-8")
     # The place in question, which other functions may have, too.
@@ -191,7 +191,7 @@ def test_a_function_that_is_gone_is_named(tree, capsys):
     assert "find_energy_efficient_cpu is defined 0 times" in capsys.readouterr().err
 
 
-def test_a_boost_that_is_not_there_is_named_and_nothing_is_written(tree, capsys):
+def test_an_unknown_boost_is_named_and_nothing_written(tree, capsys):
     before = contents(tree)
     assert insert.main(["install", str(tree), "missing.c"]) == 2
     assert "missing.c: no file of a boost" in capsys.readouterr().err
@@ -211,7 +211,7 @@ def test_the_packaged_source_has_every_place(linux):
         assert text.count(f"{mark}\n") == sum(hook.file == name for hook in insert.HOOKS)
 
 
-def test_no_more_of_the_kernel_is_told_than_what_finds_a_place(linux):
+def test_a_hook_quotes_only_what_finds_its_place(linux):
     texts = {hook.file: insert.without(linux, hook.file) for hook in insert.HOOKS}
     theirs = {line.strip() for text in texts.values() for line in text.splitlines()}
     for hook in insert.HOOKS:

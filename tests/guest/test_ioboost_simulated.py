@@ -7,7 +7,7 @@ from apparatus import ioboost, ioboost_simulated
 
 GUIDE = ioboost.ROOT / "docs" / "guides" / "io-boost-in-a-kernel.md"
 
-#: Of the reads, and of the frequency asked for.
+#: Tolerances of the reads, and of the requested frequency.
 READS, ASKED = 0.09, 0.05
 
 #: A few reads in an interval decide at which level it ends.

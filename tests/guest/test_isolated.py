@@ -20,7 +20,8 @@ cpuidle=/sys/devices/system/cpu/cpuidle
 cat /sys/devices/system/cpu/nohz_full > /out/nohz_full
 cat /sys/devices/system/cpu/isolated > /out/isolated
 
-# Of CPU 1: the governor's own timers, on the idle CPU and under tasks, and all timer interrupts.
+# Counts of CPU 1: the governor's own timers, on the idle CPU and under tasks, and all timer
+# interrupts.
 seen() {
 	own="0 0"
 	[ ! -f /sys/kernel/debug/torpor/timers/$1 ] ||
@@ -58,7 +59,7 @@ done
 """
 
 
-def test_own_timers_expire_on_an_isolated_cpu_only_while_it_idles(kernel, modules):
+def test_own_timers_expire_on_an_isolated_idle_cpu_only(kernel, modules):
     files = {
         **{f"mod/{name}.ko": path for name, path in modules.items()},
         **{f"bin/{name}": path for name, path in here(build.programs, kernel.arch).items()},

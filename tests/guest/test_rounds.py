@@ -15,7 +15,7 @@ from machines import here
 #: One round of all governors takes about 3 s; of one, a tenth of that.
 ROUNDS = os.environ.get("TORPOR_GUEST_ROUNDS")
 
-#: Of one governor only, by its file's name.
+#: Limits the tests to one governor, by its file's name.
 GOVERNOR = os.environ.get("TORPOR_GUEST_GOVERNOR", "*")
 
 

@@ -38,7 +38,7 @@ def case_of(row: compare.Row) -> str:
 
 
 def off(row: compare.Row) -> tuple[float, ...]:
-    """How far a row is off, as BOUNDS has it."""
+    """Return the differences of a row, as BOUNDS has them."""
     found = row.distance
     own_pct = 100 * found.own_per_s / row.guest.own_per_s
     return own_pct, found.residency, found.above, found.below, found.late_p50_us, found.decades
@@ -69,13 +69,13 @@ def test_a_simulation_is_near_to_its_guest(kept, kernel):
 def test_each_periodic_wake_up_is_there_and_as_late(kept, kernel):
     for row in kept[kernel]:
         if case_of(row) == "rates":
-            # Of 411, one may find its CPU awake.
+            # One of 411 may find its CPU awake.
             assert abs(row.distance.own_per_s) <= 1.5, row.case
             assert abs(row.distance.late_p50_us) <= 0.07 * row.guest.late_p50_us, row.case
 
 
 def test_the_wrong_governor_is_farther_off(kept):
-    """What would be near to anything says nothing: teo's guest is no menu's simulation."""
+    """A bound that accepts everything would show nothing: teo's guest is no menu's simulation."""
     rows = {(row.case, row.governor): row for row in kept["arm64-6.12"]}
     menu, teo = rows["411 Hz", "menu"], rows["411 Hz", "t-teo-6.12"]
     crossed = compare.distance(teo.guest, menu.simulated)

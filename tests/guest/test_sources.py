@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What is handed on as source: to a kernel's tree, and to DKMS."""
+"""Source that is handed on: to a kernel's tree, and to DKMS."""
 
 import subprocess
 from pathlib import Path

@@ -83,7 +83,7 @@ def expired(guest, name: str) -> int:
 
 @pytest.fixture(scope="module", params=["torpor_idle", "psci_idle"])
 def suspended(request, kernel, modules) -> machine.Result:
-    """What a guest has left that slept four times while it worked."""
+    """Return the guest that slept four times while it worked."""
     if kernel.arch != "arm64":
         pytest.skip("not run, because no clock of QEMU's PC wakes it up from suspend-to-idle")
     has_psci = request.param == "psci_idle"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What the tests stand on: the installed package, the demo recording, guests' recordings."""
+"""Fixtures: the installed package, the demo recording, guests' recordings."""
 
 import subprocess
 import sys

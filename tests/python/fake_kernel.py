@@ -115,5 +115,5 @@ class FakeKernel(System):
 
 
 def changes(told: Sequence[str]) -> list[str]:
-    """What was told, without folders: `insmod torpor_core.ko`."""
+    """Return the reported changes, without folders: `insmod torpor_core.ko`."""
     return [re.sub(r"\S*/", "", line) for line in told if not line.startswith(("make", "#"))]

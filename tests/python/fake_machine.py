@@ -28,7 +28,7 @@ class FakeMachine:
         self.machine = Machine(root)
         self.tracefs = root / "sys/kernel/tracing"
         self.governor = root / "sys/devices/system/cpu/cpuidle/current_governor"
-        #: What each CPU's trace_pipe_raw holds.
+        #: Contents of each CPU's trace_pipe_raw.
         self.pages = {0: b"0" * PAGE_SIZE * 2, 1: b"1" * PAGE_SIZE}
         self.stats = "entries: 0\noverrun: 0\nbytes: 40\ndropped events: 0\nread events: 7\n"
         #: Instances by their state when they were removed: file name and text.
@@ -53,7 +53,7 @@ class FakeMachine:
         return file.read_text().splitlines() if file.exists() else []
 
     def defined_probes(self) -> set[str]:
-        """What of the dynamic events is there still: what was defined, less what was removed."""
+        """Return the dynamic events that remain: those defined, less those removed."""
         defined = set()
         for line in self.dynamic_events():
             kind, _, rest = line.partition(":")

@@ -22,7 +22,7 @@ from valid import problems
 
 RANGE_UJ = 1_000_000
 
-#: What the command does: counts by the governor, and says a figure that drifts from run to run.
+#: Command of the load: counts by the governor, and prints a figure that drifts from run to run.
 LOAD = """
 cd {root}/sys
 governor=$(cat devices/system/cpu/cpuidle/current_governor)
@@ -62,9 +62,7 @@ def load(kernel):
 METRIC = r"([0-9.]+) ms"
 
 
-def test_a_comparison_tells_what_differs_and_leaves_the_machine_as_it_was(
-    kernel, load, run_on_kernel
-):
+def test_a_comparison_restores_the_machine(kernel, load, run_on_kernel):
     page = kernel.machine.root / "ab.html"
     words = ("ab", "-g", "menu", "-g", "t-teo", "--rounds", 4, "--metric", METRIC)
     text = run_on_kernel(*words, "--report", page, "--", *load)
@@ -95,7 +93,7 @@ def test_a_comparison_tells_what_differs_and_leaves_the_machine_as_it_was(
     assert [run["figure"] for run in found["runs"]] == [3] * 20
 
 
-def test_every_second_round_goes_backwards_so_that_a_drift_meets_all_alike(kernel, load):
+def test_every_second_round_runs_backwards(kernel, load):
     plan = ab.Plan(["menu", "teo"], load, rounds=4, metric=re.compile(METRIC), warm_up=0)
     made = ab.compare(plan, kernel, Builder(kernel))
     assert [run["governor"] for run in made.runs] == ["menu", "teo", "teo", "menu"] * 2
@@ -163,11 +161,11 @@ def killed_in_the_middle(kernel, load):
         finally:
             os._exit(1)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
-    # What a kernel knows outlives any process.
+    # The kernel's state outlives any process.
     kernel.offers["torpor_t_teo"] = "t-teo"
 
 
-def test_after_a_kill_nothing_is_changed_until_what_was_is_back(kernel, load, run_on_kernel):
+def test_a_killed_comparison_blocks_changes_until_restore(kernel, load, run_on_kernel):
     killed_in_the_middle(kernel, load)
     assert kernel.governor == "t-teo" and kernel.modules() == ["torpor_core", "torpor_t_teo"]
     command = ["ab", "-g", "menu", "-g", "ladder", "--", *load]
@@ -217,7 +215,7 @@ def test_a_journal_that_cannot_be_read_is_named(kernel, load, run_on_kernel):
     assert f"`{file}` cannot be read" in error and "remove it" in error
 
 
-def test_a_comparison_does_not_touch_what_unload_goes_back_to(kernel, load):
+def test_a_comparison_keeps_what_unload_restores(kernel, load):
     plan = ab.Plan(["teo", "menu"], load, rounds=1)
     ab.compare(plan, kernel, Builder(kernel))
     assert not list((kernel.machine.root / "run/torpor").glob("[gj]*"))
@@ -240,9 +238,7 @@ def test_of_two_comparisons_the_second_is_refused(kernel, load):
         (["menu"], "true", "at least two"),
     ],
 )
-def test_what_cannot_be_compared_is_an_error_and_leaves_the_machine_as_it_was(
-    kernel, load, governors, script, reason
-):
+def test_an_impossible_comparison_restores_the_machine(kernel, load, governors, script, reason):
     file = kernel.machine.cpu_dir / "cpuidle/current_governor"
     plan = ab.Plan(governors, ["sh", "-c", f"governor={file}; {script}"], metric=re.compile(METRIC))
     with pytest.raises(KernelError, match=reason):

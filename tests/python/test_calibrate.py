@@ -25,7 +25,7 @@ from torpor.machine.record.signals import Signals
 STATES = (("POLL", 0, 0, 900.0, 0.0), ("C1", 2, 4, 120.0, 0.4), ("C6", 90, 300, 0.0, 55.0))
 BUSY_MW = 1500.0
 FLOOR_MW = 2500.0
-#: What a CPU does in a wake-up.
+#: Work of a CPU in a wake-up, in s.
 WORK_S = 40e-6
 RANGE_UJ = 200_000_000
 
@@ -177,7 +177,7 @@ def test_a_sensor_of_power_is_summed_up(tmp_path):
     model = Model(tmp_path, noise_uj=0, meter="hwmon")
     plan = calibration.Plan(rates_hz=(20, 1000), rounds=2, window_s=1)
     _, clusters, windows, _ = calibrated(model, plan=plan)
-    # What it shows at the first look is what went before.
+    # The first look shows what went before.
     floor = calibration.figures(clusters, windows).floor_mw
     assert floor.value == pytest.approx(FLOOR_MW, rel=0.05)
     assert meters.find(system_of(model).machine).name == "hwmon ina231, power1_input"

@@ -16,7 +16,7 @@ import pytest
 REPLAY = ("replay", "--platform", "pixel6", "-g", "menu", "-g", "teo")
 
 
-def test_replay_prints_a_table_on_stdout_and_nothing_on_stderr(torpor, recording):
+def test_replay_prints_its_table_on_stdout_only(torpor, recording):
     done = torpor(*REPLAY, recording, check=0)
     head, *_ = (line for line in done.stdout.splitlines() if line.strip().startswith("menu"))
     assert head.split() == ["menu", "teo"]
@@ -25,7 +25,7 @@ def test_replay_prints_a_table_on_stdout_and_nothing_on_stderr(torpor, recording
     assert done.stderr == ""
 
 
-def test_no_governor_named_means_both_references_and_the_oracle(torpor, recording):
+def test_default_governors_are_references_and_oracle(torpor, recording):
     done = torpor("replay", "-p", "pixel6", recording, "--csv", check=0)
     assert [line["governor"] for line in csv.DictReader(io.StringIO(done.stdout))] == [
         "menu",
@@ -194,13 +194,13 @@ def test_wrong_usage_is_answered_with_what_is_right(torpor, recording, tmp_path,
     (tmp_path / "empty").write_bytes(b"")
     done = torpor("replay", *(recording if a == "@" else a for a in arguments), check=2)
     assert done.stdout == ""
-    # Where a line is folded is none of this test's business.
+    # This test does not depend on where a line is folded.
     message = " ".join(done.stderr.split())
     for word in words:
         assert word in message, done.stderr
 
 
-def test_a_damaged_recording_is_a_finding_and_what_is_left_is_replayed(torpor, recording, tmp_path):
+def test_a_damaged_recording_is_replayed_with_a_finding(torpor, recording, tmp_path):
     content = bytearray(recording.read_bytes())
     content[400_000:400_200] = bytes(200)
     (tmp_path / "torn.perf.data").write_bytes(content)
@@ -224,7 +224,7 @@ postcore_initcall(init_crash);
 """
 
 
-def test_a_governor_that_crashes_is_a_finding_and_the_others_stand(torpor, recording, tmp_path):
+def test_a_crashed_governor_is_a_finding(torpor, recording, tmp_path):
     (tmp_path / "crash.c").write_text(CRASH)
     done = torpor(*REPLAY, "-g", "./crash.c", recording, check=1)
     assert re.search(r"too deep \(above\) % +\d\S* +\d\S* \(\S+ pp\) +failed", done.stdout)
@@ -233,7 +233,7 @@ def test_a_governor_that_crashes_is_a_finding_and_the_others_stand(torpor, recor
     assert "failed" in alone.stdout
 
 
-def test_a_governor_that_does_not_compile_shows_the_compilers_message(torpor, recording, tmp_path):
+def test_a_compile_error_shows_the_compilers_message(torpor, recording, tmp_path):
     (tmp_path / "broken.c").write_text("int select(void) { return no_such_thing; }\n")
     done = torpor("replay", "-p", "pixel6", "-g", "broken.c", recording, check=2)
     assert "no_such_thing" in done.stderr

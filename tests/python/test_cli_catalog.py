@@ -99,14 +99,14 @@ def test_a_saved_sysfs_becomes_a_platform(torpor, recording, sysfs, tmp_path):
     assert "ticks at 250 Hz, platform `saved` at 1000 Hz" in done.stdout
 
 
-def test_an_imported_platform_goes_to_stdout_and_its_notes_to_stderr(torpor, sysfs):
+def test_an_imported_platform_puts_notes_on_stderr(torpor, sysfs):
     done = torpor("platform", "import", sysfs, "--name", "mine", check=0)
     assert 'name = "mine"' in done.stdout
     assert "latency_us = 133" in done.stdout
     assert "note: " in done.stderr
 
 
-def test_a_device_tree_becomes_a_platform_with_a_kernels_powers(torpor, recording, tmp_path):
+def test_a_device_tree_gets_a_kernels_powers(torpor, recording, tmp_path):
     (tmp_path / "em.txt").write_text(
         "cpu0/cpus:0-1\ncpu0/flags:0x1\n"
         "cpu0/ps:500000/frequency:500000\ncpu0/ps:500000/power:41000\n"

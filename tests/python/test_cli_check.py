@@ -25,7 +25,7 @@ def test_a_sound_governor_passes(torpor):
     assert "time per decision: median" in done.stdout
 
 
-def test_a_breach_is_told_with_its_calls_and_can_be_repeated(torpor):
+def test_a_breach_lists_its_calls_and_repeats(torpor):
     done = torpor("check", BAD / "latency.c", *FEW, check=1)
     assert "latency: state 1, whose exit latency is" in done.stdout
     (command,) = (
@@ -43,7 +43,7 @@ def test_the_same_seed_gives_the_same_findings(torpor):
     assert first[0]["findings"][0]["kind"] == "memory"
 
 
-def test_a_governor_that_does_not_compile_is_a_failure_and_the_next_is_checked(torpor, tmp_path):
+def test_a_compile_failure_does_not_stop_the_next_check(torpor, tmp_path):
     (tmp_path / "broken.c").write_text("int x = ;\n")
     done = torpor("check", "./broken.c", "shallowest", *FEW, check=2)
     assert "does not compile" in done.stderr

@@ -33,7 +33,7 @@ def test_the_dump_beside_the_recording_is_the_machine(torpor, guest):
     assert "Assumptions" not in done.stdout
 
 
-def test_without_probes_it_says_what_it_assumed_and_where_it_differs(torpor, guest):
+def test_without_probes_assumptions_are_listed(torpor, guest):
     done = torpor("fidelity", guest / "trace.dat", "--without-probes", check=0)
     assert "This machine behaves like menu-6.12: 99.20 %" in done.stdout
     assert "recorded C6, chosen C3; sleep length" in done.stdout
@@ -70,7 +70,7 @@ def test_dumps_are_found_as_the_recorder_names_them(torpor, guest, tmp_path):
     assert "behaves like menu-6.12" in torpor("fidelity", "mine.dat", check=0).stdout
 
 
-def test_a_replay_carries_the_agreement_of_the_machine_it_is_told(torpor, guest):
+def test_a_replay_carries_the_recorded_agreement(torpor, guest):
     trace, machine = guest / "trace.dat", guest / "sysfs-before.txt"
     args = ("replay", trace, "-p", machine, "-g", "menu")
     assert "Recorded decisions" not in torpor(*args, check=0).stdout
@@ -101,7 +101,7 @@ def test_counters_take_both_dumps(recording):
         library.fidelity(recording, platform="i5-10600k", before="a.txt")
 
 
-def test_without_timers_and_switches_it_verifies_what_sleeps_came_to(torpor, guest, tmp_path):
+def test_without_timers_outcomes_are_verified(torpor, guest, tmp_path):
     text = tmp_path / "trace.txt"
     library.convert_trace(guest / "trace.dat", text)
     kept = [line for line in text.read_text().splitlines() if line[:1] == "#" or "cpu_idle" in line]

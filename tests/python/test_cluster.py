@@ -27,7 +27,7 @@ def workers(tmp_path_factory):
 
 
 def same(rows):
-    """What two runs of a point have in common."""
+    """Return the common part of two runs of a point."""
     return [{key: value for key, value in row.items() if key != "run_ms"} for row in rows]
 
 

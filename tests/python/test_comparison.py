@@ -18,7 +18,7 @@ def cells(result, key):
     return [cell.full for cell in row.cells]
 
 
-def test_changes_are_against_the_first_governor_as_published():
+def test_changes_are_against_the_first_governor():
     # The published table has −10.17 % and −1.71 %, from power values that were rounded later.
     assert cells(small_result.result(), "idle_power_mw") == [
         "209.1",
@@ -40,7 +40,7 @@ def test_a_share_changes_by_percentage_points():
     ]
 
 
-def test_a_metric_without_direction_changes_without_a_verdict():
+def test_a_metric_without_direction_has_no_verdict():
     result = small_result.result()
     result["traces"][0]["runs"][1]["metrics"]["wakeups"] = 7000
     assert cells(result, "wakeups") == ["6809", "7000 (+2.81 %)", "6809"]
@@ -71,7 +71,7 @@ def test_a_failed_governor_leaves_the_others_standing():
     assert "teo failed: crashed in select() on CPU 3" in text
 
 
-def test_changes_are_against_the_first_that_finished_and_every_page_says_so():
+def test_a_failed_base_is_replaced_on_every_page():
     result = small_result.result(failed="menu")
     assert cells(result, "idle_power_mw") == ["failed", "187.8", "205.5 (+9.42 %)"]
     told = "Changes are relative to teo, the first governor that finished."
@@ -97,7 +97,7 @@ def test_no_line_is_wider_than_the_terminal(width, count):
     assert "209.1" in text
 
 
-def test_narrow_terminals_repeat_the_first_governor_in_each_table():
+def test_narrow_terminals_repeat_the_first_governor():
     names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")
     text = comparison_text(small_result.result(names), 60)
     headings = [line for line in text.splitlines() if " menu " in f"{line} "]
@@ -117,7 +117,7 @@ def test_what_the_claim_rests_on_stands_below_the_table():
     assert "Note: Open loop" in text
 
 
-def test_csv_has_a_line_a_governor_and_empty_fields_for_what_is_not_known():
+def test_csv_leaves_unknown_fields_empty():
     lines = list(csv.DictReader(io.StringIO(to_csv(small_result.result(has_power=False)))))
     assert [line["governor"] for line in lines] == ["menu", "teo", "shallowest"]
     assert lines[0]["above_pct"] == "24.15"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a shell is offered when the user presses Tab."""
+"""Completions that a shell offers when the user presses Tab."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What leaves the command line: escaped, with a status that no reader changes."""
+"""Output of the command line: escaped, with a status that no reader changes."""
 
 import csv
 import io
@@ -106,7 +106,7 @@ def test_a_compilers_message_cannot_speak_to_the_terminal(torpor, recording, tmp
     assert "cleared" in done.stderr
 
 
-# What a shell closes or fills is no finding (1): either it changes nothing, or nothing is done.
+# A closed or full stream is no finding (1): either it changes nothing, or nothing is done.
 STREAMS = [
     ("platforms >&-", 2, "standard output"),
     ("platforms >/dev/full", 2, "standard output"),
@@ -223,7 +223,7 @@ sys.exit(torpor.cli.main())
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("place", ["finalizer", "printing"])
 def test_a_signal_that_python_cannot_raise_is_not_lost(number, status, place):
-    """What a finalizer raises goes no further, and neither does what comes while that is shown."""
+    """Exceptions of a finalizer go no further, nor do those raised while they are shown."""
     code = f"""
 import io, os, sys, time
 import torpor.cli
@@ -285,7 +285,7 @@ ONCE = [
 
 
 @pytest.mark.parametrize("arguments", ONCE, ids=lambda a: a[0])
-def test_an_option_that_may_be_given_once_is_not_taken_twice(torpor, arguments):
+def test_a_single_option_is_refused_twice(torpor, arguments):
     done = torpor(*arguments, check=2)
     assert "is given twice: expected once" in done.stderr
 

@@ -71,7 +71,7 @@ def test_where_teo_is_next_to_the_oracle_nothing_is_scored():
     assert found.energy_pct == pytest.approx(20)
 
 
-def test_a_closed_loop_counts_all_power_from_the_oracle_of_teos_own_run():
+def test_a_closed_loop_counts_power_above_teos_oracle():
     # teo: 10 mW, of which 2 are lost; the entry takes 9: half of what is lost.
     known = {"task_latency_mean_us": 30.0, "over_oracle_mw": 2.0, "throughput": 100.0}
     rows = [
@@ -122,7 +122,7 @@ def test_a_machine_of_unknown_power_is_a_class_of_its_own():
     assert (found.group, found.score) == (RELATIVE, pytest.approx(0.5))
 
 
-def test_standings_are_geometric_means_by_weight_and_a_failure_has_no_score():
+def test_standings_are_weighted_geometric_means():
     def made(governor, score, weight, error=None):
         fixed = ("s", "pixel6", "open", "replay", "machine", weight, error)
         return Cell(governor, *fixed, score, score, -10.0, 0.0, 50.0, 0.0)
@@ -134,7 +134,7 @@ def test_standings_are_geometric_means_by_weight_and_a_failure_has_no_score():
     assert (second.governor, second.score) == ("b", None)
 
 
-def test_the_corpus_that_ships_has_both_halves_on_machines_of_known_power():
+def test_the_shipped_corpus_has_both_halves():
     corpus = read_corpus()
     for half in ("open", "held-out"):
         found, _ = corpus.scenarios(half=half)
@@ -242,7 +242,7 @@ def test_the_oracle_cannot_enter(tmp_path):
         contest(["oracle"], tmp_path / "store")
 
 
-def test_the_oracles_front_goes_from_least_energy_to_least_delay(tmp_path, torpor):
+def test_the_oracles_front_goes_from_energy_to_delay(tmp_path, torpor):
     plot = tmp_path / "front.svg"
     args = ("contest", "--only", "web-server,pixel6", "--json", "-o", tmp_path / "store")
     args = (*args, "--baseline", "teo-6.12")

@@ -43,7 +43,7 @@ def machine(tmp_path):
 
 
 def grep(root):
-    """What `grep -r . .` prints of a tree."""
+    """Return the output of `grep -r . .` in a tree."""
     files = sorted(p for p in root.rglob("*") if p.is_file())
     return "".join(f"./{p.relative_to(root)}:{p.read_text()}" for p in files)
 
@@ -56,7 +56,7 @@ def test_a_snapshot_is_saved_and_read_again(torpor, machine, tmp_path):
     assert saved["machine"]["governor"] == "menu"
     assert saved["machine"]["monotonic_ns"] > 0
     assert [len(cpu["states"]) for cpu in saved["cpus"]] == [3, 3]
-    # What was saved is its own copy, to the byte.
+    # A saved snapshot is its own copy, to the byte.
     again = torpor("snapshot", "now.json", check=0).stdout
     assert again == (tmp_path / "now.json").read_text()
 
@@ -258,7 +258,7 @@ def test_stat_measures_a_command_and_returns_its_status(torpor, machine):
     assert "`no-such-program` cannot be run" in missing.stderr
 
 
-def test_stat_prints_a_line_of_json_an_interval_and_the_total(torpor, machine):
+def test_stat_prints_json_lines_and_the_total(torpor, machine):
     done = torpor("stat", "--root", machine, "-i", "20ms", "-n", "2", "--json", check=0)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["intervals"][0]["label"] for line in lines] == ["interval", "interval", "total"]

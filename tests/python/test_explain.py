@@ -26,7 +26,7 @@ def test_each_sentence_has_its_figure(made, recording, tmp_path):
     assert sum(sentence.startswith("Not to be said") for sentence in sentences) <= 1
 
 
-def test_what_differs_is_what_the_comparison_calls_more_than_chance(recording):
+def test_only_significant_differences_are_explained(recording):
     made = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
     rows = made.to_dict()["traces"][0]["comparison"]["rows"]
     changes = [row["cells"][1]["change"] for row in rows]
@@ -38,7 +38,7 @@ def test_what_differs_is_what_the_comparison_calls_more_than_chance(recording):
     assert f"idle power, total {power['text']} mW ({power['change']['text']})" in first
 
 
-def test_the_state_that_is_named_has_the_change_that_is_said(recording):
+def test_the_named_state_has_the_stated_change(recording):
     made = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
     sentence = torpor.explain(made)[1]
     found = re.search(

@@ -18,7 +18,7 @@ def test_a_recording_becomes_a_workload_that_runs(torpor, tmp_path):
     assert tasks["nginx-18207"]["wakeups"] > 10
 
 
-def test_the_check_asks_for_the_machine_and_tells_what_is_off(torpor):
+def test_the_check_needs_the_machine_and_lists_differences(torpor):
     refused = torpor("workload", "extract", str(DEMO), "--check", check=2)
     assert "--platform" in refused.stderr
     # The demo comes from no machine that ships: some task may be off, and then status 1 says so.

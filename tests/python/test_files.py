@@ -69,7 +69,7 @@ def test_a_full_disk_leaves_the_old_file(recording, sysfs, tmp_path, command, op
 
 
 def test_an_output_takes_its_place_in_one_step(tmp_path):
-    """Who has the old file open reads the old one on; the new one has another inode."""
+    """Readers of the old file read the old one on; the new one has another inode."""
     path = tmp_path / "report.html"
     path.write_text("old")
     path.chmod(0o640)

@@ -22,7 +22,7 @@ def verdict(base, candidate, strict=False, **limit):
     return found
 
 
-def test_a_change_beyond_the_limit_and_beyond_noise_breaks_it():
+def test_a_change_beyond_limit_and_noise_fails():
     base, worse = simulated(1.0, 2.0, 3.0), simulated(1.1, 2.2, 3.3)
     # 10 % worse on average: 0.2 of 2.0, between 0.0 and 0.4 by Student's t of 3 pairs.
     found = verdict(base, worse, worse_than_pct=5)

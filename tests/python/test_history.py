@@ -75,7 +75,7 @@ def test_a_bisection_finds_the_first_bad_revision(tree, axes, tmp_path):
         history.bisect(steps, axes, tmp_path / "s", metric="latency_mean_us", worse_than=1.0)
     asked = {"metric": "idle_power_mw", "worse_than": 0.1}
     found = history.bisect(steps, axes, tmp_path / "s", tell=said.append, **asked)
-    # What does not compile hides which of the two it was.
+    # A revision that does not compile hides which of the two it was.
     assert found.first_bad is None
     assert [step.subject for step in found.suspects] == ["no C", "worse"]
     assert found.changes[steps[2].commit] is None

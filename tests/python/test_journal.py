@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What is finished is not lost: journals of `simulate` and `reproduce`."""
+"""Journals of `simulate` and `reproduce`: finished runs are not lost."""
 
 import os
 import re
@@ -126,7 +126,7 @@ def test_damage_costs_a_run_and_never_a_result(tmp_path, damage):
     # Junk before the first line makes that one unreadable.
     assert again.resumed_runs == (6 if damage == "empty line" else 5)
     assert again.to_json() == whole
-    # What was lost has been appended, whole.
+    # Lost runs have been appended, whole.
     assert simulate(tmp_path).resumed_runs == 6
 
 

@@ -22,7 +22,7 @@ def state(kernel):
     return kernel.governor, kernel.governors, kernel.modules()
 
 
-def test_the_files_that_are_carried_along_are_all_that_a_build_takes():
+def test_a_build_takes_exactly_the_carried_files():
     carried = carried_files()
     folders = ["kernel/compat/*", "kernel/drivers/*", "governors/cpuidle/*.c"]
     files = [path for pattern in folders for path in ROOT.glob(pattern)]
@@ -71,7 +71,7 @@ def test_no_name_reaches_make_or_its_shell(kernel, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["a b.h", "$(shell touch X).h", "a;b.h", "governor.c"])
-def test_a_name_that_is_in_the_text_is_refused_where_make_would_read_it(tmp_path, name):
+def test_make_syntax_in_names_is_refused(tmp_path, name):
     (tmp_path / "mine.c").write_text(f'#include "{name}"\n')
     (tmp_path / name).write_text("int x;\n")
     with pytest.raises(KernelError, match="a name that a kernel build does not accept") as error:
@@ -87,7 +87,7 @@ def test_what_cannot_be_given_is_refused_by_name():
 
 
 @pytest.mark.parametrize("folder", ["my headers", "a;touch X", "$(touch X)", "a:b", "é"])
-def test_folders_that_a_build_cannot_be_in_are_refused_by_name(kernel, monkeypatch, folder):
+def test_folders_unfit_for_a_build_are_refused(kernel, monkeypatch, folder):
     headers = kernel.machine.path(f"lib/modules/{RELEASE}/build")
     other = headers.with_name(folder)
     headers.rename(other)
@@ -127,12 +127,12 @@ def test_a_module_that_was_half_built_is_not_taken_for_one(kernel):
     assert {file.read_text() for file in builder.out.iterdir()} == {"whole"}
 
 
-def test_a_parameter_that_the_governor_lacks_is_refused_before_the_kernel_ignores_it():
+def test_an_unknown_parameter_is_refused_before_loading():
     with pytest.raises(torpor.GovernorError, match="util_shift"):
         modules.resolve("teo,util_shfit=5")
 
 
-def test_what_is_loaded_is_told_first_and_makes_nothing_current(kernel, run_on_kernel):
+def test_loading_is_announced_and_selects_nothing(kernel, run_on_kernel):
     assert run_on_kernel("kernel", "load", "teo", "teo,util_shift=5").splitlines()[0] == "t-teo"
     own = modules.resolve("teo,util_shift=5")
     assert changes(kernel.told) == [
@@ -184,9 +184,7 @@ def test_what_fails_leaves_the_machine_as_it_was(kernel, run_on_kernel, broken):
     assert state(kernel) == before
 
 
-def test_a_command_runs_under_the_governor_and_leaves_the_one_before(
-    kernel, run_on_kernel, tmp_path
-):
+def test_a_command_restores_the_previous_governor(kernel, run_on_kernel, tmp_path):
     file = kernel.machine.cpu_dir / "cpuidle/current_governor"
     seen = tmp_path / "seen"
     script = f"cat {file} > {seen}; exit 3"
@@ -199,7 +197,7 @@ def test_a_command_runs_under_the_governor_and_leaves_the_one_before(
     run_on_kernel("kernel", "use", "teo", "--", "sh", "-c", "kill -9 $$", status=128 + 9)
 
 
-def test_a_governor_that_is_not_offered_is_answered_by_those_that_are(kernel, run_on_kernel):
+def test_an_unknown_governor_lists_the_available_ones(kernel, run_on_kernel):
     error = run_on_kernel("kernel", "use", "t-teo", status=2)
     assert "it has menu, teo" in error and "torpor kernel load" in error
 
@@ -235,7 +233,7 @@ def test_a_governor_is_written_at_once_and_cut_by_nobody(fake):
         system.set_governor("ab")
 
 
-def test_one_thing_that_cannot_be_undone_keeps_no_other_from_it(kernel):
+def test_one_failed_undo_does_not_stop_the_others(kernel):
     with ExitStack() as undo:
         wanted = [modules.resolve("teo"), modules.resolve("menu")]
         governors.load(kernel, Builder(kernel), wanted, undo)
@@ -260,9 +258,7 @@ def test_one_thing_that_cannot_be_undone_keeps_no_other_from_it(kernel):
         ("sys/devices/system/cpu/cpuidle/available_governors", None, "CONFIG_CPU_IDLE"),
     ],
 )
-def test_a_kernel_that_would_not_take_governors_is_refused_with_the_reason(
-    kernel, run_on_kernel, file, text, reason
-):
+def test_an_unfit_kernel_is_refused_with_the_reason(kernel, run_on_kernel, file, text, reason):
     support.refuse(kernel)
     if text is None:
         kernel.machine.path(file).unlink()

@@ -158,7 +158,7 @@ def test_a_recording_is_not_written_where_nothing_can_be(recording, tmp_path):
         torpor.convert_trace("absent", tmp_path / "out")
 
 
-def test_the_same_inputs_give_the_same_bytes_on_any_number_of_threads(recording):
+def test_bytes_do_not_depend_on_the_thread_count(recording):
     texts = {
         torpor.replay(
             recording, platform="pixel6", governors=["menu", "teo"], threads=threads
@@ -191,7 +191,7 @@ def test_a_bare_number_is_no_latency_limit(recording):
             torpor.replay(recording, platform="pixel6", latency_limit=bare)
 
 
-def test_a_result_holds_its_options_as_given_and_as_resolved(recording):
+def test_options_are_kept_as_given_and_as_resolved(recording):
     def options(**given):
         result = torpor.replay(recording, platform="pixel6", governors="menu", **given)
         return result.to_dict()["options"]

@@ -14,7 +14,7 @@ from torpor import _engine
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = Path(_engine.__file__).parent
 HZ = (100, 250, 300, 1000)
-#: What was written by people who have read a kernel's file of the same kind.
+#: Files by authors who have read a kernel's file of the same kind.
 MIRRORS = {
     "cpuidle": "haltpoll ladder menu menu-3.7 menu-3.8 menu-6.12 teo teo-6.6 teo-6.12 tide",
     "ioboost": "intel-pstate iowait",
@@ -52,7 +52,7 @@ def test_policies_are_files_and_no_part_of_the_extension():
             # Kernels alone call a boost, each with an image of its own.
             if folder == "cpuidle":
                 expected |= {f"{source.stem}-{hz}.so" for hz in HZ}
-            # What only this policy's image has: its messages, its parameters' descriptions.
+            # Texts that only this policy's image has: its messages, its parameters' descriptions.
             texts = re.findall(r'MODULE_PARM_DESC\(\w+,\s*"([^"]{12,})', installed.decode())
             texts += re.findall(r"^ \* DOC: (.{12,})$", installed.decode(), re.M)
             assert texts, source

@@ -54,7 +54,7 @@ def test_a_figure_has_one_group():
 
 
 def test_the_library_has_every_option_of_the_command():
-    """Of commands whose call has keywords of its own; those of others are one declaration."""
+    """Commands whose call has keywords of its own; options of the others are one declaration."""
     from torpor.cli import ab, record, stat
 
     renamed = {"no_probes": "probes"}
@@ -69,7 +69,7 @@ def test_the_library_has_every_option_of_the_command():
         assert {renamed.get(name, name) for name in typed} <= called
 
 
-def test_recorded_sleeps_are_those_that_the_statistics_count(recording):
+def test_recorded_sleeps_equal_the_statistics(recording):
     sleeps = torpor.trace_sleeps(recording)
     stats = torpor.trace_stats(recording)
     assert sleeps.num_rows == stats["sleeps"]

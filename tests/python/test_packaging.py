@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What pip says before it builds."""
+"""Messages of pip before it builds."""
 
 import os
 import subprocess

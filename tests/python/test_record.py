@@ -69,7 +69,7 @@ def test_counters_are_what_grep_prints(fake, output):
     assert "/sys/devices/system/cpu/cpu0/cpuidle/state2/residency:200\n" in before
 
 
-def test_the_buffers_end_up_in_the_file_and_nothing_in_tracefs(fake, output):
+def test_the_buffers_move_to_the_file(fake, output):
     made = recorded(fake, output)
     data = output.read_bytes()
     assert data.endswith(b"1" * PAGE_SIZE) and b"0" * PAGE_SIZE * 2 in data
@@ -136,7 +136,7 @@ def test_what_is_appended_needs_no_seek(tmp_path):
     os.close(end)
 
 
-def test_no_probes_if_none_are_wanted_and_a_note_if_none_can_be(fake, output):
+def test_impossible_probes_are_noted(fake, output):
     assert recorded(fake, output, has_probes=False).notes == []
     assert fake.dynamic_events() == []
     (fake.tracefs / "dynamic_events").unlink()
@@ -173,7 +173,7 @@ def test_tracefs_below_debugfs_is_found(fake):
     assert fake.machine.tracefs() == fake.root / "sys/kernel/debug/tracing"
 
 
-def test_without_permission_the_folder_and_the_capability_are_told(fake, output, monkeypatch):
+def test_missing_permission_names_folder_and_capability(fake, output, monkeypatch):
     may = os.access
     monkeypatch.setattr(
         session.os, "access", lambda path, mode: "tracing" not in str(path) and may(path, mode)
@@ -189,7 +189,7 @@ def test_a_refused_write_names_the_file_and_the_value(fake, output):
     assert fake.defined_probes() == set() and INSTANCE in fake.removed
 
 
-def test_what_a_killed_recorder_left_is_removed_and_what_others_use_is_not(fake, output):
+def test_remains_of_a_killed_recorder_are_removed(fake, output):
     gone = subprocess.Popen(["true"])
     gone.wait()
     for name in (f"torpor-{gone.pid}", "torpor-1", "others"):
@@ -217,13 +217,13 @@ def test_leftovers_that_cannot_be_removed_are_left(fake, output, monkeypatch):
     assert recorded(fake, output).status == 0
 
 
-def test_the_status_of_a_failing_command_is_kept_and_so_is_the_recording(fake, output):
+def test_a_failing_commands_status_and_recording_are_kept(fake, output):
     assert recorded(fake, output, "sh", "-c", "exit 3").status == 3
     assert output.exists()
     assert recorded(fake, output, "sh", "-c", "kill -9 $$").status == 128 + 9
 
 
-def test_a_command_that_is_not_there_is_told_before_anything_is_touched(fake, output):
+def test_a_missing_command_stops_before_any_change(fake, output):
     with pytest.raises(RecordError, match="no command `no-such-command`"):
         recorded(fake, output, "no-such-command")
     assert fake.removed == {} and fake.dynamic_events() == []
@@ -239,7 +239,7 @@ def test_a_signal_ends_the_recording_and_keeps_it(fake, output, name):
     assert fake.removed[INSTANCE]["tracing_on"] == "0" and fake.defined_probes() == set()
 
 
-def test_an_event_that_is_refused_is_told_and_the_others_are_recorded(fake, output):
+def test_a_refused_event_is_noted(fake, output):
     fake.unwritable = "events/ipi/ipi_raise/enable"
     assert recorded(fake, output).notes == ["ipi:ipi_raise cannot be recorded: Is a directory"]
     assert fake.removed[INSTANCE]["events/ipi/ipi_entry/enable"] == "1"
@@ -316,7 +316,7 @@ def test_the_governor_is_restored_when_the_switch_fails(fake, output, monkeypatc
     assert fake.removed[INSTANCE]["tracing_on"] == "0" and fake.defined_probes() == set()
 
 
-def test_a_governor_that_cannot_be_restored_is_told_with_the_command(fake, output, monkeypatch):
+def test_an_unrestorable_governor_is_reported(fake, output, monkeypatch):
     def write(path, value):
         if value == "menu":
             raise RecordError("no")
@@ -333,7 +333,7 @@ def test_a_governor_that_cannot_be_restored_is_told_with_the_command(fake, outpu
         ("current_driver", "none\n", "no cpuidle driver"),
     ],
 )
-def test_a_reset_that_is_impossible_is_told_before_recording(fake, output, file, text, message):
+def test_an_impossible_reset_stops_before_recording(fake, output, file, text, message):
     (fake.governor.parent / file).write_text(text)
     with pytest.raises(RecordError, match=message):
         recorded(fake, output, resets_governor=True)
@@ -341,7 +341,7 @@ def test_a_reset_that_is_impossible_is_told_before_recording(fake, output, file,
     recorded(fake, output)
 
 
-def test_the_tick_rate_comes_from_the_first_configuration_there_is(fake):
+def test_the_tick_rate_comes_from_the_first_configuration(fake):
     fake.put("boot/config-6.12.1-fake", "CONFIG_HZ=1000\n")
     assert tick_rate(fake.machine)[0] == 300
     (fake.root / "proc/config.gz").write_bytes(b"no gzip")

@@ -63,7 +63,7 @@ def perf_works(mount, tmp_path):
 
 
 def reported(path):
-    """What trace-cmd reads: event names by count, and the markers."""
+    """Return trace-cmd's view: event names by count, and the markers."""
     if shutil.which("trace-cmd") is None:
         pytest.skip("not checked by trace-cmd, because it is not installed")
     done = subprocess.run(

@@ -52,7 +52,7 @@ def recorded(fake, output, *command):
     return record(Plan(output, command or ("true",), backend="perf"), fake.machine)
 
 
-def test_perf_is_asked_for_all_cpus_in_the_clock_of_the_timers(fake, output, stand_in):
+def test_perf_records_all_cpus_in_the_timers_clock(fake, output, stand_in):
     stand_in()
     made = recorded(fake, output)
     asked = output.read_text().splitlines()
@@ -92,7 +92,7 @@ def test_a_perf_that_dies_in_between_ends_the_recording(fake, output, stand_in):
     assert fake.defined_probes() == set()
 
 
-def test_a_perf_that_ends_without_its_last_line_left_no_recording(fake, output, stand_in):
+def test_a_perf_without_its_last_line_is_no_recording(fake, output, stand_in):
     output.write_text("an earlier one")
     stand_in(at_end="Thread and evlist pollfd index mismatch")
     with pytest.raises(RecordError, match="index mismatch"):
@@ -108,9 +108,7 @@ def test_ctrl_c_on_the_terminal_leaves_perf_to_the_session(fake, output, stand_i
     assert made.stopped_by is not None and output.exists()
 
 
-def test_auto_takes_tracefs_and_perf_where_that_may_not_be_written(
-    fake, output, stand_in, monkeypatch
-):
+def test_auto_uses_perf_where_tracefs_is_read_only(fake, output, stand_in, monkeypatch):
     stand_in()
     plan = Plan(output, ("true",))
     assert record(plan, fake.machine).backend == "tracefs"

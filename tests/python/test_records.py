@@ -56,7 +56,7 @@ def test_every_table_of_a_result_has_its_columns_and_units(simulation, replay):
             }.items() <= table.units.items()
 
 
-def test_frequencies_and_means_of_counts_keep_their_fractions(simulation):
+def test_frequencies_and_means_keep_their_fractions(simulation):
     pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
     summary, seeds = (simulation.table(name).to_polars() for name in ("summary", "seeds"))
     assert summary["freq_khz"].dtype == summary["wakeups"].dtype == pl.Float64
@@ -85,7 +85,7 @@ def test_what_json_holds_is_read_back(name, request, tmp_path):
     assert found.table("summary").column_names == made.table("summary").column_names
 
 
-def test_a_folder_of_tables_is_the_replay_with_its_decisions(replay, tmp_path):
+def test_a_folder_of_tables_keeps_decisions(replay, tmp_path):
     pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
     replay.write_tables(tmp_path / "t")
     found = torpor.load(tmp_path / "t")

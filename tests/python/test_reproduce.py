@@ -37,9 +37,9 @@ calibrated = ["a"]
 """
 
 
-# What a study, or one of its tables, may calibrate beyond a row's one column: a device's two
-# numbers, the time of a read and the CPU's work for it; a benchmark's turn and the exit that it
-# waits for, which are one row's two columns.
+# Calibrations that a study, or one of its tables, may have beyond a row's one column: a device's
+# two numbers, the time of a read and the CPU's work for it; a benchmark's turn and the exit that it
+# waits for.
 CALIBRATES_TWO = {
     "rk3399-io",
     "fio --rw=randread --bs=4k on /dev/nvme0n1, IOPS",
@@ -50,7 +50,7 @@ CALIBRATES_TWO = {
 
 
 @pytest.mark.parametrize("name", files.names())
-def test_a_study_calibrates_no_more_than_one_column_of_a_table(name):
+def test_a_study_calibrates_one_column_of_a_table(name):
     study, _ = files.load(name)
     for table in study["table"]:
         calibrated = [row.get("calibrated", []) for row in table["row"]]
@@ -99,7 +99,7 @@ def test_every_value_that_was_published_is_printed(torpor):
     assert done.stderr == ""
 
 
-def test_the_same_study_gives_the_same_bytes_on_any_number_of_threads(torpor):
+def test_a_study_has_the_same_bytes_on_any_thread_count(torpor):
     arguments = ("reproduce", "pixel6-teo", *QUICK, "--json")
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
@@ -108,7 +108,7 @@ def test_the_same_study_gives_the_same_bytes_on_any_number_of_threads(torpor):
     assert result["failures"] == []
 
 
-def test_idle_powers_are_those_the_machine_was_calibrated_on():
+def test_idle_powers_are_the_calibrated_ones():
     result = studies.reproduce("i5-10600k-idle", duration="2s", seeds=1)
     for row in result["tables"][0]["rows"]:
         cell = row["cells"]["menu"]
@@ -152,7 +152,7 @@ def test_no_published_change_asks_for_none():
     assert verdict == {"b": {"sign": False, "order": False, "size": False}}
 
 
-def test_a_base_that_is_not_calibrated_is_judged_by_its_level():
+def test_an_uncalibrated_base_is_judged_by_its_level():
     assert judge.judge_row({"a": 100}, {"a": 190}, "a", [], 1.0) == {"a": {"size": True}}
     assert judge.judge_row({"a": 100}, {"a": 210}, "a", [], 1.0) == {"a": {"size": False}}
 
@@ -223,7 +223,7 @@ def test_a_wrong_study_says_where_and_what_is_allowed(tmp_path, old, new, messag
     assert "mine.toml" in str(raised.value) or "x.toml" in str(raised.value)
 
 
-def test_a_row_may_have_a_workload_and_a_platform_of_its_own(tmp_path):
+def test_a_row_may_have_its_own_workload_and_platform(tmp_path):
     path = tmp_path / "own.toml"
     row = STUDY[STUDY.index("[[table.row]]") :]
     own = row.replace('title = "r"', 'title = "own"\nworkload = "pipe"\nplatform = "i5-10600k"')
@@ -279,7 +279,7 @@ def test_a_row_may_have_a_duration_of_its_own(tmp_path):
     here, there = (row["cells"]["a"]["ours"] for row in result["tables"][0]["rows"])
     assert there == pytest.approx(3 * here, rel=0.2)
     assert result["durations"] == ["100ms", "300ms"]
-    # What is asked for holds for every row.
+    # A caller's option holds for every row.
     here, there = studies.reproduce(path, duration="50ms")["tables"][0]["rows"]
     # The second time they are repeated, which is said of them.
     for one, other in zip(here["cells"].values(), there["cells"].values(), strict=True):
@@ -359,7 +359,7 @@ def test_changes_are_judged_from_a_second_base_too():
     assert second["change_off_pp"]["median"] == pytest.approx(100 * (95 / 80 - 50 / 90))
 
 
-def test_a_sign_without_a_number_is_of_the_first_column_alone():
+def test_a_bare_sign_is_about_the_first_column():
     published = {"menu": 1, "shallow": "more"}
     ours = {"menu": 100, "teo": 120, "shallow": 110}
     judged = judge.study([judged_row(published, ours)])
@@ -371,7 +371,7 @@ def test_errors_have_the_spread_of_single_seeds():
     ours = {"menu": 100, "teo": 90, "shallow": 50}
     seeds = {"menu": (100, 100), "teo": (80, 100), "shallow": (50, 50)}
     judged = judge.study([judged_row(PUBLISHED, ours, seeds)])
-    # Of teo each seed is off by 10 points, of shallow none.
+    # Each seed of teo is off by 10 points, none of shallow.
     assert judged["change_off_pp"] == {
         "median": pytest.approx(0),
         "spread": [pytest.approx(5), pytest.approx(5)],
@@ -379,7 +379,7 @@ def test_errors_have_the_spread_of_single_seeds():
     }
 
 
-def test_what_is_repeated_or_so_by_definition_does_not_count(tmp_path):
+def test_repeated_and_mechanical_cells_do_not_count(tmp_path):
     path = tmp_path / "mine.toml"
     text = STUDY.replace('governor = "teo"', 'governor = "shallowest"')
     table = text[text.index("[[table]]") :]

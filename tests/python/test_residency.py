@@ -98,7 +98,7 @@ def test_stat_has_requested_and_got_next_to_each_other(machine):
     ("perf", "why"),
     [(_FAILS, "Access to performance monitoring is limited"), (None, "`perf` cannot be run")],
 )
-def test_counters_that_cannot_be_read_are_named_with_the_reason(machine, perf, why):
+def test_unreadable_counters_are_named_with_the_reason(machine, perf, why):
     text = _stat(machine, perf).stdout
     words = " ".join(text.split())
     assert "residency counters (cstate_core/c6-residency/" in words

@@ -66,7 +66,7 @@ def test_many_recordings_get_a_line_each_and_one_table(torpor, parts):
     assert done.stdout.count("Over 5 recordings") == 1
     assert len(re.findall(r"in \d of 5, p 0\.\d+", done.stdout)) > 5
     assert done.stdout.count("part3.txt") == 2
-    # Of a table each, this would appear six times.
+    # A table each would show this six times.
     assert done.stdout.count("in deepest state") == 1
     page = parts[0].with_name("page.html")
     few = ("-g", "menu", "-g", "teo", *parts[:2], "--report", page)
@@ -112,7 +112,7 @@ def test_the_tasks_are_those_that_ran_in_the_recording(recording):
     named = {c["name"]: c["woken"] for c in causes if c["kind"] == "task"}
     recorded = {t["comm"]: t["wakeups"] for t in torpor.trace_stats(recording)["tasks"]}
     assert set(named) <= set(recorded)
-    # What the tick separated is one idleness in a replay, ended by the last.
+    # Sleeps that the tick separated are one idleness in a replay, ended by the last.
     assert named["nginx"] == pytest.approx(recorded["nginx"], rel=0.15)
 
 

@@ -74,7 +74,7 @@ def test_io_is_told_where_there_is_some(torpor, tmp_path):
     assert 0 < device["util_pct"] <= 100
 
 
-def test_a_device_that_nobody_has_is_told_with_those_there_are(torpor, tmp_path):
+def test_an_unknown_device_lists_the_valid_ones(torpor, tmp_path):
     file = tmp_path / "w.toml"
     file.write_text('name = "w"\ntitle = "t"\nsource = "s"\n[[fio]]\nname = "j"\ndevice = "emcc"\n')
     done = torpor("simulate", file, "-p", "pixel6", check=2)
@@ -112,7 +112,7 @@ def test_each_governor_is_held_against_an_oracle_of_its_own(torpor):
     for run in runs:
         metrics = run["metrics"]
         lost = metrics["lost_too_deep_mw"] + metrics["lost_too_shallow_mw"]
-        # What remains are ticks, and sleeps that they cut.
+        # The rest are ticks, and sleeps that they cut.
         assert 0 < lost <= 1.05 * metrics["over_oracle_mw"] < metrics["idle_power_mw"]
     assert any("each governor's own run" in note for note in result["notes"])
 
@@ -270,7 +270,7 @@ def test_the_library_tells_means_and_differences():
     assert "<table" in result._repr_html_()
 
 
-def test_schedutil_boosts_as_the_kernel_does_unless_asked_not_to(torpor):
+def test_schedutil_boosts_by_default(torpor):
     asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK)
     runs = {}
     for boosts in ((), ("iowait",), ("none",), ("none", "per-task,levels=4")):
@@ -289,7 +289,7 @@ def test_schedutil_boosts_as_the_kernel_does_unless_asked_not_to(torpor):
     assert plain["metrics"]["iops"] < 0.95 * runs[()][0]["metrics"]["iops"]
 
 
-def test_a_boost_under_another_policy_is_told_to_be_of_little_use(torpor):
+def test_a_boost_under_another_policy_gets_a_note(torpor):
     asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK)
     done = torpor(*asked, "--io-boost", "per-task", "--cpufreq", "performance", check=0)
     assert "only where a governor follows utilization" in done.stdout.replace("\n  ", " ")
@@ -353,7 +353,7 @@ def test_frames_have_a_duration_and_a_deadline(tmp_path):
 
 
 def slept_ns(section):
-    """Of each governor and CPU: time asleep in its strip, and as it was counted."""
+    """Return each governor's and CPU's time asleep, in its strip and as counted."""
     strip = {
         (row["governor"], own["cpu"]): sum(end - start for start, end, _ in row["segments"])
         for own in section["strips"]
@@ -367,7 +367,7 @@ def slept_ns(section):
     return strip, counted
 
 
-def test_strips_have_every_sleep_of_every_cpu_and_the_last_ones_beginning():
+def test_strips_have_every_sleep_of_every_cpu():
     given = {"platform": "pixel6", "governors": ["menu", "teo"]}
     simulation = library.simulate("frames", duration="300ms", seeds=1, strip=True, **given)
     strip, counted = slept_ns(simulation.to_dict())

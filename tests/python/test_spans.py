@@ -28,7 +28,7 @@ def test_rows_are_the_same_in_every_form(tmp_path, torpor, recording):
     assert (tmp_path / "spans.csv").read_text(encoding="utf-8") == text
 
 
-def test_a_row_says_what_was_known_what_came_and_what_each_state_would_cost(recording):
+def test_a_row_has_knowledge_outcome_and_costs(recording):
     frame = pl.DataFrame(library.spans(recording, platform="pixel6"))
     cpu = frame.filter(pl.col("cpu") == 0)
     assert cpu["last_ns"].to_list()[1:] == cpu["length_ns"].to_list()[:-1]
@@ -48,7 +48,7 @@ def test_a_row_says_what_was_known_what_came_and_what_each_state_would_cost(reco
     assert limited["state1_energy_uj"].null_count() == len(limited)
 
 
-def test_who_knows_more_is_bounded_higher_and_none_beats_the_oracle(torpor, recording):
+def test_more_knowledge_bounds_higher_below_the_oracle(torpor, recording):
     done = torpor("spans", recording, "-p", "pixel6", "--bound", "--json")
     rows = json.loads(done.stdout)
     assert rows == library.bound(recording, platform="pixel6")

@@ -49,7 +49,7 @@ def filled(folder: Path, count: int = 20) -> store.Store:
 
 
 def line_of(record: dict) -> str:
-    """What a writer writes of a point."""
+    """Return a writer's line of a point."""
     return json.dumps({**record, "check": parts.check(record)}) + "\n"
 
 

@@ -133,7 +133,7 @@ def of_workload(folder, mean, fits):
     return path
 
 
-def test_a_length_of_a_workload_is_found_that_a_cell_came_from(tmp_path):
+def test_calibration_finds_the_length_behind_a_cell(tmp_path):
     of_workload(tmp_path, 3000, "x")
     true = simulate(
         tmp_path / "w.toml", platform="rk3399", governors=["menu"], cpufreq="powersave",

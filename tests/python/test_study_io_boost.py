@@ -36,7 +36,7 @@ def test_the_front_is_what_no_fixed_frequency_beats(result):
         ), setting["name"]
 
 
-def test_both_clusters_are_gone_through_with_the_work_kept_there(result):
+def test_both_clusters_are_tried_with_pinned_work(result):
     kept = [s["name"] for s in result["settings"] if s["name"].endswith(", kept there")]
     # The RK3399's 6 and 8 OPPs, and all pairs of them.
     assert len(kept) == 6 + 8
@@ -45,7 +45,7 @@ def test_both_clusters_are_gone_through_with_the_work_kept_there(result):
     assert big["freq_mhz"] == {"little": 408.0, "big": 1800.0}
 
 
-def test_a_machine_with_many_opps_is_gone_through_cluster_by_cluster():
+def test_many_opps_are_tried_cluster_by_cluster():
     result = io_boost(
         "fio-randread", platform="pixel6", io_boosts=["none"], duration="20ms", seeds=1
     )
@@ -77,7 +77,7 @@ def test_no_label_lies_on_another(result):
         assert is_apart, f"{one[4]}, {other[4]}"
 
 
-def test_the_page_holds_all_it_needs_and_tells_every_setting(result):
+def test_the_page_is_complete_and_lists_every_setting(result):
     page = scatter.page(result)
     assert not re.search("https?:", re.sub(r'xmlns="[^"]*"', "", page))
     for setting in result["settings"]:

@@ -19,7 +19,7 @@ from torpor.run.sweeps.axes import read_toml
 from torpor.run.sweeps.identity import Identities
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Where a governor's choice begins.
+#: Begin of a governor's choice.
 CHOICE = re.compile(r"(bool \*stop_tick\)\n\{\n)")
 
 
@@ -191,7 +191,7 @@ def test_shards_are_disjoint_and_whole(recording):
     assert set().union(*parts) == set(planned)
 
 
-def test_shares_that_are_killed_are_finished_by_whoever_runs_them_again(tmp_path):
+def test_killed_shares_are_finished_by_the_next_run(tmp_path):
     """Two shares at a time on one store, each killed in its midst, then run to the end."""
     where = tmp_path / "store"
     command = [sys.executable, "-m", "torpor", "sweep", "-o", where, "-w", "periodic"]
@@ -388,7 +388,7 @@ def test_a_sweep_that_cannot_begin_says_why(recording, tmp_path, given, message)
     assert not (tmp_path / "store").exists()
 
 
-def test_a_parameter_that_the_governor_lacks_stops_it_before_it_begins(recording, tmp_path):
+def test_an_unknown_parameter_stops_it_early(recording, tmp_path):
     made = axes(recording, governor=["menu", "teo,no_such=1..3"])
     with pytest.raises(torpor.GovernorError, match="no_such"):
         torpor.sweep(made, tmp_path / "store")
@@ -429,7 +429,7 @@ def test_a_number_makes_points_of_its_own(recording, tmp_path):
     assert len(found) == 3
 
 
-def test_memory_bounds_a_recording_before_and_after_it_is_read(recording, tmp_path):
+def test_memory_bounds_a_recording(recording, tmp_path):
     size = recording.stat().st_size
     held = torpor.load_trace(recording).held_bytes
     assert held > size
@@ -483,7 +483,7 @@ def test_polars_reads_a_store_without_torpor(recording, tmp_path):
     assert done.store.to_polars().collect().equals(frame)
 
 
-def test_frames_have_what_killed_sweeps_left_and_each_point_once(recording, tmp_path):
+def test_frames_have_each_point_once(recording, tmp_path):
     pytest.importorskip("polars")
     pytest.importorskip("pyarrow")
     empty = torpor.open_store(tmp_path / "empty", create=True)

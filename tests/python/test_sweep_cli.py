@@ -9,7 +9,7 @@ import pytest
 GUEST = Path(__file__).parents[1] / "data" / "guest"
 
 
-def test_the_command_line_runs_shows_and_looks_after_a_store(torpor, recording, tmp_path):
+def test_the_command_line_maintains_a_store(torpor, recording, tmp_path):
     where = tmp_path / "store"
     run_it = ["sweep", "-o", where, "-t", recording, "-p", "pixel6", "-g", "menu", "-g", "teo"]
     planned = torpor(*run_it, "--dry-run", check=0)

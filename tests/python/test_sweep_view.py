@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a store's points show: changes, ranks, intervals."""
+"""Changes, ranks and intervals of a store's points."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_shares_change_in_percentage_points():
     assert [row[2].value for row in summary.rows] == [0.0, 4.0]
 
 
-def test_replays_know_their_distance_to_the_oracle_of_the_same_scenario():
+def test_replays_know_their_distance_to_the_oracle():
     rows = [point("teo", "a", 1.0), point("oracle", "a", 1.0), point("teo", "b", 1.0)]
     for row, energy in zip(rows, (150.0, 100.0, 150.0), strict=True):
         row["idle_energy_uj"] = energy
@@ -51,7 +51,7 @@ def test_machines_without_power_have_a_relative_distance():
     assert view.against_oracle(rows)[0]["over_oracle_pct"] is None
 
 
-def test_ranks_and_means_are_over_scenarios_that_all_finished():
+def test_ranks_are_over_complete_scenarios():
     rows = [point("menu", s, 2.0) for s in "abc"]
     rows += [point("teo", "a", 1.0), point("teo", "b", 4.0), point("teo", "c", None, error="x")]
     rows += [point("oracle", s, 0.5) for s in "abc"]
@@ -65,7 +65,7 @@ def test_ranks_and_means_are_over_scenarios_that_all_finished():
     assert "teo in c, m: x" in post.notes
 
 
-def test_many_scenarios_are_a_summary_unless_each_is_asked_for():
+def test_many_scenarios_are_summarized_by_default():
     rows = [point("menu", f"s{n}", 1.0) for n in range(31)]
     assert [len(view.view(rows, each=each).tables) for each in (None, True, False)] == [1, 2, 1]
     assert len(view.view(rows[:30]).tables) == 2

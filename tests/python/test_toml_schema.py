@@ -57,7 +57,7 @@ def test_what_is_written_names_a_schema_that_accepts_it(torpor, recording, tmp_p
     torpor("simulate", "periodic", "-p", "mine.toml", "--duration", "10ms", "--seeds", 1, check=0)
 
 
-def test_every_study_is_one_by_the_schema_and_a_wrong_one_is_not():
+def test_the_schema_accepts_exactly_valid_studies():
     schema = library.toml_schema("study")
     assert schema == files.schema()
     for name in files.names():
@@ -78,7 +78,7 @@ TAPLO = shutil.which("taplo", path=os.pathsep.join((sysconfig.get_path("scripts"
 
 
 def taplo(folder, *words):
-    """What the tool behind most editors' support of TOML says; without a network."""
+    """Run the tool behind most editors' support of TOML; without a network."""
     if TAPLO is None:
         pytest.skip("needs taplo (pip install taplo)")
     done = subprocess.run(
@@ -109,7 +109,7 @@ def test_an_editors_tool_accepts_all_that_ships():
         ),
     ],
 )
-def test_an_editors_tool_finds_the_schema_and_marks_what_is_wrong(torpor, tmp_path, wrong, words):
+def test_an_editors_tool_marks_mistakes(torpor, tmp_path, wrong, words):
     text = torpor("platform", "show", "pixel6", check=0).stdout
     (tmp_path / "own.toml").write_text(text, encoding="utf-8")
     assert taplo(tmp_path, "own.toml")[0] == 0

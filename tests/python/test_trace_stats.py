@@ -80,7 +80,7 @@ def test_one_dump_is_half_of_what_is_needed(torpor, recording):
 
 @pytest.mark.skipif(not FIELD.is_dir(), reason="not run, because ../shared/field is not there")
 @pytest.mark.parametrize("name", ["mainline-tick-wakeups", "6.12-sleep-length"])
-def test_a_recording_from_a_mail_has_its_events_and_the_rejections_of_the_dumps_beside_it(name):
+def test_a_mailed_recording_has_events_and_rejections(name):
     stats = library.trace_stats(FIELD / f"{name}.dat")
     diff = library.diff(FIELD / f"{name}.before.txt", FIELD / f"{name}.after.txt")
     totals = [group["columns"][0]["total"] for group in diff["groups"]]

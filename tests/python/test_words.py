@@ -44,7 +44,7 @@ GENERATED = "docs/reference/"
 
 
 def findings(text: str, name: str, number: int) -> Iterator[str]:
-    """What is wrong with a line, each with the place and what to use."""
+    """Return the findings of a line, each with the place and the replacement."""
     if any(name.endswith(where) and re.search(line, text) for where, line in ALLOWED):
         return
     for pattern, instead in WORDS:

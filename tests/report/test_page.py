@@ -71,7 +71,7 @@ def unpack(text: str, state_count: int, quantum_ns: int) -> list[tuple[int, int,
     return segments
 
 
-def test_same_result_gives_same_bytes_whatever_the_hash_seed(pixel_html: str) -> None:
+def test_bytes_do_not_depend_on_the_hash_seed(pixel_html: str) -> None:
     script = (
         "import sample, sys; from torpor.view import report;"
         "sys.stdout.buffer.write(report.render(sample.pixel()).encode())"
@@ -226,7 +226,7 @@ def run(name: str, kind: str = "governor", error: str | None = None, **metrics: 
     }
 
 
-def test_finding_names_the_nearest_to_the_oracle_and_its_price() -> None:
+def test_finding_names_the_nearest_and_its_price() -> None:
     runs = [
         run("menu", over_oracle_pct=12.5, latency_mean_us=80.0),
         run("teo", over_oracle_pct=4.25, latency_mean_us=95.5),
@@ -270,7 +270,7 @@ def test_finding_makes_no_verdict_where_no_timer_was_known() -> None:
     assert "teo" not in told
 
 
-def test_finding_stands_with_the_share_of_decisions_it_does_not_rest_on() -> None:
+def test_finding_states_the_share_it_rests_on() -> None:
     runs = [run("menu", idle_energy_uj=2.0), run("teo", idle_energy_uj=1.0)]
     told = finding(runs, {"timer_events": 80, "tick_only": 20})
     assert told.startswith("teo uses the least idle energy")
@@ -318,7 +318,7 @@ def comparison_row(html: str, key: str) -> list[str]:
     return re.findall(r"<td.*?</td>", row[1], re.S)
 
 
-def test_best_is_marked_in_words_and_the_oracle_does_not_compete() -> None:
+def test_best_is_marked_and_the_oracle_is_out() -> None:
     html = report.render(sample.pixel(60))
     cells = comparison_row(html, "idle_energy_uj")
     assert [("(best)" in cell) for cell in cells].count(True) == 1
@@ -345,7 +345,7 @@ def test_unknown_energy_is_not_known_and_never_a_number() -> None:
     assert {Page(cell).text for cell in comparison_row(html, "idle_power_mw")} == {"not known"}
 
 
-def test_a_failed_governor_is_told_and_does_not_become_the_base() -> None:
+def test_a_failed_governor_is_shown_and_no_base() -> None:
     html = report.render(sample.errored(20))
     cells = comparison_row(html, "above_pct")
     assert Page(cells[0]).text == "failed"
@@ -382,7 +382,7 @@ def test_fine_buckets_are_drawn_in_bins_that_can_be_seen() -> None:
     assert [bound for bound in bounds if 900 < bound < 1100] == [944, 1059]
 
 
-def test_clusters_without_replayed_cpus_are_left_out_and_cpus_are_the_recordings() -> None:
+def test_clusters_without_replayed_cpus_are_omitted() -> None:
     # A recording of CPUs 8-11, played on the second cluster only.
     result = sample.pixel(20)
     trace = result["traces"][0]

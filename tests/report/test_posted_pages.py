@@ -54,9 +54,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_page_is_whole_on_a_phone_in_the_dark_and_fetches_nothing(
-    browser: Browser, name: str
-) -> None:
+def test_a_page_is_self_contained_on_a_phone(browser: Browser, name: str) -> None:
     browser.driver.get_log("browser")
     browser.driver.get_log("performance")
     browser.open(name, PHONE, "dark")
@@ -86,9 +84,7 @@ def test_a_page_ends_with_the_command_that_repeats_it(browser: Browser, name: st
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_all_that_scrolls_or_unfolds_is_reached_by_the_keyboard(
-    browser: Browser, name: str
-) -> None:
+def test_all_parts_are_reached_by_the_keyboard(browser: Browser, name: str) -> None:
     browser.open(name)
     wanted = browser.run(
         "return [...document.querySelectorAll('.scroll, summary, pre[tabindex]')]"

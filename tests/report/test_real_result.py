@@ -49,7 +49,7 @@ def test_a_true_replay_renders_below_a_megabyte(result: dict) -> None:
     assert "nearest the oracle" in html
 
 
-def test_the_page_says_how_far_the_recorded_decisions_are_explained() -> None:
+def test_the_page_shows_the_share_of_explained_decisions() -> None:
     guest = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
     dump = next(guest.glob("*before*"))
     replay = torpor.replay(

@@ -72,7 +72,7 @@ def ask(folder: Path) -> Iterator[Ask]:
         server.shutdown()
 
 
-def test_the_index_lists_what_can_be_shown_and_each_of_it_is_shown(ask: Ask) -> None:
+def test_every_listed_result_is_shown(ask: Ask) -> None:
     status, headers, index = ask("/")
     assert status == 200 and "Refresh" not in headers
     links = re.findall(r'href="(/view/[^"]+)">([^<]+)<', index)
@@ -140,7 +140,7 @@ def test_what_is_written_to_is_shown_anew(ask: Ask, folder: Path) -> None:
         live.unlink()
 
 
-def test_a_sweep_that_runs_is_shown_with_what_it_has_finished(ask: Ask, folder: Path) -> None:
+def test_a_running_sweep_shows_finished_points(ask: Ask, folder: Path) -> None:
     rows = torpor.open_store(folder / "store").rows()
     other = folder / "other-store"
     store = torpor.open_store(other, create=True)

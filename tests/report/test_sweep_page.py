@@ -155,7 +155,7 @@ def test_the_page_draws_filters_and_shows_a_point(driver, tmp_path):
     assert driver.get_log("browser") == []
 
 
-def test_a_parameter_of_a_governor_and_of_a_machine_is_a_curve(driver, tmp_path):
+def test_parameters_are_curves(driver, tmp_path):
     rows = []
     for hz in (100, 250, 1000):
         for governor, factor in (("menu", 1), ("teo,a=1", 2), ("teo,a=2", 3), ("teo,a=4", 5)):

@@ -11,7 +11,7 @@ pub(crate) const STEPS_MAX: usize = 2048;
 pub(crate) const PARAMS_MAX: usize = 32;
 pub(crate) const TEXT_LEN: usize = 128;
 
-/// What a step does.
+/// Kinds of steps.
 pub(crate) mod op {
     /// select, sleep, reflect.
     pub(crate) const IDLE: u8 = 0;
@@ -79,7 +79,7 @@ pub struct Step {
     pub gap_ns: u64,
     /// Unless something ends the sleep before.
     pub residency_ns: u64,
-    /// How long after the event the CPU is awake.
+    /// Delay from the event until the CPU is awake, in ns.
     pub late_ns: u32,
     /// From there to reflect().
     pub lag_ns: u32,
@@ -94,7 +94,7 @@ pub struct Step {
     pub pad: u32,
 }
 
-/// What a step's calls were given and what they answered.
+/// Arguments and results of a step's calls.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {

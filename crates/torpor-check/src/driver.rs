@@ -38,7 +38,7 @@ const EXIT_BUG: i32 = 3;
 /// The exit status when the governor cannot be used; the block has the reason.
 const EXIT_REFUSED: i32 = 4;
 
-/// How a sequence is run.
+/// Options for running a sequence.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
     /// In a copy of the driver, so that a crash costs little.
@@ -54,7 +54,7 @@ pub(crate) struct Ran {
     pub crash: Option<Crash>,
 }
 
-/// How the governor ended its process.
+/// A governor's process that ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Crash {
     pub cause: Cause,
@@ -62,7 +62,7 @@ pub(crate) struct Crash {
     pub call: &'static str,
     /// The place of the CPU in the sequence.
     pub cpu: u8,
-    /// What the sanitizer, or the host for it, says.
+    /// Report of the sanitizer, or of the host.
     pub words: String,
     /// The same crash elsewhere in a sequence has the same one.
     pub signature: String,
@@ -178,13 +178,13 @@ impl Driver {
         Ok(Ran { steps, crash })
     }
 
-    /// Of the last run; as many as it has begun.
+    /// Answers of the last run: one for each step that began.
     pub(crate) fn answers(&mut self) -> &[Answer] {
         let block = self.shared.get();
         &block.answers[..block.progress as usize]
     }
 
-    /// Where the last warning of the last run was.
+    /// Place of the last warning in the last run.
     pub(crate) fn warning(&mut self) -> String {
         let block = self.shared.get();
         format!("{}:{}", words::file_name(&block::text(&block.warn_file)), block.warn_line)

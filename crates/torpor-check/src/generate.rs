@@ -22,7 +22,7 @@ pub(crate) fn sequence(seed: u64, hz: Hz, states_min: usize) -> Sequence {
     let clock_ns = match rng.below(8) {
         0 => 0,
         1 => (1 << 32) - rng.below(1 << 20),
-        // Where a signed reading turns negative, and where the clock wraps.
+        // Signed readings turn negative here, and the clock wraps.
         2 => (1 << 63) - rng.below(1 << 30),
         3 => u64::MAX - rng.below(1 << 30),
         _ => rng.magnitude(50) as u64,
@@ -93,7 +93,7 @@ fn cpus(rng: &mut Rng, states: &[State]) -> Vec<Cpu> {
     cpus
 }
 
-/// What a sequence is like as a whole; mixtures of everything would all be alike.
+/// Character of a sequence as a whole; if each mixed everything, all would be alike.
 struct Style {
     sleep_bits: u64,
     timer_bits: u64,

@@ -21,7 +21,7 @@ pub(crate) struct Breach {
     pub crash: Option<Crash>,
     /// For a leak or an answer that depends on the build: what was answered otherwise.
     pub otherwise: Option<(i32, bool)>,
-    /// How long it took, where that is the breach.
+    /// Duration of the call, if the duration is the breach.
     pub time_ns: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What counts as a breach: one entry a kind, each with its exact definition.
+//! Definitions of breaches: one entry a kind.
 
 use crate::block::{Answer, State, Step};
 use crate::driver::Cause;
@@ -27,7 +27,7 @@ pub enum Kind {
     Slow,
 }
 
-/// What a governor was asked and what it answered.
+/// A governor's inputs and its answer.
 pub struct Decision<'a> {
     pub states: &'a [State],
     pub step: &'a Step,

@@ -7,8 +7,8 @@
 //! the programs only make the calls, through memory that is shared. What ends a program is a
 //! finding, and the program is started again.
 //!
-//! What counts as a breach is in [`KINDS`]. To add one: an entry there, a small governor that
-//! has it in `tests/bad/`, and its expected minimum in `tests/bad_governors.rs`.
+//! [`KINDS`] defines the breaches. To add one: an entry there, a small governor that has it in
+//! `tests/bad/`, and its expected minimum in `tests/bad_governors.rs`.
 
 #![warn(unreachable_pub)]
 
@@ -112,7 +112,7 @@ pub fn check(
     let mut hunt = Hunt { judge, options, states_min, counts: Vec::new(), first: Vec::new() };
     let (decisions, sequences, ended_early) = hunt.run(progress)?;
     let timing = if hunt.first.iter().any(|(_, b)| b.crash.is_some()) {
-        // What it breaks may change its duration.
+        // Duration may change when the governor corrupts something.
         None
     } else {
         hunt.time()?
@@ -238,8 +238,8 @@ impl Hunt<'_> {
             let whole = generate::sequence(seed, self.options.hz, self.states_min);
             let judge = &mut self.judge;
             let (kind, signature) = (breach.kind, breach.signature.as_str());
-            // What does not show itself again, such as a slow decision on a busy machine, is
-            // no finding: nobody could work on it.
+            // A breach that cannot be repeated, such as a slow decision on a busy machine, is not
+            // reported: nobody could work on it.
             if judge.shows(&whole, kind, signature)?.is_none() {
                 continue;
             }

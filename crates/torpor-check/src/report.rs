@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a check hands back: serialises to the JSON that Python prints.
+//! Report of a check: serialises to the JSON that Python prints.
 
 use crate::CheckError;
 use crate::block::{Answer, Step, flag, op};
@@ -10,7 +10,7 @@ use crate::sequence::Sequence;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Of `torpor check`.
+/// Report of `torpor check`.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Check")]
 pub struct Report {
@@ -19,18 +19,18 @@ pub struct Report {
     pub hz: u32,
     /// The first sequence's; the others' follow it.
     pub seed: u64,
-    /// Those that were judged, without repetitions.
+    /// Decisions that were judged, without repetitions.
     pub decisions: u64,
     pub sequences: u64,
     /// Why fewer decisions were made than asked for.
     pub ended_early: Option<String>,
     pub timing: Option<Timing>,
-    /// Of its static per-CPU data, as userspace lays it out; null where it cannot be loaded.
+    /// Size of its static per-CPU data in userspace; null if it cannot be loaded.
     pub percpu_bytes: Option<usize>,
     pub findings: Vec<Finding>,
 }
 
-/// Of one select() and its reflect(), without sanitizers, each the least of several repetitions.
+/// Time of one select() and its reflect(), without sanitizers: the least of several repetitions.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Timing {
     pub decisions: u64,
@@ -50,7 +50,7 @@ pub struct Finding {
     pub words: String,
     /// Breaches of this kind among all decisions.
     pub count: u64,
-    /// Of the sequence it was found in: a run that starts with it starts with this finding.
+    /// Seed of the sequence with the finding: a run with this seed starts with it.
     pub seed: u64,
     /// The CPU's number.
     pub cpu: u32,

@@ -10,7 +10,7 @@ pub(crate) struct Sequence {
     /// Shallowest first; latency and residency never fall.
     pub states: Vec<State>,
     pub cpus: Vec<Cpu>,
-    /// What `local_clock()` starts at.
+    /// First value of `local_clock()`.
     pub clock_ns: u64,
     pub steps: Vec<Step>,
 }

@@ -201,7 +201,7 @@ impl Shrinker<'_, '_> {
     }
 }
 
-/// What shrinks towards round values.
+/// Numbers that shrink towards round values.
 trait Number {
     fn get(&self) -> i128;
     fn from(value: i128) -> Self;

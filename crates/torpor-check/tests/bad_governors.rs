@@ -13,7 +13,7 @@ struct Bad {
     cpus: usize,
     states: usize,
     calls: usize,
-    /// What else makes the sequence the smallest.
+    /// Further condition for the smallest sequence.
     also: fn(&Finding) -> bool,
 }
 
@@ -197,7 +197,7 @@ fn a_findings_seed_repeats_it() {
 }
 
 #[test]
-fn without_the_sanitizers_library_the_message_names_the_package() {
+fn missing_sanitizer_library_names_the_package() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-asan");
     std::fs::create_dir_all(&dir).expect("the folder can be made");
     let compiler = dir.join("cc");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the check says of the built-in governors and of the kernel's own files. Each entry has
-//! its paragraph in `docs/findings.md`.
+//! Results of the check for the built-in governors and the kernel's own files. Each entry has its
+//! paragraph in `docs/findings.md`.
 
 #[path = "../../../tests/upstream.rs"]
 mod upstream;
@@ -33,7 +33,7 @@ fn compare(version: &str, expected: &[(&str, &[Kind])]) {
 }
 
 #[test]
-fn the_built_in_governors_break_what_they_mirror_and_nothing_else() {
+fn built_in_governors_break_what_they_mirror() {
     assert_eq!(found("shallowest"), []);
     assert_eq!(found("deepest"), []);
     assert_eq!(found("teo"), []);
@@ -69,7 +69,7 @@ fn linux_6_12_has_what_the_findings_say() {
 /// The same governors in a tree whose idle loop asks about tables of one state, as it did before
 /// 7.0, and in one whose loop does not.
 #[test]
-fn a_table_of_one_state_is_offered_where_the_trees_own_idle_loop_offers_it() {
+fn one_state_table_is_offered_to_own_loops_only() {
     let test = "tables of one state";
     let Some(tree) = upstream::kernel_sources("6.12", test) else { return };
     let governors = Path::new("drivers/cpuidle/governors");
@@ -131,7 +131,7 @@ fn choice_after_long_sleeps(governor: &Governor, timer_ns: i64) -> i32 {
 /// 2^32 us, 71.6 minutes: the number of microseconds to a timer is kept in 32 bits. No rule is
 /// broken by it, so no check finds it; it was found by reading.
 #[test]
-fn menu_takes_a_timer_71_minutes_away_for_one_that_is_due() {
+fn menu_takes_a_far_timer_for_a_due_one() {
     let hour_and_more_ns = (1_i64 << 32) * 1_000;
     let mut names = vec!["menu".to_owned()];
     for version in ["6.1", "6.12"] {

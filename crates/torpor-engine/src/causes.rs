@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Who did it: which task, timer function or interrupt ended the sleeps of a wrong depth, and met
-//! the latency.
+//! Causes of wrong-depth sleeps and of latency: the task, timer function or interrupt that ended
+//! the sleep.
 //!
 //! A replayed sleep that an event of the recording ended has that event's cause: it is found by the
 //! moment at which the recorded sleep ended. What a tick or a polling limit ended is the governor's
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use torpor_machine::units::CpuId;
 use torpor_trace::Names;
 
-/// What sleeps are laid to.
+/// Key by which sleeps are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -47,7 +47,7 @@ pub struct CauseOutcome {
     pub latency_max_ns: i64,
 }
 
-/// What ended the sleeps of a recording.
+/// Causes of a recording's wake-ups.
 pub struct Causes {
     by: By,
     cpus: HashMap<CpuId, Vec<Ended>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a cluster takes in addition to its CPUs, unless all of them rest in their deepest state.
+//! Energy of a cluster in addition to its CPUs, while not all of them are in their deepest state.
 
 use crate::input::CpuInput;
 use crate::options::Others;
@@ -107,8 +107,8 @@ pub(crate) fn rests(
     times.map(move |(from, to)| (from.clamp(span.0, span.1), to.clamp(span.0, span.1)))
 }
 
-/// What of the sleeps that the recording cuts does not overlap one that was replayed: that may
-/// have ended later than the recorded one.
+/// Returns the parts of cut sleeps that overlap no replayed sleep: a replayed sleep may have ended
+/// later than the recorded one.
 fn cut_sleeps(
     input: &CpuInput,
     deep: &DeepTimes,
@@ -159,7 +159,7 @@ mod tests {
         cluster.cpus = (0..2).map(CpuId).collect();
         assert_eq!(busy(&cluster), 8.0);
         cluster.cpus.push(CpuId(2));
-        // Of the last millisecond, nothing is observed.
+        // The last millisecond is not observed.
         assert_eq!(busy(&cluster), 11.0);
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What every kind of result says of the policies in it.
+//! Notes on policies, for every kind of result.
 
 use torpor_governor::{Origin, Policy};
 
-/// What a file that does not ship asks for of the kernel's configuration: what is not set there is
-/// compiled out silently.
+/// Kernel options that a user's file tests: code for an option that is not set is compiled out
+/// silently.
 pub fn config_notes<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
     let mut notes = Vec::new();
     for policy in policies.filter(|p| *p.origin() != Origin::Builtin && !p.config().is_empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a sleep costs: `power · time + overhead`, by the break-even definition.
+//! Cost of a sleep: `power · time + overhead`, by the break-even definition.
 
 use torpor_machine::platform::{Cluster, IdleState, StatePower};
 use torpor_machine::units::{Duration, Energy, Power};
@@ -26,9 +26,9 @@ pub struct CostTable {
 }
 
 impl CostTable {
-    /// Where a machine's power is not `known`, the table holds a stand-in: powers that fall by the
-    /// same share of [`RELATIVE_UNIT`] a state. By the break-even definition the cheapest state for a
-    /// given sleep does not depend on the powers, only on the target residencies, so choices stay
+    /// If a machine's power is not `known`, the table holds a stand-in: powers that fall by the
+    /// same share of [`RELATIVE_UNIT`] a state. By the break-even definition the cheapest state for
+    /// a given sleep does not depend on the powers, only on the target residencies, so choices stay
     /// meaningful, and energies are relative to that unit; [`CostTable::is_known`] says which.
     ///
     /// Only states that can be had share the stand-in: those that the machine has on, and whose
@@ -97,7 +97,7 @@ impl CostTable {
         self.awake.len()
     }
 
-    /// Of a state, once in it.
+    /// Returns the power in a state.
     pub fn power(&self, opp: u16, state: usize) -> Power {
         self.costs[opp as usize * self.states + state].power
     }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_transition_takes_the_place_of_the_implied_one() {
+    fn measured_transition_replaces_the_implied_one() {
         // 10 mW against 0 mW: 35 uJ a trip pay off after 3.5 ms, whatever the target residency says.
         let mut cluster = testing::two_state_cluster();
         cluster.idle_states[1].energy_per_entry = Some(Energy::from_uj(35.0));

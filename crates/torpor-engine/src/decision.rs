@@ -17,7 +17,7 @@ pub struct Decision {
     pub state: u8,
     /// The state that the hardware was in at the end, which may have demoted the request.
     pub got: u8,
-    /// Of the CPU's clock at the end.
+    /// OPP of the CPU at the end of the sleep.
     pub opp: u16,
     pub stop_tick: bool,
     pub tick_was_stopped: bool,
@@ -31,8 +31,8 @@ pub struct Decision {
     pub stamp: WakeStamp,
     /// The event brought a task of another CPU's.
     pub is_resched: bool,
-    /// Of the sleep and of the tick or timer that it ended with; what of the sleep's is more than
-    /// the cheapest state for its length would have taken.
+    /// Energy of the sleep and of the tick or timer that ended it, and the part of the sleep's
+    /// energy that the cheapest state for its length would have saved.
     pub energy: Energy,
     pub regret: Energy,
     pub source: SleepSource,
@@ -62,7 +62,7 @@ impl Observer for Unobserved {
 /// So many decisions of a recording are kept at most, of all governors together.
 pub const DECISIONS_MAX: u64 = if cfg!(test) { 300_000 } else { 10_000_000 };
 
-/// What is left of [`DECISIONS_MAX`], for all threads and processes of a replay.
+/// Rest of [`DECISIONS_MAX`], shared by all threads and processes of a replay.
 pub struct Room {
     kept: SharedCount,
 }
@@ -91,10 +91,10 @@ impl Room {
 
 /// Keeps the first decisions of each slot, in one list.
 pub struct Keep<'a> {
-    /// How many more of each slot; none of those after the last.
+    /// Further decisions allowed in each slot; slots after the last have none.
     most: Vec<usize>,
     room: Option<&'a Room>,
-    /// Of the last lot.
+    /// Rest of the last allotment.
     left: u64,
     pub decisions: Vec<Decision>,
 }

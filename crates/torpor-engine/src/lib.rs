@@ -3,7 +3,7 @@
 
 #![warn(unreachable_pub)]
 
-// What tests share calls us by our name, from inside and from outside.
+// Shared test code names this crate from inside and from outside.
 #[cfg(test)]
 extern crate self as torpor_engine;
 

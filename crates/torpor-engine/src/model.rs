@@ -18,7 +18,7 @@ const POLL_MIN: Duration = Duration::from_us(10);
 /// `CPUIDLE_POLL_MAX` is the tick period divided by this.
 const POLL_MAX_TICK_SHARE: i64 = 16;
 
-/// What the loop needs of an idle state, side by side in memory.
+/// Fields of an idle state that the loop needs, side by side in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct StateModel {
     pub entry_latency: Duration,
@@ -46,9 +46,9 @@ pub struct CpuModel {
     pub tick_handling: Duration,
     pub latency_limit: Duration,
     pub capacity: u32,
-    /// What state 0 does if it polls.
+    /// Poll loop of state 0, if it polls.
     pub poll_loop: Option<PollLoop>,
-    /// What `cpuidle_poll_time()` answers when no governor has set a limit.
+    /// Answer of `cpuidle_poll_time()` when no governor has set a limit.
     pub default_poll_limit: Duration,
     /// The deepest state that is not off by default.
     pub deepest: usize,
@@ -156,8 +156,8 @@ impl CpuModel {
         self
     }
 
-    /// How a sleep in `state` begun at `from` goes, given the event at `wake` and what else
-    /// interrupts it. For states that do not poll; see [`CpuModel::poll`].
+    /// Simulates a sleep in `state` from `from`, given the event at `wake` and other alarms. For
+    /// states that do not poll; see [`CpuModel::poll`].
     #[inline]
     pub fn sleep(&self, state: usize, from: Instant, wake: Instant, alarms: Alarms) -> Sleep {
         self.sleep_sparing(state, from, wake, alarms, Spared::default())
@@ -215,8 +215,8 @@ impl CpuModel {
         self.demotions.get(state).copied().flatten()
     }
 
-    /// How polling begun at `from` goes if it gives up at `timeout`. It goes on after the tick and
-    /// the governor's timer.
+    /// Simulates polling from `from` that times out at `timeout`. It goes on after the tick and the
+    /// governor's timer.
     pub fn poll(&self, from: Instant, wake: Instant, alarms: Alarms, timeout: Instant) -> Sleep {
         let poll_loop = self.poll_loop.expect("the state polls");
         let (until, end) = if wake <= timeout {
@@ -331,7 +331,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn entry_cannot_be_interrupted_and_exit_is_always_paid() {
+    fn entry_is_uninterruptible_and_exit_always_paid() {
         // State 1: 70 us in, 160 us out.
         let cpu = testing::two_state_cpu();
         let early = cpu.sleep(1, Instant(0), Instant(10_000), Alarms::NONE);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_tick_ends_the_sleep_unless_the_event_is_already_there() {
+    fn kept_tick_ends_a_sleep_before_the_event() {
         let cpu = testing::two_state_cpu();
         let tick = Instant(1_000_000);
         let by_tick = cpu.sleep(1, Instant(0), Instant(5_000_000), Alarms::tick(tick));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_whose_neighbours_are_disabled_is_never_wrong() {
+    fn disabled_neighbours_make_no_state_wrong() {
         let mut cpu = testing::two_state_cpu();
         cpu.set_enabled(0, false);
         assert_eq!(cpu.verdict(1, Duration::from_us(5)), Verdict::Fit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a user can ask of a replay.
+//! Options of a replay.
 
 use crate::causes::By;
 use crate::error::EngineError;
@@ -101,7 +101,7 @@ pub fn enable_states(platform: &mut Platform, states: &[String]) -> Result<(), P
     states.iter().try_for_each(|state| platform.enable_state(state))
 }
 
-/// What CPUs do that are not in the recording.
+/// Assumption about CPUs that are not in the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Others {
@@ -121,7 +121,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Of a request that is resolved.
+    /// Platform of a resolved request.
     pub(crate) fn known(&self) -> Option<&Platform> {
         match self {
             Machine::Named(_) => None,

@@ -16,7 +16,7 @@ pub use torpor_result::record::{
 };
 use torpor_result::{Comparison, Info};
 
-/// Of `torpor replay`: every governor on every recording.
+/// Result of `torpor replay`: every governor on every recording.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Replay")]
 pub struct Outcome {
@@ -65,21 +65,20 @@ pub struct StateInfo {
 pub struct TraceOutcome {
     pub trace: TraceInfo,
     pub inputs: InputsInfo,
-    /// How the recorded governor's decisions are met by a hosted one: known if the recorded
-    /// machine is named and the recording carries what that requires.
+    /// Agreement of a hosted governor with the recorded decisions: known if the recorded machine is
+    /// named and the recording carries what that requires.
     pub agreement: Option<Agreement>,
     pub runs: Vec<RunOutcome>,
-    /// How the `oracle` among the governors bounds them, where there is one and power is known.
+    /// Bound by the `oracle` among the governors, if there is one and power is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oracle: Option<OracleOutcome>,
     pub comparison: Comparison,
-    /// Of every CPU, the busiest first, where they were asked for.
+    /// Strips of every CPU, the busiest first, if requested.
     pub strips: Vec<Strip>,
-    /// Who ended whose sleeps, where that was asked for; by governor, the most sleeps of a wrong
-    /// depth first.
+    /// Causes of sleeps' ends, if requested; by governor, the most sleeps of a wrong depth first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub causes: Option<Vec<CauseOutcome>>,
-    /// Of each run, where they were asked for.
+    /// Decisions of each run, if requested.
     #[serde(skip)]
     pub decisions: Vec<Vec<Decision>>,
     /// Spans after which the oracle had more ways than it follows.
@@ -93,7 +92,7 @@ pub struct OracleOutcome {
     pub proof: Proof,
     /// No governor within the latency limit can have less.
     pub bound_mw: f64,
-    /// Of the decisions that were found.
+    /// Power with the decisions found, in mW.
     pub found_mw: f64,
 }
 
@@ -120,7 +119,7 @@ impl Proof {
     }
 }
 
-/// What [`crate::verify`] found, in short and with nothing fitted.
+/// Summary of [`crate::verify`], with nothing fitted.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Agreement {
     pub decisions: DecisionsInfo,

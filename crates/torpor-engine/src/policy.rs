@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What decides: a hosted governor, or a script of decisions made beforehand.
+//! Policies: a hosted governor, or a script of decisions made beforehand.
 
 use torpor_governor::{Fault, Inputs, Instance, Selection};
 use torpor_machine::units::{Duration, Instant};
 
-/// How a sleep went, as `cpuidle_reflect()` and the device structure tell a governor.
+/// Outcome of a sleep, as `cpuidle_reflect()` and the device structure report it to a governor.
 #[derive(Clone, Copy, Debug)]
 pub struct Reflection {
     pub state: i32,
@@ -25,8 +25,8 @@ pub trait Policy {
     /// As in the kernel, an interrupt that wakes no task leaves a polling CPU polling.
     const POLLS_ON: bool = true;
 
-    /// How long to poll: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to `default` if
-    /// the governor has not set it.
+    /// Returns how long to poll: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to
+    /// `default` if the governor has not set it.
     fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration;
 
     /// When the first timer expires that the policy itself has armed on the CPU.

@@ -52,7 +52,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_us(20);
 
     #[test]
-    fn poll_idle_sees_work_at_each_relaxation_and_the_limit_at_every_201st() {
+    fn poll_idle_checks_the_limit_every_201_rounds() {
         let poll_idle = PollLoop::PollIdle { relax: Duration(40) };
         let after = |ns: i64| notices(poll_idle, FROM, FROM + Duration(ns)).since(FROM).0;
         assert_eq!((after(0), after(1), after(40), after(41)), (0, 40, 40, 80));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn arm_poll_idle_sees_work_at_once_and_the_limit_at_the_next_event_of_the_stream() {
+    fn arm_poll_idle_checks_the_limit_at_stream_events() {
         let arm = PollLoop::ArmPollIdle { event_stream: Some(Duration::from_us(100)) };
         assert_eq!(notices(arm, FROM, FROM + Duration(7)), FROM + Duration(7));
         // 1000.03 us + 20 us: the stream's events are at 1000, 1100, ... us.
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_beyond_all_time_and_periods_of_nothing_are_no_harm() {
+    fn huge_limits_and_zero_periods_are_harmless() {
         for period in [0, 47, 100_000] {
             let period = Duration(period);
             let loops = [

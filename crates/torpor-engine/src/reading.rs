@@ -52,7 +52,7 @@ impl Loaded {
         Ok(Loaded { path: path.display().to_string(), trace: Trace { events, ..trace }, bare })
     }
 
-    /// What its events take in memory.
+    /// Memory that its events use, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.trace.events.capacity().saturating_mul(size_of::<Event>())
     }
@@ -86,7 +86,7 @@ pub fn stream<S: Sink>(
     streamed.map_err(error)
 }
 
-/// Who stopped the reading was who stopped the engine.
+/// A reader that the user stopped is an engine that the user stopped.
 fn error(error: TraceError) -> EngineError {
     match error {
         TraceError::Stopped { .. } => EngineError::Interrupted,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the recorded machine did: its own sleeps by state, as the events tell them.
+//! Sleeps of the recorded machine, by state, from the events.
 
 use crate::input::{Draft, EventToExit};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub struct RecordedCpu {
     /// The CPU's first and last event.
     pub first_ns: i64,
     pub last_ns: i64,
-    /// Those that were entered, the shallowest first.
+    /// States that were entered, the shallowest first.
     pub states: Vec<RecordedState>,
 }
 

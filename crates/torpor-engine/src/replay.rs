@@ -31,14 +31,14 @@ pub struct Seat<'a> {
     pub model: &'a CpuModel,
     /// Position among the platform's clusters, and the cluster.
     pub cluster: (usize, &'a Cluster),
-    /// What its cluster's CPUs do that have no seat.
+    /// Assumption about CPUs of its cluster that are not in the recording.
     pub others: Others,
     pub states: Vec<StateDesc>,
     /// The decisions of each run that are kept: so many, the first.
     pub kept: usize,
 }
 
-/// What decides in a run.
+/// Decider of a run.
 pub enum Decider {
     Governor(Governor),
     Oracle(Aim),
@@ -65,9 +65,9 @@ pub struct Run {
     pub clusters: BTreeMap<usize, Energy>,
     /// The governor's CPUs share state, so they ran in one image, in the order of time.
     pub shares_state: bool,
-    /// Of the oracle: spans after which there were more ways than it follows.
+    /// Spans after which the oracle had more paths than it follows.
     pub crowded_spans: u64,
-    /// Of the oracle: no decisions cost less than its own by more than this.
+    /// Bound of the oracle's error: no decisions cost less than its own by more than this.
     pub slack: Energy,
 }
 
@@ -175,7 +175,8 @@ pub fn run(
     if kept as u64 > DECISIONS_MAX { Err(too_many()) } else { Ok(runs) }
 }
 
-/// What delay costs an oracle, over all CPUs; nothing for a governor. `None` if the user stops it.
+/// Returns the price of delay for an oracle, over all CPUs; zero for a governor. `None` if the user
+/// stops it.
 fn price(
     seats: &[Seat<'_>],
     shards: &[Vec<usize>],

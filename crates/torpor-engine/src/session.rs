@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
         let source = reading::open(path, progress)?;
         let (trace, recording, head) =
             reading::draft(&source, &shown, self.recorded_on(), progress)?;
-        // What tells of the tasks closes the source.
+        // The consumer of task events closes the source.
         let follow = |follower: Follower<'_>, head: &Head| {
             let source = source;
             reading::follow(follower, &source, &shown, head, progress)?;
@@ -306,7 +306,7 @@ impl<'a> Session<'a> {
         self.request.options.recorded_on.as_ref().and_then(Machine::known)
     }
 
-    /// Where each CPU of the recording sits on the platform.
+    /// Returns the platform's CPU for each CPU of the recording.
     fn places(
         &self,
         path: &str,
@@ -415,7 +415,7 @@ fn oracle_index(deciders: &[Decider]) -> Option<usize> {
     deciders.iter().position(|decider| matches!(decider, Decider::Oracle(Aim::Energy)))
 }
 
-/// What decides, compiled for a tick rate.
+/// Compiles the deciders for a tick rate.
 fn deciders(request: &Request, catalog: &Catalog, hz: Hz) -> Result<Vec<Decider>, EngineError> {
     let decider = |spec| {
         Ok(match asks_for_oracle(spec)? {
@@ -459,7 +459,7 @@ pub fn describe_governor(spec: &GovernorSpec, governor: &Governor) -> Described 
     }
 }
 
-/// What is asked of the oracle, if it is asked for in place of a governor.
+/// Returns the oracle's objective if the name is that of an oracle.
 pub fn asks_for_oracle(spec: &GovernorSpec) -> Result<Option<Aim>, EngineError> {
     if !matches!(spec.place(), Place::Builtin { name } if name == ORACLE) {
         return Ok(None);

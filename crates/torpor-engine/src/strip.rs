@@ -6,11 +6,11 @@ use std::cmp::Reverse;
 use torpor_machine::units::{CpuId, Instant};
 use torpor_result::record::{Strip, StripRow};
 
-/// Of the busiest CPU under a governor, and as many again of all the others together, so that a
-/// result stays a small file on a machine of any size.
+/// Limit for the busiest CPU under a governor, and for all the others together, so that a result
+/// stays a small file on a machine of any size.
 const SLEEPS: usize = 20_000;
 
-/// Of the busiest CPU under all governors together: a page has space for no more of many.
+/// Limit for the busiest CPU under all governors together: a page has no space for more.
 const SLEEPS_OF_ALL: usize = 10 * SLEEPS;
 
 /// A tick or a poll time-out adds sleeps to those that are expected: so many times as many, and
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_cpu_has_its_own_and_the_others_share_by_need() {
+    fn busiest_cpu_has_its_own_share_of_the_strip() {
         assert!(most(&[]).is_empty());
         assert_eq!(most(&[7]), [SLEEPS]);
         // The quiet one needs 2 * 100 + 64; what it leaves is the other two's, in equal parts.

@@ -94,12 +94,12 @@ pub struct CpuCounts<'a> {
     pub totals: CpuTotals,
 }
 
-/// What one governor's run comes to.
+/// Counts of one governor's run.
 pub struct RunCounts<'a> {
     pub cpus: Vec<CpuCounts<'a>>,
     /// Own energy of each cluster that takes power in addition to its CPUs.
     pub clusters: BTreeMap<usize, Energy>,
-    /// What CPUs consume more while others keep a shared state from being entered, by cluster.
+    /// Energy that CPUs consume while others keep a shared state from being entered, by cluster.
     pub shared: BTreeMap<usize, Energy>,
     pub package: Option<Energy>,
     /// The time that energies are divided by, for the machine and each part of it.
@@ -107,7 +107,7 @@ pub struct RunCounts<'a> {
 }
 
 impl<'a> RunCounts<'a> {
-    /// Of a replay, and its decisions.
+    /// Returns the counts of a replay, and its decisions.
     pub fn of_replay(
         platform: &Platform,
         seats: &[Seat<'a>],
@@ -128,7 +128,8 @@ impl<'a> RunCounts<'a> {
         (RunCounts { cpus, clusters, shared, package, span }, run.decisions)
     }
 
-    /// What metrics are made of, apart from the oracle and what only a simulation knows.
+    /// Returns the sums that metrics are computed from, apart from the oracle and those that only a
+    /// simulation has.
     pub fn sums(&self, platform: &Platform) -> Sums {
         let sum =
             |of: &BTreeMap<usize, Energy>| (!of.is_empty()).then(|| of.values().copied().sum());
@@ -183,7 +184,7 @@ pub fn replayed(
     outcome
 }
 
-/// Where the time of a run went; its metrics are not known yet.
+/// Returns a run's times; its metrics are not known yet.
 pub fn run_outcome(
     decider: Described,
     catalogue: &'static [Info],
@@ -276,7 +277,7 @@ fn states(cluster: &Cluster, totals: &[StateTotals]) -> Vec<StateOutcome> {
     states.map(|(index, (state, totals))| StateOutcome::new(index, &state.name, totals)).collect()
 }
 
-/// What of the recorded sleeps is not replayed as it was.
+/// Returns the note on recorded sleeps that were not replayed as recorded.
 fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterator<Item = String> {
     let cut = (cut_sleeps > 0).then(|| {
         format!(
@@ -316,7 +317,7 @@ pub fn demotion_note(platform: &Platform) -> Option<String> {
     platform.has_power().then(|| what.to_owned())
 }
 
-/// Whose tick rate the replay has, unless recording and machine agree on it.
+/// Returns the note on the replay's tick rate, unless recording and machine agree on it.
 fn tick_note(platform: &Platform, options: &Options, inputs: &InputsInfo) -> Option<String> {
     let (hz, machine) = (inputs.tick_hz, platform.hz.get());
     let name = &platform.name;
@@ -377,7 +378,7 @@ fn oracle_note(trace: &TraceOutcome) -> Option<String> {
     }
 }
 
-/// What the numbers do not say, where it applies.
+/// Returns the notes on the limits of the numbers.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
         "open-loop replay: a slower wake-up delays the work that follows, but does not change \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a policy's decisions take on this machine. The one place of this crate that looks at
-//! a clock: nothing that is decided depends on it.
+//! Time of a policy's decisions on this machine. The one place of this crate that looks at a clock:
+//! nothing that is decided depends on it.
 
 use crate::policy::{Policy, Reflection};
 use std::time;
@@ -20,7 +20,7 @@ pub(crate) struct Timed<'a, P> {
 
 #[derive(Clone, Default)]
 struct Slot {
-    /// Of the decision that has not been reflected yet.
+    /// Time of the decision that has not been reflected yet.
     selecting: Option<Duration>,
     times: LatencyHistogram,
 }
@@ -33,7 +33,7 @@ impl<'a, P: Policy> Timed<'a, P> {
         Timed { policy, slots: vec![Slot::default(); slots], look: looks[LOOKS / 2] }
     }
 
-    /// How long each of a slot's decisions took.
+    /// Returns the times of a slot's decisions.
     pub(crate) fn times(&mut self, slot: usize) -> Latencies {
         self.decided(slot, Duration::ZERO);
         self.slots[slot].times.latencies()

@@ -42,8 +42,8 @@ pub fn hardware_parts(
     [(first, until.passed_since(from))].into_iter().chain(rest)
 }
 
-/// What is counted at every decision. It is kept small and cheap: sums that follow from others
-/// are made once, by [`Tally::close`].
+/// Counters of each decision. It is kept small and cheap: sums that follow from others are made
+/// once, by [`Tally::close`].
 #[derive(Clone, Debug)]
 pub struct Tally {
     states: usize,
@@ -55,8 +55,8 @@ pub struct Tally {
     timers: Vec<u64>,
     /// Time that the CPU tried to enter states that the driver refused, by OPP.
     rejected: Vec<Duration>,
-    /// What the hardware's sleeps are more or less than those requested, like `slept`; empty where
-    /// it does not demote.
+    /// Difference between the hardware's sleeps and those requested, like `slept`; empty if the
+    /// hardware does not demote.
     moved: Vec<Moved>,
     /// Above and below, by state.
     wrong: Vec<(u64, u64)>,
@@ -212,7 +212,7 @@ impl Tally {
         self.delays.record(delay.max(Duration::ZERO));
     }
 
-    /// Of everything counted.
+    /// Returns the total energy.
     pub fn energy(&self, model: &CpuModel) -> Energy {
         let mut energy = self.totals.energy;
         for (opp, row) in self.slept.chunks(self.states).enumerate() {

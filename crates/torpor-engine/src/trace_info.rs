@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use torpor_trace::{Carries, Loss, Trace};
 
-/// What `torpor trace info` says of a recording.
+/// Contents of a recording, for `torpor trace info`.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TraceInfo {
     pub path: String,

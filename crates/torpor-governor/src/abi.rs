@@ -129,7 +129,7 @@ pub(crate) struct CpuidleState {
     pub power_usage: c_int,
     pub target_residency: c_uint,
     pub enter: *const c_void,
-    /// Of kernels before 5.5; padding in others.
+    /// Field of kernels before 5.5; padding in others.
     pub disabled: bool,
 }
 

@@ -13,20 +13,20 @@ use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How often the one who waits looks up.
+/// Poll interval of the waiting process, in ms.
 const LOOK_EVERY_MS: i32 = 20;
 
 /// Which governors get a process of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
-    /// Those that do not ship with Torpor.
+    /// Policies that do not ship with Torpor.
     #[default]
     Foreign,
     All,
     None,
 }
 
-/// What the copy tells while it works.
+/// Progress of the copy.
 pub struct Pulse(NonNull<Page>);
 
 /// Seen by both processes.
@@ -216,7 +216,7 @@ struct Copy {
 }
 
 impl Copy {
-    /// How it ended, if it does within that time.
+    /// Waits for its end, at most this long.
     fn wait(&mut self, timeout_ms: i32) -> io::Result<Option<Status>> {
         // SAFETY: the process is a child of this one and has not been waited for.
         unsafe {
@@ -341,9 +341,9 @@ mod tests {
         Label { kind: Kind::Governor, text: "mine.c".into() }
     }
 
-    /// What a call of a policy in a process of its own comes to, and how long that takes. The
-    /// C library's system calls are let through, so that these do what a governor's own do where
-    /// the kernel cannot tell whose they are.
+    /// Calls a policy in a process of its own; returns the outcome and the time that the call took.
+    /// The C library's system calls are let through, so that these do what a governor's own do
+    /// where the kernel cannot tell whose they are.
     fn called(
         call: Call,
         function: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_process_is_told_with_the_call_and_its_inputs() {
+    fn ended_process_is_reported_with_its_call() {
         let died = |call| match called(call, ends, &mut |_| true).0 {
             Err(NoAnswer::Died(error)) => error.to_string(),
             other => panic!("{other:?}"),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_sleeps_is_ended_by_its_limit_and_by_who_waits() {
+    fn sleeping_call_ends_at_its_limit_or_on_request() {
         let call = Call::Timer { now: torpor_machine::units::Instant(9) };
         let stop = &mut |_| false;
         let (answer, took) = called(call, sleeps, stop);

@@ -70,8 +70,8 @@ impl Shipped {
     }
 }
 
-/// What has a kernel's scheduler call an IO boost, by path in the repository: a script, and what it
-/// puts into a tree.
+/// Returns the files that make a kernel's scheduler call an IO boost, by path in the repository: a
+/// script, and what it puts into a tree.
 pub fn ioboost_calls() -> Result<Vec<(String, Vec<u8>)>, GovernorError> {
     let calls = IOBOOST_CALLS
         .iter()
@@ -87,7 +87,7 @@ pub fn ioboost_calls() -> Result<Vec<(String, Vec<u8>)>, GovernorError> {
     calls.chain(headers).collect()
 }
 
-/// Where the policies are.
+/// Returns the folder of the policies.
 fn policies() -> PathBuf {
     shipped_folder(INSTALLED, POLICIES_ENV, MADE_IN)
 }

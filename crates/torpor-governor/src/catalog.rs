@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use torpor_machine::units::{Hz, UnknownName};
 
-/// Where a [`Catalog`] works and with what.
+/// Folders and tools of a [`Catalog`].
 #[derive(Clone, Debug, Default)]
 pub struct CatalogOptions {
     /// For compiled foreign governors; by default `$XDG_CACHE_HOME/torpor`. It has to be the
@@ -29,7 +29,7 @@ pub struct CatalogOptions {
     pub compiler: Option<OsString>,
     /// Which of them run in processes of their own.
     pub isolation: Isolation,
-    /// How long a compiler may take; two minutes unless given.
+    /// Time limit of a compiler; two minutes unless given.
     pub compile_limit: Option<Duration>,
     /// Set it to end a compiler that runs, and with it what waits for it.
     pub stop: Option<Arc<AtomicBool>>,
@@ -50,7 +50,7 @@ pub struct Builtin {
     pub name: &'static str,
     pub summary: String,
     pub params: Vec<Param>,
-    /// Of a governor.
+    /// Rating of a governor.
     pub rating: Option<u32>,
     pub source: &'static str,
     pub source_sha256: String,
@@ -96,8 +96,8 @@ impl Catalog {
         &self.options
     }
 
-    /// What happened on the way that a user should know: a damaged entry of the cache was made
-    /// anew, the cache could not be used. Each is reported once.
+    /// Returns notes for the user: a damaged entry of the cache was made anew, the cache could not
+    /// be used. Each is reported once.
     pub fn take_notes(&self) -> Vec<String> {
         self.compiler.store().take_notes()
     }

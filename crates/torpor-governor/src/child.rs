@@ -18,7 +18,7 @@ const FILE_MAX: libc::rlim_t = 512 << 20;
 const MEMORY_MAX: libc::rlim_t = 8 << 30;
 const LOOK_AT_MOST: Duration = Duration::from_millis(20);
 
-/// How it ended by itself, and the beginning of what it printed.
+/// Exit of a program, and the beginning of its output.
 pub struct Ran {
     pub status: ExitStatus,
     pub stdout: String,
@@ -46,7 +46,7 @@ pub fn run(
     let said = || tempfile::tempfile_in(scratch).map_err(Failure::Scratch);
     let (stdout, stderr) = (said()?, said()?);
     let mut start = || {
-        // What compilers leave behind them when they are killed lies in the folder as well.
+        // Killed compilers leave their files in this folder as well.
         command.current_dir(scratch).env("TMPDIR", scratch).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         keep(&mut command, scratch, limit)?;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scratch_folder_that_is_gone_is_no_missing_program() {
+    fn missing_scratch_folder_is_not_a_missing_program() {
         let folder = tempfile::tempdir().unwrap();
         let gone = folder.path().join("gone");
         assert!(matches!(failure("true", &gone), Failure::Scratch(_)));

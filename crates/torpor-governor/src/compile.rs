@@ -36,7 +36,7 @@ pub(crate) struct Compiler {
     store: Store,
     limit: Duration,
     pub stop: Option<Arc<AtomicBool>>,
-    /// What `cc --version` says: another compiler makes other code.
+    /// Output of `cc --version`: another compiler makes other code.
     version: OnceLock<String>,
 }
 
@@ -230,7 +230,7 @@ impl Compiler {
     }
 }
 
-/// What the governor's own file is called where it is compiled.
+/// Returns the name of the governor's own file in the folder where it is compiled.
 pub(crate) fn staged_name(sources: &Sources) -> String {
     let mut main = "hosted-governor.c".to_owned();
     while sources.files.contains_key(&main) && sources.main != main {
@@ -249,7 +249,7 @@ impl Stage {
         &self.kapi
     }
 
-    /// What the compiler said, with files as the user knows them.
+    /// Returns the compiler's message, with files as the user knows them.
     pub(crate) fn message(&self, said: &str) -> String {
         let parts = self
             .parts
@@ -293,7 +293,7 @@ pub(crate) fn put(path: &Path, text: &[u8]) -> Result<(), GovernorError> {
     fs::write(path, text).map_err(|e| cache_error(path, e))
 }
 
-/// What a cached thing was made from, as its name.
+/// Inputs of a cached file, hashed to its name.
 #[derive(Default)]
 pub struct Key(Sha256);
 
@@ -343,7 +343,7 @@ pub fn default_compiler() -> OsString {
     std::env::var_os("CC").filter(|v| !v.is_empty()).unwrap_or_else(|| OsStr::new("cc").to_owned())
 }
 
-/// What a compiler's or linker's message says is missing, as (kind, how the name follows).
+/// Phrases with which compilers and linkers name what is missing, as (kind, how the name follows).
 const MISSING: &[(Missing, &str, &str)] = &[
     (Missing::Function, "implicit declaration of function '", "'"),
     (Missing::Function, "call to undeclared function '", "'"),
@@ -384,7 +384,7 @@ fn gone(scratch: &Path, source: io::Error) -> GovernorError {
     GovernorError::Cache { path: scratch.to_owned(), source }
 }
 
-/// What a compiler's or linker's messages say is missing, each once.
+/// Returns everything that a compiler's or linker's messages call missing, each once.
 fn missing(message: &str) -> Vec<(Missing, String)> {
     let mut all: Vec<(Missing, String)> = Vec::new();
     for line in message.lines() {

@@ -45,7 +45,7 @@ pub(crate) fn asked(sources: &Sources, hz: Hz) -> BTreeMap<String, String> {
     names.into_iter().map(|name| (name.clone(), value(&name))).collect()
 }
 
-/// What the kapi's configuration sets.
+/// Returns the options that the kapi's configuration sets.
 fn defaults() -> BTreeMap<String, String> {
     let text = KAPI.iter().find(|(name, _)| *name == "include/linux/kconfig.h").map(|(_, t)| *t);
     let define = |line: &str| {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_in_code_are_found_and_those_in_comments_are_not() {
+    fn symbols_in_comments_are_not_found() {
         let text = "#ifdef CONFIG_A /* CONFIG_NO */\n// CONFIG_NO\n#if IS_ENABLED(CONFIG_B) || \
                     CONFIG_HZ > 100\nchar *s = \"CONFIG_NO \\\" CONFIG_NO\"; int q = '\"';\n\
                     a / CONFIG_C; #ifdef CONFIG_SMP\n MY_CONFIG_NO CONFIG_ CONFIG_D_MODULE /* CONFIG_NO";

@@ -59,7 +59,7 @@ pub(crate) struct ImageFile {
     pub bytes: Box<[u8]>,
     pub segments: Vec<Segment>,
     pub relocations: Vec<Relocation>,
-    /// Where `struct torpor_image` lies.
+    /// Offset of `struct torpor_image`.
     pub table: usize,
     /// The template of what each CPU has a copy of.
     pub percpu: Range<usize>,

@@ -75,7 +75,7 @@ pub enum GovernorError {
     #[error("{policy}: no separate process can be started: {source}")]
     Process { policy: Label, source: std::io::Error },
 
-    /// What another process said of it.
+    /// Message from another process.
     #[error("{0}")]
     Told(String),
 

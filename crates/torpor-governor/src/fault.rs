@@ -12,7 +12,7 @@ pub struct Fault(Box<FaultDetail>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultDetail {
-    /// What failed, as the user named it.
+    /// Policy that failed, as the user named it.
     pub policy: Label,
     pub cpu: CpuId,
     pub call: Call,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// How governors are compiled. Used by the build script and at run time, so that a built-in and a
+// Compiler flags of governors. Used by the build script and at run time, so that a built-in and a
 // foreign governor differ in nothing but their source.
 
 /// For every translation unit that sees the kapi.

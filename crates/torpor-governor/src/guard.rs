@@ -20,7 +20,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A call that sleeps, where the kernel lets it, may take so many limits of the clock.
 const SLEEPS_MAX: u64 = 15;
-/// How many looks the signal has to end it.
+/// Further looks after which the signal must have ended it.
 const LOOKS_LEFT: u32 = 10;
 
 static CALL_LIMIT_NS: AtomicU64 = AtomicU64::new(2_000_000_000);
@@ -46,10 +46,10 @@ struct Guard {
     signo: c_int,
 }
 
-/// What a process that calls policies shows of that to another one.
+/// Memory that a process which calls policies shares with its parent.
 #[repr(C, align(16))]
 pub(crate) struct Shared {
-    /// Of its first thread.
+    /// Guard of its first thread.
     guard: [u8; 384],
     /// The last call, in postcard's form; all zeros: none yet.
     call: UnsafeCell<[u8; 128]>,
@@ -77,7 +77,7 @@ impl Shared {
     }
 }
 
-/// Where the calls are to be noted: in a process that was made to make them.
+/// Page for notes on calls, in a process that was made to call policies.
 static NOTES: AtomicPtr<[u8; 128]> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Notes the call that comes, for those who see the end of this process.
@@ -129,7 +129,7 @@ unsafe extern "C" {
     fn torpor_guard_call(drv: *mut c_void, dev: *mut c_void, call: GuardedCall) -> i64;
 }
 
-/// What ended a call.
+/// Fault that ended a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caught {
     pub signo: c_int,
@@ -284,14 +284,14 @@ impl Drop for Thread {
     }
 }
 
-/// What the watchdog knows of a thread.
+/// Watchdog's state of a thread.
 struct Watched {
     guard: NonNull<Guard>,
     thread: libc::pthread_t,
     clock: libc::clockid_t,
     /// The call seen last, and the thread's CPU time then.
     seen: (u64, u64),
-    /// How often it has been seen, and when the signal was first sent.
+    /// Number of looks at it, and the time of the first signal.
     looks: u32,
     signalled: u32,
 }

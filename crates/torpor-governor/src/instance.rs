@@ -46,7 +46,7 @@ pub struct StateDesc {
     pub is_disabled: bool,
 }
 
-/// What the kernel would answer a governor during one `select`.
+/// Kernel's answers to a governor during one `select`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Inputs {
     /// `local_clock()`.
@@ -368,7 +368,7 @@ impl Instance {
         self.loaded.statics_changed()
     }
 
-    /// How many `WARN_ON`s have fired, and where the first did.
+    /// Returns the number of `WARN_ON`s that have fired, and the place of the first.
     pub fn warnings(&self) -> Option<(u64, String)> {
         self.loaded.warnings()
     }

@@ -2,19 +2,19 @@
 use std::fmt;
 use torpor_machine::units::shown;
 
-/// What a C file decides about, and so what it registers.
+/// Kind of policy: it decides what a C file registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     /// Idle states: a `struct cpuidle_governor`.
     Governor,
-    /// How far waiting for IO raises utilization: a `struct ioboost_ops`.
+    /// IO boost, which raises utilization after a wait for IO: a `struct ioboost_ops`.
     IoBoost,
     /// The frequency of a clock: a `struct cpufreq_governor`.
     Cpufreq,
 }
 
 impl Kind {
-    /// What such a policy is called.
+    /// Returns the noun for such a policy.
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Kind::Governor => "governor",
@@ -30,7 +30,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a message is about, as the user named it. Prints as "governor `teo`".
+/// Subject of a message, as the user named it. Prints as "governor `teo`".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     pub kind: Kind,

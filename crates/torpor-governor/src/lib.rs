@@ -63,7 +63,7 @@ mod states;
 mod store;
 mod tree;
 
-/// What other crates that compile C and call it build on.
+/// Parts that other crates need to compile C and call it.
 pub mod hosting {
     pub use crate::builtin::{file_name, ioboost_calls, shipped_folder};
     pub use crate::child::{Failure, Ran, run};

@@ -146,7 +146,7 @@ fn copy_image(
     Ok(())
 }
 
-/// Where the caches of data and code are apart, what was written must reach the latter.
+/// Makes code that was written visible to instruction fetches, on machines with separate caches.
 #[cfg(not(target_arch = "x86_64"))]
 fn flush_instructions(start: *mut u8, len: usize) {
     unsafe extern "C" {
@@ -227,7 +227,7 @@ impl Loaded {
     }
 
     pub(crate) fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
-        // What a callback writes is the parameter's value too, wherever it lies.
+        // A callback may write the parameter's value anywhere.
         let had_changed = self.statics_changed();
         let stored = store_param(&self.label, &self.params, name, value);
         if !had_changed {
@@ -241,7 +241,7 @@ impl Loaded {
         Some(place.show())
     }
 
-    /// How many `WARN_ON`s have fired, and where the first did.
+    /// Returns the number of `WARN_ON`s that have fired, and the place of the first.
     pub(crate) fn warnings(&self) -> Option<(u64, String)> {
         // SAFETY: the host block lies in the image; the file is a string of the image.
         unsafe {
@@ -266,7 +266,7 @@ impl Loaded {
         Ok(*by_name.or(by_rating).expect("there is at least one"))
     }
 
-    /// What the image has registered of its kind: at least one, and all of it statics.
+    /// Returns the policies that the image has registered: at least one, all of them statics.
     fn registered<'a, T>(
         &self,
         table: &'a [*const T; 4],

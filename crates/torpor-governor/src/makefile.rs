@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_object_is_the_governor_and_several_are_none() {
+    fn only_a_single_object_is_the_governor() {
         let parts = |text| Makefile::parse(text).parts();
         assert_eq!(parts("obj-y += mine.o\n"), ["mine.c"]);
         assert!(parts("obj-y += ladder.o\nobj-$(CONFIG_M) += menu.o\n").is_empty());

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 /// Space to move what lies in a block so that its alignment is as wanted: see [`Memory::at_end`].
 pub(crate) const ALIGN_SLACK: usize = 64;
 
-/// Where a block will lie; made before the memory is.
+/// Location of a block; computed before the memory exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     start: usize,

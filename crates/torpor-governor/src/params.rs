@@ -75,7 +75,7 @@ impl ParamType {
         self.range().0 < 0
     }
 
-    /// What a value can be, for an error's text.
+    /// Returns the allowed values, for an error's text.
     fn expected(self) -> String {
         match self {
             ParamType::Bool | ParamType::Invbool => "y or n (1, 0, on, off)".to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What governors, IO boosts and frequency policies have in common: a C file, compiled, with its parameters.
+//! Common parts of governors and IO boosts: a C file, compiled, with its parameters.
 
 use crate::apart::{NoAnswer, Pulse, apart};
 use crate::elf::ImageFile;
@@ -33,7 +33,7 @@ pub struct Policy {
     runs_apart: bool,
 }
 
-/// Where a policy's source came from.
+/// Origin of a policy's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Builtin,
@@ -67,7 +67,7 @@ pub(crate) struct Compiled {
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// What only its own code can tell.
+/// Facts that only its own code contains.
 #[derive(Serialize, Deserialize)]
 struct Learnt {
     params: Vec<Param>,
@@ -180,7 +180,7 @@ impl Policy {
         &self.source
     }
 
-    /// Of [`Policy::source`], in hexadecimal.
+    /// Returns the SHA-256 of [`Policy::source`], in hexadecimal.
     pub fn source_sha256(&self) -> &str {
         &self.source_sha256
     }
@@ -220,7 +220,7 @@ impl Policy {
         &self.image.bytes
     }
 
-    /// What messages call it.
+    /// Returns its name in messages.
     pub fn policy_label(&self) -> &Label {
         &self.label
     }

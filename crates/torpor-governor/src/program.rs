@@ -29,7 +29,7 @@ pub struct HarnessFile<'a> {
     pub text: &'a str,
 }
 
-/// What watches over the governor. The harness itself is never instrumented.
+/// Instrumentation of a governor. The harness itself is never instrumented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
     /// As a kernel has it; variables on the stack start as zeros, its usual setting.
@@ -62,8 +62,8 @@ impl Program {
         }
     }
 
-    /// What a sanitizer said, with the governor's file as the user knows it. No compiler maps the
-    /// names that UndefinedBehaviorSanitizer has, as it does `__FILE__`.
+    /// Returns a sanitizer's report, with the governor's file as the user knows it. No compiler
+    /// maps the names that UndefinedBehaviorSanitizer has, as it does `__FILE__`.
     pub fn with_file_named(&self, said: &str) -> String {
         said.replace(&self.staged, &self.file)
     }
@@ -87,7 +87,7 @@ impl Build {
         }
     }
 
-    /// How variables on the stack start; older compilers cannot choose.
+    /// Returns the flag for the initial value of stack variables; older compilers have none.
     fn stack(self) -> &'static str {
         match self {
             Build::Plain => "-ftrivial-auto-var-init=zero",
@@ -248,7 +248,7 @@ impl Job<'_> {
     }
 }
 
-/// What linkers say when the runtime library of a sanitizer is not installed.
+/// Recognizes a linker's message about a missing runtime library of a sanitizer.
 fn lacks_sanitizer(message: &str) -> bool {
     let names = ["libasan", "libubsan", "libclang_rt", "lasan", "lubsan"];
     message.lines().any(|line| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Whose interface a governor is written for: the kernel tree's release, else what its text uses.
+//! Release whose interface a governor is written for: the kernel tree's, else the one its text
+//! shows.
 
 use crate::config::without_comments;
 use std::fmt;
@@ -14,7 +15,8 @@ pub struct Release {
 /// The kapi's own interface; `linux/version.h` says the same.
 const KAPI: Release = Release { major: 6, minor: 12 };
 
-/// What is gone, with the last release that had it. Words are whole; what follows them counts.
+/// Removed interfaces, with the last release that had each. Words are whole; what follows them
+/// counts.
 const GONE: &[(&str, u8, u8)] = &[
     ("__get_cpu_var(", 3, 18),
     ("CPUIDLE_FLAG_TIME_VALID", 3, 19),
@@ -31,7 +33,7 @@ const GONE: &[(&str, u8, u8)] = &[
     ("RCU_NONIDLE(", 6, 5),
 ];
 
-/// What is new, with its first release.
+/// New interfaces, with the first release of each.
 const NEW: &[(&str, u8, u8)] = &[
     ("*stop_tick", 4, 17),
     ("tick_nohz_idle_got_tick(", 4, 17),
@@ -41,7 +43,7 @@ const NEW: &[(&str, u8, u8)] = &[
 ];
 
 impl Release {
-    /// What the kapi gets; `KERNEL_VERSION` of it.
+    /// Returns the flag with its `KERNEL_VERSION` for the kapi.
     pub(crate) fn define(self) -> String {
         let code = u32::from(self.major) << 16 | u32::from(self.minor) << 8;
         format!("#define TORPOR_LINUX {code}\n")

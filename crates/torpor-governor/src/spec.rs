@@ -25,7 +25,7 @@ pub(crate) fn tree_hint(kind: Kind, name: &str) -> String {
     }
 }
 
-/// How a user names a governor. Prints as it was typed.
+/// Name of a governor, as a user types it. Prints as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GovernorSpec {
     kind: Kind,
@@ -35,7 +35,7 @@ pub struct GovernorSpec {
     config: Vec<(String, String)>,
 }
 
-/// How a user names an IO boost. Prints as it was typed.
+/// Name of an IO boost, as a user types it. Prints as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IoBoostSpec(pub(crate) GovernorSpec);
 
@@ -43,7 +43,7 @@ pub struct IoBoostSpec(pub(crate) GovernorSpec);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CpufreqSpec(pub(crate) GovernorSpec);
 
-/// Where a policy's source is.
+/// Location of a policy's source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     Builtin {
@@ -217,7 +217,7 @@ impl FromStr for IoBoostSpec {
     }
 }
 
-/// What is before the parameters, and these. Folders and files may have commas in their names: what
+/// Splits a name from its parameters. Folders and files may have commas in their names: what
 /// follows one is a parameter only if it reads so.
 fn split(text: &str) -> (&str, Vec<&str>) {
     let reads_so = |part: &str| part.split_once('=').is_some_and(|(name, _)| is_identifier(name));

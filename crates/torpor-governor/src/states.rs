@@ -8,7 +8,7 @@ use crate::memory::{ALIGN_SLACK, Block, Plan};
 use crate::{GovernorError, Label};
 use torpor_machine::units::{Duration, NSEC_PER_USEC};
 
-/// Where they will lie.
+/// Locations in memory.
 pub(crate) struct States<'a> {
     setup: &'a Setup<'a>,
     tables: Vec<(&'a [StateDesc], Block)>,

@@ -3,8 +3,8 @@
 //! holds; it appears whole or not at all, however many processes and PID namespaces share the
 //! cache.
 //!
-//! What lies in it runs as code, so it has to be private: a folder of this user's that nobody else
-//! may write, and no symbolic link. Else a temporary folder takes its place.
+//! Cached files run as code, so the folder must be private: this user's, writable for nobody else,
+//! and no symbolic link. Else a temporary folder takes its place.
 
 use crate::GovernorError;
 use std::collections::BTreeMap;
@@ -19,9 +19,9 @@ use torpor_machine::units::shown;
 
 /// In every entry: the SHA-256 and the name of each of its files, a line each.
 const SUMS: &str = "SHA256SUMS";
-/// What is made before it is published.
+/// Folder for files that are not yet published.
 const SCRATCH: &str = "scratch";
-/// What a name that is not Torpor's begins with in the system's temporary folder.
+/// Prefix of Torpor's names in the system's temporary folder.
 const PRIVATE_PREFIX: &str = "torpor-";
 /// An entry that is damaged again at once is somebody's doing.
 const TRIES: usize = 4;
@@ -39,7 +39,7 @@ pub struct Store {
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
-    /// Where the cache lies in a temporary folder: removed with this.
+    /// Cache in a temporary folder: removed with this.
     _private: Option<Scratch>,
 }
 
@@ -84,7 +84,7 @@ impl Store {
         Scratch::new(&place, "").map_err(|e| cache_error(&place, e))
     }
 
-    /// What a user should know, each once.
+    /// Returns notes for the user, each once.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -355,8 +355,8 @@ mod tests {
         assert_eq!(left, 0, "nothing is left of the making");
     }
 
-    /// Of 1,500 single-bit flips in a cached image, 8 once killed the process and 39 blamed the
-    /// governor.
+    /// Without a checksum, 8 of 1,500 single-bit flips in a cached image killed the process and 39
+    /// blamed the governor.
     #[test]
     fn every_flipped_bit_is_seen() {
         let image = crate::builtin::files(crate::Kind::Governor)[0]
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_is_swept_and_what_a_live_one_has_is_not() {
+    fn files_of_dead_processes_are_swept() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("cache");
         let first = Store::new(Some(root.clone()));

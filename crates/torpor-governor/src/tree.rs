@@ -15,15 +15,15 @@ use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 const GOVERNORS: &str = "drivers/cpuidle/governors";
-/// Of the tree's root; it names the release.
+/// Makefile in the tree's root; it names the release.
 const MAKEFILE: &str = "Makefile";
 const IDLE_LOOP: &str = "kernel/sched/idle.c";
 /// The header of that folder, since 6.6.
 const SHARED_HEADER: &str = "gov.h";
 const SHARED_HEADER_TEXT: &str = "include/torpor/gov.h";
-/// How packed kernel sources are called.
+/// Suffixes of packed kernel sources.
 const TARBALLS: &[&str] = &[".tar.xz", ".tar.gz", ".tar.bz2", ".tar"];
-/// Where packages of kernel sources are, for trees named by a version: `menu@6.12`.
+/// Folder of packaged kernel sources, for trees named by a version: `menu@6.12`.
 const SOURCE_DIR: &str = "/usr/src";
 /// The largest governor of any kernel has 40 KiB.
 const SOURCE_MAX: u64 = 16 << 20;
@@ -41,11 +41,11 @@ pub(crate) struct Sources {
     pub parts: Vec<Part>,
     /// By path from the folder of `main`. At most one `..` begins it.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// Where they were, for messages.
+    /// Folder of the files, for messages.
     pub dir: PathBuf,
-    /// Whose interface they are compiled against.
+    /// Release whose interface they are compiled against.
     pub release: Release,
-    /// What the user has chosen of the kernel's configuration.
+    /// Kernel options that the user has set.
     pub config: Vec<(String, String)>,
 }
 

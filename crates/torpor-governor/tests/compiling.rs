@@ -196,7 +196,7 @@ fn without_a_home_nothing_of_others_is_loaded() {
     (0..4).for_each(|number| drop(governor(&dir, number)));
     let temporary = dir.join("tmp");
     fs::create_dir(&temporary).unwrap();
-    // What another user could have put there.
+    // File that another user could have put there.
     let planted = temporary.join("torpor");
     fs::create_dir(&planted).unwrap();
     let exe = std::env::current_exe().unwrap();

@@ -37,7 +37,7 @@ fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     dir
 }
 
-/// What a governor in one file answers, on the first CPU.
+/// Returns the answer of a governor in one file, on the first CPU.
 fn answer(name: &str, more: &str, state: &str) -> i32 {
     let dir = folder(name, &[("mine.c", &source(state, more))]);
     let mut instance = instance(&dir.join("mine.c").display().to_string());

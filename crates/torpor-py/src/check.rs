@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use torpor_check::{KINDS, Options};
 use torpor_governor::GovernorSpec;
 
-/// What counts as a breach, as a JSON list.
+/// Returns the kinds of breaches, as a JSON list.
 #[pyfunction]
 pub(crate) fn check_kinds() -> String {
     let list = KINDS

@@ -37,7 +37,7 @@ pub(crate) fn holm(chances: Vec<f64>) -> Vec<f64> {
     interval::holm(&chances)
 }
 
-/// How a value is written.
+/// Returns a value as text.
 #[pyfunction]
 pub(crate) fn format_number(value: f64) -> String {
     number::value(value)

@@ -26,14 +26,14 @@ pub(crate) fn read_counters(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     read.map(|snapshot| to_json(&snapshot)).map_err(counters_error)
 }
 
-/// What was counted from one snapshot to another, as JSON.
+/// Returns the counts between two snapshots, as JSON.
 #[pyfunction]
 pub(crate) fn counters_between(before: &str, after: &str) -> PyResult<String> {
     let delta = delta(&from_text(before)?, &from_text(after)?);
     serde_json::to_string(&delta).map_err(value_error)
 }
 
-/// What a snapshot has counted since boot, as JSON.
+/// Returns the counts of a snapshot since boot, as JSON.
 #[pyfunction]
 pub(crate) fn counters_since_boot(snapshot: &str) -> PyResult<String> {
     serde_json::to_string(&since_boot(&from_text(snapshot)?)).map_err(value_error)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a governor's author looks at in single decisions: what else was known when it was made,
-//! what ended the sleep, and what it cost.
+//! Columns of single decisions, for a governor's author: the other inputs, the cause of the sleep's
+//! end, and the cost.
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
@@ -62,7 +62,7 @@ pub(crate) fn columns<'a>(
     ]
 }
 
-/// What the event was that ends the idleness.
+/// Returns the cause of the wake-up.
 pub(crate) fn cause(is_resched: bool, stamp: WakeStamp) -> &'static str {
     match stamp {
         _ if is_resched => "task",

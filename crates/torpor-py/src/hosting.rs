@@ -25,7 +25,7 @@ pub(crate) fn catalog(isolate: Option<bool>, stop: Option<Arc<AtomicBool>>) -> C
     Catalog::new(CatalogOptions { isolation, stop, ..Default::default() })
 }
 
-/// What a user should know and no result holds: of the cache.
+/// Warns about the cache, which no result contains.
 pub(crate) fn warn(py: Python<'_>, catalog: &Catalog) -> PyResult<()> {
     for note in catalog.take_notes() {
         let note = CString::new(note.replace('\0', "")).expect("without NUL");

@@ -15,7 +15,7 @@ use torpor_sim::kernel::{DEFAULT_KERNEL, Kernels};
 
 type Files = BTreeMap<String, Cow<'static, [u8]>>;
 
-/// What of a governor becomes a module; crosses as a dictionary.
+/// Files of a governor that become a module; crosses as a dictionary.
 #[derive(IntoPyObject)]
 pub(crate) struct GovernorSource {
     name: String,

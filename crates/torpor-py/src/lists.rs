@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What there is to choose from, and the two values that people type.
+//! Catalogues, and two values that people type.
 
 use crate::errors::parse_hz;
 use crate::errors::{
@@ -158,7 +158,7 @@ pub(crate) fn trace_formats() -> String {
     .to_string()
 }
 
-/// What a recording holds, as JSON: the result's `trace` object, and its CPUs.
+/// Returns the contents of a recording, as JSON: the result's `trace` object, and its CPUs.
 #[pyfunction]
 #[pyo3(signature = (path, progress = None))]
 pub(crate) fn trace_info(
@@ -210,7 +210,7 @@ pub(crate) fn student_95(freedom: usize) -> f64 {
     torpor_result::interval::student_95(freedom)
 }
 
-/// What to say of a name that nothing has: what there is, and what was likely meant.
+/// Returns the message for an unknown name: the names that exist, and the likely one.
 #[pyfunction]
 pub(crate) fn unknown_name(kind: &str, name: &str, known: Vec<String>, otherwise: &str) -> String {
     let known = known.iter().map(String::as_str);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use torpor_engine::{Loaded, Options, Outcome, Request};
 use torpor_machine::platform::Platform;
 
-/// What came out of a replay: JSON, and the decisions.
+/// Result of a replay: JSON, and the decisions.
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct Result {
     outcome: Outcome,
@@ -111,7 +111,7 @@ impl LoadedTrace {
         json!(self.0.info()).to_string()
     }
 
-    /// What its events take in memory.
+    /// Memory that its events use, in bytes.
     fn held_bytes(&self) -> usize {
         self.0.held_bytes()
     }

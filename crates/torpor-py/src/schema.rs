@@ -38,7 +38,7 @@ pub(crate) fn schema() -> String {
     for record in defs.values_mut().filter_map(Value::as_object_mut) {
         let Some(Value::Object(fields)) = record.get_mut("properties") else { continue };
         for field in fields.values_mut().filter_map(Value::as_object_mut) {
-            // What an option is where nobody gives it: a result has them all.
+            // Default values are dropped: a result has every option.
             field.retain(|key, _| !matches!(key.as_str(), "default" | "readOnly"));
         }
         record.insert("additionalProperties".to_owned(), json!(false));

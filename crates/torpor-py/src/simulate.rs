@@ -16,7 +16,7 @@ use torpor_machine::platform::Platform;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Journal, Options, Request, extract, workload};
 
-/// What came out of a simulation, as JSON.
+/// Result of a simulation, as JSON.
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct Simulation {
     outcome: Outcome,
@@ -25,7 +25,7 @@ pub struct Simulation {
 
 #[pymethods]
 impl Simulation {
-    /// How many of its runs a journal held.
+    /// Number of its runs that came from a journal.
     #[getter]
     fn resumed_runs(&self) -> usize {
         self.journal.as_ref().map_or(0, |journal| journal.found())
@@ -112,7 +112,7 @@ pub(crate) fn extract_workload(
     })?
 }
 
-/// How near the simulation of a recording comes to it, as JSON.
+/// Compares the simulation of a recording with the recording, as JSON.
 #[pyfunction]
 pub(crate) fn check_extraction(
     py: Python<'_>,

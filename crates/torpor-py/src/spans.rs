@@ -154,7 +154,7 @@ fn failed(error: ArrowError) -> PyErr {
 
 #[pymethods]
 impl Spans {
-    /// Of each recording.
+    /// Rows of each recording.
     #[getter]
     fn row_counts(&self) -> Vec<usize> {
         let rows = |trace: &Spanned| trace.cpus.iter().map(|cpu| cpu.input.spans.len()).sum();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a recorded machine did.
+//! Statistics of a recorded machine.
 
 use crate::columns;
 use crate::errors::{EngineError, counters_error, engine_error, platform_error, value_error};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use torpor_engine::stats::Stats;
 use torpor_machine::platform::Platform;
 
-/// What a recorded machine did, as JSON. See `torpor.trace_stats`.
+/// Returns the statistics of a recorded machine, as JSON. See `torpor.trace_stats`.
 #[pyfunction]
 #[pyo3(signature = (path, platform = None, counters = None, progress = None))]
 pub(crate) fn trace_stats(

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long Ctrl-C may go unheard; a person does not notice less.
+/// Longest delay of Ctrl-C; a person does not notice less.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What the engine reports and what it is asked, from any thread.
+/// Progress and cancellation, from any thread.
 #[derive(Default)]
 pub(crate) struct Watch {
     state: Mutex<State>,

@@ -8,7 +8,7 @@ use torpor_machine::units::Energy;
 pub struct Apart {
     /// Clusters, while not all of their CPUs are in the deepest state.
     pub clusters: Option<Energy>,
-    /// What CPUs consume more while others keep a shared state from being entered.
+    /// Energy that CPUs consume while others keep a shared state from being entered.
     pub shared: Option<Energy>,
     pub package: Option<Energy>,
 }

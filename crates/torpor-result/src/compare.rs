@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const NOT_KNOWN: &str = "not known";
 const FAILED: &str = "failed";
 
-/// What is compared: one governor, under one policy.
+/// One compared column: a governor, under one policy.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Column {
     pub label: String,
@@ -43,7 +43,7 @@ pub struct Sample {
     pub values: BTreeMap<String, Option<f64>>,
 }
 
-/// What a sample stands for.
+/// Unit that a sample stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
@@ -95,7 +95,8 @@ pub struct Cell {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Change {
     pub difference: f64,
-    /// Of the base; null where that is 0, and for a percentage, whose change is in points.
+    /// Change relative to the base; null if the base is 0, and for a percentage, whose change is in
+    /// points.
     pub relative_pct: Option<f64>,
     /// 95 %; null where the difference is exact, or of one pair alone.
     pub low: Option<f64>,
@@ -138,7 +139,7 @@ pub fn compare(metrics: &[Info], columns: &[Column], sampling: Sampling) -> Comp
     }
 }
 
-/// What chance alone would do, of each pair of columns.
+/// P values of each pair of columns.
 struct Chances {
     columns: usize,
     /// By pair and metric, corrected for the number of metrics; `None` where there is no test.
@@ -274,7 +275,7 @@ impl Line<'_> {
         let ((base, base_value), (column, value)) = (from, to);
         let differences = self.paired(base, column);
         let interval = differences.as_deref().and_then(interval::paired);
-        // Of those pairs that both have: without holes the difference of the means.
+        // Samples that both have: without holes the difference of the means.
         let difference = interval.map_or(value - base_value, |i| i.difference);
         let is_significant = self.differs(from, to, test);
         let tests = test.chances.tests(base, column);
@@ -384,7 +385,7 @@ mod tests {
     /// The published table (LKML, 15 Sep 2022, Pixel 6) has −10.17 % and −1.71 %, from power values
     /// that were rounded later.
     #[test]
-    fn a_replay_has_exact_changes_against_its_first_column() {
+    fn replay_has_exact_changes_against_its_base() {
         let power = info("idle_power_mw", Kind::Power, Direction::Lower);
         let one = |label: &str, mw| column(label, "idle_power_mw", &[mw]);
         let columns = [one("menu", 209.1), one("teo", 187.8), one("shallowest", 205.5)];
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_cannot_be_told_from_the_best_share_its_place() {
+    fn ties_with_the_best_share_its_place() {
         let power = info("power_mw", Kind::Power, Direction::Lower);
         let columns = [
             column("menu", "power_mw", &[200.0, 202.0, 201.0]),
@@ -505,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_read_alike_do_not_differ_and_the_oracle_does_not_compete() {
+    fn equal_looking_values_tie_and_oracle_is_out() {
         let energy = info("idle_energy_uj", Kind::Energy, Direction::Lower);
         let one = |label: &str, uj| column(label, "idle_energy_uj", &[uj]);
         let mut columns = [

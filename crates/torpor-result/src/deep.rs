@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_come_out_as_they_went_in_and_equal_ones_take_no_room() {
+    fn intervals_keep_their_values_and_merge() {
         // Two pairs that only look like a train, then a million ticks.
         let odd = [(0, 5), (10, 15), (21, 26), (40, 41), (50, 51), (60, 62)];
         let ticks = (0..1_000_000).map(|n| (100 + n * 4, 103 + n * 4));

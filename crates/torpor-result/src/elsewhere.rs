@@ -10,7 +10,7 @@ use crate::work::RATE;
 const WATT: (Kind, &str) = (Kind::Power, "W");
 const JOULE: (Kind, &str) = (Kind::Energy, "J");
 
-/// Of governors on a running machine. One that not every run has is left out of it.
+/// Metrics of governors on a running machine. One that not every run has is left out of it.
 pub static AB: &[Info] = &[
     info(
         "figure",
@@ -45,7 +45,7 @@ pub static AB: &[Info] = &[
     info("platform_j", "platform energy", JOULE, Lower, "Of the whole machine, by RAPL."),
 ];
 
-/// Of governors that are asked what a recorded one was.
+/// Metrics of governors that are compared with a recorded one.
 pub static FIDELITY: &[Info] = &[
     info(
         "agreement_pct",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is counted of idle CPUs, and the metrics made of it, for replay and simulation alike.
+//! Counters of idle CPUs and the metrics computed from them, for replay and simulation alike.
 
 use crate::RELATIVE_UNIT;
 use crate::apart::Apart;
@@ -45,14 +45,14 @@ summed! {
         pub absorbed_spans: u64,
         /// Sleeps in a state that is disabled or slower than the latency limit.
         pub forbidden: u64,
-        /// How much later than recorded the work of each event began; 0 where it was not late.
+        /// Delay of each event's work against the recording; 0 if it was not late.
         pub delays: Latencies,
-        /// How much later than recorded the last sleep ended.
+        /// Delay of the last sleep's end against the recording.
         pub overrun: Duration,
         pub energy: Energy,
         pub latency: Latencies,
-        /// What the policy itself took for each decision, by the clock of this machine; empty
-        /// unless somebody asked.
+        /// Time that the policy took for each decision, by the clock of this machine; empty unless
+        /// requested.
         pub decision_times: Latencies,
         /// Decisions by where the sleep length came from.
         pub sources: [u64; 4],
@@ -75,24 +75,24 @@ impl CpuTotals {
     }
 }
 
-/// What one run comes to: all that a metric can be made of.
+/// Sums of one run, from which all metrics are computed.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
     /// Over all CPUs that were run.
     pub idle: CpuTotals,
-    /// How long they were run, summed.
+    /// Sum of the CPUs' run times, in ns.
     pub cpu_time_ns: i128,
     /// Time that each spent in the deepest state it may enter.
     pub deepest: Duration,
-    /// What power is counted over, for the machine and each part of it.
+    /// Time that power is averaged over, for the machine and each part of it.
     pub span: Duration,
     /// Somebody has measured what the machine's idle states take.
     pub has_power: bool,
-    /// What is consumed apart from the CPUs.
+    /// Energy outside the CPUs.
     pub apart: Apart,
     /// The least total energy, where it was asked for: comparable with [`Sums::total`].
     pub oracle: Option<Energy>,
-    /// Of tasks, devices, clocks and the whole machine, which only a simulation knows.
+    /// Work of tasks, devices, clocks and the whole machine, which only a simulation knows.
     pub work: Option<Work>,
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What each thread does, over and over.
+/// Loop of each thread.
 #[derive(Clone, Copy, Debug)]
 pub struct IdlePredict {
     pub threads: u32,
@@ -28,11 +28,11 @@ pub struct Running {
 #[derive(Default)]
 struct Shared {
     is_over: AtomicBool,
-    /// How much later than asked for threads woke up, from delays and from pauses.
+    /// Lateness of wake-ups, from delays and from pauses.
     late: Mutex<[LatencyHistogram; 2]>,
 }
 
-/// What was done: how long, and how late the threads woke up from delays and from pauses.
+/// Outcome: the duration, and the lateness of wake-ups from delays and from pauses.
 pub struct Done {
     pub elapsed: Duration,
     pub delays: LatencyOutcome,
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_thread_sleeps_nine_times_shortly_and_then_pauses() {
+    fn threads_sleep_nine_times_then_pause() {
         let load = IdlePredict {
             threads: 3,
             loops: 10,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Where a difference lies with 95 % confidence.
+//! Intervals that hold a difference with 95 % confidence.
 //!
-//! Of means over seeds or rounds that two governors shared: Student's interval for the paired
-//! differences, in which what a round has in common (a warm machine, a busy neighbour) drops out.
+//! For means over seeds or rounds that two governors shared: Student's interval for the paired
+//! differences, in which a round's common conditions (a warm machine, a busy neighbour) drop out.
 //!
-//! Of shares, such as 120 of 4,000 sleeps too deep: sleeps of one CPU resemble each other, so 4,000
-//! of them say less than 4,000 draws of a coin would. How much less shows in how far the CPUs (or
-//! the CPUs of several rounds) lie apart: their share's variance, over that of independent draws,
-//! is the design effect, and both counts are divided by it (Rao and Scott, Biometrics 48, 1992,
-//! 577-585). The interval of one share is Wilson's, that of the difference Newcombe's method 10
-//! (Statistics in Medicine 17, 1998, 873-890): closed forms that hold for small shares and counts.
+//! For shares, such as 120 of 4,000 sleeps too deep: sleeps of one CPU resemble each other, so
+//! 4,000 of them say less than 4,000 draws of a coin would. How much less shows in how far the CPUs
+//! (or the CPUs of several rounds) lie apart: their share's variance, over that of independent
+//! draws, is the design effect, and both counts are divided by it (Rao and Scott, Biometrics 48,
+//! 1992, 577-585). The interval of one share is Wilson's, that of the difference Newcombe's method
+//! 10 (Statistics in Medicine 17, 1998, 873-890): closed forms that hold for small shares and
+//! counts.
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -48,7 +49,7 @@ fn mean_and_error(differences: &[f64]) -> Option<(f64, f64)> {
     Some((mean, (squares / (pairs - 1) as f64 / pairs as f64).sqrt()))
 }
 
-/// Of the mean of paired differences; two of them at least.
+/// Returns the interval of the mean of paired differences; two of them at least.
 pub fn paired(differences: &[f64]) -> Option<Interval> {
     let (mean, error) = mean_and_error(differences)?;
     let half = student_95(differences.len() - 1) * error;
@@ -82,7 +83,7 @@ pub fn holm(chances: &[f64]) -> Vec<f64> {
 
 /// More pairs than these are no advice.
 pub const PAIRS_MAX: usize = 10_000;
-/// How often so many pairs show a difference of this size.
+/// Share of samples of this size that show the difference.
 const POWER: f64 = 0.8;
 
 /// The number of pairs that show a mean difference as large as the observed one in 80 % of cases,

@@ -20,7 +20,7 @@ pub struct LatencyHistogram {
     many: Option<Bins>,
     sum_ns: i128,
     max: Duration,
-    /// Of others that were added.
+    /// Latencies of others that were added.
     others: Latencies,
 }
 
@@ -144,7 +144,7 @@ fn bin_end(ns: u64) -> u64 {
     ns | ((1 << width_bits(ns)) - 1)
 }
 
-/// How often each latency came, to 0.1 %; count, sum and maximum are exact.
+/// Histogram of latencies, to 0.1 %; count, sum and maximum are exact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
     /// By upper bound in ns.
@@ -204,7 +204,7 @@ impl Latencies {
     }
 }
 
-/// Where latencies and delays on a machine come from, to be said next to them.
+/// Returns the note on the source of a machine's latencies and delays.
 pub fn source_note(platform: &str) -> String {
     format!(
         "latencies and delays follow the exit latencies in the tables of {platform}, which are what \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a result is.
+//! Model of results.
 //!
 //! Replay, simulation, counters and live comparisons fill it; terminal, page, notebook, CSV and
 //! JSON paint it and compute nothing.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a metric is, and the catalogues of a replay and of a simulation.
+//! Metrics, and the catalogues of a replay and of a simulation.
 
 use crate::idle::{self, Sums};
 use crate::work;
@@ -18,13 +18,13 @@ pub enum Direction {
     None,
 }
 
-/// What a value is: a table's column types and the way it is written follow from it.
+/// Kind of a value: it decides a table's column types and how the value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// How often: whole, unless it is a mean.
+    /// Count: whole, unless it is a mean.
     Count,
-    /// How often a second.
+    /// Count per second.
     Rate,
     /// In per cent of something: its change is in percentage points.
     Share,
@@ -99,7 +99,7 @@ impl Info {
         self
     }
 
-    /// Of a metric of the catalogue.
+    /// Returns the key of a metric of the catalogue.
     pub(crate) fn key(&self) -> &'static str {
         match &self.key {
             Cow::Borrowed(key) => key,
@@ -127,7 +127,7 @@ pub fn of_replay() -> &'static [Info] {
     &ALL
 }
 
-/// Those of a simulation: of its work, and those of a replay that hold here.
+/// Returns the metrics of a simulation: of its work, and those of a replay that hold here.
 pub fn of_simulation() -> &'static [Info] {
     static ALL: LazyLock<Vec<Info>> = LazyLock::new(|| {
         let idle = idle::METRICS.iter().filter(|m| !m.is_of_replay_only);
@@ -148,7 +148,7 @@ pub fn schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "$ref": "#/$defs/Metrics" })
 }
 
-/// What that refers to: every metric of the catalogues.
+/// Returns the schema of every metric of the catalogues.
 pub fn definition() -> Schema {
     let all = work::METRICS.iter().chain(&idle::METRICS).map(|metric| {
         let Info { title, unit, definition, .. } = &metric.info;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_has_no_metric_of_tasks_and_a_simulation_none_of_lateness() {
+    fn replay_and_simulation_have_their_own_metrics() {
         let has = |all: &[Info], key: &str| all.iter().any(|info| info.key == key);
         assert!(has(of_replay(), "delay_total_us") && !has(of_replay(), "throughput"));
         assert!(has(of_simulation(), "throughput") && !has(of_simulation(), "delay_total_us"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How numbers are written: as many digits as a reader compares by.
+//! Writes numbers with as many digits as a reader compares.
 
 /// A real minus sign.
 const MINUS: &str = "\u{2212}";

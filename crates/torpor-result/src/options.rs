@@ -13,11 +13,11 @@ use std::fmt::Display;
 use std::str::FromStr;
 use torpor_machine::units::{CpuId, Duration, Hz, parse_duration};
 
-/// What a user gave, as given.
+/// Options as the user gave them.
 pub type Given = Map<String, Value>;
 
 pub trait Options: DeserializeOwned + Default {
-    /// Those on which no result depends: it does not tell them.
+    /// Options on which no result depends; a result omits them.
     const SILENT: &'static [&'static str];
 
     fn given(&mut self) -> &mut Given;
@@ -70,7 +70,7 @@ pub fn some_hz<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Hz>, D::Erro
     known.map(Some).ok_or_else(|| D::Error::custom(no_hz(&given)))
 }
 
-/// What to say of a number that is no tick rate.
+/// Returns the message for a number that is not a tick rate.
 pub fn no_hz(given: impl Display) -> String {
     let known = Hz::ALL.map(|hz| hz.get().to_string()).join(", ");
     format!("{given} is not a tick rate of a kernel: expected one of {known}")
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_holds_options_as_given_and_as_resolved_without_those_that_decide_nothing() {
+    fn options_are_kept_as_given_and_as_resolved() {
         let text = r#"{"limit": "50us", "cpus": "0-1", "cpu_map": {"1": 4}, "threads": 2}"#;
         let written = serde_json::to_value(Some::read(text).unwrap()).unwrap();
         let expected = serde_json::json!({

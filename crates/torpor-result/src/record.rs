@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is in every result apart from its numbers: its format, what ran, and who decided.
+//! Head of every result: its format, the inputs, and the policies.
 
 use crate::compare::{Column, Comparison, Sample, Sampling, compare};
 use crate::idle::StateTotals;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_machine::units::Duration;
 
-/// What changed with each shape of results, from the first on. To change the shape, add to them.
+/// Changes of each format of results, from the first on. To change the shape, add to them.
 pub const FORMATS: &[&str] = &[
     "Replays and simulations without `format` and `kind`. A simulation had its runs in \
      `traces[0]`.",
@@ -30,7 +30,7 @@ pub const FORMATS: &[&str] = &[
 /// The shape of results.
 pub const FORMAT: u32 = FORMATS.len() as u32;
 
-/// What a result is, and what made it.
+/// Kind of a result, and the version that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Head {
     pub format: u32,
@@ -50,7 +50,7 @@ impl Head {
     }
 }
 
-/// Who decides in a column.
+/// Policies of a column.
 #[derive(Clone, Debug)]
 pub struct Described {
     /// As typed, followed by what else varies.
@@ -91,7 +91,7 @@ pub struct ClusterOutcome {
     pub name: String,
     pub cpus: Vec<u32>,
     pub running_ns: i64,
-    /// Of its CPUs and of itself.
+    /// Energy of its CPUs and of itself.
     pub idle_energy_uj: Option<f64>,
     pub idle_power_mw: Option<f64>,
     /// The part that its idle CPUs consume.
@@ -202,7 +202,7 @@ impl RunOutcome {
         }
     }
 
-    /// What is compared of it: its seeds, or its metrics alone.
+    /// Returns its column for a comparison: its seeds, or its metrics alone.
     pub fn column<'a>(&self, samples: impl IntoIterator<Item = (u64, &'a Values)>) -> Column {
         let owned = |values: &Values| values.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
         let samples = samples.into_iter();

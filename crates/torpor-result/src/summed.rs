@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is counted apart and then added up.
+//! Counters that are kept separately and then added up.
 
 use crate::deep::DeepTimes;
 use crate::idle::StateTotals;
@@ -23,7 +23,7 @@ macro_rules! summed {
 }
 pub(crate) use summed;
 
-/// What [`summed!`] can hold.
+/// Types that [`summed!`] accepts.
 pub(crate) trait Summed {
     fn add(&mut self, other: &Self);
 }

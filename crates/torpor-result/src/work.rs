@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a simulation counts apart from idle CPUs, and the metrics made of it.
+//! Counters of a simulation apart from idle CPUs, and the metrics computed from them.
 
 use crate::idle::{COUNT, ENERGY, POWER, SHARE, TIME, count, power_mw, us};
 use crate::latency::{Latencies, LatencyHistogram};
@@ -36,22 +36,23 @@ summed! {
     }
 }
 
-/// Of the whole machine over one run; `None` is not known.
+/// Work of the whole machine over one run; `None` is not known.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
     pub span: Duration,
     /// All tasks of all kinds.
     pub tasks: TaskTotals,
-    /// Of all CPUs with tasks, interrupts and switches.
+    /// Busy time of all CPUs: tasks, interrupts and switches.
     pub busy: Duration,
     /// Time with a request under way, of the busiest device.
     pub device_busy: Option<Duration>,
     /// Everything that takes power.
     pub energy: Option<Energy>,
     pub frequency: Frequency,
-    /// Of what goes through several tasks, such as frames; late are those beyond their deadline.
+    /// Times of flows, which pass several tasks, such as frames; late ones ended after their
+    /// deadline.
     pub flow_time: LatencyHistogram,
-    /// Of those that have a deadline.
+    /// Flows that have a deadline.
     pub flows_ended: u64,
     pub flows_late: u64,
     pub ipis: u64,
@@ -60,7 +61,7 @@ pub struct Work {
     pub lost_too_shallow: Option<Energy>,
 }
 
-/// Of some clocks over some runs; `None` where an OPP is not known.
+/// Frequencies of some clocks over some runs; `None` if an OPP is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Frequency {
     /// Over all time and all CPUs.
@@ -96,7 +97,7 @@ impl Work {
         energy.map(|energy| power_mw(energy, self.span))
     }
 
-    /// Where nobody asks a device, nobody knows how quick it is.
+    /// Returns the work if it has requests to a device.
     fn with_io(&self) -> Option<&Work> {
         Some(self).filter(|work| work.tasks.ios > 0)
     }
@@ -399,7 +400,7 @@ const fn named<T>(
     NamedMetric { info: info(key, title, kind, direction, "").optional(), of }
 }
 
-/// What is reported of each kind of task, in the order of its table.
+/// Metrics of each kind of task, in the order of its table.
 pub static TASK_METRICS: [NamedMetric<TaskTotals>; 10] = [
     named("passes_per_s", "passes", RATE, Higher, |t, span| per_s(t.passes, span)),
     named("cpu_time_pct", "CPU time", SHARE, Neither, |t, span| {
@@ -427,7 +428,7 @@ pub static TASK_METRICS: [NamedMetric<TaskTotals>; 10] = [
     }),
 ];
 
-/// What is reported of each flow.
+/// Metrics of each flow.
 pub static FLOW_METRICS: [NamedMetric<Flows>; 7] = [
     named("flows_per_s", "ended", RATE, Higher, |f, span| per_s(f.time.count(), span)),
     named("flow_mean_us", "mean", TIME, Lower, |f, _| us(f.time.mean())),
@@ -450,7 +451,7 @@ pub fn of_tasks(totals: &TaskTotals, span: Duration) -> Values {
     TASK_METRICS.iter().map(|m| (m.info.key(), (m.of)(totals, span))).collect()
 }
 
-/// What is known of a kind of task.
+/// Returns the metrics of a kind of task.
 pub fn task_catalogue() -> Vec<Info> {
     TASK_METRICS.iter().map(|m| m.info.clone()).collect()
 }
@@ -460,7 +461,7 @@ pub fn of_flows(flows: &Flows, span: Duration) -> Values {
     FLOW_METRICS.iter().map(|m| (m.info.key(), (m.of)(flows, span))).collect()
 }
 
-/// What is known of a flow.
+/// Returns the metrics of a flow.
 pub fn flow_catalogue() -> Vec<Info> {
     FLOW_METRICS.iter().map(|m| m.info.clone()).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a request may ask for.
+//! Options of a request.
 
 use crate::error::SimError;
 use crate::options::Request;
@@ -85,7 +85,7 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
     )
 }
 
-/// What columns are called has to tell them apart.
+/// Checks that column names differ.
 fn once<T: Display>(all: &[T], what: &'static str, hint: &str) -> Result<(), SimError> {
     let texts: Vec<String> = all.iter().map(T::to_string).collect();
     match (1..texts.len()).find(|&number| texts[..number].contains(&texts[number])) {

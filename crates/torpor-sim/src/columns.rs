@@ -132,7 +132,7 @@ pub(crate) fn columns(
             if let Some(file) = policy.file() {
                 kernel = kernels.with_cpufreq(&kernel, catalog, file, &reports)?;
             }
-            // Where the frequency is held, nothing hears of waits for IO.
+            // Waits for IO have no effect if the frequency is fixed.
             let io_boost = match boost {
                 IoBoost::Own if policy.is_held() => IoBoost::Off,
                 boost => (*boost).clone(),

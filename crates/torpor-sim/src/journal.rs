@@ -19,11 +19,11 @@ use std::sync::{Mutex, PoisonError};
 const SUM_CHARS: usize = 16;
 const KEY_CHARS: usize = 64;
 
-/// What is known, and the file that takes what becomes known.
+/// Known runs, and the file that takes new ones.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    /// What is part of every key: what the engine itself is, to the byte.
+    /// Identity of the engine, part of every key.
     engine: String,
     known: HashMap<String, String>,
     file: Mutex<File>,
@@ -55,7 +55,7 @@ impl Journal {
         })
     }
 
-    /// How many runs were taken from it.
+    /// Number of runs taken from it.
     pub fn found(&self) -> usize {
         self.found.load(Ordering::Relaxed)
     }

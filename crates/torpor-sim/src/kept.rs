@@ -10,11 +10,11 @@ use torpor_machine::units::Instant;
 use torpor_result::Given;
 
 impl Session<'_> {
-    /// What decides a column's runs apart from the seed, for the journal; none without one.
+    /// Returns the journal's key of a column, without the seed; none without a journal.
     pub(crate) fn keys(&self) -> Vec<String> {
         let Request { workload, platform, options, .. } = self.request;
         let Some(journal) = &options.journal else { return Vec::new() };
-        // What is the column's is written there; what decides nothing is left out.
+        // Options of the column itself are written separately; those without effect are left out.
         let shared = Options {
             seed: 0,
             seeds: 0,

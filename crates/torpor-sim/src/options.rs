@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a user can ask of a simulation.
+//! Options of a simulation.
 
 use crate::kernel::{DEFAULT_KERNEL, KernelSpec};
 use schemars::JsonSchema;
@@ -90,7 +90,7 @@ pub struct Options {
     /// is among the governors.
     #[serde(skip)]
     pub against_oracle: Option<Aim>,
-    /// Where finished runs are kept, and found again.
+    /// Journal of finished runs.
     #[serde(skip)]
     pub journal: Option<Arc<Journal>>,
     /// The kernel's own work takes no time: a workload from a recording has it in its tasks' work.
@@ -182,7 +182,7 @@ impl Default for Options {
 /// Time that the kernel's own work takes on the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overheads {
-    /// Of an interrupt: the tick, a timer, a device.
+    /// Cost of an interrupt: the tick, a timer, a device.
     pub interrupt: Duration,
     pub context_switch: Duration,
     /// On the CPU that sends a reschedule IPI; where the machine is virtual, with the exit to the

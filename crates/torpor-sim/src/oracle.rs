@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How far a governor was from the oracle, in a run whose future hung on it.
+//! Distance of a governor from the oracle, in a run whose future depends on it.
 //!
 //! The oracle cannot be one of the governors: had it chosen, other things would have happened. But
 //! once a run is over, its idleness is known, CPU by CPU, and can be replayed: the oracle's cost is

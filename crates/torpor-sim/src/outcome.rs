@@ -8,7 +8,7 @@ use torpor_engine::outcome::PlatformInfo;
 use torpor_result::record::{Head, LatencyOutcome, RunOutcome, Strip};
 use torpor_result::{Comparison, Info, Values};
 
-/// Of `torpor simulate`: every governor on one workload.
+/// Result of `torpor simulate`: every governor on one workload.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Simulation")]
 pub struct Outcome {
@@ -25,9 +25,9 @@ pub struct Outcome {
     pub runs: Vec<GovernorOutcome>,
     pub comparison: Comparison,
     pub task_comparisons: Vec<NamedComparison>,
-    /// Of what goes through several tasks: frames, requests.
+    /// Comparisons of flows through several tasks: frames, requests.
     pub flow_comparisons: Vec<NamedComparison>,
-    /// Of every CPU, the busiest first, where they were asked for.
+    /// Strips of every CPU, the busiest first, if requested.
     pub strips: Vec<Strip>,
 }
 
@@ -39,7 +39,7 @@ pub struct WorkloadInfo {
     pub sources: Vec<String>,
 }
 
-/// What was asked for, as given and as resolved: only seeds that are finished count.
+/// Options as given and as resolved: only seeds that are finished count.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "SimulateOptions")]
 pub struct OptionsInfo {
@@ -55,7 +55,7 @@ pub struct KernelInfo {
     /// As the user named it.
     pub kernel: String,
     pub release: String,
-    /// How many files of its tree were compiled.
+    /// Number of its tree's files that were compiled.
     pub hosted_files: u64,
     /// A hash of the tree's files that it is made of.
     pub source_sha256: String,
@@ -79,7 +79,7 @@ pub struct GovernorOutcome {
     pub events: u64,
 }
 
-/// What else decides in a column.
+/// Other policies of a column.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Policies {
     /// As the user named it.
@@ -89,8 +89,7 @@ pub struct Policies {
     pub io_boost: String,
 }
 
-/// What CPUs did that share a clock, over all seeds; null where its frequencies, or its power, are
-/// not known.
+/// CPUs that share a clock, over all seeds; null if its frequencies, or its power, are not known.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PerfDomainOutcome {
     pub name: String,
@@ -99,7 +98,7 @@ pub struct PerfDomainOutcome {
     pub freq_khz: Option<f64>,
     pub freq_busy_khz: Option<f64>,
     pub freq_transitions_per_s: Option<f64>,
-    /// Of its CPUs, busy and idle, and its power apart from them; mean over seeds.
+    /// Energy of its CPUs, busy and idle, and its own; mean over seeds.
     pub energy_uj: Option<f64>,
 }
 
@@ -108,10 +107,10 @@ pub struct SeedOutcome {
     pub seed: u64,
     #[schemars(schema_with = "torpor_result::metric::schema")]
     pub metrics: Values,
-    /// Of each kind of task.
+    /// Metrics of each kind of task.
     #[serde(skip)]
     pub tasks: Vec<Values>,
-    /// Of each flow.
+    /// Metrics of each flow.
     #[serde(skip)]
     pub flows: Vec<Values>,
 }
@@ -138,20 +137,20 @@ pub struct TaskOutcome {
     /// Requests to devices whose results it took.
     pub ios: u64,
     pub latency: LatencyOutcome,
-    /// How long a pass through the program took, waits included.
+    /// Time of a pass through the program, waits included.
     pub pass_time: LatencyOutcome,
     /// From a request's submission to the task taking its result.
     pub io_latency: LatencyOutcome,
 }
 
-/// What goes through several tasks, such as a frame, over all seeds.
+/// Flow through several tasks, such as a frame, over all seeds.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FlowOutcome {
     pub name: String,
     pub deadline_ns: Option<i64>,
     pub begun: u64,
     pub ended: u64,
-    /// Of those that have ended, how many took longer than the deadline: jank, of frames.
+    /// Ended flows that took longer than the deadline: jank, of frames.
     pub late: u64,
     /// From its begin to its end.
     pub time: LatencyOutcome,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What happens next. Everybody who can make something happen has one entry, which is moved rather
+//! Queue of events. Everybody who can make something happen has one entry, which is moved rather
 //! than left behind stale: the queue never holds more than the machine has parts.
 
 use torpor_machine::units::Instant;
@@ -11,12 +11,12 @@ const ABSENT: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     time: Instant,
-    /// Of two at the same time, the one that was set first comes first.
+    /// Order of insertion: of two at the same time, the one that was set first comes first.
     sequence: u64,
     who: Who,
 }
 
-/// Who has an entry.
+/// Owner of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Who {
     pub kind: u8,
@@ -28,7 +28,7 @@ pub(crate) struct Who {
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     heap: Vec<Entry>,
-    /// Where each owner's entry is, kind after kind, and where each kind begins.
+    /// Place of each owner's entry, kind after kind, and the begin of each kind.
     places: Vec<u32>,
     begins: Vec<u32>,
     sequence: u64,

@@ -11,7 +11,7 @@ use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
 
 /// Keeps the first sleeps of each CPU, the last one as far as the run goes.
 pub struct Sleeps {
-    /// How many more of each.
+    /// Further entries of each.
     pub most: Vec<usize>,
     pub end: Instant,
     pub kept: Vec<Slept>,
@@ -116,7 +116,7 @@ impl Recorder {
     }
 }
 
-/// What a file's name must end in to be written for Perfetto; others become ftrace text.
+/// Endings of a file that is written for Perfetto; others become ftrace text.
 const PERFETTO_ENDINGS: [&str; 2] = [".perfetto-trace", ".pftrace"];
 
 /// Writes a recording in the format that the file's name asks for.

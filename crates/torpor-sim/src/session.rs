@@ -57,7 +57,7 @@ fn threads(request: &Request) -> Result<usize, SimError> {
     Ok(torpor_engine::worker_threads(*threads).min(runs))
 }
 
-/// What all runs share.
+/// State shared by all runs.
 pub struct Session<'a> {
     pub(crate) request: &'a Request,
     pub(crate) hz: Hz,
@@ -69,7 +69,7 @@ pub struct Session<'a> {
     workload: Workload,
     devices: Vec<Device>,
     overheads: Overheads,
-    /// Of the first seed in each column, until the strips are made.
+    /// Sleeps of the first seed in each column, until the strips are made.
     sleeps: Vec<Mutex<Option<Vec<Slept>>>>,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// How long a run counts as: one that is held against its oracle, twice.
+    /// Returns the weight of a run for the progress: double with a comparison with the oracle.
     fn work(&self) -> Duration {
         let Options { duration, warm_up, against_oracle, .. } = self.request.options;
         let run = warm_up + duration;
@@ -347,7 +347,7 @@ impl<'a> Session<'a> {
                 Some(run)
             })
             .collect();
-        // What can be compared: seeds that every column has finished.
+        // Seeds that every column has finished can be compared.
         let mut by_column: Vec<Vec<(u64, SeedRun)>> =
             (0..self.columns.len()).map(|_| Vec::new()).collect();
         let mut runs = runs.into_iter();
@@ -449,7 +449,7 @@ impl<'a> Session<'a> {
         let write = |recorder: Recorder| {
             record::write(&recorder.into_trace(&self.plan(options.seed)), path)
         };
-        // Where the recorder lies in another process, that process writes.
+        // If the recorder lies in another process, that process writes.
         let mut failed = None;
         let run = self.where_it_runs(0, goes_on, |goes_on| {
             let run = self.simulate(0, options.seed, Recorder::default(), goes_on)?;

@@ -148,7 +148,7 @@ fn together<'a, 'b>(
         package += package_energy(platform, counted);
         span += counted.span;
     }
-    // What the machine describes counts in every run, whatever a run's frequencies make of it.
+    // Static power that the machine describes counts in every run, whatever its frequencies.
     clusters.retain(|&number, _| has_static_power(&platform.clusters[number]));
     shared.retain(|&number, _| platform.clusters[number].has_shared_states());
     let package = Some(package).filter(|_| platform.has_package_power());
@@ -207,7 +207,7 @@ fn energy(platform: &Platform, counted: &Counted) -> Option<Energy> {
     clusters.into_iter().try_fold(package, |sum, energy| Some(sum + energy?))
 }
 
-/// Of a cluster's CPUs, busy and idle, and of what they share.
+/// Returns the energy of a cluster's CPUs, busy and idle, and of their shared parts.
 fn cluster_energy(platform: &Platform, number: usize, counted: &Counted) -> Option<Energy> {
     if !platform.has_power() {
         return None;
@@ -227,7 +227,7 @@ fn cluster_energy(platform: &Platform, number: usize, counted: &Counted) -> Opti
     Some(energy)
 }
 
-/// Of one CPU in its deepest state, at the lowest frequency.
+/// Returns the power of one CPU in its deepest state, at the lowest frequency.
 fn offline_power(cluster: &Cluster) -> Option<Power> {
     match &cluster.idle_states[cluster.deepest()].power {
         StatePower::Unknown => None,
@@ -257,7 +257,7 @@ fn perf_domains<'a>(
     platform.clusters.iter().enumerate().map(of_cluster).collect()
 }
 
-/// What the package takes in addition to its CPUs and clusters.
+/// Returns the energy of the package in addition to its CPUs and clusters.
 fn package_energy(platform: &Platform, counted: &Counted) -> Energy {
     platform.floor_power.over(counted.span) + counted.awake_energy
 }
@@ -373,7 +373,7 @@ pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
     .collect()
 }
 
-/// What the numbers of a resolved request do not say, where it applies.
+/// Returns the notes on the limits of a resolved request's numbers.
 pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     let Request { platform, options, .. } = request;
     let cpufreq = &options.cpufreq;
@@ -493,7 +493,7 @@ mod tests {
 
     /// The second run had a frequency without static power all along: the mean is half.
     #[test]
-    fn a_run_without_static_energy_counts_in_the_mean_of_those_with() {
+    fn run_without_static_energy_counts_in_the_mean() {
         let platform = torpor_machine::platform::resolve("pixel6").unwrap();
         let counts = together(&platform, [run(80), run(0)].iter());
         assert_eq!(counts.clusters.into_iter().collect::<Vec<_>>(), [(0, Energy(80))]);

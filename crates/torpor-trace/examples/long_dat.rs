@@ -8,7 +8,7 @@ mod dat_long;
 use std::fs::File;
 use std::io::BufWriter;
 
-/// How far the copies are apart: more than the recordings that are repeated last.
+/// Distance of the copies: more than the recordings that are repeated last.
 const SPAN_NS: u64 = 20_000_000_000;
 
 fn main() -> std::io::Result<()> {

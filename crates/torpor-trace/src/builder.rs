@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What every reader writes into: checks each event's borders, interns names, sorts, sums up.
+//! Collects events of every reader: checks each event's borders, interns names, sorts, sums up.
 
 use crate::bytes::STEP_BYTES;
 use crate::gap::Gaps;
@@ -15,11 +15,10 @@ use torpor_machine::units::{CpuId, Instant};
 /// The largest `CONFIG_NR_CPUS` of any architecture.
 pub(crate) const CPUS_MAX: u32 = 8192;
 
-/// What is estimated from a recording as a whole, such as the clock of its timers, is estimated
-/// from its first events, and those are held back until there are so many of them. Shorter
-/// recordings are seen whole.
+/// Estimates from a recording as a whole, such as the clock of its timers, come from its first
+/// events, which are held back until there are so many of them. Shorter recordings are seen whole.
 const HEAD_EVENTS: usize = 1 << 20;
-/// How many events are sorted and passed on at once.
+/// Events that are sorted and passed on at once.
 const BATCH_EVENTS: usize = 1 << 16;
 
 /// Events in order of time, all later than those of the batch before; or none, to tell only how
@@ -29,10 +28,10 @@ pub(crate) struct Batch {
     pub events: Vec<Event>,
     /// Names that were not in the batches before.
     pub names: Vec<Box<str>>,
-    /// What these events and those of the batches before carry, and how many CPUs they show.
+    /// Contents of these events and those of the batches before, and the CPUs they show.
     pub carries: Carries,
     pub cpu_count: u32,
-    /// How much of the file has been read.
+    /// Bytes of the file that have been read.
     pub read_bytes: u64,
     /// Unpacked, and in memory until the end.
     pub unpacked_bytes: u64,
@@ -42,7 +41,7 @@ pub(crate) struct Batch {
 /// segment and the span that a replay makes of a sleep's two events.
 pub(crate) const EVENT_HELD_BYTES: u64 = 200;
 
-/// Where batches go.
+/// Destination of batches.
 #[derive(Debug)]
 enum Output {
     Kept(Vec<Event>),
@@ -55,10 +54,10 @@ pub(crate) struct Builder {
     pub names: Names,
     pub event_counts: BTreeMap<String, u64>,
     pub losses: Tally,
-    /// What timer functions get their names from. Where both are empty, they keep what they have.
+    /// Names of timer functions. Where both are empty, they keep what they have.
     pub symbols: Kallsyms,
     pub functions: HashMap<u64, Option<Name>>,
-    /// How far the reader is, and when that was reported last.
+    /// Progress of the reader, and when it was reported last.
     read_bytes: u64,
     told_bytes: u64,
     hrtimers: Hrtimers,
@@ -315,7 +314,7 @@ impl Builder {
         }
     }
 
-    /// What came out of the file. Events that were passed on are not in it.
+    /// Returns the recording. Events that were passed on are not in it.
     pub(crate) fn finish(mut self) -> Trace {
         let mut rest = std::mem::take(&mut self.pending);
         sort(&mut rest);

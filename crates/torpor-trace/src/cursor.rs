@@ -86,13 +86,13 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What follows the `length` bytes at `at`; nothing, if they reach beyond the end.
+/// Returns the bytes after the `length` bytes at `at`; nothing, if they reach beyond the end.
 #[inline]
 pub(crate) fn after(bytes: &[u8], at: usize, length: usize) -> &[u8] {
     at.checked_add(length).and_then(|end| bytes.get(end..)).unwrap_or_default()
 }
 
-/// How many of `bytes` precede `rest`, which is their end.
+/// Returns the number of `bytes` that precede `rest`, which is their end.
 #[inline]
 pub(crate) fn offset(bytes: &[u8], rest: &[u8]) -> usize {
     bytes.len().saturating_sub(rest.len())

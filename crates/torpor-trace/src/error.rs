@@ -69,7 +69,7 @@ pub enum TraceError {
     Stopped { name: String },
 }
 
-/// What a format's reader knows of its own failure; the file's name is added at the border.
+/// Failure as a format's reader knows it; the file's name is added at the border.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     pub offset: u64,

@@ -16,7 +16,7 @@ pub struct Format {
     pub name: &'static str,
     /// Usual file names.
     pub files: &'static str,
-    /// How the content is recognised.
+    /// Mark by which the content is recognised.
     pub recognised_by: &'static str,
     is_it: fn(&[u8]) -> bool,
     read: Read,
@@ -92,7 +92,7 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<&'static Format> {
 /// If it is of no known format.
 pub(crate) fn check_head(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
     let head = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
-    // What is in an archive is at its end.
+    // An archive's directory is at its end.
     if is_zip(head) {
         return Ok(());
     }
@@ -119,7 +119,7 @@ pub(crate) fn refused(name: &str, found: String, hint: String) -> TraceError {
     TraceError::UnknownFormat { name: name.to_owned(), found, expected: allowed(), hint }
 }
 
-/// What a recording may come in.
+/// Packings of a recording.
 const PACKINGS: &str = "gzip, zstd, xz or bzip2, or in a ZIP archive";
 
 /// The formats as one line of an error text.
@@ -172,7 +172,7 @@ const REPORTS: &[(&[&[u8]], &str, &str)] = &[
     (&[b"Runtime ms", b"Switches"], "a report of `perf sched latency`", PERF_SCRIPT),
 ];
 
-/// What an unknown file looks like, and what to do about it.
+/// Describes an unknown file, and the remedy.
 fn describe(bytes: &[u8]) -> (String, String) {
     for (start, what, hint) in OTHERS {
         if bytes.starts_with(start) {

@@ -79,7 +79,7 @@ mod tests {
         let mut events = at(&[0, 100, 101, 131, 400]);
         assert_eq!(gaps.cut(&mut events), 2);
         assert_eq!(events, at(&[100, 101, 131]));
-        // What follows is held against what stayed.
+        // Later events are compared with those that stayed.
         let mut events = at(&[161, 162, 500, 501, 502]);
         assert_eq!(gaps.cut(&mut events), 3);
         assert_eq!(events, at(&[161, 162]));

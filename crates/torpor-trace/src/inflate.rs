@@ -22,13 +22,13 @@ pub(crate) struct Inflated {
 }
 
 impl Inflated {
-    /// What to say if it is not all.
+    /// Returns the loss if the recording is incomplete.
     pub(crate) fn loss(&self) -> Option<&'static LossKind> {
         (!self.is_whole).then_some(&loss::INFLATE_FAILED)
     }
 }
 
-/// What a whole recording may be packed with.
+/// Packing of a whole recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Gzip,
@@ -78,7 +78,7 @@ fn is_bzip2(bytes: &[u8]) -> bool {
 
 const BZIP2_BLOCK: &[u8] = &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
 const BZIP2_END: &[u8] = &[0x17, 0x72, 0x45, 0x38, 0x50, 0x90];
-/// What `xz -9` asks for, and some more: a file may name up to 4 GiB.
+/// Memory that `xz -9` needs, and some more: a file may name up to 4 GiB.
 const XZ_MEMORY_MAX: u64 = 128 << 20;
 
 pub(crate) fn zlib(bytes: &[u8], max: u64) -> Inflated {

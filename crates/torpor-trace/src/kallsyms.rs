@@ -26,7 +26,7 @@ impl Kallsyms {
                 (address != 0).then(|| (address, place(name), name.len() as u32))
             })
             .collect();
-        // Of the names of one address, the first listed is taken.
+        // The first listed name of an address is taken.
         symbols.sort_by_key(|(address, ..)| *address);
         Kallsyms { text, symbols }
     }

@@ -97,15 +97,15 @@ fn kallsyms_beside(path: &Path, go_on: GoOn<'_>) -> Result<Option<Bytes>, TraceE
     if path.exists() { Bytes::load(&path, None, go_on).map(Some) } else { Ok(None) }
 }
 
-/// What there is to read.
+/// Input of a reader.
 struct Input<'a> {
     name: &'a str,
     bytes: &'a [u8],
     kallsyms: Option<&'a [u8]>,
-    /// Of the bytes, if they have been read before.
+    /// Hash of the bytes, if they have been read before.
     sha256: Option<&'a str>,
     stop: &'a Stop,
-    /// Of what is unpacked and of the events together.
+    /// Limit for the unpacked bytes and the events together.
     max_bytes: u64,
 }
 

@@ -29,7 +29,7 @@ pub struct Function {
     pub symbol: Option<Name>,
 }
 
-/// What an x86 `irq_vectors` event or an arm64 `ipi` event was for.
+/// Purpose of an x86 `irq_vectors` event or an arm64 `ipi` event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InterruptCause {
     LocalTimer,
@@ -39,7 +39,7 @@ pub enum InterruptCause {
     Other,
 }
 
-/// How a task left its CPU.
+/// State in which a task left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PrevState {
     /// Preempted, or it yielded: it waits for a CPU.
@@ -202,7 +202,7 @@ pub enum EventKind {
     },
 }
 
-/// What a recording holds, shown by the kinds of event that were seen in it.
+/// Contents of a recording, by the kinds of event that were seen in it.
 ///
 /// A replay is only as good as its inputs, so this is shown with every result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -249,7 +249,7 @@ pub struct Loss {
     pub key: String,
     pub severity: Severity,
     pub count: u64,
-    /// What happened and what the user can do about it.
+    /// Description of the loss and its remedy.
     pub advice: String,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How reading is ended before its end.
+//! Cancellation of reading.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -12,12 +12,12 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// How many batches the reader may be ahead of who takes them.
+/// Batches that the reader may be ahead of the consumer.
 const BATCHES_AHEAD: usize = 2;
-/// How long a sink that wants no more may go unheard.
+/// Longest delay until a sink's refusal takes effect.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What is known of a recording when some of its events have been read.
+/// Knowledge about a recording after some of its events have been read.
 #[derive(Clone, Copy, Debug)]
 pub struct SoFar<'a> {
     /// The texts of all names so far.
@@ -40,12 +40,12 @@ pub trait Sink {
     /// enough to learn from it what is the same throughout a recording.
     fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>);
 
-    /// How much of the file was read so far; 0 of a format that cannot tell.
+    /// Reports how much of the file was read so far; 0 of a format that cannot tell.
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
         let _ = (read_bytes, total_bytes);
     }
 
-    /// How much memory it holds of what it was given.
+    /// Returns the memory that it holds, in bytes.
     fn held_bytes(&self) -> u64 {
         0
     }

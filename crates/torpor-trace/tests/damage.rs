@@ -50,14 +50,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What reading an intact file may hold, and a damaged one at most: that many bytes for each of
-/// the intact file's, which packed events take, and as many for tables of any file.
+/// Memory for an intact file, and at most for a damaged one: that many bytes for each of the intact
+/// file's, which packed events take, and as many for tables of any file.
 const BYTES_PER_BYTE: isize = 3;
 const BYTES_ANYWAY: isize = 8 << 20;
 /// Intact, none takes a hundredth of it.
 const TOO_LONG: Duration = Duration::from_secs(20);
 
-/// How the reads of one file ended.
+/// Outcomes of reading one file.
 #[derive(Default)]
 struct Ends {
     errors: u64,
@@ -221,7 +221,7 @@ fn damage_all(cut_every: usize, flips: usize) {
 }
 
 #[test]
-fn a_damaged_recording_is_refused_or_its_losses_are_counted() {
+fn damaged_recording_is_refused_or_counted() {
     // A slow build tries less.
     if cfg!(debug_assertions) { damage_all(1_000_000, 3) } else { damage_all(100_000, 40) }
 }

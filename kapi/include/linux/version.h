@@ -6,8 +6,8 @@
 #define KERNEL_VERSION(a, b, c)	(((a) << 16) + ((b) << 8) + ((c) > 255 ? 255 : (c)))
 
 /*
- * Whose interface this is where kernels differ: TORPOR_LINUX on the command line, for a governor of
- * an older or newer kernel, else that of 6.12.
+ * Version of the interface: TORPOR_LINUX on the command line, for a governor of
+ * an older or newer kernel, else 6.12.
  */
 #ifndef TORPOR_LINUX
 #define TORPOR_LINUX KERNEL_VERSION(6, 12, 0)

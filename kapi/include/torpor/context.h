@@ -4,8 +4,9 @@
 #define _KAPI_TORPOR_CONTEXT_H
 
 /*
- * What the host and a governor's image share. The Rust side has the same layouts in
- * crates/torpor-governor/src/abi.rs and compares sizes when it loads an image.
+ * Interface between the host and a governor's image. The Rust side has the same
+ * layouts in crates/torpor-governor/src/abi.rs and compares sizes when it loads
+ * an image.
  */
 
 #include <linux/types.h>

@@ -17,8 +17,8 @@ __in("torpor_kapi") int kapi_driver_state_start;
 #endif
 
 /*
- * Of menu in 3.8 to 3.10, which has timers: the core called this on every way out of idle, and so
- * between an entry that was given up and the next.
+ * The core of 3.8 to 3.10, whose menu has timers, called this on every way out
+ * of idle, and so between an entry that was given up and the next.
  */
 __hidden __attribute__((weak)) void menu_hrtimer_cancel(void);
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _Path = str | os.PathLike[str]
 
-#: What a governor came to in a scenario: values by metric and seed.
+#: Values of a governor in a scenario, by metric and seed.
 _Samples = dict[tuple[str, str], dict[str, dict[int, float]]]
 
 _KEYS = {"metric", "worse_than", "max", "min", "scenario", "governor"}
@@ -271,7 +271,7 @@ def _compare(
     }
     found: dict[str, Any] = json.loads(_engine.compare(json.dumps(table)))
     change = found["rows"][0]["cells"][1]["change"]
-    # What is equal has no change.
+    # Equal values have no change.
     return change or {"difference": 0.0, "low": None, "high": None, "p": None}
 
 
@@ -291,7 +291,7 @@ def _chosen(samples: _Samples, governor: str | None, side: str) -> _Samples:
 
 
 def _samples(source: Any) -> _Samples:
-    """What a result, a store or a file of either came to."""
+    """Return the values of a result, a store or a file of either."""
     from torpor.results.record import load
     from torpor.run.sweeps.store import Store, open_store
 

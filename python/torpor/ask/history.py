@@ -31,7 +31,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Bisected:
-    """What a bisection found. ``first_bad`` is None where several could not be judged."""
+    """Result of a bisection. ``first_bad`` is None where several could not be judged."""
 
     first_bad: Revision | None
     #: Revisions between the last good and the first bad one that have no verdict.

@@ -18,8 +18,8 @@ from torpor.run.sweeps.run import sweep
 if TYPE_CHECKING:
     import optuna
 
-#: What is asked for before any answer: enough for the cores of a machine, and the same on all, so
-#: that the same command asks the same everywhere.
+#: Trials that are asked for before any answer: enough for the cores of a machine, and the same on
+#: all, so that the same command asks the same everywhere.
 _BATCH = 8
 
 _RANGE = re.compile(r"(log:)?(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)")
@@ -115,7 +115,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of a search: every setting once, and those that no other beats in training."""
+    """Result of a search: every setting once, and those that no other beats in training."""
 
     base: str
     objectives: tuple[Objective, ...]
@@ -368,7 +368,7 @@ def _front(found: Mapping[str, tuple[float | None, ...]], signs: Sequence[int]) 
             for other in whole.values()
         )
 
-    # Of settings that came to the same, the first: parameters without effect make many.
+    # First of settings with equal outcomes: parameters without effect make many.
     seen: dict[tuple[float, ...], str] = {}
     for name in whole:
         if not is_beaten(name):

@@ -128,7 +128,7 @@ def _run() -> int:
     from torpor.cli.app import app
     from torpor.cli.console import print_error, print_note
 
-    # What typer calls it depends on whether it brings click along or imports it.
+    # The class's name depends on whether typer brings click along or imports it.
     usage_error: Any = next(t for t in typer.BadParameter.__mro__ if t.__name__ == "ClickException")
     warnings.showwarning = lambda message, *_rest: print_note(f"note: {message}")
     try:

@@ -160,7 +160,7 @@ def _listing(headings: list[str], rows: list[list[str]]) -> str:
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for index, heading in enumerate(headings):
-        # What is typed is unfolded; the rest shares what is left of the line.
+        # The column of names is not folded; the rest shares the rest of the line.
         table.add_column(heading, no_wrap=index == 0, overflow="fold")
     for row in rows:
         table.add_row(*row)

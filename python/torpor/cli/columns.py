@@ -67,7 +67,8 @@ def _total(
 def _width(
     headings: Sequence[str], rows: Sequence[Sequence[str]], place: int, *, folds: bool
 ) -> int:
-    """What a column needs: its longest cell and its heading, or the longest word of that."""
+    """Return the width that a column needs: its longest cell and its heading, or the longest word
+    of that."""
     words = headings[place].split() if folds and place else [headings[place]]
     cells = [row[place] for row in rows]
     return max((len(printable(text)) for text in (*words, *cells)), default=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a shell completes: names of the kind that an option's metavar gives.
+"""Completion for shells: names of the kind that an option's metavar gives.
 
 Where nothing matches, shells complete file names.
 """

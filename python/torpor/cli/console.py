@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Where the command line writes: data to stdout, everything else to stderr.
+"""Output of the command line: data to stdout, everything else to stderr.
 
 All of it leaves here, escaped: names and messages come from recordings, from files of other people
 and from compilers, and a terminal does what it reads.
@@ -80,7 +80,7 @@ def _write(text: str, stream: TextIO, descriptor: int) -> None:
         stream.write(text)
         stream.flush()
     except OSError:
-        # What is left in the buffer would fail once more at exit.
+        # Buffered output would fail once more at exit.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
         raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a replay or a simulation came to, in the forms that were asked for."""
+"""Delivers the result of a replay or a simulation in the requested forms."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -31,7 +31,7 @@ def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
             fail(f"`{path}`: there is no folder `{path.parent}`")
 
 
-#: What writes a trace for Perfetto, or why a page has none; None where its kind says why.
+#: Writer of a trace for Perfetto, or why a page has none; None if its kind says why.
 Trace = Callable[[Path], object] | str | None
 
 

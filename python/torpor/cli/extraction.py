@@ -20,7 +20,7 @@ from torpor.cli.console import (
 from torpor.machine import catalog as library
 from torpor.results.files import write_whole
 
-# What a simulation on the recorded machine is held to.
+# Tolerances of a simulation on the recorded machine.
 _CPU_SHARE = 0.02
 _WAKEUP_SHARE = 0.05
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FULL_TABLES = 4
 _TOP = 8
 _BY = {"task": "first task afterwards", "irq": "interrupt", "timer": "timer"}
-#: Of the line that one of many recordings gets.
+#: Metrics in the line of each of many recordings.
 _SHORT = ("sleeps", "above_pct", "below_pct", "latency_mean_us", "idle_power_mw")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""How commands are parsed: an option is given once; a group may have a default command."""
+"""Parsing of commands: an option is given once; a group may have a default command."""
 
 import shlex
 from typing import Any

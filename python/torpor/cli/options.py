@@ -122,7 +122,7 @@ JournalPath = Annotated[
 ReportPath = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
 ]
-# Of a machine that is described anew.
+# Name of a machine that is described anew.
 MachineName = Annotated[
     str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")
 ]

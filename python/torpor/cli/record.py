@@ -132,7 +132,8 @@ def record(
 
 
 def _counted(made: "session.Recording", hardware: residency.Got) -> list[str]:
-    """What no event tells: entries that the driver refused, states that the hardware got."""
+    """Return lines on facts without events: entries that the driver refused, states that the
+    hardware entered."""
     dumps = [file for file in made.beside if file.name.endswith((".before.txt", ".after.txt"))]
     try:
         result = cast("shapes.Diff", counters.diff(*sorted(dumps, reverse=True)))
@@ -157,7 +158,8 @@ def _counted(made: "session.Recording", hardware: residency.Got) -> list[str]:
 
 
 def _overhead(made: "session.Recording") -> list[str]:
-    """What the recording itself took: CPU time as the kernel counts it, wake-ups as recorded."""
+    """Return lines on the recording's own cost: CPU time as the kernel counts it, wake-ups as
+    recorded."""
     seconds = made.duration_ns / 1e9
     own, recorder = made.own_cpu_ns, made.recorder_cpu_ns
     times = [f"torpor {own / 1e6:.0f} ms"]

@@ -237,7 +237,7 @@ def _of(counts: "dict[str, shapes.Judged]") -> list[str]:
 
 
 def _remarks(judged: "shapes.StudyJudged") -> list[str]:
-    """What the table has no space for."""
+    """Return the remarks that the table has no space for."""
     lost = [column["column"] for column in judged["columns"] if column["beats_no_change"] is False]
     texts = [f"! no better than a predictor of no change: {', '.join(lost)}"] if lost else []
     spreads = (("level", judged["level_off_pct"], " %"), ("change", judged["change_off_pp"], " pp"))

@@ -19,7 +19,7 @@ _HANDED_WAKEUPS = 200_000
 
 
 def _wakeups(outcome: Simulation) -> float:
-    """Of the first run; no limit where it is not known."""
+    """Return the wake-ups of the first run; no limit if unknown."""
     first = outcome.runs[0]["metrics"] if outcome.runs else {}
     return first.get("wakeups") or float("inf")
 

@@ -88,7 +88,7 @@ def stat(
 
 
 class _Shown:
-    """Where the tables are shown."""
+    """Output of the tables."""
 
     def __init__(self, is_json: bool) -> None:
         self._is_json = is_json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a recorded machine did, on a terminal: a table a question, the most frequent first."""
+"""Statistics of a recorded machine, on a terminal: a table a question, the most frequent first."""
 
 from collections import defaultdict
 from typing import TYPE_CHECKING

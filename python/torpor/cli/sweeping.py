@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What the commands that run many points have in common: their axes, and how points are run."""
+"""Common options of the commands that run many points: their axes, and how points are run."""
 
 import contextlib
 import functools
@@ -52,7 +52,7 @@ def _single(option: Any) -> Any:
     ]
 
 
-#: Of every such command: what all points have in common, and how they are run.
+#: Options of every such command: shared by all points, and about how they are run.
 _MORE = {
     **{name: _single(fields(ReplayOptions)[name][1]) for name in REPLAY_OPTIONS},
     "seeds": Annotated[
@@ -109,7 +109,7 @@ def many(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             with kept(given["store"]):
                 command(**given, typed=typed, how=how)
 
-        # Those without a default come first; all are passed by name.
+        # Parameters without a default come first; all are passed by name.
         own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
         parameters = [*own, *added]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

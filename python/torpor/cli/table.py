@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Between two columns.
 _GAP = 2
-# What a metric's name or a governor's may take where space is short; longer ones fold.
+# Width of a metric's or governor's name if space is short; longer ones fold.
 _NARROW_NAME = 24
 _NARROW_GOVERNOR = 16
 
@@ -75,7 +75,7 @@ def _heading(result: "Result", section: "Section", width: int) -> str:
 
 
 def _source(result: "Result", section: "Section") -> str:
-    """What was replayed or simulated."""
+    """Return the source of the section's runs."""
     if "workload" in section:
         count = sum(len(cluster["cpus"]) for cluster in result["platform"]["clusters"])
         cpus, seconds = _cpus(section, count), section["options"]["duration_ns"] / 1e9
@@ -89,7 +89,7 @@ def _source(result: "Result", section: "Section") -> str:
 
 
 def _cpus(section: "Section", count: int) -> str:
-    """How many there are, and how many of them took part."""
+    """Return the number of CPUs, and of those that took part."""
     part = {cpu for run in section["runs"] for c in run["clusters"] for cpu in c["cpus"]}
     share = f"{len(part)} of " if 0 < len(part) < count else ""
     return f"{share}{count} CPU{'s' * (count != 1)}"
@@ -176,7 +176,7 @@ def _cell_text(cell: Cell, is_stacked: bool) -> "Text":
 
 
 def _below(section: "Section", width: int) -> str:
-    """What a reader must know of this section, each in a line."""
+    """Return the notes of this section, each on a line."""
     lines = [f"{run['governor']} failed: {run['error']}" for run in section["runs"] if run["error"]]
     if text := base_text(section["comparison"]):
         lines.append(text)

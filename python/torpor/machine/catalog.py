@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What Torpor knows: governors, machines, and what a recording holds."""
+"""Catalogue of governors and machines, and the contents of a recording."""
 
 import json
 import os
@@ -49,7 +49,7 @@ class Work(TypedDict):
 
 
 class Activity(TypedDict):
-    """What sleeps close to each other have in common, as a workload's ``activity``."""
+    """Common factor of sleeps close to each other, as a workload's ``activity``."""
 
     sd: float
     mean_ns: int
@@ -57,7 +57,7 @@ class Activity(TypedDict):
 
 
 class Extracted(TypedDict):
-    """What was made of a recording, and what ended the waits in it."""
+    """Workload made of a recording, and the ends of the waits in it."""
 
     duration_ns: int
     tasks: int
@@ -81,7 +81,7 @@ class ExtractedTask(TypedDict):
 
 
 class IdleDistance(TypedDict):
-    """How far apart two distributions of idle lengths are."""
+    """Distance between two distributions of idle lengths."""
 
     recorded: int
     simulated: int
@@ -92,7 +92,7 @@ class IdleDistance(TypedDict):
 
 
 class Lag(TypedDict):
-    """Of sleeps with others of their CPU that began so long after them."""
+    """Autocorrelation of sleeps with others of their CPU that began so long after them."""
 
     from_ns: int
     to_ns: int
@@ -103,7 +103,7 @@ class Lag(TypedDict):
 
 
 class Autocorrelation(TypedDict):
-    """Of the logarithms of sleep lengths, and of the times to the next timer."""
+    """Autocorrelation of the logarithms of sleep lengths, and of the times to the next timer."""
 
     lags: list[Lag]
     sd: float

@@ -306,7 +306,7 @@ def _interval(label: str, before: Snapshot | None, after: Snapshot) -> _Counted:
 
 
 def _notes_of(taken: Snapshot) -> "list[Note]":
-    """What its reader reported and could not use: each reason once, with the first place."""
+    """Return the reader's problems: each reason once, with the first place."""
     data = taken.to_dict()
     told = [("read", note) for note in data["notes"]]
     places: dict[str, list[str]] = {}
@@ -319,7 +319,7 @@ def _notes_of(taken: Snapshot) -> "list[Note]":
 
 
 def _table(states: "Sequence[StateDelta]") -> "list[DiffState]":
-    """What makes counters of two CPUs those of the same states."""
+    """Return what identifies a CPU's states for a comparison."""
     return [
         {
             "index": state["index"],

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-#: Of the event sources, from the folder of the machine's CPUs.
+#: Folder of event sources, from the folder of the machine's CPUs.
 _SOURCES = Path("bus/event_source/devices")
 _EVENT = re.compile(r"(c\d+)-residency")
 _LINE = re.compile(r"CPU(\d+),([\d.]+),[^,]*,(cstate_core|cstate_pkg|msr)/([^/,]+)/")
@@ -19,11 +19,11 @@ _END_S = 10
 
 
 class Got(NamedTuple):
-    """What the hardware counted, in percent of time, by turbostat's names of the counters."""
+    """Hardware's residency counters, in percent of time, by turbostat's names of the counters."""
 
-    #: Of each core, under its first CPU.
+    #: Counters of each core, under its first CPU.
     of_cpus: dict[int, dict[str, float]]
-    #: Of the package, the mean if there are several.
+    #: Counters of the package, the mean if there are several.
     of_package: dict[str, float]
     #: Why nothing is known, if that is so.
     note: str | None

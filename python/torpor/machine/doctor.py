@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What works on this machine, what does not, and what to install for it."""
+"""Reports what works on this machine, what does not, and what to install for it."""
 
 import os
 import re

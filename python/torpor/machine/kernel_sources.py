@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-#: What hosting takes of a tree; `crates/torpor-sim/src/kernel/source.rs` has the same list.
+#: Files of a tree that hosting needs; `crates/torpor-sim/src/kernel/source.rs` has the same list.
 WANTED = (
     *("Makefile", "COPYING", "drivers/base", "drivers/cpufreq", "drivers/cpuidle", "include"),
     *("io_uring", "kernel", "lib", "mm"),

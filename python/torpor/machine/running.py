@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _Path = str | os.PathLike[str]
 _Tell = Callable[[str], None]
-#: How often to look whether a command has ended.
+#: Interval at which a command's end is polled.
 _POLL_S = 0.05
 _PAUSE_NS = 1_000_000_000
 
 
 class Late(TypedDict):
-    """How late sleeps of one length ended."""
+    """Lateness of sleeps of one length."""
 
     count: int
     p50_ns: int
@@ -40,7 +40,8 @@ class Late(TypedDict):
 
 
 class Slept(TypedDict):
-    """What the threads of :func:`idle_predict` met: their short sleeps, and those of a second."""
+    """Lateness of the threads of :func:`idle_predict`: of their short sleeps, and of those of a
+    second."""
 
     elapsed_ns: int
     delays: Late

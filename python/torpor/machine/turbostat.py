@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _NO_STATES = ("Busy", "CPUGFX", "PKG_", "RAM_")
 _GOT = re.compile(r"(CPU%c|Mod%c|Pkg%pc)\w+")
 _GOT_BY_CORE = re.compile(r"CPU%c\w+")
-#: What a state asks for: C6, C6N and C6_ACPI are core state 6. A core counts nothing deeper than 7.
+#: Hardware state that a name requests: C6, C6N and C6_ACPI are core state 6. A core counts nothing
+#: deeper than 7.
 _ASKS_FOR = re.compile(r"C(\d+)")
 _CORE_DEEPEST = 7
 #: A command's run ends with its length.
@@ -38,16 +39,16 @@ class Log(NamedTuple):
     cpus: "list[CpuDelta]"
     #: None where the log does not tell.
     elapsed_ns: int | None
-    #: Of each CPU: the share of time in each state, 0 to 1; None where a line has none.
+    #: Share of each CPU's time in each state, 0 to 1; None if a line has none.
     shares: dict[int, list[float | None]]
-    #: What the hardware counted, by column: percent of time, of all and of each CPU with a line.
+    #: Hardware's counters, by column: percent of time, of all and of each CPU with a line.
     got: dict[str, float]
     got_of: dict[int, dict[str, float]]
     intervals: int
 
 
 class _Sums:
-    """What a CPU's lines add up to."""
+    """Sums of a CPU's lines."""
 
     def __init__(self, count: int) -> None:
         self.usage: list[int | None] = [None] * count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What governors came to on the live machine: the metrics of a run, for the engine to compare."""
+"""Metrics of governors on the live machine, for the engine to compare."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ from torpor.results.record import Record, headed
 if TYPE_CHECKING:
     from torpor.results import types as results
 
-#: What other kinds of result call a metric of the catalogue.
+#: Names of the catalogue's metrics in other kinds of result.
 _SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Sums over a run that another metric gives as a rate or a mean.
 _SUMS = ("energy_uj", "idle_energy_uj", "delay_total_us", "package_j", "dram_j", "platform_j")
@@ -26,7 +26,7 @@ class _Column(NamedTuple):
 
     label: str
     values: dict[str, float | None]
-    #: What else decides the numbers, by name.
+    #: Other inputs on which the numbers depend, by name.
     of: dict[str, str]
 
 
@@ -85,7 +85,8 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
 
 
 def _metrics(columns: list[_Column]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Those that two columns have, in the catalogue's order; and the titles of the others."""
+    """Return the metrics that two columns have, in the catalogue's order; and the titles of the
+    others."""
     catalogues = json.loads(_engine.metrics())
     known: dict[str, dict[str, Any]] = {}
     for kind in ("replay", "simulation", "fidelity", "ab"):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torpor.results import types as results
 
     Result = results.Replay | results.Simulation
-    #: What has runs and a comparison of them.
+    #: Section with runs and a comparison of them.
     Section = results.TraceOutcome | results.Simulation
 
 # The catalogue is ASCII; people are used to the sign.
@@ -132,7 +132,7 @@ def correction_text(tests: int) -> str:
     return f"corrected for {tests} comparisons by Holm's method" if tests > 1 else ""
 
 
-#: What a reader asks for first; the rest in the order of the table.
+#: Metrics shown first; the rest in the order of the table.
 FIRST = (
     *("figure", "iops", "throughput", "power_mw", "package_w", "idle_power_mw"),
     *("over_oracle_pct", "relative_over_oracle_pct", "above_pct", "below_pct"),

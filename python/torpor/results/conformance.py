@@ -29,7 +29,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 #: No shorter number is of use, and no longer one fits what computes with it.
 _INTEGERS = range(-(2**63), 2**64)
 _DAMAGED = "the file is damaged; make the result again"
-#: How deep a value that the schema leaves open may be nested.
+#: Deepest nesting of a value that the schema leaves open.
 _DEPTH = 20
 #: A value longer than this is cut where a message quotes it.
 _QUOTED = 60

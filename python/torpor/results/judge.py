@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""How a predicted cell is judged: by sign, by order and by size, or by the range it should be in.
+"""Judgement of a predicted cell: by sign, by order and by size, or by the range it should be in.
 
 Everything is said of one row: a metric's values by column, the first column being the base.
 Differences below ``noise_pct`` count as none, in the published row as in the simulated one. What
@@ -69,7 +69,8 @@ class Row:
         return judge_row(self.published, columns, base, self.skipped, self.noise_pct)
 
     def by(self, predictor: str) -> dict[str, float] | None:
-        """What a predictor says that knows the base alone, or how a reference changes it."""
+        """Return the prediction of a predictor that knows the base alone, or how a reference
+        changes it."""
         if self.base not in self.ours:
             return None
         says = self.ours.get(self.base if predictor == NO_CHANGE else predictor)
@@ -114,7 +115,7 @@ class Row:
 
 @dataclass
 class _Column:
-    """What is collected of a column over all rows."""
+    """Sums of a column over all rows."""
 
     verdicts: list[dict[str, bool]] = field(default_factory=list)
     level: _Off = field(default_factory=list)
@@ -166,7 +167,7 @@ def _predictor(rows: list[Row], name: str) -> "shapes.Predictor":
         says = row.by(name)
         if says is None:
             continue
-        # Of the base it says nothing.
+        # A predictor makes no prediction about the base.
         verdicts += [right for column, right in row.right(says).items() if column != row.base]
         off += row.changes_off(says, row.base).values()
     return {"name": name, "counts": count(verdicts), "change_off_pp": _middle(off)}
@@ -296,7 +297,7 @@ def _sign(value: float, other: float, noise: float) -> int:
 
 
 def _rank(row: dict[str, float], name: str, noise: float) -> int:
-    """How many columns are lower, and not only by noise."""
+    """Return how many columns are lower by more than noise."""
     return sum(_sign(row[name], other, noise) > 0 for other in row.values())
 
 

@@ -33,7 +33,7 @@ class OverRow(TypedDict):
 
 
 class Over(TypedDict):
-    """What :func:`over_recordings` returns."""
+    """Result of :func:`over_recordings`."""
 
     recordings: int
     comparison: "results.Comparison"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _Path = str | os.PathLike[str]
 
-#: What a folder of tables holds apart from them.
+#: File in a folder of tables that holds the rest of the result.
 RESULT_FILE = "result.json"
 
 
@@ -94,13 +94,13 @@ class Record(dict[str, Any]):
         view("report").write(self, path, trace=trace)
 
     def __repr__(self) -> str:
-        """What it is of; ``print(torpor.post(record))`` prints its tables."""
+        """Name the kind and its title; ``print(torpor.post(record))`` prints its tables."""
         found = self._posted()
         of = self.get("kind", "nothing known") if found is None else found.title
         return f"<torpor.{type(self).__name__} of {of}>"
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows: its tables, or nothing where this kind has none to post."""
+        """Return its tables for a notebook, or None for a kind without tables."""
         found = self._posted()
         return None if found is None else str(view("notebook").posted_html(found))
 
@@ -114,7 +114,7 @@ class Record(dict[str, Any]):
         try:
             return posted(self)
         except (TorporError, KeyError):
-            # Of a kind without tables, or made by hand.
+            # This kind has no tables, or it was made by hand.
             return None
 
 
@@ -134,12 +134,12 @@ class Fidelity(Record):
 
     @property
     def agreement(self) -> float:
-        """Of the best one, the share of decisions it made as they were recorded, 0 to 1."""
+        """Share of decisions that the best one made as they were recorded, 0 to 1."""
         return float(self["verdict"]["agreement"])
 
     @property
     def agreements(self) -> dict[str, float | None]:
-        """Of every governor, best first; None for one that failed."""
+        """Agreement of every governor, best first; None for one that failed."""
         return {found["governor"]: found["agreement"] for found in self["governors"]}
 
 
@@ -154,7 +154,7 @@ class Reproduction(Record):
 
     @property
     def failures(self) -> list[str]:
-        """What could not be simulated."""
+        """Rows that could not be simulated."""
         return list(self["failures"])
 
 
@@ -171,7 +171,7 @@ class Compared:
         self._parsed: Any = None
 
     def __reduce__(self) -> tuple[type, tuple[str, Path | None]]:
-        """What another process makes it from."""
+        """Return the arguments with which another process makes it."""
         return type(self), (self._text, self._folder)
 
     @property
@@ -338,7 +338,7 @@ def _record(result: dict[str, Any]) -> Record:
     return _CLASSES.get(result["kind"], Record)(result)
 
 
-#: What a result of a kind is, if not a plain record.
+#: Classes of kinds that are not a plain record.
 _CLASSES: dict[str, type[Record]] = {"fidelity": Fidelity, "reproduction": Reproduction}
 
 

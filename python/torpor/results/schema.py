@@ -37,14 +37,14 @@ class DiffCounts(Counts):
     """The same, and what follows from them."""
 
     mean_sleep_us: float | None
-    #: Of ``usage``.
+    #: Share of ``usage``.
     above_ratio: float | None
     below_ratio: float | None
     residency_ratio: float | None
 
 
 class DiffStateCounts(DiffCounts):
-    """Of one state."""
+    """Counts of one state."""
 
     is_off: bool
 
@@ -59,7 +59,7 @@ class DiffState(TypedDict):
 
 
 class ShareChange(TypedDict):
-    """How a share differs from the first column's, with its 95 % interval."""
+    """Difference of a share from the first column's, with its 95 % interval."""
 
     difference: float
     low: float
@@ -78,19 +78,19 @@ class DiffGot(TypedDict):
 
 
 class DiffColumn(TypedDict):
-    """What a group of CPUs counted over the intervals of one label."""
+    """Counts of a group of CPUs over the intervals of one label."""
 
     label: str
     rounds: int
     cpus: list[int]
     elapsed_ns: int | None
-    #: What ``residency_ratio`` is a share of: elapsed time, or all idle time.
+    #: Base of ``residency_ratio``: elapsed time, or all idle time.
     residency_of: Literal["elapsed", "idle"]
     states: list[DiffStateCounts]
     total: DiffCounts
-    #: Of ``above`` and ``below``, by name; null in the first column.
+    #: Changes of ``above`` and ``below``, by name; null in the first column.
     changes: dict[str, ShareChange | None] | None
-    #: What the hardware did; empty where nothing counted that.
+    #: Hardware's residency; empty if it was not counted.
     got: list[DiffGot]
 
 
@@ -103,7 +103,7 @@ class DiffGroup(TypedDict):
 
 
 class Note(TypedDict):
-    """What a reader of the counts must know."""
+    """Note that a reader of the counts must know."""
 
     kind: str
     #: Empty where it holds for the machine.
@@ -127,7 +127,7 @@ class Interval(TypedDict):
 
 
 class Diff(TypedDict):
-    """Of ``torpor diff`` and ``torpor stat``."""
+    """Result of ``torpor diff`` and ``torpor stat``."""
 
     format: int
     kind: Literal["diff"]
@@ -137,27 +137,27 @@ class Diff(TypedDict):
 
 
 class Judged(TypedDict):
-    """How many were judged, and how many are right."""
+    """Number of judged cells, and of right ones."""
 
     right: int
     of: int
 
 
 class StateDelta(DiffState, Counts):
-    """What a CPU counted of a state between two snapshots."""
+    """Counts of a CPU's state between two snapshots."""
 
     is_off: bool
 
 
 class CpuDelta(TypedDict):
-    """What a CPU counted."""
+    """Counts of a CPU."""
 
     cpu: int
     states: list[StateDelta]
 
 
 class Delta(TypedDict):
-    """What is counted between two snapshots, before a result groups it."""
+    """Counts between two snapshots, before a result groups them."""
 
     elapsed_ns: int | None
     clock: str | None
@@ -167,7 +167,7 @@ class Delta(TypedDict):
 
 
 class SnapshotMachine(TypedDict):
-    """What a dump tells of its machine."""
+    """Facts about its machine in a dump."""
 
     title: str | None
     driver: str | None
@@ -261,7 +261,7 @@ class Off(TypedDict):
     median: float
     #: The least and the greatest median that one seed alone has; null with one seed.
     spread: list[float] | None
-    #: How many predictions.
+    #: Number of predictions.
     of: int
 
 
@@ -279,7 +279,7 @@ class JudgedColumn(TypedDict):
 
 
 class Predictor(TypedDict):
-    """Who knows nothing: every column is as the first, or changes as a reference does."""
+    """Predictor without knowledge: every column is as the first, or changes as a reference does."""
 
     name: str
     counts: dict[str, Judged]
@@ -305,7 +305,7 @@ class StudyJudged(TypedDict):
 
 
 class Reproduction(TypedDict):
-    """Of ``torpor reproduce``, one for each study."""
+    """Result of ``torpor reproduce``, one for each study."""
 
     format: int
     kind: Literal["reproduction"]
@@ -314,7 +314,7 @@ class Reproduction(TypedDict):
     title: str
     source: list[str]
     calibration: str
-    #: Whose scheduler, timers and governors decided; null where Torpor's are used.
+    #: Kernel that decided.
     kernel: KernelInfo | None
     platforms: list[str]
     durations: list[str]
@@ -353,7 +353,7 @@ class AbGroup(TypedDict):
 
 
 class AbCounters(TypedDict):
-    """What was counted during one run."""
+    """Counts during one run."""
 
     elapsed_ns: int | None
     notes: list[str]
@@ -367,7 +367,7 @@ class AbRun(TypedDict):
     governor: str
     began_at_ns: int
     duration_ns: int
-    #: What the command itself printed.
+    #: Figure that the command itself printed.
     figure: float | None
     #: By kind of zone: ``package``, ``dram``, ``platform``.
     energy_uj: dict[str, int]
@@ -376,7 +376,7 @@ class AbRun(TypedDict):
 
 
 class AbHead(TypedDict):
-    """How the comparison was made."""
+    """Conditions of the comparison."""
 
     torpor: Version
     kernel: str
@@ -392,7 +392,7 @@ class AbHead(TypedDict):
 
 
 class Ab(AbHead):
-    """Of ``torpor ab``."""
+    """Result of ``torpor ab``."""
 
     format: int
     kind: Literal["ab"]
@@ -412,14 +412,14 @@ class BesideSource(TypedDict):
 
 
 class Beside(TypedDict):
-    """Of ``torpor compare``: results side by side, whatever made them."""
+    """Result of ``torpor compare``: results side by side, whatever made them."""
 
     format: int
     kind: Literal["beside"]
     torpor: Version
     sources: list[BesideSource]
     comparison: Comparison
-    #: What differs besides the column, and what has no counterpart.
+    #: Other differences between the columns, and metrics without a counterpart.
     notes: list[str]
 
 
@@ -447,7 +447,7 @@ class OutcomesState(TypedDict):
 
 
 class Outcomes(TypedDict):
-    """Of ``torpor fidelity`` where the recording lacks what a governor has to be asked with."""
+    """Result of ``torpor fidelity`` for a recording that lacks a governor's inputs."""
 
     format: int
     kind: Literal["outcomes"]
@@ -462,7 +462,7 @@ class Outcomes(TypedDict):
     states: list[OutcomesState]
 
 
-#: Those of the engine are in its own schema.
+#: Kinds made in Python; the engine's are in its own schema.
 _KINDS: dict[str, Any] = {
     "ab": Ab,
     "beside": Beside,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What is posted of a result: sentences and tables of values, before any painter."""
+"""Tables of a result: sentences and values, before any painter."""
 
 from typing import NamedTuple
 

@@ -3,14 +3,14 @@
 
 import re
 
-#: What a terminal acts on instead of showing it: C0 but for tab and newline, DEL, C1, line and
-#: paragraph separators, and what turns the direction of writing. And halves of UTF-16 pairs, by
-#: which Python spells the bytes of a file's name that are no text.
+#: Characters that a terminal acts on instead of showing them: C0 but for tab and newline, DEL, C1,
+#: line and paragraph separators, and changes of the direction of writing. And halves of UTF-16
+#: pairs, by which Python spells the bytes of a file's name that are no text.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
-#: What makes a spreadsheet take a field for a formula.
+#: Characters with which a spreadsheet takes a field for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -106,9 +106,9 @@ def spans(
 
 
 class Bound(TypedDict):
-    """What the best governor costs that knows only so much."""
+    """Cost of the best governor with limited knowledge."""
 
-    #: What it knows; the base and the oracles have names instead.
+    #: Knowledge of the governor; the base and the oracles have names instead.
     knows: str
     #: It may wake the CPU by timers of its own.
     own_timers: bool

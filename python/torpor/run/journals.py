@@ -15,7 +15,7 @@ from pathlib import Path
 
 from torpor import _engine
 
-#: What nobody came back for is removed after so long.
+#: Journals older than this are deleted.
 _KEPT_S = 30 * 24 * 3600
 
 

@@ -28,11 +28,11 @@ class Option(NamedTuple):
     #: As on the command line; the library alone has it if there are none.
     flags: tuple[str, ...] = ()
     metavar: str | None = None
-    #: What the command line gives: a text, several texts, a number or a switch.
+    #: Type on the command line: a text, several texts, a number or a switch.
     kind: type = str
     #: The least number.
     least: int | None = None
-    #: Where nothing else is given; the engine knows it, too.
+    #: Default; the engine has the same.
     default: object = None
     #: It decides something of the result.
     decides: bool = True
@@ -65,7 +65,7 @@ Isolate = Annotated[
 
 
 class _Machine(TypedDict, total=False):
-    """What replay, spans and simulation share."""
+    """Options that replay, spans and simulation share."""
 
     latency_limit: LatencyLimit
     hz: Annotated[
@@ -92,7 +92,7 @@ class _Machine(TypedDict, total=False):
 
 
 class _Run(_Machine, total=False):
-    """What replay and simulation share."""
+    """Options that replay and simulation share."""
 
     threads: Annotated[
         int | None,
@@ -109,7 +109,7 @@ class _Run(_Machine, total=False):
 
 
 class _Part(TypedDict, total=False):
-    """What of a recording, and where."""
+    """Part of a recording."""
 
     recorded_on: Annotated[
         _Path | None,
@@ -140,11 +140,11 @@ class _Part(TypedDict, total=False):
 
 
 class SpanOptions(_Machine, _Part, total=False):
-    """Of :func:`torpor.spans`."""
+    """Options of :func:`torpor.spans`."""
 
 
 class ReplayOptions(_Run, _Part, total=False):
-    """Of :func:`torpor.replay`."""
+    """Options of :func:`torpor.replay`."""
 
     others: Annotated[
         str | None,
@@ -191,7 +191,7 @@ class ReplayOptions(_Run, _Part, total=False):
 
 
 class SimulateOptions(_Run, total=False):
-    """Of :func:`torpor.simulate`."""
+    """Options of :func:`torpor.simulate`."""
 
     duration: Annotated[
         str,
@@ -298,7 +298,7 @@ class SimulateOptions(_Run, total=False):
 
 
 class FidelityOptions(TypedDict, total=False):
-    """Of :func:`torpor.fidelity`: the recorded machine, and how to judge."""
+    """Options of :func:`torpor.fidelity`: the recorded machine, and how to judge."""
 
     latency_limit: LatencyLimit
     disabled_states: DisabledStates

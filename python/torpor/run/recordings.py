@@ -24,7 +24,7 @@ _BESIDE = (
 
 
 class RecordedState(TypedDict):
-    """What a recorded CPU did in one state."""
+    """Counts of a recorded CPU in one state."""
 
     index: int
     usage: int
@@ -32,7 +32,7 @@ class RecordedState(TypedDict):
 
 
 class RecordedCpu(TypedDict):
-    """What a recorded CPU did."""
+    """Counts of a recorded CPU."""
 
     cpu: int
     sleeps: int
@@ -51,7 +51,7 @@ class EventToExit(TypedDict):
 
 
 class Recorded(TypedDict):
-    """What a recording holds: as in a result, and what its CPUs did."""
+    """Contents of a recording: as in a result, and the counts of its CPUs."""
 
     path: str
     format: str
@@ -79,7 +79,7 @@ def shown_cpus(shown: int, count: int) -> str:
 
 
 class _Info(dict[str, Any]):
-    """What :func:`trace_info` returns, as people read it."""
+    """Result of :func:`trace_info`, which prints for people."""
 
     def facts(self) -> list[tuple[str, str]]:
         carries = self["carries"]

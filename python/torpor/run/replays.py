@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from torpor.run import recordings
 
-#: What is in a comparison unless you say otherwise. The first is what the others are compared
-#: with: menu, as in published tables; then its rival, both references, and the bound.
+#: Governors that are compared by default. The first is what the others are compared with: menu, as
+#: in published tables; then its rival, both references, and the bound.
 DEFAULT_GOVERNORS = ("menu", "teo", "shallowest", "deepest", "oracle")
 
 _Path = str | os.PathLike[str]
@@ -180,7 +180,7 @@ class Trace:
 
     @property
     def held_bytes(self) -> int:
-        """What its events take in memory."""
+        """Memory that its events use, in bytes."""
         return self._loaded.held_bytes()
 
     def replay(

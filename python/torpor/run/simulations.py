@@ -44,7 +44,7 @@ class Simulation(Compared):
 
     @property
     def resumed_runs(self) -> int:
-        """How many runs, each of a governor and a seed, were taken from the journal."""
+        """Number of runs, each of a governor and a seed, that came from the journal."""
         return 0 if self._made is None else self._made.resumed_runs
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a recording without timers or switches verifies: what its sleeps came to."""
+"""Verifies a recording without timers or switches by the outcomes of its sleeps."""
 
 import os
 from collections.abc import Callable, Iterator

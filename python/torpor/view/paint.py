@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from torpor.results.table import Cell, Post, Table
 from torpor.results.text import printable, spreadsheet_field
 
-#: What a mailing list, and a terminal that shows it, can hold.
+#: Width of a mailing list's lines, and of a terminal that shows them.
 WIDTH = 80
 _GAP = 2
 #: Longer words fold. Numbers are shorter.

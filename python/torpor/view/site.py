@@ -34,7 +34,8 @@ ADDRESS = "127.0.0.1"
 PORT = 8321
 #: Folders below the folder; a store has thousands of files, which nobody wants to see.
 _DEPTH = 4
-#: What is written to is shown anew; what was not for so long is finished, or was killed.
+#: Files written less than this ago are reloaded; older ones are finished, or their writer was
+#: killed.
 _LIVE_S = 15
 _REFRESH_S = 2
 #: Files that are larger are not read, and neither is a longer first line.
@@ -42,7 +43,7 @@ _RESULT_BYTES = 256 << 20
 _LINE_BYTES = 16 << 20
 #: Connections at a time; a browser opens six.
 _CONNECTIONS = 32
-#: How long a request may take to arrive, and a piece of the answer to be taken.
+#: Time limit for a request to arrive, and for a piece of the answer to be taken.
 _REQUEST_S = 10
 
 
@@ -78,7 +79,7 @@ class Entry(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a request is answered with."""
+    """Answer to a request."""
 
     status: int
     body: str | BinaryIO
@@ -155,7 +156,7 @@ class Site:
             return _message(422, f"{entry.name}: {error}", entry.is_live)
 
     def _entry(self, path: Path) -> Entry | None:
-        """What a path is; None for what nobody shows, or what leads out of the folder."""
+        """Return the entry of a path; None for a hidden one, or one outside of the folder."""
         for name in (_STORE_FILE, records.RESULT_FILE):
             if os.path.lexists(path / name) and self._inside(os.fspath(path / name)) is None:
                 return None
@@ -231,7 +232,8 @@ def _read_description(path: Path, _modified_ns: int, size: int) -> tuple[str, st
 
 
 def _kind_of_lines(path: Path) -> str:
-    """Of a file of lines: what `torpor ab -o` or `torpor stat --json` writes, or nothing."""
+    """Return the kind of a file of lines, as `torpor ab -o` or `torpor stat --json` writes it, or
+    nothing."""
     try:
         with open_regular(path) as file:
             first = json.loads(file.readline(_LINE_BYTES))
@@ -315,7 +317,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     server_version = f"Torpor/{__version__}"
     sys_version = ""
-    #: Of each piece that is read or written.
+    #: Time limit of each piece that is read or written.
     timeout = _REQUEST_S
     server: _Server
     site: Site

@@ -12,7 +12,7 @@ from .packages import CACHE, HOST_ARCH, ROOT, Kernel, NotHereError, locked
 HERE = Path(__file__).parent
 WORKLOADS = HERE / "workloads"
 
-#: How governors are compiled for userspace: what matters of crates/torpor-governor/src/flags.rs.
+#: Flags with which governors are compiled for userspace, from crates/torpor-governor/src/flags.rs.
 KAPI = [
     *("-std=gnu11", "-O2", "-fno-strict-aliasing", "-fno-strict-overflow", "-fno-builtin"),
     *("-nostdinc", "-U_FORTIFY_SOURCE", "-D__KERNEL__", "-include", "linux/kconfig.h"),
@@ -50,7 +50,7 @@ def modules(kernel: Kernel, **variables: str) -> dict[str, Path]:
         )
         if done.returncode != 0 or done.stderr:
             raise RuntimeError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
-        # What an earlier build has left is not among the objects of this one.
+        # Objects of an earlier build are not counted.
         objects = (out / "modules.order").read_text(encoding="utf-8").split()
     return {name: out / f"{name}.ko" for name in sorted(Path(path).stem for path in objects)}
 

@@ -21,7 +21,7 @@ TEMPLATES = Path(__file__).with_name("cases")
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared: one of corpus.WORKLOADS, its program, and CPUs of the guest."""
+    """One comparison: one of corpus.WORKLOADS, its program, and CPUs of the guest."""
 
     workload: str
     program: str
@@ -37,7 +37,7 @@ CASES = {
     "ipi": Case("ipi", "ipi_burst", 2),
 }
 
-#: What `rates` goes through, a second each.
+#: Rates of `rates`, a second each.
 RATES_HZ = (5, 11, 23, 47, 97, 197, 411)
 
 #: Debian's tick.
@@ -56,7 +56,7 @@ def exit_latencies_us(platform: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Costs:
-    """What takes time in a kernel, in us: interrupts, and each workload's own by placeholder."""
+    """Times in a kernel, in us: interrupts, and each workload's own by placeholder."""
 
     interrupt: float
     ipi_delivery: float
@@ -66,7 +66,7 @@ class Costs:
 
     @classmethod
     def measure(cls, stories: dict[str, Story], latencies_us: list[float]) -> "Costs":
-        """Of the recordings of all cases under one governor."""
+        """Return the costs from the recordings of all cases under one governor."""
 
         def turns(case: str) -> list[Turn]:
             story = stories[case]

@@ -35,7 +35,7 @@ GOVERNORS = {"menu": "menu", "t-teo-6.12": "teo"}
 
 @dataclass(frozen=True)
 class Figures:
-    """Of a stretch of a recording, all CPUs together; shares are in percent.
+    """Figures of a stretch of a recording, all CPUs together; shares are in percent.
 
     `own` are the wake-ups from which a task of the case went on; `residency` is by state, of all
     CPUs' time; `above` and `below` are of the sleeps. Lateness is from the moment for which a task
@@ -79,7 +79,7 @@ def figures(story: Story, pids: list[int], cpus: int) -> Figures:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a simulation is off.
+    """Distance of a simulation from its guest.
 
     Shares in points, residency that of the state that is farthest off; the distributions of sleep
     lengths by their widest gap (`ks`, Kolmogorov and Smirnov's), and by how many decades a length
@@ -118,7 +118,7 @@ def _residency_gaps(guest: Figures, simulated: Figures) -> dict[int, float]:
 
 
 def _gaps(one: list[int], other: list[int]) -> Iterator[tuple[float, float]]:
-    """How wide each stretch between neighbouring lengths is, in decades, and the gap there."""
+    """Return the width of each stretch between two lengths, in decades, and the gap there."""
     lengths = sorted({*one, *other})
     for low, high in pairwise([*lengths, lengths[-1]]):
         gap = bisect_right(one, low) / len(one) - bisect_right(other, low) / len(other)
@@ -204,7 +204,7 @@ def _rows(kernel: str, governor: str, case: str, guest: Story, simulated: Story)
     ]
 
 
-#: What a difference is of, by case: the letters of docs/concepts/simulation.md.
+#: Causes of a difference, by case: the letters of docs/concepts/simulation.md.
 CAUSES = {
     **dict.fromkeys((f"{hz} Hz" for hz in cases.RATES_HZ), "a b"),
     "predict": "a d",

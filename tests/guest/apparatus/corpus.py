@@ -34,7 +34,7 @@ MIXED = {
     ("amd64", "6.1"): ["menu", "t-menu", "t-menu-3.7", "t-teo"],
 }
 
-#: What simulations are compared with: see compare.py.
+#: Recordings that simulations are compared with: see compare.py.
 COMPARED = {("amd64", "6.12"): ["menu", "t-teo-6.12"], ("arm64", "6.12"): ["menu", "t-teo-6.12"]}
 
 SETUP = """

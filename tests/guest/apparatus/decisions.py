@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a kernel decides in a guest, and what the same kernel decides hosted, under one load.
+"""Compares the decisions of a kernel in a guest with those of the same kernel hosted, under one
+load.
 
     PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.decisions [--record] KERNEL
 
@@ -26,7 +27,8 @@ from .packages import ROOT, Kernel
 
 CORPUS = ROOT / "tests" / "data" / "decisions.json"
 
-#: How long a load runs, and what of it is looked at: until then utilization is that of the start.
+#: Duration of a load, and of the part that is compared: until then utilization is that of the
+#: start.
 DURATION_S = 4
 _BEGIN_NS, _END_NS = 500_000_000, 3_500_000_000
 
@@ -103,7 +105,7 @@ def load_command(name: str) -> str:
 
 
 def _capacities(one: Machine) -> tuple[int, ...]:
-    """What the device tree says of each CPU, in DMIPS for each MHz, rounded up."""
+    """Return each CPU's capacity in the device tree, in DMIPS for each MHz, rounded up."""
     if one.platform is None:
         return ()
     khz = {c["name"]: c["opp"][-1]["freq_khz"] for c in one.clusters}
@@ -171,12 +173,12 @@ overhead_source = "left out"
     return text
 
 
-# What is decided.
+# Decisions that are compared.
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Of a stretch of a recording: counts are a second's, shares are in percent.
+    """Figures of a stretch of a recording: counts are a second's, shares are in percent.
 
     Wake-ups are those of the load's tasks: how often to an idle CPU, to the task's last CPU, and to
     each cluster. Sleeps are all CPUs': with the tick stopped, by state, and by what ended them: one
@@ -204,8 +206,8 @@ class _Cpu:
     running: int = 0
     is_tick_stopped: bool = False
     sleeps: bool = False
-    #: What has woken it up, if it has not run a task since. An x86 guest takes the interrupt first,
-    #: and then leaves the state.
+    #: Event that woke it up, if it has not run a task since. An x86 guest takes the interrupt
+    #: first, and then leaves the state.
     woke_by: str | None = None
     is_counted: bool = False
 
@@ -267,7 +269,7 @@ class _Reader:
         if self.cpus[number].sleeps or self.cpus[number].woke_by:
             self.cpus[number].woke_by = "ipi"
 
-    #: Of arm64 recordings the cause is not known.
+    #: arm64 recordings do not show the cause.
     x86_platform_ipi_entry = call_function_single_entry = ipi
     call_function_entry = reschedule_entry = ipi
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What more an emulated arm64 machine's device tree can say of its CPUs, for any kernel to read.
+"""Additions to an emulated arm64 machine's device tree about its CPUs, for any kernel to read.
 
 Idle states: QEMU answers PSCI's CPU_SUSPEND by waiting for an interrupt, as WFI does, and serves no
 latency. Capacities: all of QEMU's CPUs are as fast, whatever is said of them.

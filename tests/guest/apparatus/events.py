@@ -15,7 +15,7 @@ SWITCH = re.compile(
     r"prev_comm=(.*) prev_pid=(\d+) .*prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+)"
 )
 
-#: What cpu_idle calls the end of a sleep: -1 in 32 bits.
+#: Value of cpu_idle at the end of a sleep: -1 in 32 bits.
 EXIT = 0xFFFFFFFF
 
 
@@ -74,7 +74,7 @@ def read(path: Path) -> Story:
 
 @dataclass
 class _Cpu:
-    """What a CPU is at: who runs, what sleep it is in or has left last, whose turn is over."""
+    """State of a CPU: its task, its current or last sleep, and the task whose turn is over."""
 
     running: int = 0
     sleep: Sleep | None = None
@@ -88,7 +88,7 @@ class _Reader:
     def __init__(self) -> None:
         self.story = Story()
         self.cpus: dict[int, _Cpu] = {}
-        # Of timers, whose they are and when they are to expire; of woken tasks, what Turn says.
+        # Owner and expiry of timers; of woken tasks, see Turn.
         self.timers: dict[str, tuple[int, int, int]] = {}
         self.woken: dict[int, tuple[int, int | None]] = {}
         # Turns that are not over, by pid.
@@ -156,5 +156,5 @@ class _Reader:
 
 
 def fields(text: str) -> dict[str, str]:
-    """What an event says, by name."""
+    """Return the fields of an event, by name."""
     return dict(_FIELD.findall(text))

@@ -73,7 +73,7 @@ DOMAINS = (
     ),
 )
 
-#: How long the disk takes: about what leaves an RK3399 its 3,000 reads a second.
+#: Latency of the disk: about what leaves an RK3399 its 3,000 reads a second.
 COMPLETION_NS = 250_000
 
 #: The least time between two requests, as schedutil has it where a driver says nothing.
@@ -102,12 +102,12 @@ class Run:
     boost: str
     load: str
     iops: int
-    #: How long a read kept a CPU that was never slower than the fastest.
+    #: CPU time of a read on a CPU that was never slower than the fastest.
     cpu_ns: int
     #: By domain: when, from the load's start on, and kHz. The first is what was before.
     requests: dict[str, list[tuple[int, int]]]
     duration_ns: int
-    #: How often a CPU's utilization was evaluated, and the kernel's own boost would say otherwise.
+    #: Evaluations of a CPU's utilization, and those in which the kernel's own boost differs.
     asked: int
     other: int
 
@@ -180,7 +180,7 @@ def run(own: Kernel, boost: str, loads: list[str], timeout_s: float = 600) -> li
 
 
 def _chosen(boost: str) -> str:
-    """What the kernel's command line says of a boost."""
+    """Return the kernel's command line option of a boost."""
     if boost == KERNELS_OWN:
         return ""
     name, *parameters = boost.split(",")

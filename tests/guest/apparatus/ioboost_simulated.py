@@ -17,10 +17,10 @@ import torpor
 from . import ioboost
 from .packages import ROOT
 
-#: Where one thread may run, of the loads that have one.
+#: CPUs of one thread, for the loads that have one.
 CPUS = {"reader": "0-5", "reader-little": "0-3", "reader-big": "4-5"}
 
-#: What the guest's machine does otherwise than an RK3399: frequencies are granted at once, and
+#: Differences of the guest's machine from an RK3399: frequencies are granted at once, and
 #: interrupts take as long on any CPU, next to nothing on one of 1 ns an instruction.
 UNLIKE_AN_RK3399 = {
     "\nhz = 250\n": '\nhz = 250\ntick_handling_us = 0\ntick_handling_source = "left out"\n',
@@ -45,13 +45,14 @@ class Compared:
 
     @property
     def domain(self) -> str:
-        """Where the task is for most of the time; the other domain is asked for nothing by it."""
+        """Return the domain that the task is in for most of the time."""
         is_moved = ioboost.COARSE in self.boost and self.load == "reader"
         return "big" if is_moved or self.load == "reader-big" else "little"
 
     @property
     def distances(self) -> tuple[float, float]:
-        """Of the reads and of the task's domain's frequency: the simulator's over the guest's."""
+        """Return the ratios of the simulator to the guest: of the reads and of the task's domain's
+        frequency."""
         (reads, our_reads), (mhz, our_mhz) = self.iops, self.mhz[self.domain]
         return our_reads / reads - 1, our_mhz / mhz - 1
 

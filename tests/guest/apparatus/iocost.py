@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a request takes of a CPU under each of fio's engines, in a stock kernel, by instructions.
+"""CPU time of a request under each of fio's engines, in a stock kernel, by instructions.
 
     PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.iocost [ARCH]
 

@@ -22,14 +22,14 @@ from .packages import Kernel, NotHereError
 
 ICOUNT_SHIFT = 1
 
-#: What guests wear: the states of a Comet Lake desktop, and of a Pixel 6's little cores.
+#: States of guests: those of a Comet Lake desktop, and of a Pixel 6's little cores.
 STATES = {
     "amd64": "POLL,C1:2:2,C1E:10:20,C3:70:100,C6:85:200",
     "arm64": "WFI:1:1,c2:230:2000",
 }
 
-#: Of a core's time, for a whole run: a boot takes 4 to 11 s. A machine that is busy with other
-#: work takes longer by the clock, and that is no failure of the guest's.
+#: CPU time limit for a whole run: a boot takes 4 to 11 s. A machine that is busy with other work
+#: takes longer by the clock, and that is no failure of the guest's.
 TIMEOUT_S = 120
 
 #: By the clock, so many times that.
@@ -49,7 +49,8 @@ TURN_US = 10
 #: filter on a network without a device in the guest.
 TURNS = "-netdev hubport,id=hub,hubid=0 -object filter-buffer,id=turns,netdev=hub,interval={}"
 
-#: What no healthy kernel writes into its log. Architectures differ in how they spell a trace.
+#: Messages that no healthy kernel writes into its log. Architectures differ in how they spell a
+#: trace.
 COMPLAINTS = (
     *("WARNING:", "BUG:", "UBSAN:", "Oops", "Call Trace", "Call trace", "lockup"),
     *("INFO: rcu", "INFO: task"),
@@ -58,7 +59,7 @@ COMPLAINTS = (
 
 @dataclass(frozen=True)
 class Board:
-    """What QEMU emulates for an architecture, and the second serial line of it."""
+    """Board that QEMU emulates for an architecture, and its second serial line."""
 
     emulator: str
     package: str
@@ -88,7 +89,7 @@ BOARDS = {
     ),
 }
 
-#: What busybox is called by in the scripts.
+#: Names of busybox in the scripts.
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -115,7 +116,7 @@ class GuestError(Exception):
 
 @dataclass
 class Result:
-    """What is left of a guest: the files below its /out, its console, and how long it took."""
+    """Remains of a guest: the files below its /out, its console, and its duration."""
 
     files: dict[str, bytes] = field(repr=False)
     console: str = field(repr=False)

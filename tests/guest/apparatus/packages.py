@@ -29,7 +29,7 @@ IMAGES = {
     "6.12-cpufreq": "linux-image-6.12-{arch}",
 }
 
-#: How long a list of what the archive holds is believed.
+#: Longest age of a list of the archive's packages.
 LISTS_AGE_MAX_S = 24 * 3600
 
 

@@ -68,7 +68,7 @@ record() {
 	echo > $tracing/trace
 }
 
-# What the workloads are by name.
+# Workloads by name.
 mix() {
 	periodic 97 0.4
 	idle_predict -n 2 -l 8 -t 400 -s 1

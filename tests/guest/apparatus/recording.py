@@ -30,7 +30,7 @@ BUFFER_KB = 8192
 
 @dataclass(frozen=True)
 class Job:
-    """What to record: the governor by its name in sysfs, and the workload's command."""
+    """One recording: the governor by its name in sysfs, and the workload's command."""
 
     name: str
     governor: str
@@ -56,7 +56,7 @@ class Recording:
 
 
 def script(setup: str, jobs: list[Job], *, has_probes: bool = True) -> str:
-    """What a guest runs: `setup`, which loads the governors, then one job after another."""
+    """Return the guest's script: `setup`, which loads the governors, then one job after another."""
     names = " ".join(name.replace(":", "/") for name in everything())
     probed = " ".join(f"{name}:{kind}" for name, kind in WATCHED.items()) if has_probes else ""
     settings = f'events="{names}"\nprobes="{probed}"\nbuffer_kb={BUFFER_KB}\n'

@@ -16,7 +16,7 @@ from .packages import CACHE, HOST_ARCH, Kernel, NotHereError, download, fetch, l
 
 SERIES = "6.12"
 
-#: What of the source no kernel of the tests compiles: most of it.
+#: Parts of the source that no kernel of the tests compiles: most of it.
 LEFT_OUT = [
     "arch/[!axu]*/*.[chS]",
     "arch/*/boot/dts",
@@ -27,7 +27,7 @@ LEFT_OUT = [
     ),
 ]
 
-#: What it requires of this machine, apart from a compiler for the kernel's architecture.
+#: Programs that it requires of this machine, apart from a compiler for the kernel's architecture.
 PROGRAMS = {
     "flex": "flex",
     "bison": "bison",

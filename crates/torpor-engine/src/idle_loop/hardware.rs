@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What goes on below the kernel: the states that driver and hardware enter in place of the requested
-//! ones, what ends them, and the clock of a CPU that sleeps.
+//! Idle states in hardware: the state that driver and hardware enter in place of the requested one,
+//! the events that end it, and the clock of a sleeping CPU.
 
 use super::{Entry, IdleCpu, Pending, Spared};
 use crate::input::Span;
@@ -9,7 +9,7 @@ use crate::totals::hardware_parts;
 use torpor_machine::units::{Duration, Instant};
 
 impl IdleCpu<'_> {
-    /// What the hardware makes of a request.
+    /// Returns the state that the hardware enters for a request.
     #[cold]
     pub(super) fn enter_hardware(&self, state: usize, wake: Instant) -> (Sleep, Entry) {
         let to = self.history.got(state, self.model.demotion(state));

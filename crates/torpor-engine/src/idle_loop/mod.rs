@@ -36,11 +36,11 @@ pub struct Pending {
     tick_was_stopped: bool,
     sleep_length: Duration,
     entry: Entry,
-    /// What other CPUs in the state spare it, of its latencies.
+    /// Latency saved because another CPU already is in the state.
     spared: Spared,
 }
 
-/// What became of the state that was selected.
+/// Outcome of a selected state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Entered,
@@ -92,7 +92,7 @@ impl Pending {
     }
 }
 
-/// What `tick_nohz_get_sleep_length()` would answer, and whether the tick must stay.
+/// Answer of `tick_nohz_get_sleep_length()`, and whether the tick must stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextEvents {
     pub sleep_length: Duration,
@@ -147,10 +147,10 @@ pub struct IdleCpu<'a> {
     timer_armed: bool,
     /// The number of the idleness, for those who watch.
     span: u32,
-    /// Of the current sleep, and when polling is over, if it polls.
+    /// Alarms of the current sleep, and the end of polling.
     alarms: Alarms,
     give_up: Instant,
-    /// Where the hardware demotes.
+    /// Sleep history, on hardware that demotes.
     history: SleepHistory,
     tally: Tally,
 }
@@ -277,9 +277,9 @@ impl<'a> IdleCpu<'a> {
         self.interrupt(pending, wake.max(handled));
     }
 
-    /// What the last tick saw on the runqueue: `this_cpu_load()` for tasks of weight 1024. A tick
-    /// since the CPU went idle, stopped or not, saw nothing.
-    /// FIDELITY(load-weight): how nice tasks are, no event tells.
+    /// Runqueue load at the last tick: `this_cpu_load()` for tasks of weight 1024. A tick since the
+    /// CPU went idle, stopped or not, saw nothing. FIDELITY(load-weight): how nice tasks are, no
+    /// event tells.
     #[inline]
     fn load_avg(&self, span: &Span) -> u64 {
         if self.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
@@ -469,7 +469,7 @@ impl<'a> IdleCpu<'a> {
         Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
     }
 
-    /// Of sleeps that are over.
+    /// Energy of finished sleeps.
     pub fn energy(&self) -> Energy {
         self.tally.energy(self.model)
     }

@@ -22,7 +22,7 @@ pub struct Draft<'a> {
     stats: InputStats,
 }
 
-/// What the first part has found.
+/// Findings of the first part.
 struct Reading<'a> {
     collector: Collector,
     carries: Carries,
@@ -48,7 +48,7 @@ impl<'a> Draft<'a> {
 
     /// Takes the next events, in order of time.
     pub fn observe(&mut self, events: &[Event], so_far: &SoFar<'_>) {
-        // Of a recording in one part nothing is drawn before all of it was seen.
+        // A recording in one part is drawn only after all of it was read.
         self.draw();
         super::note_frequencies(&mut self.freq_max_khz, events, so_far.cpu_count);
         let reading = self.reading.get_or_insert_with(|| Reading::new(events, so_far));
@@ -119,7 +119,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Where no event shows timers, those that are known by what they woke.
+    /// Infers timers from the tasks they woke, for recordings without timer events.
     fn infer_timers(&mut self) {
         let Some(timers) = self.reading.as_ref().and_then(|r| r.collector.inferred()) else {
             return;

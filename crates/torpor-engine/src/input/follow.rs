@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What tasks tell of each span: a second look at the events, once the spans are known.
+//! Task information of each span: a second pass over the events, once the spans are known.
 
 use super::Recording;
 use super::tasks::Counter;
@@ -43,7 +43,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Where each CPU's spans are among a recording's, by CPU number.
+/// Index of each CPU's spans in a recording, by CPU number.
 #[derive(Clone)]
 pub struct Seats(Vec<Option<usize>>);
 

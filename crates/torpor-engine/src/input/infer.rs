@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_bounds_the_sleeps_between_its_arming_and_its_expiry() {
+    fn timer_bounds_sleeps_until_its_expiry() {
         let mut timers = InferredTimers::default();
         timers.switched_out(7, Instant(100));
         timers.switched_out(8, Instant(150));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! From a recording to the inputs of a replay.
 //!
-//! What a governor of the recorded machine brought about is no input: ticks that woke the CPU and
-//! polling that timed out are merged away, and every replayed governor makes its own. What is left
-//! is one [`Span`] for each wake-up that would have come anyway.
+//! Events caused by the recorded governor are not inputs: ticks that woke the CPU and polling that
+//! timed out are merged away, and every replayed governor makes its own. What is left is one
+//! [`Span`] for each wake-up that would have come anyway.
 
 mod draft;
 mod follow;
@@ -28,7 +28,7 @@ pub(crate) use tick::{TickFunction, tick_function};
 pub(crate) use timers::{OVERDUE, TimerTracker};
 pub(crate) use util::{Tracker, after_idling, note_frequencies};
 
-/// Where a span's time to the next timer came from, best first.
+/// Source of a span's time to the next timer, best first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -62,7 +62,7 @@ impl SleepSource {
     }
 }
 
-/// How the moment of a wake-up event was found, best first.
+/// Source of a wake-up event's time, best first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -188,9 +188,9 @@ const EXIT_MAX: Duration = Duration(1_000_000);
 pub struct EventToExit {
     /// Spans whose event is known by more than the exit itself.
     pub events: u64,
-    /// Those whose exit comes more than 1 ms after the event.
+    /// Exits more than 1 ms after the event.
     pub over_1ms: u64,
-    /// Of all of them, summed.
+    /// Sum over all of them, in ns.
     pub time_ns: i64,
 }
 
@@ -210,7 +210,7 @@ impl EventToExit {
     }
 }
 
-/// What was counted on the way from events to spans.
+/// Counters of the conversion from events to spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputStats {
     pub event_to_exit: EventToExit,

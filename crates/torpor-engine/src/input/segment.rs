@@ -201,7 +201,7 @@ impl Collector {
         }
     }
 
-    /// What happens while a CPU sleeps, and after it woke up.
+    /// Takes an event of a sleeping CPU, or of one that has just woken up.
     fn note(&mut self, event: &Event) {
         let (time, cpu) = (event.time, event.cpu);
         let here = &mut self.cpus[cpu.index()];

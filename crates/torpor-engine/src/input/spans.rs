@@ -19,7 +19,7 @@ enum Wake {
     PollTimeout,
 }
 
-/// What the recording can tell apart.
+/// Information that the recording contains.
 pub(super) struct Evidence<'a> {
     pub carries: Carries,
     pub tick: Option<TickGrid>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the scheduler knew of a CPU's tasks when it went idle: how many waited for IO, and how many
-//! had been on its runqueue at the last tick.
+//! Scheduler state when a CPU went idle: tasks waiting for IO, and runqueue length at the last
+//! tick.
 //!
 //! FIDELITY(iowait): a recording tells which sleeps were waits for IO by `sched_blocked_reason`, at
 //! their end. Without such events, every uninterruptible sleep is taken for one.
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uninterruptible_sleep_counts_where_it_began_until_the_task_is_woken() {
+    fn uninterruptible_sleep_counts_on_its_first_cpu() {
         let events = vec![
             switch(0, 10, 0, PrevState::Runnable, 7),
             switch(0, 20, 7, PrevState::DiskSleep, 8),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_counts_by_its_reason_where_the_recording_tells_it() {
+    fn recorded_wait_reason_decides_what_counts() {
         let slept = |io_wait| {
             let events = vec![
                 switch(0, 20, 7, PrevState::DiskSleep, 8),

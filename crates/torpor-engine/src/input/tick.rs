@@ -156,8 +156,8 @@ const MIN_WAKEUPS: usize = 20;
 /// hundred recordings without a grid about one seems to have one.
 const MAX_CHANCE: f64 = 1e-4;
 
-/// How likely an even spread of `count` wake-ups has `ratio` times its mean in one window, or more:
-/// the tail of a Poisson distribution.
+/// Probability that an even spread of `count` wake-ups has `ratio` times its mean or more in one
+/// window: the tail of a Poisson distribution.
 fn chance(ratio: f64, count: usize, hz: Hz) -> f64 {
     let mean = count as f64 * TICK_WAKE_WINDOW.0 as f64 / hz.tick().0 as f64;
     let inside = (ratio * mean).round() as u32;
@@ -189,7 +189,8 @@ pub(super) fn grid_from_wakeups<'a>(
         .map(|(_, grid)| grid)
 }
 
-/// How crowded the best window of one tick period is, against an even spread, and where it starts.
+/// Returns the density of the fullest window of one tick period relative to an even spread, and its
+/// start.
 fn concentration(exits: &[i64], hz: Hz) -> Option<(f64, TickGrid)> {
     let tick = hz.tick().0;
     let bins = (tick / BIN.0) as usize;

@@ -62,7 +62,7 @@ pub(crate) struct TimerTracker {
     jiffies: Option<JiffyClock>,
 }
 
-/// What an expiry event tells about the wake-up it may have caused.
+/// Meaning of an expiry event for the wake-up it may have caused.
 pub(crate) enum Expiry {
     Tick,
     Timer {
@@ -332,7 +332,7 @@ mod tests {
 
     /// The softirq takes a timer off the wheel, which writes a cancellation, before it expires.
     #[test]
-    fn timers_armed_before_the_recording_are_known_by_their_expiry() {
+    fn early_timers_are_known_by_their_expiry() {
         let mut events = Vec::new();
         let mut push = |at: i64, kind| {
             events.push(Event { time: Instant(at), cpu: CpuId(0), kind });

@@ -87,7 +87,7 @@ pub(crate) fn note_frequencies(freq_max_khz: &mut Vec<u32>, events: &[Event], cp
     }
 }
 
-/// What is left of a span's utilization after so long in it.
+/// Utilization of a span after `idled`.
 #[inline]
 pub(crate) fn after_idling(util: u16, idled: Duration) -> u64 {
     if idled < REFRESH { u64::from(util) } else { refreshed(util, idled) }
@@ -137,7 +137,7 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
             }
         }
         EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
-            // Of a task that was not seen to start, and has been running all along.
+            // A task that was not seen to start has been running since the beginning.
             cpus[number].rq.switch(prev_pid != 0);
             cpus[number].rq.update(now_ns);
             if prev_pid != 0 && prev_pid != UNKNOWN_PID {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_was_running_when_the_recording_began_has_run_all_along() {
+    fn task_running_at_the_start_ran_all_along() {
         let events = vec![switch(1, 0, 0, 0), switch(0, 100, 7, 0)];
         let util = tracked(events, 1024, &[(0, 100)]);
         // 95 full periods: 1024 * (1 - 2^(-95/32)) = 893.
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_takes_its_utilization_to_the_cpu_it_wakes_up_on() {
+    fn utilization_follows_a_task_to_its_cpu() {
         let events = vec![
             switch(0, 0, 0, 7),
             switch(0, 100, 7, 0),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_exits_takes_its_utilization_with_it_at_the_next_update() {
+    fn exit_removes_utilization_at_the_next_update() {
         let last = |prev_state| {
             let end = leave(0, 100, 7, prev_state, 0);
             let events = vec![switch(0, 0, 0, 7), end, switch(0, 101, 0, 8), switch(0, 102, 8, 0)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the oracle minimises: energy, energy and the price of delay, or energy within a delay.
+//! Objective of the oracle: energy, energy and the price of delay, or energy within a delay.
 
 use torpor_machine::units::{Duration, Power, parse_duration};
 

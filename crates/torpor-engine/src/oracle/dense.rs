@@ -23,7 +23,7 @@ use super::{Path, Search};
 use crate::input::Span;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
-/// What is known of one dense span.
+/// Facts about one dense span.
 #[derive(Clone, Copy)]
 pub(super) struct Dense {
     /// The power of the rest.
@@ -43,7 +43,7 @@ impl Dense {
     }
 }
 
-/// What the bound takes from the model.
+/// Parts of the model that the bound needs.
 struct Bounds<'a> {
     search: &'a Search<'a>,
     rest: usize,
@@ -91,7 +91,7 @@ impl Search<'_> {
 }
 
 impl Bounds<'_> {
-    /// Of the rest; nothing but power, for it is free to enter.
+    /// Power of the rest state, which is free to enter.
     fn power(&self, opp: u16) -> Power {
         self.search.model.costs.power(opp, self.rest)
     }
@@ -137,8 +137,8 @@ impl Bounds<'_> {
         meet.then(|| at_end.max(sooner) + credit)
     }
 
-    /// What a dense span adds: the change of the rest's power, and ticks that the one that rests
-    /// may have to handle.
+    /// Cost of a dense span: change of the rest state's power, and ticks that the resting CPU may
+    /// have to handle.
     fn through(&self, before: &Span, span: &Span, earliest: Instant) -> Energy {
         let search = self.search;
         let tick = search.model.tick.hz.tick();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Paths that may be too late for the current span, or for many more.
 //!
-//! Where idleness is short, a trip to a deep state makes a path late for hundreds of spans. It
-//! does nothing in them, so it is not looked at either: the work between spans delays every path
-//! alike, and is kept apart from their times.
+//! Trips to a deep state make a path late for hundreds of spans where idleness is short. It does
+//! nothing in them, so it is not looked at either: the work between spans delays every path alike,
+//! and is kept apart from their times.
 
 use super::Path;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ impl Late {
         taken
     }
 
-    /// Those that were too late to be looked at delay the event of a span that was due at `due`.
+    /// Spans that were skipped delay the event of a span that was due at `due`.
     pub(super) fn resume(&mut self, due: Instant, price: Power) {
         for (&moment, path) in self.paths.iter_mut().flatten() {
             path.now = moment + self.work;
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_path_arrives_later_by_all_work_and_meets_the_others_of_its_moment() {
+    fn late_path_arrives_later_by_all_work() {
         let path = |now: i64, tick_stopped: bool, energy: i128| Path {
             now: Instant(now),
             tick_stopped,

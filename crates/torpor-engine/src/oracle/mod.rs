@@ -18,7 +18,7 @@
 //!   later one. So a path is dropped once even its best ending is dearer than a finished path by
 //!   more than that.
 //!
-//! Where spans are too short for either, [`dense`] bounds what a path can still gain.
+//! If spans are too short for either, [`dense`] bounds the gain that a path can still have.
 //!
 //! With a price of delay, each span also costs what its event is late. Being later is then no worse
 //! only where both resume alike, so the last span, and what is beyond the next, get no exception.
@@ -60,7 +60,7 @@ use stretch::{Alike, Stretch};
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
-/// What accompanies a result of an oracle that had more ways than it follows.
+/// Note for the result of an oracle that had more paths than it follows.
 pub fn note(crowded_spans: u64) -> Option<String> {
     (crowded_spans > 0).then(|| {
         format!(
@@ -76,7 +76,7 @@ pub struct Plan {
     pub choices: Choices,
     /// Less what is credited.
     pub energy: Energy,
-    /// Of all events together, against the recording.
+    /// Total delay of all events against the recording.
     pub delay: Duration,
     /// After so many spans there were more ways than were followed further: a cheaper one may
     /// exist.
@@ -113,8 +113,8 @@ struct Path {
     tick_stopped: bool,
     /// With the price of the delay so far, and less what is credited.
     energy: Energy,
-    /// What two paths at one place are compared by: the energy, and the credit that a rest up to
-    /// here would have earned.
+    /// Order of two paths at one place: the energy, and the credit that a rest up to here would
+    /// have earned.
     standing: Energy,
     delay: Duration,
     /// Its last step in the arena of steps.
@@ -158,12 +158,12 @@ struct Repeat {
 /// In place of a state: `before` is the number of a [`Repeat`].
 const REPEAT: u8 = u8::MAX;
 
-/// What decisions cost and earn in addition to the CPU's own energy.
+/// Cost and credit of decisions in addition to the CPU's own energy.
 #[derive(Clone, Copy, Default)]
 pub struct Terms<'a> {
-    /// Of delay.
+    /// Price of delay.
     pub price: Power,
-    /// Of rests in the deepest state.
+    /// Credit for rests in the deepest state.
     pub credit: Option<&'a Credit>,
 }
 
@@ -206,7 +206,7 @@ fn plan_among(
 
 /// When being later at a place is sure to be no worse.
 ///
-/// Where rests are credited, the later one must be able to copy the next choice of the earlier one
+/// If rests are credited, the later path must be able to copy the next choice of the earlier one
 /// and wake up at the same moment: [`Settles`]. It then costs at most the credit between them more.
 #[derive(Clone, Copy)]
 struct Safe {
@@ -216,7 +216,7 @@ struct Safe {
     /// The tick that would begin the exit ahead of the event, and that the later one has missed if
     /// it is between the two.
     tick: Instant,
-    /// Where rests are credited.
+    /// Present if rests are credited.
     settles: Option<Settles>,
 }
 
@@ -256,9 +256,9 @@ impl Safe {
 struct Search<'a> {
     model: &'a CpuModel,
     allowed: Vec<usize>,
-    /// Of delay.
+    /// Price of delay.
     price: Power,
-    /// Of rests in the deepest state.
+    /// Credit for rests in the deepest state.
     credit: Option<&'a Credit>,
     steps: Vec<Step>,
     repeats: Vec<Repeat>,
@@ -273,13 +273,13 @@ struct Search<'a> {
     leaps: bool,
     /// Paths are dropped in dense spans.
     bounds: bool,
-    /// Of two paths at different moments both are kept, where rests are credited.
+    /// Whether two paths at different moments are both kept: they are if rests are credited.
     keeps_all: bool,
     longest_entry: Duration,
     /// Longest a resumption can follow the event: entry, exit and a tick's handling.
     latest_ending: Duration,
-    /// What being earlier can cost, time aside; `None` if trips in and out are never free, for
-    /// then many short ones have no common bound.
+    /// Upper bound of the cost of being earlier, apart from time; `None` if trips in and out are
+    /// never free: many short ones then have no common bound.
     trip: Option<Energy>,
     peak_power: Power,
 }
@@ -572,7 +572,7 @@ impl<'a> Search<'a> {
             if crossing.work.is_none() {
                 return ending.energy <= at_least;
             }
-            // Where ticks may come between, resting until both meet may take a trip more.
+            // If ticks may come between, resting until both meet may need one more trip.
             let trip =
                 if crossing.beyond.settles.is_some() { Some(Energy::ZERO) } else { self.trip };
             let Some(trip) = trip else { return false };

@@ -30,7 +30,7 @@ pub(super) struct Segments {
     /// Energy of the cluster that no CPU is credited with, whatever it does: all of it, less what it
     /// takes while all rest anyway.
     unshared: Energy,
-    /// Of each CPU, when it does not rest anyway.
+    /// Free times of each CPU that does not rest anyway.
     free: Times,
     powers: Vec<(Instant, Instant, Power)>,
 }
@@ -249,7 +249,7 @@ fn windows(model: &CpuModel, input: &CpuInput, span: (Instant, Instant)) -> Vec<
     windows
 }
 
-/// What resting for an idle time costs more than the cheapest other state, in uW.
+/// Extra cost of resting for an idle time against the cheapest other state, in uW.
 fn wants(model: &CpuModel, span: &Span, idle: Duration) -> f64 {
     let cost = |state: usize| model.costs.sleep(span.opp, state, idle.max(Duration(1)));
     let others = model.allowed().into_iter().filter(|&state| state != model.deepest);

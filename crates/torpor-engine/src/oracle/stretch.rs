@@ -98,7 +98,7 @@ impl Stretch {
     /// Looks at what waits at the tick before `now`, in order of time.
     pub(super) fn look(&mut self, tick_at: Instant, waiting: &[Path]) -> Option<Leap> {
         self.next = tick_at + self.tick;
-        // What the tick could not do before is not alike.
+        // Differs in something that the tick could not do before.
         let passed = self.holds.partition_point(|&at| at <= tick_at);
         let last = passed.checked_sub(1).map(|last| self.holds[last]);
         self.before.retain(|(from, _)| last.is_none_or(|last| last <= *from));
@@ -156,7 +156,7 @@ impl Search<'_> {
         let polling = self.allowed.iter().copied().find(|&s| model.states[s].is_polling);
         let Some(polling) = polling else { return true };
         let sleeping = || self.allowed.iter().copied().filter(|&s| s != polling);
-        // How long ago the last tick was, at most, when a state that a tick ended has been left.
+        // Latest time since the last tick at which a state that a tick ended is left.
         let awake_at = |state: usize| {
             let s = &model.states[state];
             let (first, last) = (s.exit_latency + model.tick_handling, s.entry_latency);

@@ -326,7 +326,7 @@ proptest! {
 
 /// A pipe's spans: some microseconds each, never the same twice.
 #[test]
-fn decisions_in_dense_spans_are_linear_in_their_number() {
+fn dense_decisions_are_linear_in_their_number() {
     let weighed = |count: usize, bounds: bool| {
         let mut spans = testing::spans(&vec![(0, 0); count]);
         let (mut at, mut draw) = (Instant(0), 1u64);
@@ -418,8 +418,8 @@ fn the_length_of_a_sleep_does_not_matter() {
     }
 }
 
-/// Of two paths, one comes from the other by a deep sleep (1), that from the first by two shallow
-/// ones (0, 0): so the laps go 1, 00, 1, 00 backwards.
+/// One of two paths comes from the other by a deep sleep (1), that one from the first by two
+/// shallow ones (0, 0): so the laps go 1, 00, 1, 00 backwards.
 #[test]
 fn laps_are_unrolled_without_being_written_out() {
     let model = testing::two_state_cpu();
@@ -446,7 +446,7 @@ fn laps_are_unrolled_without_being_written_out() {
 }
 
 #[test]
-fn the_deep_state_is_taken_from_its_target_residency_on() {
+fn deep_state_starts_at_its_target_residency() {
     // WFI costs 10 mW, c2 20 uJ a trip. The CPU is 160 us late out of c2, which the 5 ms of work
     // after it do not absorb, but energy alone counts. Residency includes the exit: 1840 us of
     // sleep make the 2000 us at which c2 breaks even.

@@ -38,7 +38,7 @@ fn constant_credits() -> impl Strategy<Value = Credit> {
     })
 }
 
-/// What the choices cost in the idle loop itself, less the credit.
+/// Cost of the choices in the idle loop itself, less the credit.
 fn cost_of(model: &CpuModel, spans: &[Span], choices: Choices, credit: &Credit) -> Energy {
     let mut run = CpuRun::new(model, spans, 0);
     run.run(&mut Script::of(choices), &mut Unobserved).expect("a script does not fail");
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn equals_exhaustive_search_in_dense_spans_with_credit(
+    fn dense_credited_search_equals_exhaustive_search(
         cluster in clusters_of_two_opps(),
         spans in dense_recordings(7),
         credit in prop_oneof![credits(50), credits(2_500), constant_credits()],
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_dropped_in_dense_spans_with_credit_costs_nothing(
+    fn dropping_dense_credited_paths_costs_nothing(
         cluster in clusters_of_two_opps(),
         spans in dense_recordings(40),
         credit in prop_oneof![credits(50), credits(2_500), constant_credits()],

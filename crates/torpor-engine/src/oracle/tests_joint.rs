@@ -169,7 +169,7 @@ fn with_members<T>(case: &Case, work: impl FnOnce(&Members<'_>) -> T) -> T {
     work(&Members { cluster: &case.cluster, cpus, span: (start, end) })
 }
 
-/// What the plans cost together in the idle loop.
+/// Joint cost of the plans in the idle loop.
 fn cost_of(members: &Members<'_>, joint: &Joint) -> Energy {
     let ran: Vec<(Energy, DeepTimes)> = members
         .cpus

@@ -6,7 +6,7 @@ const PERIOD: u64 = 1024;
 const HALF_LIFE_PERIODS: u64 = 32;
 /// Beyond this many periods nothing is left.
 const MEMORY_PERIODS: u64 = 63 * HALF_LIFE_PERIODS;
-/// What being always on adds up to with the roundings of [`decay`].
+/// Sum of a signal that is always on, with the roundings of [`decay`].
 pub(super) const SUM_MAX: u32 = 47_742;
 /// The same at the very start of a period.
 pub(super) const DIVIDER_MIN: u32 = SUM_MAX - PERIOD as u32;
@@ -49,7 +49,7 @@ const DECAY: [u32; HALF_LIFE_PERIODS as usize] = [
     0x82cd_8698,
 ];
 
-/// What is left of `sum` after `periods`: half of it after 32.
+/// Rest of `sum` after `periods`: half of it after 32.
 pub(crate) fn decay(sum: u64, periods: u64) -> u64 {
     if periods > MEMORY_PERIODS {
         return 0;
@@ -59,7 +59,7 @@ pub(crate) fn decay(sum: u64, periods: u64) -> u64 {
     ((u128::from(halved) * u128::from(factor)) >> 32) as u64
 }
 
-/// What being on since the middle of a period, through `periods` borders, adds up to: the rest of
+/// Sum of a signal that is on since the middle of a period, through `periods` borders: the rest of
 /// the first period, the full ones between, and the part of the last.
 fn accrued(first: u64, periods: u64, last: u64) -> u32 {
     let full = SUM_MAX - decay(u64::from(SUM_MAX), periods) as u32 - PERIOD as u32;
@@ -109,7 +109,7 @@ impl Average {
         }
         self.period_units = last as u32;
 
-        // What has no load neither runs nor waits to.
+        // A task without load neither runs nor waits to run.
         if load > 0 {
             let weight = u64::from(weight);
             self.load_sum = self.load_sum.wrapping_add(load.wrapping_mul(weight));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_goes_busy_is_half_utilized_after_one_half_life() {
+    fn busy_cpu_is_half_utilized_after_a_half_life() {
         assert_eq!(periods_to_reach(512), 32, "33.6 ms");
         assert_eq!(periods_to_reach(816), 74, "77.6 ms, four fifths");
     }

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_the_capacity_takes_twice_the_time_until_idleness_catches_up() {
+    fn half_capacity_takes_twice_as_long() {
         let mut clock = Clock::default();
         clock.advance(1_000, true, 512, 1024);
         clock.advance(3_000, false, 512, 1024);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_was_always_busy_has_no_idle_time_to_catch_up_in() {
+    fn always_busy_cpu_has_no_idle_time() {
         let mut clock = Clock::default();
         clock.advance(8_000, false, 512, 1024);
         clock.fall_idle(46_718 << 10);

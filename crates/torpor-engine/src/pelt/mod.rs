@@ -7,7 +7,7 @@
 //! for equal utilization; it is bit-exact likewise. [`Runqueue`] is a CPU with its tasks coming and
 //! going; `input::util` follows all CPUs of a recording.
 //!
-//! What `sched_cpu_util()` answers a CPU that goes idle is, of its parts: the fair class's
+//! Parts of the answer of `sched_cpu_util()` on a CPU that goes idle: the fair class's
 //! `util_avg` with what sleeping tasks have left behind; no `util_est`, since that counts enqueued
 //! tasks and there are none; the real-time and deadline classes' averages; the interrupt time's.
 

@@ -4,11 +4,11 @@
 use super::average::{Average, DIVIDER_MIN};
 use super::clock::Clock;
 
-/// How fast a CPU works, in 1024ths of the biggest CPU at its highest frequency.
+/// Speed of a CPU, in 1024ths of the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     pub capacity: u32,
-    /// Of this CPU's own highest frequency.
+    /// Frequency in 1024ths of this CPU's own highest.
     pub freq: u32,
 }
 
@@ -24,7 +24,7 @@ pub struct Runqueue {
     is_busy: bool,
     /// Tasks that run or wait.
     runnable: u64,
-    /// What has left with tasks since the last update.
+    /// Utilization of tasks that have left since the last update.
     removed_util: u64,
     removed_runnable: u64,
 }
@@ -108,7 +108,7 @@ impl Runqueue {
         std::mem::replace(&mut self.is_busy, is_busy) != is_busy
     }
 
-    /// How many tasks run or wait from the last update on.
+    /// Sets the number of tasks that run or wait from the last update on.
     pub fn set_runnable(&mut self, count: u32) {
         self.runnable = count.into();
     }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_cpu_is_never_more_utilized_than_its_capacity() {
+    fn utilization_never_exceeds_capacity() {
         let little = Scale { capacity: 160, freq: 1024 };
         let mut rq = Runqueue::new(0, little);
         let mut task = Task::new(0, &rq);

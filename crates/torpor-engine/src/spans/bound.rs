@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the best governor could do that knows only so much.
+//! Best governor with limited knowledge.
 //!
-//! What is known when a span begins is put into cells: the time to the next timer by half octaves,
-//! the time to the tick and the last length by octaves, and so on. In each cell every plan is
-//! priced on every span: its energy, and its delay at a price. The cheapest plan of each cell is
+//! Knowledge at the beginning of a span is put into cells: the time to the next timer by half
+//! octaves, the time to the tick and the last length by octaves, and so on. In each cell every plan
+//! is priced on every span: its energy, and its delay at a price. The cheapest plan of each cell is
 //! the best that a governor can do that knows no more than the cell; the price is raised until the
 //! mean delay is as wanted. Trained on all spans the bound is optimistic: a cell with one span
 //! knows its future. So the same is done with each fifth of every CPU's recording left out of the
@@ -31,15 +31,15 @@ const SPANS_MIN: u64 = 32;
 /// Ages at which a governor's own timer may expire: octaves from 32 us to 16 ms.
 const AGES_US: [i64; 10] = [32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384];
 
-/// What is known, each with all before it: nothing, timers, the tick, the last length, and
-/// utilization and tasks that wait for IO.
+/// Levels of knowledge, each including those before it: nothing, timers, the tick, the last length,
+/// and utilization and tasks that wait for IO.
 const LEVELS: usize = 5;
 
 /// The classes that have a bound, by their level.
 const CLASSES: [(&str, usize); 3] =
     [("timer, tick", 2), ("+ last length", 3), ("+ util, nr_iowait", 4)];
 
-/// How to spend a span.
+/// Plan for a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plan {
     /// In one state.
@@ -52,7 +52,7 @@ enum Plan {
     Prewake(usize, usize),
 }
 
-/// What the best governor of a class costs.
+/// Cost of the best governor of a class.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Bound {
     pub knows: &'static str,
@@ -69,7 +69,7 @@ pub struct Bound {
 /// The cluster, and what is known.
 type Key = [u16; LEVELS + 1];
 
-/// Of one fold's spans in one cell: their number, and energy (fJ) and delay (ns) by plan.
+/// Sums over one fold's spans in one cell: their number, and energy (fJ) and delay (ns) by plan.
 #[derive(Clone, Default)]
 struct Sums {
     spans: u64,
@@ -111,7 +111,7 @@ impl Sums {
 struct Tables<'a> {
     cpus: &'a [SpannedCpu],
     levels: [BTreeMap<Key, [Sums; FOLDS]>; LEVELS],
-    /// Of the spans of all CPUs, in order.
+    /// Spans of all CPUs, in order.
     known: Vec<(Known, Key)>,
     /// Plans without own timers come first, so many of each cluster.
     plans: BTreeMap<usize, (Vec<Plan>, usize)>,
@@ -176,7 +176,8 @@ impl Tables<'_> {
         self.levels[level].iter().map(of).collect()
     }
 
-    /// What is known of a cell from the other folds, or else of the coarser one that it is in.
+    /// Returns the sums of a cell from the other folds, or else of the coarser cell that contains
+    /// it.
     fn learnt(&self, key: Key, level: usize, left_out: usize) -> Sums {
         let at = |level: usize| {
             let cell = self.levels[level].get(&coarse(key, level));
@@ -256,7 +257,7 @@ fn plans_of(cpu: &SpannedCpu) -> (Vec<Plan>, usize) {
     (plans, plain)
 }
 
-/// What a plan costs that begins at `start`, and when the CPU has resumed.
+/// Returns the cost of a plan that begins at `start`, and when the CPU has resumed.
 fn spend(
     cpu: &SpannedCpu,
     span: &Span,

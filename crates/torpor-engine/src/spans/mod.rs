@@ -25,24 +25,24 @@ pub struct SpannedCpu {
     pub model: CpuModel,
 }
 
-/// What is known when a span begins, apart from what [`Span`] holds.
+/// Knowledge at the beginning of a span, apart from [`Span`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// To the next timer; the tick's own where it must stay.
     pub sleep_length: Duration,
     pub to_tick: Duration,
-    /// How long the CPU was busy since the span before.
+    /// Busy time of the CPU since the span before.
     pub busy: Option<Duration>,
     /// Lengths of the spans before, the last one first.
     pub last: [Option<Duration>; 3],
     pub util: u64,
 }
 
-/// What one sleep through a span costs.
+/// Cost of one sleep through a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     pub energy: Energy,
-    /// How much later than recorded the event's work begins.
+    /// Delay of the event's work against the recording.
     pub delay: Duration,
 }
 
@@ -72,7 +72,7 @@ impl SpannedCpu {
         (Cost { energy, delay }, self.model.verdict(state, residency))
     }
 
-    /// Where a sleep ends, and whether the event ended it.
+    /// Returns the end of a sleep, and whether the event ended it.
     fn sleep(&self, span: &Span, state: usize, from: Instant, alarms: Alarms) -> (Instant, bool) {
         if self.model.states[state].is_polling {
             let alarm = alarms.tick.min(alarms.timer);

@@ -42,7 +42,7 @@ fn alternating() -> SpannedCpu {
 }
 
 #[test]
-fn who_knows_more_does_better_and_none_is_later_than_wanted() {
+fn more_knowledge_never_costs_more() {
     let cpus = [alternating()];
     let delay = Duration::from_us(90);
     let found = bounds(&cpus, delay);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a recorded machine did: states, what woke CPUs, tasks, interrupts, latency, tick.
+//! Statistics of a recorded machine: states, wake-ups, tasks, interrupts, latency, tick.
 
 mod outcome;
 mod sleep;
@@ -29,7 +29,7 @@ use torpor_trace::{
 #[derive(Default)]
 pub struct Stats<'a> {
     platform: Option<&'a Platform>,
-    /// Of each cluster of the platform.
+    /// Models of each cluster of the platform.
     models: Vec<CpuModel>,
     cpus: BTreeMap<CpuId, Cpu>,
     pairing: Wakeups,
@@ -141,7 +141,7 @@ impl<'a> Stats<'a> {
         Stats { log: Some(Vec::new()), ..Stats::new(None) }
     }
 
-    /// What ended each sleep of the recording.
+    /// Returns the end of each sleep of the recording.
     pub fn into_log(mut self) -> Vec<Ended> {
         self.settle_all();
         self.log.unwrap_or_default()
@@ -312,7 +312,7 @@ impl<'a> Stats<'a> {
         }
     }
 
-    /// What was counted of the recording that `trace` describes.
+    /// Returns the statistics of the recording that `trace` describes.
     /// `counters` are what sysfs counted meanwhile.
     pub fn finish(mut self, path: &str, trace: &Trace, counters: Option<&Delta>) -> TraceStats {
         self.settle_all();

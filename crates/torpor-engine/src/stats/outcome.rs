@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What `torpor trace stats` reports of a recording.
+//! Records of `torpor trace stats`.
 
 use crate::trace_info::TraceInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
 use torpor_result::record::Head;
 
-/// Where the verdicts on recorded sleeps come from.
+/// Source of the verdicts on recorded sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictSource {
@@ -16,7 +16,7 @@ pub enum VerdictSource {
     Platform,
 }
 
-/// What the recorded machine did. Lists are ordered: CPUs and states ascending, all others by
+/// Statistics of a recorded machine. Lists are ordered: CPUs and states ascending, all others by
 /// count, the largest first. A count of wrong-depth sleeps is `null` where nothing tells.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TraceStats {
@@ -45,7 +45,7 @@ pub struct TraceStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct VerdictCheck {
     pub compared: u64,
-    /// Those of which both say the same: too deep, too shallow, or neither.
+    /// Sleeps on which both agree: too deep, too shallow, or neither.
     pub agreeing: u64,
     /// Not compared: sleeps that only the rule calls too deep, as many as the driver refused to
     /// begin. The kernel judges none of those, and sysfs alone tells how many there were.
@@ -68,7 +68,7 @@ pub struct StateStats {
     pub rejected: Option<u64>,
 }
 
-/// What ended sleeps.
+/// Causes of sleeps' ends.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct WakeupStats {
     /// `timer`, `tick`, `irq`, `ipi`, `poll` (a polling CPU saw `TIF_NEED_RESCHED`) or `unknown`.
@@ -88,7 +88,7 @@ pub struct TaskStats {
     pub comm: String,
     /// Sleeps after which it was the first to run.
     pub wakeups: u64,
-    /// How often it was switched to, and how long it ran.
+    /// Number of switches to it, and its run time.
     pub switches: u64,
     pub run_ns: i64,
     pub above: Option<u64>,

@@ -5,7 +5,7 @@ use crate::model::Verdict;
 use torpor_machine::units::Instant;
 use torpor_trace::{Function, InterruptCause, Name};
 
-/// What ended a sleep. The kinds that name nothing come last.
+/// Cause of a sleep's end. The kinds that name nothing come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
     Timer(FunctionKey),
@@ -41,7 +41,7 @@ pub(super) struct Sleep {
     pub miss: Verdict,
     /// Another CPU's event that was to wake this one.
     pub called: Option<Instant>,
-    /// What the first IPI that was sent to it meanwhile is for.
+    /// Purpose of the first IPI that was sent to it meanwhile.
     pub sent: Option<InterruptCause>,
     /// When the timer that ended it was due.
     pub due: Option<Instant>,

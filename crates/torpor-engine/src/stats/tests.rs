@@ -59,7 +59,7 @@ fn only<T>(mut all: Vec<T>) -> T {
 }
 
 #[test]
-fn the_interrupt_that_ends_a_sleep_is_its_cause_and_the_task_after_it_its_beneficiary() {
+fn interrupt_is_the_cause_and_its_task_the_reason() {
     let mut made = Recording::new();
     let name = Some(made.names.intern("eth0"));
     made.enter(0, 0, 1);
@@ -82,7 +82,7 @@ fn the_interrupt_that_ends_a_sleep_is_its_cause_and_the_task_after_it_its_benefi
 }
 
 #[test]
-fn a_timer_that_expires_in_the_first_interrupt_is_why_it_came() {
+fn first_expired_timer_explains_the_interrupt() {
     let mut made = Recording::new();
     let function = Function { address: 1, symbol: Some(made.names.intern("hrtimer_wakeup")) };
     let expires = Instant(40_000);
@@ -137,7 +137,7 @@ fn an_arm64_ipi_is_for_what_its_sender_says() {
 }
 
 #[test]
-fn wrong_depth_is_the_kernels_verdict_or_else_the_platforms() {
+fn kernels_verdict_comes_before_the_platforms() {
     let sleep = |made: &mut Recording, from: i64, to: i64, state| {
         made.enter(from, 0, state);
         made.exit(to, 0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What no event tells.
+//! Assumptions about facts that no event contains.
 
 use super::recorded::Calls;
 use std::collections::BTreeMap;
 use torpor_machine::counters::Delta;
 use torpor_machine::units::{CpuId, Duration};
 
-/// What no event tells and has to be assumed.
+/// Assumptions about facts that no event contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Assumptions {
     /// From the switch to the idle task to the `idle_entrytime` that follows it.
@@ -22,7 +22,7 @@ pub(super) struct Assumptions {
     pub residency_overhead: Duration,
 }
 
-/// Where counters do not tell: the least that was seen.
+/// Residency overhead if counters do not show it: the least that was seen.
 const RESIDENCY_OVERHEAD: Duration = Duration(650);
 
 /// Sleeps in a state that a mean requires.
@@ -64,8 +64,8 @@ impl Assumptions {
         residency_overhead: RESIDENCY_OVERHEAD,
     };
 
-    /// What guests needed: 1.7 us where an instruction takes 1 ns, which a probe measured; 4 and 10
-    /// us in two that an emulator ran in real time.
+    /// Delays that guests needed: 1.7 us if an instruction takes 1 ns, as a probe measured; 4 and
+    /// 10 us in two that an emulator ran in real time.
     const ENTRY_DELAYS_NS: [i64; 4] = [800, 1_700, 4_000, 10_000];
 
     /// All that are tried, beginning with these.

@@ -5,7 +5,7 @@ use super::recorded::Recorded;
 use super::tick::TickTimer;
 use torpor_machine::units::{Duration, Instant};
 
-/// What the recording shows of the moment at which `ts->idle_entrytime` was set.
+/// Evidence in the recording for the moment at which `ts->idle_entrytime` was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdleEntry {
     /// Soon after the switch to the idle task, or after the idle loop's restart.

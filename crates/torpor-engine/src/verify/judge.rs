@@ -8,7 +8,7 @@ use super::walk::Seat;
 use std::collections::BTreeMap;
 use torpor_governor::GovernorError;
 
-/// How one governor did.
+/// Agreement of one governor.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Judged {
     pub decisions: u64,

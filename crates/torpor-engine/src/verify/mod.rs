@@ -75,7 +75,7 @@ pub struct VerifyOptions {
     /// which a recording by perf does not have. Heeded if that is the recording's clock.
     #[serde(rename = "reset_at_ns")]
     pub reset_at: Option<Instant>,
-    /// How many disagreements to keep.
+    /// Number of disagreements to keep.
     pub disagreements: usize,
     /// A process for every governor, or none for any, where the caller makes the catalog so.
     #[serde(skip_serializing)]
@@ -266,7 +266,7 @@ fn has_probe(trace: &Trace, wanted: Probe) -> bool {
     trace.events.iter().any(|event| is_wanted(event.kind))
 }
 
-/// What rebuilding a governor's inputs requires.
+/// Checks that the recording has the events from which a governor's inputs are rebuilt.
 fn check(path: &str, trace: &Trace) -> Result<TickFunction, EngineError> {
     let carries = &trace.carries;
     let needs = [

@@ -14,7 +14,7 @@ use torpor_machine::units::Instant;
 use torpor_result::record::Head;
 use torpor_result::{Comparison, Info};
 
-/// Of `torpor fidelity`.
+/// Result of `torpor fidelity`.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Fidelity {
     #[serde(flatten)]
@@ -30,16 +30,17 @@ pub struct Fidelity {
     pub governors: Vec<GovernorFidelity>,
     pub catalogue: &'static [Info],
     pub comparison: Comparison,
-    /// What was tried where no probe tells; empty if nothing had to be assumed or fitting was off.
+    /// Assumptions that were tried in place of probes; empty if nothing had to be assumed or
+    /// fitting was off.
     pub assumptions: Vec<Tried>,
-    /// Of the governor that agrees best.
+    /// Disagreements of the governor that agrees best.
     pub disagreements: Vec<Disagreement>,
     pub counters: Vec<Counter>,
     pub event_to_exit: EventToExit,
     pub notes: Vec<String>,
 }
 
-/// What was compared.
+/// Decisions that were compared.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct DecisionsInfo {
     pub compared: u64,
@@ -154,7 +155,7 @@ pub struct Disagreement {
     pub latency_limit_ns: i64,
     pub util: u64,
     pub nr_iowait: u32,
-    /// What the sleep turned out to be; `null` where the recording does not tell.
+    /// Residency of the sleep; `null` if the recording does not show it.
     pub residency_ns: Option<i64>,
     pub got_tick: Option<bool>,
 }
@@ -216,7 +217,7 @@ pub struct Counter {
     pub sysfs: Option<SysfsCounts>,
 }
 
-/// What a state's counters in sysfs grew by; `null` where the kernel does not have one.
+/// Increase of a state's counters in sysfs; `null` if the kernel does not have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SysfsCounts {
     pub usage: Option<u64>,

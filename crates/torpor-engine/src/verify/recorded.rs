@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a recording tells of one decision: what the governor was asked, and what came of it.
+//! Recorded facts about one decision: the governor's inputs and the outcome.
 
 use crate::model::Verdict;
 use torpor_governor::Inputs;
@@ -17,7 +17,7 @@ pub(super) enum Hold {
     StandIn(bool),
 }
 
-/// Where the sleep length of a decision came from.
+/// Source of a decision's sleep length.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -32,7 +32,7 @@ pub(super) enum LengthSource {
     Rcu,
     /// To the tick: the governor asked to stop it and it went on.
     TickWentOn,
-    /// What the stopped tick's timer was set to after the decision.
+    /// The value that the stopped tick's timer was set to after the decision.
     StoppedTick,
 }
 
@@ -79,9 +79,9 @@ pub(super) struct Asked {
     /// The tick was stopped when the CPU went to sleep.
     pub tick_is_stopped: bool,
     pub hold: Hold,
-    /// What `tick_nohz_get_sleep_length()` returned, by a probe.
+    /// Return value of `tick_nohz_get_sleep_length()`, from a probe.
     pub probed: Option<Duration>,
-    /// What `sched_cpu_util()` returned, by a probe.
+    /// Return value of `sched_cpu_util()`, from a probe.
     pub probed_util: Option<u64>,
     pub util: u64,
     pub nr_iowait: u32,
@@ -91,7 +91,7 @@ pub(super) struct Asked {
 const ENTRY_ERROR_MAX: Duration = Duration::from_us(100);
 
 impl Asked {
-    /// What `tick_nohz_get_sleep_length()` answered, and how that is known. `went_on` says that
+    /// Returns the answer of `tick_nohz_get_sleep_length()`, and its source. `went_on` says that
     /// the tick must have been held, for the governor asked to stop it in vain.
     pub(super) fn sleep_length(&self, went_on: bool) -> (Duration, LengthSource) {
         let now = self.idle_entry;
@@ -161,7 +161,7 @@ impl Asked {
     }
 }
 
-/// What `cpuidle_reflect()` passed to the governor.
+/// Arguments that `cpuidle_reflect()` passed to the governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     /// The state that was entered.
@@ -197,7 +197,7 @@ pub(super) struct Recorded {
     pub told: Option<Told>,
 }
 
-/// What happened to the recorded governor, in order; numbers are positions among the decisions.
+/// Events of the recorded governor, in order; numbers are positions among the decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Ask(usize),

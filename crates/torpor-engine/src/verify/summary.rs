@@ -101,14 +101,15 @@ fn first_release(name: &str) -> Release {
     name.split_once('-').and_then(|(_, suffix)| release(suffix)).unwrap_or((5, 0))
 }
 
-/// How well a governor's release fits the kernel: the latest of those that it has comes first.
+/// Rates the fit of a governor's release to the kernel: the latest release that the kernel has
+/// comes first.
 fn fit(name: &str, kernel: Option<Release>) -> (bool, Option<Release>) {
     let first = first_release(name);
     let fits = kernel.is_some_and(|kernel| first <= kernel);
     (fits, fits.then_some(first))
 }
 
-/// Of governors that differ in their release only, leaves the one of the recorded kernel.
+/// Keeps the recorded kernel's release of governors that differ in their release only.
 fn keep_own_releases(best: &mut Vec<String>, kernel: Option<Release>) {
     let all = best.clone();
     best.retain(|label| {
@@ -195,7 +196,7 @@ fn verdict(
 ) -> VerdictInfo {
     let alive: Vec<&GovernorFidelity> = governors.iter().filter(|g| g.error.is_none()).collect();
     let most = alive.first().map_or(0, |g| g.agreeing);
-    // What each comes to with the worse and the better of its two histories.
+    // Outcome of each with the worse and the better of its two histories.
     let worse =
         |g: &GovernorFidelity| g.agreeing.min(g.agreeing_with_history.unwrap_or(g.agreeing));
     let better =
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn governors_whose_order_hangs_on_an_unknown_history_are_not_ranked() {
+    fn unknown_history_prevents_a_ranking() {
         // A guest of Linux 6.1 whose menu was not reset, as met.
         let met = [
             did("menu-6.12", 920, Some(918)),

@@ -139,7 +139,7 @@ fn sleep_length(asked: &Asked) -> (f64, LengthSource) {
 }
 
 #[test]
-fn the_sleep_length_leaves_out_the_tick_and_starts_at_idle_entry() {
+fn sleep_length_starts_at_idle_entry() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).timer(2.0, 9_000.0).idle(1_000.0).enter(1_005.0, 3);
     let asked = script.only().asked;
@@ -150,7 +150,7 @@ fn the_sleep_length_leaves_out_the_tick_and_starts_at_idle_entry() {
 }
 
 #[test]
-fn each_interrupt_in_the_idle_loop_renews_the_entry_time() {
+fn interrupts_in_the_idle_loop_renew_entry_time() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).timer(2.0, 9_000.0).idle(3_000.0).enter(3_005.0, 1);
     script.tick(4_000.5).at(4_010.0, EventKind::SoftirqExit { vec: 7 });
@@ -178,7 +178,7 @@ fn polling_that_times_out_renews_nothing() {
 }
 
 #[test]
-fn a_wheel_timer_within_a_tick_keeps_the_tick_but_an_hrtimer_does_not() {
+fn wheel_timer_within_a_tick_keeps_the_tick() {
     let mut script = Script::new();
     // An expiry tells what jiffy it was: 100 began at 400 ms.
     let expired = EventKind::TimerExpireEntry { timer: 30, function: TASK, now_jiffies: 100 };
@@ -205,7 +205,7 @@ fn a_wheel_timer_within_a_tick_keeps_the_tick_but_an_hrtimer_does_not() {
 }
 
 #[test]
-fn a_stopped_tick_tells_the_next_timer_and_that_nothing_held_it() {
+fn stopped_tick_shows_the_next_timer() {
     let mut script = Script::new();
     script.at(900.0, EventKind::SoftirqRaise { vec: 9 }).tick_starts(901.0, 4_000.0);
     script.idle(1_000.0).at(1_002.0, EventKind::TickStop { success: true });
@@ -234,7 +234,7 @@ fn rcu_is_taken_to_hold_the_tick_for_a_while() {
 /// Deep sleep is asked for with the tick stopped; it goes on, so the kernel must have given the
 /// time to the tick, for which `menu` picks a shallower state.
 #[test]
-fn a_tick_that_goes_on_in_spite_of_the_governor_was_held() {
+fn tick_that_went_on_was_held() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).timer(2.0, 900_000.0);
     script.idle(3_900.0).enter(3_905.0, 2).exit(3_990.0).task(3_995.0);
@@ -247,7 +247,7 @@ fn a_tick_that_goes_on_in_spite_of_the_governor_was_held() {
 }
 
 #[test]
-fn the_idle_loop_begins_anew_where_the_tick_restarts_without_a_switch() {
+fn restarted_tick_restarts_the_idle_loop() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).timer(2.0, 90_000.0).idle(1_000.0);
     script.at(1_002.0, EventKind::TickStop { success: true }).tick_starts(1_003.0, 80_000.0);
@@ -261,10 +261,10 @@ fn the_idle_loop_begins_anew_where_the_tick_restarts_without_a_switch() {
 }
 
 #[test]
-fn a_tick_is_told_once_and_after_the_interrupts_that_follow_the_sleep() {
+fn tick_is_reported_once_after_the_interrupts() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).idle(3_000.0).enter(3_005.0, 1);
-    // Where interrupts are off in the sleep, the handler runs after the exit event.
+    // The handler runs after the exit event if interrupts are off in the sleep.
     script.exit(4_001.0).tick(4_002.0).enter(4_010.0, 1).exit(5_000.0).task(5_001.0);
     let told: Vec<_> = script.calls().decisions.iter().map(|d| d.told.unwrap()).collect();
     assert!(told[0].got_tick && !told[1].got_tick);
@@ -273,7 +273,7 @@ fn a_tick_is_told_once_and_after_the_interrupts_that_follow_the_sleep() {
 }
 
 #[test]
-fn a_probed_sleep_length_is_taken_and_gives_the_entry_time() {
+fn probed_sleep_length_gives_the_entry_time() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).timer(2.0, 1_500.0).idle(1_000.0);
     script.probe(1_003.0, Probe::SleepLength, 498_300).enter(1_005.0, 1);

@@ -3,7 +3,7 @@
 
 use torpor_machine::units::Instant;
 
-/// What an event of the tick's timer was.
+/// Event of the tick's timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TickEvent {
     /// Part of the interrupt that handles the tick.
@@ -80,8 +80,8 @@ impl TickTimer {
         self.asked = None;
     }
 
-    /// What the timer was armed for, and whether the tick was stopped, when the governor was
-    /// asked for the sleep that begins now.
+    /// Returns the timer's expiry, and whether the tick was stopped, at the select call for the
+    /// sleep that begins now.
     pub(super) fn when_asked(&self) -> (Option<Instant>, bool) {
         self.asked.unwrap_or((self.armed, self.is_stopped))
     }
@@ -102,7 +102,7 @@ mod tests {
 
     /// The handler's restart and the idle loop's differ only in what came before them.
     #[test]
-    fn a_start_after_expiry_is_the_handlers_and_one_after_a_cancellation_a_restart() {
+    fn start_after_expiry_belongs_to_the_handler() {
         let mut tick = TickTimer { armed: Some(at(4)), ..TickTimer::default() };
         tick.expire();
         assert_eq!(tick.start(at(8)), TickEvent::Handler);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_tick_that_fires_is_not_armed_again_by_its_handler() {
+    fn fired_stopped_tick_is_not_rearmed() {
         let mut tick = TickTimer::default();
         tick.stop();
         tick.start(at(20));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_stopped_with_no_timer_ahead_is_only_cancelled() {
+    fn tick_without_a_next_timer_is_only_cancelled() {
         let mut tick = TickTimer { armed: Some(at(4)), ..TickTimer::default() };
         tick.stop();
         tick.cancel();

@@ -13,7 +13,7 @@ use torpor_governor::StateDesc;
 use torpor_machine::units::{CpuId, Duration, Instant, StateIdx};
 use torpor_trace::{Event, EventKind, Probe, Trace};
 
-/// What a recorder writes to `trace_marker` after switching governors away and back.
+/// Marker that a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";
 
 /// From the last event of an interrupt to the `idle_entrytime` it sets: measured in guests whose
@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What the governor was asked, as far as is known before the tick is stopped or kept.
+    /// Returns the governor's inputs, as far as they are known before the tick is stopped or kept.
     fn ask(&self, number: usize, at: Instant, state: usize) -> Option<Recorded> {
         let cpu = &self.cpus[number];
         // A probe can have any value.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Who asks to stop is heard at once, wherever the work is.
+//! A request to stop takes effect at once, in every phase of the work.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Progress for Impatient {
     }
 }
 
-/// How long after the wish the replay ended; it would have gone on.
+/// Time from the request to the end of the replay, which would have gone on.
 fn heard_after(name: &str, platform: &str, governor: &str, options: Options) -> Duration {
     let path = long_sleep(name);
     let request = Request {
@@ -42,7 +42,7 @@ fn heard_after(name: &str, platform: &str, governor: &str, options: Options) -> 
         options: Options { threads: Some(1), ..options },
     };
     let catalog = Catalog::new(Default::default());
-    // What compiles the governor is not measured.
+    // Compilation of the governor is not measured.
     catalog.resolve(&request.governors[0], request.platform.hz).ok();
     let until = Instant::now() + Duration::from_millis(200);
     let outcome = run(&request, &catalog, &Impatient { until });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a verification says beyond its counts, which `guest_corpus.rs` holds; and recordings that
-//! are not part of the project, where they are available: the agreement that `docs/fidelity.md`
+//! Details of a verification beyond its counts, which `guest_corpus.rs` holds; and recordings that
+//! are not part of the project, if they are available: the agreement that `docs/fidelity.md`
 //! states. A change that loses a decision must say why.
 
 use std::path::{Path, PathBuf};

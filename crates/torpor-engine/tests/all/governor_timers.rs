@@ -31,7 +31,7 @@ fn menu(spec: &str, spans: &[Span]) -> (Vec<Decision>, CpuTotals) {
 }
 
 #[test]
-fn the_repeat_timer_wakes_the_cpu_and_the_next_choice_is_deep() {
+fn repeat_timer_makes_the_next_choice_deep() {
     // WFI takes 1 us to leave, so that each sleep but the first begins 1 us late: the pattern is
     // 100 us, and the timer comes after 2 * (100 + 60) = 320. Seven lengths of 100 and one of 321
     // are no pattern to 3.7's detector, and the ratio is 7/8: c2, for the rest.
@@ -52,7 +52,7 @@ fn the_repeat_timer_wakes_the_cpu_and_the_next_choice_is_deep() {
 }
 
 #[test]
-fn with_outliers_left_out_the_repeat_timer_rings_until_all_is_forgotten() {
+fn repeat_timer_rings_until_history_is_forgotten() {
     // 3.8's own detector leaves out the 321 us, too, while a single 100 is left: the timer expires
     // eight times before the pattern is 321 us, then eight times after 2 * (321 + 60) = 762 us,
     // and after 2 * (763 + 60) = 1646 us. A pattern of 1647 us sets the timer to 3414 us, and only

@@ -10,9 +10,9 @@ use torpor_governor::Catalog;
 
 struct Recorded {
     name: &'static str,
-    /// What ran there, as it is called here.
+    /// Torpor's name for the governor that ran there.
     governor: &'static str,
-    /// Those that an idle entry followed.
+    /// Decisions followed by an idle entry.
     decisions: u64,
     /// Decisions that do not agree: with the answers of probes, and by tracepoints alone.
     astray: (u64, u64),

@@ -14,7 +14,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 const HARMLESS_CALLS: [u32; 4] = [13, 14, 35, 36];
 const SIGSYS: &str = "made a system call, which no kernel code does (SIGSYS); its inputs: now_ns=";
 
-/// Where the kernel tells a governor's system calls from others: on x86 since Linux 5.11.
+/// Whether the kernel tells a governor's system calls from others: on x86 since Linux 5.11.
 fn system_calls_are_faults() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
@@ -64,7 +64,7 @@ fn children() -> Vec<String> {
 }
 
 #[test]
-fn each_ends_in_an_error_that_names_it_and_the_others_live_on() {
+fn hostile_governor_ends_alone_with_an_error() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     set_call_limit(std::time::Duration::from_millis(200));
     let expected = [
@@ -84,7 +84,7 @@ fn each_ends_in_an_error_that_names_it_and_the_others_live_on() {
         (32, "select() on cpu", "SIGSEGV"),
         (33, "select() on cpu", "its inputs: now_ns="),
     ];
-    // What only a kernel that tells whose a system call is refuses.
+    // Refused only by a kernel that tells whose a system call is.
     let ended = "has ended its process in select() on cpu";
     let elsewhere = [
         (6, ended, "status 0; its inputs: now_ns="),
@@ -134,7 +134,7 @@ fn each_ends_in_an_error_that_names_it_and_the_others_live_on() {
 }
 
 #[test]
-fn a_system_call_is_a_fault_where_it_would_end_everything() {
+fn fatal_system_call_is_a_fault() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     if !system_calls_are_faults() {
         return println!("not run: this kernel does not tell them apart");
@@ -168,7 +168,7 @@ fn what_does_no_harm_here_is_no_error() {
 }
 
 #[test]
-fn one_that_ends_its_process_before_it_decides_is_named_too() {
+fn exit_before_the_first_decision_is_named() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     let calls = [(6, "status 0"), (8, "SIGKILL"), (10, "SIGSTOP")];
     let is_fault = system_calls_are_faults();

@@ -60,7 +60,7 @@ fn two_interrupts_and_a_task() -> Vec<Span> {
 }
 
 #[test]
-fn polling_goes_on_after_interrupts_that_bring_no_task() {
+fn interrupts_without_a_task_do_not_end_polling() {
     let (model, spans) = (crate::support::x86_cpu(), two_interrupts_and_a_task());
     let (decisions, totals) = replay(&model, &mut polls_for(100), &spans);
     assert_eq!(ends(&decisions), [(0, 60, SleepEnd::Event)]);
@@ -73,7 +73,7 @@ fn polling_goes_on_after_interrupts_that_bring_no_task() {
 }
 
 #[test]
-fn a_poll_runs_out_of_time_between_interrupts_or_once_one_is_handled() {
+fn poll_times_out_between_interrupts() {
     let (model, spans) = (crate::support::x86_cpu(), two_interrupts_and_a_task());
     let (decisions, totals) = replay(&model, &mut polls_for(20), &spans);
     let expected = [
@@ -90,7 +90,7 @@ fn a_poll_runs_out_of_time_between_interrupts_or_once_one_is_handled() {
 }
 
 #[test]
-fn a_reschedule_interrupt_without_a_task_ends_polling_all_the_same() {
+fn reschedule_without_a_task_ends_polling() {
     let (model, mut spans) = (crate::support::x86_cpu(), two_interrupts_and_a_task());
     spans[0].is_resched = true;
     let (decisions, totals) = replay(&model, &mut polls_for(100), &spans);
@@ -100,7 +100,7 @@ fn a_reschedule_interrupt_without_a_task_ends_polling_all_the_same() {
 }
 
 #[test]
-fn interrupts_are_saved_where_another_cpu_finds_this_one_polling() {
+fn polling_cpus_need_no_interrupt() {
     let model = crate::support::x86_cpu();
     let mut spans = crate::support::spans(&[(10, 5), (10, 5), (50, 5)]);
     spans[1].is_resched = true;
@@ -114,7 +114,7 @@ fn interrupts_are_saved_where_another_cpu_finds_this_one_polling() {
 
 /// `haltpoll` starts with a halt of 61 us, from which it learns to poll for 50 us.
 #[test]
-fn haltpolls_limit_is_noticed_when_the_loop_looks_at_the_clock() {
+fn haltpoll_limit_is_seen_at_the_next_clock_read() {
     let spans = crate::support::spans(&[(60, 40), (60, 40)]);
     let arm = crate::support::model(&crate::support::arm_polling_cluster());
     let (decisions, totals) = replay(&arm, &mut instance("haltpoll", &arm), &spans);
@@ -133,7 +133,7 @@ fn haltpolls_limit_is_noticed_when_the_loop_looks_at_the_clock() {
 }
 
 #[test]
-fn the_announced_latency_of_wfi_bounds_polling_and_costs_nothing() {
+fn wfi_latency_bounds_polling_at_no_cost() {
     let arm = crate::support::model(&crate::support::arm_polling_cluster());
     assert_eq!(arm.default_poll_limit, Duration::from_us(100));
     assert_eq!(arm.states[1].exit_latency, Duration::from_us(1));

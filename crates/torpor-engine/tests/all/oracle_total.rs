@@ -38,7 +38,7 @@ fn bounded(trace: &TraceOutcome, machine: &str) -> f64 {
     let oracle = trace.oracle.expect("power is known");
     let what = format!("{} on {machine}", trace.trace.path);
     if oracle.proof == Proof::Open {
-        // Where idle times are shorter than a trip: what the search leaves out is worth little.
+        // Idle times are shorter than a trip here: the search leaves out little.
         let over = trace.runs.iter().filter_map(|run| run.metrics["over_oracle_pct"]);
         assert!(over.fold(0.0, f64::min) > -0.01, "{what}");
         return f64::MIN_POSITIVE;

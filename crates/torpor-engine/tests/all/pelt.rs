@@ -43,7 +43,7 @@ fn compare(version: &str) {
         lost += usize::from(clock.1 != before.1);
     }
     println!("{version}: {count} updates, {renewed} renew, {expired} expire, {lost} lose time");
-    // What the random updates must have reached to be worth their name.
+    // Coverage that the random updates must have reached.
     assert!(count < UPDATES || (renewed > 100_000 && expired > 100 && lost > 1_000));
 }
 

@@ -123,7 +123,7 @@ fn the_total_is_the_sum_of_its_parts() {
 /// Two of four little CPUs are in the recording. One of two middle CPUs is, but their cluster has
 /// no power of its own.
 #[test]
-fn cpus_that_are_not_recorded_keep_their_cluster_awake_if_asked() {
+fn unrecorded_cpus_can_keep_a_cluster_awake() {
     let with = |others| {
         let options = Options { others, ..Options::default() };
         let (trace, notes) = replayed_with("pixel6", "others", &uneven(), options);
@@ -175,7 +175,7 @@ fn the_oracle_bounds_the_power_of_cpus_and_clusters() {
 }
 
 #[test]
-fn several_recorded_cpus_run_as_one_of_the_machines_each_as_if_alone() {
+fn recorded_cpus_run_as_if_alone() {
     let path = recording("shared", &uneven());
     let replayed = |cpu_map: &[(u32, u32)]| {
         let request = Request {

@@ -57,7 +57,7 @@ fn spans(recording: &Recording, with_timers: bool) -> Vec<Span> {
 }
 
 #[test]
-fn parts_make_the_same_recording_but_for_timers_armed_before_it() {
+fn parts_make_the_same_recording() {
     let trace = torpor_trace::read(&demo()).unwrap();
     let whole = in_one(&trace);
     let (head, rest) = trace.events.split_at(trace.events.len() / 2);
@@ -174,7 +174,7 @@ fn a_clock_that_jumps_backwards_ends_no_replay() {
 }
 
 #[test]
-fn lost_events_are_told_and_their_sleeps_are_not_joined_in_silence() {
+fn lost_events_are_reported_and_split_sleeps() {
     let mut lines = plain(text(0, 1_000_000, 100));
     // The buffer overran between an entry and the entry five cycles on.
     lines.splice(51..75, ["CPU:0 [LOST 24 EVENTS]\n".to_owned()]);
@@ -251,7 +251,7 @@ fn long() -> dat::Dat {
 }
 
 #[test]
-fn a_recording_too_long_for_memory_is_replayed_as_one_in_memory() {
+fn recording_larger_than_memory_replays_the_same() {
     let path = saved("long.dat", &long().bytes());
     let mut parts = Parts(0);
     torpor_trace::stream(&path, &mut parts).unwrap();

@@ -49,7 +49,7 @@ fn state_sum(run: &RunOutcome, field: fn(&torpor_engine::outcome::StateOutcome) 
 }
 
 #[test]
-fn the_same_request_gives_the_same_bytes_on_any_number_of_threads() {
+fn bytes_do_not_depend_on_the_thread_count() {
     let json = |threads| {
         let options = Options { threads: Some(threads), strip: true, ..Options::default() };
         serde_json::to_string(&try_replay("pixel6", &ALL, options).unwrap()).unwrap()
@@ -174,7 +174,7 @@ fn a_governor_that_crashes_takes_no_other_down() {
 }
 
 #[test]
-fn a_state_that_does_not_exist_is_an_error_of_that_governor() {
+fn nonexistent_state_is_that_governors_error() {
     let trace = replay("pixel6", &[&own("out_of_range.c"), "teo"], Options::default());
     let error = trace.runs[0].error.as_deref().unwrap();
     assert!(error.contains("answered state 2") && error.contains("0 to 1"), "{error}");
@@ -257,7 +257,7 @@ fn a_slip_in_an_option_is_an_error_and_not_ignored() {
 }
 
 #[test]
-fn an_oracle_that_weighs_delay_lies_on_a_front_below_every_governor() {
+fn delay_weighing_oracle_is_on_the_front() {
     let names = ["oracle", "oracle,price=1mW", "oracle,price=100mW", "oracle,latency<=40us"];
     let trace = replay("pixel6", &[&names[..], &ALL[..4]].concat(), Options::default());
     let span_s = trace.inputs.replayed_ns as f64 / 1e9;
@@ -286,7 +286,7 @@ fn an_oracle_that_weighs_delay_lies_on_a_front_below_every_governor() {
 }
 
 #[test]
-fn a_part_of_a_recording_is_what_whole_sleeps_it_holds() {
+fn part_of_a_recording_holds_whole_sleeps() {
     let part = |from_ms: Option<i64>, to_ms: Option<i64>| {
         let at = |ms: i64| Duration::from_us(1_000 * ms);
         let (start, end) = (from_ms.map(at), to_ms.map(at));
@@ -326,12 +326,12 @@ fn decisions_add_up_to_what_the_summary_says() {
             assert!(d.from <= d.event && d.latency.is_none_or(|l| d.event + l == d.resume));
         }
     }
-    // What sleeps too deep costs: the demo's server is not idle for long.
+    // Too deep sleeps have a cost: the demo's server is not idle for long.
     assert!(trace.decisions[0].iter().any(|d| d.regret > Energy::ZERO));
 }
 
 #[test]
-fn every_event_of_the_recording_has_its_delay_also_where_the_cpu_was_awake() {
+fn every_event_has_its_delay() {
     let trace = replay("pixel6", &ALL, Options::default());
     let of = |name: &str, key: &str| {
         let run = trace.runs.iter().find(|run| run.name == name).unwrap();

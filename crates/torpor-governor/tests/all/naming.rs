@@ -348,7 +348,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_text_is_a_spec_or_an_error_that_says_what_is_allowed(
+    fn any_text_is_a_spec_or_a_clear_error(
         text in prop_oneof![any::<String>(), "[a-z@:,=./ -]{0,12}"]
     ) {
         match text.parse::<GovernorSpec>() {
@@ -435,7 +435,7 @@ fn a_file_may_be_called_anything() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_refused_and_not_waited_for() {
+fn special_files_are_refused_without_waiting() {
     let dir = scratch("devices");
     let fifo = std::ffi::CString::new(dir.join("fifo.c").to_str().unwrap()).unwrap();
     // SAFETY: the name is a string.
@@ -462,7 +462,7 @@ fn a_huge_static_is_called_so() {
 }
 
 #[test]
-fn the_kernels_configuration_can_be_chosen_and_is_told() {
+fn chosen_kernel_options_are_reported() {
     let text = "#ifdef CONFIG_CPU_IDLE_GOV_X\n#define ANSWER CONFIG_DEPTH\n#else\n\
                 #define ANSWER 0\n#endif\n#if HZ != CONFIG_HZ || !defined(CONFIG_SMP)\n#error\n#endif";
     let path = write(&scratch("config"), "mine.c", &source("ANSWER", text));

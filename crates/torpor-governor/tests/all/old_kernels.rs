@@ -62,7 +62,7 @@ fn inputs() -> Inputs {
     }
 }
 
-/// What kernels of a time have in common; `BUG_ON` ends the call with the line's number.
+/// Common body of kernels of a time; `BUG_ON` ends the call with the line's number.
 fn body(dialect: &str) -> String {
     format!(
         "#include <linux/kernel.h>\n#include <linux/cpuidle.h>\n#include <linux/pm_qos.h>\n\
@@ -237,7 +237,7 @@ fn a_tarball_and_a_revision_are_of_their_own_makefile() {
 
 /// The interface follows from the text where no tree says whose a file is, and from nothing else.
 #[test]
-fn a_file_without_a_tree_is_of_the_latest_kernel_that_has_what_it_uses() {
+fn lone_file_gets_the_latest_fitting_kernel() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("old/alone");
     fs::create_dir_all(&folder).unwrap();
     let version_of_3_7 = "LINUX_VERSION_CODE != KERNEL_VERSION(3, 7, 0)";
@@ -255,9 +255,9 @@ fn a_file_without_a_tree_is_of_the_latest_kernel_that_has_what_it_uses() {
     }
 }
 
-/// What is gone is gone: a governor of today that asks for it learns so.
+/// A governor of today that uses a removed interface gets an error.
 #[test]
-fn todays_governors_are_not_offered_what_kernels_have_dropped() {
+fn todays_governors_do_not_get_removed_apis() {
     let text = body(OF_4_9);
     let spec: GovernorSpec = format!("mine@{}", tree((6, 12), &text).display()).parse().unwrap();
     let error = catalog().resolve(&spec, Hz::H250).unwrap_err().to_string();

@@ -61,7 +61,7 @@ impl Lone {
 const EXAMPLE_US: [i64; 8] = [200, 180, 210, 10_000, 30, 1_000, 170, 200];
 
 #[test]
-fn the_example_is_just_shy_of_200_when_outliers_at_both_ends_are_left_out() {
+fn worked_example_stays_below_200() {
     // All eight: mean 11990/8 = 1498, deviation 3222: not alike; 10000 is farthest off.
     // Seven: 1990/7 = 284, deviation 297; 1000 is 716 off, 30 only 254.
     // Six: 990/6 = 165, deviation int_sqrt(22950/6 = 3825) = 61, more than 20 and than a sixth of
@@ -88,7 +88,7 @@ fn the_example_is_no_pattern_to_3_8_itself() {
 }
 
 #[test]
-fn long_outliers_hide_a_pattern_from_3_7_but_not_from_3_8() {
+fn only_menu_3_8_sees_through_long_outliers() {
     // With 190 for the 30, what remains without 10000 and 1000 is 200 180 210 190 170 200: mean
     // 1150/6 = 191, deviation int_sqrt(1086/6 = 181) = 13.
     let lengths_us = EXAMPLE_US.map(|us| if us == 30 { 190 } else { us });
@@ -105,7 +105,7 @@ fn long_outliers_hide_a_pattern_from_3_7_but_not_from_3_8() {
 }
 
 #[test]
-fn the_repeat_timer_is_armed_where_the_next_timer_is_four_times_as_far() {
+fn repeat_timer_needs_a_timer_four_times_as_far() {
     // A pattern of 100 us keeps out C2; 2 * (100 + 60) = 320 us, four times which is 1280 us.
     let armed = |params: &str, timer_us: i64| {
         let mut menu = Lone::new(&format!("menu-3.8{params}"));

@@ -23,7 +23,7 @@ fn fire(cpu: &mut Lone, after_us: i64) {
 }
 
 #[test]
-fn a_shallow_choice_is_left_when_the_deep_state_pays_off() {
+fn shallow_choice_ends_when_the_deep_state_pays() {
     let mut cpu = interrupted(SPEC);
     assert_eq!(cpu.select(FAR_US).state, 0);
     assert_eq!(cpu.alarm_us(), Some(2_000));
@@ -58,7 +58,7 @@ fn a_timer_that_comes_too_soon_after_it_is_waited_for() {
 }
 
 #[test]
-fn it_is_not_set_where_long_sleeps_do_not_reach_their_timers() {
+fn no_timer_if_long_sleeps_miss_their_timers() {
     // All that lasted 2 ms ended soon after, long before their timer.
     let mut cpu = Lone::new(SPEC);
     cpu.sleep_all(&[(FAR_US, 100); 12]);

@@ -79,7 +79,7 @@ fn the_shift_can_be_changed_while_running() {
 }
 
 #[test]
-fn a_step_goes_on_to_a_state_that_pays_off_in_the_expected_sleep() {
+fn step_goes_to_a_state_that_pays_off() {
     // The last sleep, of 920 us with the timer in 5 ms, was an intercept in C's bin; so C is
     // expected to fit again, for the middle of its bin, 950 us. B needs 2 ms, as a table need not
     // be in order: the step passes it by and ends at A.
@@ -99,7 +99,7 @@ fn a_step_goes_on_to_a_state_that_pays_off_in_the_expected_sleep() {
 }
 
 #[test]
-fn a_step_passes_disabled_states_by_and_never_ends_in_polling() {
+fn step_skips_disabled_states_and_polling() {
     let mut server = server_states();
     let utilized = |timer_ns| inputs(timer_ns, 3 * MS, 100);
     server[2].is_disabled = true;
@@ -124,7 +124,7 @@ fn the_second_posting_steps_by_one_whatever_pays_off() {
     instance.set_last_residency(0, Duration::from_us(920));
     instance.reflect(0, 3, Instant(1_000 * MS + 920_000), false).unwrap();
     assert_eq!(choice(&mut instance, &inputs(5 * MS, 3 * MS, 100)), (1, false));
-    // Where the next state is disabled it does not step; the merged form goes on.
+    // If the next state is disabled it does not step; the merged form goes on.
     let mut server = server_states();
     server[2].is_disabled = true;
     let utilized = inputs(20 * MS, 3 * MS, 100);
@@ -153,7 +153,7 @@ fn each_posting_steps_as_posted() {
 }
 
 #[test]
-fn of_two_states_the_shallower_is_taken_before_all_else() {
+fn shallower_of_two_states_is_taken_first() {
     let phone = [state("WFI", 1, 1, false), state("off", 1_200, 4_488, false)];
     // Utilized for 18 ms of sleep: WFI, and the tick stops, since the timer is beyond it.
     assert_eq!(first_choice("step", &phone, &inputs(18 * MS, 3 * MS, 17)), (0, true));
@@ -176,7 +176,7 @@ fn of_two_states_the_shallower_is_taken_before_all_else() {
 /// State 0 is then the choice, whatever the CPU has been doing. Needs no kernel's source to notice
 /// a step that looks at utilization first.
 #[test]
-fn a_timer_before_state_1_pays_off_comes_before_utilization() {
+fn timer_before_state_1_overrules_utilization() {
     let mut met = 0;
     for seed in 0..4_000 {
         let mut rng = Rng::new(seed);
@@ -238,7 +238,7 @@ fn after_four_intercepts(mode: &str, util: u64) -> (i32, bool) {
 }
 
 #[test]
-fn shallowest_does_not_learn_from_sleeps_that_began_utilized() {
+fn shallowest_ignores_utilized_sleeps() {
     // Learnt in each mode while not utilized: C1E, and the tick stays for 310 us of sleep.
     for mode in ["off", "shallowest", "step", "gradual"] {
         assert_eq!(after_four_intercepts(mode, 0), (2, false), "{mode}");

@@ -15,7 +15,7 @@ fn a_cpu_that_nothing_interrupts_goes_deep_at_once() {
 }
 
 #[test]
-fn a_state_that_pays_off_after_the_timer_is_no_candidate() {
+fn state_that_pays_after_the_timer_is_skipped() {
     let mut cpu = Lone::new("tide");
     let choice = cpu.select(1_900);
     assert_eq!((choice.state, cpu.alarm_us()), (0, None));
@@ -23,12 +23,12 @@ fn a_state_that_pays_off_after_the_timer_is_no_candidate() {
 }
 
 #[test]
-fn short_sleeps_are_spent_shallow_and_a_long_one_is_left_in_time() {
+fn short_sleeps_are_shallow_and_long_ones_end_deep() {
     let mut cpu = Lone::new("tide");
     cpu.sleep_all(&[(FAR_US, 100); 60]);
     let choice = cpu.select(FAR_US);
     assert_eq!(choice.state, 0);
-    // Of sleeps that outlast the octave of 100 us, which ends at 131, nothing is known: one in 32
+    // Nothing is known about sleeps that outlast the octave of 100 us, which ends at 131: one in 32
     // ends in each octave. C2 costs 2000 us of WFI to enter, and the wake-up a quarter of that. To
     // wait one octave more saves a 32nd of these 2500 us, 78, and costs its length in WFI, 131.
     assert_eq!(cpu.alarm_us(), Some(131));
@@ -50,7 +50,7 @@ fn without_its_timer_it_is_deep_or_shallow_for_good() {
 }
 
 #[test]
-fn where_latency_is_dear_it_wakes_up_before_a_known_timer() {
+fn dear_latency_wakes_before_a_known_timer() {
     // All latency is too much for a share of 0, so its price rises; C2 is left 160 us and a margin
     // of 5 us before the timer. Without own timers there is nothing to do but to stay shallow.
     let deep = |spec: &str| {

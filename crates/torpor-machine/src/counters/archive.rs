@@ -9,7 +9,7 @@ use std::io::Read;
 /// The largest text that is unpacked, and the longest archive that is gone through.
 const TEXT_BYTES_MAX: u64 = 256 << 20;
 const ARCHIVE_BYTES_MAX: u64 = 2 << 30;
-/// Where `ustar` is in a tar file's first block, and the block's length.
+/// Position of `ustar` in a tar file's first block, and the block's length.
 const MAGIC_AT: usize = 257;
 const BLOCK: usize = 512;
 
@@ -21,7 +21,7 @@ pub(crate) fn is_tar(bytes: &[u8]) -> bool {
     bytes.len() >= BLOCK && bytes[MAGIC_AT..].starts_with(b"ustar")
 }
 
-/// What a gzip file holds.
+/// Contents of a gzip file.
 pub(crate) enum Unpacked<'a> {
     Text(Vec<u8>),
     /// Left packed: the values are a small part of an archive, which is read as it unpacks.

@@ -63,7 +63,7 @@ pub(crate) fn read(text: &str, builder: &mut Builder) -> Result<(), Failure> {
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
-        // What `cat` says of the folder `s2idle` may be among the values.
+        // Messages of `cat` about the folder `s2idle` may be among the values.
         .filter(|line| !line.is_empty() && !line.starts_with("cat: "))
         .collect();
     let fitting: Vec<&[&str]> = FILES.into_iter().filter(|files| fits(&lines, files)).collect();

@@ -177,7 +177,7 @@ impl Builder {
         }
     }
 
-    /// What there is, of which idle states are the least.
+    /// Returns the snapshot; it needs idle states at least.
     pub(crate) fn finish(self) -> Result<Snapshot, Failure> {
         if self.states.is_empty() && self.conflict.is_none() {
             return Err(no_states(self.machine.driver.as_deref()));
@@ -185,7 +185,7 @@ impl Builder {
         self.finish_any()
     }
 
-    /// What there is, idle states or not.
+    /// Returns the snapshot, with or without idle states.
     pub(crate) fn finish_any(mut self) -> Result<Snapshot, Failure> {
         if let Some(conflict) = self.conflict {
             return Err(conflict);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What was counted between two snapshots, and what prevents saying so.
+//! Differences between two snapshots, and what prevents computing them.
 
 use crate::counters::{Cpu, Snapshot, State};
 use crate::units::CpuId;
@@ -15,7 +15,7 @@ pub struct Delta {
     pub clock: Option<&'static str>,
     /// Counted from 0: the machine was booted since `before`, or there is no `before`.
     pub is_since_boot: bool,
-    /// Those that can be compared, ascending.
+    /// CPUs that can be compared, ascending.
     pub cpus: Vec<CpuDelta>,
     pub notes: Vec<Note>,
 }
@@ -43,7 +43,7 @@ pub struct StateDelta {
     pub rejected: Option<u64>,
 }
 
-/// What a reader of the counts must know.
+/// Note that a reader of the counts must know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
     pub kind: NoteKind,
@@ -73,7 +73,7 @@ pub enum NoteKind {
     Switched,
 }
 
-/// How a counter moved.
+/// Movement of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Forward(u64),
@@ -110,7 +110,7 @@ const COUNTERS: [Counter; 5] = [
     ("rejected", |s| s.rejected, |d| &mut d.rejected),
 ];
 
-/// What was counted from `before` to `after`.
+/// Returns the counts from `before` to `after`.
 pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
     let mut notes = Notes::default();
     let (old, new) = (&before.machine, &after.machine);
@@ -159,7 +159,7 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
     Delta { elapsed_ns, clock, is_since_boot: false, cpus, notes: notes.0 }
 }
 
-/// What one snapshot has counted since the machine was booted, or the driver registered.
+/// Returns the counts of one snapshot since the machine was booted, or the driver registered.
 pub fn since_boot(snapshot: &Snapshot) -> Delta {
     counted_since_boot(snapshot, Notes::default())
 }

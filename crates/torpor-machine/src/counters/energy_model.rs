@@ -28,7 +28,7 @@ pub struct PerfState {
     pub power: u64,
 }
 
-/// What a domain's powers count.
+/// Unit of a domain's powers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PowerUnit {
@@ -43,7 +43,7 @@ pub enum PowerUnit {
 const FLAG_MICROWATTS: u64 = 1 << 0;
 const FLAG_ARTIFICIAL: u64 = 1 << 2;
 
-/// What has been found of each domain.
+/// Parts found of each domain.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     domains: BTreeMap<String, Domain>,

@@ -10,7 +10,7 @@ pub struct CountersError {
     pub hint: String,
 }
 
-/// What a reader knows of its own failure; the file's name is added at the border.
+/// Failure as a reader knows it; the file's name is added at the border.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub reason: String,

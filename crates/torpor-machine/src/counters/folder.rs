@@ -11,9 +11,9 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 const HINT: &str = "give /sys/devices/system/cpu, or a directory that holds a copy of it";
-/// Where a whole filesystem has the CPUs.
+/// Folder of the CPUs in a whole filesystem.
 const BELOW_ROOT: &str = "sys/devices/system/cpu";
-/// What is looked for in `/proc/cpuinfo` is at its beginning.
+/// The needed lines of `/proc/cpuinfo` are at its beginning.
 const CPU_BYTES_MAX: u64 = 64 << 10;
 /// A kernel's configuration is a twentieth of that.
 const CONFIG_BYTES_MAX: u64 = 8 << 20;
@@ -253,7 +253,7 @@ fn read_start(file: impl Read, bytes_max: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What the machine says of itself; what it does not say stays unknown.
+/// Reads facts about the machine; missing ones stay unknown.
 fn read_facts(filesystem: &Path, bounds: &Bounds, builder: &mut Builder) {
     for (fact, path) in FACTS {
         if let Ok(value) = bounds.read_value(&filesystem.join(path)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What sysfs counts of idle states: usage, time, above, below, rejected.
+//! Idle counters of sysfs: usage, time, above, below, rejected.
 //!
 //! One model, [`Snapshot`], whatever it was read from: the running machine, a copy of its tree, an
 //! archive, the output of `grep` or `cat` as people mail it, or a file this crate wrote.

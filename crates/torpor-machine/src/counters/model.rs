@@ -22,7 +22,7 @@ pub struct Snapshot {
     pub energy_model: Vec<PerfDomain>,
     /// Values that are there and cannot be used.
     pub problems: Vec<Problem>,
-    /// What else a reader should know of how this came to be; one sentence each.
+    /// Notes on how this was read; one sentence each.
     pub notes: Vec<String>,
 }
 

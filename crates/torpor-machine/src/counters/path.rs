@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a path of sysfs or procfs holds, however much of its beginning is there.
+//! Meaning of a path of sysfs or procfs, however much of its beginning is there.
 
 use crate::units::CpuId;
 
@@ -58,7 +58,7 @@ pub(crate) enum StateAttr {
 pub(crate) const DOMAIN_ATTRS: [&str; 3] = ["cpus", "flags", "units"];
 pub(crate) const PERF_STATE_ATTRS: [&str; 2] = ["frequency", "power"];
 
-/// What the machine says of itself outside of `/sys/devices/system/cpu`.
+/// Fact about the machine outside of `/sys/devices/system/cpu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     KernelRelease,
@@ -66,7 +66,7 @@ pub(crate) enum Fact {
     Uptime,
 }
 
-/// Where a filesystem has the facts, below its root.
+/// Files with facts, below a filesystem's root.
 pub(crate) const FACTS: [(Fact, &str); 3] = [
     (Fact::KernelRelease, "proc/sys/kernel/osrelease"),
     (Fact::BootId, "proc/sys/kernel/random/boot_id"),

@@ -62,7 +62,7 @@ pub(crate) fn from_json(bytes: &[u8]) -> Result<Snapshot, Failure> {
     Ok(saved.snapshot)
 }
 
-/// What the other readers make sure of by how they work.
+/// Checks what the other readers guarantee by construction.
 fn check(snapshot: &Snapshot) -> Result<(), Failure> {
     let bad =
         |what: String| Err(Failure::new(what, "the file was changed by hand; take a new snapshot"));

@@ -117,7 +117,7 @@ impl Pair {
         let chars_max = match path::parse(&self.path) {
             Some(Key::State { attr: "desc", .. }) => DESC_CHARS_MAX,
             Some(Key::State { attr: "name", .. }) => NAME_CHARS_MAX,
-            // What else is in a file that nobody asked for.
+            // A file may contain other text as well.
             None if self.is_header => return true,
             _ => return false,
         };

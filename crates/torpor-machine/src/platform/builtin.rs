@@ -17,7 +17,7 @@ static IO_DEVICES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/io_devi
 /// A machine that ships with Torpor.
 #[derive(Clone, Debug)]
 pub struct Builtin {
-    /// What to type after `--platform`.
+    /// Name to type after `--platform`.
     pub name: &'static str,
     /// The TOML text, comments and all.
     pub text: &'static str,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_behind_the_name_takes_the_place_of_the_files_own() {
+    fn number_behind_a_name_replaces_the_files() {
         let own = resolve("i5-10600k").unwrap();
         let other = resolve("i5-10600k,hz=250,package_floor_power_mw=2e3").unwrap();
         assert_eq!((own.hz.get(), other.hz.get()), (1000, 250));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_not_there_or_not_one_is_told_with_those_there_are() {
+    fn unknown_number_lists_the_valid_ones() {
         let says = |typed: &str, text: &str| {
             let error = resolve(typed).unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shipped_device_becomes_the_machines_own_where_a_number_of_it_changes() {
+    fn shipped_device_can_be_changed_by_a_number() {
         assert!(resolve("i5-10600k").unwrap().io_devices.is_empty());
         let given = resolve("i5-10600k,io_device.emmc.parallelism=4").unwrap();
         let [device] = &given.io_devices[..] else { panic!("one device") };

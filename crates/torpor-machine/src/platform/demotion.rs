@@ -8,7 +8,7 @@
 
 use crate::units::Duration;
 
-/// What becomes of requests for one state.
+/// Demotion of requests for one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demotion {
     /// The state entered instead.
@@ -21,7 +21,7 @@ pub struct Demotion {
     pub undemote: Option<Duration>,
 }
 
-/// What the hardware remembers of one CPU's sleeps.
+/// Hardware's memory of one CPU's sleeps.
 #[derive(Clone, Debug, Default)]
 pub struct SleepHistory {
     /// By requested state, short sleeps in a row.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What went wrong, said so that the reader can fix it without opening this source.
+//! Errors that a reader can fix without opening this source.
 
 use crate::toml::{Problem, render};
 use crate::units::UnknownName;

@@ -9,7 +9,7 @@ use crate::units::{CpuId, Duration};
 #[derive(Clone, Debug, PartialEq)]
 pub struct IoDevice {
     pub name: String,
-    /// Where the numbers come from, one line each.
+    /// Sources of the numbers, one line each.
     pub sources: Vec<String>,
     /// Hardware queues; `None` is one for each CPU.
     pub nr_hw_queues: Option<u32>,
@@ -21,9 +21,9 @@ pub struct IoDevice {
     pub flash: Option<Flash>,
     pub read: ServiceTime,
     pub write: ServiceTime,
-    /// Of emptying its cache.
+    /// Time of emptying its cache.
     pub flush: ServiceTime,
-    /// What it does for itself when nobody asks.
+    /// Work of the device without requests.
     pub idle: Option<IdleWork>,
     /// The CPU its completion interrupts go to; by default each queue's own, which is the
     /// submitting one where every CPU has a queue.
@@ -36,7 +36,7 @@ pub struct IoDevice {
     pub work_ratio: f64,
 }
 
-/// What a device's requests share inside it.
+/// Flash memory, which a device's requests share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flash {
     /// A read works on one die, by its address, and each die on one thing at a time.
@@ -46,7 +46,7 @@ pub struct Flash {
     pub channel_per_kib: Duration,
     /// A die's time to program what a write has left in the buffer.
     pub program: Duration,
-    /// What the buffer holds; a write that finds no space waits for a die.
+    /// Size of the buffer; a write that finds no space waits for a die.
     pub buffer_kib: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct IdleWork {
     pub length: Distribution,
 }
 
-/// How long the device works on a request.
+/// Service time of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceTime {
     pub fixed: Distribution,

@@ -11,7 +11,7 @@ pub struct Platform {
     /// Short name, as typed after `--platform`.
     pub name: String,
     pub title: String,
-    /// Where the numbers come from, one line each.
+    /// Sources of the numbers, one line each.
     pub sources: Vec<String>,
     /// SHA-256 of the text it was read from.
     pub sha256: String,
@@ -20,14 +20,14 @@ pub struct Platform {
     /// Time the CPU is busy with one tick interrupt that wakes it from idle.
     pub tick_handling: Duration,
     pub overheads: Overheads,
-    /// What the package takes when every CPU is in its deepest state; constant, on top of the
-    /// CPUs' own power. Zero when the CPUs' numbers already hold everything that was measured.
+    /// Power of the package when every CPU is in its deepest state; constant, on top of the CPUs'
+    /// own power. Zero when the CPUs' numbers already hold everything that was measured.
     pub floor_power: Power,
-    /// What the package takes on top while any CPU works or polls; a simulation's.
+    /// Extra power of the package while any CPU works or polls; simulations only.
     pub awake_power: Power,
     /// The time from nothing to all of that, and back; in between it is in proportion.
     pub awake_rise: Duration,
-    /// What sets its frequencies unless somebody asks otherwise.
+    /// Default cpufreq governor.
     pub cpufreq_governor: CpufreqGovernor,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
     pub clusters: Vec<Cluster>,
@@ -49,7 +49,7 @@ pub struct Overheads {
     pub virt_exit: Duration,
 }
 
-/// What sets frequencies, by the name it has in sysfs' `scaling_governor`.
+/// cpufreq governor, by its name in sysfs' `scaling_governor`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CpufreqGovernor {
     #[default]
@@ -67,21 +67,21 @@ pub struct Cluster {
     pub capacity: u32,
     /// Ascending in frequency; empty when the machine's OPPs are not known.
     pub opps: Vec<Opp>,
-    /// How its clock changes.
+    /// Changes of its clock.
     pub clock: Clock,
     /// Shallowest first, 1 to 10 of them (`CPUIDLE_STATE_MAX`).
     pub idle_states: Vec<IdleState>,
     pub smt: Smt,
 }
 
-/// How the CPUs of a cluster are threads of cores.
+/// Threads of a cluster's cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Smt {
-    /// Of one core; 1 where CPUs are cores.
+    /// Threads of one core; 1 if CPUs are cores.
     pub threads: usize,
     /// From one thread of a core to the next, counted in the cluster's CPUs.
     pub stride: usize,
-    /// Of a thread while another of its core works, in percent of what it has alone.
+    /// Speed of a thread while another of its core works, in percent of its speed alone.
     pub speed_pct: u32,
 }
 
@@ -95,7 +95,7 @@ impl Smt {
     }
 }
 
-/// How fast a cluster's frequency can change, as cpufreq knows it.
+/// Speed of frequency changes, as cpufreq knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// `cpuinfo_transition_latency`; zero when it is not known.
@@ -134,15 +134,16 @@ pub struct IdleState {
     pub entry_latency: Duration,
     /// Time from the wake-up event until the CPU runs again.
     pub exit_latency: Duration,
-    /// What a governor sees as `exit_latency_ns` (sysfs `latency`): the worst case, so
+    /// Latency that a governor sees as `exit_latency_ns` (sysfs `latency`): the worst case, so
     /// `wakeup-latency-us`, or entry plus exit.
     pub latency: Duration,
-    /// What a governor sees as `target_residency_ns` (sysfs `residency`, `min-residency-us`).
+    /// Residency that a governor sees as `target_residency_ns` (sysfs `residency`,
+    /// `min-residency-us`).
     pub target_residency: Duration,
     /// The stay from which it uses less energy than the next shallower state: the target
     /// residency, unless a polling driver tells governors another one.
     pub break_even: Duration,
-    /// How it polls, if it does (`CPUIDLE_FLAG_POLLING`).
+    /// Poll loop, if it polls (`CPUIDLE_FLAG_POLLING`).
     pub poll_loop: Option<PollLoop>,
     /// Off in the machine's default configuration (sysfs `default_status` = disabled).
     pub is_disabled: bool,
@@ -155,7 +156,7 @@ pub struct IdleState {
     /// Time that the first task after a sleep in it loses to cold caches, on the biggest CPU at its
     /// highest frequency; a simulation's.
     pub refill: Duration,
-    /// How often the driver refuses to enter it; a simulation's.
+    /// Refusals by the driver; simulations only.
     pub rejects: Option<Rejects>,
     /// When the hardware enters a shallower state instead.
     pub demotion: Option<Demotion>,
@@ -166,18 +167,18 @@ pub struct IdleState {
 pub struct Rejects {
     /// Share of the entries, in percent.
     pub pct: f64,
-    /// What an attempt takes.
+    /// Time of an attempt.
     pub time: Duration,
 }
 
-/// What of a shared state's latencies is the CPU's own.
+/// Part of a shared state's latencies that is the CPU's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnLatency {
     pub entry: Duration,
     pub exit: Duration,
 }
 
-/// What a polling state does until there is work, and when it looks at the clock.
+/// Poll loop of a polling state, and when it reads the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollLoop {
     /// `poll_idle()` of `drivers/cpuidle/poll_state.c`: work is noticed after each relaxation, the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What keys a file may hold, and what their values have to be.
+//! Keys of a file, and their values.
 
-/// What a key's value has to be.
+/// Kind of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Text,

@@ -14,7 +14,7 @@ pub(crate) const GIVEN: &str = " # given with the name";
 /// A path into the file, and the number to put there.
 pub type Param<'a> = (&'a str, &'a str);
 
-/// What was typed: a name or path, and the numbers after it.
+/// Splits what a user typed: a name or path, and the numbers after it.
 pub fn split_params(typed: &str) -> Result<(&str, Vec<Param<'_>>), String> {
     // A comma may be part of a path.
     let end = match typed.find(".toml,") {
@@ -111,7 +111,7 @@ fn find(
     value: &str,
     shape: &'static Shape,
 ) -> Result<(Range<usize>, String), String> {
-    // What is wrong with the file itself is reported where it is read.
+    // Errors of the file itself are reported by the full read.
     let Ok(file) = DeTable::parse(text) else { return Ok((0..0, String::new())) };
     let parts: Vec<&str> = path.split('.').collect();
     let mut leaves = Vec::new();
@@ -206,7 +206,7 @@ fn name_of(item: &Spanned<DeValue<'_>>) -> Option<String> {
     }
 }
 
-/// Where a number goes that the file leaves out and could have, and what is around it.
+/// Returns the place for an absent number that the file may have, and its surroundings.
 fn absent(
     text: &str,
     file: &DeTable<'_>,
@@ -289,7 +289,7 @@ run_us = { mean = 3 }
     }
 
     #[test]
-    fn a_number_is_found_by_its_path_by_an_index_or_by_part_of_it() {
+    fn number_is_found_by_path_index_or_part() {
         let wanted = TEXT.replace("exit-us = 2", "exit-us = 7.5");
         for path in ["state.b.exit_us", "state.1.exit_us", "b.exit_us", "b.exit-us"] {
             assert_eq!(filled(path, "7.5").as_ref(), Ok(&wanted), "{path}");
@@ -309,7 +309,7 @@ run_us = { mean = 3 }
     }
 
     #[test]
-    fn a_number_that_the_file_leaves_out_is_put_where_it_belongs() {
+    fn absent_number_is_inserted_at_its_place() {
         assert_eq!(filled("floor", "1"), Ok(format!("floor = 1{GIVEN}\n{TEXT}")));
         let sd = TEXT.replace("{ mean = 3", "{ sd = 1, mean = 3");
         assert_eq!(filled("state.b.run_us.sd", "1"), Ok(sd));
@@ -319,7 +319,7 @@ run_us = { mean = 3 }
     }
 
     #[test]
-    fn what_is_no_number_of_the_file_is_told_with_those_there_are() {
+    fn no_number_of_the_file_lists_the_valid_ones() {
         let says = |path: &str, text: &str| {
             let error = filled(path, "1").unwrap_err();
             assert!(error.contains(text), "{error}");

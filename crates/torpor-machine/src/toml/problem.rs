@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What went wrong, said so that the reader can fix it without opening this source.
+//! Errors that a reader can fix without opening this source.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Problem {
     /// The value as written; `None` when something is missing.
     pub value: Option<String>,
     pub message: String,
-    /// What would be right.
+    /// Allowed values.
     pub allowed: Option<String>,
     pub hint: Option<String>,
     /// The line of the file, and how many characters of it are meant.

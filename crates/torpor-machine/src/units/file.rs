@@ -21,7 +21,7 @@ pub fn open_input(path: &Path) -> io::Result<impl Read + use<>> {
             Err(error) => return Err(error),
         }
     }
-    // Who writes to it is there: from here on it can be waited for.
+    // The writer exists: from here on it can be waited for.
     let file = File::open(path)?;
     Ok(io::Cursor::new(first).take(count as u64).chain(Heeding(file)))
 }
@@ -63,8 +63,8 @@ pub struct WholeFile {
     target: PathBuf,
 }
 
-/// How many names next to the target are tried; a name is taken only by one of this program that
-/// was killed, or by another that writes just now.
+/// Names next to the target that are tried; one is taken only by a killed run of this program, or
+/// by another that writes just now.
 const TRIES_MAX: u32 = 1000;
 
 impl WholeFile {
@@ -82,7 +82,7 @@ impl WholeFile {
                 target: path.to_owned(),
             });
         }
-        // Where the name is a link, the file that it leads to is replaced, and the link stays.
+        // If the name is a link, the file that it leads to is replaced, and the link stays.
         let target = match known {
             Some(_) => fs::canonicalize(path)?,
             None => path.to_owned(),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_waited_for_only_where_somebody_writes_to_it() {
+    fn pipe_is_waited_for_only_with_a_writer() {
         let folder = folder("pipe");
         let path = folder.join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());

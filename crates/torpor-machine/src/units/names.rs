@@ -6,12 +6,12 @@ use std::fmt;
 /// A name that is none of those there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// What was to be named: `governor`, `platform`.
+    /// Kind of thing that was named: `governor`, `platform`.
     pub kind: String,
     pub name: String,
-    /// What there is.
+    /// Known names.
     pub known: Vec<String>,
-    /// What else may be there, as a hint where no name is near: how a file is given.
+    /// Hint if no name is near: how a file is given.
     pub otherwise: String,
 }
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_near_name_is_suggested_and_how_to_give_a_file_otherwise() {
+    fn near_name_is_suggested() {
         let unknown = |name| UnknownName::new("governor", name, ["menu", "teo"], "give PATH.c");
         assert_eq!(
             unknown("meno").to_string(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What was counted between two snapshots, and everything that can come in between.
+//! Counts between two snapshots, and everything that can come in between.
 
 use crate::support::machine;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn one_counter_that_wraps_is_counted_and_told() {
 }
 
 #[test]
-fn all_counters_going_back_are_a_driver_registered_anew() {
+fn falling_counters_mean_a_new_driver() {
     // Alone, each of these would be taken for a wrap.
     let before = snapshot(&[(0, 0, "usage=3000000000 time=4000000000"), (1, 0, "usage=5 time=5")]);
     let after = snapshot(&[(0, 0, "usage=4 time=900"), (1, 0, "usage=6 time=9")]);

@@ -54,7 +54,7 @@ fn every_form_of_an_energy_model_says_the_same() {
 }
 
 #[test]
-fn a_dump_of_sysfs_may_hold_it_too_and_a_saved_one_keeps_it() {
+fn energy_model_in_a_sysfs_dump_is_kept() {
     let both =
         format!("{STATE}/name:WFI\n{STATE}/usage:1\n{}", text("/sys/kernel/debug/energy_model/"));
     let snapshot = read_bytes("both", both.as_bytes()).unwrap();

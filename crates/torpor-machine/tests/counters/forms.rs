@@ -31,7 +31,7 @@ proptest! {
         let mut bare = read_ok(bare(&machine).as_bytes());
         prop_assert_eq!(bare.notes.len(), 1);
         bare.notes.clear();
-        // What is not in a state's folder is not in it, and CPUs have to be without a gap.
+        // Missing files stay missing, and CPUs have no gap.
         let mut expected = machine.clone();
         expected.machine = Default::default();
         for (number, cpu) in expected.cpus.iter_mut().enumerate() {
@@ -111,7 +111,7 @@ fn two_dumps_in_one_file_are_refused() {
 }
 
 #[test]
-fn what_is_no_dump_is_told_with_a_command_that_makes_one() {
+fn no_dump_hints_at_a_command_that_makes_one() {
     for (text, part) in [
         ("", "it is empty"),
         ("1\n2\n3\n", "3 numbers, but not what they count"),

@@ -16,7 +16,7 @@ pub struct Form {
     pub write: fn(&Snapshot) -> Vec<u8>,
 }
 
-/// Those that lose nothing.
+/// Forms that lose nothing.
 pub const FORMS: [Form; 10] = [
     Form { name: "grep .", write: |m| grep(&values(m)).into_bytes() },
     Form { name: "grep -r . .", write: |m| relative(&values(m)).into_bytes() },
@@ -156,7 +156,7 @@ fn headed(values: &Values) -> String {
     values.iter().map(part).collect::<Vec<_>>().join("\n")
 }
 
-/// What `cat cpu*/cpuidle/state*/*` prints: in the order of a shell, with no word on what is what.
+/// Output of `cat cpu*/cpuidle/state*/*`: in the order of a shell, without names.
 pub fn bare(snapshot: &Snapshot) -> String {
     let mut cpus: Vec<&Cpu> = snapshot.cpus.iter().collect();
     cpus.sort_by_key(|cpu| cpu.cpu.to_string());

@@ -200,7 +200,7 @@ fn a_slip_is_named_with_node_and_property() {
 }
 
 #[test]
-fn what_a_tree_leaves_open_is_met_as_the_kernel_meets_it() {
+fn gaps_in_a_tree_are_filled_as_linux_does() {
     if !is_there("dtc", "what a .dts leaves open") {
         return;
     }
@@ -222,7 +222,7 @@ fn what_a_tree_leaves_open_is_met_as_the_kernel_meets_it() {
 }
 
 #[test]
-fn an_energy_model_stands_in_place_of_what_the_tree_implies() {
+fn energy_model_replaces_implied_powers() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let model = "cpu0/cpus:0-1\ncpu0/flags:0x1\n\
                  cpu0/ps:500000/frequency:500000\ncpu0/ps:500000/power:41000\n";
@@ -263,7 +263,7 @@ fn a_state_that_is_never_entered_is_shown_and_off() {
 }
 
 #[test]
-fn a_state_is_enabled_by_name_or_index_and_a_wrong_one_told() {
+fn unknown_state_to_enable_is_an_error() {
     let mut board = platform(import_device_tree("board.dtb", BOARD, &options()));
     let error = board.enable_state("big-of").unwrap_err().to_string();
     assert!(error.contains("no idle state is called `big-of`: expected one of WFI"), "{error}");
@@ -313,7 +313,7 @@ fn rk3399_is_what_linux_says_it_is() {
 }
 
 #[test]
-fn apple_m1_is_what_linux_says_but_for_what_linux_does_not_say() {
+fn apple_m1_equals_linux_where_linux_knows() {
     let Some(imported) = imported_tree("apple/t8103.dtsi") else { return };
     let shipped = resolve("apple-m1").unwrap();
     assert_eq!(imported.clusters.len(), shipped.clusters.len());
@@ -343,7 +343,7 @@ fn pixel6_has_the_idle_states_of_linux() {
 
 /// Its capacities are those at like frequencies, which the note says.
 #[test]
-fn a_board_whose_firmware_has_the_frequencies_is_told_so() {
+fn firmware_frequencies_are_noted() {
     let test = "juno.dts of Linux 6.12";
     if !is_there("dtc", test) {
         return;
@@ -369,7 +369,7 @@ fn a_board_whose_firmware_has_the_frequencies_is_told_so() {
     assert_eq!(scopes, [Scope::Cpu, Scope::Cpu, Scope::Cluster]);
 }
 
-/// What a damaged blob may do: nothing but this.
+/// Allowed outcomes for a damaged blob.
 fn is_platform_or_reason(bytes: &[u8]) -> bool {
     match import_device_tree("damaged", bytes, &options()) {
         Ok(imported) => from_toml("t", &imported.toml).is_ok(),

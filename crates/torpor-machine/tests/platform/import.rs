@@ -141,7 +141,7 @@ fn a_machine_without_a_driver_is_told_so() {
 }
 
 #[test]
-fn an_offline_cpu_is_counted_as_its_neighbour_and_noted() {
+fn offline_cpu_counts_as_its_neighbour() {
     let root = tree(4, &SKYLAKE_SP);
     fs::remove_dir_all(root.path().join("cpu2/cpuidle")).unwrap();
     put(root.path(), "cpu2/online", "0\n");
@@ -164,7 +164,7 @@ fn a_state_switched_off_by_hand_keeps_its_default() {
 }
 
 #[test]
-fn an_old_kernel_without_default_status_shows_what_is_set() {
+fn old_kernel_shows_which_states_are_enabled() {
     let root = tree(1, &SKYLAKE_SP);
     for state in 0..4 {
         fs::remove_file(root.path().join(format!("cpu0/cpuidle/state{state}/default_status")))
@@ -230,7 +230,7 @@ fn a_directory_where_a_file_should_be_is_named() {
 }
 
 #[test]
-fn a_directory_without_cpus_and_a_missing_one_are_told_apart() {
+fn empty_and_missing_directories_differ() {
     let root = tempfile::tempdir().unwrap();
     assert!(refusal(root.path()).contains("no directories cpu0, cpu1"));
     assert!(refusal(&root.path().join("nowhere")).contains("No such file or directory"));
@@ -330,7 +330,7 @@ fn links_out_of_a_copy_are_not_followed() {
     assert!(refused.contains("link out of the copy"), "{refused}");
 }
 
-/// What a phone's kernel shows to root, next to a dump of its sysfs or within it.
+/// Debugfs of a phone's kernel, readable by root, next to a dump of its sysfs or within it.
 #[test]
 fn the_energy_model_gives_power_and_perf_domains() {
     let root = tree(4, &CORTEX);

@@ -406,7 +406,7 @@ fn each_error_is_named_with_its_key_and_line() {
 }
 
 #[test]
-fn each_slip_in_an_io_device_is_named_with_what_is_allowed() {
+fn io_device_errors_name_key_and_allowed_values() {
     let device = |keys: &str| {
         format!(
             "{GOOD}\n[[io_device]]\nname = \"d\"\nsource = \"made up\"\nread_us = 9\nwrite_us = 9\n{keys}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What holds for every machine that ships, and the numbers of the two that results rest on.
+//! Checks every machine that ships, and the numbers of the two that results rest on.
 
 use std::path::PathBuf;
 use torpor_machine::platform::{
@@ -53,7 +53,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
 }
 
 #[test]
-fn at_least_ten_x86_machines_ship_and_none_invents_power() {
+fn ten_x86_machines_ship_without_invented_power() {
     let measured = ["i5-10600k", "pixel-watch-2", "pixel6", "rk3399"];
     let (with_power, without): (Vec<_>, Vec<_>) =
         builtins().into_iter().partition(|b| b.platform.has_power());
@@ -68,7 +68,7 @@ fn at_least_ten_x86_machines_ship_and_none_invents_power() {
 
 /// Qualcomm's device tree's numbers, and Wattson's.
 #[test]
-fn pixel_watch_2_has_the_device_trees_state_and_the_measured_power() {
+fn pixel_watch_2_has_device_tree_and_measured_power() {
     let watch = platform("pixel-watch-2");
     let [cluster] = &watch.clusters[..] else { panic!("one cluster") };
     let [wfi, pc] = &cluster.idle_states[..] else { panic!("two states") };
@@ -82,7 +82,7 @@ fn pixel_watch_2_has_the_device_trees_state_and_the_measured_power() {
 
 /// The device tree's numbers, and Wattson's at the lowest and the highest OPP.
 #[test]
-fn pixel6_has_the_device_trees_states_and_the_measured_power() {
+fn pixel6_has_device_tree_and_measured_power() {
     let pixel6 = platform("pixel6");
     assert_eq!(pixel6.hz, Hz::H250);
     assert_eq!(pixel6.cpu_count(), 8);
@@ -118,7 +118,7 @@ fn pixel6_has_the_device_trees_states_and_the_measured_power() {
 
 /// The four measurements come back when all twelve CPUs do what they did then.
 #[test]
-fn i5_10600k_adds_up_to_the_four_measured_package_powers() {
+fn i5_10600k_sums_to_measured_package_powers() {
     let i5 = platform("i5-10600k");
     assert_eq!((i5.cpu_count(), i5.hz), (12, Hz::H1000));
     let states = &i5.clusters[0].idle_states;
@@ -165,7 +165,7 @@ fn arm_poll_idle_tells_governors_its_limit() {
 
 /// With a number replaced it is another machine, in name and in hash; without, the very file.
 #[test]
-fn a_machine_has_its_files_hash_whichever_way_it_is_named() {
+fn machine_hash_does_not_depend_on_its_name() {
     let pixel6 = builtins().into_iter().find(|b| b.name == "pixel6").unwrap().platform;
     let path = root().join("platforms").join("pixel6.toml");
     assert_eq!(platform("pixel6").sha256, pixel6.sha256);
@@ -197,7 +197,7 @@ fn the_guides_example_is_a_platform() {
     assert!(machine.has_power());
 }
 
-/// What the devices' sources say they come to, where nothing else bounds them.
+/// IOPS of devices match their sources if nothing else limits them.
 #[test]
 fn io_devices_come_to_the_iops_of_their_sources() {
     let devices = torpor_machine::platform::io_devices();

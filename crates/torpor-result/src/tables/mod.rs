@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     Text,
@@ -37,10 +37,10 @@ type Row = Vec<Value>;
 
 /// A table of one kind of result.
 pub struct Table {
-    /// Of the result.
+    /// Kind of the result.
     pub kind: &'static str,
     pub name: &'static str,
-    /// What a row is.
+    /// Meaning of a row.
     pub row: &'static str,
     pub columns: &'static [Column],
     /// One column a metric of the result's catalogue follows those.
@@ -48,7 +48,7 @@ pub struct Table {
     rows: Rows,
 }
 
-/// Where a table's rows come from.
+/// Source of a table's rows.
 enum Rows {
     /// A list of the result, whose records have the columns' names.
     At(&'static str),
@@ -88,7 +88,7 @@ impl Table {
         }
     }
 
-    /// What a column is called: where rows come from has its own name in each kind of result.
+    /// Returns the name of a column; each kind of result has its own word for the source of rows.
     pub fn column_name(&self, name: &'static str) -> &'static str {
         match (name, self.kind, self.name) {
             ("source", "simulation", "tasks") => "task",

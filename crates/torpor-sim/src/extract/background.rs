@@ -11,7 +11,7 @@ use torpor_engine::Progress;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
 
-/// Of interrupts that woke no task, so many of the lengths between them.
+/// Most lengths that are kept between interrupts that woke no task.
 const LENGTHS_MAX: usize = 32;
 const PHASES_A_LINE: usize = 6;
 
@@ -48,7 +48,7 @@ pub(super) fn write(
         }
         let own = own_cpu(thread, trace);
         if own.is_some_and(|cpu| Some(&cpu) != recorded_cpu(story)) {
-            // What one CPU has of its own, every CPU has.
+            // Per-CPU kernel threads exist on every CPU.
             continue;
         }
         is_empty = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How near a simulated run of an extracted workload comes to its recording: the run is recorded,
-//! and that recording is read as the first one was.
+//! Compares a simulated run of an extracted workload with its recording: the run is recorded, and
+//! that recording is read as the first one was.
 
 use super::{Autocorrelation, Story, drawn, follow, toml};
 use crate::cpufreq::Cpufreq;
@@ -54,8 +54,8 @@ impl TaskCheck {
     }
 }
 
-/// How far apart the lengths of idleness are, of all recorded CPUs together. Lengths are from the last task,
-/// or the last interrupt, to the next event; ticks do not end them.
+/// Distance between the lengths of idleness, over all recorded CPUs. Lengths are from the last
+/// task, or the last interrupt, to the next event; ticks do not end them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IdleDistance {
     pub recorded: usize,
@@ -79,7 +79,7 @@ pub fn check(
     let text = toml::write(&story, trace, Some(platform), "recording", progress)?;
     let (start, end) = story.followed.window;
     let duration = end.since(start);
-    // What interrupts and IPIs took of a task's time was read as its work.
+    // Time of interrupts and IPIs was read as the task's own.
     let without_overheads = Platform {
         overheads: Overheads::default(),
         tick_handling: Duration::ZERO,
@@ -101,7 +101,7 @@ pub fn check(
     };
     let session = Session::new(&request, &Catalog::new(Default::default()))?;
     let goes_on = &mut |_| !progress.cancelled();
-    // What watches the progress has locks that are of no use in another process.
+    // The lock of the progress report does not work across processes.
     let is_apart = session.runs_apart(0);
     let progress: &dyn Progress = if is_apart { &Unwatched } else { progress };
     let run = session.where_it_runs(0, goes_on, |goes_on| {

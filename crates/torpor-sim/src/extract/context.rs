@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a CPU was doing when it woke a task: its own task's work, a timer's, or an interrupt's.
+//! Activity of a CPU when it woke a task: its own task's work, a timer's, or an interrupt's.
 
 use torpor_engine::input::CpuInput;
 use torpor_machine::units::{CpuId, Instant};

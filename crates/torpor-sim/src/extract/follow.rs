@@ -24,7 +24,7 @@ pub(super) enum Act {
     Sleep { until: Instant },
 }
 
-/// What ended a wait.
+/// Cause of a wait's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// By number.
@@ -75,7 +75,7 @@ pub(super) struct Thread {
     pub cpu_time: Duration,
     /// Times that a wait was ended.
     pub wakeups: u64,
-    /// Where it ran.
+    /// CPUs that it ran on.
     pub cpus: BTreeSet<CpuId>,
     state: State,
     /// A waking that found it awake: it may have been about to wait.

@@ -42,7 +42,7 @@ pub struct Extracted {
     pub summary: Summary,
 }
 
-/// What an extracted workload holds, and how sure that is.
+/// Contents of an extracted workload, and their certainty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub duration_ns: i64,
@@ -57,7 +57,7 @@ pub struct Summary {
     pub idle_interrupts: u64,
     /// Waits that ended without a waking in the recording: on CPUs that were not recorded.
     pub wakings_unseen: u64,
-    /// What sleeps close to each other have in common; none where that is nothing.
+    /// Common activity of sleeps close to each other; none if there is none.
     pub activity: Option<Measured>,
 }
 

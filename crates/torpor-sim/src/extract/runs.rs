@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What sleeps close to each other have in common: real ones are short for a while, and long for
-//! a while.
+//! Activity: real sleeps are short for a while, and long for a while.
 
 use super::go_on;
 use crate::error::SimError;
@@ -14,7 +13,7 @@ const EDGES_MS: [i64; 9] = [0, 4, 8, 16, 32, 64, 128, 256, 512];
 /// An activity is measured from this class on: what sleeps closer to each other share are bursts
 /// and pairs of wake-ups, which a workload's own tasks and interrupts have.
 const FROM_CLASS: usize = 3;
-/// Of each CPU, so many sleeps are compared with those after them.
+/// Most sleeps of each CPU that are compared with those after them.
 const SLEEPS_MAX: usize = 20_000;
 /// Fewer sleeps in a class are no measurement of it.
 const SLEEPS_MIN: u64 = 100;
@@ -33,7 +32,7 @@ pub struct Autocorrelation {
     pub sd: f64,
 }
 
-/// Of sleeps of a CPU, with those that began so long after them.
+/// Autocorrelation of a CPU's sleeps at one lag.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lag {
     pub from_ns: i64,
@@ -51,7 +50,7 @@ pub struct Lag {
 pub struct Measured {
     pub sd: f64,
     pub mean_ns: i64,
-    /// Of the variance of the logarithms of all lengths.
+    /// Share of the variance of the logarithms of all lengths.
     pub share: f64,
 }
 
@@ -67,7 +66,7 @@ impl Measured {
     }
 }
 
-/// Of the activity in a file.
+/// Name of the activity in a file.
 pub(super) const NAME: &str = "recording";
 
 #[derive(Clone, Copy, Default)]

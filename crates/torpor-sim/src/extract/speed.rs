@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How fast each recorded CPU worked.
+//! Speed of each recorded CPU.
 
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration};

@@ -19,26 +19,26 @@ pub(super) struct Cpu {
     /// The earliest events of that and of its timer that are queued.
     pub(super) done_queued: Instant,
     pub(super) timer_queued: u64,
-    /// Of what the kernel does next, a part that the cost of the sleep before it holds.
+    /// Part of the kernel's next work that the cost of the sleep before it contains.
     pub(super) of_sleep: Duration,
     pub(super) asleep: Option<Sleep>,
     pub(super) history: SleepHistory,
     /// The handler of a device's interrupt runs until then, with interrupts off.
     pub(super) handles_until: Instant,
-    /// Those whose request to a device is done.
+    /// Requests that a device has finished.
     pub(super) completed: Vec<usize>,
-    /// What the next task loses to caches that the sleeps before it have left cold.
+    /// Work that the next task loses to caches gone cold in the sleeps before it.
     pub(super) cold: Duration,
     pub(super) capacity: u64,
     pub(super) khz_max: u64,
     pub(super) cluster: usize,
-    /// Of its full speed, as long as another thread of its core works.
+    /// Percent of its full speed while another thread of its core works.
     pub(super) speed_pct: u64,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct Sleep {
-    /// How many the kernel has entered on this CPU, with this one.
+    /// Number of sleeps that the kernel has entered on this CPU, including this one.
     pub(super) number: u32,
     pub(super) state: usize,
     pub(super) entered: Instant,
@@ -52,7 +52,7 @@ pub(super) struct Sleep {
     /// It is on its way out, for something that came then.
     pub(super) event: Option<Instant>,
     pub(super) is_resched: bool,
-    /// What others in the state spare it of its entry latency.
+    /// Entry latency saved because others are in the state.
     pub(super) spared: Duration,
     /// The driver has refused the state: the CPU is awake, and deaf until `poll_until_ns`.
     pub(super) is_rejected: bool,
@@ -97,13 +97,13 @@ impl Cpu {
         }
     }
 
-    /// How long what takes `length` at full speed takes here.
+    /// Returns the time that work of `length` at full speed takes here.
     pub(super) fn time_for(&self, length: Duration) -> Duration {
         let (rate, full) = self.rate();
         Duration(scaled(length.0.max(0) as u64, full, rate, rate - 1) as i64)
     }
 
-    /// What it does in that time, as time at full speed.
+    /// Returns the work done in that time, as time at full speed.
     pub(super) fn done_in(&self, time: Duration) -> Duration {
         let (rate, full) = self.rate();
         Duration(scaled(time.0 as u64, rate, full, 0) as i64)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the hardware does after the kernel has decided: it looks at what a call has touched.
+//! Follows the kernel's decisions: looks at everything that a call has touched.
 
 use super::cpu::Sleep;
 use super::work::{Ipi, Seen, Slept, TaskId, Work};
@@ -225,7 +225,7 @@ impl<W: Work> Sim<W> {
         self.plan_done(cpu);
     }
 
-    /// What the kernel's work costs on a CPU at its present speed.
+    /// Sets the costs of the kernel's work on a CPU at its present speed.
     pub(super) fn set_costs(&mut self, cpu: usize) {
         let Overheads { step_ps, remote_step_ps, context_switch, ipi_send, .. } =
             self.machine.overheads;
@@ -277,7 +277,7 @@ impl<W: Work> Sim<W> {
         }
     }
 
-    /// What a CPU's task has computed since the last look.
+    /// Accounts the work that a CPU's task has done since the last look.
     pub(super) fn account(&mut self, cpu: usize) {
         let it = &mut self.cpus[cpu];
         if self.now <= it.from {

@@ -116,7 +116,7 @@ impl<W: Work> Sim<W> {
         Ok(())
     }
 
-    /// What devices have for this CPU; returns what that takes.
+    /// Handles the devices' interrupts of this CPU; returns the time that this takes.
     fn handle_devices(&mut self, cpu: usize) -> Result<Duration, Trouble> {
         let mut handled = std::mem::take(&mut self.handled);
         handled.time = Duration::ZERO;

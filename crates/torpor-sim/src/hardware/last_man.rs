@@ -16,7 +16,7 @@ struct Group {
 /// A state of which a part of the latencies is that of all CPUs.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
-    /// What the last one in, and the first one out, needs longer than the others.
+    /// Extra entry latency of the last CPU in, and exit latency of the first one out.
     entry: Duration,
     exit: Duration,
 }
@@ -24,7 +24,7 @@ struct Shared {
 #[derive(Clone, Debug)]
 pub struct LastMan {
     groups: Vec<Group>,
-    /// Of each CPU: its core, its cluster and the package.
+    /// Groups of each CPU: its core, its cluster and the package.
     groups_of: Vec<[usize; 3]>,
     cluster_of: Vec<usize>,
     /// By cluster and state.
@@ -94,7 +94,7 @@ impl LastMan {
         self.enter(cpu, deepest);
     }
 
-    /// What a CPU in this state is spared of its exit latency unless it is the first one out.
+    /// Returns the exit latency that a CPU in this state is spared unless it is the first one out.
     pub fn spared(&self, cpu: usize, state: usize) -> Duration {
         let (_, shared) = self.states[self.cluster_of[cpu]][state];
         shared.map_or(Duration::ZERO, |shared| shared.exit)
@@ -128,7 +128,7 @@ impl LastMan {
     }
 }
 
-/// Those that a CPU in a state of this scope is inside of.
+/// Returns the groups that contain a CPU in a state of this scope.
 fn groups(scope: Scope) -> std::ops::Range<usize> {
     match scope {
         Scope::Cpu => 0..0,

@@ -44,7 +44,7 @@ enum Event {
 
 struct Task {
     handle: TaskHandle,
-    /// Of the computation under way, at a capacity of 1024.
+    /// Rest of the computation under way, at a capacity of 1024.
     left: Duration,
     /// It waits to be woken by another.
     is_waiting: bool,
@@ -197,7 +197,7 @@ impl<W: Work> Sim<W> {
         &mut self.work
     }
 
-    /// What does the work, and what is under way: the sleep of each CPU that is in one.
+    /// Returns the work, and the sleep of each CPU that is in one.
     pub fn into_work(mut self) -> (W, Vec<Option<Slept>>) {
         let now = self.now;
         let slept = self.cpus.iter_mut().map(|cpu| cpu.asleep.take().map(|s| s.slept(now)));
@@ -441,7 +441,7 @@ impl<W: Work> Sim<W> {
     }
 }
 
-/// Of each CPU, the others of its core; empty where there is no other anywhere.
+/// Returns the siblings of each CPU; empty if no core has several.
 fn siblings(core_of: &[usize]) -> Vec<Vec<usize>> {
     if core_of.iter().enumerate().all(|(cpu, core)| cpu == *core) {
         return Vec::new();

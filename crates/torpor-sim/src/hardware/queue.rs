@@ -21,7 +21,7 @@ fn time(key: Key) -> Instant {
 /// Events of CPUs. Few have more than five at a time; a heap of all would move them through its
 /// levels one by one.
 pub(super) struct Queue<E> {
-    /// Of each CPU, the latest first.
+    /// Events of each CPU, the latest first.
     events: Vec<Vec<(Key, E)>>,
     /// The key of each CPU's first event, or [`NONE`].
     keys: Vec<Key>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is counted while a kernel runs.
+//! Counters of a running kernel.
 
 use torpor_machine::units::Duration;
 

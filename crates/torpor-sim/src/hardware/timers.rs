@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the kernel's own tracepoints report: timers, the tick, wake-ups.
+//! Tracepoints of the kernel: timers, the tick, wake-ups.
 
 use super::Sim;
 use super::TaskId;
@@ -12,7 +12,7 @@ use torpor_machine::units::{CpuId, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerId(pub u32);
 
-/// What a timer calls.
+/// Function of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerFunction {
     Tick,
@@ -58,7 +58,7 @@ pub enum Traced {
     },
 }
 
-/// Those that are known and not yet shown, and what is known by address.
+/// Timers that are known and not yet shown, and names known by address.
 #[derive(Default)]
 pub(super) struct Timers {
     told: Vec<abi::Event>,

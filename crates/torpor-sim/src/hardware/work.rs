@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the hardware asks of who simulates tasks and devices, and what it shows them.
+//! Interface between the hardware and the simulation of tasks and devices.
 
 use super::timers::Traced;
 use crate::kernel::abi::{IRQ_CALL, IRQ_RESCHEDULE};
@@ -10,7 +10,7 @@ use torpor_machine::units::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub usize);
 
-/// What a task does next.
+/// Next step of a task.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Computes for as long as a CPU of capacity 1024 takes at its highest frequency.
@@ -38,27 +38,27 @@ pub enum Step {
     Halt,
 }
 
-/// What comes from outside.
+/// Events from outside.
 #[derive(Clone, Debug)]
 pub enum Outside {
     /// A device's interrupt, for a CPU.
     Interrupt(usize),
     Fork(Box<TaskSetup>),
-    /// What the task computes is over: it waited in a loop for something that has come.
+    /// Ends the task's computation: it waited in a loop for something that has come.
     Release(TaskId),
 }
 
-/// What the handler of a device's interrupt does.
+/// Work of a device's interrupt handler.
 #[derive(Debug, Default)]
 pub struct Handled {
     pub woken: Vec<TaskId>,
     /// The time it requires on the biggest CPU at its highest frequency.
     pub time: Duration,
-    /// What it brings about elsewhere.
+    /// Events that it causes elsewhere.
     pub outside: Vec<Outside>,
 }
 
-/// What a CPU is seen to do.
+/// Observed activity of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
     /// A task has the CPU from `switched` on, and begins to compute at `from`.
@@ -131,14 +131,14 @@ pub struct Slept {
     /// work to do first.
     pub entered: Instant,
     pub since: Instant,
-    /// What ended it came then.
+    /// Time of the event that ended it.
     pub event: Instant,
     pub end: End,
     /// Another CPU gave it something to run.
     pub is_resched: bool,
     /// It has something to run.
     pub has_task: bool,
-    /// What its clock event device was set to when it began.
+    /// Expiry that its clock event device was set to when it began.
     pub timer: Instant,
     pub tick_stopped: bool,
     /// There was no sleep: the driver has refused the state.
@@ -158,7 +158,7 @@ pub enum End {
     PollTimeout,
 }
 
-/// What tasks do, what else comes from outside, and who looks on.
+/// Simulation of tasks and of events from outside, with an observer.
 pub trait Work {
     fn next(&mut self, task: TaskId, now: Instant) -> Step;
 

@@ -59,7 +59,8 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// What the kernel's work has taken since it was last asked; `clock.c` has the same rule.
+    /// Returns the time that the kernel's work has taken since the last call; `clock.c` has the
+    /// same rule.
     #[inline]
     pub(crate) fn take_spent_ns(&mut self) -> u64 {
         let counted_ns = std::mem::take(&mut self.counted_ps) / 1_000;
@@ -149,7 +150,7 @@ pub(crate) struct Change {
     pub attributes: Attributes,
 }
 
-/// What sysfs shows of an idle state.
+/// Usage of an idle state in sysfs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -160,7 +161,7 @@ pub struct Usage {
     pub rejected: u64,
 }
 
-/// What a tracepoint of the kernel tells.
+/// Event of a tracepoint of the kernel.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Event {

@@ -74,10 +74,10 @@ pub(crate) fn flags() -> impl Iterator<Item = &'static str> {
     FLAGS.iter().chain(LINK).copied()
 }
 
-/// How far it is: files done, and all of them.
+/// Progress: files done, and all of them.
 pub(crate) type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// What is compiled, with what, and where.
+/// Compilation of one image.
 pub(crate) struct Job<'a> {
     pub kernel: &'a str,
     pub release: &'a Release,
@@ -91,7 +91,7 @@ pub(crate) struct Job<'a> {
 
 pub(crate) struct Product {
     pub image: Vec<u8>,
-    /// What it is linked of.
+    /// Object files to link.
     pub objects: Vec<(String, Vec<u8>)>,
     /// The tree's files that were read, by their path in it.
     pub inputs: BTreeSet<String>,
@@ -120,7 +120,7 @@ pub(crate) fn lacks(tree: &Path) -> String {
     if lacks.is_empty() { String::new() } else { format!("\nit has no {}", lacks.join(", ")) }
 }
 
-/// Those that the tree has, or the first that it should have.
+/// Returns the hosted files that the tree has, or the first one that it lacks.
 pub(crate) fn hosted_of(tree: &Path) -> Result<Vec<&'static str>, &'static str> {
     let mut found = Vec::new();
     for (name, is_needed) in hosted() {
@@ -197,12 +197,12 @@ fn product(job: &Job<'_>, units: &[Unit<'_>]) -> Result<Product, KernelError> {
         }));
         objects.push((unit.object.clone(), object));
     }
-    // What is put into copies of the tree's files is not the tree's.
+    // Inserted code is not a file of the tree.
     inputs.retain(|input| job.tree.join(input).is_file());
     Ok(Product { image: read(job, IMAGE)?, objects, inputs, policies })
 }
 
-/// Where a file of the tree is compiled from.
+/// Returns the path from which a file of the tree is compiled.
 fn place(job: &Job<'_>, name: &str) -> PathBuf {
     let patched = Path::new(PATCHED).join(name);
     match job.scratch.path().join(&patched).is_file() {
@@ -249,7 +249,7 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError
         put(&name, &text)?;
     }
     let no_calls = insert_calls(job)?;
-    // What only a compiler knows; since 6.19.
+    // Offsets that only a compiler knows; since 6.19.
     if job.tree.join(OFFSETS).exists() {
         let list = "rq-offsets.s";
         compile_as(job, "-S", OFFSETS, &job.tree.join(OFFSETS), list)?;
@@ -359,7 +359,7 @@ fn compile_as(
     })
 }
 
-/// How a file becomes an object, or, with `-S`, assembly.
+/// Returns the command that compiles a file to an object or, with `-S`, to assembly.
 pub(crate) fn compiler(
     job: &Job<'_>,
     module: &str,

@@ -87,7 +87,7 @@ pub enum KernelError {
     Trouble(#[from] Trouble),
 }
 
-/// What ended a hosted kernel.
+/// Cause of a hosted kernel's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Bug,
@@ -95,7 +95,7 @@ pub enum Kind {
     Panic,
     /// A function that the host does not have.
     Unreached,
-    /// What was asked of it is not to be had; while it starts.
+    /// Refused a request while it starts.
     Refused,
     Signal {
         signo: i32,

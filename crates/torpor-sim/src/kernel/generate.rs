@@ -116,8 +116,8 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl Factors {
-    /// Of `numerator / denominator`: the multiplier has 32 bits, rounded up, and the adjustment is
-    /// what the rounding of a division upwards takes.
+    /// Returns the factors of `numerator / denominator`: the multiplier has 32 bits, rounded up,
+    /// and the adjustment corrects the rounding of a division upwards.
     fn new(numerator: u64, denominator: u64) -> Factors {
         let (n, d) = (u128::from(numerator), u128::from(denominator));
         let mul = |shift: u32| (n << shift).div_ceil(d);
@@ -127,7 +127,7 @@ impl Factors {
     }
 }
 
-/// What `kernel/time/timeconst.bc` computes.
+/// Returns the constants that `kernel/time/timeconst.bc` computes.
 fn timeconst(hz: u64) -> String {
     let mut text = "#include <linux/param.h>\n#include <linux/types.h>\n".to_owned();
     let mut define =

@@ -55,7 +55,7 @@ fn names(text: &str) -> BTreeSet<&str> {
     found
 }
 
-/// What the kapi offers: the macros and inline functions that its headers define.
+/// Returns the macros and inline functions that the kapi's headers define.
 fn offered() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for header in headers() {

@@ -78,7 +78,7 @@ impl Image {
         unsafe { self.calls.as_ref() }
     }
 
-    /// Where the table of calls lies, from which its symbols are counted.
+    /// Address of the table of calls, from which its symbols are counted.
     pub(crate) fn calls_address(&self) -> usize {
         self.calls.as_ptr() as usize
     }

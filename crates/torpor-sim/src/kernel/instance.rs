@@ -31,7 +31,7 @@ pub struct Instance {
 #[derive(Clone, Copy, Debug)]
 pub struct TaskHandle(NonNull<c_void>);
 
-/// What the kernel has of us. It stays where it is: the kernel has its address.
+/// Host's part of the interface. It stays where it is: the kernel has its address.
 struct HostSide {
     table: abi::Host,
     regions: Vec<Region>,
@@ -41,7 +41,7 @@ struct HostSide {
     trouble: Option<(u32, String, Vec<i64>)>,
     anchor: i64,
     clusters: Vec<abi::Cluster>,
-    /// Of each CPU, how many idle states it has.
+    /// Number of idle states of each CPU.
     states: Vec<usize>,
     machine: Option<Box<abi::Machine>>,
     /// Names and values of parameters, and the table of them.
@@ -51,7 +51,7 @@ struct HostSide {
     rejects: Option<Rejects>,
 }
 
-/// What an attempt of a CPU to enter an idle state takes, if the driver refuses it.
+/// Returns the time of a refused attempt of a CPU to enter an idle state, if the driver refuses it.
 pub type Rejects = Box<dyn FnMut(usize, usize) -> Option<Duration> + Send>;
 
 // SAFETY: the kernel's memory is its own, and all calls into it take `&mut self`.
@@ -146,12 +146,12 @@ impl Instance {
         unsafe { std::mem::take(&mut *self.image.calls().touched.add(word)) }
     }
 
-    /// What the kernel has taken for its data, in bytes.
+    /// Returns the memory that the kernel has taken for its data, in bytes.
     pub fn memory_used(&self) -> usize {
         self.host.regions.iter().map(|region| region.used).sum()
     }
 
-    /// What the kernel's tracepoints have reported since the last time.
+    /// Returns the tracepoints' events since the last call.
     pub(crate) fn take_traced(&mut self) -> Vec<abi::Event> {
         std::mem::take(&mut self.host.traced)
     }

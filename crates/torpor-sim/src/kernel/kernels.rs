@@ -89,13 +89,13 @@ pub struct Kernel {
     pub io_boost: Option<IoBoost>,
     /// A frequency governor from elsewhere, by its file, which decides whatever its name is.
     pub cpufreq: Option<String>,
-    /// Of the tree's files that it is made of: names and contents.
+    /// Hash of the tree's files in it: names and contents.
     pub source_sha256: String,
     /// The tree's files that were read when it was compiled; none of a shipped image.
     pub inputs: Arc<Vec<String>>,
     pub(crate) policies: Arc<Vec<LinkedPolicy>>,
     spec: KernelSpec,
-    /// Of its content, whatever compiler and machine its image is for.
+    /// Hash of its content, the same for every compiler and host.
     key: String,
     /// The name of its entry in the cache; none of a shipped image.
     stored: Option<String>,
@@ -397,9 +397,9 @@ impl Kernels {
         Ok(tree)
     }
 
-    /// What a tree's image is made from is known only once it was compiled: first the list of its
-    /// inputs by the hosted files, then the image by the content of all on that list. A header that
-    /// is not on it can matter only if a file on it has changed.
+    /// Inputs of a tree's image are known only after it was compiled: first the list of its inputs
+    /// by the hosted files, then the image by the content of all on that list. A header that is not
+    /// on it can matter only if a file on it has changed.
     fn of_folder(
         &self,
         spec: &KernelSpec,
@@ -625,7 +625,7 @@ impl Kernel {
         &self.key
     }
 
-    /// What is run, to the byte.
+    /// Returns the image that runs, to the byte.
     pub fn image_bytes(&self) -> &[u8] {
         &self.image
     }

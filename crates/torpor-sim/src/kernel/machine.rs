@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a hosted kernel knows of its machine, and what of it the kernel never sees.
+//! Machine of a hosted kernel, including the parts that the kernel never sees.
 
 use crate::hardware::LastMan;
 use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
@@ -9,20 +9,20 @@ use torpor_machine::units::Duration;
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub clusters: Vec<Cluster>,
-    /// Of each CPU, its cluster, and the first thread of its core.
+    /// Cluster of each CPU, and the first thread of its core.
     pub cluster_of: Vec<usize>,
     pub core_of: Vec<usize>,
     pub cpufreq: Cpufreq,
-    /// What PM QoS is asked for.
+    /// Latency limit of PM QoS.
     pub latency_limit: Option<Duration>,
-    /// Of each CPU, whether it is brought up. The first one always is.
+    /// Whether each CPU is brought up. The first one always is.
     pub is_online: Vec<bool>,
-    /// Of each CPU, the idle states that are switched off in sysfs, a bit each.
+    /// Idle states of each CPU that are disabled in sysfs, a bit each.
     pub states_off: Vec<u16>,
     /// From an IPI's sending to the interrupt.
     pub ipi_delivery: Duration,
     pub overheads: Overheads,
-    /// Of a platform with states whose latencies depend on other CPUs.
+    /// Shared states of a platform, whose latencies depend on other CPUs.
     pub last_man: Option<LastMan>,
     /// Whether the kernel's tracepoints are shown as [`crate::hardware::Seen::Traced`].
     pub records: bool,
@@ -45,7 +45,7 @@ pub struct Cpufreq {
     pub governor: String,
     /// Files of its folder, and what is written to them.
     pub tunables: Vec<(String, String)>,
-    /// Of each cluster, what is written to `scaling_setspeed`, in kHz; empty: nothing.
+    /// Value written to each cluster's `scaling_setspeed`, in kHz; empty: nothing.
     pub set_khz: Vec<u32>,
     /// It learns which tasks wake up from IO.
     pub hears_iowait: bool,
@@ -68,16 +68,16 @@ impl From<CpufreqGovernor> for Cpufreq {
     }
 }
 
-/// What the kernel's own work takes on the biggest CPU at its highest frequency.
+/// Costs of the kernel's own work on the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug)]
 pub struct Overheads {
-    /// Of an interrupt: the tick, a timer.
+    /// Cost of an interrupt: the tick, a timer.
     pub interrupt: Duration,
     pub context_switch: Duration,
     /// On the CPU that sends an IPI, and on the one that has it.
     pub ipi_send: Duration,
     pub ipi_handling: Duration,
-    /// Of one step of the kernel's, and of one with data that another CPU's cache has:
+    /// Cost of one step of the kernel's, and of one with data that another CPU's cache has:
     /// `khost/src/clock.c` says what a step is.
     pub step_ps: u32,
     pub remote_step_ps: u32,
@@ -100,13 +100,14 @@ pub struct Cluster {
 #[derive(Clone, Debug)]
 pub struct State {
     pub name: String,
-    /// What the kernel gets.
+    /// Latency that the kernel sees.
     pub latency: Duration,
     pub target_residency: Duration,
-    /// What the hardware takes.
+    /// Latency of the hardware.
     pub entry_latency: Duration,
     pub exit_latency: Duration,
-    /// What the first task after it loses to cold caches, on the biggest CPU at its highest frequency.
+    /// Work that the first task after it loses to cold caches, on the biggest CPU at its highest
+    /// frequency.
     pub refill: Duration,
     pub is_polling: bool,
     /// When the hardware enters another one instead.
@@ -116,7 +117,7 @@ pub struct State {
 #[derive(Clone, Copy, Debug)]
 pub struct Opp {
     pub khz: u32,
-    /// Of one busy CPU; 0 where nobody measured it: without, no energy-aware placement.
+    /// Power of one busy CPU; 0 if nobody measured it: without, no energy-aware placement.
     pub power_uw: u32,
 }
 
@@ -173,7 +174,7 @@ impl Machine {
         self.last_man = None;
     }
 
-    /// What the host cannot represent, in words.
+    /// Checks that the host can represent it.
     pub(crate) fn check(&self) -> Result<(), String> {
         let cpus = self.cluster_of.len();
         if cpus == 0 || cpus > CPUS_MAX {

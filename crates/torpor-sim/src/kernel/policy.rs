@@ -192,7 +192,7 @@ fn stage(job: &Job<'_>, policy: &PolicyFiles<'_>, folder: &Path) -> Result<PathB
     let failed = |error| unreadable(job, &place, error);
     fs::create_dir_all(&place).map_err(failed)?;
     for (name, text) in &policy.files.files {
-        // What a user calls it, a compiler might take for something else.
+        // A compiler might take the user's name for an option or another language.
         let name = if *name == policy.files.main { STAGED } else { name };
         fs::write(place.join(name), text).map_err(failed)?;
     }

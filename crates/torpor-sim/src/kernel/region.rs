@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 pub(crate) const LINE: usize = 64;
 const HUGE_PAGE: usize = 2 << 20;
-/// What is not used takes no memory.
+/// Unused pages take no memory.
 const REGION: usize = 32 << 20;
 
 /// Memory of an instance, in huge pages where the system has them: a machine of 256 CPUs and some
@@ -132,7 +132,7 @@ mod tests {
 
     /// Pages of a host may be larger than a stack.
     #[test]
-    fn stacks_are_whole_and_guarded_with_pages_of_any_size() {
+    fn stacks_are_guarded_with_any_page_size() {
         const SIZE: usize = 16 << 10;
         for page in [4 << 10, 16 << 10, 64 << 10].into_iter().filter(|page| *page >= page_size()) {
             let mut stacks = Stacks::with_page(SIZE, page).expect("there is memory");

@@ -9,7 +9,7 @@ use std::path::Path;
 use torpor_governor::hosting;
 use torpor_machine::units::Hz;
 
-/// Of the folder, next to the extension or where the build has put it.
+/// Folder next to the extension, or where the build has put it.
 const FOLDER: &str = "kernels";
 const MANIFEST: &str = "manifest.json";
 /// Names the folder where it is elsewhere.

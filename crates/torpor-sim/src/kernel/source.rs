@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use torpor_governor::hosting::{self, Scratch, Store};
 
-/// What hosting takes of a tree.
+/// Files of a tree that hosting needs.
 const WANTED: &[&str] = &[
     "COPYING",
     "Makefile",
@@ -24,7 +24,7 @@ const WANTED: &[&str] = &[
 /// The first release that the host has the symbols for.
 const OLDEST: (u32, u32) = (6, 1);
 
-/// How a user names a kernel. Prints as it was typed.
+/// Name of a kernel, as a user types it. Prints as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KernelSpec {
     text: String,
@@ -40,7 +40,7 @@ pub struct Release {
     pub sublevel: u32,
 }
 
-/// Where a kernel's source is.
+/// Location of a kernel's source.
 pub(crate) enum Source {
     Folder(PathBuf),
     /// Unpacked only when there is something to compile; the text tells its content apart.

@@ -4,7 +4,7 @@
 use crate::kernel::abi;
 use torpor_machine::units::{CpuId, Duration};
 
-/// How a task begins.
+/// Initial state of a task.
 #[derive(Clone, Debug)]
 pub struct TaskSetup {
     pub name: String,
@@ -16,7 +16,7 @@ pub struct TaskSetup {
     pub attributes: Attributes,
 }
 
-/// What `sched_setattr()` and `sched_setaffinity()` set of a task.
+/// Attributes of a task that `sched_setattr()` and `sched_setaffinity()` set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     pub policy: Policy,
@@ -45,7 +45,7 @@ pub enum Policy {
 pub struct CpuSet([u64; abi::CPUS_MAX / 64]);
 
 impl FromIterator<CpuId> for CpuSet {
-    /// Those that no machine has are left out.
+    /// CPUs that no machine has are left out.
     fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> CpuSet {
         let mut set = CpuSet::default();
         for cpu in cpus.into_iter().map(CpuId::index).filter(|cpu| *cpu < abi::CPUS_MAX) {

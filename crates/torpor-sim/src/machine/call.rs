@@ -17,7 +17,7 @@ use torpor_machine::units::{Duration, Instant};
 /// More work than any run has time for: until it is taken away.
 pub(super) const SPIN: i64 = i64::MAX / 2;
 
-/// What becomes of a call.
+/// Continuation of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     /// The IPI arrives.

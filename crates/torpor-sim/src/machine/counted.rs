@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a run comes to, before anything is made of it.
+//! Counts of a run, before metrics are computed.
 
 use super::device::DeviceTotals;
 use super::domain::DomainCounted;
@@ -20,17 +20,17 @@ pub struct Counted {
     pub flows: Vec<FlowTotals>,
     pub ipis: u64,
     pub events: u64,
-    /// What clusters take in addition to their CPUs, by cluster.
+    /// Energy of clusters in addition to their CPUs, by cluster.
     pub static_energy: Vec<Energy>,
-    /// What CPUs take more while others keep a shared state from being had, by cluster.
+    /// Energy that CPUs take more while others keep a shared state from being entered, by cluster.
     pub shared_energy: Vec<Energy>,
-    /// What the package takes on top while any CPU works or polls.
+    /// Extra energy of the package while any CPU works or polls.
     pub awake_energy: Energy,
     /// By cluster.
     pub domains: Vec<DomainCounted>,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
-    /// Where it was asked for.
+    /// Comparison with the oracle, if requested.
     pub against_oracle: Option<AgainstOracle>,
 }
 
@@ -49,7 +49,7 @@ pub struct CpuCounted {
 pub struct AgainstOracle {
     /// The least that the run's idleness could have cost.
     pub oracle: Energy,
-    /// Of its sleeps, those after which it had more ways than it follows.
+    /// Sleeps after which it had more paths than it follows.
     pub crowded_spans: u64,
     /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
     pub too_deep: Energy,

@@ -29,18 +29,18 @@ use torpor_result::LatencyHistogram;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Request {
     task: u32,
-    /// Where it was submitted, and the hardware queue it went to.
+    /// CPU that submitted it, and its hardware queue.
     cpu: u32,
     queue: u32,
     submitted: Instant,
     service: Duration,
     kind: TransferKind,
     kib: u32,
-    /// Where its address is.
+    /// Die of its address.
     die: u32,
 }
 
-/// What happens to a device.
+/// Event of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Served(Request),
@@ -63,12 +63,12 @@ pub(super) struct DeviceState {
     dies: Vec<Die>,
     /// Each is free from then on.
     channels: Vec<Instant>,
-    /// What the buffer holds, and who waits for space in it.
+    /// Contents of the buffer, and requests that wait for space in it.
     buffered_kib: u64,
     stalled: VecDeque<(Request, Instant)>,
-    /// Those that wait for dies, with how many.
+    /// Requests that wait for dies, with how many.
     flushes: Vec<(Request, u32)>,
-    /// Those it does not work on yet, with when it knows of them.
+    /// Requests that it does not work on yet, with when it knows of them.
     waiting: VecDeque<(Request, Instant)>,
     queues: Vec<HardwareQueue>,
     by_cpu: Vec<CpuSide>,
@@ -102,11 +102,11 @@ enum Job {
 #[derive(Clone, Default)]
 struct HardwareQueue {
     tags_used: u32,
-    /// Those without a tag.
+    /// Requests without a tag.
     held: VecDeque<Request>,
 }
 
-/// What a device has for a CPU to do.
+/// Work that a device has for a CPU.
 #[derive(Clone)]
 struct CpuSide {
     /// Served, and the interrupt is not handled yet; with when they were.
@@ -122,7 +122,7 @@ struct CpuSide {
 pub struct DeviceTotals {
     /// Requests completed.
     pub requests: u64,
-    /// Of those, the time the device worked on them.
+    /// Part of that time in which the device worked on them.
     pub service: Duration,
     /// Time with a request under way.
     pub busy: Duration,
@@ -224,7 +224,7 @@ impl World<'_> {
         }
     }
 
-    /// Where every CPU has a queue, the submitting one; else the first online one of those that
+    /// Returns the submitting CPU if every CPU has a queue, else the first online one of those that
     /// share it.
     fn irq_cpu(&self, device: usize, request: Request) -> usize {
         if let Some(cpu) = self.plan.devices[device].irq_cpu {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What tasks and interrupts bring about: channels filled, tasks started, clamps set.
+//! Effects of tasks and interrupts: channels filled, tasks started, clamps set.
 
 use super::irq::{Irq, Line};
 use super::task::{Blocked, State};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What goes through several tasks, from its begin to its end: a frame, a request.
+//! Flows through several tasks, from begin to end: a frame, a request.
 //!
 //! FIDELITY(sim-flow): a task ends the first one that it began itself, else the first of all.
 
@@ -11,7 +11,7 @@ use torpor_result::LatencyHistogram;
 /// Flows of a name: those under way, and what is counted of those that have ended.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct FlowTotals {
-    /// Who began those under way, and when, by group of tasks; of no use once the run is over.
+    /// Begin of flows under way, by group of tasks; unused once the run is over.
     #[serde(skip)]
     under_way: Vec<VecDeque<(u32, Instant)>>,
     /// The deadline is the one after a late flow.
@@ -19,7 +19,7 @@ pub struct FlowTotals {
     is_after_late: bool,
     pub begun: u64,
     pub ended: u64,
-    /// Of those, how many took longer than the deadline.
+    /// Flows that took longer than the deadline.
     pub late: u64,
     pub time: LatencyHistogram,
 }

@@ -11,7 +11,7 @@ use torpor_machine::units::Duration;
 const PROPORTIONAL: f64 = 2.0;
 const INTEGRAL: f64 = 0.001;
 const DERIVATIVE: f64 = 100.0;
-/// What the integral may give at most.
+/// Limit of the integral term.
 const INTEGRAL_MAX: i64 = 512_000;
 /// `uclamp.cap_ratio`, a half.
 const MIN_MAX: i64 = 512;
@@ -65,7 +65,7 @@ mod tests {
     const TARGET: Duration = Duration(11_620_000);
 
     #[test]
-    fn a_session_lets_go_while_flows_are_short_and_comes_back_when_they_are_long() {
+    fn session_releases_on_short_flows_and_returns() {
         let mut session = Session::new();
         // 8.62 ms: an error of -30. -60, the integral's -30 * 116 / 1000 = -3, and the slope's
         // 100 * -30 / 116 = -25.
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_change_is_left_alone_and_the_clamp_stays_within_its_bounds() {
+    fn small_change_keeps_the_clamp_in_bounds() {
         let mut session = Session::new();
         // An error of -1 in 116: -2, 0, and 100 * -1 / 116 = 0.
         assert_eq!(session.report(Duration(11_500_000), TARGET), None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What tasks do: their programs, step by step.
+//! Programs of tasks, step by step.
 
 use super::call::SPIN;
 use super::task::{Blocked, State, work_of};

@@ -12,7 +12,7 @@ use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// CPUs that have to be in a state together.
 struct Group {
-    /// How many there are, and how many are in it.
+    /// Number of members, and of those in it.
     members: usize,
     inside: usize,
     since: Instant,
@@ -64,7 +64,7 @@ struct Shared {
     state: usize,
     /// One, or one for each of its cores.
     groups: Vec<Group>,
-    /// What the state saves over the next shallower one, by OPP.
+    /// Power saved over the next shallower state, by OPP.
     saving: Vec<Power>,
 }
 
@@ -108,9 +108,9 @@ impl ClusterRest {
 struct Awake {
     rise: Duration,
     since: Instant,
-    /// How far it has risen, in ns of the time for that.
+    /// Level that it has risen to, in ns of the time for that.
     level: i64,
-    /// Of time at its whole, and of the rest the double integral of `level`.
+    /// Time at its whole, and for the rest the double integral of `level`.
     whole: Duration,
     doubled: i128,
 }
@@ -142,7 +142,7 @@ impl Awake {
     }
 }
 
-/// Of the CPUs that share a state of this scope.
+/// Returns the groups of CPUs that share a state of this scope.
 fn groups(cluster: &Cluster, scope: Scope) -> Vec<Group> {
     let (cpus, threads) = (cluster.cpus.len(), cluster.smt.threads);
     match scope {
@@ -153,7 +153,7 @@ fn groups(cluster: &Cluster, scope: Scope) -> Vec<Group> {
 
 pub(super) struct Rest {
     cluster_of: Vec<usize>,
-    /// Of each CPU, the number of its core in its cluster.
+    /// Number of each CPU's core in its cluster.
     core_of: Vec<usize>,
     clusters: Vec<ClusterRest>,
     package: Group,
@@ -171,9 +171,9 @@ pub(super) struct Rest {
 pub(super) struct RestEnergy {
     /// Static, by cluster.
     pub of_clusters: Vec<Energy>,
-    /// What shared states did not save, by cluster.
+    /// Energy that shared states did not save, by cluster.
     pub unsaved: Vec<Energy>,
-    /// Of the package while it was awake.
+    /// Energy of the package while it was awake.
     pub of_package: Energy,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Who watches a run.
+//! Observers of a run.
 
 use torpor_engine::decision::{Observer, Unobserved};
 use torpor_engine::input::Span;

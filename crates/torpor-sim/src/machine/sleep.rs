@@ -147,7 +147,7 @@ impl<S: Sink> Machine<'_, S> {
         self.record_exit(number, state, verdict);
     }
 
-    /// What the kernel did to one of its timers.
+    /// Records a change of one of the kernel's timers.
     pub(super) fn record_traced(&mut self, number: usize, event: Traced) {
         let kinds = self.world.plan.workload.tasks.len();
         let timer_of = |TimerId(id)| trace::kernel_timer(id);

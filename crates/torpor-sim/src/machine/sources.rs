@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What comes from outside the machine: first tasks and interrupts.
+//! Sources of events outside the machine: first tasks and interrupts.
 
 use super::events::Source;
 use super::irq::Line;

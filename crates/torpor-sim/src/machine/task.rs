@@ -85,7 +85,7 @@ pub(super) struct Task {
     pub slept_for_io: bool,
     /// When it began the IO that the page cache answers.
     pub io_began: Instant,
-    /// Those it asked for itself.
+    /// Requests that it submitted itself.
     pub ios_submitted: u64,
     pub ios_taken: u64,
 }

@@ -7,7 +7,7 @@ use torpor_trace::{Function, Name};
 /// Names after those of the tasks.
 pub const TIMER_SYMBOLS: [&str; 2] = ["tick_nohz_handler", "hrtimer_wakeup"];
 
-/// Where the functions and timers would lie in a kernel's memory; any place does.
+/// Addresses of functions and timers; any place in a kernel's memory does.
 const FUNCTIONS: u64 = 0xffff_ffff_8110_0000;
 const OTHER_FUNCTIONS: u64 = 0xffff_ffff_8120_0000;
 const KERNEL_TIMERS: u64 = 0xffff_8881_0000_0000;
@@ -26,7 +26,7 @@ pub(super) fn state(state: usize) -> StateIdx {
     StateIdx(state as i32)
 }
 
-/// Of a CPU that leaves its state.
+/// State number of a CPU that leaves its state.
 pub(super) fn state_none() -> StateIdx {
     StateIdx(-1)
 }
@@ -36,7 +36,7 @@ pub(super) fn kernel_timer(id: u32) -> u64 {
     KERNEL_TIMERS + 0x100 * u64::from(id)
 }
 
-/// What it calls, if that has no name here.
+/// Function without a name here.
 pub(super) fn other_function(id: u32) -> Function {
     Function { address: OTHER_FUNCTIONS + 0x100 * u64::from(id), symbol: None }
 }

@@ -31,7 +31,7 @@ pub(super) struct World<'a> {
     pub cached: Vec<u64>,
     /// Tasks of each kind that were ever started.
     pub next_instance: Vec<u64>,
-    /// Of those that are there from the beginning, how many have started.
+    /// Number of initial tasks that have started.
     pub begun: Vec<u32>,
     pub next_pid: i32,
     pub live: usize,
@@ -53,12 +53,12 @@ pub(super) struct World<'a> {
     pub steps: u64,
 }
 
-/// What a channel holds, and who waits for it.
+/// Contents of a channel, and the tasks that wait for it.
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
     pub held: u64,
     pub waiters: VecDeque<u32>,
-    /// Where flows are timed: the events that brought what it holds, with how much each brought.
+    /// Events that brought what it holds, with how much each brought, if flows are timed.
     posted: Option<VecDeque<(Instant, u64)>>,
 }
 
@@ -264,7 +264,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Those that are there from the beginning, as far as there may be so many.
+/// Returns the number of initial tasks, as far as there may be so many.
 fn tasks_at_first(workload: &Workload) -> usize {
     let all: u64 = workload.tasks.iter().map(|task| u64::from(task.count)).sum();
     all.min(workload.tasks_max as u64) as usize

@@ -5,14 +5,14 @@ use super::dist::{LONGEST_NS, normal};
 use super::stream::{Stream, StreamName};
 use torpor_machine::units::{Duration, Instant};
 
-/// What lengths of tasks and interrupts that name it have in common: for a run of time they are
+/// Common factor of the lengths of tasks and interrupts that name it: for a run of time they are
 /// all longer, or all shorter, by one factor. How many come in all stays the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activity {
     pub name: String,
-    /// Of a run's length, in ns: the mean of an exponential distribution.
+    /// Mean length of a run, in ns, of an exponential distribution.
     pub mean_ns: f64,
-    /// Of the natural logarithm of the factor, which is normally distributed.
+    /// Standard deviation of the natural logarithm of the factor, which is normally distributed.
     pub sd: f64,
 }
 
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_a_run_are_alike_however_often_somebody_asks() {
+    fn run_lengths_do_not_depend_on_the_asker() {
         let (mut often, mut seldom) = (runs(3), runs(3));
         let length = Duration(1_000_000);
         let mut factors = std::collections::BTreeSet::new();

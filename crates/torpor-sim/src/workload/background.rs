@@ -4,7 +4,7 @@
 use super::{Barrier, DeviceRef, Effect, Op, TaskKind, Workload};
 use sha2::{Digest, Sha256};
 
-/// Where the second of two workloads has its tasks, channels and so on, among those of both.
+/// Offset of the second of two workloads' tasks, channels and so on, among those of both.
 struct Shift {
     tasks: usize,
     channels: usize,

@@ -61,7 +61,7 @@ pub fn text(typed: &str) -> Result<String, SimError> {
 }
 
 enum Text<'a> {
-    /// What errors call it, the text, and what stood after its name.
+    /// Name in errors, the text, and parameters after its name.
     Toml {
         origin: String,
         text: String,

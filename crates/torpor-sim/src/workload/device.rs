@@ -8,7 +8,7 @@ use torpor_machine::platform::{Flash, IoDevice, Platform, ServiceTime};
 use torpor_machine::toml::{Finding, Problem, Report, Table, closest};
 use torpor_machine::units::{CpuId, Duration};
 
-/// What a workload calls a device.
+/// Reference to a device in a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceRef {
     /// One of the workload's own.
@@ -16,7 +16,7 @@ pub enum DeviceRef {
     /// One of the machine's, or one that ships.
     Named {
         name: String,
-        /// What there is to say if neither has it, and of which file.
+        /// Message if neither has it, and the file that it is about.
         unknown: Problem,
         origin: String,
     },
@@ -28,7 +28,7 @@ pub struct Device {
     pub name: String,
     pub read: Service,
     pub write: Service,
-    /// Of emptying its cache.
+    /// Time of emptying its cache.
     pub flush: Service,
     /// So long after its last request, if there were writes, it looks after itself for a time.
     pub idle: Option<(Duration, Dist)>,
@@ -39,18 +39,18 @@ pub struct Device {
     pub irq_cpu: Option<CpuId>,
     pub irq: Duration,
     pub softirq: Duration,
-    /// Of a job's own work, where the job does not say what it is.
+    /// Ratio for a job's own work, if the job does not set one.
     pub work_ratio: f64,
 }
 
-/// How long a request takes.
+/// Duration of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     fixed: Dist,
     per_kib: Duration,
 }
 
-/// What a request asks for.
+/// Transfer of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     pub kind: TransferKind,

@@ -20,7 +20,7 @@ pub enum Dist {
     Exponential {
         mean: f64,
     },
-    /// Of the logarithm: its mean and standard deviation.
+    /// Log-normal: mean and standard deviation of the logarithm.
     LogNormal {
         mu: f64,
         sigma: f64,

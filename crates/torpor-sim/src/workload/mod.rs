@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the simulated machine has to do: tasks, interrupts, devices. Read from TOML, checked.
+//! Workload of the simulated machine: tasks, interrupts, devices. Read from TOML, checked.
 
 mod activity;
 pub(crate) mod attributes;
@@ -42,16 +42,16 @@ pub struct Workload {
     pub tasks: Vec<TaskKind>,
     pub interrupts: Vec<Interrupt>,
     pub devices: Vec<DeviceRef>,
-    /// What tasks wait on and are woken through, by index.
+    /// Channels that tasks wait on and are woken through, by index.
     pub channels: Vec<Channel>,
     pub barriers: Vec<Barrier>,
     pub flows: Vec<Flow>,
     pub activities: Vec<Activity>,
-    /// What every result is to say.
+    /// Notes for every result.
     pub notes: Vec<String>,
 }
 
-/// What begins in one task and ends in another, such as a frame.
+/// Flow that begins in one task and ends in another, such as a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     pub name: String,
@@ -68,11 +68,11 @@ pub struct Hint {
     pub tasks: Vec<usize>,
 }
 
-/// What tasks wait on.
+/// Channel that tasks wait on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
     pub name: String,
-    /// What it holds at the beginning.
+    /// Contents at the beginning.
     pub held: u64,
 }
 
@@ -80,34 +80,34 @@ pub struct Channel {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskKind {
     pub name: String,
-    /// How many there are from the beginning.
+    /// Number of initial tasks.
     pub count: u32,
-    /// How many groups of like size they form, each with channels of its own.
+    /// Number of groups of like size, each with channels of its own.
     pub groups: usize,
-    /// Where they may run; everywhere by default.
+    /// CPUs that they may run on; all by default.
     pub cpus: Option<Vec<CpuId>>,
     /// The same on every CPU, each there alone: see [`Workload::on_machine`].
     pub each_cpu: bool,
     /// When the first starts, and how much later each next one.
     pub start: Duration,
     pub stagger: Duration,
-    /// How much later than asked its timers may expire, so that several share an interrupt.
+    /// Slack of its timers: they may expire this much later, so that several share an interrupt.
     pub timer_slack: Duration,
     /// Among the tasks of a CPU; 1024 is that of nice 0.
     pub weight: u32,
     /// The slice that it asks for with `sched_setattr()`; 0 for the scheduler's own.
     pub slice: Duration,
-    /// What its sleeps have in common with others.
+    /// Activity that it shares with others.
     pub activity: Option<usize>,
     pub clamp: Clamp,
     /// Passes through the program; without end by default.
     pub repeat: Option<u64>,
     pub program: Vec<Step>,
-    /// How many steps draw, each from a stream of its own.
+    /// Number of steps that draw, each from a stream of its own.
     pub draws: usize,
     /// The deepest nesting of `repeat`.
     pub depth: usize,
-    /// How many timers of its own it has, for [`Op::Timer`].
+    /// Number of its own timers, for [`Op::Timer`].
     pub timers: usize,
 }
 
@@ -190,7 +190,7 @@ pub enum Op {
         device: usize,
         stream: usize,
         transfer: Transfer,
-        /// Where reads are mixed with writes.
+        /// Mix of reads and writes.
         mix: Option<Mix>,
         next: usize,
     },
@@ -219,9 +219,8 @@ pub enum Op {
     },
     /// Takes a request's result, or waits for one.
     IoWait(IoWait),
-    /// Where a job goes on at the next step, to submit, or at `wait`, when `iodepth` requests are
-    /// under way; after `runtime`, or `number_ios`, it submits no more, and ends with the last
-    /// result.
+    /// Jumps to the next step, to submit, or to `wait`, when `iodepth` requests are under way;
+    /// after `runtime`, or `number_ios`, it submits no more, and ends with the last result.
     IoFill {
         iodepth: u32,
         runtime: Option<Duration>,
@@ -253,8 +252,8 @@ pub enum Op {
     },
 }
 
-/// Of a file: its blocks, each of which is read once before any is read again, and how many of
-/// them the page cache holds.
+/// Cache of a file: its blocks, each of which is read once before any is read again, and how many
+/// of them the page cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cache {
     pub blocks: u64,
@@ -268,7 +267,7 @@ pub struct Mix {
     pub stream: usize,
 }
 
-/// How a task waits for its requests, and so what the scheduler sees of it (Linux 6.12).
+/// Wait of a task for its requests, as the scheduler sees it (Linux 6.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoWait {
     /// `io_schedule()`, which a synchronous read sleeps in.
@@ -306,7 +305,7 @@ pub struct Interrupt {
     /// [`Workload::on_machine`].
     pub each_cpu: Option<Duration>,
     pub arrivals: Arrivals,
-    /// What its intervals have in common with others.
+    /// Activity that its intervals share with others.
     pub activity: Option<usize>,
     /// Interrupts a burst, and the time between them.
     pub burst: u32,
@@ -328,7 +327,7 @@ pub enum Arrivals {
     At(Vec<Duration>),
 }
 
-/// What an interrupt's handler does.
+/// Effect of an interrupt's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Nothing,
@@ -344,8 +343,8 @@ pub struct Barrier {
 }
 
 impl Cache {
-    /// How many of a task's reads find their block, when so many are held, and it has read so many
-    /// blocks of its file.
+    /// Returns the share of a task's reads that find their block, when so many are held, and it has
+    /// read so many blocks of its file.
     pub fn hit_ratio(&self, held: u64, seen: u64) -> f64 {
         let seen = seen % self.blocks;
         held.saturating_sub(seen) as f64 / (self.blocks - seen) as f64

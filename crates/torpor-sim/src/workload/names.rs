@@ -11,9 +11,9 @@ struct Channel {
     name: String,
     waited: Option<Finding>,
     woken: Option<Finding>,
-    /// How many of them there are: one a group of the tasks that use it.
+    /// Number of instances: one a group of the tasks that use it.
     groups: usize,
-    /// Where tasks in another number of groups use it.
+    /// Finding if tasks in another number of groups use it.
     uneven: Option<Finding>,
 }
 
@@ -29,7 +29,7 @@ impl Index {
         self.numbers.get(name).copied()
     }
 
-    /// Of two that are alike, the first keeps the name.
+    /// The first of two that are alike keeps the name.
     fn add(&mut self, name: &str) -> usize {
         self.names.push(name.to_owned());
         let number = self.names.len() - 1;
@@ -42,20 +42,20 @@ impl Index {
     }
 }
 
-/// What the file's names stand for.
+/// Meaning of the file's names.
 #[derive(Default)]
 pub(super) struct Names {
     tasks: Index,
     /// The workload's own devices, then those of elsewhere.
     devices: Index,
-    /// Where each of those of elsewhere is first named.
+    /// First mention of each device that is defined elsewhere.
     named_devices: Vec<Finding>,
     channels: Vec<Channel>,
     channel_index: HashMap<String, usize>,
     pub barriers: Index,
     flows: Index,
     activities: Index,
-    /// Where each flow is first begun, and ended.
+    /// First begin, and first end, of each flow.
     flow_ends: Vec<[Option<Finding>; 2]>,
     /// Into how many groups fall the tasks, or the interrupts, that are being read.
     pub groups: usize,

@@ -34,7 +34,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     names.declare_devices(report, file.tables("device"));
     names.declare_flows(report, file.tables("flow"));
     names.declare_activities(report, file.tables("activity"));
-    // What is there and no list at all has been reported already.
+    // A key that is no list at all has been reported already.
     let is_list = |key| file.field(key).is_none_or(|f| f.raw.starts_with('['));
     let is_empty = |key| file.tables(key).is_empty() && is_list(key);
     if is_empty("task") && is_empty("fio") {
@@ -152,7 +152,7 @@ fn activity(report: &mut Report, table: &Table) -> Option<Activity> {
     })
 }
 
-/// What every CPU has one of: no other task has a number of it, or a CPU to name.
+/// Whether every CPU has one task of it: then it has no count, and no CPU to name.
 fn each_cpu(report: &mut Report, table: &Table) -> bool {
     let each_cpu = table.bool("each_cpu").unwrap_or(false);
     for key in ["cpus", "count", "group"] {

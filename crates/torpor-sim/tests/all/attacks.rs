@@ -16,7 +16,7 @@ use torpor_sim::{Halt, Session, SimError, workload};
 
 /// Looks at whether to go on, of which each follows some ten thousand events or steps.
 const LOOKS_MAX: u32 = 4;
-/// What lies between two looks takes some ms, on a busy machine some ten times that.
+/// Looks are some ms apart, and some ten times that on a busy machine.
 const DEAF_MAX_S: f64 = 10.0;
 
 /// A number that some key or other is read as.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What runs in addition to a workload, and lengths that come in runs.
+//! Tests background load, and lengths that come in runs.
 
 use crate::support::{count, frames, load, machine, request};
 use torpor_engine::Unwatched;
@@ -38,7 +38,7 @@ fn each_cpu_has_a_task_of_its_own_at_its_own_time() {
 
 /// Both have a channel `c`, whose interrupts wake 10 and 50 times a second.
 #[test]
-fn a_background_shares_nothing_with_the_workload_but_the_machine() {
+fn background_shares_only_the_machine() {
     let of = |us: u32, work: u32| {
         load(&format!(
             "[[task]]\nname = \"t\"\nphase = [{{ wait = \"c\" }}, {{ run_us = {{ dist = \
@@ -52,7 +52,7 @@ fn a_background_shares_nothing_with_the_workload_but_the_machine() {
     let run = |w: Workload| count(&request(machine(2, ""), w, &["shallowest"], 10_000)).unwrap();
     let (both, alone) = (run(both), run(alone));
     assert_eq!((both.kinds[0].wakeups, both.kinds[1].wakeups), (99, 499));
-    // What it draws does not change.
+    // Its random draws do not change.
     assert_eq!(both.kinds[0].cpu_time, alone.kinds[0].cpu_time);
 }
 
@@ -73,7 +73,7 @@ fn a_recording_has_the_names_of_the_background() {
 }
 
 #[test]
-fn a_background_from_a_recording_does_as_much_as_was_recorded() {
+fn recorded_background_does_the_recorded_work() {
     let trace = recorded(frames(""), 2, 4_000);
     let patterns = ["back*".to_owned()];
     let made = extract_background(&trace, None, "b", &patterns, &Unwatched).unwrap();
@@ -94,7 +94,7 @@ fn a_background_from_a_recording_does_as_much_as_was_recorded() {
     assert!(error.to_string().contains("nobody"), "{error}");
 }
 
-/// Of the logarithms of a CPU's sleeps, from each to the next.
+/// Returns the autocorrelation of the logarithms of a CPU's sleeps.
 fn autocorrelation(trace: &Trace) -> f64 {
     let (mut since, mut lengths) = (None, Vec::new());
     for event in &trace.events {
@@ -122,7 +122,7 @@ fn sleeps_of_an_activity_come_in_runs() {
     let runs = "[[activity]]\nname = \"page\"\nmean_us = 50000\nsd = 1.0\n";
     let with = recorded(of("activity = \"page\"\n", runs), 1, 20_000);
     let without = recorded(of("", ""), 1, 20_000);
-    // Of the variance of an exponential length's logarithm, 1.64, a run's factor adds 1.
+    // A run's factor adds 1 to the variance of an exponential length's logarithm, 1.64.
     let (with, without) = (autocorrelation(&with), autocorrelation(&without));
     // Ticks cut the longest ones into pieces.
     assert!(without.abs() < 0.1, "{without}");

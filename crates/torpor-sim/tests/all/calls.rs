@@ -14,7 +14,7 @@ fn calls(more: &str) -> Workload {
 const IPI: &str = "ipi_delivery_us = 1\nipi_handling_us = 4\noverhead_source = \"made up\"";
 
 #[test]
-fn a_call_takes_as_long_as_the_other_cpu_takes_out_of_its_state_and_to_handle_it() {
+fn call_lasts_for_exit_latency_and_handling() {
     // The IPI's way of 1 us, the way out of C1 (2) or C6 (85), 4 to handle it, and the function.
     for (governor, more, round_us) in [
         ("shallowest", "", 1 + 2 + 4),
@@ -32,7 +32,7 @@ fn a_call_takes_as_long_as_the_other_cpu_takes_out_of_its_state_and_to_handle_it
 }
 
 #[test]
-fn a_cpu_that_polls_or_works_answers_without_a_way_out() {
+fn polling_or_busy_cpu_answers_at_once() {
     let polling = polling_machine(2, IPI);
     let counted = count(&request(polling, calls(""), &["shallowest"], 100)).unwrap();
     // 5 us; now and then polling times out, and the CPU asks its governor again.
@@ -63,7 +63,7 @@ fn who_waits_asleep_is_woken_out_of_its_own_state() {
 }
 
 #[test]
-fn a_call_of_the_own_cpu_is_a_call_of_a_function_and_an_offline_one_is_none() {
+fn own_cpus_call_is_a_function_call() {
     let own = load(
         "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ call = \"0\", handling_us = 7 }, { run_us = 3 }]\n",
     );

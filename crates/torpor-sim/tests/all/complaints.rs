@@ -177,7 +177,7 @@ name = "d"
 service_us = 100
 "#;
 
-/// What the clock of each cluster spent at each OPP in the first milliseconds after the move.
+/// Returns the time of each cluster at each OPP in the first milliseconds after the move.
 fn after_the_move(boost: &str, ms: i64) -> [Vec<Duration>; 2] {
     let platform = clocks(&[1022, 1024]);
     let before = run(&platform, MOVED, boost, 4_000);

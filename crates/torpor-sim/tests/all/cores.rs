@@ -65,8 +65,8 @@ fn is_near(found: Duration, us: i64) -> bool {
 #[test]
 fn threads_of_a_core_share_its_speed_while_both_work() {
     let smt = "threads_per_core = 2\nsmt_speed_pct = 60";
-    // Of four CPUs, 0 and 2 are a core. At 60 % the 3 ms take 5, in which the other does 3 of its
-    // 10 ms; it has 7 left, alone.
+    // CPUs 0 and 2 of four are a core. At 60 % the 3 ms take 5, in which the other does 3 of its 10
+    // ms; it has 7 left, alone.
     let shared = workers([0, 2], [10, 3]);
     let alone = workers([0, 1], [10, 3]);
     for (workload, us) in [(&shared, [12_000, 5_000]), (&alone, [10_000, 3_000])] {
@@ -94,7 +94,7 @@ fn two_tasks_get_a_core_each_before_they_share_one() {
 }
 
 #[test]
-fn a_cores_state_saves_only_while_both_threads_are_in_it() {
+fn core_state_saves_while_both_threads_are_in() {
     // CPU 0 works for 5 of 10 ms, CPU 1 sleeps throughout: 5 ms at 90 mW are not saved.
     let workload =
         load("[[task]]\nname = \"t\"\nrepeat = 1\ncpus = \"0\"\nphase = [{ run_us = 5000 }]\n");
@@ -110,7 +110,7 @@ fn a_cores_state_saves_only_while_both_threads_are_in_it() {
 }
 
 #[test]
-fn the_last_one_in_and_the_first_one_out_of_a_cluster_pay_for_it() {
+fn last_in_and_first_out_pay_for_the_cluster() {
     let own = "scope = \"cluster\", own_entry_latency_us = 10, own_exit_latency_us = 60";
     let sleeper = "[[task]]\nname = \"t\"\ncpus = \"0\"\ntimer_slack_us = 0\n\
                    phase = [{ run_us = 100 }, { period_us = 10000 }]\n";

@@ -15,7 +15,7 @@ use torpor_machine::units::CpuId;
 /// A replay of some damaged times takes minutes, as a governor that keeps the tick would have
 /// taken days: it is stopped after this.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How soon after that it ends, on a busy machine.
+/// Longest delay of that on a busy machine.
 const HEARD: Duration = Duration::from_secs(5);
 
 struct Impatient(Instant);
@@ -28,7 +28,7 @@ impl Progress for Impatient {
     }
 }
 
-/// What came of them.
+/// Outcome.
 #[derive(Debug, Default)]
 struct Ends {
     done: u64,

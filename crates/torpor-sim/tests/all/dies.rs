@@ -41,7 +41,7 @@ fn a_ratio_is_of_all_work_that_is_not_a_jobs_own() {
 }
 
 #[test]
-fn a_die_reads_one_thing_at_a_time_and_holds_it_until_the_channel_has_taken_it() {
+fn die_is_held_until_the_channel_takes_the_data() {
     // 100 us to read, and 4 KiB of 5 us out.
     let drive = "dies = 1, channel_per_kib_us = 5";
     is_near(iops(drive, "iodepth = 2"), 1e6 / 120.0);
@@ -49,7 +49,7 @@ fn a_die_reads_one_thing_at_a_time_and_holds_it_until_the_channel_has_taken_it()
 }
 
 #[test]
-fn a_channel_takes_one_request_at_a_time_however_many_dies_it_has() {
+fn channel_takes_one_request_at_a_time() {
     let drive = |channels| format!("dies = 64, channels = {channels}, channel_per_kib_us = 5");
     is_near(iops(&drive(1), "iodepth = 128"), 1e6 / 20.0);
     let two = iops(&drive(2), "iodepth = 128");
@@ -57,7 +57,7 @@ fn a_channel_takes_one_request_at_a_time_however_many_dies_it_has() {
 }
 
 #[test]
-fn addresses_in_their_order_never_meet_in_a_die_and_others_do() {
+fn sequential_addresses_never_share_a_die() {
     let drive = "dies = 4";
     // Each of the four has its own; the interrupt and the way out of C1 take 2 us of each round.
     is_near(iops(drive, "iodepth = 4\nrw = \"read\""), 4e6 / 102.0);
@@ -71,7 +71,7 @@ fn addresses_in_their_order_never_meet_in_a_die_and_others_do() {
 }
 
 #[test]
-fn writes_are_done_when_the_buffer_has_them_and_then_wait_for_dies_to_program() {
+fn buffered_writes_are_done_before_programming() {
     // A buffer without end: 40 us, and 2 to wake up.
     is_near(iops("dies = 1, program_us = 10", "rw = \"randwrite\""), 1e6 / 42.0);
     // Space for two: as fast as the die programs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the driver and the hardware make of a state that a governor has selected.
+//! Driver and hardware side of a state that a governor has selected.
 
 use crate::support::{count, count_seed, load, machine, near, request, run};
 use torpor_machine::platform::{Demotion, Platform, Rejects};
@@ -11,7 +11,7 @@ use torpor_sim::machine::Counted;
 const PERIODIC: &str =
     "[[task]]\nname = \"t\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n";
 
-/// Of C6; what an attempt takes is 5 us.
+/// Returns a platform whose C6 is refused; an attempt takes 5 us.
 fn rejecting(pct: f64) -> Platform {
     let mut platform = machine(1, "");
     platform.clusters[0].idle_states[1].rejects = Some(Rejects { pct, time: Duration::from_us(5) });
@@ -81,7 +81,7 @@ fn the_oracle_is_never_rejected() {
 }
 
 #[test]
-fn the_first_task_after_a_deep_sleep_finds_cold_caches() {
+fn first_task_after_a_deep_sleep_has_cold_caches() {
     let mut platform = machine(1, "");
     platform.clusters[0].idle_states[1].refill = Duration::from_us(30);
     let cold = |governor| {
@@ -96,7 +96,7 @@ fn the_first_task_after_a_deep_sleep_finds_cold_caches() {
 }
 
 #[test]
-fn without_measured_power_energy_is_relative_and_has_an_oracle() {
+fn unmeasured_power_is_relative_and_has_an_oracle() {
     let mut platform = machine(1, "");
     for state in &mut platform.clusters[0].idle_states {
         state.power = torpor_machine::platform::StatePower::Unknown;
@@ -145,7 +145,7 @@ fn assert_demoted(counted: &Counted) {
     assert_eq!(c1.got_time + c6.got_time, c6.time);
     let share = c1.got_time.0 as f64 / c6.time.0 as f64;
     assert!((0.05..0.07).contains(&share), "{share}");
-    // Of the sleeps, as many in C6 as not demoted, and one that is undemoted to three that are.
+    // Sleeps: as many in C6 as not demoted, and one that is undemoted to three that are.
     let trips = (c6.usage - c6.demoted) as f64 + (c6.demoted as f64 / 3.0).round();
     let energy = 0.1 * c1.got_time.0 as f64 + 0.01 * c6.got_time.0 as f64;
     let energy = energy / 1e3 + 18.0 * trips;
@@ -154,7 +154,7 @@ fn assert_demoted(counted: &Counted) {
 }
 
 #[test]
-fn a_burst_of_short_sleeps_is_demoted_and_its_end_undemoted() {
+fn burst_of_short_sleeps_is_demoted() {
     let counted = count(&demoting("")).unwrap();
     assert_demoted(&counted);
     // Awake power is that of a package whose CPUs do not sleep, demoted or not.

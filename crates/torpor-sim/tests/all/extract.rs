@@ -15,7 +15,7 @@ use torpor_trace::{Event, EventKind, PrevState, Trace};
 
 /// A task whose sleeps have what an activity gives them, and one that sleeps as it likes.
 #[test]
-fn what_sleeps_have_in_common_is_found_with_its_size_and_its_decay() {
+fn activity_is_found_with_size_and_decay() {
     let of = |activity: &str, runs: &str| {
         let workload = load(&format!(
             "{runs}[[task]]\nname = \"t\"\n{activity}phase = [{{ run_us = 10 }}, \
@@ -164,7 +164,7 @@ fn small_trace(freq_khz: Option<u32>) -> Trace {
 }
 
 #[test]
-fn work_is_scaled_by_frequency_and_a_wake_up_stands_where_it_was_made() {
+fn work_is_scaled_by_frequency() {
     // At half of the machine's 2 GHz, 500 us before and after the wake-up are 250 us of work.
     let text = extract(&small_trace(Some(1_000_000)), Some(&machine(2, "")), "small", &Unwatched)
         .unwrap()
@@ -192,7 +192,7 @@ fn what_cannot_be_extracted_is_refused_with_a_hint() {
 }
 
 #[test]
-fn a_sleep_until_a_time_that_is_past_is_missed_and_a_wait_takes_its_time() {
+fn past_sleep_deadline_is_missed() {
     let workload = load(
         r#"
 [[task]]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What goes through several tasks, from its begin to its end; and devices that write and flush.
+//! Flows through several tasks, from begin to end; and devices that write and flush.
 
 use crate::support::{count, load, machine, near, one_cluster, platform, request, run, takes};
 use torpor_machine::units::Duration;
@@ -41,7 +41,7 @@ fn a_frame_lasts_from_the_timer_to_the_last_tasks_end() {
 /// Requests come every 100 us, four at a time, and one worker takes 20 us for each: they take 20,
 /// 40, 60 and 80 us from their interrupt, and the first the way out of C1 more, as all do.
 #[test]
-fn a_request_that_waited_for_a_worker_counts_from_when_it_came() {
+fn waiting_request_counts_from_its_arrival() {
     let text = r#"
 [[interrupt]]
 name = "net"
@@ -63,7 +63,7 @@ phase = [{ wait = "request" }, { begin = "r" }, { run_us = 20 }, { end = "r" }]
 /// One client and one worker, each on its CPU, 1 ms of thought and 65 us of work a round; the
 /// client's CPU is left twice, by its timer and by the answer, and the worker's once.
 #[test]
-fn clients_that_wait_for_their_answer_ask_more_often_where_it_comes_sooner() {
+fn quick_answers_make_clients_ask_more_often() {
     let text = r#"
 [[task]]
 name = "client"
@@ -122,7 +122,7 @@ fn a_late_frame_counts_from_when_it_was_due() {
 }
 
 #[test]
-fn after_a_late_flow_the_other_deadline_counts_until_one_is_late_again() {
+fn late_flow_switches_to_the_other_deadline() {
     // 1, 3, 1, 3, 5, 1 ms and so on, of 10: with 2 ms the second, fourth and fifth of six are late.
     // With 4 ms after a late one the second is, the fourth not, the fifth again.
     let phases = [1, 3, 1, 3, 5, 1].map(|ms| {
@@ -165,7 +165,7 @@ idle_state = [{ name = "C1", exit_latency_us = 0, target_residency_us = 0, power
 "#;
 
 #[test]
-fn a_hint_session_raises_the_frequency_until_the_flow_is_short_enough() {
+fn hint_session_raises_frequency_until_flows_fit() {
     let median = |target: u32| {
         let text = HINTED.replace("TARGET", &target.to_string());
         let mut request =
@@ -268,7 +268,7 @@ fn job(more: &str) -> torpor_sim::Workload {
 }
 
 #[test]
-fn a_flush_takes_its_time_and_is_no_request_of_its_own() {
+fn flush_takes_time_and_is_no_request() {
     let plain = count(&request(
         machine(1, DRIVE),
         job("rw = \"write\"\nnumber_ios = 40\n"),
@@ -290,7 +290,7 @@ fn a_flush_takes_its_time_and_is_no_request_of_its_own() {
 }
 
 #[test]
-fn a_device_that_looks_after_itself_when_idle_lets_requests_wait() {
+fn idle_work_of_a_device_delays_requests() {
     // A write, then 2 ms of thinking: 1 ms on the device begins 2 ms of its own, of which the next
     // request meets the second half.
     let latency = |rw: &str| {

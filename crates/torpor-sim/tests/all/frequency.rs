@@ -41,7 +41,7 @@ const PERIODIC: &str =
 const BUSY: &str = "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ run_us = 1000000 }]\n";
 
 #[test]
-fn half_the_frequency_takes_twice_the_time_at_its_own_power() {
+fn half_frequency_takes_twice_the_time() {
     for (cpufreq, opp, us, mw) in [("performance", 1, 100, 1000.0), ("powersave", 0, 200, 300.0)] {
         let counted = counted(cpufreq, two_speeds(1, ""), PERIODIC, 1_000);
         assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(100 * us), "{cpufreq}");
@@ -71,7 +71,7 @@ fn cpus_that_share_a_clock_go_by_the_busiest() {
 
 /// An idle CPU takes each OPP's power for as long as the clock is there, in the middle of a sleep.
 #[test]
-fn a_sleep_takes_the_power_of_every_frequency_that_it_sees() {
+fn sleep_takes_the_power_of_each_frequency() {
     let bursts = "[[task]]\nname = \"t\"\ncpus = \"0\"\n\
                   phase = [{ run_us = 100000 }, { sleep_us = 300000 }]\n";
     let counted = counted("schedutil", two_speeds(2, ""), bursts, 2_000);
@@ -162,7 +162,7 @@ fn a_recording_holds_every_change_of_frequency() {
             })
             .collect();
         assert!(transitions > 4, "{transitions}");
-        // Where each CPU begins, and each change of both.
+        // Begin of each CPU, and each change of both.
         assert_eq!(seen.len(), 2 * (1 + transitions), "{ending}");
         let of_first = seen.iter().filter(|(cpu, _)| *cpu == 0).map(|(_, khz)| *khz);
         let of_first: Vec<u32> = of_first.collect();
@@ -171,7 +171,7 @@ fn a_recording_holds_every_change_of_frequency() {
 }
 
 #[test]
-fn clamps_that_no_task_can_have_are_told_with_what_is_allowed() {
+fn impossible_clamp_lists_the_allowed_values() {
     for (clamp, allowed) in [
         ("uclamp_min = 600\nuclamp_max = 500", "600 to 1024"),
         ("uclamp_min = 1025", "1024"),

@@ -33,7 +33,7 @@ fn ios(counted: &Counted) -> u64 {
 }
 
 #[test]
-fn one_request_at_a_time_takes_device_and_interrupt_and_wake_up_and_work() {
+fn single_request_adds_up_all_latencies() {
     let platform = with_device(1, "queue_depth = 8, irq_us = 4, softirq_us = 3");
     let job = job("submit_us = 6\ncomplete_us = 5").replace("submit_us = 0\ncomplete_us = 0\n", "");
     let counted = count(&request(platform, load(&job), &["shallowest"], 1_000)).unwrap();
@@ -83,9 +83,9 @@ fn a_device_works_on_as_many_as_it_can_and_no_more() {
 }
 
 #[test]
-fn a_request_without_a_tag_is_not_served_before_it_has_one() {
-    // Of three jobs' requests the device has two, one after the other, 10 us each. With C1's 2 us,
-    // the first is completed from 12 us to 62; only then does the third get its tag, though the
+fn request_waits_for_a_tag() {
+    // The device takes two of three jobs' requests, one after the other, 10 us each. With C1's 2
+    // us, the first is completed from 12 us to 62; only then does the third get its tag, though the
     // device is done with the second at 20. That is completed next, and the third at 112.
     let keys = "queue_depth = 2, nr_hw_queues = 1, softirq_us = 50, irq_cpu = \"0\"";
     let mut platform = with_device(4, keys);
@@ -158,7 +158,7 @@ service_us = { dist = "exponential", mean = 100 }
 }
 
 #[test]
-fn without_a_command_queue_the_device_waits_for_the_cpu() {
+fn device_without_a_queue_waits_for_the_cpu() {
     let jobs = job("numjobs = 4\ncpus_allowed = \"1\"");
     let rate = |queue: &str| {
         let keys = format!("irq_cpu = \"0\", irq_us = 10, softirq_us = 7, {queue}");
@@ -203,7 +203,7 @@ fn interrupts_go_to_the_queues_cpu() {
 }
 
 #[test]
-fn a_completion_goes_to_the_submitter_where_capacities_differ() {
+fn completion_goes_to_the_submitter() {
     // CPUs 0 and 1 have a quarter of the capacity of 2 and 3; the interrupt goes to CPU 0.
     let keys = "queue_depth = 8, nr_hw_queues = 1, irq_cpu = \"0\", irq_us = 1, softirq_us = 2";
     let mut platform = big_little();
@@ -258,7 +258,7 @@ fn a_job_ends_with_its_last_result_after_its_runtime() {
 }
 
 #[test]
-fn shipped_devices_serve_any_machine_and_are_known_by_seed() {
+fn shipped_devices_fit_any_machine() {
     for name in ["nvme", "emmc", "sd", "ufs"] {
         let tables = format!("[[fio]]\nname = \"j\"\ndevice = \"{name}\"\nnumjobs = 2\n");
         let mut request = request(big_little(), load(&tables), &["menu", "teo"], 200);
@@ -283,7 +283,7 @@ fn shipped_devices_serve_any_machine_and_are_known_by_seed() {
 }
 
 #[test]
-fn a_slip_in_a_job_is_told_with_key_value_and_what_is_allowed() {
+fn job_error_names_key_value_and_allowed() {
     let refused = |tables: &str| {
         let text = format!("name = \"w\"\ntitle = \"w\"\nsource = \"made up\"\n{tables}");
         torpor_sim::workload::from_toml("test.toml", &text).unwrap_err().to_string()

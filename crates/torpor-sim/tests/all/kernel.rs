@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the kernel decides, and what is asked of it.
+//! Decisions of the kernel, and requests to it.
 
 use crate::upstream;
 
@@ -61,7 +61,7 @@ fn a_result_names_its_kernel_on_any_threads() {
 }
 
 #[test]
-fn no_governor_is_cheaper_than_the_oracle_of_its_own_run() {
+fn oracle_of_a_run_bounds_every_governor() {
     let mut request = shipped("frames", "pixel6", 1_000);
     request.governors.push("oracle".parse().unwrap());
     let outcome = run(&request);
@@ -144,7 +144,7 @@ fn a_cpu_that_is_offline_is_never_brought_up() {
     assert!(work > Duration::from_us(50_000), "{work}");
 }
 
-/// How often each state was entered, by CPU.
+/// Returns the entries into each state, by CPU.
 fn entries(counted: &Counted) -> Vec<Vec<u64>> {
     counted.cpus.iter().map(|cpu| cpu.totals.states.iter().map(|s| s.usage).collect()).collect()
 }
@@ -187,7 +187,7 @@ fn at_opps(request: &Request, policy: &str) -> Vec<Vec<Duration>> {
 }
 
 #[test]
-fn frequencies_are_held_where_the_cpufreq_core_holds_them() {
+fn fixed_frequency_is_held_as_cpufreq_does() {
     let request = shipped("requests", "rk3399", 300);
     let span = request.options.duration;
     for times in at_opps(&request, "powersave") {
@@ -218,7 +218,7 @@ fn a_rate_limit_is_kept_between_two_changes() {
 }
 
 #[test]
-fn who_waits_for_io_boosts_nothing_where_schedutil_does_not_hear_of_it() {
+fn io_waits_boost_nothing_without_schedutil() {
     let mut request = shipped("fio-randread", "rk3399", 1_000);
     request.options.cpufreq = vec!["schedutil".parse().unwrap()];
     request.options.io_boosts = ["iowait", "none"].map(|boost| boost.parse().unwrap()).to_vec();
@@ -263,7 +263,7 @@ fn a_poll_lasts_as_long_as_its_limit() {
 }
 
 #[test]
-fn a_hosted_kernel_calls_the_io_boost_that_is_asked_for() {
+fn hosted_kernel_calls_the_chosen_io_boost() {
     let mut request = shipped("fio-randread", "rk3399", 1_500);
     request.workload = load(
         "[[fio]]\nname = \"reader\"\ndevice = \"nvme\"\nioengine = \"psync\"\ncpus_allowed = \"0-3\"\n",
@@ -283,7 +283,7 @@ fn a_hosted_kernel_calls_the_io_boost_that_is_asked_for() {
     assert!(per_task > 1.02 * none, "{none} without a boost, {per_task} with one of each task");
 }
 
-/// Where a busy phone's biggest CPU spends its time, by OPP, under a frequency governor.
+/// Returns the time of a busy phone's biggest CPU at each OPP, under a frequency governor.
 fn by_opp(request: &Request, governor: &str) -> Vec<Duration> {
     let mut request = request.clone();
     request.options.cpufreq = vec![governor.parse().unwrap()];

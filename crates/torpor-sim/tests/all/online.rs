@@ -54,7 +54,7 @@ fn offline_cpus_change_nothing_for_the_others() {
 }
 
 #[test]
-fn they_take_the_power_of_their_deepest_state_and_count_nowhere_else() {
+fn offline_cpus_take_deepest_power_only() {
     let of = |cpus| request(machine(cpus, ""), load(MIXED), &["menu"], 500);
     let (small, part) = (run(&of(2)), run(&on_cpus(of(4), &[0, 1])));
     let deepest = machine(1, "").clusters[0].idle_states.last().unwrap().power.clone();
@@ -83,7 +83,7 @@ fn refused(request: &Request) -> String {
 }
 
 #[test]
-fn a_cpu_that_is_not_there_and_a_task_without_one_are_named() {
+fn missing_cpu_and_task_without_one_are_named() {
     let of = |workload| request(machine(4, ""), load(workload), &["menu"], 500);
     let unknown = refused(&on_cpus(of(MIXED), &[1, 4]));
     assert!(unknown.contains("cpu4") && unknown.contains("CPUs 0 to 3"), "{unknown}");

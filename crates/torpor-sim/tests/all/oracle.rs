@@ -16,7 +16,7 @@ fn over_oracle(platform: Platform, governor: &str, ms: i64) -> [f64; 3] {
 }
 
 #[test]
-fn the_oracle_of_long_sleeps_is_deepest_and_shallowest_loses_by_shallow_sleeps() {
+fn oracle_of_long_sleeps_is_deepest() {
     // Sleeps of 9.8 ms: deepest is what the oracle does, but for the first decision, when nothing
     // has run yet. The watchdog's 4 s are beyond the second.
     let [over, deep, shallow] = over_oracle(machine(1, ""), "deepest", 1_000);
@@ -41,7 +41,7 @@ fn the_oracle_is_no_governor_and_stands_in_no_row() {
 }
 
 #[test]
-fn an_oracle_with_parameters_is_refused_as_in_a_replay() {
+fn oracle_with_unknown_parameters_is_refused() {
     let asked = request(machine(1, ""), load(PERIODIC), &["oracle,x=1", "menu"], 100);
     let error =
         torpor_sim::run(&asked, &Catalog::new(Default::default()), &torpor_engine::Unwatched)
@@ -56,7 +56,7 @@ fn an_oracle_with_parameters_is_refused_as_in_a_replay() {
 }
 
 #[test]
-fn an_oracle_that_weighs_delay_takes_more_energy_than_one_that_does_not() {
+fn delay_weighing_oracle_takes_more_energy() {
     let over = |oracle| {
         let asked = request(machine(1, ""), load(PERIODIC), &["shallowest", oracle], 200);
         run(&asked).runs[0].run.metrics["over_oracle_pct"].unwrap()

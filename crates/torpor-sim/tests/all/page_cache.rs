@@ -40,9 +40,9 @@ fn an_engine_takes_what_it_takes_in_a_kernel() {
     }
 }
 
-/// Of eight results that are there together the job sleeps for one.
+/// The job sleeps for one of eight results that are there together.
 #[test]
-fn a_result_that_is_there_takes_less_than_one_that_is_slept_for() {
+fn ready_result_takes_less_than_a_slept_one() {
     let job = |depth| format!("ioengine = \"io_uring\"\niodepth = {depth}\nthinktime_us = 2000");
     is_near(work_ns(&job(1)), (5_236 + 231 + 5_163) / 3);
     let deep = work_ns("ioengine = \"io_uring\"\niodepth = 64");
@@ -96,7 +96,7 @@ fn a_buffered_write_is_a_copy_until_an_fsync() {
     // Ten blocks and the flush.
     let synced = run("", "direct = false\nrw = \"write\"\nnumber_ios = 1000\nfsync = 10");
     assert_eq!((synced.kinds[0].ios, synced.devices[0].requests), (1_000, 1_100));
-    // Of a mix only the reads go to the drive at once.
+    // Only the reads of a mix go to the drive at once.
     let mixed = "direct = false\nrw = \"randrw\"\nrwmixread = 25\nnumber_ios = 4000";
     let requests = run("", mixed).devices[0].requests;
     assert!((900..1_100).contains(&requests), "{requests}");

@@ -87,7 +87,7 @@ fn conserved(counted: &Counted, handling: Duration) {
         let ticks = (cpu.totals.tick_wakeups + cpu.totals.governor_timer_wakeups) as i64;
         let known = cpu.task_time + cpu.overhead + cpu.totals.idle_time();
         let all = known + Duration(ticks * handling.0);
-        // What is charged at the very end reaches beyond it: a tick, and work of the kernel's own.
+        // Charges at the very end reach beyond it: a tick, and work of the kernel's own.
         let off = all - span;
         let most = handling.0 + 200_000;
         assert!((-most..=most).contains(&off.0), "CPU {number}: {all} of {span}");

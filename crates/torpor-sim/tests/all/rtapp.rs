@@ -57,7 +57,7 @@ fn a_key_may_come_again_and_may_have_a_number() {
 }
 
 #[test]
-fn a_timer_counts_from_its_last_time_and_forgives_a_late_one_unless_it_is_absolute() {
+fn timer_forgives_lateness_unless_absolute() {
     // One pass of 25 ms, then passes of 1 ms, period 10 ms. Late at 25: relative, the next times are
     // 35, 45, … 105; absolute, 20 and 30, …, so one more is missed, and passes end at 30, 40, … 100.
     let timed = |mode: &str| {
@@ -79,7 +79,7 @@ fn a_timer_counts_from_its_last_time_and_forgives_a_late_one_unless_it_is_absolu
 }
 
 #[test]
-fn suspended_threads_run_when_they_are_resumed_and_not_before() {
+fn suspended_threads_wait_for_resume() {
     let counted = run(
         r#"{ "tasks": {
             "master": { "sleep": 10000, "run": 1000, "resume": "slaves" },
@@ -137,7 +137,7 @@ fn nice_threads_get_less() {
 }
 
 #[test]
-fn what_is_not_simulated_is_refused_by_name_with_its_line() {
+fn unsimulated_event_is_refused_with_its_line() {
     let event = |event: &str| format!("{{ \"tasks\": {{\n\"t\": {{ \"run\": 5,\n{event} }} }} }}");
     for (text, told) in [
         (event("\"iorun\": 5"), "tasks.t.iorun: rt-app has this, a simulation does not"),

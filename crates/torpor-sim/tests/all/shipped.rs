@@ -5,7 +5,6 @@ use crate::support;
 
 use crate::support::{count, request};
 use proptest::prelude::*;
-use std::path::Path;
 use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;
 use torpor_machine::platform::Platform;
@@ -13,7 +12,7 @@ use torpor_sim::Session;
 use torpor_sim::workload::{builtins, from_toml, json_schema};
 
 #[test]
-fn every_shipped_file_validates_against_the_schema_and_is_named_as_what_is_in_it() {
+fn shipped_files_validate_and_match_their_names() {
     let schema = serde_json::from_str(&json_schema()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for builtin in builtins() {
@@ -46,7 +45,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
 }
 
 #[test]
-fn every_shipped_workload_runs_on_a_phone_and_on_a_desktop() {
+fn shipped_workloads_run_on_phone_and_desktop() {
     for builtin in builtins() {
         // A background wakes up seldom.
         let ms = if builtin.name.starts_with("background-") { 10_000 } else { 300 };

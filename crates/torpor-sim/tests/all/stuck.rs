@@ -81,7 +81,7 @@ fn a_fork_that_runs_away_is_told() {
     assert!(error.starts_with("task `f`"), "{error}");
 }
 
-/// What reading these tables ends with.
+/// Returns the error of reading these tables.
 fn refused(tables: &str) -> String {
     let text = format!("name = \"w\"\ntitle = \"w\"\nsource = \"made up\"\n{tables}");
     workload::from_toml("w.toml", &text).unwrap_err().to_string()

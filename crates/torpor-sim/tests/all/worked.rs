@@ -11,7 +11,7 @@ const PERIODIC: &str =
     "[[task]]\nname = \"t\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n";
 
 #[test]
-fn a_wake_up_takes_the_states_exit_latency_and_nothing_else() {
+fn wake_up_takes_exactly_the_exit_latency() {
     for (governor, exit_us) in [("shallowest", 2), ("deepest", 85)] {
         let counted = count(&request(machine(1, ""), load(PERIODIC), &[governor], 1_000)).unwrap();
         let latency = counted.kinds[0].latency.latencies();
@@ -58,7 +58,7 @@ phase = [{ wait = "pong" }, { run_us = 10 }, { wake = "ping" }]
 "#;
 
 #[test]
-fn each_wake_up_of_a_sleeping_cpu_takes_an_ipi_and_a_polling_one_takes_none() {
+fn sleeping_cpu_needs_an_ipi_and_polling_none() {
     let extra = "ipi_delivery_us = 1\nipi_send_us = 2\nvirt_exit_us = 3\noverhead_source = \"x\"";
     let asleep = count(&request(machine(2, extra), load(PING_PONG), &["shallowest"], 100)).unwrap();
     // A round: 10 us of work, 2 + 3 us to send, and of the delivery's 1 us and C1's 2 us the part
@@ -77,7 +77,7 @@ fn each_wake_up_of_a_sleeping_cpu_takes_an_ipi_and_a_polling_one_takes_none() {
 }
 
 #[test]
-fn who_receives_an_ipi_takes_its_time_and_who_polls_does_not() {
+fn ipi_takes_time_unless_the_cpu_polls() {
     let extra = "ipi_handling_us = 4\noverhead_source = \"x\"";
     let asleep = count(&request(machine(2, extra), load(PING_PONG), &["shallowest"], 100)).unwrap();
     // 10 us of work, C1's 2 us, 4 us to handle the IPI; twice.
@@ -110,7 +110,7 @@ phase = [{{ run_us = 10 }}, {{ period_us = 10010 }}]
 }
 
 #[test]
-fn a_timer_with_slack_is_late_by_all_of_it_where_nothing_else_comes() {
+fn timer_with_slack_is_late_by_all_of_it() {
     // The other timer comes 10 ms later: 50 us of slack, C1's 2 us.
     takes(late_with_slack(20_000, 20).unwrap(), Duration::from_us(50 + 2), 1);
 }
@@ -180,7 +180,7 @@ fn waiting_tasks_find_idle_cpus() {
 }
 
 #[test]
-fn a_task_that_wakes_finds_an_idle_cpu_beside_its_busy_one() {
+fn woken_task_finds_the_idle_cpu() {
     // The hog takes CPU 0 for good; the other task wakes on CPU 1 at once, not after it.
     let workload = load(
         r#"
@@ -216,7 +216,7 @@ phase = [{ run_us = 1000 }]
 }
 
 #[test]
-fn a_shared_state_costs_the_shallower_ones_power_while_others_are_awake() {
+fn shared_state_costs_shallow_power_while_alone() {
     // CPU 0 is always busy, so CPU 1 in the cluster's state saves nothing over WFI.
     let platform = platform(
         r#"
@@ -252,7 +252,7 @@ idle_state = [
 }
 
 #[test]
-fn a_period_that_is_overrun_is_missed_and_the_next_is_met() {
+fn overrun_period_is_missed_and_next_is_met() {
     // 15 ms of work every 10 ms: from 0 to 15, 15 to 30, ... each pass runs over one beginning.
     let workload =
         load("[[task]]\nname = \"t\"\nphase = [{ run_us = 15000 }, { period_us = 10000 }]\n");

@@ -42,7 +42,7 @@ fn error(kernel: &Kernel, governor: &str) -> String {
 }
 
 #[test]
-fn a_trees_file_decides_as_the_kernels_own_of_that_tree() {
+fn tree_file_decides_as_that_kernels_own() {
     let Some(kernel) = linux_6_12("governors of a tree") else { return };
     let tree = kernel_sources("6.12", "governors of a tree").unwrap();
     for name in ["ladder", "menu", "teo", "haltpoll"] {
@@ -59,7 +59,7 @@ fn a_trees_file_decides_as_the_kernels_own_of_that_tree() {
 }
 
 #[test]
-fn every_governor_of_ours_runs_and_the_references_are_what_they_are_called() {
+fn our_governors_run_and_references_hold() {
     let Some(kernel) = linux_6_12("our governors in a kernel") else { return };
     for name in Catalog::builtin_names() {
         assert!(run(&kernel, name).tasks[0].wakeups > 200, "{name}");
@@ -107,7 +107,7 @@ fn parameters_are_the_kernels_module_parameters() {
     assert!(error(&kernel, "menu,CONFIG_SMP=n").contains("CONFIG_SMP is the kernel's own"));
 }
 
-/// What has the kernel's names, or breaks, is the file's own matter.
+/// A user's file may use the kernel's names, or break.
 #[test]
 fn a_file_of_ones_own_may_call_things_as_it_likes() {
     let Some(kernel) = linux_6_12("a governor of one's own") else { return };

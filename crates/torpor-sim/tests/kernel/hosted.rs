@@ -58,7 +58,7 @@ fn an_idle_machine_sleeps_with_its_ticks_stopped() {
 }
 
 #[test]
-fn a_sleeper_runs_every_period_within_slack_and_exit_latency() {
+fn sleeper_runs_each_period_within_slack() {
     let Some(kernel) = linux_6_12("a sleeper") else { return };
     let machine = machine("pixel6");
     let mut sim = start(&kernel, &machine, Periodic::new(10 * MS, 200 * US));
@@ -190,7 +190,7 @@ fn a_pair_that_wakes_each_other_runs_in_turn() {
 }
 
 #[test]
-fn instances_share_nothing_and_repeat_to_the_nanosecond() {
+fn instances_are_separate_and_repeatable() {
     let Some(kernel) = linux_6_12("determinism") else { return };
     let machine = machine("pixel6");
     let once = || {
@@ -211,7 +211,7 @@ fn instances_share_nothing_and_repeat_to_the_nanosecond() {
 }
 
 #[test]
-fn the_kernels_own_counters_equal_what_the_hardware_saw() {
+fn kernels_counters_equal_the_hardwares() {
     let Some(kernel) = linux_6_12("idle counters") else { return };
     let mut sim = start(&kernel, &machine("pixel6"), Periodic::new(7 * MS, 300 * US));
     sim.add_task(task("periodic")).unwrap();
@@ -226,7 +226,7 @@ fn the_kernels_own_counters_equal_what_the_hardware_saw() {
     }
 }
 
-/// What a run on one CPU gives to each of its tasks.
+/// Returns the shares that a run on one CPU gives to its tasks.
 fn shares(tasks: &[Attributes]) -> Option<Vec<Duration>> {
     let kernel = linux_6_12("scheduling policies")?;
     let mut sim = start(&kernel, &machine("pixel6"), busy);
@@ -386,7 +386,7 @@ const FREE: Overheads = Overheads {
 /// To look for tasks elsewhere is no use to a CPU that is idle for a shorter time than that takes
 /// (`rq->avg_idle` against `sd->max_newidle_lb_cost`).
 #[test]
-fn idle_cpus_look_for_tasks_less_often_where_that_takes_longer() {
+fn slow_balancing_happens_less_often() {
     let Some(kernel) = linux_6_12("newidle balancing") else { return };
     let steps = |remote_step_ps: u32| {
         let mut machine = with_costs("i5-10600k", Overheads { remote_step_ps, ..FREE });

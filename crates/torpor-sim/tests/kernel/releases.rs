@@ -82,7 +82,7 @@ fn ticks_at(hz: Hz) {
     };
     let first = events(&mut sim, 1_000 * MS);
     let second = events(&mut sim, 2_000 * MS) - first;
-    // What else there is: the balancing that ticks ask an idle CPU for.
+    // Other work: the balancing that ticks ask an idle CPU for.
     let ticks = u64::from(hz.get());
     assert!((ticks..6 * ticks).contains(&second), "{second} events at {hz:?}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is no kernel, what does not build, and what goes wrong inside one.
+//! Trees that are no kernel, that do not build, and that fail inside one.
 
 use crate::support::{change_file, kernel_sources, kernels, machine, start, task};
 use std::fs;
@@ -49,7 +49,7 @@ fn what_is_no_kernel_is_said() {
 }
 
 #[test]
-fn what_is_no_whole_tarball_or_no_revision_of_a_kernel_is_said() {
+fn bad_tarball_or_revision_is_an_error() {
     let place = folder("damaged");
     let run = |program: &str, args: &[&str]| {
         let status = Command::new(program).current_dir(&place).args(args).status();
@@ -230,7 +230,7 @@ fn what_goes_wrong_inside_ends_that_run_alone() {
 /// A CPU that waits for all others in a loop: those that sleep wake up for it, and sleep again, within
 /// the call, and the hardware notices.
 #[test]
-fn a_cpu_waits_for_all_others_whether_they_sleep_or_work() {
+fn stop_machine_waits_for_all_cpus() {
     let Some(kernel) = with_bad_patch() else { return };
     let machine = machine("i5-10600k");
     let mut turn = 0;

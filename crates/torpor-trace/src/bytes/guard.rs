@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a file that is made shorter while it is mapped must not do: end the process.
+//! Guards against a file that shrinks while it is mapped: the process must not end.
 //!
 //! The system raises SIGBUS where a map's file has no byte any more, or its device fails to give
 //! it. The handler then puts pages of zeros there and notes it; who reads the map goes on, and

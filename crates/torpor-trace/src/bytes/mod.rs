@@ -19,7 +19,7 @@ use torpor_machine::units::shown;
 pub(crate) const STEP_BYTES: usize = 16 << 20;
 /// As much as tells one format from the other, and from what is no recording.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
-/// How often a pipe without data is looked at, in milliseconds: a person does not notice less.
+/// Poll interval of a pipe without data, in milliseconds: a person does not notice less.
 const LOOK_EVERY_MS: i32 = 50;
 
 /// The most bytes that are held of a recording that cannot be mapped, from a pipe or unpacked:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Where a field of a tracepoint lies, as the kernel's `format` file states it.
+//! Location of a tracepoint's field, as the kernel's `format` file states it.
 
 use crate::cursor::{Cursor, Endian};
 use crate::tracepoint::Value;
@@ -32,7 +32,7 @@ enum Kind {
     },
 }
 
-/// What reading a field requires beyond its own place.
+/// Surroundings that reading a field requires.
 pub(crate) struct Surroundings<'t> {
     pub endian: Endian,
     /// Texts that events name by their address in the kernel.

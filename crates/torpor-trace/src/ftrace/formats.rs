@@ -26,7 +26,7 @@ pub(crate) struct Formats {
     probed: Vec<(u64, u64, Probe)>,
 }
 
-/// Where a page of the kernel's ring buffer has what, from `header_page`.
+/// Layout of a page of the kernel's ring buffer, from `header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageLayout {
     pub commit_offset: usize,
@@ -42,7 +42,7 @@ struct Event {
     reading: Reading,
 }
 
-/// What to read of an event.
+/// Part of an event to read.
 #[derive(Debug)]
 enum Reading {
     Nothing,

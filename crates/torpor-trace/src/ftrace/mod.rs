@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the files of trace-cmd and perf share: the kernel's own description of its tracepoints.
+//! Parts that files of trace-cmd and perf share: the kernel's own description of its tracepoints.
 //!
 //! perf's "tracing data" is the head of trace-cmd's file, word for word.
 
@@ -12,7 +12,7 @@ use crate::cursor::{Cursor, Endian};
 
 pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// What is at the start of a file, and tells how to read the rest.
+/// Start of a file, which says how to read the rest.
 #[derive(Debug)]
 pub(crate) struct Preamble<'a> {
     pub version: &'a [u8],

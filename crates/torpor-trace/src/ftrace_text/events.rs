@@ -19,7 +19,7 @@ pub(super) struct Events {
     pub timers: Timers,
     kinds: Vec<Kind>,
     by_name: HashMap<Box<[u8]>, usize>,
-    /// Where in `kinds` the names met last are, so that most lines cost no hashing of theirs.
+    /// Recent names' places in `kinds`, so that most lines need no hashing.
     recent: Vec<usize>,
     scratch: Scratch,
 }

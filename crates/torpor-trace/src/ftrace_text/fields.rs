@@ -14,7 +14,7 @@ use crate::tracepoint::{FIELDS_MAX, Spec, Value, Values};
 use memchr::memmem;
 use memchr::{memchr, memrchr};
 
-/// How the text of one event is read.
+/// Plan for the text of one event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub spec: &'static Spec,

@@ -64,7 +64,7 @@ pub(super) fn rewritten(line: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
     out.extend_from_slice(b": lttng:");
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
-    // What tasks and processes the event is of is between, where it was asked for.
+    // The event's tasks and processes come in between, if requested.
     let fields = memmem::rfind(rest, b"{ ").and_then(|at| rest.get(at.saturating_add(2)..));
     let fields = fields.map_or(&b""[..], |f| f.strip_suffix(b" }").unwrap_or(f));
     for (key, value) in Fields(fields) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is kept from line to line, so that no line allocates.
+//! Buffers kept from line to line, so that no line allocates.
 
 use super::values::{function_id, pointer, symbol};
 use crate::model::{Function, Names};
@@ -49,7 +49,8 @@ impl Functions {
     }
 }
 
-/// Where a short text goes in a table: by its length and its outer bytes, which differ soonest.
+/// Returns the slot of a short text in a table: by its length and its outer bytes, which differ
+/// soonest.
 #[inline]
 pub(super) fn slot(text: &[u8]) -> usize {
     let mut word = [0; 8];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a text says of timers less well than a recording: which they are, their flags, the clock.
+//! Timers in text, which has less than a recording: their identity, their flags, the clock.
 
 use super::line::Line;
 use crate::builder::Builder;

@@ -37,7 +37,7 @@ pub fn write_ftrace_text(trace: &Trace, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "# entries-in-buffer/entries-written: {count}/{count}   #P:{cpus}\n#")?;
     writeln!(out, "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION")?;
     writeln!(out, "#              | |         |   |||||     |         |")?;
-    // Who runs on each CPU, as far as its switches tell.
+    // Task that runs on each CPU, as far as its switches show.
     let mut running: HashMap<u32, Task> = HashMap::new();
     for event in &trace.events {
         let cpu = event.cpu.0;

@@ -28,7 +28,7 @@ const FLAG_USE_CLOCKID: u64 = 1 << 25;
 /// The first published size of the structure; every kernel's is at least that.
 const ATTR_SIZE_MIN: usize = 64;
 
-/// What of an attribute tells how to read its samples.
+/// Layout of samples, from an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     sample_type: u64,
@@ -63,7 +63,7 @@ impl Attr {
     }
 }
 
-/// What a sample of a tracepoint holds that matters here.
+/// Relevant parts of a tracepoint's sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample<'a> {
     pub time_ns: Option<u64>,

@@ -186,7 +186,7 @@ impl Records {
         let is_read = !self.is_zstd_broken
             && packed.is_some_and(|packed| self.unpack(packed, &mut unpacked).is_some());
         if !is_read {
-            // What follows in the stream refers back to what is missing.
+            // Later parts of the stream refer back to what is missing.
             self.is_zstd_broken = true;
             out.lose(&loss::INFLATE_FAILED, 1);
         }

@@ -6,7 +6,7 @@
 
 use super::wire::{Fields, Value};
 
-/// What a bundle says of its clock: `ftrace_clock` and a pair of readings taken together.
+/// Clock of a bundle: `ftrace_clock` and a pair of readings taken together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BundleClock {
     /// `FtraceClock`: 0 the boot clock, 1 unknown, 2 global, 3 local, 4 `CLOCK_MONOTONIC_RAW`.
@@ -32,7 +32,8 @@ pub(crate) struct FtraceClock {
 }
 
 impl FtraceClock {
-    /// What to add to a bundle's times; `None` if its clock cannot be tied to the first one's.
+    /// Returns the offset to add to a bundle's times; `None` if its clock cannot be tied to the
+    /// first one's.
     pub(crate) fn offset_ns(&mut self, bundle: &BundleClock) -> Option<i64> {
         let first = self.first.get_or_insert(*bundle);
         if first.clock == bundle.clock {

@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         Fields { bytes, rest: bytes, fault: None }
     }
 
-    /// Where the next field starts; after a fault, where the broken one did.
+    /// Returns the start of the next field; after a fault, that of the broken one.
     pub(crate) fn pos(&self) -> usize {
         offset(self.bytes, self.rest)
     }
@@ -157,7 +157,8 @@ pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Fault> {
 /// The top bit of every byte, which says that the number goes on.
 const GOES_ON: u64 = 0x8080_8080_8080_8080;
 
-/// Of more than one byte. Times have seven or eight, so eight are looked at together.
+/// Reads a number of more than one byte. Times have seven or eight, so eight are looked at
+/// together.
 #[inline]
 fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
     if let Some((word, _)) = rest.split_first_chunk::<8>() {
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(walk(&bytes).0, [(1, Value::Varint(u64::MAX))]);
     }
 
-    /// Of every length, with and without bytes after them that could be taken for theirs.
+    /// Numbers of every length, with and without bytes after them that could be taken for theirs.
     #[test]
     fn numbers_of_all_lengths_are_read() {
         for shift in 0..64 {

@@ -20,8 +20,8 @@ const INCREMENTAL_STATE_CLEARED: u64 = 1;
 
 /// Writes a trace as a Perfetto trace, in one bundle of ftrace events a CPU and stretch of time.
 ///
-/// What Perfetto's ftrace events cannot hold is left out: probes, losses, and an IPI's cause
-/// beyond rescheduling or not.
+/// Leaves out what Perfetto's ftrace events cannot hold: probes, losses, and an IPI's cause beyond
+/// rescheduling or not.
 ///
 /// # Errors
 /// Those of `out`.
@@ -35,7 +35,7 @@ pub fn write_perfetto(trace: &Trace, mut out: impl Write) -> io::Result<()> {
     clocks.bytes(packet::CLOCK_SNAPSHOT, &same_clocks(trace).0);
     clocks.number(packet::SEQUENCE_ID, SEQUENCE);
     write_packet(&mut out, &clocks)?;
-    // Who runs on each CPU, as far as its switches tell.
+    // Task that runs on each CPU, as far as its switches show.
     let mut running: BTreeMap<u32, i32> = BTreeMap::new();
     for row in trace.events.chunks(EVENTS_A_ROW) {
         let mut bundles: BTreeMap<u32, Message> = BTreeMap::new();

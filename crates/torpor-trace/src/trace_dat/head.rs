@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a file says of its events, whatever the version: their formats, and where they are.
+//! Description of a file's events, whatever the version: their formats and locations.
 
 use super::options::Options;
 use super::source::Source;

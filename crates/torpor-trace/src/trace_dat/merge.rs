@@ -23,7 +23,7 @@ struct Stream<'a> {
     is_in_clock: bool,
     source: Source<'a>,
     page: Option<Page>,
-    /// Where the next event is in the page.
+    /// Location of the next event in the page.
     event: Range<usize>,
     missed: u64,
 }

@@ -27,7 +27,7 @@ pub(crate) struct Options {
     /// In version 6, the clock's name follows the CPUs' data.
     pub has_clock: bool,
     pub cpu_count: Option<u32>,
-    /// What `trace-cmd record --ts-offset` adds to each time.
+    /// Offset that `trace-cmd record --ts-offset` adds to each time.
     pub offset_ns: i64,
     pub tsc: Option<Tsc>,
     release: Option<String>,

@@ -27,8 +27,8 @@ pub(crate) enum Missed {
     Unknown,
 }
 
-/// Where the reading of a page is. The bytes themselves are handed in each time, as they may lie
-/// in a buffer that is used again.
+/// Position in a page. The bytes themselves are handed in each time, as they may lie in a buffer
+/// that is used again.
 #[derive(Debug)]
 pub(crate) struct Page {
     endian: Endian,
@@ -79,7 +79,7 @@ impl Page {
         None
     }
 
-    /// What is at the start of `rest`; `None` if it is longer than that.
+    /// Returns the item at the start of `rest`; `None` if it is longer than that.
     #[inline]
     fn step(&mut self, rest: &[u8]) -> Option<Step> {
         let mut cursor = Cursor::ordered(rest, self.endian);
@@ -118,7 +118,7 @@ impl Page {
 }
 
 enum Step {
-    /// Where the event starts, and its length.
+    /// Start of the event, and its length.
     Event(usize, usize),
     /// The length of what is no event.
     Between(usize),

@@ -42,7 +42,7 @@ impl Compression {
 
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
-    /// What of the file is left: the pages themselves, unless they are in chunks.
+    /// Rest of the file: the pages themselves, unless they are in chunks.
     pages: &'a [u8],
     chunks: Option<Chunks<'a>>,
     /// False if the file ends before this data does.
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
         Source { pages: bytes, chunks, is_whole: bytes.len() as u64 == size }
     }
 
-    /// How much of the file this is.
+    /// Returns its size in the file.
     pub(crate) fn file_bytes(&self) -> usize {
         self.pages.len()
     }

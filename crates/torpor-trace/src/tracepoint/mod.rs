@@ -28,7 +28,7 @@ pub(crate) enum Value<'a> {
 pub(crate) const FIELDS_MAX: usize = 5;
 pub(crate) type Values<'a> = [Option<Value<'a>>; FIELDS_MAX];
 
-/// Where an event goes, and when and on which CPU's buffer it was recorded.
+/// Destination of an event, and when and on which CPU's buffer it was recorded.
 pub(crate) struct Context<'b> {
     pub builder: &'b mut Builder,
     pub time_ns: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What single tracepoints become.
+//! Meaning of single tracepoints.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is written as text is read back as it was.
+//! Text that is written is read back as it was.
 
 use proptest::prelude::*;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
@@ -8,7 +8,7 @@ use torpor_trace::{
     read_bytes, write_ftrace_text,
 };
 
-/// Of a machine that is up for a hundred years.
+/// Uptime of a machine that runs for a hundred years.
 const BOOTED_NS: i64 = 100 * 365 * 86_400 * 1_000_000_000;
 /// A longer gap between two events is damage.
 const DAYS_NS: i64 = 29 * 86_400 * 1_000_000_000;

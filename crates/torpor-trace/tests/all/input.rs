@@ -46,7 +46,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_device_without_an_end_is_refused_by_its_first_bytes() {
+fn endless_device_is_refused_early() {
     let error = read(Path::new("/dev/zero")).unwrap_err();
     assert!(matches!(error, TraceError::UnknownFormat { .. }), "{error}");
 }
@@ -195,7 +195,7 @@ impl Sink for Cutting<'_> {
 }
 
 #[test]
-fn a_file_cut_while_it_is_read_is_told_and_ends_no_process() {
+fn file_cut_while_read_is_reported() {
     let folder = Folder::new();
     let path = folder.text(1_500_000);
     let mut cutting = Cutting { path: &path, seen: 0 };
@@ -262,7 +262,7 @@ fn bzip2(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn xz_bzip2_and_zip_are_opened_and_their_cuts_are_told() {
+fn xz_bzip2_and_zip_are_opened() {
     let text = LINE.repeat(5_000);
     let report = [("version.txt", &b"1.0"[..]), ("FS/data/systrace.txt", text.as_bytes())];
     let packed = [xz(text.as_bytes()), bzip2(text.as_bytes()), zip(&report)];
@@ -290,7 +290,7 @@ fn a_member_of_an_archive_may_be_packed_once_more() {
 }
 
 #[test]
-fn an_archive_of_none_or_several_recordings_is_refused_by_their_names() {
+fn archive_must_hold_exactly_one_recording() {
     let text = LINE.repeat(10);
     let told = |members: &[(&str, &[u8])]| {
         torpor_trace::read_bytes("a.zip", &zip(members)).unwrap_err().to_string()
@@ -306,7 +306,7 @@ fn an_archive_of_none_or_several_recordings_is_refused_by_their_names() {
 /// Members of zeros tell by their first bytes that they are no recordings; a recording that goes on
 /// in zeros is held no further than memory allows, which is tested where that bound is.
 #[test]
-fn an_archive_full_of_bombs_is_refused_by_their_first_bytes() {
+fn archive_of_bombs_is_refused_early() {
     let zeros = vec![0; 32 << 20];
     let bomb = zip(&[("a", &zeros), ("b", &zeros), ("c", &zeros)]);
     assert!(bomb.len() < 1 << 20);

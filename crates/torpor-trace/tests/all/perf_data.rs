@@ -8,7 +8,7 @@ use torpor_trace::{
     Event, EventKind, Function, InterruptCause, PrevState, Trace, TraceError, read_bytes,
 };
 
-/// What `key=` stands for in a line of `perf script`.
+/// Returns the value of `key=` in a line of `perf script`.
 fn value<'a>(line: &'a str, key: &str) -> &'a str {
     let start = line.find(&format!(" {key}=")).unwrap_or_else(|| panic!("no {key} in {line}"));
     let rest = &line[start + key.len() + 2..];
@@ -251,7 +251,7 @@ fn a_cut_file_is_refused_with_the_reason() {
 
 /// Without `-k CLOCK_MONOTONIC` the timers' clock is found through the timers that fired.
 #[test]
-fn without_a_named_clock_the_timers_are_tied_by_those_that_fired() {
+fn fired_timers_tie_an_unnamed_clock() {
     let file = std::fs::read(crate::support::own_trace("plain.data")).unwrap();
     let mut other_clock = file.clone();
     let (attr_size, attrs_at, attrs_size) =

@@ -49,7 +49,7 @@ fn events_of_all_cpus_come_in_order_of_time() {
 /// Two switches at 100 and 100 + 50: idle to `cat` (pid 7), then `cat`, asleep, back to idle.
 /// The cpu_idle event at 90 was recorded by task 0, so the first switch is away from task 0.
 #[test]
-fn compact_switches_are_undone_from_differences_and_tables() {
+fn compact_switches_are_decoded() {
     let compact = message()
         .packed(1, &[100, 50])
         .packed(2, &[0, 1])
@@ -124,7 +124,7 @@ fn a_gap_makes_the_previous_task_unknown() {
 }
 
 #[test]
-fn arrays_of_different_length_are_paired_as_far_as_they_go() {
+fn arrays_of_different_length_are_paired() {
     let compact =
         message().packed(1, &[100, 50]).packed(2, &[0]).packed(3, &[7, 0]).packed(6, &[0]);
     let trace = read(&trace([bundle(message().number(1, 0).message(4, compact))]));
@@ -236,7 +236,7 @@ fn a_blocked_reason_tells_of_an_io_wait() {
 }
 
 #[test]
-fn the_recorders_own_losses_are_the_difference_of_its_reports() {
+fn recorders_losses_are_differences_of_reports() {
     let cpu =
         |overrun: u64, dropped: u64| message().number(1, 0).number(3, overrun).number(8, dropped);
     let stats = |phase: u64, cpu| message().message(34, message().number(1, phase).message(2, cpu));
@@ -275,7 +275,7 @@ fn a_compressed_packet_cannot_hold_another() {
     assert_eq!(loss(&trace, "malformed_records"), 1);
 }
 
-/// Of two bundles, the second cut inside its last event: what came before is kept.
+/// The second of two bundles is cut inside its last event: earlier ones are kept.
 #[test]
 fn a_truncated_trace_keeps_what_is_whole() {
     let second = bundle(
@@ -327,7 +327,7 @@ fn a_trace_without_idle_events_is_read_and_says_so() {
 }
 
 #[test]
-fn what_is_no_recording_gets_an_error_that_says_what_is() {
+fn no_recording_is_an_error_with_a_hint() {
     let text = |bytes: &[u8]| read_bytes("a.bin", bytes).unwrap_err().to_string();
     assert!(text(b"").contains("`a.bin`: the file is empty"));
     let error = text(b"hello, world");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is written for Perfetto is read back as it was, but for what its events cannot hold.
+//! Traces written for Perfetto are read back as they were, but for what its events cannot hold.
 
 use proptest::prelude::*;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
@@ -142,7 +142,7 @@ proptest! {
         let read = read_bytes("written", &write(&trace)).expect("a Perfetto trace");
         let mut ours = trace.events.clone();
         let mut theirs = read.events.clone();
-        // Of one moment, bundles give the lower CPU first.
+        // Bundles of one moment give the lower CPU first.
         ours.sort_by_key(|event| (event.time, event.cpu));
         theirs.sort_by_key(|event| (event.time, event.cpu));
         prop_assert_eq!(ours, theirs);

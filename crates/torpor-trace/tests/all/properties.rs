@@ -160,7 +160,7 @@ fn every_truncation_is_told() {
     let all = read_bytes("whole", &whole).unwrap();
     assert!(!has_damage(&all), "{:?}", all.losses);
     let mut most = 0;
-    // Where a packet ends, a shorter trace is a whole one.
+    // A shorter trace that ends with a packet is whole.
     let mut ends_of_packets = 0;
     for cut in 1..whole.len() {
         if let Ok(part) = read_bytes("part", &whole[..cut]) {

@@ -123,7 +123,7 @@ fn systrace_page_has_the_counts_its_readme_states() {
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::SchedSwitch { .. })), 715);
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::CpuFrequency { .. })), 104);
     assert_eq!(trace.meta.cpu_count, 8);
-    // Of a phone without sched_waking.
+    // Losses of a phone without sched_waking.
     let losses: Vec<_> = trace.losses.iter().map(|loss| (loss.key.as_str(), loss.count)).collect();
     assert_eq!(losses, [("wakeups_for_wakings", 421)]);
     assert_eq!(trace.event_counts["sched_wakeup"], 421);
@@ -148,7 +148,7 @@ fn unsorted_report_is_sorted() {
 /// The recorder's own program prints the same ring buffer from its binary file: the same events at
 /// the same microseconds, but for the probes, which it gives by address alone.
 #[test]
-fn reports_of_trace_cmd_have_the_events_of_the_kernels_text() {
+fn trace_cmd_reports_have_the_kernels_events() {
     for name in GUESTS {
         let Some(path) = crate::support::shared_trace(&format!("guest/{name}")) else { return };
         let recording = path.with_file_name("trace.dat");

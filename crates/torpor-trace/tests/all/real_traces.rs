@@ -39,7 +39,7 @@ fn pixel_6a_has_the_counts_its_readme_states() {
 /// Compact scheduling leaves the previous task out, but every other event names the task that it
 /// interrupted: enough to name all of them here.
 #[test]
-fn pixel_6a_names_the_previous_task_of_almost_every_switch() {
+fn pixel_6a_names_most_previous_tasks() {
     let Some(path) = crate::support::shared_trace("pixel6a-startup.perfetto-trace") else { return };
     let trace = torpor_trace::read(&path).unwrap();
     let unknown =
@@ -68,7 +68,7 @@ fn android_emulator_has_the_counts_its_readme_states() {
 
 /// Counts of `perf script | grep -c cpu_idle`.
 #[test]
-fn perf_recordings_plain_and_compressed_have_their_events() {
+fn perf_recordings_have_their_events() {
     for (name, events) in [("perf_cpu_idle.data", 132), ("perf_cpu_idle_zstd.data", 494)] {
         let Some(path) = crate::support::shared_trace(name) else { return };
         let trace = torpor_trace::read(&path).unwrap();
@@ -223,7 +223,7 @@ fn number(value: &str) -> String {
 }
 
 #[test]
-fn trace_cmd_reports_the_same_events_at_the_same_times() {
+fn trace_cmd_reports_the_same_times() {
     let names = [
         "juno-sched-load.v6.dat",
         "guest/x86-6.12-menu-probes/trace.dat",

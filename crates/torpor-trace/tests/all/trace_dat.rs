@@ -76,7 +76,7 @@ fn assert_is_sample(trace: &Trace, form: &str) {
     assert_eq!(trace.meta.clock, "mono", "{form}");
     assert_eq!(trace.meta.kernel_release.as_deref(), Some("6.12.1"), "{form}");
     assert_eq!(trace.meta.arch.as_deref(), Some("aarch64"), "{form}");
-    // Of the IPI to CPU 33.
+    // The IPI goes to CPU 33.
     assert_eq!(trace.meta.cpu_count, 34, "{form}");
     assert_eq!(losses(trace), [], "{form}");
 }
@@ -95,7 +95,7 @@ fn every_form_of_file_says_the_same() {
 }
 
 #[test]
-fn a_kallsyms_of_the_users_own_comes_before_the_recorders() {
+fn users_kallsyms_come_before_the_recorders() {
     let bytes = dat(7, "zstd", X86_64).bytes();
     let kallsyms = b"c0101000 T rcu_needs_cpu\nc0102000 T other\nc0100000 t own_name\n";
     let trace = torpor_trace::read_with_kallsyms("made", &bytes, Some(kallsyms)).unwrap();
@@ -156,14 +156,14 @@ fn pages_that_step_back_in_time_are_sorted() {
 
 /// The clock of a machine whose time needs the upper 5 bits: they come from the page.
 #[test]
-fn an_absolute_time_takes_its_upper_bits_from_the_page() {
+fn absolute_time_takes_upper_bits_from_the_page() {
     let start = (1 << 60) + 10;
     let page = Page::new(X86_64, start).stamp(start + 90).event(start + 95, &idle(X86_64, 1, 0));
     assert_eq!(idles(&read(&one_instance(vec![page])), 0), [(start as i64 + 95, 1)]);
 }
 
 #[test]
-fn a_page_that_claims_more_than_it_has_is_read_up_to_there() {
+fn overlong_page_is_read_up_to_its_end() {
     let start = 0x0001_2345_6789_abcd;
     let page = Page::new(X86_64, start)
         .event(start + 10, &idle(X86_64, 1, 0))
@@ -238,7 +238,7 @@ fn an_offset_moves_all_times() {
 }
 
 #[test]
-fn what_is_no_recording_of_events_is_refused_with_a_hint() {
+fn no_event_recording_is_refused_with_a_hint() {
     let text = refused(&Dat { compression: "lzo", ..dat(7, "none", X86_64) });
     assert!(text.contains("`lzo`") && text.contains("`none`, `zlib` or `zstd`"), "{text}");
     let text = refused(&Dat { version: 5, ..dat(7, "none", X86_64) });

@@ -137,7 +137,7 @@ impl Page {
         self
     }
 
-    /// What no event follows: the rest of the page is none of the buffer's.
+    /// No event follows: the rest of the page is not the buffer's.
     pub fn ended(mut self) -> Page {
         self.word(29, 0);
         self.data.extend([0xff; 12]);
@@ -169,7 +169,7 @@ pub struct Dat {
     /// `none`, `zlib` or `zstd`; version 6 knows none.
     pub compression: &'static str,
     pub machine: Machine,
-    /// Of a system each.
+    /// Formats of a system each.
     pub formats: Vec<String>,
     pub kallsyms: String,
     pub printk: String,

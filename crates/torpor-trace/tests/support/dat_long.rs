@@ -46,7 +46,7 @@ pub fn repeat(
     Ok(())
 }
 
-/// How many copies make at least so many bytes.
+/// Returns the number of copies that make at least so many bytes.
 pub fn copies_for(file: &[u8], cpu_count: usize, bytes: u64) -> u64 {
     let size = |copies| {
         let mut long = Vec::new();

@@ -13,7 +13,7 @@ pub const STOP: u16 = 305;
 pub const UNKNOWN: u16 = 306;
 pub const PRINT: u16 = 5;
 
-/// Where the functions of the recorded kernel are; they fit 32 bits.
+/// Addresses of the recorded kernel's functions; they fit 32 bits.
 pub const TICK: u64 = 0xc010_0000;
 pub const SELECT_AT: u64 = 0xc010_1000;
 pub const STOP_AT: u64 = 0xc010_2000;

@@ -27,7 +27,7 @@ pub fn own_trace(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// What holds of any outcome of reading, or what does not.
+/// Checks what holds for any outcome of reading.
 pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
     let trace = match outcome {
         Ok(trace) => trace,
@@ -37,7 +37,7 @@ pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
     if !trace.events.is_sorted_by_key(|event| event.time) {
         return Err("events out of order".to_owned());
     }
-    // What follows a gap of more than 30 days is damage.
+    // Events after a gap of more than 30 days are damage.
     const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);
     if trace.events.windows(2).any(|pair| pair[1].time.since(pair[0].time) > GAP_MAX) {
         return Err("a gap of more than 30 days".to_owned());

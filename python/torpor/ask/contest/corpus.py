@@ -15,11 +15,11 @@ from torpor.run.sweeps.identity import file_hash
 
 #: The corpus that ships.
 SHIPPED = Path(__file__).parent / "corpus-v1.toml"
-#: What may be tuned on, and what may not.
+#: Halves of the corpus: governors may be tuned on the first only.
 HALVES = ("open", "held-out")
-#: Where a recording comes from.
+#: Origins of a recording.
 ORIGINS = ("machine", "guest", "simulated")
-#: What tells when the next timer of a recording expires, where its events do not.
+#: Sources of the next timer in recordings whose events do not show it.
 INFERRED = ("the timer that woke the CPU", "the tick only")
 
 _SUFFIXES = (
@@ -97,7 +97,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a contest is about."""
+    """The corpus of a contest."""
 
     title: str
     version: int
@@ -106,11 +106,11 @@ class Corpus:
     seeds: int
     recording: tuple[Recording, ...]
     workload: tuple[Workload, ...]
-    #: Who takes part besides teo and the oracle.
+    #: Participants besides teo and the oracle.
     baselines: tuple[str, ...] = ()
     #: Machines whose power is not known, for replays.
     relative_machines: tuple[str, ...] = ()
-    #: Those of them that are virtual machines, for `haltpoll`.
+    #: Machines among them that are virtual, for `haltpoll`.
     virtual_machines: tuple[str, ...] = ()
 
     def scenarios(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Where one governor beats another: the scenarios, and the moments of recordings."""
+"""Explains where one governor beats another: the scenarios, and the moments of recordings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ from torpor.results.table import Post, Table, number, word
 from torpor.run.replays import replay
 from torpor.run.sweeps.axes import SweepError
 
-#: Of each side.
+#: Scenarios shown for each side.
 _SCENARIOS = 5
-#: Of each scenario that is a recording.
+#: Moments shown for each scenario that is a recording.
 _MOMENTS = 3
 
 

@@ -14,11 +14,11 @@ from torpor.run import checks
 from torpor.run.sweeps.axes import Axes, SweepError
 from torpor.run.sweeps.run import Progress, sweep
 
-#: What the gap is measured from.
+#: Column that the gap is measured from.
 ORACLE = "oracle"
 #: The oracle's front, by replay: prices of delay.
 PRICES = tuple(f"oracle,price={price}" for price in ("1mW", "10mW", "100mW", "1W"))
-#: What an entry may take: bytes of static per-CPU data, and ns of a decision at the median.
+#: Limits for an entry: bytes of static per-CPU data, and ns of a decision at the median.
 PERCPU_BYTES_MAX = 4096
 DECISION_NS_MAX = 400
 
@@ -30,7 +30,7 @@ _Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Rules:
-    """What an entry was found to be. None is not known."""
+    """Properties of an entry that the rules are about. None is not known."""
 
     governor: str
     findings: int | None
@@ -41,7 +41,7 @@ class Rules:
 
     @property
     def broken(self) -> list[str]:
-        """What it breaks, in words."""
+        """Return the rules that it breaks, in words."""
         if self.error:
             return [self.error.splitlines()[0]]
         said = []
@@ -56,7 +56,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Contest:
-    """What came of a contest."""
+    """Result of a contest."""
 
     corpus: Corpus
     entries: tuple[str, ...]

@@ -9,9 +9,9 @@ from torpor.ask.contest.corpus import Scenario
 from torpor.results.comparison import paired
 from torpor.run.sweeps.parts import Row
 
-#: What all are compared with.
+#: Column that all are compared with.
 BASE = "teo"
-#: Where teo is within this of the oracle, in percent of its energy, nothing is left to win.
+#: Gap below which nothing is left to win, in percent of teo's energy.
 GAP_MIN_PCT = 1.0
 #: As in ``GAP_MIN_PCT``: CPUs that are idle for less than this have no energy to save.
 IDLE_MIN_PCT = 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a change of load costs a governor that learns: idle energy after the change, by window."""
+"""Cost of a change of load for a governor that learns: idle energy after the change, by window."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ _Path = str | os.PathLike[str]
 DEFAULT_GOVERNORS = ("tide", "teo", "menu")
 #: The two loads, by their name and the mean wait for a device; none of the waits is a timer's.
 LOADS = (("short waits", 500), ("long waits", 8_000))
-#: Of each load before the other takes over.
+#: Duration of each load before the other takes over, in ms.
 PHASE_MS = 3_000
 WINDOW_MS = 100
 #: Work this long is between two loads, and nowhere else.
@@ -56,7 +56,7 @@ class Curve(TypedDict):
 
 
 class Adaptation(TypedDict):
-    """What came of it."""
+    """Result of an adaptation study."""
 
     platform: str
     changes: int

@@ -34,7 +34,7 @@ Published = float | list[float] | str
 
 
 class Policies(TypedDict, total=False):
-    """What sets frequencies."""
+    """Policies that set frequencies."""
 
     cpufreq: str
     io_boost: str
@@ -52,7 +52,7 @@ class Column(_Column, Policies, total=False):
 
 
 class Setting(Policies, total=False):
-    """What is run, where a row, its table or the study tells it."""
+    """Inputs of a run, given by a row, its table or the study."""
 
     workload: str
     platform: str

@@ -23,7 +23,7 @@ _STEPS_MAX = 12
 _PROBE = math.log(1.02)
 #: No step changes a number by more.
 _STEP = math.log(2.0)
-#: What a path of a workload's number begins with.
+#: Prefix of a path to a workload's number.
 _WORKLOAD = "workload."
 #: A workload's cells jump by some per cent at random where tasks meet by chance: they are met, and
 #: missed, farther off, slopes are from larger changes, and numbers stay where cells hardly follow.
@@ -113,7 +113,7 @@ def calibrate(
 
 
 class _Search:
-    """Of numbers of one machine, or of one workload."""
+    """Numbers of one machine, or of one workload."""
 
     def __init__(
         self, runs: Runs, of: str, rows: Sequence[tuple[files.Table, files.Row]], folder: Path
@@ -275,7 +275,7 @@ def _workload_text(file: "str | Path") -> str:
 
 
 def _at(content: Any, keys: Sequence[str]) -> Any:
-    """What a file has there; an array has its entries by name, or by number from 0."""
+    """Return the value at a path of a file; an array's entries go by name, or by number from 0."""
     for key in keys:
         if isinstance(content, list):
             named = [entry for entry in content if entry.get("name") == key]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What IO boosts gain and cost: IOPS over energy, compared with every fixed frequency."""
+"""Gain and cost of IO boosts: IOPS over energy, compared with every fixed frequency."""
 
 import itertools
 import os
@@ -51,7 +51,7 @@ _JOB = re.compile(r"^\[\[(fio|task)\]\][^\S\n]*(?:#.*)?\n", re.MULTILINE)
 
 
 class Setting(TypedDict):
-    """What one boost, or one combination of fixed frequencies, came to."""
+    """Outcome of one boost, or of one combination of fixed frequencies."""
 
     kind: Literal["boost", "fixed"]
     name: str
@@ -227,7 +227,7 @@ def _name(freqs: tuple[int, ...], clusters: list[_Cluster], kept_on: _Cluster | 
 
 
 def _front(settings: list[Setting]) -> list[Setting]:
-    """Those that no other has both more IOPS and less energy than; the first of equal ones."""
+    """Return the settings that no other beats in both IOPS and energy; the first of equal ones."""
     front: list[Setting] = []
     # Dearest last, of equally dear ones the fastest first: each that is faster than all before it.
     for setting in sorted(settings, key=lambda s: (s["uj_per_io"], -s["iops"])):

@@ -28,10 +28,10 @@ DEFAULT_NOISE_PCT = 1.0
 #: Apart from governors: it adds metrics to each, and no column.
 ORACLE = "oracle"
 
-#: What a metric is by definition under a governor: nothing is predicted by it.
+#: Metrics that a governor has by definition: they predict nothing.
 _MECHANICAL = {("shallowest", "above_pct"), ("deepest", "below_pct")}
 
-#: What sets frequencies is a column's own, else its row's, table's or study's, else the machine's.
+#: Policies of frequency are a column's own, else its row's, table's or study's, else the machine's.
 _SETTING: "tuple[_SettingKey, ...]" = ("workload", "platform", "duration", "cpufreq", "io_boost")
 
 _PLACEHOLDER = re.compile(r'"@(\w+)@"')
@@ -121,7 +121,7 @@ _Metrics = dict[str, "_Value | None"]
 
 @dataclass(frozen=True)
 class _Setting:
-    """What a row runs, with what it leaves to its table and study filled in: equal ones share."""
+    """A row's inputs, with those of its table and study filled in: equal ones share a run."""
 
     workload: str
     platform: str
@@ -138,7 +138,7 @@ class _Setting:
 
 @dataclass(frozen=True)
 class Calls:
-    """What a caller wants otherwise than the study, and how to run it."""
+    """A caller's changes to the study, and how to run it."""
 
     duration: str | None
     seeds: int
@@ -158,10 +158,10 @@ class Runs:
         self._columns = {column["name"]: column for column in study["column"]}
         self._journal = calls.journal
         self._done: dict[_Setting, dict[str, _Metrics]] = {}
-        # What predicted cells are of, so that none counts twice.
+        # Subjects of predicted cells, so that none counts twice.
         self._counted: set[tuple[object, ...]] = set()
         self._first_error: Exception | None = None
-        # What ran, each once, in the order of its first row.
+        # Everything that ran, each once, in the order of its first row.
         self.platforms: dict[str, None] = {}
         self.durations: dict[str, None] = {}
         self.left_out: dict[str, None] = {}
@@ -321,7 +321,7 @@ class Runs:
         if calls.watch is not None:
             calls.watch(simulation)
         if simulation.interrupted:
-            # What is finished is a mean over fewer seeds than the study's.
+            # Finished runs are a mean over fewer seeds than the study's.
             raise KeyboardInterrupt
         result = simulation.to_dict()
         self.kernel = next(iter(result["options"]["kernels"]), None)
@@ -366,7 +366,7 @@ class Runs:
 
 
 class _Machine(NamedTuple):
-    """What columns have in common that run together."""
+    """Common inputs of columns that run together."""
 
     platform: str
     cpufreq: str
@@ -374,7 +374,7 @@ class _Machine(NamedTuple):
 
 
 def _setting_of(table: files.Setting) -> files.Setting:
-    """Of a table or a row, that alone."""
+    """Return the setting of a table or a row alone."""
     found: files.Setting = {}
     for key in _SETTING:
         if key in table:
@@ -383,7 +383,8 @@ def _setting_of(table: files.Setting) -> files.Setting:
 
 
 def _metrics(run: "results.GovernorOutcome", duration_s: float, seeds: int) -> _Metrics:
-    """What a row can name: the catalogue's keys, what is made of them, and some of each task's."""
+    """Return the metrics that a row can name: the catalogue's, those derived from them, and some of
+    each task's."""
     metrics: _Metrics = {}
     for key, mean in run["metrics"].items():
         metrics[key] = None if mean is None else _Value(mean)
@@ -429,7 +430,7 @@ def _us(ns: int | None) -> _Value | None:
 
 
 def _table(table: files.Table, runs: Runs) -> "tuple[shapes.StudyTable, list[judge.Row]]":
-    """What is shown of a table, and what is judged of it."""
+    """Return a table as shown and as judged."""
     rows: list[shapes.StudyRow] = []
     judged: list[judge.Row] = []
     for row in table["row"]:

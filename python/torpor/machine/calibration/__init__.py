@@ -23,12 +23,12 @@ from torpor.machine.calibration.meters import Meter
 from torpor.machine.calibration.states import Cluster, Counts, Pins
 from torpor.machine.kernel.system import System
 
-#: What is left of a window that is over, by clocks that round.
+#: Tolerance at the end of a window, for clocks that round.
 _REST_S = 1e-4
 
 
 class Plan(NamedTuple):
-    """How to measure."""
+    """Plan of a measurement."""
 
     rates_hz: Sequence[float] = (20, 200, 1000)
     rounds: int = 3
@@ -45,12 +45,12 @@ class Window(NamedTuple):
     rate_hz: float
     length_s: float
     energy_uj: float
-    #: Of each cluster.
+    #: Counts of each cluster.
     counts: list[Counts]
 
 
 class StatePower(NamedTuple):
-    """Of one CPU in a state; ``entry_uj`` is None for the shallowest."""
+    """Power of one CPU in a state; ``entry_uj`` is None for the shallowest."""
 
     name: str
     power_mw: Estimate
@@ -58,10 +58,10 @@ class StatePower(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What the windows come to."""
+    """Result of the windows."""
 
     clusters: list[list[StatePower]]
-    #: Of one CPU of each cluster that is awake.
+    #: Power of one awake CPU of each cluster.
     busy_mw: list[Estimate]
     floor_mw: Estimate
 

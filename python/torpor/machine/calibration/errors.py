@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a calibration cannot do."""
+"""Errors of a calibration."""
 
 from torpor._engine import TorporError
 

@@ -27,7 +27,7 @@ while os.getppid() == int(sys.argv[4]):
 
 
 class Load(Protocol):
-    """What a calibration does to time and CPUs."""
+    """Effects of a calibration on time and CPUs."""
 
     def now_s(self) -> float: ...
 

@@ -47,7 +47,7 @@ def clusters_of(text: str, system: System) -> list[Cluster]:
 
 
 class _State:
-    """What the file says of one state."""
+    """One state as the file describes it."""
 
     def __init__(self, measured: StatePower, power_mw: float) -> None:
         self.name = measured.name

@@ -22,9 +22,9 @@ _LOOK_POWER_S = 0.1
 class Meter(Protocol):
     """Adds up energy between two looks."""
 
-    #: What it is, for the source of a number.
+    #: Name for the source of a number.
     name: str
-    #: How often it must be looked at.
+    #: Longest time between two looks at it, in s.
     look_s: float
 
     def update(self, now_s: float) -> None: ...

@@ -20,7 +20,7 @@ class Cluster(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a cluster's CPUs did, summed."""
+    """Counters of a cluster's CPUs, summed."""
 
     #: By state: time in it, in s, and entries.
     times_s: list[float]

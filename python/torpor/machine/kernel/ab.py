@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 #: Without a --metric: a number as programs print it, the last one.
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
-#: What is kept of what a command printed.
+#: Most output of a command that is kept.
 _OUTPUT_CHARS_MAX = 4000
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compare, and how often."""
+    """Plan of a comparison."""
 
     governors: Sequence[str]
     command: Sequence[str]
@@ -57,7 +57,7 @@ class Plan:
 
 @dataclass
 class Comparison:
-    """How it was made, and all runs of rounds that were finished."""
+    """Conditions of the comparison, and all runs of rounds that were finished."""
 
     head: "shapes.AbHead"
     runs: "list[shapes.AbRun]" = field(default_factory=list)
@@ -160,7 +160,7 @@ def _check(plan: Plan, system: System) -> None:
 
 
 def _choose(label: str, system: System) -> _Choice:
-    """What the kernel offers under the very name is the kernel's; all else becomes a module."""
+    """The kernel's own governors are used by their names; all others become modules."""
     if label in system.governors and not governors.is_ours(system, label):
         return _Choice(label, label, None)
     module = resolve(label)
@@ -245,7 +245,7 @@ def figure(output: str, metric: re.Pattern[str] | None) -> float | None:
 
 
 def _counts(before: counters.Snapshot, after: counters.Snapshot) -> "shapes.AbCounters":
-    """What was counted in between, by CPUs of the same states."""
+    """Return the counts in between, by CPUs of the same states."""
     found = counters.diff(before, after, labels=["run"])
     (interval,) = found["intervals"]
     return {

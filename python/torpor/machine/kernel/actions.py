@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What `torpor kernel` does, as calls: each on a machine that says before it changes anything."""
+"""Calls behind `torpor kernel`: each on a machine that says before it changes anything."""
 
 import shlex
 from collections.abc import Sequence

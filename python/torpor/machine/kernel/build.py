@@ -20,16 +20,16 @@ from torpor.machine.kernel.modules import CORE, Governor
 from torpor.machine.kernel.system import System
 from torpor.machine.record.machine import read
 
-#: Where headers tell whose they are.
+#: File in which headers name their release.
 _RELEASE = "include/config/kernel.release"
 
-#: What a path may hold that make, its shell and Kbuild read: all else one of them takes for syntax.
+#: Paths that make, its shell and Kbuild read literally: other characters are syntax to one of them.
 _PLAIN_PATH = re.compile(r"[\w./+@-]+", re.A)
 
 #: In a folder where a build has begun and not ended.
 _UNFINISHED = "unfinished"
 
-#: Who has which package of headers, by ID or ID_LIKE of os-release; {0} is the release.
+#: Packages of headers, by ID or ID_LIKE of os-release; {0} is the release.
 _HEADERS = {
     "debian": "apt-get install linux-headers-{0}",
     "ubuntu": "apt-get install linux-headers-{0}",
@@ -119,7 +119,7 @@ class Builder:
             try:
                 self._system.make(tree / "kernel", {**settings, **source})
             except KernelError as error:
-                # What the compiler says is of the user's file.
+                # The compiler's messages are about the user's file.
                 said = str(error).replace(f"{main}:", f"{governor.spec}:")
                 raise type(error)(said) from error
 
@@ -143,7 +143,7 @@ class Builder:
                 except KilledError:
                     raise
                 except KernelError:
-                    # What make could not build it has deleted.
+                    # make has deleted what it could not build.
                     unfinished.unlink()
                     raise
                 unfinished.unlink()

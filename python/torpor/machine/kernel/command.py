@@ -14,13 +14,13 @@ from torpor.machine.record.signals import Signals, end, exit_status
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """End of a command."""
 
     duration_ns: int
     #: A shell's way; None where a signal to this process ended the command.
     status: int | None
     stopped_by: signal.Signals | None
-    #: What it printed, if that was caught.
+    #: Output, if it was caught.
     output: str = ""
 
 

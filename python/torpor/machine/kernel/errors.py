@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What goes wrong with the running kernel."""
+"""Errors of the running kernel."""
 
 from torpor._engine import TorporError
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What the machine was like, on disk before it is changed for a while, and one who changes it.
+"""State of the machine, on disk before a command changes it for a while, and the command that does.
 
 A process that is killed undoes nothing. The next one finds what that one has noted.
 """
@@ -21,9 +21,9 @@ _LOCK = "/run/torpor/lock"
 
 @dataclass
 class Journal:
-    """What has been changed, to be undone: each entry is on disk before its change is made."""
+    """Changes to undo: each entry is on disk before its change is made."""
 
-    #: Who changes it: the command and its process.
+    #: Owner of the changes: the command and its process.
     command: str
     pid: int
     #: Current before.
@@ -79,7 +79,7 @@ def locked(system: System, command: str) -> Iterator[None]:
         handle = open(file, "a+")  # noqa: SIM115
     except OSError as error:
         raise KernelError(f"`{file}` cannot be written: {error.strerror}") from error
-    # What it runs does not inherit the file: the lock ends with this process.
+    # Child processes do not inherit the file: the lock ends with this process.
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,7 +107,7 @@ def kept(system: System, command: str) -> Iterator[Keeper]:
         try:
             yield Keeper(system, Journal(command, os.getpid()))
         finally:
-            # What was not undone remains for `restore`.
+            # Changes that were not undone remain for `restore`.
             if not system.unrestored:
                 remove(system)
 

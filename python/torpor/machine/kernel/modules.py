@@ -17,7 +17,7 @@ _PREFIX = "t-"
 #: CPUIDLE_NAME_LEN, less the end of the string, `-`, and the digits that tell sources apart.
 _NAME_MAX, _DIGITS = 15, 6
 
-#: What a governor's own file is called where it is built.
+#: Name of a governor's own file in the build folder.
 _MAIN = "governor.c"
 #: Neither the shell nor make reads anything else into it.
 _PLAIN_NAME = re.compile(r"\w[\w.+-]*", re.A)

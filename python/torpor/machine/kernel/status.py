@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What is loaded, what is current, and what is in the way."""
+"""Loaded governors, the current one, and what is in the way."""
 
 from typing import TypedDict
 
@@ -10,7 +10,7 @@ from torpor.machine.kernel.system import System
 
 
 class Timers(TypedDict):
-    """How often a governor's own timers expired on a CPU, while idle and while a task ran."""
+    """Expiries of a governor's own timers on a CPU, while idle and while a task ran."""
 
     cpu: int
     idle: int
@@ -39,7 +39,7 @@ class Loaded(TypedDict):
 
 
 class Status(TypedDict):
-    """What :func:`status` returns."""
+    """Result of :func:`status`."""
 
     kernel: str
     driver: str | None

@@ -11,7 +11,7 @@ OLDEST = (5, 15)
 NEWEST_TESTED = (6, 12)
 ARCHITECTURES = ("x86_64", "aarch64")
 
-#: What torpor_core finds all else with.
+#: Symbols with which torpor_core finds all others.
 _NEEDED_SYMBOLS = ("register_kprobe", "kallsyms_lookup_name")
 
 

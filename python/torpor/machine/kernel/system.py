@@ -10,10 +10,10 @@ from pathlib import Path
 from torpor.machine.kernel.errors import KernelError, KilledError
 from torpor.machine.record.machine import Machine, read
 
-#: Of the kernel's log, what a refusal is explained with.
+#: Lines of the kernel's log with which a refusal is explained.
 _LOG_LINES_MAX = 3
 
-#: What an outer make leaves for inner ones, and this one is not.
+#: Variables that an outer make leaves for inner ones, of which this is none.
 _MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 
@@ -31,10 +31,10 @@ class System:
         self.tell = tell
         self.is_dry_run = is_dry_run
         self.unrestored: list[str] = []
-        #: What a dry run has left current.
+        #: Governor that a dry run would have made current.
         self._pretended_governor: str | None = None
 
-    # What it says of itself.
+    # Return the contents of a file, None if it cannot be read.
 
     def read(self, path: str) -> str | None:
         return read(self.machine.path(path))
@@ -59,7 +59,7 @@ class System:
 
     @property
     def governors(self) -> list[str]:
-        """What the kernel offers now."""
+        """Return the governors that the kernel offers now."""
         return (read(self._cpuidle / "available_governors") or "").split()
 
     @property
@@ -87,7 +87,7 @@ class System:
         files = sorted((self._module(module) / "parameters").glob("*"))
         return {file.name: read(file) or "" for file in files}
 
-    # What changes it.
+    # Make a governor current.
 
     def set_governor(self, name: str) -> None:
         """Make a governor that is offered the current one."""
@@ -122,7 +122,7 @@ class System:
         """Run a program of the machine's to its end."""
         environment = {k: v for k, v in os.environ.items() if k not in _MAKE_VARIABLES}
         environment["LC_ALL"] = "C"
-        # What administrates is not always in the path of those who use sudo.
+        # Administration tools are not always in the path of sudo users.
         environment["PATH"] = f"{environment.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
         try:
             return subprocess.run(
@@ -170,7 +170,7 @@ class System:
 
 
 def _errors(text: str) -> str:
-    """What a compiler complains of; all of it, where no line says that it is an error."""
+    """Return a compiler's errors; all of its output if no line is marked as an error."""
     lines = [line for line in text.splitlines() if line.strip()]
     found = [line for line in lines if "error:" in line or "ERROR:" in line]
     return "\n".join(found[:10] or lines[-10:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a session asks of a way to record."""
+"""Interface between a session and a way to record."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Saved:
-    """What the kernel says it recorded; None where it does not say."""
+    """Counts of the kernel about its recording; None if it has none."""
 
     events_count: int | None = None
     lost_count: int | None = None
@@ -17,7 +17,7 @@ class Backend(Protocol):
     """Set up on entry, taken down on exit; what is recorded lies between start and stop."""
 
     name: str
-    #: What could not be set up as wished, as sentences.
+    #: Requests that could not be met, as sentences.
     notes: list[str]
 
     def __enter__(self) -> "Backend": ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What goes wrong while recording."""
+"""Errors of a recording."""
 
 import os
 from pathlib import Path

@@ -13,7 +13,7 @@ class Kind:
     """Tracepoints that tell the same thing; kernels and architectures differ in which they have."""
 
     names: tuple[str, ...]
-    #: What a replay is like if the kernel has none of them; empty if that is nothing to tell.
+    #: Consequence for a replay if the kernel has none of them; empty if there is none.
     without: str = ""
 
 
@@ -85,7 +85,7 @@ NOT_FOR_PERF = frozenset({"irq_vectors:irq_work_exit"})
 
 @dataclass(frozen=True)
 class Choice:
-    """What of :data:`KINDS` a kernel has."""
+    """Events of :data:`KINDS` that a kernel has."""
 
     names: tuple[str, ...]
     missing: tuple[str, ...]

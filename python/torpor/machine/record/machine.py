@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Where the running machine's files are, and the facts about it that no trace holds."""
+"""Files of the running machine, and the facts about it that no trace holds."""
 
 import gzip
 import os
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-#: What a CPU's folder says of its place and its settings: JSON key and file.
+#: Files in a CPU's folder about its place and its settings: JSON key and file.
 _CPU_FILES = {
     "online": "online",
     "core_id": "topology/core_id",
@@ -77,7 +77,7 @@ class Machine:
 
 
 class Kernel(TypedDict):
-    """What runs."""
+    """Identity of the running kernel."""
 
     release: str
     version: str | None
@@ -86,7 +86,7 @@ class Kernel(TypedDict):
 
 
 class Cpuidle(TypedDict):
-    """Who decides on idle states, and who could."""
+    """Current idle governor, and those available."""
 
     driver: str | None
     governor: str | None
@@ -94,7 +94,7 @@ class Cpuidle(TypedDict):
 
 
 class Facts(TypedDict):
-    """What :func:`facts` returns; None is what the machine does not tell."""
+    """Result of :func:`facts`; None is unknown."""
 
     kernel: Kernel
     hz: int | None

@@ -17,7 +17,7 @@ from torpor.machine.record.machine import Machine, read
 
 #: perf rounds up to a power of two pages. It is woken when a buffer is half full.
 _BUFFER_KB = 8 << 10
-#: How long perf has to answer, and to end: no Ctrl-C can cut it short.
+#: Time limit for perf to answer, and to end: no Ctrl-C can cut it short.
 _PATIENCE_S = 60.0
 
 

@@ -30,9 +30,9 @@ class ReturnProbes:
 
     def __init__(self, tracefs: Path) -> None:
         self._file = definitions_file(tracefs)
-        #: What is watched, as SYSTEM:EVENT.
+        #: Watched events, as SYSTEM:EVENT.
         self.names: list[str] = []
-        #: What is not, and why.
+        #: Events that are not watched, and why.
         self.notes: list[str] = []
 
     def __enter__(self) -> "ReturnProbes":

@@ -21,7 +21,7 @@ do
     [ -e $T/events/${{event%:*}}/${{event#*:}} ] && events="$events $event"
 done
 
-# What the kernel and the governor answer, where the kernel lets itself be asked.
+# Probes on the kernel's and the governor's answers, if the kernel has kprobes.
 P=$T/dynamic_events; [ -e $P ] || P=$T/kprobe_events
 probe() {{
     {{ echo "$2" >> $P || echo "$3" >> $P; }} 2> /dev/null && events="$events {group}:$1"

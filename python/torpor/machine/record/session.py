@@ -23,19 +23,19 @@ from torpor.machine.record.poke import poke
 from torpor.machine.record.signals import Signals, end, exit_status
 from torpor.results.files import write_whole
 
-#: What the verification of a recording looks for: from here on the governor's state is known.
+#: Marker for the verification of a recording: from here on the governor's state is known.
 RESET_MARKER = "RESET"
 
-#: How often buffers are looked at. Each time wakes a CPU.
+#: Interval at which buffers are read. Each time wakes a CPU.
 _TEND_S = 1.0
 
-#: What was done, how much of how much, as ``progress.ProgressBar`` takes it.
+#: Progress as ``progress.ProgressBar`` takes it: the phase, done, and total.
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to record, and until when: the command's end, the duration's, or a signal."""
+    """Plan of a recording, and its end: the command's end, the duration's, or a signal."""
 
     output: Path
     command: Sequence[str] = ()
@@ -48,7 +48,7 @@ class Plan:
 
 @dataclass
 class Recording:
-    """What was recorded."""
+    """Result of a recording."""
 
     output: Path
     backend: str
@@ -56,12 +56,12 @@ class Recording:
     saved: Saved
     #: Names of the files next to the recording.
     beside: list[Path]
-    #: What could not be recorded, and what that means.
+    #: Requests that could not be met, and the consequences.
     notes: list[str] = field(default_factory=list)
     #: The command's exit status, a shell's way: 128 and the signal if one ended it. None if there
     #: was none, or if it was the session that ended it.
     status: int | None = None
-    #: What ended it, if not the command or the duration.
+    #: Signal that ended it, if not the command or the duration.
     stopped_by: signal.Signals | None = None
     #: CPU time of this process while it recorded, and of the recorder that it started from its
     #: start to its end, in ns; None where there is no such recorder.
@@ -134,7 +134,7 @@ def record(
 
 
 class _Known(Facts):
-    """What is saved of the machine and of the recording."""
+    """Saved facts about the machine and the recording."""
 
     torpor: str
     backend: str

@@ -12,7 +12,7 @@ from typing import Any
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-#: How long a command has to end when it is asked to.
+#: Time that a command has to end after a request.
 _PATIENCE_S = 2.0
 
 

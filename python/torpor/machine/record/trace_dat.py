@@ -24,7 +24,7 @@ _OPTION_UNAME = 5
 class Header:
     """The contents before the pages; each text as the kernel's file of that name has it."""
 
-    #: Of a page of the ring buffer, which since Linux 6.8 need not be one of memory.
+    #: Size of a page of the ring buffer, which since Linux 6.8 need not be one of memory.
     page_size: int
     header_page: bytes
     header_event: bytes
@@ -42,7 +42,7 @@ class Header:
 
 
 class Writer(Protocol):
-    """What a recording is written to."""
+    """Destination of a recording."""
 
     def write(self, data: bytes, /) -> int:
         """Take all of it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torpor.results import types as results
 
-#: What stands for no limit, and for a timer that never comes.
+#: Values for no limit, and for a timer that never expires.
 _NO_LIMIT_NS = 2_000_000_000_000
 _INFINITE_NS = 2**62
 #: Tick rate of `torpor check` without `--hz`.

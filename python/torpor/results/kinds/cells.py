@@ -10,10 +10,10 @@ from torpor.results.table import Cell, Table, number, share, word
 if TYPE_CHECKING:
     from torpor.results import types as results
 
-#: Of a state, after its name.
+#: Columns of a state, after its name.
 COUNTED = ("time", "time%", "usage", "above", "above%", "below", "below%")
 COUNTERS = ("usage", "time_us", "above", "below", "rejected")
-#: Of a run, before and after its share of misses.
+#: Columns of a run, before and after its share of misses.
 RUN = ("idles", "idle_miss")
 SIDES = ("belows", "aboves")
 

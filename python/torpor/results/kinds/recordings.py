@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What is posted of recordings: what a machine did, and whose decisions they are."""
+"""Tables of recordings: the machine's behavior, and agreement with governors."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ def _counter(counter: "results.Counter") -> list[Cell]:
 
 
 def outcomes(result: dict[str, Any]) -> Post:
-    """What can be verified without timers or switches."""
+    """Return the table of a recording without timers or switches."""
     has_sysfs = any(state["sysfs"] for state in result["states"])
     keys = ("usage", "above", "below", "rejected")
     rows = []

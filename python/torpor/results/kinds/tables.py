@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What is posted of each kind of result, in the layouts that the kernel's mailing lists use.
+"""Tables of each kind of result, in the layouts that the kernel's mailing lists use.
 
 - Runs, by device: ``device gov iter iops idles idle_miss ratio belows aboves``.
 - Runs, by test: ``test gov i score %change idles idle_miss miss_rt belows aboves``.
@@ -86,7 +86,7 @@ def _replay(result: "results.Replay") -> Post:
 
 
 def _causes(section: Any, of: str) -> list[Table]:
-    """Who ended sleeps, where that was asked for."""
+    """Return the causes of sleeps' ends, if requested."""
     rows = []
     for cause in section.get("causes") or ():
         mean = share(cause["latency_ns"], cause["woken"], 1e-3)

@@ -122,7 +122,7 @@ def _when(section: Any, first: str, second: str) -> str:
 
 
 def _inputs(section: Any, runs: Sequence[Any]) -> str:
-    """What the governors saw: the time to the next timer, and the tick."""
+    """Describe the governors' inputs: the time to the next timer, and the tick."""
     parts = []
     ticks = [(run["metrics"].get("tick_wakeups"), run) for run in runs]
     told = [
@@ -140,7 +140,7 @@ def _inputs(section: Any, runs: Sequence[Any]) -> str:
 
 
 def _limits(result: Any, section: Any) -> str:
-    """What cannot be said, the first reasons with their figure."""
+    """Describe what this recording cannot show, the first reasons with their figure."""
     reasons = []
     failed = [run["governor"] for run in section["runs"] if run["error"]]
     if failed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What one column of a result counted, and the sentences that compare two of them."""
+"""Counts of one column of a result, and the sentences that compare two of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ Counts = dict[str, float]
 
 
 class Side(NamedTuple):
-    """What one column counted, by state and by CPU."""
+    """Counts of one column, by state and by CPU."""
 
     label: str
     states: dict[tuple[str, int, str], Counts]
@@ -125,7 +125,7 @@ def where(first: Side, second: Side) -> str:
 
 
 def differences(compared: "results.Comparison", base: int, other: int) -> str:
-    """What differs by more than chance, the metrics asked for most first."""
+    """Return the differences beyond chance, the metrics that readers look at first in front."""
     labels, samples = compared["labels"], compared["samples"]
     known = []
     for row in compared["rows"]:

@@ -23,7 +23,7 @@ _PATTERN = re.compile(r"[*?\[]")
 #: Numbers after the name of a machine or a workload.
 _NUMBERS = re.compile(r"(.*?)((?:,[\w.*-]+=[^,]*)*)", re.S)
 
-#: How the name of a platform's or workload's number begins.
+#: Prefixes of the names of platforms', workloads' and devices' numbers.
 PLACES = ("platform.", "workload.", "device.")
 
 #: Axes that mean something to a replay; the rest belongs to simulations.
@@ -63,7 +63,7 @@ class Point:
 
 @dataclass
 class Axes:
-    """What varies. Each axis is a list; a product over an empty one leaves the option out.
+    """Axes of a sweep. Each axis is a list; a product over an empty one leaves the option out.
 
     ``param`` are numbers of platforms and workloads: ``platform.PATH=VALUES``,
     ``workload.PATH=VALUES``, ``device.NAME.PATH=VALUES``. ``ties`` replaces the product of the axes

@@ -25,10 +25,10 @@ from torpor.run.sweeps.identity import engine_id
 from torpor.run.sweeps.parts import Row
 from torpor.run.sweeps.points import Recordings, row_of, run_point
 
-#: Of Dask, which a machine need not have.
+#: Dask's type: a machine need not have Dask.
 _Future = Any
 
-#: How long a scheduler may take to answer.
+#: Time limit for a scheduler to answer, in s.
 _CONNECT_S = 10.0
 #: Points that wait for each thread of the cluster, so that none idles between two.
 _AHEAD = 4
@@ -68,7 +68,7 @@ class Cluster:
             raise SweepError(f"no Dask scheduler answers at `{address}`: {error}") from None
         self._room_bytes = room_bytes
         self._parcels: dict[str, _Future] = {}
-        # Of this sweep alone: a file may have changed by the next one.
+        # Cache of this sweep alone: a file may have changed by the next one.
         self._made = functools.cache(lambda make, spec: make(spec))
 
     def rows(self, points: list[tuple[str, Point]]) -> Iterator[Row]:

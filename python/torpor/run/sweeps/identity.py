@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a point's result depends on, as hashes of content."""
+"""Identity of a point: hashes of all content that its result depends on."""
 
 import hashlib
 import json

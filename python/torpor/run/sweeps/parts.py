@@ -26,7 +26,7 @@ _REQUIRED = (
     *("point", "kind", "source", "platform", "governor", "options", "run_ms", "torpor", "engine"),
 )
 
-#: What values raise that a sweep never writes; the last is an integer beyond any float.
+#: Exceptions for values that a sweep never writes; the last is an integer beyond any float.
 _ODD = (ValueError, RecursionError, OverflowError)
 
 Row = dict[str, Any]
@@ -41,7 +41,7 @@ class DamagedError(Exception):
 
 
 class Part(NamedTuple):
-    """What a file of a store holds; ``damage`` is what could not be read of it."""
+    """Contents of a store's file; ``damage`` is what could not be read of it."""
 
     records: list[Row]
     damage: str | None = None

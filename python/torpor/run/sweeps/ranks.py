@@ -14,13 +14,13 @@ from torpor.results.table import Cell, Post, Table, Value, counted, number, word
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.parts import Row, catalogue
 
-#: Of a point, what tells scenarios apart.
+#: Fields of a point that tell scenarios apart.
 SCENARIO = (
     *("source", "platform", "kernel", "cpufreq", "io_boost", "hz", "latency_limit", "options"),
 )
 #: More scenarios than this are no table to read.
 _EACH_MAX = 30
-#: How often the scenarios are drawn again for an interval.
+#: Resamples of the scenarios for an interval.
 _RESAMPLES = 1000
 
 Scenario = tuple[Value, ...]

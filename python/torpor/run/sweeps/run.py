@@ -22,7 +22,7 @@ _Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep is."""
+    """Progress of a sweep."""
 
     done: int
     #: Points to run: those that the store has are not among them.
@@ -32,14 +32,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class Swept:
-    """What came of a sweep."""
+    """Result of a sweep."""
 
     store: Store
     #: The name of each point.
     names: dict[Point, str] = field(repr=False)
     done: int
     failed: int
-    #: How many the store had.
+    #: Number of points that the store had.
     known: int
     is_interrupted: bool = False
 
@@ -194,7 +194,7 @@ class _Threads:
                     future.cancel()
 
     def _free(self, running: int) -> int:
-        """How many points to begin: with a bound, one at a time, if it fits as those before."""
+        """Return how many points to begin: under a memory bound one at a time."""
         if self._room_bytes is None:
             return 2 * self._count - running
         if running == 0:

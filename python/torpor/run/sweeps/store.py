@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Where points are kept: a folder that any number of processes write to without a lock.
+"""Store of points: a folder that any number of processes write to without a lock.
 
 - ``store.json``: the format.
 - ``governors.jsonl``: the governors in the order in which sweeps named them, a line each.
@@ -47,7 +47,7 @@ from torpor.run.sweeps.parts import (
     warn,
 )
 
-#: Of the folder and its files.
+#: Version of the folder and its files.
 FORMAT = 2
 
 #: A sweep's open file becomes a shard when it holds so many points.
@@ -71,7 +71,7 @@ class Store:
 
     @property
     def open_files(self) -> list[Path]:
-        """What sweeps have not made shards of: they run, or were killed."""
+        """Return the files of sweeps that run, or were killed before they made shards."""
         return sorted((self.path / "open").glob("*.jsonl"))
 
     def rows(self) -> list[Row]:
@@ -136,7 +136,7 @@ class Store:
         """
         import polars
 
-        # Of sweeps that run or were killed: few, and in no shard.
+        # Points of sweeps that run or were killed: few, and in no shard.
         parts = [polars.DataFrame(self._open_table()).lazy()] if self.open_files else []
         shards = self._sound_shards()
         if shards or not parts:

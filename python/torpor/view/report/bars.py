@@ -82,7 +82,7 @@ def residency(
 
 
 class _Depth(NamedTuple):
-    """Of a state's sleeps, in percent of all of the governor's."""
+    """Shares of a state's sleeps, in percent of all of the governor's."""
 
     state: str
     above: float
@@ -95,7 +95,7 @@ def wrong_depth(
     """One panel a governor; bars in percent of that governor's sleeps on all CPUs together, so
     that a panel's bars sum to the shares its heading tells."""
     drawn = finished(runs)
-    # Of each governor with a fault: its clusters, each with the shares of its states.
+    # Clusters of each governor with wrong-depth sleeps, each with the shares of its states.
     faulty: list[tuple[str, list[tuple[str, list[_Depth]]]]] = []
     faultless: list[str] = []
     largest = 0.0

@@ -62,7 +62,7 @@ def front(found: Contest) -> str:
         if one.delay_pct is not None and one.energy_pct is not None
     ]
     oracles = sorted(point for name, point in known if name.partition(",")[0] == "oracle")
-    # What is far off shows nothing but that it is.
+    # A governor far off would hide the differences of the others.
     near = [(name, at) for name, at in known if max(at) <= _FAR_PCT]
     others = [Series(n, [at], False) for n, at in near if n.partition(",")[0] != "oracle"]
     title = f"Energy over delay, all replays of corpus {found.corpus.title}, from teo"

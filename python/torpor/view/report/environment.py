@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""How templates become pages: escaped, with nothing undefined, and no foreign script."""
+"""Templates become pages here: escaped, with nothing undefined, and no foreign script."""
 
 import base64
 import functools

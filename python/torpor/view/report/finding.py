@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 #: With fewer decisions that knew of a timer, replay says little of governors that ask for one.
 _KNOWN_SHARE_MIN = 0.5
-#: What is not worth a word.
+#: Smallest share that is mentioned.
 _UNKNOWN_SHARE_MIN = 0.005
 
 
 def finding(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
-    """Who is nearest the oracle (or uses least), and what that costs in wake-up latency.
+    """Name the governor nearest the oracle (or with the least energy), and its cost in wake-up
+    latency.
 
     ``sleep_length_sources`` counts from where decisions knew the time to the next timer.
     """
@@ -123,7 +124,8 @@ def _by_depth(good: Sequence[Run]) -> str:
 
 
 def _latency(best: Run, good: Sequence[Run]) -> str:
-    """What the best costs: its mean wake-up latency compared with the quickest governor's."""
+    """Describe the cost of the best: its mean wake-up latency compared with the quickest
+    governor's."""
     known = _known(good, "latency_mean_us")
     if best not in known:
         return ""
@@ -179,7 +181,7 @@ def _least(runs: Sequence[Run], key: str) -> tuple[Run, list[Run]]:
 
 
 def _pairs(first: Run, second: Run, key: str) -> tuple[list[float], list[float]]:
-    """What both had under the same seeds."""
+    """Return the values that both had under the same seeds."""
     values: list[dict[int, float]] = [{}, {}]
     for of_seed, run in zip(values, (first, second), strict=True):
         for seed in _seeds(run):

@@ -9,7 +9,7 @@ from base64 import b64encode
 from pathlib import Path
 from typing import TypedDict
 
-#: Who shows traces, unless TORPOR_PERFETTO names another one, such as http://localhost:10000.
+#: Site that shows traces; TORPOR_PERFETTO names another one, such as http://localhost:10000.
 ADDRESS = "https://ui.perfetto.dev"
 #: A page holds no larger trace, compressed: a browser opens it at once, and mail carries it.
 EMBEDDED_BYTES = 4_000_000

@@ -26,7 +26,7 @@ _FLOOR_NS = 100
 
 
 def latency(runs: Sequence[results.RunOutcome]) -> dict[str, object] | None:
-    """What the template draws and what the slider reads; None if no run has a histogram."""
+    """Return the data of the latency chart and its slider; None if no run has a histogram."""
     drawn = [r for r in runs if not r["error"] and r.get("latency") and r["latency"]["count"]]
     drawn = [r for r in drawn if r["latency"]["histogram"]]
     if not drawn:

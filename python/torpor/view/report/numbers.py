@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""How the report writes numbers: few digits, a real minus sign, a unit where one is needed."""
+"""Numbers of the report: few digits, a real minus sign, a unit if one is needed."""
 
 from __future__ import annotations
 

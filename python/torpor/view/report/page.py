@@ -25,7 +25,7 @@ _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
 _WITH_TRACE = (*_SCRIPTS, "perfetto.js")
 # Below 1 MB with space for the markup around the strips' data.
 _PAGE_BYTES = 960_000
-# Of those that ended sleeps; the others fold away.
+# Number of causes shown; the others fold away.
 _CAUSES = 8
 
 
@@ -90,7 +90,8 @@ def _section(result: Result, own: Section, number: int) -> dict[str, object]:
 
 
 def _causes(own: Section) -> dict[str, object] | None:
-    """Who ended sleeps: of each governor those with the most sleeps of a wrong depth."""
+    """Return the causes of each governor's sleeps, those with the most sleeps of a wrong depth
+    first."""
     found: Any = own.get("causes") if "trace" in own else None
     if not found:
         return None
@@ -113,7 +114,7 @@ def _causes(own: Section) -> dict[str, object] | None:
 class _Strips(NamedTuple):
     """The strips of a section."""
 
-    #: Of each cluster that has one of the CPUs: its name, and its states in their colours.
+    #: Clusters that have one of the CPUs: name, and states in their colours.
     clusters: list[dict[str, Any]]
     #: With the number of its cluster.
     cpus: list[tuple[strip.Strip, int]]
@@ -150,7 +151,7 @@ def _strips(platform: results.PlatformInfo, own: Section) -> _Strips | None:
 
 
 def _packed(strips: _Strips, budget_bytes: int) -> dict[str, Any]:
-    """What the template needs of the strips, within so much of base64."""
+    """Return the template's data of the strips, within so much of base64."""
     given = strip.shares([own.size(budget_bytes) for own, _ in strips.cpus], budget_bytes)
     origin = min(own.raw["start_ns"] for own, _ in strips.cpus)
     shown, data = [], []

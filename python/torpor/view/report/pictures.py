@@ -42,7 +42,7 @@ def state_counts(result: Mapping[str, Any]) -> set[int]:
 
 
 def _counted(result: Mapping[str, Any]) -> list[Picture]:
-    """Where the time went, and the sleeps of a wrong depth, of each column."""
+    """Return pictures of each column's time, and of its sleeps of a wrong depth."""
     runs: list[Any] = [
         {"governor": label, "error": None, "clusters": clusters}
         for label, clusters in _RUNS[result["kind"]](result)
@@ -160,7 +160,7 @@ def _sum(each: list[Any], index: int, key: str) -> int | None:
 
 
 def _of_trace(stats: Any) -> list[tuple[str, _Clusters]]:
-    """What the recorded machine did, its states as far as the recording tells."""
+    """Return the recorded machine's states, as far as the recording shows them."""
     found: dict[str, dict[int, dict[str, Any]]] = {}
     cpus: dict[str, set[int]] = {}
     is_judged = stats["verdict_source"] is not None

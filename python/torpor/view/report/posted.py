@@ -71,7 +71,7 @@ def _sentences(result: Any) -> list[str]:
 
 
 def _catalogue(results: Sequence[Any]) -> list[Any]:
-    """What the metrics of the results mean, each once."""
+    """Return the definitions of the results' metrics, each once."""
     found: dict[str, Any] = {}
     for result in results:
         compared = (result.get("comparison") or {}).get("rows", ())
@@ -81,7 +81,7 @@ def _catalogue(results: Sequence[Any]) -> list[Any]:
 
 
 def _inputs(result: Any) -> list[tuple[str, str, str | None]]:
-    """What a result was made of: name, description, SHA-256."""
+    """Return the inputs of a result: name, description, SHA-256."""
     found = []
     if "trace" in result:
         found.append(("trace", result["trace"]["path"], result["trace"]["sha256"]))

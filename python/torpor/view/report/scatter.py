@@ -27,7 +27,7 @@ _TICKS = 6
 # Points nearer than this share a label.
 _SAME = 5.0
 _FONT = 12.5
-# Of a letter, in the fonts that the page asks for; a little too wide rather than too narrow.
+# Width of a letter in the page's fonts; a little too wide rather than too narrow.
 _LETTER = 0.56
 _LINE = 15.0
 _PIECE = 4.0
@@ -106,7 +106,7 @@ def svg(result: Scatter) -> str:
         f'<polyline fill="none" stroke="var(--strong)" stroke-width="1.5" points="{line}"/>',
         *(_dot(*scale.place(s), 3.0, "--muted", True, _told(s)) for s in front),
         *_labels(marks, list(map(scale.place, front))),
-        # Those without parameters last: on top of others in the same place.
+        # Settings without parameters are last: on top of others in the same place.
         *(
             _dot(*scale.place(s), 5.0, _colour(s, boosts), _is_default(s), _told(s))
             for s in sorted(boosts, key=_is_default)
@@ -123,7 +123,7 @@ def _palette() -> str:
 
 
 class _Scale:
-    """Where energy and IOPS lie on the paper."""
+    """Scales of energy and IOPS."""
 
     def __init__(self, settings: list[Setting]) -> None:
         self.x_ends = _ends([s["uj_per_io"] for s in settings])
@@ -202,7 +202,7 @@ def _short(name: str) -> str:
 
 
 def _told(setting: Setting) -> str:
-    """What pointing at a point tells."""
+    """Return the tooltip of a point."""
     freqs = ", ".join(f"{name} {mhz:.0f} MHz" for name, mhz in setting["freq_mhz"].items())
     return (
         f"{setting['name']}: {number(setting['iops'])} IOPS, {number(setting['uj_per_io'])} µJ an "
@@ -278,7 +278,7 @@ def _candidates(mark: _Mark) -> list[tuple[_Box, int]]:
 
 
 def _hidden(box: _Box, taken: list[_Box], placed: list[_Box], paper: _Box) -> float:
-    """How much of a label is on something else, above all on another one, or off the paper."""
+    """Return how much of a label overlaps something, above all another label, or is off the paper."""
     beside = (box.right - box.left) * (box.bottom - box.top) - box.overlap(paper)
     found = sum(map(box.overlap, taken)) + 4 * sum(map(box.overlap, placed)) + 4 * beside
     return round(found, 3)

@@ -50,7 +50,7 @@ class Strip:
         self._begun: dict[int, list[_Coded]] = {}
 
     def size(self, budget_bytes: int) -> int:
-        """Of the whole strip, in the page; more than the budget where that is exceeded."""
+        """Return the size of the whole strip in the page, which may exceed the budget."""
         least = self._least()
         return least if least > budget_bytes else _size(self._coded(_QUANTA_NS[0], budget_bytes))
 
@@ -62,7 +62,7 @@ class Strip:
         """Rows for the page within so much of base64, and how they were rounded and cut."""
         rows = self._rows
         shown = whole = self.raw["end_ns"] - self.raw["start_ns"]
-        # What cannot fit is rounded most.
+        # Strips that cannot fit are rounded most.
         fits = self._least() <= budget_bytes
         for quantum in _QUANTA_NS if fits else _QUANTA_NS[-1:]:
             coded = self._coded(quantum, budget_bytes)
@@ -95,7 +95,7 @@ class Strip:
 
 
 def shares(sizes: list[int], budget: int) -> list[int]:
-    """What each of the strips gets of the page: the first, half; the others, equal parts.
+    """Return each strip's share of the page: the first, half; the others, equal parts.
 
     What one does not need goes to those that need more.
     """

@@ -38,7 +38,7 @@ def render(rows: Iterable[Row], title: str) -> str:
             for metric in known
         ],
         "governors": names,
-        #: What tells scenarios apart, to choose from.
+        #: Axes by which scenarios can be chosen.
         "axes": varied(scenarios),
         "scenarios": [
             {"label": label_of(scenario), **cells}
@@ -74,7 +74,7 @@ def _scenarios(
     for scenario in scenarios:
         runs = [by_cell.get((scenario, name), {}) for name in names]
         present = [set(run) for run in runs if run]
-        # Of the seeds that all have, so that cells may be compared.
+        # Seeds that all have, so that cells may be compared.
         shared = sorted(set.intersection(*present), key=str) if present else []
         cells = [[_mean(run, shared, key) for key in keys] if run else None for run in runs]
         source, platform = str(scenario[0]), str(scenario[1])

@@ -171,7 +171,7 @@ impl Mirror {
     }
 }
 
-/// What utilization does in the kernels that had it, of which no package is left.
+/// Utilization awareness of the kernels that had it, of which no package is left.
 #[test]
 fn teo_with_utilization_decides_as_linux_6_3_does() {
     compare_with_file("teo,util_mode=step", "teo", "teo-6.3.c");
@@ -183,7 +183,7 @@ fn teo_6_6_decides_as_linux_6_6_does() {
     compare_with_file("teo-6.6", "teo", "teo-6.6.c");
 }
 
-/// Of the four changes, the tree of that file has the first.
+/// The tree of that file has the first of the four changes.
 #[test]
 fn menu_3_8_decides_as_a_kernel_on_its_way_there() {
     let first = "menu-3.8,typical_interval=0,general_timer=0,zero_residency=0";

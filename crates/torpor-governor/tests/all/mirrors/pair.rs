@@ -8,7 +8,7 @@ use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const CALLS_PER_SEQUENCE: u64 = 2_000;
 
-/// What the sequences have met, so that a generator that misses a case is noticed.
+/// Coverage of the sequences, so that a generator that misses a case is noticed.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub selects: u64,
@@ -60,12 +60,12 @@ struct Pair<'a> {
     rng: Rng,
     now: Instant,
     tick_stopped: bool,
-    /// What a governor of the last years leaves in its device; older ones kept it to themselves.
+    /// Governors of the last years leave state in their device; older ones kept it to themselves.
     compares_devices: bool,
     /// Kernels before 4.17 took a timer that has passed, or one beyond 71 minutes, for another; our
     /// mirrors of them do not.
     timers_wrap: bool,
-    /// Those that both have; a mirror may have more, whose defaults keep it a mirror.
+    /// Parameters that both have; a mirror may have more, whose defaults keep it a mirror.
     shared_params: Vec<(String, ParamType)>,
     hz: Hz,
     /// The last calls, for the story of a difference; only kept when one is printed.
@@ -148,7 +148,7 @@ fn random_states(rng: &mut Rng) -> Vec<StateDesc> {
         .collect()
 }
 
-/// What a sequence is like as a whole; mixtures of everything would all be alike.
+/// Character of a sequence as a whole; if each mixed everything, all would be alike.
 struct Style {
     sleep_bits: u64,
     timer_bits: u64,
@@ -243,7 +243,7 @@ impl Pair<'_> {
         }
     }
 
-    /// What governors may change besides their own data.
+    /// Compares everything that governors may change besides their own data.
     fn compare_devices(&self) -> Result<(), String> {
         let of = |instance: &Instance| {
             (instance.last_state_idx(0), instance.poll_limit_ns(0), instance.poll_time_limit(0))

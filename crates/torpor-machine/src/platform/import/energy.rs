@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the running kernel's energy model adds to a machine: perf domains, and what their OPPs
-//! take.
+//! Energy model of the running kernel: perf domains, and the power of their OPPs.
 
 use super::Failure;
 use super::share::{Machine, Opp, Share};

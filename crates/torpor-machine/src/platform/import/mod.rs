@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// What the machine's description does not say.
+/// Facts that the machine's description does not contain.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     /// The platform's name: letters, digits, `-`, `_` and `.`.
@@ -113,7 +113,7 @@ pub fn import_device_tree(
         .map_err(|failure| failure.at(Path::new(name)))
 }
 
-/// What the options' file has; without one, nothing.
+/// Reads the options' energy model file; nothing without one.
 fn energy_model(
     options: &ImportOptions,
     notes: &mut Vec<String>,
@@ -159,7 +159,7 @@ fn switch_off(machine: &mut Machine, notes: &mut Vec<String>) {
     }
 }
 
-/// What holds for several CPUs is said once.
+/// Adds a note that holds for several CPUs only once.
 fn note_once(notes: &mut Vec<String>, note: String) {
     if !notes.contains(&note) {
         notes.push(note);
@@ -174,7 +174,7 @@ fn from_counters(CountersError { name, reason, hint }: CountersError) -> Platfor
 /// them once.
 fn head(path: &Path) -> Vec<u8> {
     let mut head = Vec::new();
-    // What cannot be read will be reported by whoever reads all of it.
+    // An unreadable file will be reported by the full read.
     let file = path.is_file().then(|| File::open(path).ok()).flatten();
     let _ = file.map(|file| file.take(8).read_to_end(&mut head));
     head

@@ -48,7 +48,7 @@ impl State {
     }
 }
 
-/// What is known of how long a state takes to enter and to leave.
+/// Knowledge about a state's entry and exit latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Latency {
     /// sysfs has one number.
@@ -58,7 +58,7 @@ pub(super) enum Latency {
 }
 
 impl Latency {
-    /// What a governor sees.
+    /// Returns the latency that a governor sees.
     pub(super) fn told_us(self) -> u64 {
         match self {
             Latency::Whole { us } | Latency::Parts { wakeup_us: Some(us), .. } => us.into(),
@@ -97,14 +97,14 @@ pub(super) fn group(cpus: &BTreeMap<CpuId, Share>) -> Vec<Group> {
 /// A machine as it was read, ready to be written as TOML.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// What it was read from, as in "imported from sysfs".
+    /// Source, as in "imported from sysfs".
     pub origin: &'static str,
     pub title: Option<String>,
     pub cpus: BTreeMap<CpuId, Share>,
     pub sources: Sources,
 }
 
-/// Where each kind of number comes from; what no CPU has needs no source.
+/// Sources of each kind of number; numbers that no CPU has need no source.
 #[derive(Debug)]
 pub(super) struct Sources {
     pub machine: String,

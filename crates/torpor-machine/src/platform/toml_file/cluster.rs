@@ -156,7 +156,7 @@ fn frequency(report: &mut Report, table: &Table) -> Option<(&'static str, u32)> 
     Some((key, freq_khz as u32))
 }
 
-/// What must hold between the states, apart from power.
+/// Checks what must hold between the states, apart from power.
 fn check_states(report: &mut Report, cluster: &Table, states: &[Table]) {
     if cluster.has("idle_state") && !(1..=STATE_COUNT_MAX).contains(&states.len()) {
         // An `idle_state` that is no array at all has been reported already.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the driver and the hardware make of a state that a governor has selected.
+//! Driver and hardware side of a state that a governor has selected.
 
 use super::{from_us, missing_source};
 use crate::platform::{Demotion, Rejects};
@@ -13,8 +13,8 @@ pub(super) fn refill(report: &mut Report, state: &Table) -> Duration {
     state.number("refill_us").map_or(Duration::ZERO, from_us)
 }
 
-/// What a driver refuses; the attempt takes as long as it does to enter the state, and never no time,
-/// in which a CPU would try for ever.
+/// Reads a driver's refusals; the attempt takes as long as entering the state does, and never zero
+/// time, which would let a CPU retry for ever.
 pub(super) fn rejects(report: &mut Report, state: &Table, entry_us: f64) -> Option<Rejects> {
     need_key(report, state, &["reject_us", "reject_source"], "reject_pct");
     let pct = state.number("reject_pct").filter(|pct| *pct > 0.0)?;

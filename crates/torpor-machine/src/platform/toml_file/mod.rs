@@ -14,8 +14,8 @@ use crate::toml::{Finding, Param, Report, Table, format_cpu_list};
 use crate::units::{CpuId, Duration, Hz, Power};
 use sha2::{Digest, Sha256};
 
-/// Where a file is silent: in the demo recording (a virtual machine on an AMD EPYC), half of the
-/// local timer interrupts take less than 2.9 us from entry to exit.
+/// Default: in the demo recording (a virtual machine on an AMD EPYC), half of the local timer
+/// interrupts take less than 2.9 us from entry to exit.
 const TICK_HANDLING_DEFAULT: Duration = Duration::from_us(3);
 
 /// Reads the text of a platform file. `origin` names it in errors.

@@ -2,8 +2,8 @@
 //! Benchmarks as their authors run them: command lines, and fio's job files, made into workload
 //! files. Each row of a published table is then one line to run.
 //!
-//! What a command line does not say, above all how long the processor works on it, is chosen, and
-//! is in the workload's `source`; `torpor workload show` prints it.
+//! Values that a command line lacks, above all the processor's time on it, are chosen, and are in
+//! the workload's `source`; `torpor workload show` prints it.
 
 mod fio;
 mod options;
@@ -18,7 +18,7 @@ use std::path::Path;
 use toml::File;
 use torpor_machine::toml::Report;
 
-/// What the first word may be.
+/// Programs that can be the first word.
 const PROGRAMS: [&str; 5] = ["fio", "perf", "turbostat", "idle_predict", "periodic"];
 
 /// Whether a workload's name is rather a command line: several words, unless they are a file's

@@ -116,7 +116,7 @@ impl Line {
                     allowed: Some(all.join(", ")),
                     hint: near.map(|near| format!("did you mean `{}`?", dashed(near))),
                 });
-                // What it may have been set to.
+                // A value may follow.
                 words.next_if(|next| !next.text.starts_with('-'));
                 continue;
             };

@@ -121,7 +121,7 @@ fn after_each(job: &mut Job<'_>, first: usize, written: f64) {
     job.push("its rate", job.pace(first));
 }
 
-/// Where a job ends: with the last of its requests.
+/// Returns the end of a job: with the last of its requests.
 fn drain(job: &mut Job<'_>) -> usize {
     let drain = job.here();
     let wait = drain + 1;
@@ -131,7 +131,7 @@ fn drain(job: &mut Job<'_>) -> usize {
     drain
 }
 
-/// Of a file, with so much memory for it, or with enough.
+/// Returns the cache of a file, with so much memory for it, or with enough.
 pub(super) fn cache(size: u64, kept: Option<u64>, bytes: u32) -> Cache {
     let of = |whole: u64| (whole / u64::from(bytes)).max(1);
     Cache { blocks: of(size), kept: kept.map_or(of(size), of).min(of(size)) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What an IO takes of the CPU of the task that asks for it, by fio's engine and way.
+//! CPU time of an IO for the task that submits it, by fio's engine and way.
 //!
 //! Instructions of Debian's Linux 6.12.117 for arm64 in a guest that counts them, on a null_blk
 //! drive: `python -m apparatus.iocost arm64` in tests/guest measures them. With 4 KiB direct, x86-64

@@ -115,7 +115,7 @@ fn direct(job: &mut Job, limits: &Limits, transfer: Transfer, mix: Option<Mix>) 
     }
 }
 
-/// What a job's requests draw their time from; its own work has those before.
+/// Stream of a job's requests; its own work has those before.
 const SERVICE: usize = 2;
 
 /// A job's program while it is written.
@@ -134,7 +134,7 @@ struct Job<'a> {
     depth: usize,
 }
 
-/// How many at a time, and how long.
+/// Limits on the number at a time, and on the duration.
 struct Limits {
     iodepth: u32,
     runtime: Option<Duration>,
@@ -166,7 +166,7 @@ fn mix(report: &mut Report, table: &Table, job: &mut Job<'_>) -> Option<Mix> {
     })
 }
 
-/// How much of the job's file the page cache holds, where its size is known.
+/// Reads the cached part of the job's file, if its size is known.
 fn cache(report: &mut Report, table: &Table, is_cached: bool) -> Option<super::Cache> {
     let bytes = if table.has("bs") { block_size(report, table)? } else { BLOCK_DEFAULT };
     for key in ["size_mib", "page_cache_mib"] {
@@ -290,7 +290,7 @@ fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
     }
 }
 
-/// What `rw` and `bs` say; without them a random read of 4 KiB.
+/// Reads `rw` and `bs`; without them a random read of 4 KiB.
 pub(super) fn transfer(report: &mut Report, table: &Table) -> Option<Transfer> {
     let kind = match table.text("rw") {
         Some("write" | "randwrite") => TransferKind::Write,

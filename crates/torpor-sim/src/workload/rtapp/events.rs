@@ -26,7 +26,7 @@ const REFUSED: [(&str, &str); 6] = [
     ("cpus", "give `cpus` to the thread; a task that moves about is two threads"),
 ];
 
-/// Where a name was first used.
+/// First use of a name.
 struct Use {
     name: String,
     is_mutex: bool,

@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub json: Json,
 }
 
-/// What is no JSON, and where.
+/// Error in JSON, and its place.
 pub(super) struct SyntaxError {
     pub at: usize,
     pub message: &'static str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the tests share.
+//! Helpers of the tests.
 #![allow(dead_code)]
 
 #[path = "../../../../../tests/upstream.rs"]

@@ -468,7 +468,7 @@ fn a_line_cut_before_its_event_is_reported() {
 }
 
 #[test]
-fn carriage_returns_and_headers_of_perf_are_understood() {
+fn carriage_returns_and_perf_headers_are_read() {
     let text = "# os release : 6.1.0\r\n# arch : x86_64\r\n\
                 \x20        swapper     0 [000]  2202.670828: power:cpu_idle: state=1 cpu_id=0\r\n";
     let trace = read(text);

@@ -28,7 +28,7 @@ const unpack = (text, stateCount, quantum, start) => {
   return { from, to, state, count: from.length };
 };
 
-/** Where both rows sleep in different states. */
+/** Spans in which both rows sleep in different states. */
 const differences = (row, oracle) => {
   const found = { from: [], to: [], state: [], count: 0 };
   let i = 0, j = 0;

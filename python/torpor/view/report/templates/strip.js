@@ -18,7 +18,7 @@ const makeStrip = (figure) => {
   const heading = document.querySelector(`#${figure.getAttribute("aria-labelledby")} .chosen`);
   const view = { from: 0, to: 0 };
   let cursor = null, chosen = 0, width = 0, colours = null, queued = false;
-  // Of the CPU that is shown.
+  // Data of the CPU that is shown.
   let data, swatches, stateCount, rows, oracle, closest, height;
 
   const rowHeight = (row) =>
@@ -133,7 +133,7 @@ const makeStrip = (figure) => {
     });
   };
 
-  /** What `row` does at the cursor, as words. */
+  /** Returns the state of `row` at the cursor, as words. */
   const words = (row) => {
     if (cursor < data.start) return "not replayed";
     const i = sleepAt(row, cursor);

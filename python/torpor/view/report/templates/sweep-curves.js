@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// How a metric follows a parameter: of a governor, of a machine, of a workload.
+// Curves of a metric over a parameter: of a governor, of a machine, of a workload.
 
 /** The numbers after a name, each with what the name is without it. */
 const paramsOf = (name) => [...name.matchAll(/,([^,=]+)=(-?[\d.]+(?:e-?\d+)?)(?=,|$)/g)]
   .map(([text, key, value]) => ({ key, value: Number(value), text, rest: name.replace(text, "") }));
 
-/** Of each parameter that has three values or more, its lines: the changes at each of its values. */
+/**
+ * Returns the lines of each parameter with three or more values: the changes at each of its values.
+ */
 const curvesOf = (scenarios, metric, base) => {
   const curves = new Map();
   const add = (key, line, value, parts) => {

@@ -265,7 +265,7 @@ const drawScatter = (scenarios, base) => {
     mark.append(drawn("title", {}, `${data.governors[point.governor]}: ${signed(point.x)} ${changeUnit(across)}, ${signed(point.y)} ${changeUnit(up)}`));
     svg.append(mark);
   }
-  // Of many, those that matter.
+  // Many points are reduced to those that matter.
   const worthy = points.length <= 12 ? points : points.filter((point) => front.includes(point) || point.governor === base);
   named(svg, worthy.map((point) => ({ x: x.at(point.x), y: y.at(point.y), text: data.governors[point.governor] })));
   figure.replaceChildren(svg);

@@ -134,8 +134,8 @@ fn set_capacities(
     Ok(())
 }
 
-/// What sets CPUs apart that have the same numbers: their cluster in `cpu-map`, and whose frequency
-/// they share.
+/// Distinguishes CPUs with the same numbers: by their cluster in `cpu-map`, and their frequency
+/// domain.
 fn domain_of(cpus_node: Node<'_>, cpu: Node<'_>) -> Result<Option<String>, Failure> {
     let mut parts = Vec::new();
     for property in ["operating-points-v2", "performance-domains"] {
@@ -231,7 +231,7 @@ fn check_states(nodes: &[Node<'_>], cpus: &BTreeMap<CpuId, Share>) -> Result<(),
     Ok(())
 }
 
-/// What a device tree does not say.
+/// Notes what a device tree does not contain.
 fn tell(cpus: &BTreeMap<CpuId, Share>, notes: &mut Vec<String>) {
     if cpus.values().all(|cpu| cpu.states.len() == 1) {
         notes.push(

@@ -38,7 +38,7 @@ pub(super) fn compile(path: &Path) -> Result<Vec<u8>, Failure> {
     load(path)?;
     let path = path.canonicalize().unwrap_or(path.to_owned());
     let mut source = String::new();
-    // What is there to be included has no version line; dtc wants one.
+    // An include file has no version line; dtc wants one.
     if path.extension().is_some_and(|ext| ext == "dtsi") {
         source.push_str("/dts-v1/;\n");
     }

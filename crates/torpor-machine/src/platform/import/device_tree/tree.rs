@@ -161,7 +161,7 @@ impl<'t> Node<'t> {
         Ok(Node { tree: self.tree, index: *index })
     }
 
-    /// What is wrong with a property here, and what may be there.
+    /// Returns the failure of a property, with the allowed values.
     pub(super) fn failure(self, property: &str, found: &str, allowed: &str) -> Failure {
         Failure {
             reason: format!("`{}`: `{property}` {found}; allowed: {allowed}", self.path()),

@@ -205,7 +205,8 @@ impl Job {
         Some(())
     }
 
-    /// What is assumed of it. A size that only ends the job says nothing of what is read twice.
+    /// Whether it goes through the page cache. A size that only ends the job says nothing of what
+    /// is read twice.
     fn goes_through_the_page_cache(
         &mut self,
         report: &mut Report<'_>,

@@ -28,7 +28,7 @@ pub(super) const SIMULATED: &[&[&str]] = &[
     &["fsync", "fdatasync"],
 ];
 
-/// How fio runs, measures and prints.
+/// Options about how fio runs, measures and prints.
 pub(super) const WITHOUT_MEANING: &[&str] = &[
     "group_reporting",
     "new_group",
@@ -109,7 +109,7 @@ pub(super) const WITHOUT_MEANING: &[&str] = &[
     "percentage_random",
 ];
 
-/// What changes a run and is not simulated.
+/// Options that change a run and are not simulated.
 pub(super) const NOT_SIMULATED: &[&str] = &[
     "ramp_time",
     "thinktime_spin",
