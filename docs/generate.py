@@ -313,8 +313,8 @@ JSON schema (2020-12). A field that can be null says so; null is what is not kno
     for name in [*by_name, *(name for name in records if name not in by_name)]:
         record = records[name]
         kind = f" `kind`: `{by_name[name]}`." if name in by_name else ""
-        told = one_line(record.get("description", "")) + kind
-        parts.append(f"## {name}\n\n{told.strip()}".rstrip() + "\n")
+        text = one_line(record.get("description", "")) + kind
+        parts.append(f"## {name}\n\n{text.strip()}".rstrip() + "\n")
         rows = [
             f"| `{key}` | {shown(field, defs)} | {one_line(field.get('description', ''))} |"
             for key, field in record["properties"].items()
@@ -378,32 +378,32 @@ Metrics = dict[str, float | None]
         if "properties" not in record or name == "Metrics":
             continue
         required, fields = set(record["required"]), record["properties"]
-        told = one_line(record.get("description", "")) or f"A record ``{name}``."
+        text = one_line(record.get("description", "")) or f"A record ``{name}``."
         base = "TypedDict"
         if set(fields) - required:
             base = f"_{name}"
             parts.append(
-                class_of(base, "TypedDict", told, {k: fields[k] for k in sorted(required)}, defs)
+                class_of(base, "TypedDict", text, {k: fields[k] for k in sorted(required)}, defs)
             )
             fields = {k: v for k, v in fields.items() if k not in required}
         more = ", total=False" if base != "TypedDict" else ""
-        parts.append(class_of(name, base + more, told, fields, defs))
+        parts.append(class_of(name, base + more, text, fields, defs))
     return "\n\n".join(parts)
 
 
-def class_of(name: str, base: str, told: str, fields: dict[str, Any], defs: dict[str, Any]) -> str:
+def class_of(name: str, base: str, text: str, fields: dict[str, Any], defs: dict[str, Any]) -> str:
     """One TypedDict."""
-    first, dot, rest = told.partition(". ")
+    first, dot, rest = text.partition(". ")
     # A union of final ones is distinguished by their keys.
     final = [] if name.startswith("_") else ["@final"]
     lines = [*final, f"class {name}({base}):"]
-    if rest or len(told) > 88:
+    if rest or len(text) > 88:
         lines.append(textwrap.indent(f'"""{textwrap.fill(first + dot.strip(), 88)}', " " * 4))
         if rest:
             lines += ["", textwrap.indent(textwrap.fill(rest, 92), " " * 4)]
         lines.append('    """')
     else:
-        lines.append(f'    """{told}"""')
+        lines.append(f'    """{text}"""')
     lines.append("")
     for key, field in fields.items():
         if "description" in field:

@@ -54,8 +54,8 @@ pub(crate) fn unpack(bytes: &[u8]) -> Result<Unpacked<'_>, Failure> {
 /// Reads the values of an archive up to its end, or to where it is damaged, which is reported.
 pub(crate) fn read(archive: impl Read, builder: &mut Builder) {
     let mut archive = tar::Archive::new(archive.take(ARCHIVE_BYTES_MAX));
-    let told = read_entries(&mut archive, builder);
-    if let Err(error) = told {
+    let read = read_entries(&mut archive, builder);
+    if let Err(error) = read {
         builder.note(format!("the archive is truncated, the rest is missing: {error}"));
     }
 }

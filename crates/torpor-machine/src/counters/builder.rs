@@ -190,10 +190,10 @@ impl Builder {
         if let Some(conflict) = self.conflict {
             return Err(conflict);
         }
-        let mut told = |path, reason: &str| {
+        let mut report = |path, reason: &str| {
             self.problems.push(Problem { path, reason: reason.to_owned() });
         };
-        let energy_model = self.energy_model.finish(&mut told);
+        let energy_model = self.energy_model.finish(&mut report);
         for ((cpu, _), state) in self.states {
             self.cpus.get_mut(&cpu).expect("a state's CPU is seen").states.push(state);
         }
