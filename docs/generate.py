@@ -263,16 +263,12 @@ def per(row: str) -> str:
 
 def results() -> str:
     """The contents of results: their formats, and their tables with types and units."""
-    rows = [f"| {n} | {text} |" for n, text in enumerate(_engine.FORMATS, 1)]
-    changes = "\n".join(["| format | what changed |", "|---|---|", *rows])
     parts = [
         f"""{HEAD}# Results
 
 Every result begins with `format` ({_engine.FORMAT}), `kind` and `torpor` (the `version` that made
 it). `torpor.load` reads the output of `--json` and `--parquet`, of any kind. It refuses
 results of other formats.
-
-{changes}
 
 The tables of each kind follow. All columns are nullable: null means not known. Units are also in
 the metadata of Arrow and Parquet columns, under `unit`. *+ metrics*: one column per

@@ -7,7 +7,6 @@ from typing import Any, TypedDict, final, type_check_only
 __all__ = [
     "COMMIT",
     "FORMAT",
-    "FORMATS",
     "TARGET",
     "CountersError",
     "EngineError",
@@ -78,7 +77,6 @@ __version__: str
 COMMIT: str | None
 TARGET: str
 FORMAT: int
-FORMATS: list[str]
 
 class TorporError(Exception): ...
 class TraceError(TorporError): ...

@@ -77,7 +77,6 @@ mod _engine {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("FORMAT", torpor_result::record::FORMAT)?;
-        module.add("FORMATS", torpor_result::record::FORMATS.to_vec())?;
         module
             .add("COMMIT", Some(env!("TORPOR_BUILT_FROM")).filter(|commit| !commit.is_empty()))?;
         module.add("TARGET", env!("TORPOR_TARGET"))?;

@@ -10,25 +10,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_machine::units::Duration;
 
-/// Changes of each format of results, from the first on. To change the shape, add to them.
-pub const FORMATS: &[&str] = &[
-    "Replays and simulations without `format` and `kind`. A simulation had its runs in \
-     `traces[0]`.",
-    "`format` and `kind`. A simulation has `runs`, `comparison` and `strip` itself. A section (a \
-     recording's, or the simulation) has its `comparison`: rows with base, change, interval and \
-     best, which every page paints. `differences` of a run are in its cells. A metric has its \
-     `kind`. `ab` has a `comparison` in place of `rows`.",
-    "`options` holds every option that decides something, as resolved, and under `given` as given; \
-     `fidelity` has them, too, and a `catalogue` and `comparison`. A replay's `seed`, always 0, is \
-     gone.",
-    "`strips`, of every CPU, in place of `strip`, of the busiest.",
-    "`idle_power_mw`, `idle_energy_uj` and `over_oracle_pct` are of CPUs, clusters and package \
-     together; `cpu_idle_power_mw`, `cluster_power_mw`, `shared_state_mw` and `package_mw` are the \
-     parts. They were of CPUs alone.",
-];
-
-/// The shape of results.
-pub const FORMAT: u32 = FORMATS.len() as u32;
+/// Version of the shape of results; readers refuse others.
+pub const FORMAT: u32 = 1;
 
 /// Kind of a result, and the version that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
