@@ -107,12 +107,11 @@ impl Table {
         value: &Spanned<DeValue<'_>>,
     ) {
         let spelling = written.get_ref().as_ref();
-        let normal = spelling.replace('-', "_");
-        let is_meant = |key: &&Key| key.name == normal || key.aliases.contains(&normal.as_str());
+        let is_meant = |key: &&Key| key.name == spelling || key.aliases.contains(&spelling);
         let Some(key) = shape.keys.iter().find(is_meant) else {
             let names: Vec<&str> = shape.keys.iter().map(|key| key.name).collect();
             let aliases = shape.keys.iter().flat_map(|key| key.aliases).copied();
-            let near = closest(&normal, names.iter().copied().chain(aliases));
+            let near = closest(&spelling.replace('-', "_"), names.iter().copied().chain(aliases));
             report.push(Finding {
                 span: written.span(),
                 key: format!("{}{spelling}", self.path),
