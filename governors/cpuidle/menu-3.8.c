@@ -1,67 +1,65 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: menu-3.8 - the menu governor of early 2013, which sets itself a timer
+ * DOC: menu-3.8 - the menu governor of early 2013, with its own timer
  *
- * Idea: Predict as menu of 3.7 does, but leave exceptionally long sleeps out of the pattern, and
- * arm a timer where a prediction has resulted in a shallow state: if the sleep turns out to be much
- * longer, the CPU wakes up, learns so, and goes deeper. Four changes of 2012, each with a switch;
- * with all of them off it decides as menu-3.7 does:
+ * Idea: Predict like menu of 3.7, but ignore exceptionally long sleeps in the pattern, and set a
+ * timer if the prediction leads to a shallow state. If the sleep lasts until that timer, the CPU
+ * wakes up, records this, and can go deeper. It has four changes of 2012, each with a switch; with
+ * all of them off it makes the same decisions as menu-3.7:
  *
- *  - typical_interval 1: the mean of the recent lengths may leave out the longest of them. 0: the
- *    detector of 3.7. 2: lengths are left out at either end (see the departures).
- *  - repeat_timer: where a pattern was found and the next timer is far, wake up after
- *    2 * (prediction + 60 us).
- *  - general_timer: wake up after as long, too, where the next timer is more than
- *    perfect_cstate_ms (30) away; the ratio was wrong then, and starts anew.
- *  - zero_residency: learn a length of 0 where the CPU had something to run before it was asleep.
+ *  - typical_interval 1: the mean of recent lengths can ignore the longest ones. 0: the detector
+ *    of 3.7. 2: it can ignore outliers on both sides (see Departures).
+ *  - repeat_timer: if a pattern was found and the next timer is far away, wake up after 2 *
+ *    (prediction + 60 us).
+ *  - general_timer: wake up after the same time if the next timer is more than perfect_cstate_ms
+ *    (30) away. The ratio was wrong then, and is reset.
+ *  - zero_residency: record a length of 0 if the CPU had something to run before it was asleep.
  *
- * State kept, per CPU: twelve ratios of sleep to timer (six distances of the timer, without and
- * with IO waiters), the lengths of the last eight sleeps, what was expected of the sleep that has
- * not been learnt from yet, and a timer with what it was armed for.
+ * State kept, per CPU: twelve ratios of sleep length to timer distance (six distances, without and
+ * with IO waiters), the lengths of the last eight sleeps, the prediction for the last sleep, until
+ * it has updated the others, and a timer with its purpose.
  *
- * Decision: (Times are in whole microseconds.)
+ * Decision: (All times are in whole us.)
  *
- *  1. Learn from the last sleep: its length into the pattern, and its length without the exit
- *     latency, as a share of the time to the timer, into the ratio. From 50 ms on, a sleep counts
- *     as predicted.
- *  2. With a latency limit of 0, state 0.
- *  3. The prediction is the time to the next timer times the ratio.
- *  4. If the recent lengths are alike, their mean is the prediction: if their standard deviation
- *     is at most 20 us, or, with six lengths or more, less than a sixth of their mean. If they are
- *     not, leave out the longest while there are more than six.
- *  5. Start with the first state that does not poll, if it is enabled and the timer is more than
- *     5 us away, else with state 0. Take the deepest enabled state whose target residency is
- *     within the prediction, whose exit latency is within the limit, and whose exit latency times
- *     the multiplier is within the prediction. The multiplier is 1, plus 20 for each unit of load,
- *     plus 10 for each task that waits for IO.
- *  6. If an enabled state's target residency was beyond the prediction, arm the timer: for the
- *     pattern's sake, if there is one and the next timer is more than four times as far; else, if
- *     the next timer is beyond perfect_cstate_ms, for the ratio's.
+ *  1. Update from the last sleep: its length goes into the pattern; its length without the exit
+ *     latency, divided by the timer distance, into the ratio. A sleep of 50 ms or more counts as
+ *     predicted.
+ *  2. With a latency limit of 0, take state 0.
+ *  3. Predict timer distance times ratio.
+ *  4. If the recent lengths are about equal, predict their mean: if their standard deviation is at
+ *     most 20 us, or, with at least six lengths, less than a sixth of their mean. Otherwise remove
+ *     the longest, while there are more than six, and try again.
+ *  5. Start with the first state that does not poll, if it is enabled and the timer is more than 5
+ *     us away, else with state 0. Take the deepest enabled state with target residency <=
+ *     prediction, exit latency <= limit, and exit latency times multiplier <= prediction. The
+ *     multiplier is 1, plus 20 for each unit of load, plus 10 for each IO waiter.
+ *  6. If the target residency of an enabled state exceeded the prediction, set the timer: because
+ *     of the pattern, if there is one and the next timer is more than four times as far away; else
+ *     because of the ratio, if the next timer is beyond perfect_cstate_ms.
  *
- * Known weaknesses: the typical length is not compared with the next timer, so a prediction can
- * be beyond it. Only the longest lengths are left out: a single short one among pauses hides the
- * pattern. Of 200 180 210 10000 30 1000 170 200, the example that its change was presented with,
- * it leaves out 10000 and 1000 and then finds no pattern, for the 30. Equal lengths are left out
- * together, and few that remain are alike too easily: seven of 100 us and a given-up entry make a
- * pattern of 0. The length that the repeat timer ends is an outlier as well: it is left out, and
- * the timer expires until the last length of the pattern is forgotten. Each timer is a wake-up that
- * nobody has asked for; this is why both were taken out again in 3.11.
+ * Known weaknesses: The typical length is not limited by the next timer. Only the longest lengths
+ * are removed, so one short sleep among long ones hides the pattern. Of 200 180 210 10000 30 1000
+ * 170 200, the example in the patch, it removes 10000 and 1000 and then finds no pattern, because
+ * of the 30. Equal lengths are removed together, and the few that remain are easily equal: seven
+ * of 100 us and one aborted entry give a pattern of 0. A sleep that the repeat timer ends is an
+ * outlier, too, and is removed, so the timer fires until the last length of the pattern is gone.
+ * Each timer is an additional wake-up; both were removed in 3.11 for this reason.
  *
- * Departures: those of menu-3.7, and:
+ * Departures: Those of menu-3.7, and:
  *
- *  - The timer is cancelled here, in reflect() and before it is armed again, where the kernels of
- *    its time cancelled it in every interrupt and at the end of the idle loop. After an entry that
- *    was given up it runs on until the CPU is idle again.
- *  - An aborted entry was reported to governors with a residency of 0. Today it is seen from
- *    a residency of 0 without a call of reflect(), and so looks like an entry that the driver has
- *    refused, of which the kernels of its time did not tell.
- *  - typical_interval 2 is no kernel's: while there are more than five lengths, it leaves out the
- *    one that is farthest from the mean, and five are then enough. It does to the example what
- *    was said of the change: predict just shy of 200.
+ *  - The timer is cancelled in reflect() and before it is set again. Kernels of that time
+ *    cancelled it in every interrupt and at the end of the idle loop. After an aborted entry it
+ *    runs until the CPU is idle again.
+ *  - Those kernels reported an aborted entry with a residency of 0. Here it is recognized by a
+ *    residency of 0 without a call of reflect(), which is also the case for an entry that the
+ *    driver rejected and those kernels did not report.
+ *  - typical_interval 2 is in no kernel: while there are more than five lengths, it removes the
+ *    one farthest from the mean; five are enough. On the example it does what the patch's
+ *    description says: it predicts just below 200.
  *
  * References: "x86,idle: Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012;
- * Linux commits 69a37beabf1f, e11538d1f039, c96ca4fb; 148519120c6d and 228b30234f25, which took
- * the timers out again.
+ * Linux commits 69a37beabf1f, e11538d1f039, c96ca4fb; 148519120c6d and 228b30234f25, which removed
+ * the timers.
  */
 
 #include <linux/cpuidle.h>

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: menu-6.12 - first the habit of recent sleeps, then the next timer
+ * DOC: menu-6.12 - the typical length first, then the next timer
  *
- * Idea: Predict the length of the sleep from how sleeps have ended and from the next timer, then
- * take the deepest state that pays off within it. To ask for the next timer takes time, so it is
- * asked only where the recent sleeps leave a choice. The two habits:
+ * Idea: Predict the length of the sleep from past sleeps and from the next timer, then take the
+ * deepest state that pays off within it. Finding the next timer takes time, so do it only if the
+ * recent sleeps do not decide alone. Past sleeps give two estimates:
  *
- *  - whether recent sleeps have all had about the same length, as interrupts of a busy device do;
- *  - how far short of the timer sleeps fall, as a running ratio for each distance of the timer.
+ *  - The typical length of recent sleeps, if they were all about equally long, as with the
+ *    interrupts of a busy device.
+ *  - A running average of the ratio of sleep length to timer distance, for each range of
+ *    distances.
  *
- * State kept, per CPU: six ratios, one a distance; the lengths of the last eight sleeps in
- * microseconds; and the next timer, ratio and kind of wake-up of the sleep that has not been
- * learnt from yet.
+ * State kept, per CPU: six ratios, one for each range; the lengths of the last eight sleeps, in
+ * us; and the next timer, ratio and wake-up of the last sleep, until it has updated the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. If the driver refused it, note an endless one, so that a stale
- *     length does not stay in the pattern.
- *  2. Take the typical length of recent sleeps. Up to 15 us, with the tick running, that is the
- *     prediction: suppose no timer, and the tick in half a period. Else ask for the next timer; the
- *     prediction is the smaller of the typical length and the corrected time to the timer.
- *  3. Tick stopped: a short prediction that fails would leave the CPU in a shallow state for long,
- *     so below a tick period trust the timer alone.
- *  4. If the next timer or the latency limit admits nothing but an enabled state 0, take it, and
- *     keep the tick only if it polls.
- *  5. Go deeper while the exit latency is within the limit and the target residency within the
- *     prediction. Rather than poll, take a state that is worth it after less than 15 us, if the
- *     timer is not before that and the prediction not before it has been left. Rather than sit in
- *     a shallow state without a tick, take one that fits the time to the next event.
- *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep it; the
- *     tick will then end the sleep, so step back to what pays off before it.
+ *  1. Update the ratio and the recent lengths from the last sleep. If the driver rejected its
+ *     state, record an infinite length, so that no old length stays in the pattern.
+ *  2. Find the typical length of recent sleeps. If it is at most 15 us and the tick runs, it is
+ *     the prediction; assume no timer, and the tick in half a period. Otherwise get the next
+ *     timer, and predict the smaller of the typical length and timer distance times ratio.
+ *  3. If the tick is stopped, a wrong short prediction would leave the CPU in a shallow state for
+ *     a long time. So replace a prediction below a tick period by the timer distance.
+ *  4. If the next timer or the latency limit allows only state 0, and that is enabled, take it.
+ *     Keep the tick if it polls.
+ *  5. Take the deepest enabled state with exit latency <= limit and target residency <=
+ *     prediction. Instead of polling, take a state with a target residency below 15 us, if that is
+ *     within the timer distance and its exit latency within the prediction. Instead of a shallow
+ *     state without a tick, take one that fits the time to the next event.
+ *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * Known weaknesses: the latency limit does not bind the first enabled state. The exit latency
- * taken off a measured sleep is the driver's worst case, so in deep states sleeps are learnt as
- * shorter than they were. While the timer is not asked for, what is learnt goes into the ratio of
- * the longest distance, whose timer was supposed to be endless. Outliers are left out at the long
- * end only.
+ * Known weaknesses: The latency limit does not apply to the first enabled state. The length of a
+ * sleep is the measured time minus the driver's worst-case exit latency, so sleeps in deep states
+ * are recorded too short. A sleep without a known timer updates the ratio of the longest distance.
+ * The typical length ignores outliers only if they are long.
  *
- * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and written anew. Its name is not "menu", to
- * distinguish it from the one of 6.1.
+ * Departures: None known. It makes the same decisions as Linux 6.12 (stable 6.12.117); a test
+ * compares both over random sequences of calls. The code is not taken from there. It is not named
+ * "menu", to distinguish it from that of 6.1.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/menu.c; "The menu Governor" in
  * Documentation/admin-guide/pm/cpuidle.rst.

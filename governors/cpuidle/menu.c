@@ -1,46 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: menu - corrects the next timer by experience
+ * DOC: menu - the next timer, corrected by experience
  *
- * Idea: Predict the length of the sleep from the next timer and from how sleeps have ended, then
- * take the deepest state that pays off within it. Timers say when the CPU must wake at the latest;
- * two habits say how much earlier it does:
+ * Idea: Predict the length of the sleep from the next timer and from past sleeps, then take the
+ * deepest state that pays off within it. The next timer is the latest wake-up. Two corrections
+ * estimate how much earlier the CPU wakes up:
  *
- *  - how far short of the timer sleeps fall, as a running ratio. It differs with the distance of
- *    the timer and with tasks that wait for IO, so there is one ratio for each combination.
- *  - whether recent sleeps have all had about the same length, as interrupts of a busy device do.
+ *  - A running average of the ratio of sleep length to timer distance. It depends on the distance
+ *    and on tasks that wait for IO, so there is one ratio for each combination.
+ *  - The typical length of recent sleeps, if they were all about equally long, as with the
+ *    interrupts of a busy device.
  *
- * State kept, per CPU: twelve ratios (six distances, without and with IO waiters), the lengths of
- * the last eight sleeps in microseconds, and the next timer, ratio and kind of wake-up of the
- * sleep that has not been learnt from yet.
+ * State kept, per CPU: twelve ratios (six distances, without and with IO waiters); the lengths of
+ * the last eight sleeps, in us; and the next timer, ratio and wake-up of the last sleep, until it
+ * has updated the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. If the driver refused it, note an endless one, so that a stale
- *     length does not stay in the pattern.
- *  2. If the next timer or the latency limit admits nothing but an enabled state 0, take it, and
- *     keep the tick only if it polls.
- *  3. The prediction is the smaller of the corrected time to the next timer and the typical length
- *     of recent sleeps.
- *  4. Tick stopped: a short prediction that fails would leave the CPU in a shallow state for long,
- *     so below a tick period trust the timer alone. Tick running: limit the exit latency to the
- *     prediction's fraction that 1 + 10 per IO waiter leaves.
- *  5. Go deeper while the target residency is within the prediction and the exit latency within
- *     the limit. Rather than poll, take a state whose residency is within the timer. Rather than
- *     sit in a shallow state without a tick, take one that fits the time to the next event.
- *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep it; the
- *     tick will then end the sleep, so step back to what pays off before it.
+ *  1. Update the ratio and the recent lengths from the last sleep. If the driver rejected its
+ *     state, record an infinite length, so that no old length stays in the pattern.
+ *  2. If the next timer or the latency limit allows only state 0, and that is enabled, take it.
+ *     Keep the tick if it polls.
+ *  3. Predict the smaller of timer distance times ratio, and the typical length of recent sleeps.
+ *  4. If the tick is stopped, a wrong short prediction would leave the CPU in a shallow state for
+ *     a long time. So replace a prediction below a tick period by the timer distance. If the tick
+ *     runs, limit the exit latency to the prediction divided by 1 + 10 for each IO waiter.
+ *  5. Take the deepest enabled state with target residency <= prediction and exit latency <=
+ *     limit. Instead of polling, take a state whose target residency is within the timer distance.
+ *     Instead of a shallow state without a tick, take one that fits the time to the next event.
+ *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * Known weaknesses: the latency limit does not bind the first enabled state. The exit latency
- * taken off a measured sleep is the driver's worst case, so in deep states sleeps are learnt as
- * shorter than they were. Lengths that alternate between two values are no pattern, unless the
- * long ones are few enough to be left out. Outliers are left out at the long end only. Variances
- * of lengths around half an hour wrap around.
+ * Known weaknesses: The latency limit does not apply to the first enabled state. The length of a
+ * sleep is the measured time minus the driver's worst-case exit latency, so sleeps in deep states
+ * are recorded too short. The typical length ignores outliers only if they are long.
  *
- * Departures: none known; it decides as Linux 6.1 (stable 6.1.192) does, which a test checks with
- * random sequences of calls. It is structured and written anew.
+ * Departures: None known. It makes the same decisions as Linux 6.1 (stable 6.1.192); a test
+ * compares both over random sequences of calls. The code is not taken from there.
  *
- * References: Linux 6.1 drivers/cpuidle/governors/menu.c; "cpuidle: menu" in
+ * References: Linux 6.1 drivers/cpuidle/governors/menu.c; "The menu Governor" in
  * Documentation/admin-guide/pm/cpuidle.rst.
  */
 
