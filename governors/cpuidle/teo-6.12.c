@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: teo-6.12 - expects early wake-ups first, and asks for the next timer last
+ * DOC: teo-6.12 - early wake-ups first, the next timer last
  *
- * Idea: Start from the deepest state, go up to where wake-ups other than timers have mostly ended
- * sleeps, and only then, if it can still matter, ask for the next timer, which takes time.
+ * Idea: Start from the deepest state and go back to the states in which wake-ups other than timers
+ * have usually ended sleeps. Only then, and only if it can still change the decision, get the next
+ * timer, which takes time.
  *
  * Each state has a bin: the sleep lengths from its target residency up to the next state's. A
- * sleep is a *hit* if it ended in the bin of its timer, else it is an *intercept* in the bin in
- * which it ended. If the deepest state pays off within a tick period, its bin ends there, and
- * longer sleeps with a timer as far are counted apart, as hits.
+ * sleep is a *hit* if it ended in the bin of its timer, else an *intercept* in the bin in which it
+ * ended. If the deepest state pays off within a tick period, its bin ends there; longer sleeps
+ * whose timer is as far away are counted separately, as hits.
  *
- * State kept, per CPU: for each bin, decaying counts of hits and intercepts; the same of hits
- * beyond a tick period; the sum of all counts; the sleep length and the start of the sleep that
- * has not been learnt from yet.
+ * State kept, per CPU: for each bin, decaying counts of hits and intercepts; the same count of
+ * hits beyond a tick period; the sum of all counts; the sleep length and the start of the last
+ * sleep, until it has updated the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. One that lasted to the timer, or that the tick or the polling
- *     limit ended, reached its timer's bin. Else its length is the residency less half the exit
- *     latency, as the time to leave a state is not the worst case each time. If the timer was not
- *     asked for, it counts as endless.
+ *  1. Update the counts from the last sleep. If it lasted to the timer, or if the tick or the
+ *     polling limit ended it, it ended in its timer's bin. Otherwise its length is the residency
+ *     minus half the exit latency, since leaving a state does not take the worst case each time. A
+ *     timer that was not read counts as infinitely far away.
  *  2. The candidate is the deepest enabled state.
- *  3. Sleeps fall short if the intercepts in shallower bins are more than half of what is counted,
- *     hits in shallower bins aside. Then go down until what lies between is more than half of
- *     them, and take that state if it is enabled. With the tick stopped, a state below a tick
- *     period is too shallow, since the CPU could stay in it for long; the last one that was not is
- *     taken instead. If this ends at state 0, ask for the timer for the sake of step 1 alone.
- *  4. No deeper than the latency limit allows.
- *  5. At state 0, or where state 0 polls at a state that pays off within 15 us, keep the tick and
- *     ask for nothing. Else ask for the next timer and go down to a state that pays off by it. If
- *     that state pays off within a tick period, and intercepts are more than five eighths of all
- *     that is counted, expect no more than half a tick period.
- *  6. If the tick runs, and the state polls or the expected sleep is below a tick period, keep it;
- *     the tick will then end the sleep, so step back to what pays off before it.
+ *  3. Sleeps are too short for it if the intercepts in shallower bins are more than half of the
+ *     sum without the hits in shallower bins. Then go back until the intercepts in the bins passed
+ *     are more than half of them, and take that state if it is enabled. If the tick is stopped,
+ *     the CPU could stay in a shallow state for a long time: go back only to states that pay off
+ *     at a tick period or later. If the result is state 0, get the timer, only for step 1.
+ *  4. Do not go deeper than the latency limit allows.
+ *  5. With state 0, or if state 0 polls and the chosen state pays off within 15 us, keep the tick
+ *     and do not get the timer. Otherwise get the next timer and go back to a state that pays off
+ *     by it. If that state pays off within a tick period, and the intercepts are more than five
+ *     eighths of the sum, expect a sleep of at most half a tick period.
+ *  6. If the tick runs, and the state polls or the expected sleep is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * Known weaknesses: sleeps whose timer was not asked for can hardly be hits, so intercepts
- * confirm themselves: once the choice is shallow, only long idle periods change it. On
- * two-state machines a shallow state is taken far more often than with 6.6. The decaying counts
- * never reach zero. Step 4 falls back to state 0 even where that is disabled.
+ * Known weaknesses: A sleep whose timer was not read can hardly be a hit, so intercepts confirm
+ * themselves: after a shallow choice, only long idle periods change it. With two states the
+ * shallow one is taken far more often than in 6.6. The decaying counts never reach zero. Step 4
+ * falls back to state 0 even if that is disabled.
  *
- * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and written anew. Its name is not "teo", to
- * distinguish it from the one of 6.1.
+ * Departures: None known. It makes the same decisions as Linux 6.12 (stable 6.12.117); a test
+ * compares both over random sequences of calls. The code is not taken from there. It is not named
+ * "teo", to distinguish it from that of 6.1.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
  * Governor" in Documentation/admin-guide/pm/cpuidle.rst; on two-state machines Reka Norman on

@@ -1,68 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: teo-6.6 - expects early wake-ups first, and a CPU that has been busy to be so again soon
+ * DOC: teo-6.6 - early wake-ups and utilization first, the next timer last
  *
- * Idea: Start from the deepest state, go up to where wake-ups other than timers have mostly ended
- * sleeps, one state further if the CPU is busy, and only then, if it can still matter, ask for the
- * next timer, which takes time.
+ * Idea: Start from the deepest state and go back to the states in which wake-ups other than timers
+ * have usually ended sleeps, and by one more state if the CPU was busy recently. Only then, and
+ * only if it can still change the decision, get the next timer, which takes time.
  *
  * Each state has a bin: the sleep lengths from its target residency up to the next state's. A
- * sleep is a *hit* if it ended in the bin of its timer, else it is an *intercept* in the bin in
- * which it ended. If the deepest state pays off within a tick period, its bin ends there, and
- * longer sleeps with a timer as far are counted apart, as hits.
+ * sleep is a *hit* if it ended in the bin of its timer, else an *intercept* in the bin in which it
+ * ended. If the deepest state pays off within a tick period, its bin ends there; longer sleeps
+ * whose timer is as far away are counted separately, as hits.
  *
- * State kept, per CPU: for each bin, decaying counts of hits and intercepts, and how many of the
- * last nine sleeps were intercepts in it; the decaying count of hits beyond a tick period; the sum
- * of all decaying counts; the sleep length and the start of the sleep that has not been learnt
- * from yet.
+ * State kept, per CPU: for each bin, decaying counts of hits and intercepts, and the number of
+ * intercepts among the last nine sleeps; the decaying count of hits beyond a tick period; the sum
+ * of all decaying counts; the sleep length and the start of the last sleep, until it has updated
+ * the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. One that lasted to the timer, or that the tick or the polling
- *     limit ended, reached its timer's bin. Else its length is the residency less half the exit
- *     latency, as the time to leave a state is not the worst case each time. If the timer was not
- *     asked for, it counts as endless.
- *  2. A CPU is *utilized* while its utilization as the scheduler tracks it exceeds its capacity >>
- *     util_shift. With no more than two states, a utilized CPU takes state 0 and keeps the tick, if
- *     state 0 is enabled and does not poll, and the tick runs or the state pays off in no less than
- *     its period; or if state 1 is disabled. Otherwise it selects state 1, as for
- *     a sleep of its residency.
- *     Nobody asks for the timer.
+ *  1. Update the counts from the last sleep. If it lasted to the timer, or if the tick or the
+ *     polling limit ended it, it ended in its timer's bin. Otherwise its length is the residency
+ *     minus half the exit latency, since leaving a state does not take the worst case each time. A
+ *     timer that was not read counts as infinitely far away.
+ *  2. A CPU is *utilized* while its utilization exceeds its capacity >> util_shift. With at most
+ *     two states, a utilized CPU takes state 0 and keeps the tick, if state 0 is enabled and does
+ *     not poll, and the tick runs or the state's target residency is at least a tick period; also
+ *     if state 1 is disabled. Otherwise it takes state 1, for an expected sleep of its target
+ *     residency. Neither needs the timer.
  *  3. The candidate is the deepest enabled state.
- *  4. Sleeps fall short if the intercepts in shallower bins are more than half of what is counted,
- *     hits in shallower bins aside; or if more than half of the last nine sleeps were such
- *     intercepts. Then go down until what lies between is more than half of each kind that holds,
- *     and take that state if it is enabled. With the tick stopped, a state below a tick period is
- *     too shallow, since the CPU could stay in it for long; the last one that was not is taken
- *     instead.
- *  5. No deeper than the latency limit allows.
- *  6. If the CPU is utilized, the next enabled state that is shallower and does not poll, unless
- *     the tick is stopped and that state below its period.
- *  7. At state 0, or where state 0 polls at a state that pays off within 15 us, keep the tick and
- *     ask for nothing. Else ask for the next timer and go down to a state that pays off by it, with
- *     the same exception. If that state pays off within a tick period, and intercepts are more than
- *     five eighths of all that is counted, expect no more than half a tick period.
- *  8. If the tick runs, and the state polls or the expected sleep is below a tick period, keep it;
- *     the tick will then end the sleep, so step back to what pays off before it.
+ *  4. Sleeps are too short for it if the intercepts in shallower bins are more than half of the
+ *     sum without the hits in shallower bins, or if more than half of the last nine sleeps were
+ *     such intercepts. Then go back until the intercepts in the bins passed are more than half of
+ *     them (of each kind that met its condition), and take that state if it is enabled. If the
+ *     tick is stopped, the CPU could stay in a shallow state for a long time: go back only to
+ *     states that pay off at a tick period or later.
+ *  5. Do not go deeper than the latency limit allows.
+ *  6. If the CPU is utilized, take the next shallower enabled state that does not poll, unless the
+ *     tick is stopped and that state pays off below a tick period.
+ *  7. With state 0, or if state 0 polls and the chosen state pays off within 15 us, keep the tick
+ *     and do not get the timer. Otherwise get the next timer and go back to a state that pays off
+ *     by it, with the exception of step 6. If that state pays off within a tick period, and the
+ *     intercepts are more than five eighths of the sum, expect a sleep of at most half a tick
+ *     period.
+ *  8. If the tick runs, and the state polls or the expected sleep is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * util_mode=off leaves out steps 2 and 6.
+ * util_mode=off skips steps 2 and 6.
  *
- * Known weaknesses: of two states, such as WFI and powering off, a CPU with utilization above the
- * threshold takes the first for any sleep, and is woken by each tick. On a little CPU 1/64 of the
- * capacity is next to nothing, and from full load the utilization falls below it after 200 ms of
- * idle time. So utilization was taken out again in 6.11. A hit beyond a tick period leaves its
- * place among the last nine to the sleep that was there before, which is then taken back once
- * more: that count can pass below zero, and is then as good as endless. The decaying counts never
- * reach zero. Step 5 falls back to state 0 even where that is disabled.
+ * Known weaknesses: With two states, such as WFI and power-off, a utilized CPU takes the first for
+ * any sleep, and each tick wakes it. On a little CPU 1/64 of the capacity is almost nothing, and
+ * after full load it takes 200 ms of idle time to fall below it. For this reason 6.11 removed
+ * utilization. A hit beyond a tick period does not overwrite the oldest of the last nine sleeps,
+ * which is then subtracted twice: the count can go below zero, and then is a very large number.
+ * The decaying counts never reach zero. Step 5 falls back to state 0 even if that is disabled.
  *
- * Departures: it decides as Linux 6.6 does, which a test checks with random sequences of calls; the
- * threshold follows the CPU's capacity and util_shift as they are at each decision, where the
- * kernel took the capacity at enabling and 6. It is structured and written anew. Its name is not
- * "teo", to distinguish it from the one of 6.1.
+ * Departures: It makes the same decisions as Linux 6.6; a test compares both over random sequences
+ * of calls. Capacity and util_shift are read at each decision; the kernel reads the capacity when
+ * the CPU is enabled, and the shift is 6. The code is not taken from there. It is not named "teo",
+ * to distinguish it from that of 6.1.
  *
  * References: Linux 6.6 drivers/cpuidle/governors/teo.c, unchanged to 6.10; commit 21d28cd2fa5f,
- * which put the timer last, and 0a2998fa48f0, which took utilization out; Vincent Guittot on
- * linux-pm, CAKfTPtB21aY9cgi5dSHB0jRp6pE85AfGcHrHjrcpMwi3fJL0FA@mail.gmail.com.
+ * which moved the timer to the end, and 0a2998fa48f0, which removed utilization; Vincent Guittot
+ * on linux-pm, CAKfTPtB21aY9cgi5dSHB0jRp6pE85AfGcHrHjrcpMwi3fJL0FA@mail.gmail.com.
  */
 
 #include <linux/cpuidle.h>

@@ -1,46 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: tide - plans a sleep from how often sleeps of its age end
+ * DOC: tide - minimizes the expected cost of a sleep
  *
- * Idea: Learn how often a sleep of some age is interrupted, and take the plan that costs least on
- * average: a state, and where it pays an age at which to wake up and go deeper. A timer is known; a
- * sleep that it ended says only that nothing came before. A state breaks even with the one before
- * it at its target residency, so entering it costs that long at the power that it saves. How much
- * that is matters only between steps: it is taken to be as exit latency to residency, since what a
- * transition costs grows with its duration.
+ * Idea: Learn how often a sleep that has lasted for some time ends within the next octave of time,
+ * and choose the plan with the lowest expected cost: a state, and, if it helps, a time at which to
+ * wake up and go deeper. Timers are known in advance; a sleep that a timer ended only shows that
+ * nothing came before. A state breaks even with the one before it at its target residency, so
+ * entering it costs the power that it saves times the target residency. The power itself matters
+ * only relative to the other steps: it is assumed proportional to exit latency / target residency,
+ * since a longer transition costs more.
  *
- * State kept, per CPU: for each octave of ages, how often a sleep that got there ended there, as a
- * fast and a slow mean; for each state, decaying counts of the sleeps of its length that their
- * timer ended, and of others, and which of the last nine these were; the price of latency; the
- * sleep's beginning and first timer; an hrtimer.
+ * State kept, per CPU: for each octave of time since the start of the sleep, how often sleeps that
+ * reached it ended in it, as a fast and a slow average; for each state, decaying counts of the
+ * sleeps with its length that their timer ended and of the others, and which of the last nine
+ * these were; the price of latency; the start and first timer of the sleep; an hrtimer.
  *
  * Decision:
  *
  *  1. If this governor's timer, the tick or the polling limit ended the last sleep, and select()
- *     follows at once, the CPU is still idle, and its age goes on. Else learn from the sleep: of
- *     each octave before its end that it passed, of the last that it ended there, unless a timer
- *     ended it.
- *  2. The price of latency rises with the exit latency spent, and falls with what a bet on the
- *     majority would have spent: on the timer's state, unless more than half of the sleeps by their
- *     decaying count, or of the last nine, ended before it paid off, and then on the state that
- *     most of these were long enough for. It rests where both are the same over many sleeps.
- *  3. Candidates are the enabled states within the latency limit that pay off by the next timer;
- *     of many, the shallowest and the three deepest.
- *  4. From the last octave before the timer back to the present one, a candidate's cost is its
- *     power for the octave, the price of its exit latency if the sleep ends there, else its cost
- *     from the next octave on; or, if less, that of being woken to go deeper.
- *  5. The cheapest is taken, and the timer set for the age at which it goes deeper. If it does
- *     not, and its exit latency costs more than waiting for the next timer in a shallow state, the
- *     timer is set for that long before.
- *  6. The tick is kept if the timer's wake-up comes before it, or if so few sleeps last until the
- *     tick that stopping it costs more than being woken by it.
+ *     follows at once, the CPU is still idle, and the sleep continues. Otherwise update the
+ *     averages from the sleep: it did not end in the octaves before its end, and it ended in the
+ *     last one, unless a timer ended it.
+ *  2. The price of latency increases with the exit latency spent, and decreases with the exit
+ *     latency that teo's choice would have spent: the state of the timer, unless more than half of
+ *     the sleeps by their decaying count, or of the last nine, ended before it paid off; then the
+ *     state that most of these were long enough for. It is stable if both are equal on average.
+ *  3. The candidates are the enabled states within the latency limit that pay off by the next
+ *     timer; of more than four, the shallowest and the three deepest.
+ *  4. For each octave, from the last one before the timer back to the current one, compute the
+ *     cost of each candidate: its power during the octave, plus the price of its exit latency if
+ *     the sleep ends there, otherwise its cost from the next octave on; or the cost of waking up
+ *     there to go deeper, if that is lower.
+ *  5. Take the candidate with the lowest cost, and set the timer for the time at which it goes
+ *     deeper. If it does not, and its exit latency costs more than waiting for the next timer in a
+ *     shallow state, set the timer to wake up by its exit latency before the next timer.
+ *  6. Keep the tick if the governor's timer comes before it, or if so few sleeps last until the
+ *     tick that stopping it costs more than being woken up by it.
  *
- * Known weaknesses: the bet is teo's, and so is the latency, even where less would do. What
- * preceded a sleep and the CPU's utilization are not looked at, so that two kinds of sleeps in turn
- * have one hazard. The slow mean takes some thirty sleeps to follow. Of more than four states that
- * pay off, some are never taken.
+ * Known weaknesses: It spends as much latency as teo, even if less would suffice. It ignores the
+ * previous sleeps' order and the CPU's utilization, so two alternating kinds of sleeps are mixed.
+ * The slow average needs about thirty sleeps to adapt. With more than four suitable states, some
+ * are never taken.
  *
- * Departures: none, as no kernel has it. References: menu and teo, for the tick; teo, for the bet.
+ * Departures: None; no kernel has it. References: menu and teo for the tick, teo for step 2.
  */
 
 #include <linux/cpuidle.h>
