@@ -53,7 +53,7 @@ static void deepest_reflect(struct cpuidle_device *dev, int index)
 	dev->last_state_idx = index;
 }
 
-/* The lowest rating of all: a reference never becomes the governor by being loaded. */
+/* The lowest rating: loading a reference must not make it the current governor. */
 static struct cpuidle_governor deepest_governor = {
 	.name =		"deepest",
 	.rating =	1,

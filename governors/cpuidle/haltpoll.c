@@ -74,7 +74,7 @@ static unsigned int haltpoll_grown_ns(unsigned int limit_ns)
 
 static unsigned int haltpoll_shrunk_ns(unsigned int limit_ns)
 {
-	/* Read once: a user may write 0 meanwhile. */
+	/* Read once: a user can write 0 concurrently. */
 	unsigned int divisor = READ_ONCE(guest_halt_poll_shrink);
 
 	limit_ns = divisor ? limit_ns / divisor : 0;
@@ -132,7 +132,7 @@ static struct cpuidle_governor haltpoll_governor = {
 	.reflect =	haltpoll_reflect,
 };
 
-/* On bare metal a halt costs no switch, and the governor is not offered. */
+/* On bare metal a halt costs no switch, so the governor does not register. */
 static int __init haltpoll_init(void)
 {
 	return kvm_para_available() ? cpuidle_register_governor(&haltpoll_governor) : 0;

@@ -40,10 +40,10 @@
 #include <linux/string.h>
 #include <linux/tick.h>
 
-/* Long sleeps before a deeper state is tried. */
+/* Long sleeps before the next deeper state. */
 #define LONG_SLEEPS_UP		4
 
-/* Above menu's 20: without tickless idle, looking ahead is of no use. */
+/* Above menu's 20: without tickless idle, the next timer is of no use. */
 #define RATING			10
 #define RATING_NO_NOHZ		25
 
@@ -53,7 +53,9 @@ struct ladder_cpu {
 
 static DEFINE_PER_CPU(struct ladder_cpu, ladder_cpus);
 
-/* A polling state is no rung: it is left at once, and only the latency limit leads back to it. */
+/*
+ * A polling state is no rung: it is left after one sleep, and only the latency limit leads to it.
+ */
 static int ladder_lowest(struct cpuidle_driver *drv)
 {
 	return drv->states[0].flags & CPUIDLE_FLAG_POLLING ? 1 : 0;
@@ -66,7 +68,7 @@ static int ladder_move(struct ladder_cpu *ladder, struct cpuidle_device *dev, in
 	return to;
 }
 
-/* Counts the sleep if it was long; whether the next state is to be tried. */
+/* Counts a long sleep; returns whether to try the next state. */
 static bool ladder_may_rise(struct ladder_cpu *ladder, struct cpuidle_driver *drv,
 			    struct cpuidle_device *dev, u64 remainder_ns, s64 latency_req_ns)
 {
@@ -111,7 +113,7 @@ static int ladder_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* State 0 is not noted: reached by the latency limit alone, select() has noted it. */
+/* select() has already stored state 0, which only the latency limit leads to. */
 static void ladder_reflect(struct cpuidle_device *dev, int index)
 {
 	if (index > 0)

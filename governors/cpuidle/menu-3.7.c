@@ -69,19 +69,19 @@
 #define NR_RATIOS		(2 * NR_DISTANCES)
 #define FIRST_DISTANCE_US	10
 
-/* A ratio of 1; each new one counts for an eighth of it. */
+/* A ratio of 1; a new one has a weight of an eighth. */
 #define RATIO_STEP		1024
 #define RATIO_WEIGHT		8
 #define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
 
-/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+/* Predicting longer sleeps better saves nothing, so they count as predicted. */
 #define LONG_SLEEP_US		50000
 
 #define NR_LENGTHS		8
-/* Lengths are alike if their standard deviation is below 20 us. */
+/* Lengths are about equal if their standard deviation is below 20 us. */
 #define ALIKE_VARIANCE_US2	400
 
-/* With a timer this near, even the first sleeping state is not worth its cost. */
+/* With a timer this near, even the first sleeping state does not pay off. */
 #define POLL_TIMER_US		5
 
 struct menu_cpu {
@@ -89,7 +89,7 @@ struct menu_cpu {
 	unsigned int timer_us;
 	unsigned int exit_us;
 	unsigned int ratio_idx;
-	/* 0 as long as unused, which means RATIO_ONE. */
+	/* 0 if unused, which stands for RATIO_ONE. */
 	u64 ratio[NR_RATIOS];
 	unsigned int length_us[NR_LENGTHS];
 	unsigned int next_length;
@@ -110,7 +110,7 @@ static void menu_learn(struct menu_cpu *menu, struct cpuidle_device *dev)
 		ratio += RATIO_STEP * slept_us / menu->timer_us;
 	else
 		ratio += RATIO_STEP;
-	/* 0 would start anew. */
+	/* 0 would mean unused. */
 	menu->ratio[menu->ratio_idx] = ratio ? ratio : 1;
 
 	menu->length_us[menu->next_length] = length_us;
@@ -138,7 +138,7 @@ static unsigned int menu_ratio_idx(unsigned int timer_us, unsigned int nr_iowait
 	return idx;
 }
 
-/* How many times its exit latency a state's sleep has to last. */
+/* Minimum length of a sleep, as a multiple of the exit latency. */
 static unsigned int menu_multiplier(unsigned int nr_iowait)
 {
 	unsigned long load = this_cpu_load();
@@ -147,7 +147,7 @@ static unsigned int menu_multiplier(unsigned int nr_iowait)
 	return 1 + 2 * load_tenths + 10 * nr_iowait;
 }
 
-/* The mean of the last lengths if they are alike and it is before the timer, else 0. */
+/* The mean of the last lengths, if they are about equal and it is before the timer; else 0. */
 static u64 menu_typical_us(struct menu_cpu *menu)
 {
 	u64 sum = 0, squares = 0, mean;
@@ -199,7 +199,7 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 		    exit_us > latency_req_us || exit_us * multiplier > predicted_us)
 			continue;
 		idx = i;
-		/* State 0 was what remained, not one that saves power: see the departures. */
+		/* State 0 was only the fallback: see Departures. */
 		menu->exit_us = i ? exit_us : 0;
 	}
 	return idx;
@@ -239,7 +239,7 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 	return 0;
 }
 
-/* Below the governors of today: it is here to be compared with. */
+/* Below current governors: it is only for comparisons. */
 static struct cpuidle_governor menu_governor = {
 	.name =		"menu-3.7",
 	.rating =	5,

@@ -87,30 +87,30 @@
 #define NR_RATIOS		(2 * NR_DISTANCES)
 #define FIRST_DISTANCE_US	10
 
-/* A ratio of 1; each new one counts for an eighth of it. */
+/* A ratio of 1; a new one has a weight of an eighth. */
 #define RATIO_STEP		1024
 #define RATIO_WEIGHT		8
 #define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
 
-/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+/* Predicting longer sleeps better saves nothing, so they count as predicted. */
 #define LONG_SLEEP_US		50000
 
 #define NR_LENGTHS		8
-/* With 3.7's detector, lengths are alike if their standard deviation is below 20 us. */
+/* In 3.7's detector, lengths are about equal if their standard deviation is below 20 us. */
 #define ALIKE_VARIANCE_US2	400
-/* Else up to 20 us, or below a sixth of the mean. */
+/* Otherwise up to 20 us, or below a sixth of the mean. */
 #define ALIKE_DEVIATION_US	20
 #define ALIKE_MEAN_RATIO	6
-/* A pattern holds for at least this many lengths; with lengths left out at both ends, for most. */
+/* Minimum number of lengths in a pattern; if outliers are removed on both sides, most of them. */
 #define NR_LENGTHS_MIN		6
 #define NR_LENGTHS_MIN_BOTH	5
 
-/* With a timer this near, even the first sleeping state is not worth its cost. */
+/* With a timer this near, even the first sleeping state does not pay off. */
 #define POLL_TIMER_US		5
 
-/* What a sleep may last beyond a pattern's mean before it is looked at again: three deviations. */
+/* Margin over a pattern's mean before the governor wakes the CPU: three deviations. */
 #define MAX_DEVIATION_US	60
-/* A wake-up of one's own is worth it only if it is well before the timer. */
+/* An own wake-up is useful only if it is long before the timer. */
 #define TIMER_SHARE		4
 
 enum { TYPICAL_OF_3_7, TYPICAL_OF_3_8, TYPICAL_BOTH_ENDS };
@@ -140,24 +140,24 @@ enum menu_timer { TIMER_OFF, TIMER_REPEAT, TIMER_GENERAL };
 
 struct menu_cpu {
 	bool must_learn;
-	/* Between select() and reflect(). */
+	/* Set between select() and reflect(). */
 	bool is_entering;
 	enum menu_timer timer;
 	struct hrtimer alarm;
 	unsigned int timer_us;
 	unsigned int exit_us;
 	unsigned int ratio_idx;
-	/* 0 as long as unused, which means RATIO_ONE. */
+	/* 0 if unused, which stands for RATIO_ONE. */
 	u64 ratio[NR_RATIOS];
 	unsigned int length_us[NR_LENGTHS];
 	unsigned int next_length;
 };
 
-/* A prediction and what is thought of it. */
+/* A prediction and its reliability. */
 struct menu_prediction {
 	u64 length_us;
 	bool is_pattern;
-	/* It was too short for some state. */
+	/* It was too short for a state. */
 	bool kept_shallow;
 };
 
@@ -176,7 +176,7 @@ static void menu_learn(struct menu_cpu *menu, struct cpuidle_device *dev)
 		ratio += RATIO_STEP * slept_us / menu->timer_us;
 	else
 		ratio += RATIO_STEP;
-	/* 0 would start anew. */
+	/* 0 would mean unused. */
 	menu->ratio[menu->ratio_idx] = ratio ? ratio : 1;
 
 	menu->length_us[menu->next_length] = length_us;
@@ -204,7 +204,7 @@ static unsigned int menu_ratio_idx(unsigned int timer_us, unsigned int nr_iowait
 	return idx;
 }
 
-/* How many times its exit latency a state's sleep has to last. */
+/* Minimum length of a sleep, as a multiple of the exit latency. */
 static unsigned int menu_multiplier(unsigned int nr_iowait)
 {
 	unsigned long load = this_cpu_load();
@@ -213,7 +213,7 @@ static unsigned int menu_multiplier(unsigned int nr_iowait)
 	return 1 + 2 * load_tenths + 10 * nr_iowait;
 }
 
-/* 3.7's detector: the mean if it is before the timer, and all lengths are alike. */
+/* 3.7's detector: the mean, if all lengths are about equal and it is before the timer. */
 static bool menu_all_alike(struct menu_cpu *menu, u64 *mean_us)
 {
 	u64 sum = 0, squares = 0, mean;
@@ -234,7 +234,7 @@ static bool menu_all_alike(struct menu_cpu *menu, u64 *mean_us)
 	return squares / NR_LENGTHS < ALIKE_VARIANCE_US2;
 }
 
-/* The lengths from @least to @most, which are bounds before and lengths after. */
+/* The lengths from @least to @most: limits on entry, extremes on return. */
 struct menu_sample {
 	unsigned int nr;
 	s64 least, most;
@@ -270,7 +270,7 @@ static void menu_take_sample(struct menu_cpu *menu, struct menu_sample *sample)
 	sample->deviation = int_sqrt(div_u64(squares, sample->nr));
 }
 
-/* The mean of what remains when outliers are left out, if that is alike. */
+/* The mean of the lengths without outliers, if those are about equal. */
 static bool menu_typical(struct menu_cpu *menu, bool both_ends, u64 *mean_us)
 {
 	unsigned int nr_min = both_ends ? NR_LENGTHS_MIN_BOTH : NR_LENGTHS_MIN;
@@ -334,15 +334,15 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 		if (exit_us > latency_req_us || exit_us * multiplier > prediction->length_us)
 			continue;
 		idx = i;
-		/* As in menu-3.7: state 0 is what remains. */
+		/* As in menu-3.7: state 0 is the fallback. */
 		menu->exit_us = i ? exit_us : 0;
 	}
 	return idx;
 }
 
 /*
- * The wake-up is all that a pattern needs: the length just slept is in it at the next select().
- * Of a CPU that has gone offline the timer expires on another.
+ * For a pattern the wake-up suffices: the next select() records the length. The timer of a CPU that
+ * has gone offline expires on another one.
  */
 static enum hrtimer_restart menu_timer_expired(struct hrtimer *timer)
 {
@@ -421,7 +421,7 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 	struct menu_cpu *menu = per_cpu_ptr(&menu_cpus, dev->cpu);
 
 	memset(menu, 0, sizeof(*menu));
-	/* Hard: where others expire in a thread, an idle CPU cannot wait for one. */
+	/* Hard: an idle CPU cannot wait for a timer that expires in a thread. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 	hrtimer_setup(&menu->alarm, menu_timer_expired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_PINNED_HARD);
@@ -434,11 +434,11 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 
 static void menu_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
-	/* Whatever is noted of it: after this the module may go. */
+	/* Also of a timer that is not recorded: the module can be unloaded after this. */
 	hrtimer_cancel(&per_cpu_ptr(&menu_cpus, dev->cpu)->alarm);
 }
 
-/* Below the governors of today: it is here to be compared with. */
+/* Below current governors: it is only for comparisons. */
 static struct cpuidle_governor menu_governor = {
 	.name =		"menu-3.8",
 	.rating =	5,

@@ -60,33 +60,33 @@
 #include <linux/string.h>
 #include <linux/tick.h>
 
-/* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
+/* Count of a sleep, and the decay of all counts at each sleep: an eighth. */
 #define SLEEP_WEIGHT		1024
 #define DECAY_SHIFT		3
 
-/* Where state 0 polls, the next timer does not matter to a state that pays off this early. */
+/* If state 0 polls, the next timer does not matter for states that pay off this early. */
 #define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
 
-/* In place of an expected sleep: the state is kept, and so is the tick. */
+/* Instead of an expected sleep: keep the state and the tick. */
 #define KEEP_TICK		S64_MIN
 
-/* One bin's counts. */
+/* Counts of a bin. */
 struct teo_counts {
 	unsigned int hits;
 	unsigned int intercepts;
 };
 
 struct teo_cpu {
-	/* From select() to reflect() when it started, then how long it was. */
+	/* Start of the sleep between select() and reflect(), then its length. */
 	s64 sleep_ns;
-	/* KTIME_MAX if select() has not asked. */
+	/* KTIME_MAX if select() has not read it. */
 	s64 sleep_length_ns;
 	struct teo_counts bin[CPUIDLE_STATE_MAX];
 	unsigned int hits_beyond_tick;
 	unsigned int total;
 };
 
-/* What can be chosen from, and what speaks against the deepest of it. */
+/* The candidates, and the counts against the deepest one. */
 struct teo_outlook {
 	/* The shallowest and the deepest enabled state; the deepest within the latency limit. */
 	int first, deepest, within_limit;
@@ -98,7 +98,7 @@ struct teo_outlook {
 
 static DEFINE_PER_CPU(struct teo_cpu, teo_cpus);
 
-/* The last sleep's length as it is binned; U64_MAX if it reached the timer. */
+/* The length of the last sleep for its bin; U64_MAX if it reached the timer. */
 static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			struct cpuidle_device *dev)
 {
@@ -151,7 +151,7 @@ static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cp
 		teo->bin[slept_bin].intercepts += SLEEP_WEIGHT;
 }
 
-/* False if no state is enabled. */
+/* Returns false if all states are disabled. */
 static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		     struct teo_outlook *outlook)
 {
@@ -176,7 +176,7 @@ static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpu
 	return outlook->first >= 0;
 }
 
-/* Without a tick, a short sleep that is not short after all would last too long. */
+/* Without a tick, a wrong prediction of a short sleep would cost too much. */
 static bool teo_deep_enough(struct cpuidle_state *state)
 {
 	return !tick_nohz_tick_stopped() || state->target_residency_ns >= TICK_NSEC;
@@ -203,12 +203,12 @@ static int teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *drv
 		if (fits)
 			suitable = i;
 		else if (enabled && suitable == outlook->deepest)
-			break; /* States get shallower from here on: none will fit. */
+			break; /* Only shallower states follow. */
 	}
 	return outlook->deepest;
 }
 
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled one. */
 static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
 			 s64 within_ns)
 {
@@ -222,8 +222,8 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 }
 
 /*
- * Steps 3 to 5 for a CPU with several enabled states. @sleep_ns stays KEEP_TICK where the next
- * timer does not matter.
+ * Steps 3 to 5 with several enabled states. @sleep_ns stays KEEP_TICK if the next timer does not
+ * matter.
  */
 static int teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		      const struct teo_outlook *outlook, ktime_t *delta_tick_ns, s64 *sleep_ns)
@@ -260,7 +260,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 
 	if (dev->last_state_idx >= 0) {
 		teo_learn(teo, drv, dev);
-		/* Not to be learnt from twice, should the driver refuse the next state. */
+		/* Do not update from it twice if the driver rejects the next state. */
 		dev->last_state_idx = -1;
 	}
 

@@ -79,17 +79,17 @@
 #include <linux/sysfs.h>
 #include <linux/tick.h>
 
-/* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
+/* Count of a sleep, and the decay of all counts at each sleep: an eighth. */
 #define SLEEP_WEIGHT		1024
 #define DECAY_SHIFT		3
 
 #define NR_RECENT		9
 #define NO_BIN			(-1)
 
-/* Where state 0 polls, the next timer does not matter to a state that pays off this early. */
+/* If state 0 polls, the next timer does not matter for states that pay off this early. */
 #define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
 
-/* In place of an expected sleep: the state is kept, and so is the tick. */
+/* Instead of an expected sleep: keep the state and the tick. */
 #define KEEP_TICK		S64_MIN
 
 enum teo_util_mode {
@@ -127,14 +127,12 @@ static const struct kernel_param_ops teo_util_mode_ops = {
 module_param_cb(util_mode, &teo_util_mode_ops, &util_mode, 0644);
 MODULE_PARM_DESC(util_mode, "off or step");
 
-/*
- * A 64th of the capacity: above what housekeeping amounts to, and soon reached when work begins.
- */
+/* A 64th of the capacity: more than housekeeping needs, and soon reached when work starts. */
 static unsigned int util_shift = 6;
 module_param(util_shift, uint, 0644);
 MODULE_PARM_DESC(util_shift, "a CPU is utilized above its capacity >> util_shift");
 
-/* One bin's counts, or sums of several bins'. */
+/* Counts of a bin, or sums over several. */
 struct teo_counts {
 	unsigned int hits;
 	unsigned int intercepts;
@@ -142,9 +140,9 @@ struct teo_counts {
 };
 
 struct teo_cpu {
-	/* From select() to reflect() when it started, then how long it was. */
+	/* Start of the sleep between select() and reflect(), then its length. */
 	s64 sleep_ns;
-	/* KTIME_MAX if select() has not asked. */
+	/* KTIME_MAX if select() has not read it. */
 	s64 sleep_length_ns;
 	struct teo_counts bin[CPUIDLE_STATE_MAX];
 	unsigned int hits_beyond_tick;
@@ -153,7 +151,7 @@ struct teo_cpu {
 	int next_recent;
 };
 
-/* What can be chosen from, and what speaks against the deepest of it. */
+/* The candidates, and the counts against the deepest one. */
 struct teo_outlook {
 	/* The shallowest and the deepest enabled state; the deepest within the latency limit. */
 	int first, deepest, within_limit;
@@ -164,7 +162,7 @@ struct teo_outlook {
 	bool utilized;
 };
 
-/* A state, and how long the sleep in it is expected to be, or KEEP_TICK. */
+/* A state and the expected length of the sleep in it, or KEEP_TICK. */
 struct teo_choice {
 	int idx;
 	s64 sleep_ns;
@@ -193,7 +191,7 @@ static bool teo_utilized(int cpu)
 	       teo_util(cpu) > arch_scale_cpu_capacity(cpu) >> shift;
 }
 
-/* The last sleep's length as it is binned; U64_MAX if it reached the timer. */
+/* The length of the last sleep for its bin; U64_MAX if it reached the timer. */
 static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			struct cpuidle_device *dev)
 {
@@ -252,7 +250,7 @@ static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cp
 		teo->next_recent = 0;
 
 	if (timer_beyond_tick && slept_ns >= TICK_NSEC) {
-		/* As the kernel, leave *recent_bin as it is: see the weaknesses. */
+		/* Like the kernel, do not change *recent_bin: see Known weaknesses. */
 		teo->hits_beyond_tick += SLEEP_WEIGHT;
 	} else if (!timer_beyond_tick && timer_bin == slept_bin) {
 		teo->bin[slept_bin].hits += SLEEP_WEIGHT;
@@ -264,7 +262,7 @@ static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cp
 	}
 }
 
-/* False if no state is enabled. */
+/* Returns false if all states are disabled. */
 static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		     struct teo_outlook *outlook)
 {
@@ -287,7 +285,7 @@ static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpu
 	return outlook->first >= 0;
 }
 
-/* Without a tick, a short sleep that is not short after all would last too long. */
+/* Without a tick, a wrong prediction of a short sleep would cost too much. */
 static bool teo_deep_enough(struct cpuidle_state *state)
 {
 	return !tick_nohz_tick_stopped() || state->target_residency_ns >= TICK_NSEC;
@@ -318,12 +316,12 @@ static int teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *drv
 		if (fits)
 			suitable = i;
 		else if (enabled && suitable == outlook->deepest)
-			break; /* States get shallower from here on: none will fit. */
+			break; /* Only shallower states follow. */
 	}
 	return outlook->deepest;
 }
 
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled one. */
 static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
 			 s64 within_ns)
 {
@@ -336,7 +334,7 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* The next shallower state that is enabled and does not poll, @idx if there is none. */
+/* The next shallower enabled state that does not poll, or @idx if there is none. */
 static int teo_step(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx)
 {
 	int i;
@@ -349,7 +347,7 @@ static int teo_step(struct cpuidle_driver *drv, struct cpuidle_device *dev, int 
 	return idx;
 }
 
-/* Step 2, of two states. */
+/* Step 2 with two states. */
 static struct teo_choice teo_of_two(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
 	bool takes_first = !dev->states_usage[0].disable &&
@@ -361,7 +359,7 @@ static struct teo_choice teo_of_two(struct cpuidle_driver *drv, struct cpuidle_d
 	return (struct teo_choice) { .idx = 1, .sleep_ns = drv->states[1].target_residency_ns };
 }
 
-/* Steps 4 to 7, for a CPU with several enabled states. */
+/* Steps 4 to 7 with several enabled states. */
 static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv,
 				    struct cpuidle_device *dev, const struct teo_outlook *outlook,
 				    ktime_t *delta_tick_ns)
@@ -402,7 +400,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 
 	if (dev->last_state_idx >= 0) {
 		teo_learn(teo, drv, dev);
-		/* Not to be learnt from twice, should the driver refuse the next state. */
+		/* Do not update from it twice if the driver rejects the next state. */
 		dev->last_state_idx = -1;
 	}
 

@@ -100,7 +100,7 @@
 #include <linux/tick.h>
 #include <linux/version.h>
 
-/* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
+/* Count of a sleep, and the decay of all counts at each sleep: an eighth. */
 #define SLEEP_WEIGHT		1024
 #define DECAY_SHIFT		3
 
@@ -152,9 +152,7 @@ static const struct kernel_param_ops teo_util_mode_ops = {
 module_param_cb(util_mode, &teo_util_mode_ops, &util_mode, 0644);
 MODULE_PARM_DESC(util_mode, "off, shallowest, v2, v3, v4, step or gradual");
 
-/*
- * A 64th of the capacity: above what housekeeping amounts to, and soon reached when work begins.
- */
+/* A 64th of the capacity: more than housekeeping needs, and soon reached when work starts. */
 static unsigned int util_shift = 6;
 module_param(util_shift, uint, 0644);
 MODULE_PARM_DESC(util_shift, "a CPU is utilized above its capacity >> util_shift");
@@ -163,10 +161,10 @@ static bool own_timer;
 module_param(own_timer, bool, 0644);
 MODULE_PARM_DESC(own_timer, "wake up to go deeper if a shallow choice proves wrong (default N)");
 
-/* A sleep goes on if nothing else took this long after the own timer. */
+/* The sleep continues if nothing else ran for this long after the own timer. */
 #define STILL_IDLE_NS		(10 * NSEC_PER_USEC)
 
-/* One bin's counts, or sums of several bins'. */
+/* Counts of a bin, or sums over several. */
 struct teo_counts {
 	unsigned int hits;
 	unsigned int intercepts;
@@ -174,24 +172,24 @@ struct teo_counts {
 };
 
 struct teo_cpu {
-	/* From select() to reflect() when it started, then how long it was. */
+	/* Start of the sleep between select() and reflect(), then its length. */
 	s64 sleep_ns;
 	s64 sleep_length_ns;
 	struct teo_counts bin[CPUIDLE_STATE_MAX];
 	unsigned int total;
-	/* As the counts: sleeps of twice the deepest state's target residency. */
+	/* Like the counts, for sleeps of twice the deepest state's target residency. */
 	unsigned int twice;
 	int recent_bin[NR_RECENT];
 	int next_recent;
-	/* The sleep began on a utilized CPU; for modes that do not learn from such. */
+	/* The sleep started on a utilized CPU; for modes that ignore such sleeps. */
 	bool utilized;
-	/* When the sleep began; how long it was when the own timer ended its first part. */
+	/* Start of the sleep; its length when the own timer ended the first part. */
 	s64 began_ns, first_part_ns;
 	bool is_set, has_fired;
 	struct hrtimer alarm;
 };
 
-/* A state, and how long the sleep in it is expected to be. */
+/* A state and the expected length of the sleep in it. */
 struct teo_choice {
 	int idx;
 	s64 sleep_ns;
@@ -219,7 +217,7 @@ static bool teo_utilized(int cpu)
 	return teo_util(cpu) > arch_scale_cpu_capacity(cpu) >> shift;
 }
 
-/* The first three postings took it that a utilized CPU's sleeps tell nothing of others. */
+/* The first three postings ignore the sleeps of utilized CPUs. */
 static bool teo_ignores_utilized(int mode)
 {
 	return mode == UTIL_SHALLOWEST || mode == UTIL_V2 || mode == UTIL_V3;
@@ -232,7 +230,7 @@ static void teo_add(struct teo_counts *sum, const struct teo_counts *bin)
 	sum->recent += bin->recent;
 }
 
-/* The last sleep's length as it is binned; U64_MAX if it reached the timer. */
+/* The length of the last sleep for its bin; U64_MAX if it reached the timer. */
 static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			struct cpuidle_device *dev)
 {
@@ -291,13 +289,13 @@ static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cp
 	}
 }
 
-/* Without a tick, a short sleep that is not short after all would last too long. */
+/* Without a tick, a wrong prediction of a short sleep would cost too much. */
 static bool teo_long_enough(u64 sleep_ns)
 {
 	return !tick_nohz_tick_stopped() || sleep_ns >= TICK_NSEC;
 }
 
-/* Takes the counts of the bins shallower than @choice; goes down if sleeps fall short of it. */
+/* Sums the counts of the bins shallower than @choice; goes back if sleeps are too short for it. */
 static void teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *drv,
 				  struct cpuidle_device *dev, const struct teo_counts *shallower,
 				  struct teo_choice *choice)
@@ -330,7 +328,7 @@ static void teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *dr
 		if (fits)
 			suitable = here;
 		else if (enabled && suitable.idx == choice->idx)
-			return; /* Bins get shorter from here on: none will fit. */
+			return; /* Only shorter bins follow. */
 	}
 }
 
@@ -340,7 +338,7 @@ static bool teo_usable(struct cpuidle_driver *drv, struct cpuidle_device *dev, i
 	       (may_poll || !(drv->states[i].flags & CPUIDLE_FLAG_POLLING));
 }
 
-/* The first enabled state, -1 without any. */
+/* The first enabled state, or -1. */
 static int teo_first(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool may_poll)
 {
 	int i;
@@ -352,7 +350,7 @@ static int teo_first(struct cpuidle_driver *drv, struct cpuidle_device *dev, boo
 	return -1;
 }
 
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled one. */
 static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
 			 ktime_t within_ns, bool may_poll)
 {
@@ -368,7 +366,7 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* The state as far down to @idx as the CPU is free, the first if it has no free capacity at all. */
+/* @idx scaled by the CPU's free capacity; the first enabled state if there is none. */
 static int teo_scaled(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx)
 {
 	unsigned long capacity = max(arch_scale_cpu_capacity(dev->cpu), 1UL);
@@ -387,8 +385,8 @@ static int teo_scaled(struct cpuidle_driver *drv, struct cpuidle_device *dev, in
 }
 
 /*
- * Steps 2 to 4, and what utilization makes of them. @first is the shallowest enabled state as far
- * as the search has seen, below which the choice must not fall.
+ * Steps 2 to 4 with utilization. @first is the shallowest enabled state found so far, the lower
+ * limit of the choice.
  */
 static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv,
 				    struct cpuidle_device *dev, int mode, int *first)
@@ -456,7 +454,7 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	return choice;
 }
 
-/* Of a CPU that has gone offline the timer expires on another. */
+/* The timer of a CPU that has gone offline expires on another one. */
 static enum hrtimer_restart teo_alarm_expired(struct hrtimer *timer)
 {
 	struct teo_cpu *teo = container_of(timer, struct teo_cpu, alarm);
@@ -465,7 +463,7 @@ static enum hrtimer_restart teo_alarm_expired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Sets the own timer for the age at which the state after @idx pays off, if that is worth it. */
+/* Sets the own timer for the time at which the state after @idx pays off, if that is useful. */
 static void teo_set_alarm(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			  struct cpuidle_device *dev, int idx, s64 latest_ns)
 {
@@ -509,7 +507,7 @@ static void teo_clear_alarm(struct teo_cpu *teo)
 	teo->is_set = false;
 }
 
-/* Whether the own timer alone ended the last part of a sleep; @now_ns is when the next begins. */
+/* Whether only the own timer ended the last part of the sleep; @now_ns starts the next one. */
 static bool teo_goes_on(struct teo_cpu *teo, s64 now_ns)
 {
 	bool goes_on = teo->has_fired && now_ns - teo->began_ns - teo->sleep_ns < STILL_IDLE_NS;
@@ -532,7 +530,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 	if (dev->last_state_idx >= 0) {
 		if (!goes_on && (!teo->utilized || !teo_ignores_utilized(mode)))
 			teo_learn(teo, drv, dev);
-		/* Not to be learnt from twice, should the driver refuse the next state. */
+		/* Do not update from it twice if the driver rejects the next state. */
 		dev->last_state_idx = -1;
 	}
 
