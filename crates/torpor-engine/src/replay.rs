@@ -221,7 +221,7 @@ fn where_it_runs<T: Serialize + DeserializeOwned>(
         })
     };
     let goes_on = &mut |done| tick(done as usize);
-    match torpor_governor::apart(governor.policy_label(), goes_on, there) {
+    match torpor_governor::apart(&[governor.policy_label().clone()], goes_on, there) {
         Ok(answer) => answer,
         Err(NoAnswer::Interrupted) => Err(None),
         Err(NoAnswer::Died(error)) => Err(Some(format!("{error} (replay of `{what}`)"))),

@@ -233,7 +233,8 @@ impl<'a> Session<'a> {
             return work(goes_on);
         }
         let Column { spec, foreign, .. } = &self.columns[column];
-        let label = foreign.first().cloned().unwrap_or_else(|| spec.label());
+        // The kernel calls all of them: the process's end does not show which one ended it.
+        let policies = if foreign.is_empty() { vec![spec.label()] } else { foreign.clone() };
         let there = |pulse: &Pulse| {
             let mut last = Instant(0);
             let mut tell = |now: Instant| {
@@ -248,7 +249,7 @@ impl<'a> Session<'a> {
             now += Duration(done as i64);
             goes_on(now)
         };
-        match torpor_governor::apart(&label, &mut tick, there) {
+        match torpor_governor::apart(&policies, &mut tick, there) {
             Ok(answer) => Ok(answer),
             Err(NoAnswer::Interrupted) => Err(Halt::Interrupted),
             Err(NoAnswer::Died(error)) => Ok(Err(error.to_string())),
@@ -464,7 +465,7 @@ impl<'a> Session<'a> {
         });
         match (run, failed) {
             (Ok(_), Some(error)) => Err(error),
-            (Ok(Ok(Some(text))), None) => Err(GovernorError::Told(text).into()),
+            (Ok(Ok(Some(text))), None) => Err(GovernorError::Other(text).into()),
             (Ok(_), None) => Ok(()),
             (Err(_), _) => Err(EngineError::Interrupted.into()),
         }

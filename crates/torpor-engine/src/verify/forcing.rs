@@ -39,8 +39,8 @@ pub(super) fn force(
         force_here(governor, calls, seats, has_history, progress).map_err(|e| e.to_string())
     };
     let goes_on = &mut |_| !progress.cancelled();
-    match torpor_governor::apart(governor.policy_label(), goes_on, there) {
-        Ok(answers) => answers.map_err(GovernorError::Told),
+    match torpor_governor::apart(&[governor.policy_label().clone()], goes_on, there) {
+        Ok(answers) => answers.map_err(GovernorError::Other),
         Err(NoAnswer::Died(error)) => Err(error),
         Err(NoAnswer::Interrupted) => Ok(Vec::new()),
     }
