@@ -11,7 +11,6 @@ mod io_device;
 mod model;
 mod toml_file;
 
-pub use crate::toml::{Problem, format_cpu_list, parse_cpu_list};
 pub use builtin::{Builtin, builtins, io_devices, resolve, text};
 pub use demotion::{Demotion, SleepHistory};
 pub use error::PlatformError;

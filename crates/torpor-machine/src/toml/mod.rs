@@ -5,6 +5,7 @@
 //! A file's keys are in one table of [`Shape`]s, from which the checks and the JSON Schema both
 //! come. What must hold between values is the caller's to check, with [`Table::finding`].
 
+mod builtins;
 mod cpulist;
 mod distribution;
 mod keys;
@@ -14,7 +15,7 @@ mod report;
 mod schema;
 mod table;
 
-pub use crate::units::closest;
+pub use builtins::{Builtins, Typed, read_text};
 pub use cpulist::{format_cpu_list, parse_cpu_list};
 pub use distribution::{Distribution, LENGTH_OR_DISTRIBUTION};
 pub use keys::{Key, Kind, Shape};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `NAME,path=number`: a file's text with numbers replaced, as a governor's parameters are.
 
-use crate::toml::closest;
 use crate::toml::keys::{Kind, Shape};
+use crate::units::closest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;

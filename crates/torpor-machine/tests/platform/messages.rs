@@ -2,7 +2,8 @@
 //! Every way a platform file can be wrong, and that the message says where and what is right.
 
 use proptest::prelude::*;
-use torpor_machine::platform::{PlatformError, Problem, from_toml};
+use torpor_machine::platform::{PlatformError, from_toml};
+use torpor_machine::toml::Problem;
 
 /// Two clusters, OPPs, power, all three ways to write a latency.
 const GOOD: &str = r#"name = "good"

@@ -22,15 +22,16 @@ pub(super) fn rejects(report: &mut Report, state: &Table, entry_us: f64) -> Opti
         report.push(missing_source(state, "reject_pct", "reject_source"));
     }
     if state.bool("polling") == Some(true) || state.has("driver") {
-        let mut finding = state.finding("reject_pct", "the state polls".to_owned());
-        finding.allowed = Some("a state that a driver can refuse to enter".to_owned());
-        report.push(finding);
+        report.reject(
+            state,
+            "reject_pct",
+            "the state polls",
+            "a state that a driver can refuse to enter",
+        );
     }
     let time_us = state.number("reject_us").unwrap_or(entry_us.max(1.0));
     if time_us <= 0.0 {
-        let mut finding = state.finding("reject_us", "no attempt takes no time".to_owned());
-        finding.allowed = Some("a time above 0".to_owned());
-        report.push(finding);
+        report.reject(state, "reject_us", "no attempt takes no time", "a time above 0");
     }
     Some(Rejects { pct, time: from_us(time_us) })
 }
@@ -52,27 +53,31 @@ pub(super) fn demotion(
     let Some(to) = shallower.iter().position(|table| table.text("name") == Some(name)) else {
         let known: Vec<&str> =
             shallower.iter().filter(names).filter_map(|t| t.text("name")).collect();
-        let mut finding = state.finding("demote_to", "no shallower state has this name".to_owned());
-        finding.allowed = Some(match known.is_empty() {
-            true => "nothing: no shallower state rests".to_owned(),
-            false => known.join(", "),
-        });
-        report.push(finding);
+        report.reject(
+            state,
+            "demote_to",
+            "no shallower state has this name",
+            match known.is_empty() {
+                true => "nothing: no shallower state rests".to_owned(),
+                false => known.join(", "),
+            },
+        );
         return None;
     };
     if polls(state) || polls(&shallower[to]) {
-        let mut finding = state.finding("demote_to", "a polling state is no demotion".to_owned());
-        finding.allowed = Some("states in which the CPU rests".to_owned());
-        report.push(finding);
+        report.reject(
+            state,
+            "demote_to",
+            "a polling state is no demotion",
+            "states in which the CPU rests",
+        );
     }
     let residency = state.number("target_residency_us").unwrap_or(0.0);
     let below = state.number("demote_below_us").unwrap_or(residency);
     let after = state.number("demote_after").unwrap_or(1.0);
     for (key, value) in [("demote_below_us", below), ("demote_after", after)] {
         if value <= 0.0 && state.has(key) {
-            let mut finding = state.finding(key, "no request would be demoted".to_owned());
-            finding.allowed = Some("more than 0".to_owned());
-            report.push(finding);
+            report.reject(state, key, "no request would be demoted", "more than 0");
         }
     }
     // It is in the shallower state before it leaves that for the deeper one.
@@ -84,8 +89,11 @@ pub(super) fn demotion(
 /// Keys that say nothing without another one.
 fn need_key(report: &mut Report, state: &Table, keys: &[&str], needs: &str) {
     for key in keys.iter().filter(|key| state.has(key) && !state.has(needs)) {
-        let mut finding = state.finding(key, format!("there is no `{needs}`"));
-        finding.allowed = Some(format!("together with `{needs}`"));
-        report.push(finding);
+        report.reject(
+            state,
+            key,
+            format!("there is no `{needs}`"),
+            format!("together with `{needs}`"),
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! The keys of an idle state.
 
 use super::keys::{ENERGY, POWER, POWER_MAX_MW, TIME, optional, required};
-use crate::toml::{Key, Kind, Shape};
+use crate::toml::{Kind, Shape};
 
 pub(crate) static IDLE_STATE: Shape = Shape {
     keys: &[
@@ -19,22 +19,17 @@ pub(crate) static IDLE_STATE: Shape = Shape {
             TIME,
             "Worst case from wake-up event to running. Without it, entry plus exit latency.",
         ),
-        Key {
-            name: "latency_us",
-            aliases: &["latency"],
-            kind: TIME,
-            is_required: false,
-            doc: "sysfs has only one latency, which is the exit latency, and entry takes 0. \
-                  Instead of the three other latencies.",
-        },
-        Key {
-            name: "target_residency_us",
-            aliases: &["min_residency_us", "residency_us", "residency"],
-            kind: TIME,
-            is_required: true,
-            doc: "Shortest stay that pays off (sysfs `residency`, device tree \
-                  `min-residency-us`).",
-        },
+        optional(
+            "latency_us",
+            TIME,
+            "sysfs has only one latency, which is the exit latency, and entry takes 0. Instead of \
+             the three other latencies.",
+        ),
+        required(
+            "target_residency_us",
+            TIME,
+            "Shortest stay that pays off (sysfs `residency`, device tree `min-residency-us`).",
+        ),
         optional(
             "polling",
             Kind::Bool,
