@@ -172,8 +172,8 @@ fn collect(table: &DeTable<'_>, keys: &mut Vec<[String; 2]>, leaves: &mut Vec<Le
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
-        let written = key.get_ref().to_string();
-        keys.push([written.replace('-', "_"), written]);
+        let name = key.get_ref().to_string();
+        keys.push([name.clone(), name]);
         collect_value(value, keys, leaves);
         keys.pop();
     }
@@ -218,7 +218,7 @@ fn absent(
     let mut above = above.iter();
     while let Some(part) = above.next() {
         let key = shape.keys.iter().find(|key| key.name == *part)?;
-        let value = table.iter().find(|(k, _)| k.get_ref().replace('-', "_") == **part)?.1;
+        let value = table.iter().find(|(k, _)| k.get_ref() == *part)?.1;
         let (inner, item) = match (key.kind, value.get_ref()) {
             (Kind::Tables(inner), DeValue::Array(array)) => {
                 let wanted = above.next()?;
@@ -238,7 +238,7 @@ fn absent(
         key.kind,
         Kind::Number { .. } | Kind::Integer { .. } | Kind::Hz | Kind::NumberOr { .. }
     );
-    if !is_number || table.keys().any(|k| k.get_ref().replace('-', "_") == **last) {
+    if !is_number || table.keys().any(|k| k.get_ref() == *last) {
         return None;
     }
     let Some(span) = at else { return Some((0, format!("{last} = "), format!("{GIVEN}\n"))) };
@@ -277,10 +277,10 @@ mod tests {
     const TEXT: &str = "hz = 250 # ticks
 [[state]]
 name = \"a\"
-exit-us = 1
+exit_us = 1
 [[state]]
 name = \"b\"
-exit-us = 2
+exit_us = 2
 run_us = { mean = 3 }
 ";
 
@@ -290,8 +290,8 @@ run_us = { mean = 3 }
 
     #[test]
     fn number_is_found_by_path_index_or_part() {
-        let wanted = TEXT.replace("exit-us = 2", "exit-us = 7.5");
-        for path in ["state.b.exit_us", "state.1.exit_us", "b.exit_us", "b.exit-us"] {
+        let wanted = TEXT.replace("exit_us = 2", "exit_us = 7.5");
+        for path in ["state.b.exit_us", "state.1.exit_us", "b.exit_us"] {
             assert_eq!(filled(path, "7.5").as_ref(), Ok(&wanted), "{path}");
         }
         assert_eq!(filled("hz", "100"), Ok(TEXT.replace("250", "100")));
@@ -302,7 +302,7 @@ run_us = { mean = 3 }
     #[test]
     fn a_star_means_all_that_fit() {
         let both =
-            TEXT.replace("exit-us = 1", "exit-us = 25").replace("exit-us = 2\n", "exit-us = 25\n");
+            TEXT.replace("exit_us = 1", "exit_us = 25").replace("exit_us = 2\n", "exit_us = 25\n");
         assert_eq!(filled("*.exit_us", "25"), Ok(both));
         assert_eq!(filled("*.state.b.exit_us", "3"), filled("state.b.exit_us", "3"));
         assert!(filled("*.exit", "1").unwrap_err().contains("did you mean `exit_us`?"));

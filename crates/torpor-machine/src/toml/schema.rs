@@ -35,12 +35,6 @@ fn object(shape: &Shape, way: &mut Way) -> Map<String, Value> {
             properties.insert((*alias).into(), property);
         }
     }
-    let dashed: Vec<(String, Value)> = properties
-        .iter()
-        .filter(|(name, _)| name.contains('_'))
-        .map(|(name, property)| (name.replace('_', "-"), property.clone()))
-        .collect();
-    properties.extend(dashed);
     Map::from_iter([
         ("type".to_owned(), "object".into()),
         ("properties".to_owned(), properties.into()),

@@ -42,10 +42,10 @@ power_per_opp_mw = [1, 2]
 
 [[cluster.idle_state]]
 name = "sleep"
-entry-latency-us = 100
-exit-latency-us = 200
-wakeup-latency-us = 250
-min-residency-us = 1000
+entry_latency_us = 100
+exit_latency_us = 200
+wakeup_latency_us = 250
+min_residency_us = 1000
 power_mw = 0.5
 
 [[cluster]]
@@ -313,15 +313,15 @@ fn each_error_is_named_with_its_key_and_line() {
             "a truth value, not a number",
         ),
         (
-            "latency_us = 2",
-            "latency_us = 2\nexit_latency_us = 2",
+            "latency_us = 2\ntarget",
+            "latency_us = 2\nexit_latency_us = 2\ntarget",
             "cluster[1].idle_state[0].exit_latency_us",
             52,
             "`latency_us` is given too",
         ),
         (
-            "min-residency-us = 1000",
-            "min-residency-us = 0.5",
+            "min_residency_us = 1000",
+            "min_residency_us = 0.5",
             "cluster[0].idle_state[2].target_residency_us",
             40,
             "below the shallower `WFI`'s 1 us",
@@ -334,8 +334,8 @@ fn each_error_is_named_with_its_key_and_line() {
             "a latency of 250 us is below",
         ),
         (
-            "wakeup-latency-us = 250",
-            "wakeup-latency-us = 301",
+            "wakeup_latency_us = 250",
+            "wakeup_latency_us = 301",
             "cluster[0].idle_state[2].wakeup_latency_us",
             39,
             "at most one entry",
