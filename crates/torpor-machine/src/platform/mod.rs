@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Machines: TOML files and importers in, checked [`Platform`]s out.
 //!
-//! This crate says what a machine is. What a machine's numbers cost is the engine's business.
+//! The engine computes what these numbers cost.
 
 mod builtin;
 mod demotion;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Comes after a number that the file did not have: whoever gave it is its source.
+/// Comment after a number that the file did not have; such a number needs no source.
 pub(crate) const GIVEN: &str = " # given with the name";
 
 /// A path into the file, and the number to put there.
@@ -78,7 +78,8 @@ pub fn fill_params(
     Ok(filled)
 }
 
-/// A number of the file: the keys to it, each with its other spelling, and its place.
+/// A number of the file: the path to it, with name and index of each entry of an array, and its
+/// place.
 struct Leaf {
     keys: Vec<[String; 2]>,
     span: Range<usize>,

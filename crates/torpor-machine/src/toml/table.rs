@@ -39,8 +39,8 @@ enum Value {
     Tables(Vec<Table>),
 }
 
-/// Reads a file of the given shape and makes of it what `build` does. `None` from `build`, like a
-/// finding, must mean that something was reported.
+/// Reads a file of the given shape and passes it to `build`, which returns `None` only if it has
+/// reported a problem.
 pub fn read<T>(
     text: &str,
     shape: &'static Shape,

@@ -176,7 +176,7 @@ fn check_ascends(report: &mut Report, pair: &[Table], key: &str, value: fn(&Tabl
         let message =
             format!("a {what} of {deeper} us is below the shallower `{name}`'s {shallower} us");
         report.reject(
-            pair[1],
+            &pair[1],
             key,
             message,
             format!("states ordered by depth, {what} never falling"),

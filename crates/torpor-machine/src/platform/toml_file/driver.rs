@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Driver and hardware side of a state that a governor has selected.
 
-use super::{from_us, missing_source};
+use super::{from_us, need_source};
 use crate::platform::{Demotion, Rejects};
 use crate::toml::{Report, Table};
 use crate::units::Duration;
 
 pub(super) fn refill(report: &mut Report, state: &Table) -> Duration {
-    if state.has("refill_us") && !state.has("refill_source") {
-        report.push(missing_source(state, "refill_us", "refill_source"));
-    }
+    need_source(report, state, "refill_us", "refill_source");
     state.number("refill_us").map_or(Duration::ZERO, from_us)
 }
 
-/// Reads a driver's refusals; the attempt takes as long as entering the state does, and never zero
-/// time, which would let a CPU retry for ever.
+/// Reads how often the driver refuses the state. An attempt takes the entry latency by default, and
+/// never 0: a CPU would retry for ever.
 pub(super) fn rejects(report: &mut Report, state: &Table, entry_us: f64) -> Option<Rejects> {
     need_key(report, state, &["reject_us", "reject_source"], "reject_pct");
     let pct = state.number("reject_pct").filter(|pct| *pct > 0.0)?;
-    if !state.has("reject_source") {
-        report.push(missing_source(state, "reject_pct", "reject_source"));
-    }
+    need_source(report, state, "reject_pct", "reject_source");
     if state.bool("polling") == Some(true) || state.has("driver") {
         report.reject(
             state,
@@ -36,7 +32,7 @@ pub(super) fn rejects(report: &mut Report, state: &Table, entry_us: f64) -> Opti
     Some(Rejects { pct, time: from_us(time_us) })
 }
 
-/// When the hardware enters one of the `shallower` states instead of this one.
+/// Reads when the hardware enters one of the `shallower` states instead of this one.
 pub(super) fn demotion(
     report: &mut Report,
     shallower: &[Table],
@@ -45,9 +41,7 @@ pub(super) fn demotion(
     let others = ["demote_after", "demote_below_us", "undemote_us", "demote_source"];
     need_key(report, state, &others, "demote_to");
     let name = state.text("demote_to")?;
-    if !state.has("demote_source") {
-        report.push(missing_source(state, "demote_to", "demote_source"));
-    }
+    need_source(report, state, "demote_to", "demote_source");
     let polls = |table: &Table| table.bool("polling") == Some(true) || table.has("driver");
     let names = |table: &&Table| !polls(table) && table.text("name").is_some();
     let Some(to) = shallower.iter().position(|table| table.text("name") == Some(name)) else {
@@ -86,7 +80,7 @@ pub(super) fn demotion(
     Some(Demotion { to, after: after as u32, short: from_us(below), undemote })
 }
 
-/// Keys that say nothing without another one.
+/// Reports `keys` without the key that they depend on.
 fn need_key(report: &mut Report, state: &Table, keys: &[&str], needs: &str) {
     for key in keys.iter().filter(|key| state.has(key) && !state.has(needs)) {
         report.reject(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The polling state: which loop it runs, and what that loop's driver tells governors.
+//! The polling state: its loop, and the limit that governors see.
 
 use super::from_us;
 use crate::platform::{IdleState, PollLoop};

@@ -69,12 +69,12 @@ pub(crate) static IDLE_STATE: Shape = Shape {
         optional(
             "default_status",
             Kind::Choice(&["enabled", "disabled"]),
-            "As in sysfs: whether the state is used unless somebody asks otherwise.",
+            "As in sysfs: whether the state is used by default.",
         ),
         optional(
             "scope",
             Kind::Choice(&["cpu", "core", "cluster", "package"]),
-            "Which CPUs must be in the state before its saving is had. Without it, `cpu`.",
+            "The CPUs that must all be in the state before it saves energy. Without it, `cpu`.",
         ),
         optional(
             "own_entry_latency_us",
