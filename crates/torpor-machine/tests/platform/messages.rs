@@ -440,7 +440,7 @@ fn each_power_without_a_source_is_reported() {
 
 #[test]
 fn an_eleventh_state_is_one_too_many() {
-    let state = "[[cluster.idle_state]]\nname = \"C\"\nlatency_us = 2\nresidency = 2\n";
+    let state = "[[cluster.idle_state]]\nname = \"C\"\nlatency_us = 2\ntarget_residency_us = 2\n";
     let problems = problems(&(GOOD.to_owned() + &state.repeat(10)));
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].message, "11 idle states");

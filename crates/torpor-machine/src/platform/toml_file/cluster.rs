@@ -55,7 +55,7 @@ fn build_smt(report: &mut Report, cluster: &Table) -> Option<Smt> {
     need_source(report, cluster, "smt_speed_pct", "smt_source");
     for key in ["threads_per_core", "sibling_stride", "smt_speed_pct"] {
         if cluster.number(key) == Some(0.0) {
-            report.reject(cluster, key, "nothing has none of it", "1 or more");
+            report.reject(cluster, key, "this is 0", "1 or more");
             return None;
         }
     }
