@@ -504,7 +504,7 @@ fn check_named_cpus(
     Err(EngineError::NotRecorded {
         cpu: missing.0,
         path: path.to_owned(),
-        shown: format!("CPU {}", torpor_machine::platform::format_cpu_list(&shown)),
+        shown: format!("CPU {}", torpor_machine::toml::format_cpu_list(&shown)),
     })
 }
 

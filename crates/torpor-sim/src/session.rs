@@ -23,7 +23,7 @@ use torpor_engine::model::CpuModel;
 use torpor_engine::strip::{self, Slept};
 use torpor_engine::{EngineError, Progress, Unwatched};
 use torpor_governor::{Catalog, GovernorError, Isolation, NoAnswer, Pulse};
-use torpor_machine::platform::format_cpu_list;
+use torpor_machine::toml::format_cpu_list;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::metric;
 use torpor_result::record::{Head, Strip};

@@ -6,6 +6,7 @@ import json
 import os
 import textwrap
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -76,7 +77,7 @@ class Record(dict[str, Any]):
 
         Raises :class:`torpor.TorporError` for a name that is not one of :attr:`tables`.
         """
-        return _engine.lay_out(json.dumps(self), name)
+        return _engine.Record(self).table(name)
 
     def to_json(self) -> str:
         """Return the whole result as JSON text, which :func:`torpor.load` reads."""
@@ -164,11 +165,10 @@ class Compared:
     It can be pickled, with all that :meth:`to_json` has, but not the decisions of a replay.
     """
 
-    def __init__(self, text: str, folder: Path | None = None) -> None:
-        """Hold the JSON text of a result; ``folder`` has tables that it does not hold."""
-        self._text = text
+    def __init__(self, result: str | _engine.Record, folder: Path | None = None) -> None:
+        """Hold a result, or its JSON text; ``folder`` has tables that it does not hold."""
+        self._record = _engine.Record(result) if isinstance(result, str) else result
         self._folder = folder
-        self._parsed: Any = None
 
     def __reduce__(self) -> tuple[type, tuple[str, Path | None]]:
         """Return the arguments with which another process makes it."""
@@ -201,7 +201,7 @@ class Compared:
 
         Raises :class:`torpor.TorporError` for a name that is not one of :attr:`tables`.
         """
-        return _engine.lay_out(self._text, name)
+        return self._record.table(name)
 
     def to_json(self) -> str:
         """Return the whole result as JSON text, the same bytes for the same inputs."""
@@ -243,11 +243,13 @@ class Compared:
             self.write_table(name, folder / f"{name}.parquet")
         write_whole(folder / RESULT_FILE, self._text)
 
-    @property
+    @cached_property
+    def _text(self) -> str:
+        return self._record.json()
+
+    @cached_property
     def _dict(self) -> Any:
-        if self._parsed is None:
-            self._parsed = json.loads(self._text)
-        return self._parsed
+        return json.loads(self._text)
 
     def _repr_html_(self) -> str:
         return str(view("notebook").to_html(self._dict))

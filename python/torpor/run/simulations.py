@@ -31,10 +31,13 @@ class Simulation(Compared):
     """
 
     def __init__(
-        self, text: str, folder: Path | None = None, made: _engine.Simulation | None = None
+        self,
+        result: str | _engine.Record,
+        folder: Path | None = None,
+        made: _engine.Simulation | None = None,
     ) -> None:
-        """Hold the JSON text of a simulation; ``made`` knows of its journal."""
-        super().__init__(text, folder)
+        """Hold a simulation, or its JSON text; ``made`` knows of its journal."""
+        super().__init__(result, folder)
         self._made = made
 
     @property
@@ -135,4 +138,4 @@ def simulate(
         None if journal is None else (os.fspath(journal), journals.engine_id()),
         progress,
     )
-    return Simulation(found.json(), made=found)
+    return Simulation(found.record(), made=found)
