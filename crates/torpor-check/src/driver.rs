@@ -3,6 +3,7 @@
 
 use crate::CheckError;
 use crate::block::{self, Answer, PARAMS_MAX, Shared};
+use crate::kinds::Kind;
 use crate::sequence::Sequence;
 use crate::words;
 use std::fs::File;
@@ -57,7 +58,7 @@ pub(crate) struct Ran {
 /// A governor's process that ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Crash {
-    pub cause: Cause,
+    pub kind: Kind,
     /// In which of the governor's functions.
     pub call: &'static str,
     /// The place of the CPU in the sequence.
@@ -66,14 +67,6 @@ pub(crate) struct Crash {
     pub words: String,
     /// The same crash elsewhere in a sequence has the same one.
     pub signature: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    Memory,
-    Arithmetic,
-    Bug,
-    Endless,
 }
 
 struct Process {
@@ -270,26 +263,26 @@ impl Driver {
             return Err(CheckError::Refused { reason: block::text(&block.error) });
         }
         let call = block::PHASES.get(block.phase as usize).copied().unwrap_or("a call");
-        let (cause, words, signature) = if status.code() == Some(EXIT_BUG) {
+        let (kind, words, signature) = if status.code() == Some(EXIT_BUG) {
             let place = words::file_name(&block::text(&block.bug_file));
             let text = format!("BUG at {place}:{}", block.bug_line);
-            (Cause::Bug, text.clone(), text)
+            (Kind::Bug, text.clone(), text)
         } else if status.signal() == Some(libc::SIGPROF) {
-            (Cause::Endless, String::new(), call.to_owned())
-        } else if let Some((cause, text, place)) = words::read(&said) {
+            (Kind::Endless, String::new(), call.to_owned())
+        } else if let Some((kind, text, place)) = words::read(&said) {
             // Only now: the user's name for the file may hold anything, spaces among it.
             let named = |said: String| self.program.with_file_named(&said);
-            (cause, named(text), named(place))
+            (kind, named(text), named(place))
         } else if let Some(signal) = status.signal() {
             let arithmetic = signal == libc::SIGFPE;
-            let cause = if arithmetic { Cause::Arithmetic } else { Cause::Memory };
+            let kind = if arithmetic { Kind::Arithmetic } else { Kind::Memory };
             let text = format!("signal {signal}");
-            (cause, text.clone(), format!("{text} in {call}"))
+            (kind, text.clone(), format!("{text} in {call}"))
         } else {
             let governor = self.program.governor.clone();
             return Err(CheckError::Driver { governor, call, status, said: said.into_owned() });
         };
-        Ok(Crash { cause, call, cpu: block.phase_cpu as u8, words, signature })
+        Ok(Crash { kind, call, cpu: block.phase_cpu as u8, words, signature })
     }
 }
 

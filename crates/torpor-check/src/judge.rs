@@ -60,7 +60,7 @@ impl Judge {
         let whole = ran.steps - usize::from(ran.crash.is_some() && ran.steps > 0);
         let mut found = self.broken_rules(sequence, whole, count);
         if let Some(crash) = ran.crash {
-            let kind = Kind::from(crash.cause);
+            let kind = crash.kind;
             count(kind, 1);
             found.push(Breach {
                 signature: crash.signature.clone(),

@@ -2,7 +2,6 @@
 //! Definitions of breaches: one entry a kind.
 
 use crate::block::{Answer, State, Step};
-use crate::driver::Cause;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -163,17 +162,6 @@ impl Kind {
 
     pub fn name(self) -> &'static str {
         self.info().name
-    }
-}
-
-impl From<Cause> for Kind {
-    fn from(cause: Cause) -> Kind {
-        match cause {
-            Cause::Memory => Kind::Memory,
-            Cause::Arithmetic => Kind::Arithmetic,
-            Cause::Bug => Kind::Bug,
-            Cause::Endless => Kind::Endless,
-        }
     }
 }
 

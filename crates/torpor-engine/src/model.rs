@@ -3,15 +3,11 @@
 
 use crate::cluster;
 use crate::cost::CostTable;
-use crate::idle_loop::Spared;
 use crate::input::TickGrid;
 use crate::poll;
 use torpor_governor::StateDesc;
 use torpor_machine::platform::{Cluster, Demotion, IdleState, Platform, PollLoop};
 use torpor_machine::units::{Duration, Instant};
-
-/// `CPUIDLE_STATE_MAX`.
-pub const MAX_STATES: usize = 10;
 
 /// `CPUIDLE_POLL_MIN`: a state with less target residency does not limit polling.
 const POLL_MIN: Duration = Duration::from_us(10);
@@ -160,24 +156,11 @@ impl CpuModel {
     /// states that do not poll; see [`CpuModel::poll`].
     #[inline]
     pub fn sleep(&self, state: usize, from: Instant, wake: Instant, alarms: Alarms) -> Sleep {
-        self.sleep_sparing(state, from, wake, alarms, Spared::default())
-    }
-
-    /// The same where a part of the latencies is not to be taken.
-    #[inline]
-    pub fn sleep_sparing(
-        &self,
-        state: usize,
-        from: Instant,
-        wake: Instant,
-        alarms: Alarms,
-        spared: Spared,
-    ) -> Sleep {
         let Alarms { tick, timer } = alarms;
         let s = &self.states[state];
         // An interrupt that comes while the state is being entered is seen only afterwards.
-        let interrupted = wake.min(tick).min(timer).max(from + (s.entry_latency - spared.entry));
-        let resume = interrupted + (s.exit_latency - spared.exit);
+        let interrupted = wake.min(tick).min(timer).max(from + s.entry_latency);
+        let resume = interrupted + s.exit_latency;
         let end = if wake <= resume {
             SleepEnd::Event
         } else if tick <= timer {
@@ -188,7 +171,8 @@ impl CpuModel {
         Sleep { resume, end, got_tick: tick <= resume, got_timer: timer <= resume }
     }
 
-    /// The same in hardware that enters `to` for `state`, and whether it has gone on to `state`.
+    /// Simulates a sleep on hardware that enters `to` for `state`. Returns true with it if the
+    /// hardware went on to `state`.
     #[cold]
     pub fn sleep_demoted(
         &self,
@@ -196,17 +180,16 @@ impl CpuModel {
         from: Instant,
         wake: Instant,
         alarms: Alarms,
-        spared: Spared,
     ) -> (Sleep, bool) {
         match self.undemoted_at(state, from) {
             Some(at) if wake.min(alarms.tick).min(alarms.timer) >= at => {
-                (self.sleep_sparing(state, at, wake, alarms, spared), true)
+                (self.sleep(state, at, wake, alarms), true)
             }
-            _ => (self.sleep_sparing(to, from, wake, alarms, spared), false),
+            _ => (self.sleep(to, from, wake, alarms), false),
         }
     }
 
-    /// When a demoted CPU goes on to `state`, unless it has been woken up before.
+    /// Returns when a demoted CPU that is still asleep goes on to `state`.
     pub fn undemoted_at(&self, state: usize, from: Instant) -> Option<Instant> {
         Some(from + self.demotion(state)?.undemote?)
     }
@@ -260,12 +243,6 @@ impl CpuModel {
     pub fn set_latency_limit(&mut self, limit: Duration) {
         self.latency_limit = limit;
         derive(&mut self.states, limit);
-    }
-
-    /// Switches a state on or off.
-    pub fn set_enabled(&mut self, state: usize, is_enabled: bool) {
-        self.states[state].is_enabled = is_enabled;
-        derive(&mut self.states, self.latency_limit);
     }
 }
 
@@ -390,12 +367,12 @@ mod tests {
 
     #[test]
     fn disabled_neighbours_make_no_state_wrong() {
-        let mut cpu = testing::two_state_cpu();
-        cpu.set_enabled(0, false);
-        assert_eq!(cpu.verdict(1, Duration::from_us(5)), Verdict::Fit);
-        let mut cpu = testing::two_state_cpu();
-        cpu.set_enabled(1, false);
-        assert_eq!(cpu.verdict(0, Duration::from_us(50_000)), Verdict::Fit);
+        for (disabled, state, us) in [(0, 1, 5), (1, 0, 50_000)] {
+            let mut cluster = testing::two_state_cluster();
+            cluster.idle_states[disabled].is_disabled = true;
+            let cpu = testing::model(&cluster);
+            assert_eq!(cpu.verdict(state, Duration::from_us(us)), Verdict::Fit);
+        }
     }
 
     #[test]

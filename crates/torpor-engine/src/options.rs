@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Options of a replay.
 
-use crate::causes::By;
 use crate::error::EngineError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -99,6 +98,18 @@ impl Request {
 /// Switches these states on.
 pub fn enable_states(platform: &mut Platform, states: &[String]) -> Result<(), PlatformError> {
     states.iter().try_for_each(|state| platform.enable_state(state))
+}
+
+/// Key by which sleeps are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The task that ran first afterwards.
+    Task,
+    /// The interrupt, or what the IPI was for; timers as one.
+    Irq,
+    /// The timer's function; interrupts as one.
+    Timer,
 }
 
 /// Assumption about CPUs that are not in the recording.

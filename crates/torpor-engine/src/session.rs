@@ -10,7 +10,7 @@ use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request,
 use crate::oracle::Aim;
 use crate::outcome::*;
 use crate::reading::{self, Head, Loaded};
-use crate::replay::{self, Decider, Run, Seat};
+use crate::replay::{self, Decider, PlacedCpu, Run};
 use crate::spans::{Spanned, SpannedCpu};
 use crate::stats::Stats;
 use crate::strip::{self, Lane, Slept};
@@ -155,11 +155,11 @@ impl<'a> Session<'a> {
         let (models, causes) =
             self.lay_out(&info, &trace, &mut recording, |follower| follow(follower, &head))?;
         let agreement = self.agreement(shown, trace, head, progress)?;
-        let mut seats: Vec<Seat<'_>> = recording
+        let mut placed: Vec<PlacedCpu<'_>> = recording
             .cpus
             .iter()
             .zip(&models)
-            .map(|(input, (cluster, model))| Seat {
+            .map(|(input, (cluster, model))| PlacedCpu {
                 input,
                 model,
                 cluster: (*cluster, &platform.clusters[*cluster]),
@@ -168,17 +168,7 @@ impl<'a> Session<'a> {
                 kept: 0,
             })
             .collect();
-        let lanes = strip::lanes(
-            seats.iter().map(|s| (s.input.cpu, s.input.window(), s.input.spans.len() as u64)),
-            self.request.governors.len(),
-        );
-        for (seat, lane) in seats.iter_mut().zip(&lanes) {
-            seat.kept = match (options.decisions || causes.is_some(), options.strip) {
-                (true, _) => usize::MAX,
-                (false, true) => lane.most + 1,
-                (false, false) => 0,
-            };
-        }
+        let lanes = self.keep_decisions(&mut placed, causes.is_some());
         let hz = self.hz_of(&recording);
         let compiled = match hz == self.hz {
             true => None,
@@ -188,13 +178,13 @@ impl<'a> Session<'a> {
         let shards = rayon::current_num_threads();
         let span = recording.window();
         let times = options.time_decisions;
-        let runs = replay::run(&seats, deciders, span, times, shards, progress, shown)?;
+        let runs = replay::run(&placed, deciders, span, times, shards, progress, shown)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let (runs, mut decisions, oracle) = self.outcomes(&seats, deciders, &recording, runs);
+        let (runs, mut decisions, oracle) = self.outcomes(&placed, deciders, &recording, runs);
         let causes = causes.map(|causes| {
             let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
-            runs.flat_map(|(run, own)| causes.of_run(&run.governor, &seats, own)).collect()
+            runs.flat_map(|(run, own)| causes.of_run(&run.governor, &placed, own)).collect()
         });
         if !options.decisions {
             decisions.iter_mut().for_each(Vec::clear);
@@ -213,6 +203,23 @@ impl<'a> Session<'a> {
             decisions,
             crowded_spans,
         })
+    }
+
+    /// Sets how many decisions are kept of each CPU. Returns the lanes of the strips.
+    fn keep_decisions(&self, placed: &mut [PlacedCpu<'_>], for_causes: bool) -> Vec<Lane> {
+        let Request { options, governors, .. } = self.request;
+        let cpus = placed
+            .iter()
+            .map(|cpu| (cpu.input.cpu, cpu.input.window(), cpu.input.spans.len() as u64));
+        let lanes = strip::lanes(cpus, governors.len());
+        for (cpu, lane) in placed.iter_mut().zip(&lanes) {
+            cpu.kept = match (options.decisions || for_causes, options.strip) {
+                (true, _) => usize::MAX,
+                (false, true) => lane.most + 1,
+                (false, false) => 0,
+            };
+        }
+        lanes
     }
 
     fn strips(&self, lanes: &[Lane], runs: &[Result<Run, String>]) -> Vec<Strip> {
@@ -375,7 +382,7 @@ impl<'a> Session<'a> {
 
     fn outcomes(
         &self,
-        seats: &[Seat<'_>],
+        placed: &[PlacedCpu<'_>],
         deciders: &[Decider],
         recording: &Recording,
         runs: Vec<Result<Run, String>>,
@@ -387,7 +394,7 @@ impl<'a> Session<'a> {
         });
         let counted = runs.into_iter().map(|run| match run {
             Ok(run) => {
-                let (counts, decisions) = RunCounts::of_replay(platform, seats, recording, run);
+                let (counts, decisions) = RunCounts::of_replay(platform, placed, recording, run);
                 (Ok(counts), decisions)
             }
             Err(error) => (Err(error), Vec::new()),

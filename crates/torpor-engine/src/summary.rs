@@ -8,7 +8,7 @@ use crate::input::{EventToExit, Recording, SleepSource};
 use crate::options::{Options, Others};
 use crate::oracle;
 use crate::outcome::*;
-use crate::replay::{Run, Seat};
+use crate::replay::{PlacedCpu, Run};
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::platform::{Cluster, Platform};
@@ -110,15 +110,15 @@ impl<'a> RunCounts<'a> {
     /// Returns the counts of a replay, and its decisions.
     pub fn of_replay(
         platform: &Platform,
-        seats: &[Seat<'a>],
+        placed: &[PlacedCpu<'a>],
         recording: &Recording,
         run: Run,
     ) -> (RunCounts<'a>, Vec<Decision>) {
         let window = recording.window();
-        let cpus = seats.iter().zip(run.cpus).map(|(seat, totals)| CpuCounts {
-            cpu: seat.input.cpu,
-            cluster: seat.cluster,
-            window: seat.input.cut.observed(window) + totals.overrun,
+        let cpus = placed.iter().zip(run.cpus).map(|(placed, totals)| CpuCounts {
+            cpu: placed.input.cpu,
+            cluster: placed.cluster,
+            window: placed.input.cut.observed(window) + totals.overrun,
             totals,
         });
         let cpus = cpus.collect();
@@ -380,6 +380,21 @@ fn oracle_note(trace: &TraceOutcome) -> Option<String> {
 
 /// Returns the notes on the limits of the numbers.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
+    let mut notes = platform_notes(platform, traces);
+    let ticks = traces.iter().filter_map(|t| tick_note(platform, options, &t.inputs));
+    notes.extend(ticks.collect::<BTreeSet<String>>());
+    notes.extend(others_notes(platform, options, traces));
+    let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
+    let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
+    notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
+    notes.extend(traces.iter().filter_map(oracle_note));
+    notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
+    notes.extend(evidence_notes(options, traces));
+    notes
+}
+
+/// Returns the notes on what the platform's model leaves out.
+fn platform_notes(platform: &Platform, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
         "open-loop replay: a slower wake-up delays the work that follows, but does not change \
          what the work is or who does it"
@@ -413,14 +428,12 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
-    let ticks = traces.iter().filter_map(|t| tick_note(platform, options, &t.inputs));
-    notes.extend(ticks.collect::<BTreeSet<String>>());
-    notes.extend(others_notes(platform, options, traces));
-    let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
-    let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
-    notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
-    notes.extend(traces.iter().filter_map(oracle_note));
-    notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
+    notes
+}
+
+/// Returns the notes on what the recordings do not show.
+fn evidence_notes(options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
+    let mut notes = Vec::new();
     let by_source =
         |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };
     let spans: u64 = traces.iter().map(|t| t.inputs.spans).sum();

@@ -99,7 +99,7 @@ impl<'a> Draft<'a> {
         };
         let evidence = evidence.get_or_insert_with(|| Evidence {
             carries: *carries,
-            tick: exact_tick.or_else(|| tick::grid_from_wakeups(collector.done())),
+            tick: exact_tick.or_else(|| tick::grid_from_wakeups(collector.taskless_exits())),
             recorded_on: self.recorded_on,
         });
         for (number, segment) in collector.take_done() {

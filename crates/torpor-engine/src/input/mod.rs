@@ -21,7 +21,7 @@ use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_trace::{SoFar, Trace};
 
 pub use draft::Draft;
-pub use follow::{Follower, Seats};
+pub use follow::Follower;
 pub(crate) use segment::{RCU_HOLD, RCU_SOFTIRQ};
 pub use tick::TickGrid;
 pub(crate) use tick::{TickFunction, tick_function};
@@ -313,5 +313,29 @@ impl Recording {
     /// The tick rate the recorded kernel ran with, where it shows.
     pub fn hz(&self) -> Option<Hz> {
         self.tick.map(|t| t.hz)
+    }
+}
+
+/// Index of each CPU in a recording, by CPU number.
+#[derive(Clone)]
+pub struct CpuIndex(Vec<Option<usize>>);
+
+impl CpuIndex {
+    pub fn new(recording: &Recording, cpu_count: u32) -> CpuIndex {
+        let mut indices = vec![None; cpu_count as usize];
+        for (index, input) in recording.cpus.iter().enumerate() {
+            if let Some(of_cpu) = indices.get_mut(input.cpu.index()) {
+                *of_cpu = Some(index);
+            }
+        }
+        CpuIndex(indices)
+    }
+
+    pub fn cpu_count(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn of(&self, number: usize) -> Option<usize> {
+        self.0.get(number).copied().flatten()
     }
 }

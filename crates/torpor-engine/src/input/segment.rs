@@ -123,12 +123,13 @@ impl Collector {
         self.cpus[cpu].cut
     }
 
-    /// The sleeps that nothing more can be said about, by CPU number.
-    pub(super) fn done(&self) -> impl Iterator<Item = &Segment> {
-        self.cpus.iter().flat_map(|state| &state.segments)
+    /// Returns the exits of complete sleeps that no CPU's task ended or followed.
+    pub(super) fn taskless_exits(&self) -> impl Iterator<Item = Instant> {
+        let done = self.cpus.iter().flat_map(|state| &state.segments);
+        done.filter(|s| !s.switched && s.remote_waking.is_none()).map(|s| s.exit)
     }
 
-    /// Hands those out.
+    /// Takes the complete sleeps out, with their CPU numbers.
     pub(super) fn take_done(&mut self) -> impl Iterator<Item = (usize, Segment)> {
         let cpus = self.cpus.iter_mut().enumerate();
         cpus.flat_map(|(cpu, state)| state.segments.drain(..).map(move |segment| (cpu, segment)))

@@ -5,42 +5,41 @@
 //! FIDELITY(iowait): a recording tells which sleeps were waits for IO by `sched_blocked_reason`, at
 //! their end. Without such events, every uninterruptible sleep is taken for one.
 
-use super::follow::Seats;
-use super::{CpuInput, Span, TickGrid};
+use super::{CpuIndex, CpuInput, Span, TickGrid};
 use std::collections::HashMap;
 use torpor_machine::units::Instant;
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 
 /// Sets each span's `nr_iowait` and `nr_running` while the events pass.
 pub(super) struct Counter {
-    seats: Seats,
+    index: CpuIndex,
     queues: Vec<Queue>,
     tasks: Tasks,
     tick: Option<TickGrid>,
 }
 
 impl Counter {
-    pub(super) fn new(seats: Seats, trace: &Trace, tick: Option<TickGrid>) -> Counter {
+    pub(super) fn new(index: CpuIndex, trace: &Trace, tick: Option<TickGrid>) -> Counter {
         let mut queues: Vec<Queue> = Vec::new();
-        queues.resize_with(seats.cpu_count(), Queue::default);
+        queues.resize_with(index.cpu_count(), Queue::default);
         let tasks = Tasks {
             at: HashMap::new(),
             waits: HashMap::new(),
             reasons: trace.event_counts.contains_key("sched_blocked_reason"),
         };
-        Counter { seats, queues, tasks, tick }
+        Counter { index, queues, tasks, tick }
     }
 
     pub(super) fn observe(&mut self, events: &[Event], cpus: &mut [CpuInput]) {
         for event in events {
             let number = event.cpu.index();
             let Some(queue) = self.queues.get_mut(number) else { continue };
-            if let (Some(seat), Some(tick)) = (self.seats.of(number), self.tick) {
-                queue.pass(&mut cpus[seat].spans, tick, |start| start < event.time);
+            if let (Some(cpu), Some(tick)) = (self.index.of(number), self.tick) {
+                queue.pass(&mut cpus[cpu].spans, tick, |start| start < event.time);
             }
             if let Some(wait) = self.tasks.observe(event, &mut self.queues, self.tick) {
-                if let Some(seat) = self.seats.of(wait.cpu) {
-                    wait.apply(&mut cpus[seat].spans);
+                if let Some(cpu) = self.index.of(wait.cpu) {
+                    wait.apply(&mut cpus[cpu].spans);
                 }
             }
         }
@@ -48,13 +47,13 @@ impl Counter {
 
     pub(super) fn finish(mut self, cpus: &mut [CpuInput]) {
         for (number, queue) in self.queues.iter_mut().enumerate() {
-            if let (Some(seat), Some(tick)) = (self.seats.of(number), self.tick) {
-                queue.pass(&mut cpus[seat].spans, tick, |_| true);
+            if let (Some(cpu), Some(tick)) = (self.index.of(number), self.tick) {
+                queue.pass(&mut cpus[cpu].spans, tick, |_| true);
             }
         }
         for wait in self.tasks.unfinished() {
-            if let Some(seat) = self.seats.of(wait.cpu) {
-                wait.apply(&mut cpus[seat].spans);
+            if let Some(cpu) = self.index.of(wait.cpu) {
+                wait.apply(&mut cpus[cpu].spans);
             }
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The recorded kernel's tick: its rate, its phase, and the timer after it.
 
-use super::segment::Segment;
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::units::{Duration, Hz, Instant, NSEC_PER_SEC};
 use torpor_trace::{Event, EventKind, Function, SoFar};
@@ -170,12 +169,10 @@ fn chance(ratio: f64, count: usize, hz: Hz) -> f64 {
     1.0 - below
 }
 
-/// Without timer events the tick still shows: wake-ups after which no task ran crowd after it.
-pub(super) fn grid_from_wakeups<'a>(
-    segments: impl Iterator<Item = &'a Segment>,
-) -> Option<TickGrid> {
-    let exits: Vec<i64> =
-        segments.filter(|s| !s.switched && s.remote_waking.is_none()).map(|s| s.exit.0).collect();
+/// Finds the tick without timer events, by the exits from idle after which no task ran: they crowd
+/// after the tick.
+pub(super) fn grid_from_wakeups(exits: impl Iterator<Item = Instant>) -> Option<TickGrid> {
+    let exits: Vec<i64> = exits.map(|exit| exit.0).collect();
     if exits.len() < MIN_WAKEUPS {
         return None;
     }

@@ -11,7 +11,7 @@
 //! FIDELITY(pelt-migration): a task counts for another CPU from when it runs there, not from its
 //! wake-up or its balancing.
 
-use super::{CpuInput, Seats, Span};
+use super::{CpuIndex, CpuInput, Span};
 use crate::pelt::{Runqueue, Scale, Task, decay};
 use std::collections::HashMap;
 use torpor_machine::units::{CpuId, Duration, Instant};
@@ -24,7 +24,7 @@ const PERIOD_NS: i64 = 1 << 20;
 
 /// Sets the utilization of each span while the events pass.
 pub(crate) struct Tracker {
-    seats: Seats,
+    index: CpuIndex,
     cpus: Vec<Cpu>,
     tasks: Tasks,
     /// A task that was not seen before has been forked.
@@ -35,7 +35,7 @@ impl Tracker {
     /// `machine` gives a CPU's capacity and, where known, its highest frequency; else that of
     /// `freq_max_khz`, by CPU number, stands for it.
     pub(crate) fn new(
-        seats: Seats,
+        index: CpuIndex,
         trace: &Trace,
         freq_max_khz: &[u32],
         machine: impl Fn(CpuId) -> (u32, Option<u32>),
@@ -50,16 +50,16 @@ impl Tracker {
                 next_span: 0,
             }
         };
-        let cpus = (0..seats.cpu_count()).map(cpu).collect();
-        Tracker { seats, cpus, tasks: Tasks::new(), wakings: trace.carries.wakings }
+        let cpus = (0..index.cpu_count()).map(cpu).collect();
+        Tracker { index, cpus, tasks: Tasks::new(), wakings: trace.carries.wakings }
     }
 
     pub(crate) fn observe(&mut self, events: &[Event], inputs: &mut [CpuInput]) {
         for event in events {
             let number = event.cpu.index();
             let Some(cpu) = self.cpus.get_mut(number) else { continue };
-            if let Some(seat) = self.seats.of(number) {
-                cpu.pass(&mut inputs[seat].spans, |start| start < event.time);
+            if let Some(input) = self.index.of(number) {
+                cpu.pass(&mut inputs[input].spans, |start| start < event.time);
             }
             observe(event, &mut self.cpus, &mut self.tasks, self.wakings);
         }
@@ -67,8 +67,8 @@ impl Tracker {
 
     pub(crate) fn finish(mut self, inputs: &mut [CpuInput]) {
         for (number, cpu) in self.cpus.iter_mut().enumerate() {
-            if let Some(seat) = self.seats.of(number) {
-                cpu.pass(&mut inputs[seat].spans, |_| true);
+            if let Some(input) = self.index.of(number) {
+                cpu.pass(&mut inputs[input].spans, |_| true);
             }
         }
     }

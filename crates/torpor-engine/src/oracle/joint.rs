@@ -16,17 +16,15 @@
 //! Only moments matter in which all CPUs may rest. A CPU may while it is idle, and as long after its
 //! event as the deepest state takes to enter and leave.
 
-use super::split::Segments;
+use super::split::{Members, Segments};
 use super::{Credit, Plan, Terms, plan};
 use crate::cluster::{rests, static_energy};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
-use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::Script;
-use torpor_machine::platform::Cluster;
-use torpor_machine::units::{Energy, Instant, Power};
+use torpor_machine::units::{Energy, Power};
 use torpor_result::DeepTimes;
 
 /// FIDELITY(oracle-clusters): where the gap is not closed by then, the bound is below what is
@@ -38,13 +36,6 @@ const GAP_SHARE: i128 = 100_000;
 
 /// Each CPU plans for the plans of the others so often, at most.
 const SWEEPS_MAX: usize = 2;
-
-/// The CPUs of a cluster, over the replayed span.
-pub struct Members<'a> {
-    pub cluster: &'a Cluster,
-    pub cpus: Vec<(&'a CpuModel, &'a CpuInput)>,
-    pub span: (Instant, Instant),
-}
 
 /// The plans of a cluster's CPUs.
 pub struct Joint {

@@ -51,8 +51,9 @@ pub use aim::{Aim, price_within, too_tight};
 pub use credit::Credit;
 use crossing::{Crossing, Earliest, Queue};
 use front::Front;
-pub use joint::{Joint, Members, plan_together};
+pub use joint::{Joint, plan_together};
 use late::Late;
+pub use split::Members;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -140,7 +141,7 @@ struct Step {
 const NO_STEP: u32 = u32::MAX;
 
 /// Decisions weighed between two looks at whether to go on.
-const DECISIONS_A_LOOK: u32 = 4_096;
+const DECISIONS_PER_CHECK: u32 = 4_096;
 
 /// FIDELITY(oracle-ways): so many ways to get to a place are followed further, those that promise
 /// most. Where a state takes longer to enter and leave than spans are long, each way is late by an
@@ -268,7 +269,7 @@ struct Search<'a> {
     crowded_spans: u64,
     /// Weighed since the last look at whether to go on, and how many at most.
     decisions: u32,
-    decisions_a_look: u32,
+    decisions_per_check: u32,
     /// Long sleeps are passed in leaps.
     leaps: bool,
     /// Paths are dropped in dense spans.
@@ -313,7 +314,7 @@ impl<'a> Search<'a> {
             ways_max: WAYS_MAX,
             crowded_spans: 0,
             decisions: 0,
-            decisions_a_look: DECISIONS_A_LOOK,
+            decisions_per_check: DECISIONS_PER_CHECK,
             leaps: true,
             bounds: true,
             keeps_all: false,
@@ -426,7 +427,7 @@ impl<'a> Search<'a> {
             let polls = stretch.as_ref().is_none_or(|s| s.polls || !s.holds(path.now));
             self.decide(&path, polls, &mut crossing, &mut queue);
             self.decisions += 1;
-            if self.decisions >= self.decisions_a_look {
+            if self.decisions >= self.decisions_per_check {
                 self.decisions = 0;
                 if !goes_on() {
                     return None;

@@ -2,12 +2,19 @@
 //! A cluster's power, split among its CPUs where all of them may rest.
 
 use super::Credit;
-use super::joint::Members;
 use crate::cluster::static_powers;
 use crate::input::{CpuInput, Span};
 use crate::model::CpuModel;
+use torpor_machine::platform::Cluster;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 use torpor_result::DeepTimes;
+
+/// The CPUs of a cluster, over the replayed span.
+pub struct Members<'a> {
+    pub cluster: &'a Cluster,
+    pub cpus: Vec<(&'a CpuModel, &'a CpuInput)>,
+    pub span: (Instant, Instant),
+}
 
 type Times = Vec<(Instant, Instant)>;
 

@@ -338,7 +338,7 @@ fn dense_decisions_are_linear_in_their_number() {
         }
         let model = testing::two_state_cpu();
         let mut search = Search { bounds, ways_max: usize::MAX, ..Search::new(&model) };
-        search.decisions_a_look = 1;
+        search.decisions_per_check = 1;
         let mut looks = 0u64;
         search.plan(&spans, &mut |_| {
             looks += 1;
@@ -393,7 +393,7 @@ fn the_length_of_a_sleep_does_not_matter() {
         spans[1].rcu_holds_tick = true;
         let mut looks = 0;
         let mut search = Search::new(model);
-        search.decisions_a_look = 1;
+        search.decisions_per_check = 1;
         if !drops {
             search.trip = None;
         }

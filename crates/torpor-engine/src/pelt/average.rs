@@ -130,14 +130,12 @@ impl Average {
         self.util_avg = u64::from(self.util_sum) / divider;
     }
 
-    /// Both, as every caller in the kernel has it. True if the averages were renewed.
-    pub fn update(&mut self, now_ns: u64, runnable: u64, is_running: bool) -> bool {
-        let load = u64::from(runnable > 0);
-        let is_renewed = self.accumulate(now_ns, load, runnable, is_running);
-        if is_renewed {
+    /// Brings the sums up to `now_ns`, and renews the averages if a period has ended.
+    pub fn update(&mut self, now_ns: u64, is_running: bool) {
+        let running = u64::from(is_running);
+        if self.accumulate(now_ns, running, running, is_running) {
             self.average(1);
         }
-        is_renewed
     }
 
     /// The most a sum can be at this point of the period.
@@ -166,7 +164,7 @@ mod tests {
     fn periods_to_reach(util: u64) -> u64 {
         let mut average = Average::default();
         let reached = |n: &u64| {
-            average.update(n * PERIOD_NS, 1, true);
+            average.update(n * PERIOD_NS, true);
             average.util_avg >= util
         };
         (1..1_000).find(reached).expect("it gets there")
@@ -181,11 +179,11 @@ mod tests {
     #[test]
     fn a_busy_cpu_that_goes_idle_is_utilized_for_200_ms() {
         let mut average = Average::default();
-        average.update(1_000 * PERIOD_NS, 1, true);
+        average.update(1_000 * PERIOD_NS, true);
         assert_eq!(average.util_avg, 1024);
         let left = |periods: u64| {
             let mut idle = average;
-            idle.update((1_000 + periods) * PERIOD_NS, 0, false);
+            idle.update((1_000 + periods) * PERIOD_NS, false);
             idle.util_avg
         };
         assert_eq!(left(32), 511);
@@ -196,10 +194,10 @@ mod tests {
     #[test]
     fn averages_are_renewed_only_when_a_period_ends() {
         let mut average = Average::default();
-        average.update(PERIOD_NS - 1, 1, true);
+        average.update(PERIOD_NS - 1, true);
         // 1023 whole units of 1024 ns.
         assert_eq!((average.util_sum, average.util_avg), (1023 << 10, 0));
-        average.update(PERIOD_NS, 1, true);
+        average.update(PERIOD_NS, true);
         assert_eq!(average.util_avg, u64::from(average.util_sum) / 46_718);
         assert_eq!(average.updated_ns, PERIOD_NS);
     }

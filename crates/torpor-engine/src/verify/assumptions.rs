@@ -34,10 +34,10 @@ const SLEEPS_MIN: u64 = 10;
 pub(super) fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
     let mut seen: BTreeMap<(CpuId, usize), (u64, i64)> = BTreeMap::new();
     for recorded in &calls.decisions {
-        if let Some(told) = recorded.told {
-            let (sleeps, between_ns) = seen.entry((recorded.cpu, told.state)).or_default();
+        if let Some(reflected) = recorded.reflected {
+            let (sleeps, between_ns) = seen.entry((recorded.cpu, reflected.state)).or_default();
             *sleeps += 1;
-            *between_ns += told.between.0;
+            *between_ns += reflected.between.0;
         }
     }
     let mut means_ns = Vec::new();

@@ -49,7 +49,7 @@ pub(super) struct Cpu {
     pub selected: Option<Recorded>,
     pub asleep: Option<Asleep>,
     /// The decision whose sleep has ended and that the governor has not reflected.
-    pub untold: Option<usize>,
+    pub unreflected: Option<usize>,
 }
 
 impl Cpu {
@@ -65,7 +65,7 @@ impl Cpu {
             answers: Answers::default(),
             selected: None,
             asleep: None,
-            untold: None,
+            unreflected: None,
         }
     }
 
@@ -86,7 +86,7 @@ impl Cpu {
         if let Some(asleep) = &mut self.asleep {
             asleep.was_interrupted = true;
         }
-        if self.untold.is_some() {
+        if self.unreflected.is_some() {
             self.clock = at;
         }
     }

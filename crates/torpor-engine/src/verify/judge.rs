@@ -4,7 +4,7 @@
 use super::forcing::Answer;
 use super::outcome::Disagreement;
 use super::recorded::{Calls, Hold, LengthSource, Recorded};
-use super::walk::Seat;
+use super::walk::MachineCpu;
 use std::collections::BTreeMap;
 use torpor_governor::GovernorError;
 
@@ -29,7 +29,7 @@ pub(super) struct Judged {
 /// Judges the decisions whose governor has a known past; keeps the first disagreements.
 pub(super) fn judge(
     calls: &Calls,
-    seats: &[Seat],
+    machine: &[MachineCpu],
     answers: Result<Vec<Answer>, GovernorError>,
     keep: usize,
 ) -> Judged {
@@ -56,8 +56,8 @@ pub(super) fn judge(
             judged.tick_agreeing += u64::from(is_stopped == recorded.asked.tick_is_stopped);
         }
         if !is_equal && judged.disagreements.len() < keep {
-            let seat = &seats[recorded.slot];
-            judged.disagreements.push(Disagreement::new(number, recorded, answer, seat));
+            let machine_cpu = &machine[recorded.slot];
+            judged.disagreements.push(Disagreement::new(number, recorded, answer, machine_cpu));
         }
     }
     judged

@@ -44,7 +44,7 @@ use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_result::options::{self, Given};
 use torpor_trace::{EventKind, Probe, SoFar, Trace};
-use walk::{Seat, Walk};
+use walk::{MachineCpu, Walk};
 
 /// A recording, and the machine it was made on.
 #[derive(Clone, Debug)]
@@ -136,9 +136,9 @@ pub(crate) fn verify_trace(
 ) -> Result<Fidelity, EngineError> {
     let options = &request.options;
     let tick = check(path, trace)?;
-    let seats = seats(path, trace, request, &tick)?;
+    let machine = machine(path, trace, request, &tick)?;
     let governors = governors(&request.governors, catalog, &tick)?;
-    let asker = Asker { trace, seats: &seats, tick: &tick, options, governors: &governors };
+    let asker = Asker { trace, machine: &machine, tick: &tick, options, governors: &governors };
     let has_lengths = options.probes && has_probe(trace, Probe::SleepLength);
 
     let mut assumptions = Assumptions::DEFAULT;
@@ -172,7 +172,7 @@ pub(crate) fn verify_trace(
         platform: &request.platform,
         hz: tick.grid.hz,
         events: trace,
-        seats: &seats,
+        machine: &machine,
         calls: &calls,
         governors: &governors,
         judged: &judged,
@@ -192,7 +192,7 @@ pub(crate) struct Candidate {
 
 struct Asker<'a> {
     trace: &'a Trace,
-    seats: &'a [Seat],
+    machine: &'a [MachineCpu],
     tick: &'a TickFunction,
     options: &'a VerifyOptions,
     governors: &'a [Candidate],
@@ -201,9 +201,9 @@ struct Asker<'a> {
 impl Asker<'_> {
     fn calls(&self, assumptions: Assumptions) -> Calls {
         let tick = self.tick.clone();
-        let walk = Walk::new(self.trace, tick, self.seats, assumptions, self.options);
+        let walk = Walk::new(self.trace, tick, self.machine, assumptions, self.options);
         let mut calls = walk.run();
-        util::fill(self.trace, self.seats, &mut calls);
+        util::fill(self.trace, self.machine, &mut calls);
         iowait::fill(self.trace, &mut calls);
         calls
     }
@@ -220,12 +220,12 @@ impl Asker<'_> {
         progress.advance(path, 0, 1);
         let ask = |candidate: &Candidate| {
             let force = |has_history| {
-                forcing::force(&candidate.governor, calls, self.seats, has_history, progress)
+                forcing::force(&candidate.governor, calls, self.machine, has_history, progress)
             };
             let keep = self.options.disagreements;
-            let mut judged = judge::judge(calls, self.seats, force(false), keep);
+            let mut judged = judge::judge(calls, self.machine, force(false), keep);
             if calls.resets == 0 {
-                let again = judge::judge(calls, self.seats, force(true), 0);
+                let again = judge::judge(calls, self.machine, force(true), 0);
                 judged.agreeing_with_history = again.error.is_none().then_some(again.agreeing);
             }
             judged
@@ -251,8 +251,8 @@ impl Asker<'_> {
                 by_first
             } else {
                 let calls = self.calls(*assumptions);
-                let answers = forcing::force(candidate, &calls, self.seats, false, progress);
-                judge::judge(&calls, self.seats, answers, 0).agreeing
+                let answers = forcing::force(candidate, &calls, self.machine, false, progress);
+                judge::judge(&calls, self.machine, answers, 0).agreeing
             };
             Tried::new(assumptions, agreeing)
         };
@@ -290,12 +290,12 @@ fn check(path: &str, trace: &Trace) -> Result<TickFunction, EngineError> {
 }
 
 /// The CPUs that go idle, as the machine has them.
-fn seats(
+fn machine(
     path: &str,
     trace: &Trace,
     request: &VerifyRequest,
     tick: &TickFunction,
-) -> Result<Vec<Seat>, EngineError> {
+) -> Result<Vec<MachineCpu>, EngineError> {
     let VerifyRequest { platform, options, .. } = request;
     let mut deepest: std::collections::BTreeMap<CpuId, usize> = Default::default();
     for event in &trace.events {
@@ -307,7 +307,7 @@ fn seats(
         }
     }
     let limit = options.latency_limit.unwrap_or(Duration::MAX);
-    let mut seats = Vec::new();
+    let mut machine = Vec::new();
     for (cpu, deepest) in deepest {
         let Some(cluster) = platform.cluster_of(cpu) else {
             return Err(EngineError::NoSuchCpu {
@@ -335,9 +335,9 @@ fn seats(
         };
         let model = CpuModel::new(platform, table, tick.grid, limit, is_disabled);
         let states = state_descs(&table.idle_states, &model);
-        seats.push(Seat { cpu, model, states });
+        machine.push(MachineCpu { cpu, model, states });
     }
-    Ok(seats)
+    Ok(machine)
 }
 
 /// Built in, and no kernel's: a recorded machine ran it only if somebody names it, and as a control

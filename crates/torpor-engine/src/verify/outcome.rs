@@ -5,7 +5,7 @@ use super::VerifyOptions;
 use super::assumptions::Assumptions;
 use super::forcing::Answer;
 use super::recorded::Recorded;
-use super::walk::Seat;
+use super::walk::MachineCpu;
 use crate::input::EventToExit;
 use crate::trace_info::TraceInfo;
 use schemars::JsonSchema;
@@ -165,14 +165,14 @@ impl Disagreement {
         decision: usize,
         recorded: &Recorded,
         answer: &Answer,
-        seat: &Seat,
+        machine_cpu: &MachineCpu,
     ) -> Disagreement {
         let asked = &recorded.asked;
         let until =
             |timer: Instant| (timer != Instant::NEVER).then(|| timer.since(asked.idle_entry).0);
         Disagreement {
             decision,
-            cpu: seat.cpu.0,
+            cpu: machine_cpu.cpu.0,
             time_ns: recorded.at.0,
             recorded: recorded.state,
             chosen: answer.selection.state as usize,
@@ -191,8 +191,8 @@ impl Disagreement {
             latency_limit_ns: answer.inputs.latency_req.0,
             util: asked.util,
             nr_iowait: asked.nr_iowait,
-            residency_ns: recorded.told.map(|told| told.residency.0),
-            got_tick: recorded.told.map(|told| told.got_tick),
+            residency_ns: recorded.reflected.map(|reflected| reflected.residency.0),
+            got_tick: recorded.reflected.map(|reflected| reflected.got_tick),
         }
     }
 }

@@ -163,7 +163,7 @@ impl Asked {
 
 /// Arguments that `cpuidle_reflect()` passed to the governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reflected {
     /// The state that was entered.
     pub state: usize,
     /// `dev->last_residency_ns`.
@@ -194,14 +194,14 @@ pub(super) struct Recorded {
     pub entered: Option<usize>,
     pub asked: Asked,
     /// `None` where the recording ends first or an event is missing.
-    pub told: Option<Told>,
+    pub reflected: Option<Reflected>,
 }
 
 /// Events of the recorded governor, in order; numbers are positions among the decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Ask(usize),
-    Tell(usize),
+    Reflect(usize),
     /// The governor was enabled anew: all it had learned is gone.
     Reset,
 }

@@ -4,7 +4,7 @@
 use super::judge::Judged;
 use super::outcome::*;
 use super::recorded::{Calls, LengthSource};
-use super::walk::Seat;
+use super::walk::MachineCpu;
 use super::{Candidate, VerifyOptions};
 use crate::config_notes::config_notes;
 use crate::input::EventToExit;
@@ -25,7 +25,7 @@ pub(super) struct Parts<'a> {
     pub platform: &'a Platform,
     pub hz: Hz,
     pub events: &'a Trace,
-    pub seats: &'a [Seat],
+    pub machine: &'a [MachineCpu],
     pub calls: &'a Calls,
     pub governors: &'a [Candidate],
     pub judged: &'a [Judged],
@@ -44,14 +44,15 @@ impl Fidelity {
         let decisions = decisions(&parts);
         let kernel = recorded_release(parts.events);
         let verdict = verdict(&governors, &decisions, kernel);
-        let names = |seat: &Seat| seat.states.iter().map(|s| s.name.clone()).collect();
+        let names =
+            |machine_cpu: &MachineCpu| machine_cpu.states.iter().map(|s| s.name.clone()).collect();
         Fidelity {
             head: Head::of("fidelity"),
             catalogue: elsewhere::FIDELITY,
             comparison: compared(&governors, decisions.compared),
             platform: parts.platform.name.clone(),
             hz: parts.hz.get(),
-            states: parts.seats.first().map(names).unwrap_or_default(),
+            states: parts.machine.first().map(names).unwrap_or_default(),
             notes: [
                 notes(&parts, &decisions, &verdict),
                 config_notes(parts.governors.iter().map(|candidate| &*candidate.governor)),
@@ -252,10 +253,10 @@ fn decisions(parts: &Parts<'_>) -> DecisionsInfo {
 
 fn counters(parts: &Parts<'_>) -> Vec<Counter> {
     let mut counters: BTreeMap<(CpuId, usize), Counter> = BTreeMap::new();
-    for seat in parts.seats {
-        for (state, description) in seat.states.iter().enumerate() {
+    for machine_cpu in parts.machine {
+        for (state, description) in machine_cpu.states.iter().enumerate() {
             let counter = Counter {
-                cpu: seat.cpu.0,
+                cpu: machine_cpu.cpu.0,
                 state,
                 name: description.name.clone(),
                 usage: 0,
@@ -266,19 +267,19 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
                 miss_below: 0,
                 sysfs: None,
             };
-            counters.insert((seat.cpu, state), counter);
+            counters.insert((machine_cpu.cpu, state), counter);
         }
     }
     let mut slept: BTreeMap<(CpuId, usize), Duration> = BTreeMap::new();
     for recorded in &parts.calls.decisions {
-        if let Some(told) = recorded.told {
-            if let Some(counter) = counters.get_mut(&(recorded.cpu, told.state)) {
-                let slept = slept.entry((recorded.cpu, told.state)).or_default();
-                *slept += told.residency;
+        if let Some(reflected) = recorded.reflected {
+            if let Some(counter) = counters.get_mut(&(recorded.cpu, reflected.state)) {
+                let slept = slept.entry((recorded.cpu, reflected.state)).or_default();
+                *slept += reflected.residency;
                 counter.usage += 1;
                 counter.time_us = (slept.0 / 1_000) as u64;
-                counter.above += u64::from(told.verdict == Verdict::Above);
-                counter.below += u64::from(told.verdict == Verdict::Below);
+                counter.above += u64::from(reflected.verdict == Verdict::Above);
+                counter.below += u64::from(reflected.verdict == Verdict::Below);
             }
         }
     }
