@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Reads what sanitizers say.
+//! Reads reports of sanitizers.
 
 use crate::kinds::Kind;
 
-/// Errors of UndefinedBehaviorSanitizer that are about memory.
+/// Errors of UndefinedBehaviorSanitizer that concern memory.
 const UBSAN_MEMORY: &[&str] =
     &["out of bounds", "null pointer", "misaligned", "insufficient space", "pointer index"];
 
-/// The cause, the words worth showing, and the same for every occurrence at one place.
+/// Returns the kind of breach, the lines to show, and a signature that is the same for every
+/// occurrence at one place.
 pub(crate) fn read(said: &str) -> Option<(Kind, String, String)> {
     let lines: Vec<String> = said.lines().map(plain).collect();
     if let Some(line) = lines.iter().find(|line| line.contains("runtime error: ")) {
@@ -20,7 +21,7 @@ pub(crate) fn read(said: &str) -> Option<(Kind, String, String)> {
     let summary = lines.iter().find_map(|line| line.strip_prefix("SUMMARY: ")).unwrap_or("");
     let kind = if lines[at].contains(": FPE") { Kind::Arithmetic } else { Kind::Memory };
     let access = |line: &&String| line.starts_with("READ of") || line.starts_with("WRITE of");
-    // Frames of the driver have no line: the governor's calls end there.
+    // Frames of the driver have no line number: the governor's calls end there.
     let frames = (lines[at..].iter().filter(|line| line.starts_with('#')))
         .take_while(|line| line.contains(".c:"));
     let region = lines[at..].iter().find(|line| line.contains("is located"));
@@ -30,12 +31,13 @@ pub(crate) fn read(said: &str) -> Option<(Kind, String, String)> {
         .chain(frames.take(3).map(String::as_str))
         .chain(region.map(String::as_str))
         .collect();
-    // One flaw ends in several types of error, by how far the access misses: the place tells.
+    // One flaw gives several types of error, by how far the access misses: only the place
+    // identifies it.
     let place = summary.splitn(3, ' ').nth(2).unwrap_or(summary);
     Some((kind, shown.join("\n"), place.to_owned()))
 }
 
-/// Without what differs from run to run: process ids, addresses, the folder it was compiled in.
+/// Removes what differs from run to run: process ids, addresses, the folder of the sources.
 fn plain(line: &str) -> String {
     let mut words = Vec::new();
     for word in line.split_whitespace() {
@@ -62,7 +64,7 @@ fn plain(line: &str) -> String {
     words.into_iter().map(file_name).collect::<Vec<_>>().join(" ")
 }
 
-/// A source's name without its folder; other words as they are.
+/// Removes the folder from a source's name; other words stay.
 pub(crate) fn file_name(word: &str) -> String {
     if word.contains(".c:") || word.contains(".h:") || word.ends_with(".c") || word.ends_with(".h")
     {

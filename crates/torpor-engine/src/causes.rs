@@ -2,9 +2,9 @@
 //! Causes of wrong-depth sleeps and of latency: the task, timer function or interrupt that ended
 //! the sleep.
 //!
-//! A replayed sleep that an event of the recording ended has that event's cause: it is found by the
-//! moment at which the recorded sleep ended. What a tick or a polling limit ended is the governor's
-//! own doing, and is listed as such.
+//! A replayed sleep that a recorded event ended has that event's cause, found by the time at which
+//! the recorded sleep ended. Sleeps that the tick or the polling limit ended are due to the
+//! governor itself, and are listed as such.
 
 use crate::decision::Decision;
 use crate::model::{SleepEnd, Verdict};
@@ -18,20 +18,20 @@ use std::collections::{BTreeMap, HashMap};
 use torpor_machine::units::CpuId;
 use torpor_trace::Names;
 
-/// The sleeps of one governor that one task, timer or interrupt ended.
+/// One governor's sleeps that one task, timer or interrupt ended.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct CauseOutcome {
     pub governor: String,
-    /// `task`, `timer`, `irq`, `ipi`; `tick` and `poll` where the governor's own tick or polling
-    /// limit ended the sleep; `none` where no task ran, `unknown`.
+    /// `task`, `timer`, `irq` or `ipi`; `tick` and `poll` if the governor's own tick or polling
+    /// limit ended the sleep; `none` if no task ran; `unknown`.
     pub kind: String,
     pub name: String,
     pub sleeps: u64,
     pub above: u64,
     pub below: u64,
-    /// Sleeps that an event ended, which have a latency.
+    /// Sleeps that a recorded event ended; only these have a latency.
     pub woken: u64,
-    /// Summed.
+    /// Total latency.
     pub latency_ns: i64,
     pub latency_max_ns: i64,
 }
@@ -53,7 +53,7 @@ impl Causes {
         Causes { by, cpus, names }
     }
 
-    /// One governor's, the most sleeps of a wrong depth first.
+    /// Returns one governor's causes, the most sleeps of a wrong depth first.
     pub fn of_run(
         &self,
         governor: &str,

@@ -7,7 +7,7 @@ use super::{CpuIndex, Recording};
 use torpor_machine::units::CpuId;
 use torpor_trace::{Event, Trace};
 
-/// Follows the tasks of a recording and sets its spans' `util`, `nr_iowait` and `nr_running`.
+/// Follows the tasks of a recording and sets `util`, `nr_iowait` and `nr_running` of its spans.
 pub struct Follower<'a> {
     recording: &'a mut Recording,
     counter: Counter,
@@ -15,9 +15,10 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// `trace` needs no events. Utilization is as if the machine's CPUs had done the recorded work
-    /// in the recorded time: `machine` gives a CPU's capacity and, where known, its highest
-    /// frequency; else the highest recorded one stands for it.
+    /// Prepares to follow a recording's tasks; `trace` needs no events. Utilization is computed as
+    /// if the machine's CPUs had done the recorded work in the recorded time. `machine` returns a
+    /// CPU's capacity and, if known, its highest frequency; the default is the highest recorded
+    /// one.
     pub fn new(
         recording: &'a mut Recording,
         trace: &Trace,

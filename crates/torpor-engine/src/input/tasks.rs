@@ -2,8 +2,8 @@
 //! Scheduler state when a CPU went idle: tasks waiting for IO, and runqueue length at the last
 //! tick.
 //!
-//! FIDELITY(iowait): a recording tells which sleeps were waits for IO by `sched_blocked_reason`, at
-//! their end. Without such events, every uninterruptible sleep is taken for one.
+//! FIDELITY(iowait): `sched_blocked_reason` tells at the end of a sleep whether it was a wait for
+//! IO. Without these events, every uninterruptible sleep counts as one.
 
 use super::{CpuIndex, CpuInput, Span, TickGrid};
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ impl Counter {
     }
 }
 
-/// An uninterruptible sleep. It counts on the CPU it began on until the task is woken.
+/// An uninterruptible sleep. It counts on the CPU where it began until the task is woken.
 #[derive(Clone, Copy)]
 struct Wait {
     cpu: usize,
@@ -112,12 +112,12 @@ struct Tasks {
     /// The CPU on whose runqueue a task is.
     at: HashMap<i32, usize>,
     waits: HashMap<i32, Wait>,
-    /// The recording tells which waits are for IO.
+    /// The recording has `sched_blocked_reason` events.
     reasons: bool,
 }
 
 impl Tasks {
-    /// Follows the tasks; answers with a wait for IO that has ended.
+    /// Follows the tasks. Returns a wait for IO that has ended.
     fn observe(
         &mut self,
         event: &Event,
@@ -151,7 +151,7 @@ impl Tasks {
                     self.waits.insert(prev_pid, wait);
                 }
                 if next_pid == 0 || next_pid == UNKNOWN_PID {
-                    // Whatever was thought to be queued has gone elsewhere.
+                    // Tasks that were thought to be queued have moved elsewhere.
                     queues[number].set(u16::from(next_pid != 0), time, tick);
                     return None;
                 }
@@ -166,7 +166,7 @@ impl Tasks {
                         queue.set(queue.now.saturating_add(1), time, tick);
                     }
                 }
-                // Its waking was lost.
+                // Its wake-up was lost.
                 let wait = self.end(next_pid, time);
                 wait.filter(|_| !self.reasons)
             }
@@ -174,7 +174,7 @@ impl Tasks {
         }
     }
 
-    /// Ends a task's wait; where the recording tells reasons, its event will say what for.
+    /// Ends a task's wait; if the recording has reasons, the reason follows later.
     fn wake(&mut self, pid: i32, time: Instant) -> Option<Wait> {
         if !self.reasons {
             return self.end(pid, time);
@@ -189,8 +189,8 @@ impl Tasks {
         Some(Wait { until: wait.until.min(time), ..wait })
     }
 
-    /// Waits that outlast the recording. One whose reason is known in others only is not for IO, as
-    /// far as anybody knows.
+    /// Returns the waits that outlast the recording. If the recording has reasons and this wait has
+    /// none, it does not count.
     fn unfinished(self) -> impl Iterator<Item = Wait> {
         let reasons = self.reasons;
         self.waits.into_values().filter(move |_| !reasons)
@@ -228,7 +228,7 @@ mod tests {
         event(1, at_us, EventKind::BlockedReason { pid, io_wait })
     }
 
-    /// (waiting for IO, running at the last tick) of CPU 0 at these moments.
+    /// Returns (tasks waiting for IO, tasks running at the last tick) of CPU 0 at these times.
     fn counted(events: Vec<Event>, at_us: &[i64]) -> Vec<(u16, u16)> {
         let mut trace = Trace { events, ..Trace::default() };
         trace.meta.cpu_count = 2;
@@ -273,7 +273,7 @@ mod tests {
                 switch(0, 25, 8, PrevState::DiskSleep, 0),
                 waking(1, 50, 7, 0),
                 reason(51, 7, io_wait),
-                // Task 8 never wakes, so nobody knows.
+                // Task 8 never wakes, so its reason is not known.
             ];
             counted(events, &[30, 50])
         };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Teacher forcing: a governor gets the recorded one's calls. Each of its answers is compared with
-//! the recorded one and then forgotten: what it learns next is what came of the recorded answer.
+//! Teacher forcing: a governor gets the recorded governor's calls. Its answers are compared with
+//! the recorded ones and then dropped: it learns the outcomes of the recorded answers.
 
 use super::recorded::{Calls, LengthSource, Recorded, Step};
 use super::walk::MachineCpu;
@@ -12,7 +12,7 @@ use torpor_governor::{
 };
 use torpor_machine::units::Duration;
 
-/// A governor's answer to one recorded question.
+/// A governor's answer to one recorded call.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Answer {
     pub selection: Selection,
@@ -20,11 +20,11 @@ pub(super) struct Answer {
     pub source: LengthSource,
 }
 
-/// A governor's answers, in the order of the recorded decisions; from a process of its own if it is
-/// to have one.
+/// Returns a governor's answers in the order of the recorded decisions, from a process of its own
+/// if the governor requires it.
 ///
-/// With `has_history` the governor has gone through the whole recording before. Without leave to
-/// go on, the first answers.
+/// With `has_history` the governor has seen the whole recording before. If cancelled, returns the
+/// first answers only.
 pub(super) fn force(
     governor: &Governor,
     calls: &Calls,
@@ -55,8 +55,8 @@ fn force_here(
 ) -> Result<Vec<Answer>, GovernorError> {
     let mut instance = instantiate(governor, machine)?;
     for slot in 0..machine.len() {
-        // FIDELITY(unknown-history): the CPU has slept before the recording, nobody knows how long.
-        // 0 would mean that it had just given up entry.
+        // FIDELITY(unknown-history): the CPU has slept before the recording for an unknown time. 0
+        // would mean that it had just given up an entry.
         instance.set_last_residency(slot, Duration(1));
     }
     if has_history {
@@ -81,7 +81,7 @@ fn play(
                 let recorded = &calls.decisions[index];
                 let answer = ask(instance, recorded, &machine[recorded.slot])?;
                 match answers.get_mut(index) {
-                    // Asked anew after a reset.
+                    // Called again after a reset.
                     Some(earlier) => *earlier = answer,
                     None => answers.push(answer),
                 }
@@ -118,8 +118,8 @@ fn ask(
         Ok(Answer { selection, inputs, source })
     };
     let answer = select(false)?;
-    // FIDELITY(asked-twice): what a governor has learned since its last call it takes in once, so
-    // that asking again changes only the answer. One that never saw the sleep length has no other.
+    // FIDELITY(asked-twice): a governor learns from its last call once, so the second call changes
+    // only the answer. One that did not ask for the sleep length gives the same answer again.
     if answer.selection.stop_tick && answer.selection.asked_sleep_length && asked.is_undecided() {
         return select(true);
     }
@@ -132,14 +132,14 @@ fn reflect(
     machine_cpu: &MachineCpu,
 ) -> Result<(), GovernorError> {
     let Some(reflected) = &recorded.reflected else { return Ok(()) };
-    // FIDELITY(own-timers): it rings when due, not when the recording shows it.
+    // FIDELITY(own-timers): it expires when due, not when the recording shows it.
     if instance.next_timer(recorded.slot).is_some_and(|at| at <= reflected.clock) {
         instance.fire_timer(recorded.slot, reflected.clock)?;
     }
     let timed_out = reflected.is_polling.then(|| {
-        // The governor may have set a limit of its own. A task that wakes ends polling, too, which
-        // may look at the time so seldom that it is late to give up.
-        // FIDELITY(poll-end): no event tells which it was.
+        // The governor may have set its own limit. A waking task also ends polling, and the loop
+        // may check the time so seldom that it gives up late. FIDELITY(poll-end): no event shows
+        // which it was.
         !reflected.ran_task
             && reflected.between
                 >= instance.poll_limit(recorded.slot, machine_cpu.model.default_poll_limit)

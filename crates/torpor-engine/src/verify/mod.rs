@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Verifying a recording: does the hosted governor decide as the recorded kernel's did?
+//! Verifies a recording: does the hosted governor decide as the recorded kernel's did?
 //!
-//! A replay asks *what if*: it takes what would have come anyway from the recording and models the
-//! rest, the tick above all. Verifying asks *was it so*: every question that the recorded governor
-//! was asked is rebuilt with all that the recording tells, later events included, and put to a
-//! hosted governor. Its answer is compared with the recorded state; then it learns what came of
-//! the *recorded* answer ("teacher forcing"), so that one difference does not breed others.
+//! A replay takes only the events that would have come under any governor and simulates the rest,
+//! above all the tick. A verification rebuilds every call that the recorded governor got, from
+//! everything in the recording, later events included, and makes it to a hosted governor. The
+//! answer is compared with the recorded state; then the hosted governor gets the outcome of the
+//! *recorded* answer ("teacher forcing"), so that one difference does not cause others.
 //!
-//! `walk` turns events into the governor's calls, `forcing` plays them to a governor, `judge`
+//! `walk` turns events into the governor's calls, `forcing` makes them to a governor, `judge`
 //! compares.
 
 mod assumptions;
@@ -46,7 +46,7 @@ use torpor_result::options::{self, Given};
 use torpor_trace::{EventKind, Probe, SoFar, Trace};
 use walk::{MachineCpu, Walk};
 
-/// A recording, and the machine it was made on.
+/// A recording, and its machine.
 #[derive(Clone, Debug)]
 pub struct VerifyRequest {
     pub trace: PathBuf,
@@ -62,22 +62,22 @@ pub struct VerifyRequest {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "FidelityOptions")]
 pub struct VerifyOptions {
-    /// Take the answers that probes recorded. Without them timer events have to do.
+    /// Use the answers that probes recorded; otherwise timer events.
     pub probes: bool,
     /// Use the assumptions with the best agreement, unless probes make them unnecessary.
     pub fit: bool,
     /// The recorded machine's PM QoS limit.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
-    /// States that were off on the recorded machine.
+    /// States that were disabled on the recorded machine.
     pub disabled_states: Vec<DisabledState>,
-    /// When the governor was switched away and back, by `CLOCK_MONOTONIC`; in place of markers,
-    /// which a recording by perf does not have. Heeded if that is the recording's clock.
+    /// Time at which the governor was switched away and back, by `CLOCK_MONOTONIC`. Replaces
+    /// markers, which a recording by perf does not have. Used only if the recording has that clock.
     #[serde(rename = "reset_at_ns")]
     pub reset_at: Option<Instant>,
     /// Number of disagreements to keep.
     pub disagreements: usize,
-    /// A process for every governor, or none for any, where the caller makes the catalog so.
+    /// Run every governor in a process of its own, or none; the caller configures the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
     #[serde(skip_deserializing)]
@@ -109,9 +109,8 @@ impl Default for VerifyOptions {
 
 /// Verifies a recording with the named governors and every built-in one.
 ///
-/// # Errors
-/// If the recording cannot be read, lacks the events that it requires, or was not made on this
-/// machine; if a named governor cannot be had. One that fails on the way has its error in its own
+/// # Errors The recording cannot be read, lacks required events, or was not made on this machine;
+/// or a named governor cannot be loaded. A governor that fails later has its error in its own
 /// result.
 pub fn verify(
     request: &VerifyRequest,
@@ -124,8 +123,8 @@ pub fn verify(
     verify_trace(&path, &trace, exits, request, catalog, progress)
 }
 
-/// Verifies a recording that has been read; `path` is what errors call it, `exits` how late the
-/// exits of its idle spans are.
+/// Verifies a recording in memory; `path` names it in errors, `exits` returns the delays of its
+/// idle spans' exits.
 pub(crate) fn verify_trace(
     path: &str,
     trace: &Trace,
@@ -184,7 +183,7 @@ pub(crate) fn verify_trace(
     }))
 }
 
-/// A governor to try, and whether the user named it.
+/// A governor to try; `is_named` if the user named it.
 pub(crate) struct Candidate {
     pub governor: Governor,
     pub is_named: bool,
@@ -234,7 +233,8 @@ impl Asker<'_> {
         if progress.cancelled() { Err(EngineError::Interrupted) } else { Ok(judged) }
     }
 
-    /// The agreement of one governor under each of `alternatives`; it is known for the first.
+    /// Returns the agreement of one governor under each of `alternatives`, of which the first is
+    /// known.
     fn fit(
         &self,
         governor: usize,
@@ -289,7 +289,7 @@ fn check(path: &str, trace: &Trace) -> Result<TickFunction, EngineError> {
     })
 }
 
-/// The CPUs that go idle, as the machine has them.
+/// Returns the machine's CPUs that go idle.
 fn machine(
     path: &str,
     trace: &Trace,
@@ -340,11 +340,11 @@ fn machine(
     Ok(machine)
 }
 
-/// Built in, and no kernel's: a recorded machine ran it only if somebody names it, and as a control
-/// it would say nothing of how far the kernel's own governors are apart.
+/// Built-in governors that no kernel has: a machine ran one only if the user names it, and as a
+/// control it would not show how different the kernel's own governors are.
 const NO_KERNELS: [&str; 1] = ["tide"];
 
-/// The named ones, then all built-in ones that were not named and that a machine may have run.
+/// Returns the named governors, then the other built-in ones that a machine may have run.
 fn governors(
     named: &[GovernorSpec],
     catalog: &Catalog,

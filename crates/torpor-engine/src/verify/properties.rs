@@ -75,8 +75,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Nothing panics, every sleep is reflected once and after it was asked for, and only what was
-    /// asked is judged.
+    /// Nothing panics, every sleep is reflected once and after its select, and only known decisions
+    /// are judged.
     #[test]
     fn any_events_give_calls_that_a_governor_can_take(
         events in prop::collection::vec((0u32..2, 0i64..3_000_000, kind()), 0..120),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From judged answers to what is reported.
+//! Results of a verification, computed from judged answers.
 
 use super::judge::Judged;
 use super::outcome::*;
@@ -71,8 +71,8 @@ impl Fidelity {
     }
 }
 
-/// Best first. Where the recording cannot tell governors apart, the release of its own kernel
-/// comes before others.
+/// Returns the governors, best first. Among equal ones, the release of the recorded kernel comes
+/// first.
 pub(super) fn ranking(trace: &Trace, governors: &[Candidate], judged: &[Judged]) -> Vec<usize> {
     let kernel = recorded_release(trace);
     let mut order: Vec<usize> = (0..judged.len()).collect();
@@ -96,21 +96,20 @@ fn release(text: &str) -> Option<Release> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// The first kernel with a governor of this name: `menu` and `teo` decide as Linux 6.1 does, and
-/// took their form in 5.0 and 5.1.
+/// Returns the first kernel with a governor of this name: `menu` and `teo` decide as in Linux 6.1,
+/// and took this form in 5.0 and 5.1.
 fn first_release(name: &str) -> Release {
     name.split_once('-').and_then(|(_, suffix)| release(suffix)).unwrap_or((5, 0))
 }
 
-/// Rates the fit of a governor's release to the kernel: the latest release that the kernel has
-/// comes first.
+/// Rates a governor's release against the kernel: the latest release that the kernel has is best.
 fn fit(name: &str, kernel: Option<Release>) -> (bool, Option<Release>) {
     let first = first_release(name);
     let fits = kernel.is_some_and(|kernel| first <= kernel);
     (fits, fits.then_some(first))
 }
 
-/// Keeps the recorded kernel's release of governors that differ in their release only.
+/// Among governors that differ only in their release, keeps the recorded kernel's.
 fn keep_own_releases(best: &mut Vec<String>, kernel: Option<Release>) {
     let all = best.clone();
     best.retain(|label| {
@@ -119,26 +118,27 @@ fn keep_own_releases(best: &mut Vec<String>, kernel: Option<Release>) {
     });
 }
 
-/// `menu-6.12` and `menu@TREE,x=1` are of one family, `./my-menu.c` is its own.
+/// Returns the family: that of `menu-6.12` and `menu@TREE,x=1` is `menu`; `./my-menu.c` is its own.
 fn family(label: &str) -> &str {
     let name = label.split(['@', ',']).next().unwrap_or(label);
     let is_file = name.contains('/');
     name.split_once('-').filter(|_| !is_file).map_or(name, |(family, _)| family)
 }
 
-/// The share of decisions that are not for the commonest state and that a governor must explain
-/// for its recording to count as verified. Measured on 45 recordings of guests, 42 of them of
-/// governors that heed the idle states: docs/fidelity.md, "Verifying a recording".
+/// Share of the decisions for other than the commonest state that a governor must explain for its
+/// recording to count as verified. Measured on 45 recordings of guests, 42 of them with governors
+/// that choose by the idle states: docs/fidelity.md, "Verifying a recording".
 const VERIFIED_RATIO: f64 = 0.85;
 
-/// Whether so many agreeing decisions show that the machine and the inputs are the recorded ones.
+/// Returns true if enough decisions agree to show that the machine and the inputs are the recorded
+/// ones.
 fn is_verified(agreeing: u64, decisions: &DecisionsInfo) -> bool {
     let left = decisions.compared.saturating_sub(decisions.commonest);
     let explained = agreeing.saturating_sub(decisions.commonest);
     left > 0 && explained as f64 >= VERIFIED_RATIO * left as f64
 }
 
-/// The other governors compared with the one that agrees best.
+/// Compares the other governors with the one that agrees best.
 fn compared(governors: &[GovernorFidelity], decisions: u64) -> Comparison {
     let share = |part: u64, of: u64| (of > 0).then(|| 100.0 * part as f64 / of as f64);
     let columns: Vec<Column> = governors
@@ -197,7 +197,7 @@ fn verdict(
 ) -> VerdictInfo {
     let alive: Vec<&GovernorFidelity> = governors.iter().filter(|g| g.error.is_none()).collect();
     let most = alive.first().map_or(0, |g| g.agreeing);
-    // Outcome of each with the worse and the better of its two histories.
+    // Agreement with the worse and with the better of two histories.
     let worse =
         |g: &GovernorFidelity| g.agreeing.min(g.agreeing_with_history.unwrap_or(g.agreeing));
     let better =
@@ -304,7 +304,7 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
     counters.into_values().collect()
 }
 
-/// A wrong governor that comes this close shows that the recording hardly tells them apart.
+/// Lead of the best governor over the control below which the recording hardly distinguishes them.
 const CLOSE: f64 = 0.02;
 
 fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) -> Vec<String> {
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn unknown_history_prevents_a_ranking() {
-        // A guest of Linux 6.1 whose menu was not reset, as met.
+        // A guest of Linux 6.1 whose menu was not reset.
         let met = [
             did("menu-6.12", 920, Some(918)),
             did("menu", 915, Some(921)),
@@ -386,7 +386,7 @@ mod tests {
             (found.next_best, found.next_agreement),
             (vec!["teo".to_owned()], met[2].agreement)
         );
-        // Reset in the recording, its history is known, and one is better.
+        // If it was reset in the recording, its history is known and one is better.
         let reset = [did("menu-6.12", 920, None), did("menu", 915, None)];
         let found = verdict(&reset, &counted(921, 600), None);
         assert_eq!((found.best, found.hangs_on_history), (vec!["menu-6.12".to_owned()], false));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One rule a test, on event lists small enough to follow by hand. Times are in µs, the tick is at
-//! 250 Hz with its phase at 0, and the machine is POLL 0/0, C1 2/2, C1E 10/20, C6 85/200.
+//! One rule per test, on event lists that are checked by hand. Times are in µs, the tick is at 250
+//! Hz with its phase at 0, and the machine is POLL 0/0, C1 2/2, C1E 10/20, C6 85/200.
 
 use super::assumptions::Assumptions;
 use super::recorded::{Asked, Calls, Hold, LengthSource, Recorded, Step};
@@ -63,7 +63,7 @@ impl Script {
         self.at(us, start(TICK_TIMERS[0], TICK, expires_us))
     }
 
-    /// The tick's interrupt, armed again for the next period.
+    /// Adds the tick's interrupt, which arms the tick for the next period.
     fn tick(&mut self, us: f64) -> &mut Script {
         let now = Instant((us * 1_000.0) as i64);
         let timer = TICK_TIMERS[0];
@@ -181,7 +181,7 @@ fn polling_that_times_out_renews_nothing() {
 #[test]
 fn wheel_timer_within_a_tick_keeps_the_tick() {
     let mut script = Script::new();
-    // An expiry tells what jiffy it was: 100 began at 400 ms.
+    // An expiry shows its jiffy: 100 began at 400 ms.
     let expired = EventKind::TimerExpireEntry { timer: 30, function: TASK, now_jiffies: 100 };
     let wheel = |due| EventKind::TimerStart {
         timer: 31,
@@ -232,8 +232,8 @@ fn rcu_is_taken_to_hold_the_tick_for_a_while() {
     assert_eq!(held(20_000.0, without), LengthSource::Timers);
 }
 
-/// Deep sleep is asked for with the tick stopped; it goes on, so the kernel must have given the
-/// time to the tick, for which `menu` picks a shallower state.
+/// The governor asks for deep sleep with the tick stopped, but the tick goes on: the sleep length
+/// must have been the time to the tick, for which `menu` chooses a shallower state.
 #[test]
 fn tick_that_went_on_was_held() {
     let mut script = Script::new();
@@ -289,7 +289,7 @@ fn a_select_that_no_entry_follows_is_given_up() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).idle(1_000.0).probe(1_003.0, Probe::Select, 2);
     script.task(1_005.0).idle(1_500.0).probe(1_503.0, Probe::Select, 1).enter(1_505.0, 1);
-    // No select: the idle loop went to sleep without asking.
+    // No select: the idle loop went to sleep without one.
     script.exit(1_600.0).task(1_601.0).idle(1_700.0).enter(1_705.0, 1).exit(1_800.0);
     let calls = script.calls();
     let seen: Vec<_> = calls.decisions.iter().map(|d| (d.state, d.entered.is_some())).collect();

@@ -37,7 +37,7 @@ pub(super) fn fill(trace: &Trace, machine: &[MachineCpu], calls: &mut Calls) {
     }
 }
 
-/// The load tracking looks at nothing of a span but its start.
+/// Returns a span of which the load tracking uses only the start.
 fn moment(start: Instant) -> Span {
     Span {
         start,

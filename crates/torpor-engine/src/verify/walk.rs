@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From events to the calls the recorded governor got: one pass over the recording.
+//! Turns events into the calls that the recorded governor got, in one pass.
 
 use super::VerifyOptions;
 use super::assumptions::Assumptions;
@@ -16,8 +16,8 @@ use torpor_trace::{Event, EventKind, Probe, Trace};
 /// Marker that a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";
 
-/// From the last event of an interrupt to the `idle_entrytime` it sets: measured in guests whose
-/// instructions take 1 ns each, by the probe on `tick_nohz_get_sleep_length()`.
+/// Delay from the last event of an interrupt to its `idle_entrytime`: measured with the probe on
+/// `tick_nohz_get_sleep_length()` in guests whose instructions take 1 ns each.
 const INTERRUPT_EXIT_DELAY: Duration = Duration(700);
 
 /// A CPU of the recorded machine that the recording shows idle.
@@ -39,7 +39,7 @@ pub(super) struct Walk<'a> {
     probes_select: bool,
     is_monotonic: bool,
     uses_markers: bool,
-    /// A reset that is still to come.
+    /// A coming reset.
     reset_at: Option<Instant>,
     cpus: Vec<Cpu>,
     calls: Calls,
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The CPU goes from the idle task to another.
+    /// Leaves the idle task for another task.
     fn leave(&mut self, number: usize) {
         if let Some(decision) = self.cpus[number].unreflected {
             if let Some(reflected) = &mut self.calls.decisions[decision].reflected {
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
         cpu.tick.leave();
     }
 
-    /// The idle loop was left and begun again without another task between.
+    /// Begins the idle loop again without another task between.
     ///
     /// FIDELITY(silent-restart): only the restart of a stopped tick shows it.
     fn restart(&mut self, number: usize, at: Instant) {
@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
         self.cpus[number].is_idle = true;
         let selected = self.cpus[number].selected.take();
         let asked = match selected {
-            // Without the select that a probe would have shown, no governor was asked.
+            // Probes would have shown a select: no governor was called.
             None if self.probes_select => None,
             None => state.index().and_then(|state| self.ask(number, at, state)),
             selected => selected,
@@ -276,7 +276,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tells the governor of the sleep that has ended, if it does not know yet.
+    /// Reports the sleep that has ended to the governor, once.
     fn reflect(&mut self, number: usize) {
         let cpu = &mut self.cpus[number];
         let Some(decision) = cpu.unreflected.take() else { return };
@@ -287,7 +287,7 @@ impl<'a> Walk<'a> {
         self.calls.steps.push(Step::Reflect(decision));
     }
 
-    /// A select that no idle entry followed.
+    /// Adds a select that no idle entry followed.
     ///
     /// FIDELITY(hidden-select): only a probe shows it.
     fn give_up(&mut self, number: usize) {
@@ -297,7 +297,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The governor was enabled anew before this event.
+    /// Returns true if the governor was enabled again before this event.
     fn is_reset_at(&mut self, event: &Event) -> bool {
         match event.kind {
             EventKind::Marker { text } if self.uses_markers => {
@@ -314,7 +314,7 @@ impl<'a> Walk<'a> {
         self.calls.steps.push(Step::Reset);
         self.calls.resets += 1;
         self.calls.known_from = self.calls.decisions.len();
-        // Switching governors wakes all CPUs, so who sleeps now has asked the new one.
+        // Switching governors wakes all CPUs, so CPUs that sleep now have called the new one.
         for cpu in &self.cpus {
             if let Some(asleep) = cpu.asleep {
                 self.calls.steps.push(Step::Ask(asleep.decision));
@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the governor's inputs, as far as they are known before the tick is stopped or kept.
+    /// Returns the governor's inputs as known before the tick is stopped or kept.
     fn ask(&self, number: usize, at: Instant, state: usize) -> Option<Recorded> {
         let cpu = &self.cpus[number];
         // A probe can have any value.
@@ -387,7 +387,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Events that only an interrupt or a softirq of the idle task writes.
+/// Returns true for events that only an interrupt or a softirq of the idle task writes.
 fn belongs_to_interrupt(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -421,8 +421,8 @@ fn tick_timers(trace: &Trace, tick: &TickFunction) -> HashSet<u64> {
     trace.events.iter().filter_map(timer).collect()
 }
 
-/// Linux 6.9 brought the hierarchy that idle CPUs hand their timers to. A recording that does not
-/// name its kernel tells by the tick's handler, renamed in 6.8.
+/// Returns true if idle CPUs hand their timers to a hierarchy, as since Linux 6.9. If the recording
+/// does not name its kernel, the tick's handler shows it, which was renamed in 6.8.
 fn has_timer_hierarchy(trace: &Trace) -> bool {
     let release = trace.meta.kernel_release.as_deref().unwrap_or("");
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
