@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Writes the pages of docs/reference, manual pages, schemas and types from the code.
 
-``scripts/install.sh`` runs it. Git ignores what it writes; the sdist and the wheel contain it.
+``scripts/install.sh`` runs it. The build backend runs it with ``--packaged``, for the files of a
+wheel: manual pages and types. Git ignores what it writes.
 """
 
 import inspect
 import json
 import re
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -459,15 +461,27 @@ def quoted(union: str, parts: list[str]) -> str:
 PAGES = [cli, metrics, results, schema, governors, ioboosts, cpufreq, platforms, library, formats]
 
 
-def main() -> None:
-    """Write every file that has changed; remove manual pages of commands that no longer exist."""
-    made = {REFERENCE / f"{page.__name__}.md": page() for page in PAGES}
-    made[TYPES] = typed()
-    for kind in toml_schemas.KINDS:
-        schema = json.dumps(torpor.toml_schema(kind), indent=1)
-        made[SCHEMAS / f"{kind}.schema.json"] = schema
+def packaged() -> dict[Path, str]:
+    """Return the text of each file that a wheel contains, by path."""
     manuals = manual.pages(typer.main.get_command(app), torpor.__version__)
-    made |= {MAN / name: text for name, text in manuals.items()}
+    return {TYPES: typed(), **{MAN / name: text for name, text in manuals.items()}}
+
+
+def unpackaged() -> dict[Path, str]:
+    """Return the text of the reference's pages and of the schemas, by path."""
+    pages = {REFERENCE / f"{page.__name__}.md": page() for page in PAGES}
+    schemas = {
+        SCHEMAS / f"{kind}.schema.json": json.dumps(torpor.toml_schema(kind), indent=1)
+        for kind in toml_schemas.KINDS
+    }
+    return pages | schemas
+
+
+def main() -> None:
+    """Write every file that has changed; delete manual pages of commands that no longer exist."""
+    made = packaged()
+    if sys.argv[1:] != ["--packaged"]:
+        made |= unpackaged()
     for path in set(MAN.glob("*")) - made.keys():
         path.unlink()
     for path, text in made.items():

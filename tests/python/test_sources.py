@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Properties of the sources that no linter checks."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -41,3 +42,15 @@ def test_no_rust_source_chains_let():
     assert LET_CHAIN.search("if let Some(a) = b(c) && d {")
     assert not LET_CHAIN.search("if let Some(a) = b.find(|b| c && d) {")
     assert [name for name, text in sources(".rs").items() if LET_CHAIN.search(text)] == []
+
+
+def test_python_functions_have_at_most_70_lines():
+    long = []
+    for name, text in sources(".py").items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                # Without its parameters and docstring: a command's options and its help.
+                first = node.body[1 if ast.get_docstring(node) and node.body[1:] else 0]
+                count = node.end_lineno - first.lineno + 1
+                long += [f"{name}: {node.name} has {count} lines"] if count > 70 else []
+    assert long == []
