@@ -11,7 +11,11 @@ from torpor.ask import toml_schemas
 from torpor.cli import options
 from torpor.cli.columns import columns_text
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.cli.kernel import make_system
 from torpor.cli.values import duration_ns
+from torpor.machine import calibration
+from torpor.machine.calibration import load, machine, meters
+from torpor.machine.record.signals import Signals
 from torpor.results.files import write_whole
 
 
@@ -52,11 +56,6 @@ def calibrate(
 
     Exit status: 2 if nothing was written; ended by a signal, 128 and its number.
     """
-    from torpor.cli.kernel import make_system
-    from torpor.machine import calibration
-    from torpor.machine.calibration import load, machine, meters
-    from torpor.machine.record.signals import Signals
-
     if output.exists() and not force:
         fail(f"`{output}` exists", "choose another file with -o, or use --force")
     plan = calibration.Plan(

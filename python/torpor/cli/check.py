@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor import TorporError
-from torpor.cli import EXIT_FAILURE, EXIT_FINDING, deliver, progress
+from torpor.cli import deliver, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
+from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.results.kinds.calls import finding_text
 from torpor.run import checks
 

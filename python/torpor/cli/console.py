@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 
-from torpor.cli import EXIT_FAILURE
+from torpor.cli.exits import EXIT_FAILURE
 from torpor.results.text import printable
 from torpor.view.paint import UNLIMITED
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from torpor.run import options
+from torpor.view.post import FORMS
 
 _TYPES: dict[type, Any] = {
     str: str | None,
@@ -80,8 +81,6 @@ Threads = Annotated[
 
 
 def _known_form(form: str | None) -> str | None:
-    from torpor.view.post import FORMS
-
     if form is not None and form not in ("text", *FORMS):
         raise typer.BadParameter(f"`{form}`: expected text, {', '.join(FORMS[:-1])} or {FORMS[-1]}")
     return form

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor.ask import studies
-from torpor.cli import EXIT_FINDING, journaled, options, values
+from torpor.cli import journaled, options, values
 from torpor.cli.console import bare_table, render, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, write_report
+from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.kernel import obtain
 from torpor.results import judge
 from torpor.results.comparison import format_number

@@ -14,6 +14,7 @@ from typing import Any
 from torpor import _engine
 from torpor.ask.studies import files
 from torpor.ask.studies.run import Calls, Runs
+from torpor.machine.toml import toml
 from torpor.run.simulations import Simulation
 
 #: Cells are met when all are as close as this. What was published has three to five digits.
@@ -125,7 +126,7 @@ class _Search:
             self._text = _workload_text(runs.beside(of))
         else:
             self._text = _engine.platform_toml(str(runs.beside(of)))
-        content = files.toml(self._text)
+        content = toml(self._text)
         self._was = {path: _number_at(content, path, of) for path in paths}
         self._tries = 0
 
@@ -231,7 +232,7 @@ class _Search:
         """The machine, or the workload, with other numbers."""
         if not self._is_workload:
             return {"platform": self._of + "".join(f",{p}={v:.6g}" for p, v in numbers.items())}
-        content = files.toml(self._text)
+        content = toml(self._text)
         for path, value in numbers.items():
             *parents, last = path.removeprefix(_WORKLOAD).split(".")
             table = _at(content, parents)

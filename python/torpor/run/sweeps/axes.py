@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 
 from torpor import _engine
 from torpor._engine import TorporError
+from torpor.machine.toml import toml
 from torpor.run import options
 from torpor.run.options import Option
 
@@ -243,8 +244,6 @@ def read_toml(path: str | os.PathLike[str]) -> Axes:
     Paths are relative to the working directory, as on the command line. Raises
     :class:`SweepError` for what does not belong there.
     """
-    from torpor.ask.studies.files import toml
-
     text = Path(path).read_text(encoding="utf-8")
     try:
         data = toml(text)

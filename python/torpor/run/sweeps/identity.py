@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from torpor import _engine
+from torpor.machine.toml import toml
 from torpor.run import journals
 from torpor.run.sweeps.axes import Point, split_file
 
@@ -82,8 +83,6 @@ def file_hash(path: str) -> str:
 @cache
 def platform_hz(name: str) -> int:
     """Return the tick rate that a machine says it has."""
-    from torpor.ask.studies.files import toml
-
     return int(toml(_engine.platform_toml(name)).get("hz", 250))
 
 
