@@ -204,7 +204,7 @@ published = { menu = 10, teo = 9 }
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
 def test_a_study_that_is_ended_goes_on_where_it_was(tmp_path, number, status):
     toml(tmp_path, "mine.toml", STUDY)
-    command = ("reproduce", "./mine.toml", "-j", "1")
+    command = ("study", "run", "./mine.toml", "-j", "1")
     process = started(command, tmp_path)
     wait_for_lines(lambda: journals_in(tmp_path), 5, process)
     process.send_signal(number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor reproduce`: study files, the judgement, and what it prints."""
+"""`torpor study run`: study files, the judgement, and what it prints."""
 
 import json
 
@@ -91,7 +91,7 @@ def test_jankbench_is_predicted_whole():
 
 
 def test_every_value_that_was_published_is_printed(torpor):
-    done = torpor("reproduce", "--duration", "50ms", "--seeds", "1", check=0)
+    done = torpor("study", "run", "--duration", "50ms", "--seeds", "1", check=0)
     for name in files.names():
         assert f"{name}: " in done.stdout
     for text in ("24.15", "17.19", "95.98", "2722.3", "46.00"):
@@ -100,7 +100,7 @@ def test_every_value_that_was_published_is_printed(torpor):
 
 
 def test_a_study_has_the_same_bytes_on_any_thread_count(torpor):
-    arguments = ("reproduce", "pixel6-teo", *QUICK, "--json")
+    arguments = ("study", "run", "pixel6-teo", *QUICK, "--json")
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
     (result,) = json.loads(one)
@@ -238,7 +238,7 @@ def test_a_range_is_printed_with_ours_over_the_seeds(tmp_path, torpor):
     (row,) = studies.reproduce(path)["tables"][0]["rows"]
     low, high = row["cells"]["b"]["spread"]
     assert low <= row["cells"]["b"]["ours"] <= high
-    lines = torpor("reproduce", "./mine.toml", check=0).stdout.splitlines()
+    lines = torpor("study", "run", "./mine.toml", check=0).stdout.splitlines()
     assert [line for line in lines if "2.00–3.00" in line]
     assert [line for line in lines if line.strip().startswith("seeds")]
 
@@ -256,7 +256,7 @@ def test_the_oracle_adds_metrics_and_no_column(tmp_path, torpor):
         assert all(cell["ours"] >= 0 for cell in row["cells"].values())
     worst = max(table["rows"], key=lambda row: row["cells"]["a"]["ours"])
     assert table["most"]["a"] == worst["title"]
-    assert f"a: most with {worst['title']}" in torpor("reproduce", "./mine.toml", check=0).stdout
+    assert f"a: most with {worst['title']}" in torpor("study", "run", "./mine.toml", check=0).stdout
 
 
 def test_a_platform_may_stand_beside_the_study(tmp_path):
@@ -322,7 +322,7 @@ def test_placeholders_and_values_have_to_match(tmp_path):
 
 
 def test_an_unknown_study_is_told_with_those_there_are(torpor):
-    done = torpor("reproduce", "nexus", check=2)
+    done = torpor("study", "run", "nexus", check=2)
     assert (
         f"no study is called `nexus`: expected one of {', '.join(files.names())}\nhint: "
         in done.stderr
@@ -398,7 +398,7 @@ def test_a_study_compares_kernels(tmp_path, torpor):
     study = STUDY.replace("[[table]]", column, 1).replace('["a", "b"]', '["a", "b", "c"]')
     study = study.replace("duration", 'cpufreq = "schedutil"\nduration')
     (tmp_path / "mine.toml").write_text(study)
-    ways = ("reproduce", "./mine.toml", "--kernel", "6.12", "--kernel", kernel)
+    ways = ("study", "run", "./mine.toml", "--kernel", "6.12", "--kernel", kernel)
     new, old = json.loads(torpor(*ways, "--json", check=0).stdout)
     releases = [result["kernel"]["release"] for result in (new, old)]
     assert releases[0].startswith("6.12.") and releases[1].startswith("6.1.")

@@ -63,7 +63,7 @@ def contest(
         str | None, typer.Option(metavar="TIME", help="Simulated time; default: the corpus's.")
     ] = None,
     is_bare: Annotated[
-        bool, typer.Option("--no-rules", help="Do not run `torpor check` on the entries.")
+        bool, typer.Option("--no-rules", help="Do not run `torpor governor check` on the entries.")
     ] = False,
     has_cells: Annotated[
         bool, typer.Option("--cells", help="Show every governor in every scenario.")

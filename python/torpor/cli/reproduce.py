@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor reproduce`: published and simulated tables, side by side."""
+"""`torpor study run`: published and simulated tables, side by side."""
 
 import itertools
 from typing import TYPE_CHECKING, Annotated, cast

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor spans`: idle spans one by one, and the causal bound."""
+"""`torpor trace spans`: idle spans one by one, and the causal bound."""
 
 import json
 from pathlib import Path

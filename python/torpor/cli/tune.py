@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor tune`: searches a governor's parameters."""
+"""`torpor governor tune`: searches a governor's parameters."""
 
 from pathlib import Path
 from typing import Annotated, Any

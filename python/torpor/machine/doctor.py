@@ -198,7 +198,7 @@ def _energy(system: "System") -> str:
 #: Name, what needs it, and how to find out.
 _PROBES: "tuple[tuple[str, str, Callable[[System], str]], ...]" = (
     ("C compiler", "governors from files and kernel trees; `simulate --kernel`", _compiler),
-    ("sanitizers", "`check`", _sanitizers),
+    ("sanitizers", "`governor check`", _sanitizers),
     ("kernel sources", "governors and kernels by release: `teo@6.12`, `--kernel 6.12`", _sources),
     ("default kernel", "`simulate`", _default_kernel),
     ("hosted kernels", "`simulate --kernel`", _hosting),
