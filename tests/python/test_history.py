@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor governor history` and `torpor governor bisect`, on a small tree with a history of its own."""
+"""`torpor governor history` and `bisect`, on a small tree with a history of its own."""
 
 import re
 import subprocess

@@ -16,6 +16,7 @@ import pytest
 
 import torpor as library
 from torpor.ask.studies import files
+from torpor.machine.toml import toml
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from torpor.cli import options
+from torpor.cli import kernel, options
 from torpor.cli.ab_table import ab_text
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.deliver import check, write_report
-from torpor.cli.kernel import make_system
 from torpor.machine.kernel import ab as comparing
 from torpor.machine.kernel import governors as kernel_governors
 from torpor.machine.kernel import journal
@@ -98,7 +97,7 @@ def ab(
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
     )
-    system = make_system(is_dry_run=is_dry_run)
+    system = kernel.make_system(is_dry_run=is_dry_run)
     _offer_to_restore(system)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:

@@ -58,7 +58,7 @@ _KERNEL = {
     "restore": Command("kernel.restore", "Undo the changes of a command that was killed."),
     "fetch": Command("kernel.fetch", "Fetch the source of a kernel to simulate."),
 }
-_SECTIONS = {
+_SECTIONS: dict[str, dict[str, Command | Group]] = {
     "Run governors": {
         "replay": Command("replay", "Replay recordings against governors, and compare them."),
         "simulate": Command("simulate", "Simulate a workload under each governor."),

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from torpor.ask import toml_schemas
-from torpor.cli import options
+from torpor.cli import kernel, options
 from torpor.cli.columns import columns_text
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
-from torpor.cli.kernel import make_system
 from torpor.cli.values import duration_ns
 from torpor.machine import calibration
 from torpor.machine.calibration import load, machine, meters
@@ -63,7 +62,7 @@ def calibrate(
     )
     if plan.window_s <= 0:
         raise typer.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
-    system = make_system(is_dry_run=is_dry_run)
+    system = kernel.make_system(is_dry_run=is_dry_run)
     text = machine.describe(system, name or output.stem, title, hz)
     clusters = machine.clusters_of(text, system)
     calibration.check(plan, clusters)

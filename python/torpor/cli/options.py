@@ -110,12 +110,13 @@ StoreFolder = Annotated[
     Path, typer.Argument(metavar="STORE", help="The folder of a sweep's points.")
 ]
 WholeAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
-JournalPath = Annotated[
+RunsPath = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE",
-        help="Keeps finished runs until all are finished: the same command continues from there. "
-        "Default: next to the output, or in the user's cache.",
+        "--store",
+        metavar="DIR",
+        help="Keep finished runs here, as points of a sweep: the same command continues from "
+        "there. Default: in the user's cache, until all are finished.",
     ),
 ]
 ReportPath = Annotated[

@@ -26,7 +26,7 @@ from torpor.results.record import view
 from torpor.results.table import Post, Table, number, word
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as Drawn
 
     from torpor.ask.studies.io_boost import Scatter, Setting
 
@@ -172,7 +172,7 @@ def _text(result: "Scatter", width: int) -> str:
     return f"{head}\n{table}\nFixed: the best {len(front)} of {len(fixed)}."
 
 
-def _table(boosts: list["Setting"], front: list["Setting"]) -> "Table":
+def _table(boosts: list["Setting"], front: list["Setting"]) -> "Drawn":
     drawn = bare_table()
     drawn.add_column("IO boost")
     for title in ("IOPS", "µJ an IO", "mW", *(f"{name} MHz" for name in boosts[0]["freq_mhz"])):
