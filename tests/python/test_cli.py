@@ -253,7 +253,7 @@ def test_an_interrupt_ends_a_long_replay_at_once(recording):
 
 
 def test_a_reader_who_has_seen_enough_is_no_error(recording):
-    command = f"{sys.executable} -m torpor platforms --json | head -c 1"
+    command = f"{sys.executable} -m torpor platform list --json | head -c 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == "["
     assert done.stderr == ""

@@ -110,7 +110,7 @@ def test_the_command_line_says_who_it_was() -> None:
     assert done.returncode == 2
     assert "hostile.c,how=6,from=0`" in done.stderr
     assert "init() on cpu0" in done.stderr
-    done = run("check", hostile(6), "--decisions", "2000")
+    done = run("governor", "check", hostile(6), "--decisions", "2000")
     assert done.returncode == 2
     assert "governor `hostile` has ended its program in select()" in done.stderr
 
@@ -135,7 +135,16 @@ def test_a_governor_that_sleeps_is_not_waited_for() -> None:
 
 
 def test_a_check_heeds_ctrl_c_while_a_governor_sleeps() -> None:
-    command = [sys.executable, "-m", "torpor", "check", hostile(16, start=1), "--decisions", "99"]
+    command = [
+        sys.executable,
+        "-m",
+        "torpor",
+        "governor",
+        "check",
+        hostile(16, start=1),
+        "--decisions",
+        "99",
+    ]
     process = subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,

@@ -150,8 +150,8 @@ def test_an_odd_line_is_named_and_costs_itself(tmp_path, line):
 def test_commands_name_an_odd_line_and_go_on(tmp_path):
     made = filled(tmp_path / "store", 1)
     (made.path / "open" / f"{store._HOST}-left.jsonl").write_text("{}\nnull\n")
-    page = ["sweep", "page", "-o", tmp_path / "page.html"]
-    for words in (["sweep", "show"], ["store", "ls"], page, ["store", "gc"]):
+    page = ["store", "page", "-o", tmp_path / "page.html"]
+    for words in (["store", "show"], ["store", "list"], page, ["store", "gc"]):
         command = [sys.executable, "-m", "torpor", *words, made.path]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
@@ -167,7 +167,7 @@ def test_a_fifo_in_a_store_blocks_nobody(tmp_path):
     (made.path / "points" / "gone.parquet").symlink_to("nothing")
     (made.path / "points" / "loop.parquet").symlink_to("loop.parquet")
     (made.path / "points" / "folder.parquet").mkdir()
-    command = [sys.executable, "-m", "torpor", "sweep", "show", made.path]
+    command = [sys.executable, "-m", "torpor", "store", "show", made.path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("count as not done") == 5

@@ -10,7 +10,7 @@ use crate::sequence::Sequence;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Report of `torpor check`.
+/// Report of `torpor governor check`.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "Check")]
 pub struct Report {

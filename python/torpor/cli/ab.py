@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from torpor.cli import options
+from torpor.cli import kernel, options
+from torpor.cli.ab_table import ab_text
 from torpor.cli.console import fail, print_note, stdout_width, write_stdout
 from torpor.cli.deliver import check, write_report
+from torpor.machine.kernel import ab as comparing
+from torpor.machine.kernel import governors as kernel_governors
+from torpor.machine.kernel import journal
+from torpor.machine.kernel.build import Builder
 from torpor.view.post import post
 
 if TYPE_CHECKING:
-    from torpor.machine.kernel.ab import Comparison
     from torpor.results import schema as shapes
 
 
@@ -84,10 +88,6 @@ def ab(
 
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
     """
-    from torpor.cli.kernel import make_system
-    from torpor.machine.kernel import ab as comparing
-    from torpor.machine.kernel.build import Builder
-
     form = options.form(form, is_json=is_json)
     if output is not None and output.exists() and not force:
         fail(f"`{output}` exists", "choose another file with -o, or use --force")
@@ -97,7 +97,7 @@ def ab(
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
     )
-    system = make_system(is_dry_run=is_dry_run)
+    system = kernel.make_system(is_dry_run=is_dry_run)
     _offer_to_restore(system)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:
@@ -110,25 +110,20 @@ def ab(
 
 def _offer_to_restore(system: Any) -> None:
     """After one that was killed. Where nobody can answer, the comparison says what to do."""
-    from torpor.machine.kernel import governors, journal
-
     left = journal.read(system)
     if left is None or not (system.is_root and _can_ask()):
         return
     print_note(f"`{left.command}` (process {left.pid}) was killed: {left.described()}")
     if typer.confirm("Restore that first?", default=True, err=True):
         with journal.locked(system, "torpor ab"):
-            governors.restore(system)
+            kernel_governors.restore(system)
 
 
 def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _print(made: "Comparison", form: str, report: Path | None) -> None:
-    from torpor.cli.ab_table import ab_text
-    from torpor.machine.kernel import ab as comparing
-
+def _print(made: comparing.Comparison, form: str, report: Path | None) -> None:
     result = comparing.result(made)
     finished = result["finished_rounds"]
     if finished:

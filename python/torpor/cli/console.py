@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 
-from torpor.cli import EXIT_FAILURE
+from torpor.cli.exits import EXIT_FAILURE
 from torpor.results.text import printable
 from torpor.view.paint import UNLIMITED
 
@@ -57,7 +57,7 @@ def fail(message: str, hint: str | None = None) -> NoReturn:
 def write_stdout(text: str) -> bool:
     """Write text to stdout, ending in a newline; return whether anybody still reads.
 
-    A reader who has seen enough (``torpor governors | head``) changes nothing, the exit status
+    A reader who has seen enough (``torpor governor list | head``) changes nothing, the exit status
     neither. Raises OSError where the text cannot be written, to a full disk for one.
     """
     try:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor.cli import EXIT_FINDING, options
+from torpor.cli import options
 from torpor.cli.console import print_note, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
 from torpor.cli.deliver import check, write_report
+from torpor.cli.exits import EXIT_FINDING
 from torpor.machine import counters
 from torpor.view.post import post
 

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from torpor.ask import toml_schemas
-from torpor.cli import EXIT_FINDING
 from torpor.cli.console import (
     bare_table,
     fail,
@@ -17,6 +16,7 @@ from torpor.cli.console import (
     stdout_width,
     write_stdout,
 )
+from torpor.cli.exits import EXIT_FINDING
 from torpor.machine import catalog as library
 from torpor.results.files import write_whole
 

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from torpor.cli import EXIT_FINDING, options, progress
+from torpor.cli import options, progress
 from torpor.cli.console import stdout_width, write_stdout
 from torpor.cli.deliver import check, trace_of, write_report
+from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.fidelity_text import fidelity_text
 from torpor.results.comparison import unverified
 from torpor.run import verification
 from torpor.run.options import FidelityOptions
@@ -83,8 +85,6 @@ def fidelity(
     if form != "text":
         write_stdout(post(result, form))
     else:
-        from torpor.cli.fidelity_text import fidelity_text
-
         write_stdout(fidelity_text(cast("results.Fidelity", result), stdout_width()))
     is_low = at_least is not None and 100 * result["verdict"]["agreement"] < at_least
     raise typer.Exit(EXIT_FINDING if is_low or unverified(result) else 0)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from torpor.cli import EXIT_FINDING, options, progress
+from torpor.cli import options, progress
 from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, trace_of, write_report
+from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.stats_text import stats_text
 from torpor.run import recordings
 from torpor.view.post import post
 
@@ -92,8 +94,6 @@ def stats(
     if form != "text":
         write_stdout(post(found, form))
     else:
-        from torpor.cli.stats_text import stats_text
-
         counted = cast("results.TraceStats", found)
         write_stdout(stats_text(counted, top, is_each_cpu, stdout_width()))
     if any(loss["severity"] == "damage" for loss in found["trace"]["losses"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor reproduce`: published and simulated tables, side by side."""
+"""`torpor study run`: published and simulated tables, side by side."""
 
 import itertools
 from typing import TYPE_CHECKING, Annotated, cast
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor.ask import studies
-from torpor.cli import EXIT_FINDING, journaled, options, values
+from torpor.cli import options, values
 from torpor.cli.console import bare_table, render, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, write_report
+from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
 from torpor.results import judge
 from torpor.results.comparison import format_number
@@ -59,7 +61,7 @@ def reproduce(
         bool, typer.Option("--json", help="Print as JSON: a list of studies.")
     ] = False,
     report: options.ReportPath = None,
-    journal: options.JournalPath = None,
+    store: options.RunsPath = None,
 ) -> None:
     """Simulate what a published table measured, and judge the simulation's predictions.
 
@@ -68,7 +70,7 @@ def reproduce(
     factor of 2 of the published one). Where a range was published, the mean has to be in it. The
     counts are shown with those of predictors that know nothing.
 
-    What ends it early loses no finished run: the same command goes on from its journal.
+    If it is ended early, the same command continues from the finished runs.
     """
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
@@ -90,7 +92,7 @@ def reproduce(
     ways: list[str | None] = [*kernels] if kernels else [None]
     results: list[shapes.Reproduction] = []
     words = ("reproduce", study, duration, seeds, *map(str, ways))
-    with journaled.journal(journal, None, *words) as kept:
+    with finished_runs(store, *words) as finished:
         for name, way in itertools.product(names, ways):
             found = studies.reproduce(
                 name,
@@ -98,8 +100,8 @@ def reproduce(
                 seeds=seeds,
                 kernel=way,
                 threads=threads,
-                journal=kept.path,
-                watch=kept.tell,
+                store=finished.path,
+                watch=finished.report,
             )
             results.append(cast("shapes.Reproduction", found))
             if form == "text":
@@ -111,7 +113,6 @@ def reproduce(
             write_stdout(post(results, form))
         elif len(results) > 1:
             write_stdout("\n" + render(_counts(results), width=stdout_width()).rstrip("\n"))
-        kept.done()
     raise typer.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
 
 

@@ -10,6 +10,9 @@ from torpor import explain as explain_result
 from torpor._engine import TorporError
 from torpor.cli import options
 from torpor.cli.console import stdout_width, text_width, wrap, write_stdout
+from torpor.cli.table import rows_text
+from torpor.results import compare as side_by_side
+from torpor.results.comparison import rows, short_labels
 from torpor.results.record import load
 from torpor.view.post import post
 
@@ -55,8 +58,6 @@ def compare(
 
     One result alone is shown once more: with --format, as a table to post.
     """
-    from torpor.results import compare as side_by_side
-
     form = options.form(form, is_json=is_json)
     loaded = [result for path in results for result in _loaded(path)]
     if len(loaded) == 1 and not labels:
@@ -72,9 +73,6 @@ def compare(
 
 
 def _text(found: Any, width: int) -> str:
-    from torpor.cli.table import rows_text
-    from torpor.results.comparison import rows, short_labels
-
     if found.get("kind") != "beside" if isinstance(found, dict) else True:
         return post(found, "lkml")
     compared = found["comparison"]

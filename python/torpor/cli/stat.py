@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from torpor.cli import until_stopped, values
+from torpor.cli import values
 from torpor.cli.console import fail, painted, stdout_width, write_stdout
 from torpor.cli.counter_table import diff_text
 from torpor.cli.deliver import check, write_report
+from torpor.cli.exits import until_stopped
 from torpor.machine import counters
 from torpor.machine import running as live
 

@@ -21,9 +21,12 @@ from torpor.cli.console import (
 )
 from torpor.cli.kernel import obtain
 from torpor.results.comparison import format_number
+from torpor.results.files import write_whole
+from torpor.results.record import view
+from torpor.results.table import Post, Table, number, word
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as Drawn
 
     from torpor.ask.studies.io_boost import Scatter, Setting
 
@@ -93,9 +96,7 @@ def io_boost(
         threads=threads,
     )
     if plot is not None:
-        from torpor.view.report import scatter
-
-        scatter.write(result, plot)
+        view("report.scatter").write(result, plot)
         print_note(f"plot: {plot}")
     if is_json:
         write_stdout(json.dumps(result, indent=1))
@@ -122,8 +123,6 @@ def adaptation(
     A simulated job waits 0.5 ms in the mean for 3 s, then 8 ms for 3 s, and so on. Governors are
     replayed on its idle spans, and compared with the oracle in each window.
     """
-    from torpor.results.table import Post, Table, number, word
-
     if plot is not None and plot.suffix != ".svg":
         raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
     form = options.form(form, is_json=is_json)
@@ -132,10 +131,7 @@ def adaptation(
         platform=platform, governors=governors or learning.DEFAULT_GOVERNORS, changes=changes
     )
     if plot is not None:
-        from torpor.results.files import write_whole
-        from torpor.view.report import curves
-
-        write_whole(plot, curves.adaptation(found))
+        write_whole(plot, view("report.curves").adaptation(found))
         print_note(f"plot: {plot}")
     if form == "json":
         write_stdout(json.dumps(found, indent=1))
@@ -176,7 +172,7 @@ def _text(result: "Scatter", width: int) -> str:
     return f"{head}\n{table}\nFixed: the best {len(front)} of {len(fixed)}."
 
 
-def _table(boosts: list["Setting"], front: list["Setting"]) -> "Table":
+def _table(boosts: list["Setting"], front: list["Setting"]) -> "Drawn":
     drawn = bare_table()
     drawn.add_column("IO boost")
     for title in ("IOPS", "µJ an IO", "mW", *(f"{name} MHz" for name in boosts[0]["freq_mhz"])):

@@ -305,7 +305,7 @@ class StudyJudged(TypedDict):
 
 
 class Reproduction(TypedDict):
-    """Result of ``torpor reproduce``, one for each study."""
+    """Result of ``torpor study run``, one for each study."""
 
     format: int
     kind: Literal["reproduction"]

@@ -259,7 +259,7 @@ def _result(path: Path) -> str:
 
 
 def _store(path: Path) -> str:
-    from torpor.run.sweeps import open_store
+    from torpor.run.sweeps.store import open_store
     from torpor.view.report import sweep
 
     return sweep.render(open_store(path).rows(), path.name)

@@ -25,6 +25,7 @@ from torpor.machine.kernel.modules import Governor, resolve
 from torpor.machine.kernel.rapl import Meter
 from torpor.machine.kernel.system import System
 from torpor.machine.record.signals import Signals
+from torpor.results.ab_rows import compare as compare_rows
 from torpor.results.record import Record
 
 if TYPE_CHECKING:
@@ -66,8 +67,6 @@ class Comparison:
 
 def result(made: Comparison) -> Record:
     """Return a comparison as a result; without a finished round, nothing in it is compared."""
-    from torpor.results.ab_rows import compare as compare_rows
-
     labels = [governor["label"] for governor in made.head["governors"]]
     finished = len({run["round"] for run in made.runs})
     found: shapes.Ab = {

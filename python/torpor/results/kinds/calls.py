@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A breach that `torpor check` found: its machine and its calls, in columns."""
+"""A breach that `torpor governor check` found: its machine and its calls, in columns."""
 
 import shlex
 import textwrap
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 #: Values for no limit, and for a timer that never expires.
 _NO_LIMIT_NS = 2_000_000_000_000
 _INFINITE_NS = 2**62
-#: Tick rate of `torpor check` without `--hz`.
+#: Tick rate of `torpor governor check` without `--hz`.
 _DEFAULT_HZ = 250
 
 
@@ -20,7 +20,7 @@ def finding_text(finding: "results.Finding", report: "results.Check", width: int
     """Return what happened, on which machine, after which calls, and how to repeat it."""
     where = f"call {finding['call']} of {len(finding['calls'])}" if finding["call"] else "the start"
     times = "once" if finding["count"] == 1 else f"{finding['count']:,} times"
-    command = ["torpor", "check", report["governor"], "--seed", str(finding["seed"])]
+    command = ["torpor", "governor", "check", report["governor"], "--seed", str(finding["seed"])]
     command += ["--decisions", "1"]
     if report["hz"] != _DEFAULT_HZ:
         command += ["--hz", str(report["hz"])]

@@ -6,7 +6,8 @@ use super::super::toml::{fit, quoted};
 use super::super::{count, positive};
 use super::names::{NOT_SIMULATED, SIMULATED, WITHOUT_MEANING};
 use std::fmt::Write as _;
-use torpor_machine::toml::{Finding, Report, closest};
+use torpor_machine::toml::{Finding, Report};
+use torpor_machine::units::closest;
 
 /// Engines by how they ask and wait.
 const ENGINES: &[(&str, &str)] = &[
