@@ -4,18 +4,17 @@
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from torpor.cli import options
-from torpor.cli.console import fail, print_note, stdout_width, write_stdout
-from torpor.cli.deliver import check, write_report
-from torpor.view.post import post
+from torpor.cli.console import fail, print_note
+from torpor.cli.deliver import check, print_result, write_report
 
 if TYPE_CHECKING:
     from torpor.machine.kernel.ab import Comparison
-    from torpor.results import schema as shapes
+    from torpor.results.kinds import ab as shapes
 
 
 def ab(
@@ -126,17 +125,14 @@ def _can_ask() -> bool:
 
 
 def _print(made: "Comparison", form: str, report: Path | None) -> None:
-    from torpor.cli.ab_table import ab_text
     from torpor.machine.kernel import ab as comparing
 
     result = comparing.result(made)
     finished = result["finished_rounds"]
     if finished:
         write_report(result, report)
-    if form == "json" or (form != "text" and finished):
-        write_stdout(post(result, form))
-    elif finished:
-        write_stdout(ab_text(cast("shapes.Ab", result), stdout_width()))
+    if finished or form == "json":
+        print_result(result, form)
     else:
         print_note("no round was finished, so there is nothing to compare")
 

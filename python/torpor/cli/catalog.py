@@ -9,9 +9,10 @@ import typer
 
 from torpor.ask import toml_schemas
 from torpor.cli import options
-from torpor.cli.console import print_note, render, stdout_width, write_stdout
+from torpor.cli.console import print_note, stdout_width, table_text, write_stdout
 from torpor.machine import catalog as library
 from torpor.results.files import write_whole
+from torpor.results.table import Table, word
 
 if TYPE_CHECKING:
     from torpor.machine.catalog import Param
@@ -155,13 +156,6 @@ def _param(param: "Param") -> str:
 
 
 def _listing(headings: list[str], rows: list[list[str]]) -> str:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for index, heading in enumerate(headings):
-        # The column of names is not folded; the rest shares the rest of the line.
-        table.add_column(heading, no_wrap=index == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return render(table, width=min(stdout_width(), _LISTING_WIDTH))
+    cells = [[word(text) for text in row] for row in rows]
+    table = Table("", "", headings, cells, keys=len(headings))
+    return table_text(table, width=min(stdout_width(), _LISTING_WIDTH))

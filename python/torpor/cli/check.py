@@ -10,7 +10,7 @@ import typer
 from torpor import TorporError
 from torpor.cli import EXIT_FAILURE, EXIT_FINDING, deliver, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
-from torpor.results.kinds.calls import finding_text
+from torpor.results.kinds.check import finding_text
 from torpor.run import checks
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from torpor.machine.kernel.status import Status
     from torpor.machine.kernel.system import System
     from torpor.machine.record import Recording
-    from torpor.results import schema as shapes
+    from torpor.results.kinds.ab import AbRun
+    from torpor.results.kinds.diff import Diff
 
 _Path = str | os.PathLike[str]
 _Tell = Callable[[str], None]
@@ -165,7 +166,7 @@ class Stat:
         """
         self._got = self._got or self._hardware.end()
         result = self._diff(self._first, counters.snapshot(root=self._root), "total")
-        counters.add_hardware(cast("shapes.Diff", result), self._got)
+        counters.add_hardware(cast("Diff", result), self._got)
         return result
 
     def _diff(self, before: counters.Snapshot, after: counters.Snapshot, label: str) -> Record:
@@ -215,7 +216,7 @@ def ab(
     modules: _Path | None = None,
     output: _Path | None = None,
     tell: _Tell | None = None,
-    progress: "Callable[[shapes.AbRun], None] | None" = None,
+    progress: "Callable[[AbRun], None] | None" = None,
 ) -> Record:
     """Compare governors on this machine: what ``torpor ab`` does. Requires root.
 

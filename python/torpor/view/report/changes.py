@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
-    from torpor.results import schema as shapes
+    from torpor.results.kinds import reproduction as shapes
 
 _SIZE, _LEFT, _TOP, _BOTTOM = 420.0, 84.0, 12.0, 44.0
 #: Ratios that axes name, of those that the dots reach.

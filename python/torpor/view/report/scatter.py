@@ -278,7 +278,7 @@ def _candidates(mark: _Mark) -> list[tuple[_Box, int]]:
 
 
 def _hidden(box: _Box, taken: list[_Box], placed: list[_Box], paper: _Box) -> float:
-    """Return how much of a label overlaps something, above all another label, or is off the paper."""
+    """Return how much of a label overlaps something or is off the paper; labels weigh most."""
     beside = (box.right - box.left) * (box.bottom - box.top) - box.overlap(paper)
     found = sum(map(box.overlap, taken)) + 4 * sum(map(box.overlap, placed)) + 4 * beside
     return round(found, 3)

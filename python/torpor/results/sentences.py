@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Counts of one column of a result, and the sentences that compare two of them."""
+"""Sentences that several kinds of result share, and the counts that they compare.
+
+Rules over the numbers, each sentence with its figure: what differs by more than chance, in which
+states, CPUs and time, what the governors knew, and what the result cannot show.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -167,3 +171,9 @@ def other_of(
     rest = [place for place in places if place != base]
     named = [p for p in rest if labels[p].partition(",")[0] not in (*_REFERENCES, "oracle")]
     return next(iter([*named, *rest]), None)
+
+
+def cannot_show(reasons: Iterable[str]) -> str:
+    """Return the sentence on what a result leaves open; empty without a reason."""
+    text = "; ".join(reasons)
+    return f"This cannot show: {text}." if text else ""
