@@ -17,7 +17,7 @@ from torpor.machine.kernel.build import Builder
 from torpor.machine.kernel.errors import KernelError
 from torpor.machine.kernel.rapl import Meter
 from torpor.results import comparison
-from torpor.results.ab_rows import compare, values
+from torpor.results.kinds.ab import compare, values
 from valid import problems
 
 RANGE_UJ = 1_000_000

@@ -7,9 +7,14 @@ import io
 import pytest
 
 import small_result
-from torpor.cli.table import comparison_text
 from torpor.results.comparison import format_number, refill, rows, to_csv
+from torpor.results.kinds import posted
 from torpor.view.notebook import to_html
+from torpor.view.paint import terminal
+
+
+def terminal_text(result, width):
+    return terminal(posted(result), width)
 
 
 def cells(result, key):
@@ -67,7 +72,7 @@ def test_energy_nobody_measured_is_not_known():
 def test_a_failed_governor_leaves_the_others_standing():
     result = small_result.result(failed="teo")
     assert cells(result, "above_pct") == ["24.15", "failed", "0 (−24.15 pp)"]
-    text = comparison_text(result, 120)
+    text = terminal_text(result, 120)
     assert "teo failed: crashed in select() on CPU 3" in text
 
 
@@ -75,7 +80,7 @@ def test_a_failed_base_is_replaced_on_every_page():
     result = small_result.result(failed="menu")
     assert cells(result, "idle_power_mw") == ["failed", "187.8", "205.5 (+9.42 %)"]
     told = "Changes are relative to teo, the first governor that finished."
-    assert told in comparison_text(result, 100)
+    assert told in terminal_text(result, 100)
     assert told in to_html(result)
 
 
@@ -88,7 +93,7 @@ def test_a_tiny_number_keeps_its_digits():
 @pytest.mark.parametrize("count", [1, 3, 7])
 def test_no_line_is_wider_than_the_terminal(width, count):
     names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")[:count]
-    text = comparison_text(small_result.result(names), width)
+    text = terminal_text(small_result.result(names), width)
     assert max(map(len, text.splitlines())) <= width
     # Nothing was cut: each governor's name and each value is there to read.
     assert "…" not in text
@@ -99,22 +104,22 @@ def test_no_line_is_wider_than_the_terminal(width, count):
 
 def test_narrow_terminals_repeat_the_first_governor():
     names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")
-    text = comparison_text(small_result.result(names), 60)
+    text = terminal_text(small_result.result(names), 60)
     headings = [line for line in text.splitlines() if " menu " in f"{line} "]
     assert len(headings) >= 2
 
 
 def test_units_stand_once_in_the_heading():
-    text = comparison_text(small_result.result(), 200)
+    text = terminal_text(small_result.result(), 200)
     assert text.count("mW") == 1
     assert "idle power mW" in text
 
 
 def test_what_the_claim_rests_on_stands_below_the_table():
-    text = comparison_text(small_result.result(), 100)
+    text = terminal_text(small_result.result(), 100)
     assert "Time to the next timer known from: timer events 75 %, the tick only 25 %." in text
     assert "Loss: 12 × events lost while recording" in text
-    assert "Note: Open loop" in text
+    assert "* Open loop" in text
 
 
 def test_csv_leaves_unknown_fields_empty():

@@ -86,7 +86,7 @@ def contest(
     from torpor.ask.contest import run
     from torpor.ask.contest.explain import explain_post
     from torpor.ask.contest.score import BASE
-    from torpor.view.report import curves
+    from torpor.view.report import charts
 
     form = options.form(form, is_json=is_json)
     if is_explained and not 1 <= len(entries or []) <= 2:
@@ -119,7 +119,7 @@ def contest(
     if plot is not None:
         from torpor.results.files import write_whole
 
-        write_whole(plot, curves.front(found))
+        write_whole(plot, charts.front(found))
         print_note(f"plot: {plot}")
     if is_explained:
         first, second = [*(entries or []), BASE][:2]
@@ -127,7 +127,7 @@ def contest(
     elif form == "json":
         write_stdout(json.dumps(found.to_dict(), indent=1))
     else:
-        picture = curves.front(found) if form == "html" else ""
+        picture = charts.front(found) if form == "html" else ""
         post = run.contest_post(found, has_cells=has_cells)
         write_post(post._replace(picture=picture), form)
     raise typer.Exit(EXIT_FINDING if found.has_finding else 0)

@@ -89,9 +89,9 @@ def io_boost(
         threads=threads,
     )
     if plot is not None:
-        from torpor.view.report import scatter
+        from torpor.view.report import charts
 
-        scatter.write(result, plot)
+        charts.write_io_boost(result, plot)
         print_note(f"plot: {plot}")
     if is_json:
         write_stdout(json.dumps(result, indent=1))
@@ -127,9 +127,9 @@ def adaptation(
     )
     if plot is not None:
         from torpor.results.files import write_whole
-        from torpor.view.report import curves
+        from torpor.view.report import charts
 
-        write_whole(plot, curves.adaptation(found))
+        write_whole(plot, charts.adaptation(found))
         print_note(f"plot: {plot}")
     if form == "json":
         write_stdout(json.dumps(found, indent=1))

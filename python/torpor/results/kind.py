@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A kind of result: everything that Torpor knows about it, in one object."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torpor.results.record import Record
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
 
 def cluster(
-    name: str, cpus: list[int], states: list[Mapping[str, Any]], whole_ns: float | None
+    name: str, cpus: list[int], states: Sequence[Mapping[str, Any]], whole_ns: float | None
 ) -> dict[str, Any]:
     """Return the states of some CPUs for a picture; ``whole_ns`` is their time, awake or asleep."""
     own = [

@@ -19,6 +19,8 @@ _PROSE = 100
 _GAP = 2
 #: Longer words fold. Numbers are shorter.
 _CELL = 18
+#: Least width of a key on a terminal, however narrow that is.
+_KEY = 10
 #: Width where stdout is no terminal: lines are not folded.
 UNLIMITED = 10_000
 _ASCII = str.maketrans(
@@ -48,12 +50,15 @@ def tables_text(tables: Sequence[Table], width: int, escape: str = "") -> str:
 
 
 def _shown(table: Table) -> Table:
-    """Return the rows that a terminal shows, and the number of the others."""
-    left = len(table.rows) - table.most
-    if not table.most or left <= 0:
-        return table
-    more = Cell(None, f"and {left} more ({table.more})")
-    rows = [*table.rows[: table.most], [more, *[word("")] * (len(table.headings) - 1)]]
+    """Return the rows that a terminal shows, a repeated first key once, and a count of the rest."""
+    rows, last = [], ""
+    for first, *rest in table.rows[: table.most or None]:
+        is_repeated = table.keys > 1 and first.text == last
+        rows.append([first._replace(text="") if is_repeated else first, *rest])
+        last = first.text
+    if left := len(table.rows) - len(rows):
+        more = Cell(None, f"and {left} more ({table.more})")
+        rows.append([more, *[word("")] * (len(table.headings) - 1)])
     return table._replace(rows=rows)
 
 
@@ -129,7 +134,10 @@ class _Text(NamedTuple):
         groups = [list(places[at : at + step]) for at in range(0, len(places), step)]
         least = max((_room(widths, group) for group in groups), default=0)
         limit = self.width + _GAP
-        while keys and _room(widths, keys) + least > limit and max(widths[k] for k in keys) > 1:
+        least_key = 1 if self.spell is ascii_text else _KEY
+        while keys and _room(widths, keys) + least > limit:
+            if max(widths[k] for k in keys) <= least_key:
+                break
             widths[max(keys, key=lambda k: widths[k])] -= 1
         room = limit - _room(widths, keys)
         blocks: list[list[int]] = []

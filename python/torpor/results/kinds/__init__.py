@@ -42,7 +42,7 @@ def posted(result: Any) -> Post:
 
 
 def explain(result: Any, *, governor: str | None = None) -> list[str]:
-    """Return three to five sentences on a result.
+    """Return up to six sentences on a result.
 
     ``result`` is what any call returned, or :func:`torpor.load` has read. ``governor`` is the one
     compared with the first; by default the first other that finished and is no reference.

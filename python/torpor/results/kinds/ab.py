@@ -278,6 +278,7 @@ def columns(result: Ab) -> Iterator[Column]:
 
 
 def states(result: Ab) -> list[tuple[str, Clusters]]:
+    """Return the states of each governor, all rounds together."""
     runs = []
     for governor in result["governors"]:
         of = [run["counters"] for run in result["runs"] if run["governor"] == governor["label"]]
@@ -295,8 +296,8 @@ def states(result: Ab) -> list[tuple[str, Clusters]]:
                 }
                 for index, state in enumerate(group["states"])
             ]
-            elapsed = [counters["elapsed_ns"] for counters in of]
-            whole_ns = None if None in elapsed else sum(elapsed) * len(group["cpus"])
+            elapsed_ns = sum_or_none(counters["elapsed_ns"] for counters in of)
+            whole_ns = None if elapsed_ns is None else elapsed_ns * len(group["cpus"])
             name = f"CPU {_engine.format_cpu_list(group['cpus'])}"
             clusters.append(cluster(name, [], states, whole_ns))
         runs.append((governor["label"], clusters))

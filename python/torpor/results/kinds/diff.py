@@ -373,6 +373,7 @@ def columns(result: Diff) -> Iterator[Column]:
 
 
 def states(result: Diff) -> list[tuple[str, Clusters]]:
+    """Return the states of each label's groups of CPUs."""
     runs: dict[str, Clusters] = {}
     for group in result["groups"]:
         name = f"CPU {_engine.format_cpu_list(group['cpus'])}"
@@ -381,8 +382,8 @@ def states(result: Diff) -> list[tuple[str, Clusters]]:
                 {**counts, "name": state["name"], "time_ns": 1000 * (counts["time_us"] or 0)}
                 for state, counts in zip(group["states"], column["states"], strict=True)
             ]
-            is_whole = column["residency_of"] == "elapsed" and column["elapsed_ns"] is not None
-            whole_ns = column["elapsed_ns"] * len(column["cpus"]) if is_whole else None
+            elapsed_ns = column["elapsed_ns"] if column["residency_of"] == "elapsed" else None
+            whole_ns = None if elapsed_ns is None else elapsed_ns * len(column["cpus"])
             runs.setdefault(column["label"], []).append(cluster(name, [], states, whole_ns))
     return list(runs.items())
 

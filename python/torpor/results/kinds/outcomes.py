@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Recorded sleeps, for a recording that lacks a governor's inputs."""
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from torpor.results.cells import COUNTED, wrong_cells
 from torpor.results.comparison import percent
@@ -97,7 +97,7 @@ def explain(result: Outcomes, _governor: str | None) -> list[str]:
             f"{grouped(verdicts['compared'])} sleeps."
         )
     for side in WRONG:
-        states = [state for state in result["states"] if state[side]]
+        states: list[Any] = [state for state in result["states"] if state[side]]  # type: ignore[literal-required]
         if states:
             worst = max(states, key=lambda state: state[side])
             said.append(

@@ -33,6 +33,7 @@ from torpor.results.sentences import (
     where,
 )
 from torpor.results.table import Table, share, word
+from torpor.results.verdict import verdict
 
 if TYPE_CHECKING:
     from torpor.results.comparison import Result, Section
@@ -120,17 +121,24 @@ def explain(result: Any, governor: str | None) -> list[str]:
         limits = _limits(result, section)
         if other is None:
             one = side_of_run(runs[base])
-            said += [name + alone(one), _inputs(section, [runs[base]]), limits]
+            said += [name + alone(one), verdict_of(section), _inputs(section, [runs[base]]), limits]
             continue
         first, second = side_of_run(runs[base]), side_of_run(runs[other])
         said += [
             name + differences(section["comparison"], base, other),
             where(first, second),
             _when(section, first.label, second.label) or _cpus(first, second),
+            verdict_of(section),
             _inputs(section, [runs[base], runs[other]]),
             limits,
         ]
     return said
+
+
+def verdict_of(section: "Section") -> str:
+    """Return which governor is best in a section, and its cost."""
+    sources = section["inputs"]["sleep_length_sources"] if "inputs" in section else {}
+    return verdict(section["runs"], sources)
 
 
 def _cpus(first: Side, second: Side) -> str:

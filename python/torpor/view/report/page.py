@@ -8,13 +8,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torpor.results.comparison import base_text, rows, section_name, sections, task_rows
+from torpor.results.kinds.runs import verdict_of
+from torpor.results.numbers import duration, number
 from torpor.results.over_recordings import over_recordings, sign_text
 from torpor.view.report import bars, inputs, palette, strip
 from torpor.view.report.environment import page
-from torpor.view.report.finding import finding
 from torpor.view.report.handover import handover, without
 from torpor.view.report.latency import latency
-from torpor.view.report.numbers import duration, number
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -77,7 +77,7 @@ def _section(result: Result, own: Section, number: int) -> dict[str, object]:
         "id": f"t{number}",
         "name": PurePath(section_name(own)).name,
         "raw": own,
-        "finding": finding(runs, own["inputs"]["sleep_length_sources"] if "inputs" in own else {}),
+        "finding": verdict_of(own),
         "comparison": own["comparison"],
         "base_text": base_text(own["comparison"]),
         "residency": bars.residency(platform, runs),

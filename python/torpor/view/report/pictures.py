@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from torpor import _engine
+from torpor.results.numbers import share
 from torpor.view.report import bars
-from torpor.view.report.changes import changes
-from torpor.view.report.numbers import share
+from torpor.view.report.charts import changes
 from torpor.view.report.palette import state_class
 
 
