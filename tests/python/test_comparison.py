@@ -7,7 +7,7 @@ import io
 import pytest
 
 import small_result
-from torpor.results.comparison import format_number, refill, rows, to_csv
+from torpor.results.comparison import format_number, refill, to_csv
 from torpor.results.kinds import posted
 from torpor.view.notebook import to_html
 from torpor.view.paint import terminal
@@ -19,8 +19,21 @@ def terminal_text(result, width):
 
 def cells(result, key):
     refill(result)
-    row = next(r for r in rows(result["traces"][0]["comparison"]) if r.key == key)
-    return [cell.full for cell in row.cells]
+    row = next(r for r in rows(result) if r["key"] == key)
+    texts = [(cell["text"], (cell["change"] or {"text": ""})["text"]) for cell in row["cells"]]
+    return [f"{text} ({change})" if change else text for text, change in texts]
+
+
+def rows(result):
+    return result["traces"][0]["comparison"]["rows"]
+
+
+def marks(row):
+    """Return each cell's marks: better than the base, and best."""
+    return [
+        ((cell["change"] or {"is_better": None})["is_better"], cell["is_best"])
+        for cell in row["cells"]
+    ]
 
 
 def test_changes_are_against_the_first_governor():
@@ -49,20 +62,15 @@ def test_a_metric_without_direction_has_no_verdict():
     result = small_result.result()
     result["traces"][0]["runs"][1]["metrics"]["wakeups"] = 7000
     assert cells(result, "wakeups") == ["6809", "7000 (+2.81 %)", "6809"]
-    wakeups = rows(result["traces"][0]["comparison"])[0]
-    assert [(cell.is_better, cell.is_best) for cell in wakeups.cells] == [(None, False)] * 3
+    assert marks(rows(result)[0]) == [(None, False)] * 3
 
 
 def test_better_follows_the_direction():
     result = small_result.result(("menu", "teo"))
-    power = rows(result["traces"][0]["comparison"])[-1]
-    assert [cell.is_better for cell in power.cells] == [None, True]
-    assert [cell.is_best for cell in power.cells] == [False, True]
+    assert marks(rows(result)[-1]) == [(None, False), (True, True)]
     result["catalogue"][-1]["direction"] = "higher"
     refill(result)
-    power = rows(result["traces"][0]["comparison"])[-1]
-    assert [cell.is_better for cell in power.cells] == [None, False]
-    assert [cell.is_best for cell in power.cells] == [True, False]
+    assert marks(rows(result)[-1]) == [(None, True), (False, False)]
 
 
 def test_energy_nobody_measured_is_not_known():

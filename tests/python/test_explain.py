@@ -61,7 +61,7 @@ def test_what_is_chance_is_not_said_to_differ():
     alone = torpor.explain(made)
     assert not any("against" in sentence for sentence in alone)
     one = torpor.simulate("periodic", platform="pixel6", governors=["menu", "teo"], seeds=1)
-    assert "1 run each, of which nobody can tell" in torpor.explain(one)[0]
+    assert "1 run each, which cannot show" in torpor.explain(one)[0]
     noise = one.to_dict()
     for run, shift in zip(noise["runs"], (0, 1), strict=True):
         of = run["seeds"][0]

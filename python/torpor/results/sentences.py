@@ -128,8 +128,8 @@ def where(first: Side, second: Side) -> str:
     return sentence("; ".join(parts))
 
 
-def differences(compared: "results.Comparison", base: int, other: int) -> str:
-    """Return the differences beyond chance, the metrics that readers look at first in front."""
+def differences(compared: "results.Comparison", base: int, other: int, most: int = _NAMED) -> str:
+    """Return at most so many differences beyond chance, the most asked-for metrics first."""
     labels, samples = compared["labels"], compared["samples"]
     known = []
     for row in compared["rows"]:
@@ -140,11 +140,11 @@ def differences(compared: "results.Comparison", base: int, other: int) -> str:
     found.sort(key=lambda each: first_of(each[0]["key"]))
     shown = [
         f"{row['title']} {text} {unit_text(row['unit'])}".rstrip() + f" ({change['text']})"
-        for row, text, change in found[:_NAMED]
+        for row, text, change in found[:most]
     ]
     who = f"{labels[other]} against {labels[base]}"
     if compared["sampling"] == "paired" and samples < 2:
-        return f"{who}: 1 run each, of which nobody can tell what differs by chance."
+        return f"{who}: 1 run each, which cannot show what differs by chance."
     basis = f"{samples} paired runs" if compared["sampling"] == "paired" else "the same input"
     if corrected := correction_text(compared.get("tests", 0)):
         basis += f", {corrected}"

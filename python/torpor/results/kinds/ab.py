@@ -171,7 +171,7 @@ def _notes(result: Ab) -> list[str]:
         notes.append("one round cannot show what differs by chance: run at least --rounds 2")
     elif found["base"] is not None:
         others = [place for place in range(len(found["labels"])) if place != found["base"]]
-        notes += [differences(found, found["base"], place) for place in others]
+        notes += [differences(found, found["base"], place, len(found["rows"])) for place in others]
         notes.append("±: 95 % interval of the mean difference, paired by round")
         notes += [text for text in [base_text(found, "rounds")] if text]
     if result["rounds"] > result["finished_rounds"]:

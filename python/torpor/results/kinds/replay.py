@@ -39,8 +39,8 @@ def post(result: "results.Replay") -> Post:
         ]
         headings = ["gov", *RUN, "ratio", *SIDES]
         tables.append(Table("runs", f"{of}all CPUs", headings, rows, is_detail=True))
-        tables += [*runs.states(section, of), *_causes(section, of)]
-    tables += _over(result)
+        tables += [*runs.states(section, of), *causes(section, of)]
+    tables += over(result)
     facts = [runs.machine_fact(result), *(_fact(section) for section in traces)]
     title = section_name(traces[0]) if len(traces) == 1 else f"{len(traces)} recordings"
     title += f": replay on {result['platform']['name']}, tick {result['options']['hz']} Hz"
@@ -79,7 +79,7 @@ def _figure(value: float | None) -> Cell:
     return Cell(value, UNKNOWN if value is None else _engine.format_number(value))
 
 
-def _causes(section: Any, of: str) -> list[Table]:
+def causes(section: Any, of: str = "") -> list[Table]:
     """Return the causes of each governor's wake-ups, if requested."""
     labels = [run["governor"] for run in section["runs"] if not run["error"]]
     tables = []
@@ -100,23 +100,23 @@ def _causes(section: Any, of: str) -> list[Table]:
     return tables
 
 
-def _over(result: "results.Replay") -> list[Table]:
+def over(result: "results.Replay") -> list[Table]:
     """Return means over several recordings."""
-    over = over_recordings(result)
-    if over is None:
+    found = over_recordings(result)
+    if found is None:
         return []
-    labels, rows = short_labels(over["comparison"]["labels"]), []
-    for row, more in zip(over["comparison"]["rows"], over["rows"], strict=True):
+    labels, rows = short_labels(found["comparison"]["labels"]), []
+    for row, more in zip(found["comparison"]["rows"], found["rows"], strict=True):
         title = f"{row['title']} {unit_text(row['unit'])}".rstrip()
         for label, cell, own in zip(labels, row["cells"], more["cells"], strict=True):
             change = cell["change"]["text"] if cell["change"] else ""
             cells = [Cell(cell["value"], cell["text"]), _figure(own["spread"]), word(change)]
             rows.append([word(title), word(label), *cells, word(sign_text(own))])
     title = (
-        f"Over {over['recordings']} recordings: mean, standard deviation, change from {labels[0]} "
+        f"Over {found['recordings']} recordings: mean, standard deviation, change from {labels[0]} "
         "with its 95 % interval paired by recording, sign test over recordings"
     )
-    if needed := needed_text(over["comparison"], "recordings"):
+    if needed := needed_text(found["comparison"], "recordings"):
         title += f". {needed}"
     headings = ["metric", "gov", "mean", "sd", "change", "sign test"]
     return [Table("over", title, headings, rows, keys=2)]

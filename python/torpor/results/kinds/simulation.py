@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def post(result: "results.Simulation") -> Post:
     """Return the comparison, flows and tasks, and details by seed and by state."""
     options, name = result["options"], result["workload"]["name"]
-    tables = [compared(result["comparison"]), *_tasks(result), _seeds(result)]
+    tables = [compared(result["comparison"]), *tasks(result), _seeds(result)]
     tables += runs.states(result)
     seconds, machine = options["duration_ns"] / 1e9, result["platform"]["name"]
     title = (
@@ -25,10 +25,10 @@ def post(result: "results.Simulation") -> Post:
     return Post(title, [runs.machine_fact(result)], tables, runs.notes(result))
 
 
-def _tasks(result: "results.Simulation") -> list[Table]:
-    """Return the comparison of each flow and kind of task; none for a single kind."""
+def tasks(result: "results.Simulation") -> list[Table]:
+    """Return the comparison of each flow and kind of task; a single one is a detail."""
     named = [*result.get("flow_comparisons", ()), *result.get("task_comparisons", ())]
-    if len({one["name"] for one in named}) < 2:
+    if not named:
         return []
     tables = [compared(one["comparison"]) for one in named]
     rows = [
@@ -36,7 +36,9 @@ def _tasks(result: "results.Simulation") -> list[Table]:
         for one, table in zip(named, tables, strict=True)
         for row in table.rows
     ]
-    return [tables[0]._replace(name="tasks", title="By flow and task", rows=rows)]
+    is_single = len({one["name"] for one in named}) < 2
+    table = tables[0]._replace(name="tasks", title="By flow and task", rows=rows)
+    return [table._replace(is_detail=is_single)]
 
 
 def _seeds(result: "results.Simulation") -> Table:
