@@ -156,6 +156,8 @@ def _drawn(chart: Chart) -> str:
             )
         labelled = zip(series.points, placed, strict=True)
         _add_marks(marks, series, [(point.label, at) for point, at in labelled if point.label])
+    # Large points first: they are the ones that a reader looks for.
+    marks.sort(key=lambda mark: -mark.radius)
     parts += _labels(marks, lines, frame.paper)
     for series in chart.series:
         # Hollow points first: the others are on top of those in the same place.
@@ -232,11 +234,11 @@ class _Frame:
         low, high = ends
         if self.chart.is_change:
             found: list[tuple[float, str]] = []
-            for ratio in _RATIOS:
+            # From the middle, so that 0 and the smallest changes have names.
+            for ratio in sorted(_RATIOS, key=lambda ratio: abs(math.log(ratio))):
                 text = f"{100 * (ratio - 1):+.0f} %".replace("-", "−") if ratio != 1 else "0"
-                if low <= math.log(ratio) <= high and (
-                    not found or abs(place(ratio) - place(found[-1][0])) >= 54
-                ):
+                is_apart = all(abs(place(ratio) - place(other)) >= 48 for other, _ in found)
+                if low <= math.log(ratio) <= high and is_apart:
                     found.append((ratio, text))
             return found
         step = 10 ** math.floor(math.log10((high - low) / _TICKS))
@@ -303,7 +305,7 @@ def _labels(marks: list[_Mark], lines: list[list[tuple[float, float]]], paper: _
     drawn = []
     for mark in marks:
         box, away = min(
-            _candidates(mark), key=lambda c: (_hidden(c[0], taken, placed, paper), c[1], c[0])
+            _candidates(mark), key=lambda c: (_hidden(c[0], taken, placed, paper), c[1])
         )
         placed.append(box)
         if away:
