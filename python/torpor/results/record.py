@@ -102,15 +102,14 @@ class Record(dict[str, Any]):
 
     def _repr_html_(self) -> str | None:
         """Return its tables for a notebook, or None for a kind without tables."""
-        found = self._posted()
-        return None if found is None else str(view("notebook").posted_html(found))
+        return None if self._posted() is None else str(view("notebook").to_html(self))
 
     def _repr_markdown_(self) -> str | None:
         """The same as Markdown, for what displays no HTML."""
         return None if self._posted() is None else str(view("post").post(self, "markdown"))
 
     def _posted(self) -> "Post | None":
-        from torpor.results.kinds.tables import posted
+        from torpor.results.kinds import posted
 
         try:
             return posted(self)
@@ -337,11 +336,11 @@ def checked(data: Any, path: _Path) -> Record:
 
 
 def _record(result: dict[str, Any]) -> Record:
-    return _CLASSES.get(result["kind"], Record)(result)
+    # The kinds import this module.
+    from torpor.results.kinds import KINDS
 
-
-#: Classes of kinds that are not a plain record.
-_CLASSES: dict[str, type[Record]] = {"fidelity": Fidelity, "reproduction": Reproduction}
+    found = KINDS.get(result["kind"])
+    return (found.record if found else Record)(result)
 
 
 def _checked(data: Any, file: Path) -> dict[str, Any]:
