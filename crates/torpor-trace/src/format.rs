@@ -19,9 +19,11 @@ pub struct Format {
     /// Mark by which the content is recognised.
     pub recognised_by: &'static str,
     is_it: fn(&[u8]) -> bool,
-    /// Reads the content, with a copy of the machine's `/proc/kallsyms` if there is one.
-    pub(crate) read: fn(&[u8], Option<&[u8]>, &mut Builder) -> Result<(), Malformed>,
+    pub(crate) read: Read,
 }
+
+/// Reads the content, with a copy of the machine's `/proc/kallsyms` if there is one.
+type Read = fn(&[u8], Option<&[u8]>, &mut Builder) -> Result<(), Malformed>;
 
 /// All formats. A new one needs a folder next to `perfetto` and the two functions named here.
 static FORMATS: &[Format] = &[
