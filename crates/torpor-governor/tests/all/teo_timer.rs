@@ -50,7 +50,7 @@ fn work_after_the_timer_ends_the_sleep() {
 }
 
 #[test]
-fn a_timer_that_comes_too_soon_after_it_is_waited_for() {
+fn own_timer_is_not_set_shortly_before_a_timer() {
     let mut cpu = interrupted(SPEC);
     assert_eq!((cpu.select(3_999).state, cpu.alarm_us()), (0, None));
     let mut cpu = interrupted(SPEC);

@@ -101,7 +101,8 @@ pub(crate) fn shipped() -> Result<Vec<(PolicyKind, SourceFiles)>, GovernorError>
     let idle = Catalog::builtin_names()
         .map(|name| Ok((PolicyKind::Idle, catalog.unchecked_files(&name.parse()?)?)));
     let boosts = Catalog::ioboost_names().map(|name| {
-        Ok((PolicyKind::IoBoost, catalog.unchecked_files(&name.parse::<IoBoostSpec>()?)?))
+        let spec: IoBoostSpec = name.parse()?;
+        Ok((PolicyKind::IoBoost, catalog.unchecked_files(&spec)?))
     });
     idle.chain(boosts).collect()
 }

@@ -6,11 +6,11 @@
 
 mod mutations;
 mod pair;
-use crate::support::{catalog, kernel_file, kernel_sources};
+use crate::support::{kernel_file, kernel_sources, resolve};
 use mutations::*;
 use pair::{Tally, run};
 use std::path::Path;
-use torpor_governor::{Catalog, Governor, GovernorSpec};
+use torpor_governor::{Catalog, Governor};
 use torpor_machine::units::Hz;
 
 const CALLS: u64 = 10_000_000;
@@ -185,7 +185,7 @@ fn teo_6_6_decides_as_linux_6_6_does() {
 
 /// The tree of that file has the first of the four changes.
 #[test]
-fn menu_3_8_decides_as_a_kernel_on_its_way_there() {
+fn menu_3_8_decides_as_its_first_commit_does() {
     let first = "menu-3.8,typical_interval=0,general_timer=0,zero_residency=0";
     compare_with_file(first, "menu", "menu-69a37bea.c");
 }
@@ -203,11 +203,6 @@ fn compare_with_file(ours: &str, like: &str, file: &str) {
 fn differ(ours: &Governor, theirs: &Governor, sequences: u64) -> bool {
     let mut total = Tally::default();
     (0..sequences).any(|seed| run(ours, theirs, seed, &mut total, false).is_err())
-}
-
-fn resolve(spec: &str, hz: Hz) -> Governor {
-    let spec: GovernorSpec = spec.parse().expect("the test's spec is sound");
-    catalog().resolve(&spec, hz).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn compare(name: &str) {
