@@ -24,7 +24,7 @@ fn inputs() -> Inputs {
     Inputs { now: Instant(12), sleep_length: Duration(345), ..Inputs::default() }
 }
 
-/// Fails in select() while another instance and another governor work, before and after.
+/// Fails in select(), between calls of another instance and another governor.
 fn fault_in_select(how: u32) -> Fault {
     let mut healthy = broken(",how=0").unwrap();
     let mut teo = instance("teo").unwrap();
@@ -147,8 +147,8 @@ fn warnings_are_counted() {
     assert!(count == 2 && place.contains("broken.c:"), "{count} {place}");
 }
 
-/// A fault that is not a governor's goes to whoever handled it before: here, the system, which
-/// ends the process.
+/// A fault outside a governor goes to the previous handler: here the default, which ends the
+/// process.
 #[test]
 fn a_fault_outside_a_governor_is_not_swallowed() {
     instance("menu").unwrap().select(0, &inputs()).unwrap();

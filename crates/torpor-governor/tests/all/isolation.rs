@@ -60,7 +60,7 @@ fn each_cpu_has_its_own_data_and_table() {
     assert_eq!(instance.select(1, &Inputs::default()).unwrap().state, 0);
     assert_eq!(instance.select(2, &Inputs::default()).unwrap().state, 1);
 
-    // menu keeps its history per CPU: what cpu 7 learns, cpu 8 does not.
+    // menu's history is per CPU.
     let cpus = [CpuSetup::new(CpuId(7), &big), CpuSetup::new(CpuId(8), &big)];
     let mut menu = resolve("menu", Hz::H250).instantiate(&Setup { cpus: &cpus }).unwrap();
     let far = Inputs {

@@ -54,7 +54,7 @@ fn builtins_have_summaries_and_doc_blocks() {
             assert!(builtin.source.contains(part), "{}.c has no `{part}`", builtin.name);
         }
         assert!(builtin.source.contains("MODULE_LICENSE("));
-        // A kernel has 15 characters and an end for what is the file's name here.
+        // Governor names in a kernel have at most 15 characters.
         assert!(builtin.name.len() < 16, "{}", builtin.name);
         let registered = builtin.source.lines().any(|line| {
             line.trim().strip_prefix(".name =").map(str::trim)
@@ -374,7 +374,7 @@ proptest! {
 
 #[test]
 fn a_cpu_is_enabled_with_its_own_capacity() {
-    // The governor keeps what it saw at enabling, as 6.3's teo does, and answers by it.
+    // The governor stores the capacity when it is enabled, as 6.3's teo does.
     let text = "#include <linux/cpuidle.h>\n#include <linux/sched.h>\n\
         #include <linux/sched/topology.h>\n\
         static DEFINE_PER_CPU(unsigned long, seen);\n\

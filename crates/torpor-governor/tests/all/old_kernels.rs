@@ -259,7 +259,7 @@ fn todays_governors_do_not_get_removed_apis() {
     assert!(error.contains("get_iowait_load") && error.contains("pm_qos_request"), "{error}");
 }
 
-/// Files of kernels that no package carries, and of those that a package does.
+/// Single files of kernels without a package, and files of packaged kernels.
 #[test]
 fn unedited_files_of_old_kernels_run() {
     let test = "old kernels' own files";

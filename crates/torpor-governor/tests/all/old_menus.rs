@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `menu-3.7` and `menu-3.8`: worked examples, and what each of the four changes does.
+//! `menu-3.7` and `menu-3.8`: worked examples, and the effect of each of the four changes.
 
 use crate::support::{Rng, resolve, state};
 use torpor_governor::{CpuSetup, Inputs, Instance, Selection, Setup, StateDesc};

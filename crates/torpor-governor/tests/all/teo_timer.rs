@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `teo,own_timer=1`: when its timer is set, and what a sleep that goes on is.
+//! `teo,own_timer=1`: when its timer is set, and how a sleep continues after it.
 
 use crate::support::lone::{FAR_US, Lone};
 use torpor_machine::units::Duration;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `teo` with `util_mode=`: worked examples, and what holds between the modes on any machine.
+//! `teo` with `util_mode=`: worked examples, and properties on any machine.
 
 use crate::support::{Rng, resolve, server_states, state};
 use torpor_governor::{CpuSetup, Inputs, Instance, Setup, StateDesc};
@@ -163,7 +163,7 @@ fn shallower_of_two_states_is_taken_first() {
     // stopped, and C1 stays.
     let pair = &server_states()[..2];
     assert_eq!(first_choice("step", pair, &inputs(5 * MS, 500, 17)), (1, true));
-    // With a timer in 1 us, before C1 pays off, nobody looks at utilization: it polls, and does so
+    // With a timer in 1 us, before C1 pays off, utilization does not matter: it polls, and does so
     // with the tick stopped, too.
     assert_eq!(first_choice("step", pair, &inputs(1_000, 500, 17)), (0, false));
     let stopped = Inputs { tick_stopped: true, ..inputs(1_000, 1_000, 17) };

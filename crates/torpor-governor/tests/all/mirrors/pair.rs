@@ -270,7 +270,7 @@ impl Pair<'_> {
         self.note(|| format!("state {state} disabled: {disabled}"));
     }
 
-    /// A new life for the CPU; the device keeps what the governor does not clear.
+    /// Disables and enables the CPU; the device keeps its fields unless the governor clears them.
     fn replug(&mut self) {
         self.note(|| "disable, enable".to_owned());
         for instance in [&mut self.ours, &mut self.theirs] {
