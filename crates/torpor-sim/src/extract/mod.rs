@@ -191,12 +191,12 @@ impl Story {
 ///
 /// FIDELITY(extracted-interrupts): timers of the kernel's own among them come unannounced.
 fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, Instant)> {
-    let told: BTreeSet<(CpuId, Instant)> =
+    let known: BTreeSet<(CpuId, Instant)> =
         followed.wake_ups.iter().filter(|w| w.is_used).map(|w| (w.cpu, w.at)).collect();
     let spans = recording.cpus.iter().flat_map(|input| {
         input.spans.iter().filter(|s| !s.ends_visit && !s.is_resched).map(|s| (input.cpu, s.wake))
     });
-    spans.filter(|interrupt| !told.contains(interrupt)).collect()
+    spans.filter(|interrupt| !known.contains(interrupt)).collect()
 }
 
 /// A task's name as a workload may have it.

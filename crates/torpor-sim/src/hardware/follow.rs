@@ -108,7 +108,7 @@ impl<W: Work> Sim<W> {
         let got = self.cpus[cpu].history.got(state, demotion);
         let last_man = &mut self.machine.last_man;
         let last_man = last_man.as_mut().filter(|_| is_rejected == 0);
-        let spared = last_man.map(|all| all.enter(cpu, got));
+        let entry_saved = last_man.map(|all| all.enter(cpu, got));
         let sleep = Sleep {
             number: sleeps,
             state,
@@ -121,7 +121,7 @@ impl<W: Work> Sim<W> {
             tick_stopped: tick_stopped != 0,
             event: None,
             is_resched: false,
-            spared: spared.unwrap_or(Duration::ZERO),
+            entry_saved: entry_saved.unwrap_or(Duration::ZERO),
             is_rejected: is_rejected != 0,
         };
         self.cpus[cpu].asleep = Some(sleep);
@@ -154,7 +154,7 @@ impl<W: Work> Sim<W> {
         let Some(sleep) = self.cpus[cpu].asleep.as_mut().filter(is_that) else { return };
         sleep.undemoted = Some(self.now);
         if let Some(last_man) = &mut self.machine.last_man {
-            sleep.spared = last_man.deepen(cpu, sleep.state);
+            sleep.entry_saved = last_man.deepen(cpu, sleep.state);
         }
         self.work.watch(cpu, self.now, Seen::Undemotes);
     }
@@ -249,7 +249,7 @@ impl<W: Work> Sim<W> {
         if time == Duration::ZERO {
             return;
         }
-        // That is part of the sleep's cost, and of nobody's work.
+        // That is part of the sleep's cost, and of no task's work.
         let of_sleep = std::mem::take(&mut self.cpus[cpu].of_sleep);
         self.hold_up(cpu, time, (time - of_sleep).max(Duration::ZERO));
         self.plan_done(cpu);

@@ -26,16 +26,16 @@ impl<W: Work> Sim<W> {
         sleep.event = Some(now);
         sleep.is_resched = bits & IRQ_RESCHEDULE != 0;
         let polls = sleep.polls();
-        let Sleep { number, poll_until_ns, spared, is_rejected, .. } = *sleep;
+        let Sleep { number, poll_until_ns, entry_saved, is_rejected, .. } = *sleep;
         let (index, since) = sleep.in_hardware();
         let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
         let at = match states.get(index) {
             _ if is_rejected => now.max(since).max(Instant(poll_until_ns as i64)),
             Some(state) if !polls => {
-                let leaves = now.max(since + state.entry_latency - spared);
+                let leaves = now.max(since + state.entry_latency - entry_saved);
                 let exit = match &mut self.machine.last_man {
                     Some(all) => {
-                        state.exit_latency - all.spared(cpu, index) + all.leave(cpu, leaves)
+                        state.exit_latency - all.shared_exit(cpu, index) + all.leave(cpu, leaves)
                     }
                     None => state.exit_latency,
                 };

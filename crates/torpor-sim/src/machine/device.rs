@@ -6,7 +6,7 @@
 //! the rest of the completion, which gives the tag back and wakes the task, to the CPU that
 //! submitted, if the two differ in cache or capacity.
 //!
-//! FIDELITY(io-tags): who finds no tag goes on; the kernel puts a submitter to sleep.
+//! FIDELITY(io-tags): a submitter without a tag continues; the kernel puts a submitter to sleep.
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
 //! FIDELITY(io-dies): a die has one plane, and finishes what it programs before it reads.
 //! FIDELITY(io-flush): a flush waits for what dies have to program, and for no other request.

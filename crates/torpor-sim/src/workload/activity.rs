@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_come_as_without_runs() {
+    fn runs_keep_the_mean_rate() {
         let mut runs = runs(1);
         let length = Duration(1_000);
         // Asked at fixed times: the mean of the rates is that without.
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn run_lengths_do_not_depend_on_the_asker() {
+    fn runs_do_not_depend_on_query_times() {
         let (mut often, mut seldom) = (runs(3), runs(3));
         let length = Duration(1_000_000);
         let mut factors = std::collections::BTreeSet::new();

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_has_the_nearest_nice_level() {
+    fn weight_maps_to_the_nearest_nice_level() {
         assert_eq!([1024, 1000, 15, 1, 88_761, 3_072].map(nice_of), [0, 0, 19, 19, -20, -5]);
     }
 }

@@ -22,7 +22,7 @@ pub enum DeviceRef {
     },
 }
 
-/// A device as it is simulated; [`IoDevice`] tells what the numbers are.
+/// A device as it is simulated; the numbers are those of [`IoDevice`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
     pub name: String,
@@ -162,7 +162,7 @@ impl DeviceRef {
         }
     }
 
-    /// Whether neither the workload nor the machine tells of it.
+    /// Whether this is a shipped device that neither the workload nor the machine defines.
     pub fn ships(&self, platform: &Platform) -> bool {
         match self {
             DeviceRef::Own(_) => false,
@@ -199,7 +199,7 @@ mod tests {
     use crate::workload::stream::StreamName;
 
     #[test]
-    fn the_slowest_device_serves_the_largest_transfer() {
+    fn largest_transfer_does_not_overflow() {
         let per_kib = Duration::from_us(u32::MAX.into());
         let time = Service { fixed: Dist::Constant(Duration(1)), per_kib };
         let device = Device {

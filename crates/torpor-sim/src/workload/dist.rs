@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_have_the_moments_they_were_asked_for() {
+    fn distributions_have_the_given_mean_and_deviation() {
         let cases = [
             (Dist::Exponential { mean: 300e3 }, 300.0, 300.0),
             (Dist::Uniform { min: 100e3, max: 400e3 }, 250.0, 300.0 / 12f64.sqrt()),
@@ -201,7 +201,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn a_draw_of_any_width_ends_and_is_a_length(mean in length(), sd in length(), seed: u64) {
+        fn draw_of_any_width_is_a_valid_length(mean in length(), sd in length(), seed: u64) {
             let mut stream = StreamName::new(seed).stream();
             let (mean_ns, sd_ns) = (mean * 1e3, sd * 1e3);
             let all = [
@@ -220,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn a_width_of_nothing_draws_the_mean(mean in 1e-3..3.6e9f64, exponent in 20.0..300.0f64) {
+        fn zero_width_draws_the_mean(mean in 1e-3..3.6e9f64, exponent in 20.0..300.0f64) {
             let mut stream = StreamName::new(1).stream();
             let (mean_ns, sd_ns) = (mean * 1e3, mean * 1e3 * 10f64.powf(-exponent));
             for dist in [Dist::gamma(mean_ns, sd_ns), Dist::log_normal(mean_ns, sd_ns)] {

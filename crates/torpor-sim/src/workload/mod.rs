@@ -181,7 +181,7 @@ pub enum Op {
         asleep: bool,
     },
     /// Sends a request, and goes on at `next`. The service time is drawn from the task's stream,
-    /// so that it does not depend on who else asks.
+    /// so that it does not depend on other tasks.
     IoSubmit {
         device: usize,
         stream: usize,
@@ -332,7 +332,7 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Barrier {
     pub name: String,
-    /// So many tasks must come before any goes on.
+    /// Number of tasks that must arrive before any continues.
     pub parties: u32,
 }
 

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_of_different_names_have_nothing_in_common() {
+    fn streams_of_different_names_are_independent() {
         let name = StreamName::new(1);
         let mut streams =
             [name.text("ab").text("c"), name.text("a").text("bc"), StreamName::new(2).text("ab")]
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_number_of_a_stream_never_changes() {
+    fn first_number_of_a_stream_is_stable() {
         let mut stream = StreamName::new(7).text("render").number(3).stream();
         assert_eq!((stream.unit() * 4_294_967_296.0) as u64, 1_302_592_377);
     }

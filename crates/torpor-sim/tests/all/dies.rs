@@ -23,7 +23,7 @@ fn is_near(found: f64, expected: f64) {
 }
 
 #[test]
-fn a_ratio_is_of_all_work_that_is_not_a_jobs_own() {
+fn work_ratio_does_not_scale_own_work() {
     let busy_us = |ratio: &str, job: &str| {
         let extra = format!(
             "overhead_source = \"made up\"\nio_device = [{{ name = \"d\", source = \"made up\", \

@@ -23,7 +23,7 @@ phase = [{ wait = "draw" }, { run_us = 1500 }, { end = "frame" }]
 "#;
 
 #[test]
-fn a_frame_lasts_from_the_timer_to_the_last_tasks_end() {
+fn frame_lasts_from_timer_to_last_task() {
     let counted = count(&request(machine(2, ""), load(CHAIN), &["shallowest"], 100)).unwrap();
     let flow = counted.flows[0].clone();
     assert_eq!((flow.begun, flow.ended, flow.late), (10, 10, 0));
@@ -182,7 +182,7 @@ fn hint_session_raises_frequency_until_flows_fit() {
 }
 
 #[test]
-fn a_hint_session_names_its_tasks_and_its_target() {
+fn hint_session_needs_tasks_and_a_target() {
     let task =
         "[[task]]\nname = \"a\"\nphase = [{ begin = \"f\" }, { run_us = 5 }, { end = \"f\" }]\n";
     for (flow, words) in [
@@ -227,11 +227,11 @@ fn a_flow_has_both_ends() {
     for (tables, words) in [
         (
             "[[task]]\nname = \"a\"\nphase = [{ begin = \"f\" }, { run_us = 5 }]\n",
-            "nobody ends this flow",
+            "no task ends this flow",
         ),
         (
             "[[task]]\nname = \"a\"\nphase = [{ end = \"f\" }, { run_us = 5 }]\n",
-            "nobody begins this flow",
+            "no task begins this flow",
         ),
         (
             "[[flow]]\nname = \"f\"\ndeadline_us = 5\n[[task]]\nname = \"a\"\nphase = [{ run_us = 5 }]\n",

@@ -26,7 +26,7 @@ wake = "request"
 }
 
 #[test]
-fn an_mm1_queue_is_as_busy_as_its_load_and_serves_all() {
+fn mm1_utilization_equals_the_load() {
     for rho in [0.3, 0.7] {
         let mut platform = machine(1, "");
         for state in &mut platform.clusters[0].idle_states {
@@ -44,7 +44,7 @@ fn an_mm1_queue_is_as_busy_as_its_load_and_serves_all() {
 /// Each request is a task of its own, so that it is served at once with the others; for
 /// exponential lengths that changes nothing about the mean: 1 / (mu - lambda).
 #[test]
-fn an_mm1_request_takes_as_long_as_the_textbooks() {
+fn mm1_response_time_matches_theory() {
     for rho in [0.3, 0.7] {
         let tables = format!(
             r#"
@@ -222,7 +222,7 @@ wake = "c"
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn whatever_the_workload_time_and_work_are_conserved(
+    fn time_and_work_are_conserved(
         tables in any_workload(),
         governor in prop::sample::select(vec!["menu", "teo", "haltpoll", "ladder"]),
         cpus in 2..6usize,

@@ -140,8 +140,8 @@ fn nice_threads_get_less() {
 fn unsimulated_event_is_refused_with_its_line() {
     let event = |event: &str| format!("{{ \"tasks\": {{\n\"t\": {{ \"run\": 5,\n{event} }} }} }}");
     for (text, told) in [
-        (event("\"iorun\": 5"), "tasks.t.iorun: rt-app has this, a simulation does not"),
-        (event("\"mem\": 5"), "tasks.t.mem: rt-app has this"),
+        (event("\"iorun\": 5"), "tasks.t.iorun: this event or key of rt-app is not simulated"),
+        (event("\"mem\": 5"), "tasks.t.mem: this event or key of rt-app"),
         (event("\"runtime\": 5"), "`run` is work"),
         (event("\"yield\": \"\""), "tasks.t.yield"),
         (event("\"dl-period\": 5"), "one scheduling class"),
@@ -149,8 +149,8 @@ fn unsimulated_event_is_refused_with_its_line() {
         (event("\"slep\": 5"), "did you mean `sleep`?"),
         (event("\"sleep\": -5"), "a whole number from 0"),
         (event("\"sleep\": \"5\""), "tasks.t.sleep"),
-        (event("\"suspend\": \"x\""), "nobody resumes or signals this"),
-        (event("\"resume\": \"x\""), "nobody waits for this"),
+        (event("\"suspend\": \"x\""), "no thread resumes or signals this"),
+        (event("\"resume\": \"x\""), "no thread waits for this"),
         (event("\"lock\": \"x\""), "never unlocked"),
         (event("\"timer\": { \"ref\": \"unique\" }"), "not complete"),
         (event("\"wait\": { \"ref\": \"c\" }"), "tasks.t.wait.mutex: this key is missing"),

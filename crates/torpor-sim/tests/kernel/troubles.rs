@@ -79,7 +79,7 @@ fn bad_tarball_or_revision_is_an_error() {
 }
 
 #[test]
-fn a_revision_runs_no_filter_and_obeys_no_attribute() {
+fn revision_ignores_git_filters_and_attributes() {
     let dir = folder("filtered");
     let (place, touched) = (dir.join("repo"), dir.join("touched"));
     fs::create_dir(&place).unwrap();
@@ -105,7 +105,7 @@ fn a_revision_runs_no_filter_and_obeys_no_attribute() {
 }
 
 #[test]
-fn a_symbol_that_nobody_has_is_named_with_its_user() {
+fn undefined_symbol_is_named_with_its_user() {
     let Some(tree) = changed("a missing symbol", "lib/llist.c", |text| {
         let call = "\textern void not_hosted(void);\n\tnot_hosted();\n";
         text.replacen(

@@ -111,7 +111,7 @@ pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
         }
     }
     let period_us = 1e6 / hz;
-    let (work_us, told) = match (work_us, load_pct) {
+    let (work_us, origin) = match (work_us, load_pct) {
         (Some(us), _) => (us, format!("{us} us of work a period: --work_us")),
         (None, Some(pct)) => (period_us * pct / 100.0, format!("work: --load {pct} % of a period")),
         (None, None) => (300.0, "chosen: 300 us of work a period (--work_us, --load)".to_owned()),
@@ -119,7 +119,7 @@ pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let file = File::new("periodic", "Threads that work a little, periodically")
         .source(format!("`{}`", line.whole))
         .source("shape: Doug Smythies' periodic load on an idle server, LKML, 17 Sep 2022")
-        .source(format!("{told}; chosen: threads start 1 ms after one another"));
+        .source(format!("{origin}; chosen: threads start 1 ms after one another"));
     Some(file.table(&format!(
         "[[task]]\nname = \"thread\"\ncount = {threads}\nstagger_us = 1000\n\
          phase = [{{ run_us = {work_us} }}, {{ period_us = {period_us} }}]\n"

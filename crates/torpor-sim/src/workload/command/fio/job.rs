@@ -151,7 +151,7 @@ impl Job {
         let Some(setting) = set else {
             report.push(Finding {
                 key: format!("{}: filename", self.name),
-                message: "it is not said which device the job goes to".to_owned(),
+                message: "the job needs a device".to_owned(),
                 allowed: Some(ALLOWED.to_owned()),
                 hint: Some("`--filename=nvme`".to_owned()),
                 ..Finding::default()
@@ -174,7 +174,7 @@ impl Job {
             }
             None if fit(value) == value && !value.is_empty() && !value.contains('.') => value,
             _ => {
-                let message = "it is not known which device this is on";
+                let message = "the device of this file is unknown";
                 report.push(setting.finding(message, Some(ALLOWED.to_owned())));
                 return None;
             }
@@ -284,7 +284,7 @@ impl Job {
         Some(())
     }
 
-    /// When it ends: `time_based` takes no heed of sizes.
+    /// When it ends: `time_based` ignores sizes.
     fn end(
         &mut self,
         report: &mut Report<'_>,

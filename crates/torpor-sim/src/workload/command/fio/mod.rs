@@ -134,9 +134,9 @@ fn has_value(key: &str) -> bool {
         .contains(&key)
 }
 
-fn build(report: &mut Report<'_>, name: &str, told: &str, sections: &[Section]) -> Option<File> {
+fn build(report: &mut Report<'_>, name: &str, given: &str, sections: &[Section]) -> Option<File> {
     let title = "fio: jobs as given on its command line or in its file";
-    let mut file = File::new(name, title).source(format!("`{told}`"));
+    let mut file = File::new(name, title).source(format!("`{given}`"));
     file = file.source(
         "work of submitting a request and of taking its result: the engine's, which is chosen",
     );
