@@ -21,7 +21,7 @@ pub struct Builtin {
     pub workload: Workload,
 }
 
-/// Every workload that ships with Torpor, ordered by name.
+/// Returns every workload that ships with Torpor, ordered by name.
 pub fn builtins() -> Vec<Builtin> {
     let read = |&(name, text): &(&'static str, &'static str)| {
         let workload = from_toml(&origin_of(name), text)
@@ -35,7 +35,7 @@ pub(super) fn is_builtin(name: &str) -> bool {
     FILES.iter().any(|(known, _)| *known == name)
 }
 
-/// The workload called `typed`: a built-in name; a command line, such as
+/// Returns the workload called `typed`: a built-in name; a command line, such as
 /// `perf bench sched pipe -l 1000`; or the path of a file, which is recognised by a `/` or its
 /// ending: `.toml`, `.json` for rt-app's, or `.fio`. After a built-in name and a TOML file,
 /// `,path=number` replaces a number of the file.
@@ -53,7 +53,7 @@ pub fn resolve(typed: &str) -> Result<Workload, SimError> {
     }
 }
 
-/// The text of the workload called `typed`, as [`resolve`] reads it: TOML, or rt-app's JSON.
+/// Returns the text of the workload called `typed`, as [`resolve`] reads it: TOML, or rt-app's JSON.
 pub fn text(typed: &str) -> Result<String, SimError> {
     match read(typed)? {
         Text::Toml { text, .. } | Text::RtApp(text) => Ok(text),

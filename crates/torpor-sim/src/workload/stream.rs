@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Random streams by name: whoever draws has a stream of its own, so that what one task draws does
-//! not depend on when another one did. Two governors then meet the same workload.
+//! Random streams by name. Each user has its own stream, so that the draws of a task do not depend
+//! on those of another, and every governor gets the same workload.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

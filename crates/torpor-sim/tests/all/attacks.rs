@@ -169,7 +169,7 @@ proptest! {
 }
 
 #[test]
-fn a_width_of_nothing_ends() {
+fn zero_width_distribution_terminates() {
     let tables = "[[task]]\nname = \"a\"\nphase = [\n\
                   { run_us = { dist = \"gamma\", mean = 1500, sd = 1e-300 } }, { sleep_us = 500 }]\n";
     let counted = support::count(&request(machine(1, ""), load(tables), &["menu"], 100)).unwrap();

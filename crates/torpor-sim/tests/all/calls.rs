@@ -78,7 +78,7 @@ fn own_cpus_call_is_a_function_call() {
 }
 
 #[test]
-fn two_that_call_each_other_both_go_on() {
+fn mutual_calls_do_not_deadlock() {
     let both = load(
         "[[task]]\nname = \"a\"\ncpus = \"0\"\nphase = [{ call = \"1\" }]\n\
          [[task]]\nname = \"b\"\ncpus = \"1\"\nphase = [{ call = \"0\" }]\n",

@@ -154,7 +154,7 @@ fn a_pipe_ends_after_its_loops() {
 }
 
 #[test]
-fn registers_of_every_cpu_are_read() {
+fn turbostat_reads_registers_of_every_cpu() {
     let load = command("turbostat -i 0.1 --gap_us 300");
     let counted = count(&request(machine(4, ""), load, &["menu"], 1_000)).unwrap();
     for (number, cpu) in counted.cpus.iter().enumerate() {
@@ -166,7 +166,7 @@ fn registers_of_every_cpu_are_read() {
 
 /// 1000 a second are 100 in 0.1 s, whatever the drive could do.
 #[test]
-fn a_rate_is_kept() {
+fn fio_rate_is_kept() {
     let line = "fio --name=a --filename=nvme --rw=randread --rate_iops=1000 --direct=1";
     let counted = count(&request(machine(2, ""), command(line), &["menu"], 100)).unwrap();
     assert!((99..=101).contains(&counted.kinds[0].ios), "{}", counted.kinds[0].ios);

@@ -129,7 +129,7 @@ fn last_in_and_first_out_pay_for_the_cluster() {
 }
 
 #[test]
-fn the_packages_power_rises_and_falls() {
+fn package_power_rises_and_falls() {
     let task = load(
         "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n",
     );

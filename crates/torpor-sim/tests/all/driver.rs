@@ -46,7 +46,7 @@ fn rejected_entries_are_retried() {
 }
 
 #[test]
-fn what_is_rejected_depends_on_the_seed_alone() {
+fn rejections_depend_on_the_seed_alone() {
     let request = of_deepest(30.0);
     let counts: Vec<_> = [1, 1, 2].map(|seed| c6(&count_seed(&request, seed).unwrap())).into();
     assert_eq!(counts[0], counts[1]);

@@ -63,7 +63,7 @@ phase = [{ wait = "request" }, { begin = "r" }, { run_us = 20 }, { end = "r" }]
 /// One client and one worker, each on its CPU, 1 ms of thought and 65 us of work a round; the
 /// client's CPU is left twice, by its timer and by the answer, and the worker's once.
 #[test]
-fn quick_answers_make_clients_ask_more_often() {
+fn fast_answers_raise_the_request_rate() {
     let text = r#"
 [[task]]
 name = "client"
@@ -109,7 +109,7 @@ phase = [{ begin = "r" }, { run_us = 10 }, { end = "r" }]
 }
 
 #[test]
-fn a_late_frame_counts_from_when_it_was_due() {
+fn late_frame_counts_from_its_due_time() {
     // 14 ms of work every 10: the second begins 4 ms late, the third 8, the fourth, due at 30 and
     // begun at 42, 12; that skips a period, as the next is due at 50 and begins at 56.
     let text = "[[flow]]\nname = \"f\"\ndeadline_us = 15000\n[[task]]\nname = \"a\"\nphase = [\
@@ -305,7 +305,7 @@ fn idle_work_of_a_device_delays_requests() {
 }
 
 #[test]
-fn reads_and_writes_mix_as_asked() {
+fn mixed_jobs_keep_the_share_of_reads() {
     let job = job("rw = \"randrw\"\nrwmixread = 80\nnumber_ios = 2000\n");
     let counted = count(&request(machine(1, DRIVE), job, &["shallowest"], 1_000)).unwrap();
     // 0.8 of 50 us and 0.2 of 20, each a standard error of 0.27 us.

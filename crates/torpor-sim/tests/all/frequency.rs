@@ -61,7 +61,7 @@ fn half_frequency_takes_twice_the_time() {
 }
 
 #[test]
-fn cpus_that_share_a_clock_go_by_the_busiest() {
+fn busiest_cpu_sets_the_shared_clock() {
     let other = PERIODIC.replace("\"t\"", "\"u\"").replace("\"0\"", "\"1\"");
     let workload = format!("{BUSY}\n{other}");
     let counted = counted("schedutil", two_speeds(2, ""), &workload, 1_000);

@@ -111,7 +111,7 @@ handling_us = 5
 "#;
 
 #[test]
-fn nobody_is_cheaper_than_the_oracle() {
+fn no_governor_is_cheaper_than_the_oracle() {
     let governors = ["menu", "teo", "haltpoll", "ladder", "shallowest", "deepest", "oracle"];
     for platform in [machine(2, ""), polling_machine(2, ""), big_little()] {
         let mut request = request(platform, load(MIXED), &governors, 60);

@@ -28,7 +28,7 @@ fn is_near(found: i64, expected: i64) {
 
 /// Instructions of the guest, three a ns.
 #[test]
-fn an_engine_takes_what_it_takes_in_a_kernel() {
+fn engine_costs_match_the_measured_instructions() {
     for (engine, direct, cached) in [
         ("psync", 5_236 + 4_196, 10_046 + 4_369),
         ("libaio", 5_449 + 898 + 5_264, 11_140 + 5_264),

@@ -106,7 +106,7 @@ fn idle_and_busy_time_make_up_the_span() {
 }
 
 #[test]
-fn work_done_is_work_asked_for() {
+fn completed_work_equals_requested_work() {
     // 300 passes of 1 ms each at full speed, wherever they run.
     let workload = "[[task]]\nname = \"t\"\ncount = 3\nrepeat = 100\nphase = [{ run_us = 1000 }, { sleep_us = { dist = \"uniform\", min = 0, max = 2000 } }]\n";
     let counted = count(&request(machine(2, ""), load(workload), &["menu"], 5_000)).unwrap();
@@ -136,7 +136,7 @@ fn threads_and_repetition_change_no_byte() {
 }
 
 #[test]
-fn governors_meet_the_same_workload() {
+fn governors_get_the_same_workload() {
     let mut request = request(machine(2, ""), load(&mm1(0.3)), &["shallowest", "deepest"], 2_000);
     request.options.seeds = 3;
     let outcome = run(&request);

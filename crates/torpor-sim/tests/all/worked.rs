@@ -122,7 +122,7 @@ fn timer_with_slack_expires_with_the_next_one() {
 }
 
 #[test]
-fn a_cpu_that_is_on_its_way_is_not_told_again() {
+fn waking_cpu_gets_no_second_ipi() {
     // Three tasks of CPU 1 are woken one after the other, while it takes its time to come.
     let workload = load(
         r#"
@@ -145,7 +145,7 @@ phase = [{ wait = "c" }, { run_us = 10 }]
 }
 
 #[test]
-fn time_is_shared_out_fairly_and_by_weight() {
+fn cpu_time_follows_the_weights() {
     let workload = load(
         r#"
 [[task]]
@@ -282,7 +282,7 @@ phase = [{ io = "disk" }]
 }
 
 #[test]
-fn a_group_has_its_channels_for_itself() {
+fn groups_do_not_share_channels() {
     // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
     let ended = |group: &str| {
         let tables = format!(

@@ -33,7 +33,7 @@ fn changed(name: &str, file: &str, change: impl Fn(String) -> String) -> Option<
 }
 
 #[test]
-fn what_is_no_kernel_is_said() {
+fn tree_without_a_kernel_is_an_error() {
     let text = error(Path::new("/nowhere/linux"));
     assert!(text.contains("`/nowhere/linux`") && text.contains("hint:"), "{text}");
     let empty = folder("empty");
@@ -187,7 +187,7 @@ fn work(_: TaskId, now: Instant) -> Step {
 }
 
 #[test]
-fn what_goes_wrong_inside_ends_that_run_alone() {
+fn failure_in_a_kernel_ends_only_its_run() {
     let Some(kernel) = with_bad_patch() else { return };
     let machine = machine("rk3399");
     let end = Instant(100_000_000);

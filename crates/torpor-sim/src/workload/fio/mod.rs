@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Makes tasks of fio jobs.
 //!
-//! A job keeps `iodepth` requests under way: it submits one by one until it has as many,
-//! then takes one result and submits the next. That is fio with its defaults, `iodepth_batch` 1,
+//! A job keeps `iodepth` requests in flight: it submits one by one until it has as many, then reaps
+//! one result and submits the next. That is fio with its defaults, `iodepth_batch` 1,
 //! `iodepth_batch_complete_min` 1 and `iodepth_low` as `iodepth`: each submission and each result
 //! is a system call of its own.
 //!
-//! FIDELITY(io-work): an IO takes the same work whatever is in the CPU's caches.
+//! FIDELITY(io-work): the work of an IO does not depend on the CPU's caches.
 
 mod cached;
 mod cost;
@@ -14,7 +14,7 @@ mod cost;
 use super::names::Names;
 use super::read::{clamp, from_us};
 use super::{Dist, Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
-use cost::{Cost, Way};
+use cost::{Cost, Path};
 use torpor_machine::toml::{Report, Table};
 use torpor_machine::units::{CpuId, Duration};
 
@@ -94,13 +94,13 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
 
 /// Writes the program of a job with direct IO.
 fn direct(job: &mut Job, limits: &Limits, transfer: Transfer, mix: Option<Mix>) {
-    let cost = Cost::of(job.engine, Way::Direct, job.bytes);
+    let cost = Cost::of(job.engine, Path::Direct, job.bytes);
     let fill = job.push("ready to submit", Op::Goto(0));
     job.work_to_submit("its submission", &cost);
     let (device, next) = (job.device, job.here() + 1);
     let submit = Op::IoSubmit { device, stream: SERVICE, transfer, mix, next };
     job.push("its submission", submit);
-    // Its wait for the next request's time ends where it may submit again.
+    // After the wait for the next request the job may submit again.
     job.push("its rate", job.pace(fill));
     let wait = job.here();
     job.steps[fill].op = limits.fill(wait);
@@ -114,10 +114,10 @@ fn direct(job: &mut Job, limits: &Limits, transfer: Transfer, mix: Option<Mix>) 
     }
 }
 
-/// Stream of a job's requests; its own work has those before.
+/// Stream of a job's requests; the streams before are for its own work.
 const SERVICE: usize = 2;
 
-/// A job's program while it is written.
+/// A job's program under construction.
 struct Job<'a> {
     engine: &'a str,
     device: usize,
@@ -133,7 +133,7 @@ struct Job<'a> {
     depth: usize,
 }
 
-/// Limits on the number at a time, and on the duration.
+/// Limits of requests in flight, of time and of requests.
 struct Limits {
     iodepth: u32,
     runtime: Option<Duration>,
@@ -221,8 +221,8 @@ impl Job<'_> {
     }
 
     /// Adds an IO that the page cache serves.
-    fn at_once(&mut self, place: &str, way: Way) {
-        let cost = Cost::of(self.engine, way, self.bytes);
+    fn at_once(&mut self, place: &str, path: Path) {
+        let cost = Cost::of(self.engine, path, self.bytes);
         self.work_to_submit(place, &cost);
         self.work_to_complete(place, &cost);
         self.push(place, Op::IoHit);
