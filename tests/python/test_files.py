@@ -4,11 +4,11 @@
 import os
 import resource
 import subprocess
-import sys
 
 import pytest
 
 import torpor as library
+from processes import TORPOR
 from torpor.results.files import write_whole
 
 #: Less than any of the outputs is long: as a full disk, it accepts the beginning of each.
@@ -48,10 +48,9 @@ def on_a_full_disk(*args, cwd):
     def fill():
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-    env = {**os.environ}
-    command = [sys.executable, "-m", "torpor", *map(str, args)]
+    command = [*TORPOR, *map(str, args)]
     return subprocess.run(
-        command, cwd=cwd, env=env, preexec_fn=fill, capture_output=True, text=True, timeout=120
+        command, cwd=cwd, preexec_fn=fill, capture_output=True, text=True, timeout=120
     )
 
 

@@ -3,13 +3,12 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 import torpor as library
+from processes import start
 
 
 def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
@@ -65,11 +64,9 @@ def test_it_runs_for_as_long_as_it_is_told(torpor):
 
 
 def test_an_interrupt_ends_it_with_what_was_done(tmp_path):
-    command = [sys.executable, "-m", "torpor", "workload", "idle-predict", "--run", "--json"]
-    command += ["--duration", "100s"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, cwd=tmp_path) as process:
-        assert b"running for 100s" in process.stderr.readline()
+    command = ("workload", "idle-predict", "--run", "--json", "--duration", "100s")
+    with start(*command, cwd=tmp_path) as process:
+        assert "running for 100s" in process.stderr.readline()
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
