@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Decisions per second that `torpor check` makes, sanitizers on, all of its work included
+//! Decisions per second that `torpor governor check` makes, sanitizers on, all of its work included
 //! (making sequences, judging them, leak and build comparisons, timing, shrinking), compared to the
 //! same sequences through `Instance`: no sanitizer, no other process, nothing judged.
 //!

@@ -42,14 +42,14 @@ TORPOR_FUNCTIONS(TORPOR_DEFINE)
 bool *torpor_tick_nohz_enabled;
 EXPORT_SYMBOL_GPL(torpor_tick_nohz_enabled);
 
-/* The core's own; NULL where the kernel lists no data symbols. */
+/* The core's own; NULL if the kernel lists no data symbols. */
 static struct list_head *governors;
 static struct cpuidle_governor **curr_governor;
 static struct cpuidle_governor **prev_governor;
 
 /*
- * kallsyms_lookup_name() finds all else, but is not exported either. A kprobe, which is, knows
- * where it is. On x86 that can be after the landing pad, where a direct call may go, too.
+ * kallsyms_lookup_name() finds the other symbols, but is not exported. A kprobe, which is, finds
+ * its address. On x86 that can be after the landing pad, where direct calls are allowed to go, too.
  */
 static int find_lookup(void)
 {
@@ -71,7 +71,7 @@ static void *find(const char *name)
 	return (void *)static_call(torpor_kallsyms_lookup_name)(name);
 }
 
-/* Whether the kernel has the symbol; if so, calls of it go there from now on. */
+/* Returns whether the kernel has the symbol; if so, calls of it go there from now on. */
 #define TORPOR_FIND(name) ({						\
 	typeof(&name) found = find(#name);				\
 									\
@@ -105,7 +105,7 @@ static int find_symbols(void)
 	return 0;
 }
 
-/* governor.h answers for it where there is one CPU. */
+/* On a kernel for one CPU, governor.h provides it. */
 static bool is_replaced(const char *name)
 {
 	return !IS_ENABLED(CONFIG_SMP) && !strcmp(name, "sched_cpu_util");
@@ -156,7 +156,7 @@ int torpor_register_governor(struct cpuidle_governor *gov, const char *name)
 }
 EXPORT_SYMBOL_GPL(torpor_register_governor);
 
-/* What the machine is left with when a governor goes away that is current without any device. */
+/* The driver's state if the current governor goes away and no device uses it. */
 static struct cpuidle_governor *best_governor(void)
 {
 	struct cpuidle_governor *gov, *best = NULL;
@@ -178,7 +178,10 @@ static struct cpuidle_governor *best_governor(void)
  */
 void torpor_unregister_governor(struct cpuidle_governor *gov)
 {
-	/* Takes cpuidle_lock, which has no other exported handle, and empties select(). */
+	/*
+	 * Takes cpuidle_lock, of which this is the only exported user, and waits until no CPU is in
+	 * select().
+	 */
 	cpuidle_pause_and_lock();
 	list_del(&gov->governor_list);
 	if (prev_governor && *prev_governor == gov)
@@ -187,7 +190,7 @@ void torpor_unregister_governor(struct cpuidle_governor *gov)
 		static_call(torpor_cpuidle_switch_governor)(best_governor());
 	cpuidle_resume_and_unlock();
 
-	/* A CPU that slept through all this may have come back into reflect() since. */
+	/* A CPU that slept during all this could have returned to reflect() since. */
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(torpor_unregister_governor);
@@ -218,7 +221,7 @@ bool torpor_kvm_para_available(void)
 }
 EXPORT_SYMBOL_GPL(torpor_kvm_para_available);
 
-/* In debugfs: the log, and what governors have counted of their own timers. */
+/* In debugfs: the log, and the counts of governors' timers. */
 static struct dentry *folder, *timers_folder;
 
 static int timers_show(struct seq_file *to, void *unused)

@@ -38,10 +38,10 @@
 
 #include "cpu.h"
 
-/* Several times that of any machine's deepest state, and far from what a lockup detector minds. */
+/* Several times that of any machine's deepest state, and far below a lockup detector's limit. */
 #define EXIT_LATENCY_MAX_US	(100 * USEC_PER_MSEC)
 
-/* Two instructions at 20 GHz: no CPU does a round in less. */
+/* Two instructions at 20 GHz: no CPU is faster. */
 #define COUNT_MIN_PS		100
 
 enum serve { SERVE_OFF, SERVE_TIME, SERVE_COUNT };
@@ -85,7 +85,7 @@ static unsigned int count_ps = 4000;
 module_param(count_ps, uint, 0444);
 MODULE_PARM_DESC(count_ps, "what a round of the counting loop takes, in picoseconds");
 
-/* The exit latency of each state, in cycles and in rounds. */
+/* Exit latency of each state, in cycles and in iterations. */
 static u64 latency_cycles[CPUIDLE_STATE_MAX] __read_mostly;
 static unsigned long latency_rounds[CPUIDLE_STATE_MAX] __read_mostly;
 
@@ -117,7 +117,7 @@ static struct cpuidle_driver idle_driver = {
 	.name =	"torpor_idle",
 };
 
-/* Takes one state's text apart; @text is used up. */
+/* Parses one state's text; modifies @text. */
 static int idle_parse_state(struct cpuidle_state *state, char *text)
 {
 	char *name = strsep(&text, ":");

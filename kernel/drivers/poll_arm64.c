@@ -53,11 +53,11 @@
 #define STATE_WFE	0
 #define STATE_WFI	1
 
-/* What drivers/cpuidle/cpuidle.c allows a limit to be, which headers do not have. */
+/* Limits of poll_limit_ns in drivers/cpuidle/cpuidle.c, which no header has. */
 #define POLL_MIN_NS	(10 * NSEC_PER_USEC)
 #define POLL_MAX_NS	(TICK_NSEC / 16)
 
-/* In the benchmarks of the first such driver, longer limits gained nothing beyond it. */
+/* In the benchmarks of the first such driver, longer limits had no benefit. */
 static unsigned int poll_limit = 100;
 module_param(poll_limit, uint, 0444);
 MODULE_PARM_DESC(poll_limit, "how long to poll, in microseconds");
@@ -68,8 +68,8 @@ static struct cpuidle_device __percpu *poll_devices;
 static enum cpuhp_state poll_hotplug_state;
 
 /*
- * cpuidle_poll_time(), which is not exported: the governor's own limit, else the residency of the
- * first state that may be used and is worth it.
+ * cpuidle_poll_time(), which is not exported: the governor's own limit, else the target residency
+ * of the first enabled state that is long enough.
  */
 static __cpuidle u64 poll_time_ns(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
@@ -84,10 +84,10 @@ static __cpuidle u64 poll_time_ns(struct cpuidle_driver *drv, struct cpuidle_dev
 }
 
 /*
- * Waits until *@flags is not @seen any more, an event comes, or the counter reaches @deadline.
+ * Waits until *@flags differs from @seen, an event comes, or the counter reaches @deadline.
  *
- * The pending event is used up first; then the exclusive load makes a write to *@flags the next.
- * WFET is written as its code, which older assemblers do not know by name.
+ * First consumes the pending event; then the exclusive load makes a write to *@flags the next one.
+ * WFET is encoded as a number, since older assemblers do not know it.
  */
 static __always_inline void poll_wait_until(unsigned long *flags, unsigned long seen, u64 deadline)
 {
@@ -176,7 +176,7 @@ static int poll_cpu_offline(unsigned int cpu)
 	return 0;
 }
 
-/* Linux knows WFET from 5.19 on. */
+/* Linux detects WFET since 5.19. */
 static bool __init poll_finds_wfet(void)
 {
 #ifdef KERNEL_HWCAP_WFXT
@@ -186,7 +186,7 @@ static bool __init poll_finds_wfet(void)
 #endif
 }
 
-/* Not exported; a kprobe, which is, knows where it is, in kernels with CONFIG_CPU_IDLE_THERMAL. */
+/* Not exported. A kprobe, which is, finds its address, in kernels with CONFIG_CPU_IDLE_THERMAL. */
 static void __init poll_register_cooling(void)
 {
 	struct kprobe probe = { .symbol_name = "cpuidle_cooling_register" };
@@ -230,7 +230,7 @@ static int __init poll_init(void)
 		goto unregister_driver;
 	}
 
-	/* Where a CPU fails, those before it are taken back. */
+	/* If a CPU fails, unregister those before it. */
 	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "cpuidle/torpor_poll:online",
 				poll_cpu_online, poll_cpu_offline);
 	if (ret < 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The clocks of the simulated machine: a counter of nanoseconds, and a clock event device a CPU. */
+/* Clocks of the simulated machine: a counter in ns, and a clock event device for each CPU. */
 #include <linux/clockchips.h>
 #include <linux/clocksource.h>
 #include <linux/sched/clock.h>
@@ -9,15 +9,15 @@
 
 #define CLOCK_SHIFT 24
 
-/* Shortest and longest that a device can be set to; the shortest is that of x86's TSC deadline. */
+/* Limits of the event device, in ns; the minimum is that of x86's TSC deadline timer. */
 #define DELTA_MIN_NS 15
 #define DELTA_MAX_NS (~0UL >> 8)
 
 u64 khost_now_ns;
 
 /*
- * A machine has been on for a while when its kernel starts. The scheduler relies on it: to it a
- * load average of time 0 has never been updated.
+ * Uptime at the start of the kernel. The scheduler takes a load average at time 0 for one that was
+ * never updated.
  */
 #define ON_BEFORE_NS NSEC_PER_SEC
 
@@ -74,7 +74,7 @@ struct clocksource *__init clocksource_default_clock(void)
 	return &clock;
 }
 
-/* Else the kernel takes jiffies for a better one when it is up. */
+/* Without this the kernel switches to jiffies after the start. */
 void khost_register_clock(void)
 {
 	if (__clocksource_register(&clock))

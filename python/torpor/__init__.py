@@ -58,15 +58,17 @@ if TYPE_CHECKING:
         use_governor,
     )
     from torpor.results.compare import compare
+    from torpor.results.kinds import explain
     from torpor.results.over_recordings import over_recordings
     from torpor.results.record import Fidelity, Record, Reproduction, load
-    from torpor.results.sentences import explain
     from torpor.run.checks import check, check_kinds
     from torpor.run.idle_spans import Spans, bound, spans
     from torpor.run.recordings import convert_trace, trace_info, trace_sleeps, trace_stats
     from torpor.run.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
     from torpor.run.simulations import Simulation, simulate
-    from torpor.run.sweeps import Axes, SweepError, open_store, sweep
+    from torpor.run.sweeps.axes import Axes, SweepError
+    from torpor.run.sweeps.run import sweep
+    from torpor.run.sweeps.store import open_store
     from torpor.run.verification import fidelity
     from torpor.view import plot
     from torpor.view.post import post
@@ -157,7 +159,7 @@ _NAMES = {
     "run.checks": "check check_kinds",
     "machine.counters": "Snapshot diff snapshot",
     "machine.doctor": "doctor",
-    "results.sentences": "explain",
+    "results.kinds": "explain",
     "ask.gates": "GateError Limit gate read_limits",
     "run.idle_spans": "Spans bound spans",
     "machine.catalog": "check_extraction extract_workload cpufreq_governors governors "
@@ -174,7 +176,9 @@ _NAMES = {
     "run.simulations": "Simulation simulate",
     "ask.studies": "StudyError reproduce",
     "ask.studies.io_boost": "io_boost_study",
-    "run.sweeps": "Axes SweepError open_store sweep",
+    "run.sweeps.axes": "Axes SweepError",
+    "run.sweeps.run": "sweep",
+    "run.sweeps.store": "open_store",
     "ask.toml_schemas": "toml_schema toml_schema_path",
     "ask.tuning": "tune",
     "run.verification": "fidelity",

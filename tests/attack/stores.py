@@ -17,8 +17,9 @@ import torpor
 from attack.judge import BrokenError, judge_csv
 from attack.mutate import change_bytes, change_text
 from torpor import _engine
-from torpor.run.sweeps import Store, StoreWarning
+from torpor.run.sweeps.parts import StoreWarning
 from torpor.run.sweeps.ranks import view
+from torpor.run.sweeps.store import Store
 from torpor.view.report.sweep import render
 
 _ODD_LINES = ["null", "5", "{}", "[]", '{"point": null}', "[" * 50_000, "\x00", '{"check": 1}', ""]
@@ -219,7 +220,7 @@ _WRITER = """
 import sys
 sys.path.insert(0, sys.argv[4])
 from attack.stores import a_row
-from torpor.run.sweeps import open_store
+from torpor.run.sweeps.store import open_store
 with open_store(sys.argv[1], create=True).writer() as writer:
     for number in range(int(sys.argv[2]), int(sys.argv[3])):
         writer.add(a_row(number))

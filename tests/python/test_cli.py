@@ -239,7 +239,7 @@ def test_a_compile_error_shows_the_compilers_message(torpor, recording, tmp_path
 
 
 def test_a_reader_who_has_seen_enough_is_no_error(recording):
-    command = f"{sys.executable} -m torpor platforms --json | head -c 1"
+    command = f"{sys.executable} -m torpor platform list --json | head -c 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == "["
     assert done.stderr == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor governors`, `platforms`, `platform` and `trace`."""
+"""`torpor governor list`, `platforms`, `platform` and `trace`."""
 
 import json
 from pathlib import Path
@@ -11,24 +11,24 @@ BOARD = ROOT / "crates" / "torpor-machine" / "tests" / "data" / "board.dtb"
 
 
 def test_governors_are_listed_with_their_parameters(torpor):
-    done = torpor("governors", check=0)
+    done = torpor("governor", "list", check=0)
     for name in ("menu", "teo", "shallowest", "deepest", "oracle"):
         assert f"\n{name}" in done.stdout.replace("\n ", "\n")
     assert "NAME@TREE" in done.stderr
-    listed = json.loads(torpor("governors", "--json", check=0).stdout)
+    listed = json.loads(torpor("governor", "list", "--json", check=0).stdout)
     assert {"name", "summary", "rating", "origin", "params"} <= set(listed[0])
 
 
 def test_a_list_of_parameters_folds_in_a_pipe_too(torpor):
-    lines = torpor("governors", check=0).stdout.splitlines()
+    lines = torpor("governor", "list", check=0).stdout.splitlines()
     assert 80 < max(map(len, lines)) <= 120
 
 
 def test_io_boosts_are_a_group_of_their_own(torpor):
-    assert "--ioboost" in torpor("governors", check=0).stderr
-    done = torpor("governors", "--ioboost", check=0)
+    assert "--ioboost" in torpor("governor", "list", check=0).stderr
+    done = torpor("governor", "list", "--ioboost", check=0)
     assert "boost_min" in done.stdout and "menu" not in done.stdout
-    listed = json.loads(torpor("governors", "--ioboost", "--json", check=0).stdout)
+    listed = json.loads(torpor("governor", "list", "--ioboost", "--json", check=0).stdout)
     assert {b["name"] for b in listed} == {
         "intel-pstate",
         "none",
@@ -40,20 +40,22 @@ def test_io_boosts_are_a_group_of_their_own(torpor):
 
 
 def test_cpufreq_governors_have_a_list(torpor):
-    assert "--cpufreq" in torpor("governors", check=0).stderr
-    done = torpor("governors", "--cpufreq", check=0)
+    assert "--cpufreq" in torpor("governor", "list", check=0).stderr
+    done = torpor("governor", "list", "--cpufreq", check=0)
     assert "schedutil" in done.stdout and "menu" not in done.stdout
-    listed = json.loads(torpor("governors", "--cpufreq", "--json", check=0).stdout)
+    listed = json.loads(torpor("governor", "list", "--cpufreq", "--json", check=0).stdout)
     kernels = ["conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"]
     assert [governor["name"] for governor in listed] == kernels
 
 
 def test_platforms_say_whether_energy_is_known(torpor):
-    listed = {p["name"]: p for p in json.loads(torpor("platforms", "--json", check=0).stdout)}
+    listed = {
+        p["name"]: p for p in json.loads(torpor("platform", "list", "--json", check=0).stdout)
+    }
     assert listed["pixel6"]["has_power"]
     assert listed["pixel6"]["cpus"] == 8
     assert sum(not p["has_power"] for p in listed.values()) >= 10
-    text = torpor("platforms", check=0).stdout
+    text = torpor("platform", "list", check=0).stdout
     assert "i5-10600k" in text
     assert "not known" in text
 

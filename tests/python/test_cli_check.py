@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor check`. What it finds is tested in the crate; here: exit status, texts, JSON."""
+"""`torpor governor check`. What it finds is tested in the crate; here: exit status, texts, JSON."""
 
 import json
 import shlex
@@ -12,21 +12,21 @@ FEW = ("--decisions", "20000")
 
 
 def test_every_kind_is_defined(torpor):
-    text = torpor("check", "--list", check=0).stdout
-    listed = json.loads(torpor("check", "--list", "--json", check=0).stdout)
+    text = torpor("governor", "check", "--list", check=0).stdout
+    listed = json.loads(torpor("governor", "check", "--list", "--json", check=0).stdout)
     assert len(listed) >= 10
     for kind in listed:
         assert f"{kind['name']}: {kind['title']}" in text
 
 
 def test_a_sound_governor_passes(torpor):
-    done = torpor("check", "shallowest", *FEW, check=0)
+    done = torpor("governor", "check", "shallowest", *FEW, check=0)
     assert "shallowest: no breach in 2" in done.stdout
     assert "time per decision: median" in done.stdout
 
 
 def test_a_breach_lists_its_calls_and_repeats(torpor):
-    done = torpor("check", BAD / "latency.c", *FEW, check=1)
+    done = torpor("governor", "check", BAD / "latency.c", *FEW, check=1)
     assert "latency: state 1, whose exit latency is" in done.stdout
     (command,) = (
         line.split("repeat: ")[1] for line in done.stdout.splitlines() if "repeat: " in line
@@ -37,7 +37,7 @@ def test_a_breach_lists_its_calls_and_repeats(torpor):
 
 
 def test_the_same_seed_gives_the_same_findings(torpor):
-    args = ("check", BAD / "memory_ring.c", "--seed", "7", "--json", *FEW)
+    args = ("governor", "check", BAD / "memory_ring.c", "--seed", "7", "--json", *FEW)
     first, again = (json.loads(torpor(*args, check=1).stdout) for _ in range(2))
     assert first == again
     assert first[0]["findings"][0]["kind"] == "memory"
@@ -45,12 +45,12 @@ def test_the_same_seed_gives_the_same_findings(torpor):
 
 def test_a_compile_failure_does_not_stop_the_next_check(torpor, tmp_path):
     (tmp_path / "broken.c").write_text("int x = ;\n")
-    done = torpor("check", "./broken.c", "shallowest", *FEW, check=2)
+    done = torpor("governor", "check", "./broken.c", "shallowest", *FEW, check=2)
     assert "does not compile" in done.stderr
     assert "shallowest: no breach" in done.stdout
 
 
-@pytest.mark.parametrize("args", [("check",), ("check", "no-such-governor")])
+@pytest.mark.parametrize("args", [(), ("no-such-governor",)])
 def test_what_cannot_be_checked_ends_with_2(torpor, args):
-    done = torpor(*args, check=2)
+    done = torpor("governor", "check", *args, check=2)
     assert "error: " in done.stderr

@@ -22,7 +22,7 @@ def complete(torpor):
 
 
 def test_commands_are_completed(complete):
-    assert {"replay", "reproduce", "record"} <= set(complete("torpor re"))
+    assert {"replay", "record"} == set(complete("torpor re"))
     assert complete("torpor tr") == ["trace"]
     assert {"info", "stats"} <= set(complete("torpor trace "))
 
@@ -35,14 +35,14 @@ def test_options_are_completed(complete):
     ("line", "names"),
     [
         ("torpor replay x -g ", [g["name"] for g in torpor.governors()]),
-        ("torpor check ", [g["name"] for g in torpor.governors()]),
+        ("torpor governor check ", [g["name"] for g in torpor.governors()]),
         ("torpor replay x -p ", [p["name"] for p in torpor.platforms()]),
         ("torpor platform show ", [p["name"] for p in torpor.platforms()]),
         ("torpor simulate ", [w["name"] for w in torpor.workloads()]),
         ("torpor workload show ", [w["name"] for w in torpor.workloads()]),
         ("torpor simulate x --io-boost ", [b["name"] for b in torpor.ioboosts()]),
         ("torpor simulate x --cpufreq s", ["schedutil"]),
-        ("torpor reproduce rk", ["rk3399-io", "rk3399-teo-ladder"]),
+        ("torpor study run rk", ["rk3399-io", "rk3399-teo-ladder"]),
     ],
 )
 def test_names_are_completed(complete, line, names):
@@ -58,7 +58,7 @@ def test_releases_are_those_whose_sources_are_at_hand(complete, tmp_path):
 
 def test_where_a_file_is_expected_the_shell_completes_files(complete):
     assert complete("torpor replay demo") == []
-    assert complete("torpor reproduce ./my") == []
+    assert complete("torpor study run ./my") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -68,5 +68,5 @@ def test_the_script_for_a_shell_is_printed(torpor, shell):
 
 def test_help_shows_whole_summaries(torpor):
     text = torpor("--help", check=0).stdout
-    assert "..." not in text.partition("Commands:")[2]
+    assert "..." not in text.partition("Run governors:")[2]
     assert "and compare them." in " ".join(text.split())

@@ -10,7 +10,7 @@ import pytest
 from torpor.ask.contest import contest, read_corpus
 from torpor.ask.contest.corpus import RELATIVE, SHIPPED, Scenario
 from torpor.ask.contest.score import Cell, cells, standings
-from torpor.run.sweeps import SweepError
+from torpor.run.sweeps.axes import SweepError
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLAY = Scenario("rec", "open", "replay", "rec.dat", "pixel6", 1)

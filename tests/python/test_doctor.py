@@ -77,6 +77,19 @@ def test_a_default_kernel_that_is_missing_is_explained(examine, monkeypatch, tmp
     release = _engine.default_kernel()
     assert finding["reason"].startswith(f"no image of Linux {release} is installed")
     assert f"`torpor kernel fetch {release}`" in finding["hint"]
+    monkeypatch.setattr(_engine, "has_hosted_kernel", lambda kernel, hz: hz == 250)
+    assert f"Linux {release} at 100, 300, 1000 Hz is" in examine()["default kernel"]["reason"]
+
+
+def test_a_source_without_a_compiler_is_no_kernel(examine, monkeypatch, tmp_path):
+    from torpor import _engine
+
+    monkeypatch.setattr(_engine, "has_hosted_kernel", lambda kernel, hz: True)
+    monkeypatch.setenv("TORPOR_KERNEL_IMAGES", str(tmp_path))
+    monkeypatch.setenv("CC", "no-such-cc")
+    finding = examine()["default kernel"]
+    assert "cannot be compiled: `no-such-cc` is not installed" in finding["reason"]
+    assert "gcc" in finding["hint"]
 
 
 def test_an_idle_driver_is_shown_with_its_governor(examine, fake):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor ladder` and `torpor bisect`, on a small tree with a history of its own."""
+"""`torpor governor history` and `bisect`, on a small tree with a history of its own."""
 
 import re
 import subprocess
@@ -114,7 +114,9 @@ def test_metrics_are_checked_first(tree, axes, tmp_path):
 def test_the_commands_show_a_history(torpor, tree, recording, tmp_path):
     spec, first = f"shallowest@{tree}", root_of(tree)
     runs = ["-t", recording, "-p", "pixel6", "-p", "rk3399", "-o", tmp_path / "store"]
-    shown = torpor("ladder", spec, "--from", first, *runs, "--format", "markdown", check=1)
+    shown = torpor(
+        "governor", "history", spec, "--from", first, *runs, "--format", "markdown", check=1
+    )
     lines = [line for line in shown.stdout.splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in line.split("|")[3:-1]] for line in lines[2:]]
     assert [c[0] for c in cells] == ["good", "a comment", "no C", "worse", "another comment"]
@@ -124,11 +126,20 @@ def test_the_commands_show_a_history(torpor, tree, recording, tmp_path):
     assert cells[4][1] == cells[3][1] != "+0.00"
     assert cells[4][2] == "+0.00"
     limits = ["-m", "idle_power_mw", "--worse-than", "0.1%"]
-    found = torpor("bisect", spec, "--good", first, "--bad", "HEAD", *limits, *runs, check=1)
+    found = torpor(
+        "governor", "bisect", spec, "--good", first, "--bad", "HEAD", *limits, *runs, check=1
+    )
     assert "the first bad revision is one of:" in found.stdout
     # The ladder has run them all.
     assert "no C" in found.stdout and "worse" in found.stdout
-    bad = torpor("bisect", spec, "--good", first, "--bad", "HEAD", "-m", "x", *limits[2:], *runs)
+    bad = torpor(
+        "governor", "bisect", spec, "--good", first, "--bad", "HEAD", "-m", "x", *limits[2:], *runs
+    )
     assert bad.returncode == 2
     wrong = ["-m", "idle_power_mw", "--worse-than", "much"]
-    assert torpor("bisect", spec, "--good", first, "--bad", "HEAD", *wrong, *runs).returncode == 2
+    assert (
+        torpor(
+            "governor", "bisect", spec, "--good", first, "--bad", "HEAD", *wrong, *runs
+        ).returncode
+        == 2
+    )

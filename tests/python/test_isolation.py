@@ -110,7 +110,7 @@ def test_the_command_line_says_who_it_was() -> None:
     assert done.returncode == 2
     assert "hostile.c,how=6,from=0`" in done.stderr
     assert "init() on cpu0" in done.stderr
-    done = run("check", hostile(6), "--decisions", "2000")
+    done = run("governor", "check", hostile(6), "--decisions", "2000")
     assert done.returncode == 2
     assert "governor `hostile` has ended its program in select()" in done.stderr
 
@@ -135,7 +135,7 @@ def test_a_governor_that_sleeps_is_not_waited_for() -> None:
 
 
 def test_ctrl_c_ends_a_check_while_a_governor_sleeps() -> None:
-    process = start("check", hostile(16, start=1), "--decisions", "99")
+    process = start("governor", "check", hostile(16, start=1), "--decisions", "99")
 
     def is_driven() -> bool:
         """Once its program is compiled and runs: its last argument is the governor's name."""

@@ -125,7 +125,7 @@ def test_the_states_are_posted_as_the_lists_do(recording):
     [
         ("replay", "-p", "pixel6", "{recording}"),
         ("simulate", "periodic", "-p", "pixel6", "--duration", "100ms", "--seeds", "2"),
-        ("reproduce", "pixel6-teo", "--duration", "50ms", "--seeds", "1"),
+        ("study", "run", "pixel6-teo", "--duration", "50ms", "--seeds", "1"),
         ("trace", "stats", "{recording}"),
         ("fidelity", "-p", "i5-10600k", "{recording}"),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor reproduce`: study files, the judgement, and what it prints."""
+"""`torpor study run`: study files, the judgement, and what it prints."""
 
 import json
 
@@ -83,7 +83,7 @@ def test_jankbench_is_predicted_whole():
 
 
 def test_published_values_are_printed(torpor):
-    done = torpor("reproduce", "i5-10600k-idle", "--duration", "50ms", "--seeds", "1", check=0)
+    done = torpor("study", "run", "i5-10600k-idle", "--duration", "50ms", "--seeds", "1", check=0)
     shown = [line.split() for line in done.stdout.splitlines()]
     study, _ = files.load("i5-10600k-idle")
     for row in (row for table in study["table"] for row in table["row"]):
@@ -93,7 +93,7 @@ def test_published_values_are_printed(torpor):
 
 
 def test_a_study_has_the_same_bytes_on_any_thread_count(torpor):
-    arguments = ("reproduce", "pixel6-teo", *QUICK, "--json")
+    arguments = ("study", "run", "pixel6-teo", *QUICK, "--json")
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
     (result,) = json.loads(one)
@@ -231,7 +231,7 @@ def test_a_range_is_printed_with_ours_over_the_seeds(tmp_path, torpor):
     (row,) = studies.reproduce(path)["tables"][0]["rows"]
     low, high = row["cells"]["b"]["spread"]
     assert low <= row["cells"]["b"]["ours"] <= high
-    lines = torpor("reproduce", "./mine.toml", check=0).stdout.splitlines()
+    lines = torpor("study", "run", "./mine.toml", check=0).stdout.splitlines()
     assert [line for line in lines if "2.00–3.00" in line]
     assert [line for line in lines if line.strip().startswith("seeds")]
 
@@ -249,7 +249,7 @@ def test_the_oracle_adds_metrics_and_no_column(tmp_path, torpor):
         assert all(cell["ours"] >= 0 for cell in row["cells"].values())
     worst = max(table["rows"], key=lambda row: row["cells"]["a"]["ours"])
     assert table["most"]["a"] == worst["title"]
-    assert f"a: most with {worst['title']}" in torpor("reproduce", "./mine.toml", check=0).stdout
+    assert f"a: most with {worst['title']}" in torpor("study", "run", "./mine.toml", check=0).stdout
 
 
 def test_a_platform_may_stand_beside_the_study(tmp_path):
@@ -315,7 +315,7 @@ def test_placeholders_and_values_have_to_match(tmp_path):
 
 
 def test_an_unknown_study_is_told_with_those_there_are(torpor):
-    done = torpor("reproduce", "nexus", check=2)
+    done = torpor("study", "run", "nexus", check=2)
     assert (
         f"no study is called `nexus`: expected one of {', '.join(files.names())}\nhint: "
         in done.stderr
@@ -391,7 +391,7 @@ def test_a_study_compares_kernels(tmp_path, torpor):
     study = STUDY.replace("[[table]]", column, 1).replace('["a", "b"]', '["a", "b", "c"]')
     study = study.replace("duration", 'cpufreq = "schedutil"\nduration')
     (tmp_path / "mine.toml").write_text(study)
-    ways = ("reproduce", "./mine.toml", "--kernel", "6.12", "--kernel", kernel)
+    ways = ("study", "run", "./mine.toml", "--kernel", "6.12", "--kernel", kernel)
     new, old = json.loads(torpor(*ways, "--json", check=0).stdout)
     releases = [result["kernel"]["release"] for result in (new, old)]
     assert releases[0].startswith("6.12.") and releases[1].startswith("6.1.")

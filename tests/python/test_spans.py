@@ -17,14 +17,14 @@ def test_rows_are_the_same_in_every_form(tmp_path, torpor, recording):
     frame = pl.DataFrame(found)
     assert len(found) == len(frame) == 5158
     for name in ("spans.parquet", "spans.arrow"):
-        done = torpor("spans", recording, "-p", "pixel6", "-o", tmp_path / name)
+        done = torpor("trace", "spans", recording, "-p", "pixel6", "-o", tmp_path / name)
         assert done.stdout == "" and f"spans: {tmp_path / name}" in done.stderr
         read = pl.read_parquet if name.endswith("parquet") else pl.read_ipc
         assert read(tmp_path / name).drop("trace").equals(frame.drop("trace"))
-    text = torpor("spans", recording, "-p", "pixel6").stdout
+    text = torpor("trace", "spans", recording, "-p", "pixel6").stdout
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [int(row["length_ns"]) for row in rows] == frame["length_ns"].to_list()
-    torpor("spans", recording, "-p", "pixel6", "-o", tmp_path / "spans.csv")
+    torpor("trace", "spans", recording, "-p", "pixel6", "-o", tmp_path / "spans.csv")
     assert (tmp_path / "spans.csv").read_text(encoding="utf-8") == text
 
 
@@ -49,7 +49,7 @@ def test_a_row_has_knowledge_outcome_and_costs(recording):
 
 
 def test_more_knowledge_bounds_higher_below_the_oracle(torpor, recording):
-    done = torpor("spans", recording, "-p", "pixel6", "--bound", "--json")
+    done = torpor("trace", "spans", recording, "-p", "pixel6", "--bound", "--json")
     rows = json.loads(done.stdout)
     assert rows == library.bound(recording, platform="pixel6")
     by = {(row["knows"], row["own_timers"]): row for row in rows}
@@ -70,7 +70,7 @@ def test_more_knowledge_bounds_higher_below_the_oracle(torpor, recording):
 def test_a_bound_needs_power(torpor, recording):
     with pytest.raises(library.EngineError, match="power is not known"):
         library.bound(recording, platform="genoa-9354")
-    done = torpor("spans", recording, "-p", "pixel6", "-o", "x.txt", check=2)
+    done = torpor("trace", "spans", recording, "-p", "pixel6", "-o", "x.txt", check=2)
     assert "must end in .parquet, .arrow or .csv" in done.stderr
 
 

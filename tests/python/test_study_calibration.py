@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor reproduce --calibrate`: numbers of machines from calibrated cells."""
+"""`torpor study run --calibrate`: numbers of machines from calibrated cells."""
 
 import re
 
@@ -75,7 +75,7 @@ def test_numbers_are_found_that_cells_came_from(study, torpor):
     assert read_us == pytest.approx(230, rel=0.005)
     assert ratio == pytest.approx(3.5, rel=0.01)
     assert [cell.column for cell in fit.cells] == ["fast", "slow"]
-    shown = torpor("reproduce", study, "--calibrate").stdout
+    shown = torpor("study", "run", study, "--calibrate").stdout
     assert f"{ratio:g}" in shown and f"{read_us:g}" in shown
     assert studies.calibrate(study, threads=1) == [fit]
 
@@ -107,7 +107,7 @@ def test_a_study_that_cannot_be_calibrated_says_where(study, was, becomes, messa
 
 def test_a_calibration_is_of_one_study_as_text(torpor):
     for wrong in (["--calibrate"], ["rk3399-io", "--calibrate", "--json"]):
-        assert "expected a STUDY" in torpor("reproduce", *wrong, check=2).stderr
+        assert "expected a STUDY" in torpor("study", "run", *wrong, check=2).stderr
 
 
 WORKLOAD = """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor tune` finds the settings that it should, the same ones each time."""
+"""`torpor governor tune` finds the settings that it should, the same ones each time."""
 
 from pathlib import Path
 
@@ -166,7 +166,17 @@ def test_a_parameter_that_the_governor_lacks_is_named(train, tmp_path):
 
 def test_the_command_shows_the_front_and_held_out_scenarios(torpor, fixed, recording, tmp_path):
     done = torpor(
-        *("tune", Path(fixed).name, "--param", "depth=0..3", "-t", recording, "-p", "i5-10600k"),
+        *(
+            "governor",
+            "tune",
+            Path(fixed).name,
+            "--param",
+            "depth=0..3",
+            "-t",
+            recording,
+            "-p",
+            "i5-10600k",
+        ),
         *("--holdout-workload", "periodic", "--duration", "500ms", "--seeds", "1"),
         *("--trials", "8", "-o", tmp_path / "s", "--format", "markdown"),
         cwd=fixed.parent,
@@ -174,4 +184,9 @@ def test_the_command_shows_the_front_and_held_out_scenarios(torpor, fixed, recor
     )
     assert "| setting | idle\\_power\\_mw % | held out |" in done.stdout
     assert "| fixed.c | +0.00 | +0.00 |" in done.stdout
-    assert torpor("tune", "teo", "--param", "x", "-t", recording, "-p", "pixel6").returncode == 2
+    assert (
+        torpor(
+            "governor", "tune", "teo", "--param", "x", "-t", recording, "-p", "pixel6"
+        ).returncode
+        == 2
+    )

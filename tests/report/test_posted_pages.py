@@ -27,9 +27,9 @@ COMMANDS = {
     "simulate": ["simulate", "periodic", "-p", "pixel6", "--duration", "1s", "--seeds", "2"],
     "fidelity": ["fidelity", "trace.dat.gz", "-g", "menu-6.12"],
     "diff": ["diff", "sysfs-before.txt", "sysfs-after.txt"],
-    "check": ["check", "menu", "teo", "--decisions", "300"],
+    "check": ["governor", "check", "menu", "teo", "--decisions", "300"],
     "stats": ["trace", "stats", "trace.dat.gz"],
-    "reproduce": ["reproduce", "i5-10600k-idle", "--duration", "200ms", "--seeds", "1"],
+    "reproduce": ["study", "run", "i5-10600k-idle", "--duration", "200ms", "--seeds", "1"],
 }
 
 

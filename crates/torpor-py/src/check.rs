@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `torpor check`: a governor against random and adversarial legal calls.
+//! `torpor governor check`: a governor against random and adversarial legal calls.
 
 use crate::errors::{check_error, parse_hz, value_error};
 use pyo3::prelude::*;

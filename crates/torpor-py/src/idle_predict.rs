@@ -33,11 +33,11 @@ impl IdlePredict {
     fn finish(&mut self) -> PyResult<String> {
         let running = self.running.take();
         let done = running.ok_or_else(|| value_error("it is over already"))?.finish();
-        let told = json!({
+        let found = json!({
             "elapsed_ns": done.elapsed.as_nanos() as u64,
             "delays": done.delays,
             "pauses": done.pauses,
         });
-        Ok(told.to_string())
+        Ok(found.to_string())
     }
 }

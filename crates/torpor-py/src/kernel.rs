@@ -39,7 +39,7 @@ pub(crate) fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<Govern
             "{spec}: a governor of several files is not built as a module; its folder's Makefile \
              builds it in a kernel tree"
         );
-        return Err(governor_error(GovernorError::Told(reason)));
+        return Err(governor_error(GovernorError::Other(reason)));
     }
     Ok(GovernorSource {
         name: found.name,

@@ -194,13 +194,13 @@ pub(crate) fn parse_duration_ns(text: &str) -> PyResult<i64> {
 /// Ascending CPUs as the kernel writes them.
 #[pyfunction]
 pub(crate) fn format_cpu_list(cpus: Vec<u32>) -> String {
-    torpor_machine::platform::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
+    torpor_machine::toml::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
 }
 
 /// The CPUs of such a list, ascending.
 #[pyfunction]
 pub(crate) fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
-    let cpus = torpor_machine::platform::parse_cpu_list(text).map_err(value_error)?;
+    let cpus = torpor_machine::toml::parse_cpu_list(text).map_err(value_error)?;
     Ok(cpus.into_iter().map(|cpu| cpu.0).collect())
 }
 

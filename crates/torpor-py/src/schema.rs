@@ -34,7 +34,7 @@ pub(crate) fn schema() -> String {
         }
         of_kind["properties"]["kind"] = json!({ "const": kind });
     }
-    // A key that nobody declared is a mistake.
+    // An undeclared key is a mistake.
     for record in defs.values_mut().filter_map(Value::as_object_mut) {
         let Some(Value::Object(fields)) = record.get_mut("properties") else { continue };
         for field in fields.values_mut().filter_map(Value::as_object_mut) {

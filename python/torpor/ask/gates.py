@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from torpor import _engine
 from torpor._engine import TorporError
-
-if TYPE_CHECKING:
-    from torpor.run.sweeps.store import Store
+from torpor.machine.toml import toml
+from torpor.results.comparison import section_name, sections
+from torpor.results.record import load
+from torpor.run.sweeps.ranks import label_of, scenario_of
+from torpor.run.sweeps.store import Store, open_store
 
 _Path = str | os.PathLike[str]
 
@@ -80,8 +82,6 @@ def read_limits(path: _Path) -> list[Limit]:
 
     Raises :class:`GateError` for what does not belong there, with its place.
     """
-    from torpor.ask.studies.files import toml
-
     try:
         data = toml(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -292,9 +292,6 @@ def _chosen(samples: _Samples, governor: str | None, side: str) -> _Samples:
 
 def _samples(source: Any) -> _Samples:
     """Return the values of a result, a store or a file of either."""
-    from torpor.results.record import load
-    from torpor.run.sweeps.store import Store, open_store
-
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         source = open_store(path) if (path / "store.json").is_file() else load(path)
@@ -310,9 +307,7 @@ def _samples(source: Any) -> _Samples:
     return _of_diff(result) if kind == "diff" else _of_runs(result)
 
 
-def _of_store(opened: "Store") -> _Samples:
-    from torpor.run.sweeps.ranks import label_of, scenario_of
-
+def _of_store(opened: Store) -> _Samples:
     found: _Samples = {}
     for row in opened.rows():
         if row["error"] is not None:
@@ -326,8 +321,6 @@ def _of_store(opened: "Store") -> _Samples:
 
 
 def _of_runs(result: Any) -> _Samples:
-    from torpor.results.comparison import section_name, sections
-
     found: _Samples = {}
     for section in sections(result):
         scenario = f"{section_name(section)}, {result['platform']['name']}"

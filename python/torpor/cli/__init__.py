@@ -15,93 +15,32 @@ A reader of stdout who leaves early changes none of these; neither does a closed
 
 import atexit
 import contextlib
+import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from types import FrameType
+import warnings
 from typing import Any, NoReturn
 
-EXIT_FINDING = 1
-EXIT_FAILURE = 2
-
-#: All that end a program politely act as Ctrl-C: what is finished is kept, scratch is removed.
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class _Interrupts:
-    """The signals that ended the command, as the handlers met them."""
-
-    def __init__(self) -> None:
-        self.ended_by: signal.Signals | None = None
-        self._is_over = False
-        self.count = 0
-
-    def listen(self) -> None:
-        """Turn the signals that end a program into KeyboardInterrupt."""
-        sys.unraisablehook = self._report
-        for each in _ENDING:
-            # A program that nohup started is to ignore SIGHUP.
-            if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
-                signal.signal(each, self._interrupt)
-
-    def close(self) -> None:
-        """Ignore what still comes: Python is on its way out, and nobody would catch it."""
-        self._is_over = True
-
-    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
-        if not self._is_over:
-            self.ended_by = signal.Signals(number)
-            self.count += 1
-            raise KeyboardInterrupt
-
-    def _report(self, unraisable: "sys.UnraisableHookArgs") -> None:
-        # An interrupt in a finalizer, or while this is printed, goes no further: send it again.
-        before = self.count
-        is_interrupt = unraisable.exc_type is KeyboardInterrupt
-        with contextlib.suppress(KeyboardInterrupt):
-            if not is_interrupt:
-                sys.__unraisablehook__(unraisable)
-        if self.ended_by is not None and (is_interrupt or self.count != before):
-            _send_later(self.ended_by)
-
-
-_interrupts = _Interrupts()
-
-
-@contextlib.contextmanager
-def until_stopped() -> Iterator[None]:
-    """Run a block that only a signal ends: there it is no interrupt, and the status stays 0."""
-    with contextlib.suppress(KeyboardInterrupt):
-        yield
-    _interrupts.ended_by = None
+from torpor.cli.exits import EXIT_FAILURE, interrupts
 
 
 def main() -> int:
     """Run the command line and return the exit status."""
     _fill_closed_streams()
-    _interrupts.listen()
+    interrupts.listen()
     try:
         status = _run()
-        _interrupts.close()
+        interrupts.close()
     except KeyboardInterrupt:
-        _interrupts.close()
+        interrupts.close()
         status = 128 + signal.SIGINT
-    if _interrupts.ended_by is not None:
+    if interrupts.ended_by is not None:
         # The one rule: a command that was interrupted says so, whatever else it has to say.
-        status = 128 + _interrupts.ended_by
-    if _interrupts.count:
+        status = 128 + interrupts.ended_by
+    if interrupts.count:
         _leave(status)
     return status
-
-
-def _send_later(number: signal.Signals) -> None:
-    """Send this process a signal once Python is out of what it does now."""
-    import threading
-
-    timer = threading.Timer(0.05, os.kill, (os.getpid(), number))
-    timer.daemon = True
-    timer.start()
 
 
 def _leave(status: int) -> NoReturn:
@@ -119,9 +58,7 @@ def _leave(status: int) -> NoReturn:
 
 
 def _run() -> int:
-    import io
-    import warnings
-
+    # After the handlers are set: an interrupt during these imports is handled, too.
     import typer
 
     from torpor import TorporError

@@ -4,18 +4,20 @@
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torpor.cli import options
-from torpor.cli.console import fail, print_note, stdout_width, write_stdout
-from torpor.cli.deliver import check, write_report
-from torpor.view.post import post
+from torpor.cli import kernel, options
+from torpor.cli.console import fail, print_note
+from torpor.cli.deliver import check, print_result, write_report
+from torpor.machine.kernel import ab as comparing
+from torpor.machine.kernel import governors as kernel_governors
+from torpor.machine.kernel import journal
+from torpor.machine.kernel.build import Builder
 
 if TYPE_CHECKING:
-    from torpor.machine.kernel.ab import Comparison
-    from torpor.results import schema as shapes
+    from torpor.results.kinds import ab as shapes
 
 
 def ab(
@@ -84,10 +86,6 @@ def ab(
 
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
     """
-    from torpor.cli.kernel import make_system
-    from torpor.machine.kernel import ab as comparing
-    from torpor.machine.kernel.build import Builder
-
     form = options.form(form, is_json=is_json)
     if output is not None and output.exists() and not force:
         fail(f"`{output}` exists", "choose another file with -o, or use --force")
@@ -97,7 +95,7 @@ def ab(
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
     )
-    system = make_system(is_dry_run=is_dry_run)
+    system = kernel.make_system(is_dry_run=is_dry_run)
     _offer_to_restore(system)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:
@@ -110,33 +108,26 @@ def ab(
 
 def _offer_to_restore(system: Any) -> None:
     """After one that was killed. Where nobody can answer, the comparison says what to do."""
-    from torpor.machine.kernel import governors, journal
-
     left = journal.read(system)
     if left is None or not (system.is_root and _can_ask()):
         return
     print_note(f"`{left.command}` (process {left.pid}) was killed: {left.described()}")
     if typer.confirm("Restore that first?", default=True, err=True):
         with journal.locked(system, "torpor ab"):
-            governors.restore(system)
+            kernel_governors.restore(system)
 
 
 def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _print(made: "Comparison", form: str, report: Path | None) -> None:
-    from torpor.cli.ab_table import ab_text
-    from torpor.machine.kernel import ab as comparing
-
+def _print(made: comparing.Comparison, form: str, report: Path | None) -> None:
     result = comparing.result(made)
     finished = result["finished_rounds"]
     if finished:
         write_report(result, report)
-    if form == "json" or (form != "text" and finished):
-        write_stdout(post(result, form))
-    elif finished:
-        write_stdout(ab_text(cast("shapes.Ab", result), stdout_width()))
+    if finished or form == "json":
+        print_result(result, form)
     else:
         print_note("no round was finished, so there is nothing to compare")
 

@@ -1,104 +1,116 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The commands and their groups."""
+"""The commands under their headings. This table is the one place where their modules are loaded."""
 
-import importlib.util
-import inspect
 import json
-from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import typer
 
-from torpor import __version__
-from torpor.cli import catalog, completion, kernel, recording, store
-from torpor.cli.ab import ab
-from torpor.cli.calibrate import calibrate
-from torpor.cli.check import check
+from torpor import __version__, _engine
 from torpor.cli.console import write_stdout
-from torpor.cli.contest import contest
-from torpor.cli.counters import diff, snapshot
-from torpor.cli.doctor import doctor
-from torpor.cli.extraction import extract
-from torpor.cli.fidelity import fidelity
-from torpor.cli.gate import gate
-from torpor.cli.history import bisect, ladder
-from torpor.cli.idle_predict import idle_predict
-from torpor.cli.once import DefaultGroup, OnceCommand
-from torpor.cli.record import record
-from torpor.cli.replay import replay
-from torpor.cli.reproduce import reproduce
-from torpor.cli.saved import compare, explain
-from torpor.cli.serve import serve
-from torpor.cli.simulate import simulate
-from torpor.cli.spans import spans
-from torpor.cli.stat import stat
-from torpor.cli.study import adaptation, io_boost
-from torpor.cli.sweep import page, show, sweep
-from torpor.cli.tune import tune
+from torpor.cli.parsing import SETTINGS, Command, Group, LazyGroup
 
-# Plain help and plain usage errors: they are read in logs and pipes as often as on a terminal,
-# and importing what colours them takes longer than a short replay.
-_SETTINGS = {
-    "rich_markup_mode": None,
-    "pretty_exceptions_enable": False,
-    "no_args_is_help": True,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
+_GOVERNOR = {
+    "list": Command("catalog.governors", "List the built-in governors and their parameters."),
+    "check": Command("check", "Drive governors with random and adversarial legal calls."),
+    "tune": Command("tune", "Search for parameters that no others beat in all objectives."),
+    "history": Command("history.history", "Run every revision that changed a governor."),
+    "bisect": Command("history.bisect", "Find the first revision that made a governor worse."),
+}
+_PLATFORM = {
+    "list": Command("catalog.platforms", "List the machines that ship with Torpor."),
+    "show": Command("catalog.show_platform", "Print a machine's TOML."),
+    "import": Command("catalog.import_platform", "Describe a machine by its sysfs or device tree."),
+    "calibrate": Command("calibrate", "Measure the power of this machine's idle states."),
+}
+_WORKLOAD = {
+    "list": Command("catalog.workloads", "List the workloads that ship with Torpor."),
+    "show": Command("catalog.show_workload", "Print a workload's TOML."),
+    "extract": Command("extraction.extract", "Extract a workload from a recording."),
+    "idle-predict": Command("idle_predict", "Print the workload idle-predict, or run it here."),
+}
+_TRACE = {
+    "info": Command("recording.info", "Report what a recording contains, lacks and lost."),
+    "stats": Command("recording.stats", "Show what the recorded machine did."),
+    "spans": Command("spans", "Write one row per idle span, or the bound of what is known."),
+    "convert": Command("recording.convert", "Write a recording in another format."),
+}
+_STUDY = {
+    "run": Command("reproduce", "Simulate what a published table measured, and judge it."),
+    "io-boost": Command("study.io_boost", "Compare IO boosts with the best fixed frequencies."),
+    "adaptation": Command("study.adaptation", "Show what a change of load costs governors."),
+}
+_STORE = {
+    "list": Command("store.list_points", "Show what a store holds."),
+    "show": Command("store.show", "Show governors against scenarios, and ranks."),
+    "page": Command("store.page", "Write a store as one HTML page."),
+    "gc": Command("store.gc", "Make one file of all, with what killed sweeps left."),
+    "merge": Command("store.merge", "Add the points of other stores to one."),
+    "export": Command("store.export", "Write all points to one file."),
+}
+_KERNEL = {
+    "status": Command("kernel.status", "Report the kernel's governors and Torpor's modules."),
+    "build": Command("kernel.build", "Build governors as modules."),
+    "load": Command("kernel.load", "Load governors into the running kernel."),
+    "use": Command("kernel.use", "Make a governor the current one."),
+    "unload": Command("kernel.unload", "Unload Torpor's governors."),
+    "restore": Command("kernel.restore", "Undo the changes of a command that was killed."),
+    "fetch": Command("kernel.fetch", "Fetch the source of a kernel to simulate."),
+}
+_SECTIONS: dict[str, dict[str, Command | Group]] = {
+    "Run governors": {
+        "replay": Command("replay", "Replay recordings against governors, and compare them."),
+        "simulate": Command("simulate", "Simulate a workload under each governor."),
+        "sweep": Command("sweep", "Run every combination of governors, inputs and settings."),
+        "study": Group("Reproduce published tables, and run larger questions.", _STUDY),
+        "contest": Command("contest", "Run governors against a frozen corpus."),
+    },
+    "Inputs": {
+        "governor": Group("List, check, tune and bisect governors.", _GOVERNOR),
+        "platform": Group("List, show, import and calibrate machines.", _PLATFORM),
+        "workload": Group("List, show and extract workloads.", _WORKLOAD),
+        "trace": Group("Inspect and convert recordings.", _TRACE),
+        "schema": Command("catalog.schema", "Print the JSON schema of a TOML file."),
+    },
+    "Results": {
+        "explain": Command("saved.explain", "Explain a result in a few sentences."),
+        "compare": Command("saved.compare", "Compare saved results of any kind side by side."),
+        "gate": Command("gate", "Fail if a candidate is worse than a base beyond limits."),
+        "store": Group("Show and look after the points of a sweep.", _STORE),
+        "serve": Command("serve", "Show results and stores in a browser."),
+    },
+    "This machine": {
+        "record": Command("record", "Record idle states, wake-ups and timers.", True),
+        "stat": Command("stat", "Show the counters of the idle states as they move.", True),
+        "snapshot": Command("counters.snapshot", "Save the idle states and their counters."),
+        "diff": Command("counters.diff", "Count what happened between snapshots."),
+        "ab": Command("ab", "Compare governors by running a command under each.", True),
+        "kernel": Group("Governors in the running kernel; kernel sources.", _KERNEL),
+    },
+    "Trust": {
+        "fidelity": Command("fidelity", "Verify that a replay decides as the recorded kernel did."),
+        "doctor": Command("doctor", "Report what works on this machine, and what to install."),
+    },
 }
 
-
-class _App(typer.Typer):
-    def command(self, name: str | None = None, **options: Any) -> Any:
-        add = super().command
-
-        def complete_and_add(function: Callable[..., None]) -> Any:
-            completion.attach(function)
-            # Left alone, typer cuts summaries at the end of a line.
-            summary, _, _ = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
-            short_help = " ".join(summary.split())
-            return add(name, cls=OnceCommand, short_help=short_help, **options)(function)
-
-        return complete_and_add
+#: Packages that the extras of pyproject.toml bring.
+_EXTRAS = {"tune": "optuna", "cluster": "distributed", "plot": "altair", "fit": "scipy"}
 
 
-app = _App(**_SETTINGS)  # type: ignore[arg-type]
-workload_app = _App(
-    help="Show a workload, extract one from a recording, or run one.",
-    **_SETTINGS,  # type: ignore[arg-type]
-)
-platform_app = _App(help="Show or import a machine.", **_SETTINGS)  # type: ignore[arg-type]
-trace_app = _App(help="Inspect a recording.", **_SETTINGS)  # type: ignore[arg-type]
-
-sweep_app = _App(
-    cls=DefaultGroup,
-    help="Run many points, or show them. `torpor sweep SPEC.toml` is `torpor sweep run SPEC.toml`.",
-    **_SETTINGS,  # type: ignore[arg-type]
-)
-store_app = _App(help="Look after a sweep's store.", **_SETTINGS)  # type: ignore[arg-type]
-study_app = _App(
-    help="Studies over many settings.",
-    **_SETTINGS,  # type: ignore[arg-type]
-)
-kernel_app = _App(
-    help="Governors in the running kernel; kernel sources.",
-    **_SETTINGS,  # type: ignore[arg-type]
-)
+class _Torpor(LazyGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(_SECTIONS, **settings)
 
 
-#: A package that only an extra of pyproject.toml brings.
-_EXTRAS = {"tune": "optuna", "cluster": "distributed", "plot": "altair"}
+app = typer.Typer(cls=_Torpor, pretty_exceptions_enable=False, **SETTINGS)
 
 
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
-        from torpor import _engine
-
         commit = f"commit {_engine.COMMIT}" if _engine.COMMIT else "commit not known"
         formats = [known["name"] for known in json.loads(_engine.trace_formats())["formats"]]
-        extras = [
-            extra
-            for extra, module in _EXTRAS.items()
-            if importlib.util.find_spec(module) is not None
-        ]
+        extras = [extra for extra, module in _EXTRAS.items() if find_spec(module) is not None]
         write_stdout(
             f"torpor {__version__} ({commit}; {_engine.TARGET}, abi3 from CPython 3.10)\n"
             f"recordings: {', '.join(formats)}; tables: Arrow, Parquet; "
@@ -122,60 +134,3 @@ def _torpor(
     Exit status: 0 success; 1 success, with a finding (a governor failed, a recording is damaged);
     2 failure; 130 (SIGINT), 143 (SIGTERM) or 129 (SIGHUP): ended by that signal.
     """
-
-
-app.command()(replay)
-app.command()(fidelity)
-app.command()(simulate)
-app.command()(reproduce)
-app.command()(explain)
-app.command()(compare)
-app.command()(check)
-app.command()(snapshot)
-app.command()(diff)
-# Options after the command to run belong to that command.
-app.command(context_settings={"allow_interspersed_args": False})(stat)
-app.command(context_settings={"allow_interspersed_args": False})(record)
-app.command(context_settings={"allow_interspersed_args": False})(ab)
-app.command()(gate)
-app.command()(serve)
-app.command()(catalog.governors)
-app.command()(catalog.platforms)
-app.command()(catalog.workloads)
-app.command()(catalog.schema)
-app.command()(doctor)
-workload_app.command("show")(catalog.show_workload)
-workload_app.command("extract")(extract)
-workload_app.command("idle-predict")(idle_predict)
-app.add_typer(workload_app, name="workload")
-platform_app.command("show")(catalog.show)
-platform_app.command("import")(catalog.import_)
-platform_app.command("calibrate")(calibrate)
-app.add_typer(platform_app, name="platform")
-sweep_app.command("run")(sweep)
-sweep_app.command("show")(show)
-sweep_app.command("page")(page)
-app.add_typer(sweep_app, name="sweep")
-app.command()(ladder)
-app.command()(bisect)
-app.command()(tune)
-app.command()(contest)
-app.command()(spans)
-store_app.command()(store.ls)
-store_app.command()(store.gc)
-store_app.command()(store.merge)
-store_app.command()(store.export)
-app.add_typer(store_app, name="store")
-study_app.command("io-boost")(io_boost)
-study_app.command()(adaptation)
-app.add_typer(study_app, name="study")
-trace_app.command("info")(recording.info)
-trace_app.command("stats")(recording.stats)
-trace_app.command("convert")(recording.convert)
-app.add_typer(trace_app, name="trace")
-for each in (
-    *(kernel.build, kernel.load, kernel.use, kernel.unload),
-    *(kernel.restore, kernel.status, kernel.fetch),
-):
-    kernel_app.command()(each)
-app.add_typer(kernel_app, name="kernel")

@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from torpor.ask import toml_schemas
-from torpor.cli import options
-from torpor.cli.columns import columns_text
-from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.cli import kernel, options
+from torpor.cli.console import fail, print_note, table_text, write_stdout
 from torpor.cli.values import duration_ns
+from torpor.machine import calibration
+from torpor.machine.calibration import load, machine, meters
+from torpor.machine.record.signals import Signals
 from torpor.results.files import write_whole
+from torpor.results.table import Table, word
 
 
 def calibrate(
@@ -52,11 +55,6 @@ def calibrate(
 
     Exit status: 2 if nothing was written; ended by a signal, 128 and its number.
     """
-    from torpor.cli.kernel import make_system
-    from torpor.machine import calibration
-    from torpor.machine.calibration import load, machine, meters
-    from torpor.machine.record.signals import Signals
-
     if output.exists() and not force:
         fail(f"`{output}` exists", "choose another file with -o, or use --force")
     plan = calibration.Plan(
@@ -64,7 +62,7 @@ def calibrate(
     )
     if plan.window_s <= 0:
         raise typer.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
-    system = make_system(is_dry_run=is_dry_run)
+    system = kernel.make_system(is_dry_run=is_dry_run)
     text = machine.describe(system, name or output.stem, title, hz)
     clusters = machine.clusters_of(text, system)
     calibration.check(plan, clusters)
@@ -98,7 +96,8 @@ def calibrate(
     toml, notes = machine.with_power(text, clusters, figures, source)
     headings = ["cluster", "state", "power mW", "entry µJ", "pays off after µs", "residency µs"]
     rows = machine.table(figures, clusters, machine.targets_of(text))
-    write_stdout(columns_text(headings, rows, stdout_width()))
+    cells = [[word(text) for text in row] for row in rows]
+    write_stdout(table_text(Table("", "", headings, cells)))
     for cluster, busy in zip(clusters, figures.busy_mw, strict=True):
         print_note(f"{cluster.name}: a busy CPU takes {busy.value:.4g} mW at the frequency it had")
     for note in notes:

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor governors`, `torpor platforms`, `torpor platform`: what is available."""
+"""`torpor governor list`, `torpor platform`, `torpor workload`, `torpor schema`: what ships."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from torpor.ask import toml_schemas
 from torpor.cli import options
-from torpor.cli.console import print_note, render, stdout_width, write_stdout
+from torpor.cli.console import (
+    print_note,
+    stdout_width,
+    table_text,
+    write_stdout,
+)
 from torpor.machine import catalog as library
 from torpor.results.files import write_whole
+from torpor.results.table import Table, word
 
-if TYPE_CHECKING:
-    from torpor.machine.catalog import Param
-
-#: The widest that a listing gets, in a pipe, too: lines of 400 columns serve nobody, and programs
-#: read --json.
+#: The most columns of a listing, also in a pipe.
 _LISTING_WIDTH = 120
 
 _JSON = typer.Option("--json", help="Print as JSON.")
@@ -50,8 +52,8 @@ def governors(
     write_stdout(_listing([heading, "", "parameters"], rows))
     print_note(f"Others: {others}.")
     if not is_ioboost and not is_cpufreq:
-        print_note("IO boosts: `torpor governors --ioboost`.")
-        print_note("cpufreq governors: `torpor governors --cpufreq`.")
+        print_note("IO boosts: `torpor governor list --ioboost`.")
+        print_note("cpufreq governors: `torpor governor list --cpufreq`.")
 
 
 def platforms(is_json: Annotated[bool, _JSON] = False) -> None:
@@ -94,14 +96,14 @@ def show_workload(
     write_stdout(toml_schemas.with_schema("workload", library.workload_toml(name)))
 
 
-def show(
+def show_platform(
     name: Annotated[str, typer.Argument(metavar="PLATFORM", help="A built-in machine.")],
 ) -> None:
     """Print a built-in machine's TOML, to read or to start from."""
     write_stdout(toml_schemas.with_schema("platform", library.platform_toml(name)))
 
 
-def import_(
+def import_platform(
     root: Annotated[
         str,
         typer.Argument(
@@ -149,19 +151,12 @@ def schema(
         write_stdout(json.dumps(toml_schemas.toml_schema(kind), indent=1))
 
 
-def _param(param: "Param") -> str:
+def _param(param: library.Param) -> str:
     default = param.get("default")
     return param["name"] if default is None else f"{param['name']}={default}"
 
 
 def _listing(headings: list[str], rows: list[list[str]]) -> str:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for index, heading in enumerate(headings):
-        # The column of names is not folded; the rest shares the rest of the line.
-        table.add_column(heading, no_wrap=index == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return render(table, width=min(stdout_width(), _LISTING_WIDTH))
+    cells = [[word(text) for text in row] for row in rows]
+    table = Table("", "", headings, cells, keys=len(headings))
+    return table_text(table, width=min(stdout_width(), _LISTING_WIDTH))

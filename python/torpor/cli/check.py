@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor check`: how a governor responds to legal but adversarial calls."""
+"""`torpor governor check`: how a governor responds to legal but adversarial calls."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor import TorporError
-from torpor.cli import EXIT_FAILURE, EXIT_FINDING, deliver, progress
+from torpor.cli import deliver, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
-from torpor.results.kinds.calls import finding_text
+from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
+from torpor.results.kinds.check import finding_text
 from torpor.run import checks
 
 if TYPE_CHECKING:
@@ -54,7 +55,10 @@ def check(
         write_stdout(json.dumps(kinds, indent=1) if is_json else _kinds_text(kinds, width))
         return
     if not governors:
-        fail("no governor to check", "name one: `torpor check menu`; `--list` lists the checks")
+        fail(
+            "no governor to check",
+            "name one: `torpor governor check menu`; `--list` lists the checks",
+        )
     deliver.check(folder=None, files=(report_path,))
     reports, has_failed = [], False
     for governor in governors:

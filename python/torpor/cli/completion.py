@@ -5,10 +5,12 @@ Where nothing matches, shells complete file names.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
-from typing import get_args
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, get_args
 
 from typer.models import ParameterInfo
+
+from torpor.machine import catalog
 
 
 def attach(command: Callable[..., None]) -> None:
@@ -20,69 +22,43 @@ def attach(command: Callable[..., None]) -> None:
                 info.autocompletion = _BY_METAVAR.get(metavar)
 
 
-def governors(incomplete: str) -> Iterable[str]:
-    """Names of built-in governors; after an @, releases whose sources are installed."""
-    from torpor.machine import catalog as library
-
-    name, at, release = incomplete.partition("@")
-    if at:
-        return [f"{name}@{known}" for known in _releases(release)]
-    return _starting(incomplete, (g["name"] for g in library.governors()))
-
-
-def io_boosts(incomplete: str) -> Iterable[str]:
-    """Names of built-in IO boosts."""
-    from torpor.machine import catalog as library
-
-    return _starting(incomplete, (b["name"] for b in library.ioboosts()))
-
-
-def platforms(incomplete: str) -> Iterable[str]:
-    """Names of machines that ship."""
-    from torpor.machine import catalog as library
-
-    return _starting(incomplete, (p["name"] for p in library.platforms()))
-
-
-def workloads(incomplete: str) -> Iterable[str]:
-    """Names of workloads that ship."""
-    from torpor.machine import catalog as library
-
-    return _starting(incomplete, (w["name"] for w in library.workloads()))
-
-
-def studies(incomplete: str) -> Iterable[str]:
-    """Names of studies that ship."""
-    from torpor.ask.studies.files import names
-
-    return _starting(incomplete, names())
-
-
-def cpufreq_governors(incomplete: str) -> Iterable[str]:
-    """Names of cpufreq governors, without their tunables."""
-    from torpor.machine import catalog as library
-
-    return _starting(incomplete, (p["name"] for p in library.cpufreq_governors()))
-
-
-def _releases(incomplete: str) -> Iterable[str]:
-    from torpor.machine.doctor import source_packages
-
-    return _starting(incomplete, (release for release, _ in source_packages()))
-
-
-def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
+def _starting(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+def _shipped(entries: Callable[[], Sequence[Any]]) -> Callable[[str], list[str]]:
+    """Return the completion of the names of what ships."""
+    return lambda incomplete: _starting((entry["name"] for entry in entries()), incomplete)
+
+
+def _governors(incomplete: str) -> list[str]:
+    """Return names of built-in governors; after an @, releases whose sources are installed."""
+    name, at, release = incomplete.partition("@")
+    if at:
+        return [f"{name}@{known}" for known in _releases(release)]
+    return _shipped(catalog.governors)(incomplete)
+
+
+def _studies(incomplete: str) -> list[str]:
+    from torpor.ask.studies.files import names
+
+    return _starting(names(), incomplete)
+
+
+def _releases(incomplete: str) -> list[str]:
+    from torpor.machine.doctor import source_packages
+
+    return _starting((release for release, _ in source_packages()), incomplete)
+
+
 _BY_METAVAR = {
-    "G": governors,
-    "GOVERNOR": governors,
-    "P": platforms,
-    "PLATFORM": platforms,
-    "WORKLOAD": workloads,
-    "STUDY": studies,
-    "B": io_boosts,
+    "G": _governors,
+    "GOVERNOR": _governors,
+    "P": _shipped(catalog.platforms),
+    "PLATFORM": _shipped(catalog.platforms),
+    "WORKLOAD": _shipped(catalog.workloads),
+    "STUDY": _studies,
+    "B": _shipped(catalog.ioboosts),
     "K": _releases,
-    "POLICY": cpufreq_governors,
+    "POLICY": _shipped(catalog.cpufreq_governors),
 }

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor contest`: governors against a frozen corpus."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from torpor.cli import EXIT_FINDING, options, progress, sweeping
+from torpor.ask.contest import corpus as corpora
+from torpor.ask.contest import run
+from torpor.ask.contest.explain import explain_post
+from torpor.ask.contest.score import BASE
+from torpor.cli import options, progress, sweeping
 from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.kernel import obtain
+from torpor.results.files import write_whole
+from torpor.results.record import view
 
 #: A contest shares its points with sweeps only where asked to.
 _STORE = Path("contest")
@@ -55,7 +63,7 @@ def contest(
         str | None, typer.Option(metavar="TIME", help="Simulated time; default: the corpus's.")
     ] = None,
     is_bare: Annotated[
-        bool, typer.Option("--no-rules", help="Do not run `torpor check` on the entries.")
+        bool, typer.Option("--no-rules", help="Do not run `torpor governor check` on the entries.")
     ] = False,
     has_cells: Annotated[
         bool, typer.Option("--cells", help="Show every governor in every scenario.")
@@ -80,14 +88,6 @@ def contest(
     Points are kept in a store as those of `torpor sweep`: the same command continues from there.
     Exit status: 1 if an entry breaks a rule or fails.
     """
-    import json
-
-    from torpor.ask.contest import corpus as corpora
-    from torpor.ask.contest import run
-    from torpor.ask.contest.explain import explain_post
-    from torpor.ask.contest.score import BASE
-    from torpor.view.report import curves
-
     form = options.form(form, is_json=is_json)
     if is_explained and not 1 <= len(entries or []) <= 2:
         raise typer.BadParameter("--explain requires one entry, or two")
@@ -117,9 +117,7 @@ def contest(
         if found.is_interrupted:
             raise KeyboardInterrupt
     if plot is not None:
-        from torpor.results.files import write_whole
-
-        write_whole(plot, curves.front(found))
+        write_whole(plot, view("report.charts").front(found))
         print_note(f"plot: {plot}")
     if is_explained:
         first, second = [*(entries or []), BASE][:2]
@@ -127,7 +125,7 @@ def contest(
     elif form == "json":
         write_stdout(json.dumps(found.to_dict(), indent=1))
     else:
-        picture = curves.front(found) if form == "html" else ""
+        picture = view("report.charts").front(found) if form == "html" else ""
         post = run.contest_post(found, has_cells=has_cells)
         write_post(post._replace(picture=picture), form)
     raise typer.Exit(EXIT_FINDING if found.has_finding else 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Delivers the result of a replay or a simulation in the requested forms."""
 
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from torpor._engine import TorporError
-from torpor.cli import EXIT_FAILURE, EXIT_FINDING
-from torpor.cli.console import fail, print_note, stdout_width, write_stdout
-from torpor.cli.once import typed
+from torpor.cli.console import fail, print_note, write_post, write_stdout
+from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
+from torpor.cli.parsing import typed
 from torpor.results.comparison import unverified
-from torpor.results.record import Compared
+from torpor.results.kinds import posted
+from torpor.results.record import Compared, view
+from torpor.run.recordings import convert_trace
 from torpor.view.post import post
 
 Csv = Annotated[bool, typer.Option("--csv", help="Print one line per governor and source.")]
@@ -39,20 +42,16 @@ def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
     """Write the page of a result, or of several, where one was asked for."""
     if path is None:
         return
-    import tempfile
-
-    from torpor.view import report
-
     with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
         file = Path(folder) / "torpor.perfetto-trace"
         if trace is None or isinstance(trace, str):
-            report.write(result, path, typed(), why_no_trace=trace)
+            view("report").write(result, path, typed(), why_no_trace=trace)
         else:
             try:
                 trace(file)
             except (TorporError, OSError) as error:
                 raise TorporError(f"page `{path}`: the trace that it hands over: {error}") from None
-            report.write(result, path, typed(), file)
+            view("report").write(result, path, typed(), file)
     print_note(f"report: {path}")
 
 
@@ -61,30 +60,36 @@ def trace_of(recording: str, report: Path | None, tracks: int = 1) -> Trace:
 
     ``tracks``: how many governors' choices go with it; each has about as many as the recording.
     """
-    from torpor import convert_trace
-    from torpor.view.report.handover import RECORDING_BYTES
-
     file = Path(recording)
     if report is None:
         return None
+    held_bytes = view("report.handover").RECORDING_BYTES
     if not file.is_file():
         return (
             f"This page has no trace for Perfetto: `{recording}` is not a file that could be read "
             "again. Save it as one first."
         )
-    if file.stat().st_size > RECORDING_BYTES:
+    if file.stat().st_size > held_bytes:
         return (
             f"This page has no trace for Perfetto: the recording has "
             f"{file.stat().st_size / 1e6:,.0f} MB, and a page holds none of more than "
-            f"{RECORDING_BYTES / 1e6:.0f} MB. `torpor trace convert` writes it for Perfetto, "
+            f"{held_bytes / 1e6:.0f} MB. `torpor trace convert` writes it for Perfetto, "
             "`torpor replay --trace FILE` with the choices of each governor."
         )
-    if file.stat().st_size * tracks > RECORDING_BYTES:
+    if file.stat().st_size * tracks > held_bytes:
         return (
             f"This page has no trace for Perfetto, because it would not fit with the choices of "
             f"{tracks} governors. `torpor replay --trace FILE` writes it."
         )
     return lambda out: convert_trace(recording, out)
+
+
+def print_result(result: Any, form: str) -> None:
+    """Print a result of any kind in a form."""
+    if form == "text":
+        write_post(posted(result))
+    else:
+        write_stdout(post(result, form))
 
 
 def deliver(
@@ -105,13 +110,8 @@ def deliver(
         write_stdout(outcome.to_json())
     elif form == "csv":
         write_stdout(outcome.to_csv())
-    elif form != "text":
-        write_stdout(post(result, form))
     else:
-        from torpor.cli.table import comparison_text, tasks_text
-
-        width = stdout_width()
-        write_stdout(comparison_text(result, width) + tasks_text(result, width))
+        print_result(result, form)
     has_failed = [bool(run["error"]) for run in outcome.runs]
     if has_failed and all(has_failed):
         return EXIT_FAILURE

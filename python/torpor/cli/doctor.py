@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from torpor import __version__
 from torpor.cli.console import print_note, stdout_width, wrap, write_stdout
+from torpor.machine.doctor import doctor as examine
 
 _WIDTH_MAX = 100
 
@@ -15,9 +17,6 @@ def doctor(
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Report what works on this machine, what does not, and what to install."""
-    from torpor import __version__
-    from torpor.machine.doctor import doctor as examine
-
     findings = examine()
     if is_json:
         write_stdout(json.dumps({"torpor": __version__, "findings": findings}, indent=1))

@@ -5,18 +5,21 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+from xml.etree import ElementTree
 
 import typer
 
-from torpor.cli import EXIT_FINDING, options
+from torpor.ask.gates import Verdict
+from torpor.ask.gates import gate as hold
+from torpor.cli import options
 from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.cli.exits import EXIT_FINDING
+from torpor.machine.counters import diff
 from torpor.results.comparison import correction_text
 from torpor.results.files import write_whole
-
-if TYPE_CHECKING:
-    from torpor.ask.gates import Verdict
-    from torpor.results.table import Post
+from torpor.results.table import Cell, Post, Table, number, word
+from torpor.view.post import post_text
 
 _SIDE = "A saved result (--json or --parquet), a sweep's store, or two dumps as BEFORE:AFTER."
 
@@ -47,9 +50,6 @@ def gate(
 
     Under GitHub Actions, broken limits become annotations, and the table goes to the job's summary.
     """
-    from torpor.ask.gates import gate as hold
-    from torpor.view.post import post_text
-
     form = options.form(form, is_json=is_json)
     verdicts = hold(
         _side(base),
@@ -74,17 +74,13 @@ def gate(
 
 def _side(text: str) -> object:
     """A path, or the difference of two dumps."""
-    from torpor import diff
-
     before, colon, after = text.rpartition(":")
     if colon and not os.path.exists(text) and os.path.exists(before) and os.path.exists(after):
         return diff(before, after, labels=["kernel"])
     return text
 
 
-def _post(verdicts: Sequence["Verdict"], base: str, candidate: str) -> "Post":
-    from torpor.results.table import Cell, Post, Table, number, word
-
+def _post(verdicts: Sequence[Verdict], base: str, candidate: str) -> Post:
     def value(given: float | None, *, is_signed: bool = False) -> Cell:
         cell = number(given, is_signed=is_signed)
         return cell if given is None else Cell(given, f"{given:{'+' * is_signed}.4g}")
@@ -105,7 +101,7 @@ def _post(verdicts: Sequence["Verdict"], base: str, candidate: str) -> "Post":
     return Post(title, facts, [Table("gate", "", headings, rows, 3)], [])
 
 
-def _said(verdict: "Verdict") -> str:
+def _said(verdict: Verdict) -> str:
     text = f"{verdict['metric']} is {verdict['candidate']:.4g} {verdict['unit']}".rstrip()
     if verdict["base"] is not None and verdict["change"] is not None:
         text += f", {verdict['change']:+.4g} from {verdict['base']:.4g}"
@@ -114,9 +110,7 @@ def _said(verdict: "Verdict") -> str:
     return f"{text}; limit: {verdict['limit']}"
 
 
-def _junit(verdicts: Sequence["Verdict"]) -> bytes:
-    from xml.etree import ElementTree
-
+def _junit(verdicts: Sequence[Verdict]) -> bytes:
     broken = sum(v["is_broken"] for v in verdicts)
     counts = {"tests": str(len(verdicts)), "failures": str(broken)}
     suites = ElementTree.Element("testsuites", counts)
@@ -135,7 +129,7 @@ def _junit(verdicts: Sequence["Verdict"]) -> bytes:
     return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
 
 
-def _tell_github(verdicts: Sequence["Verdict"], summary: str) -> None:
+def _tell_github(verdicts: Sequence[Verdict], summary: str) -> None:
     for v in verdicts:
         if v["is_broken"]:
             text = f"{v['scenario']}, {v['governor']}: {_said(v)}"

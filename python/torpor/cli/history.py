@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor ladder`, `torpor bisect`: a governor's history."""
+"""`torpor governor history`, `torpor governor bisect`."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from torpor.cli import EXIT_FINDING, options, progress, sweeping
+from torpor.ask import history as histories
+from torpor.cli import options, progress, sweeping
 from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.cli.exits import EXIT_FINDING
+from torpor.run.sweeps import run
 from torpor.run.sweeps.axes import Axes
+from torpor.run.sweeps.ranks import change_unit, metric_info
 
 _Spec = Annotated[
     str, typer.Argument(metavar="NAME@TREE", help="A governor of a git tree: teo@../linux.")
@@ -20,7 +24,7 @@ _FileInTree = Annotated[
 
 
 @sweeping.many("governor")
-def ladder(
+def history(
     spec: _Spec,
     first: Annotated[str, typer.Option("--from", metavar="REV", help="The oldest revision.")],
     last: Annotated[str, typer.Option("--to", metavar="REV", help="The newest.")] = "HEAD",
@@ -36,15 +40,12 @@ def ladder(
 
     A revision that does not compile or run says why; the others go on.
     """
-    from torpor.ask import history
-    from torpor.run.sweeps import run
-
-    steps = history.revisions(spec, first, last, path=path)
+    steps = histories.revisions(spec, first, last, path=path)
     axes = sweeping.filled(Axes(governor=[step.governor for step in steps]), typed)
     with progress.if_watched() as bar:
         done = run.sweep(axes, store, progress=sweeping.shown_by(bar), **how)
     rows = list(done.rows().values())
-    shown = history.ladder_post(rows, steps, metrics or sweeping.DEFAULT_METRICS)
+    shown = histories.ladder_post(rows, steps, metrics or sweeping.DEFAULT_METRICS)
     write_post(shown, form)
     if done.is_interrupted:
         raise KeyboardInterrupt
@@ -74,14 +75,11 @@ def bisect(
 
     Revisions that do not compile or run are passed over. Every run is kept in the store.
     """
-    from torpor.ask import history
-    from torpor.run.sweeps.ranks import change_unit, metric_info
-
     limit = _limit(metric, worse_than)
-    steps = history.revisions(spec, good, bad, path=path)
+    steps = histories.revisions(spec, good, bad, path=path)
     print_note(f"{len(steps) - 1} revisions changed it")
     with progress.if_watched() as bar:
-        found = history.bisect(
+        found = histories.bisect(
             steps,
             sweeping.filled(Axes(), typed),
             store,
@@ -105,8 +103,6 @@ def bisect(
 
 def _limit(metric: str, text: str) -> float:
     """Read a limit in the unit of the metric's changes."""
-    from torpor.run.sweeps.ranks import change_unit, metric_info
-
     unit = change_unit(metric_info(metric, is_judged=True))
     number = text.strip().removesuffix(unit)
     try:

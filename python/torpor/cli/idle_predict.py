@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from torpor.ask import toml_schemas
-from torpor.cli import until_stopped, values
+from torpor.cli import values
 from torpor.cli.console import print_note, write_stdout
+from torpor.cli.exits import until_stopped
 from torpor.machine import catalog as library
 from torpor.machine import running as live
 

@@ -5,25 +5,24 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from torpor import _engine
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.machine import kernel_sources
-
-if TYPE_CHECKING:
-    from torpor.machine.kernel.status import Status
-    from torpor.machine.kernel.system import System
+from torpor.machine.kernel import actions
+from torpor.machine.kernel.status import Status
+from torpor.machine.kernel.status import status as find
+from torpor.machine.kernel.system import System
 
 _DRY_RUN = typer.Option("--dry-run", "-n", help="Only print what would be done.")
 _SPEC_HELP = "One of Torpor's, PATH.c, NAME@TREE or NAME@TREE:REV, with ,param=value."
 
 
-def make_system(*, is_dry_run: bool = False) -> "System":
+def make_system(*, is_dry_run: bool = False) -> System:
     """Return the machine; each change of it is printed to stderr before it is made."""
-    from torpor.machine.kernel.system import System
-
     return System(print_note, is_dry_run=is_dry_run)
 
 
@@ -50,8 +49,6 @@ def build(
 
     For another architecture set ARCH and CROSS_COMPILE, as for the kernel itself.
     """
-    from torpor.machine.kernel import actions
-
     system = make_system(is_dry_run=is_dry_run)
     built = actions.build(system, governors or (), release, headers, output)
     if not is_dry_run:
@@ -73,8 +70,6 @@ def load(
     Builds them if necessary, and prints the names under which the kernel offers them. On failure
     nothing remains loaded.
     """
-    from torpor.machine.kernel import actions
-
     system = make_system(is_dry_run=is_dry_run)
     names = actions.load(system, governors, folder)
     if system.driver is None:
@@ -97,8 +92,6 @@ def use(
 
     The exit status is the command's.
     """
-    from torpor.machine.kernel import actions
-
     if status := actions.use(make_system(is_dry_run=is_dry_run), name, command or ()):
         raise typer.Exit(status)
 
@@ -116,8 +109,6 @@ def unload(
 
     If one of them is current, the previous governor becomes current.
     """
-    from torpor.machine.kernel import actions
-
     if not actions.unload(make_system(is_dry_run=is_dry_run), names or ()):
         print_note("none of Torpor's governors is loaded")
 
@@ -127,16 +118,12 @@ def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
 
     The previous governor becomes current again, and modules loaded since then are unloaded.
     """
-    from torpor.machine.kernel import actions
-
     if not actions.restore(make_system(is_dry_run=is_dry_run)):
         print_note("there is nothing to restore")
 
 
 def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """Report which governors the kernel has, and which of Torpor's modules are loaded."""
-    from torpor.machine.kernel.status import status as find
-
     found = find(make_system())
     write_stdout(json.dumps(found, indent=1) if is_json else _text(found))
 
@@ -151,8 +138,6 @@ def fetch(
 
     Prints its folder. It stays in the user's cache; what is there is not fetched again.
     """
-    from torpor import _engine
-
     write_stdout(str(_fetched(kernel or _engine.default_kernel())))
 
 
@@ -168,8 +153,6 @@ def obtain(kernels: Sequence[str]) -> None:
 
     Without names, that of the default kernel.
     """
-    from torpor import _engine
-
     if not sys.stderr.isatty():
         return
     for kernel in kernels or [_engine.default_kernel()]:
@@ -177,7 +160,7 @@ def obtain(kernels: Sequence[str]) -> None:
             _fetched(kernel)
 
 
-def _text(found: "Status") -> str:
+def _text(found: Status) -> str:
     offered = [f"{g['name']} (Torpor)" if g["module"] else g["name"] for g in found["governors"]]
     lines = [
         f"kernel     {found['kernel']}",

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from torpor.run import options
+from torpor.view.post import FORMS
 
 _TYPES: dict[type, Any] = {
     str: str | None,
@@ -80,8 +81,6 @@ Threads = Annotated[
 
 
 def _known_form(form: str | None) -> str | None:
-    from torpor.view.post import FORMS
-
     if form is not None and form not in ("text", *FORMS):
         raise typer.BadParameter(f"`{form}`: expected text, {', '.join(FORMS[:-1])} or {FORMS[-1]}")
     return form
@@ -111,12 +110,13 @@ StoreFolder = Annotated[
     Path, typer.Argument(metavar="STORE", help="The folder of a sweep's points.")
 ]
 WholeAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
-JournalPath = Annotated[
+RunsPath = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE",
-        help="Keeps finished runs until all are finished: the same command continues from there. "
-        "Default: next to the output, or in the user's cache.",
+        "--store",
+        metavar="DIR",
+        help="Keep finished runs here, as points of a sweep: the same command continues from "
+        "there. Default: in the user's cache, until all are finished.",
     ),
 ]
 ReportPath = Annotated[

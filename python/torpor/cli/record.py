@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor import TorporError
-from torpor.cli import EXIT_FINDING, progress
+from torpor.cli import progress
 from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine import cstate_counters as residency
 from torpor.machine import running as live
+from torpor.machine.record import recipes
 from torpor.machine.record.machine import read
 from torpor.run import recordings
 
 if TYPE_CHECKING:
     from torpor.machine.record import session
-    from torpor.results import schema as shapes
+    from torpor.results.kinds import diff as shapes
 
 _DEFAULT_OUTPUT = Path("torpor.trace")
 _RECIPE_SECONDS = 10
@@ -96,9 +98,6 @@ def record(
 
     Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded.
     """
-    # Here, as the other commands need none of it.
-    from torpor.machine.record import recipes
-
     limit_ns = duration_ns(duration)
     if recipe is not None:
         seconds = _RECIPE_SECONDS if limit_ns is None else max(limit_ns // 10**9, 1)

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from torpor.cli import until_stopped
 from torpor.cli.console import print_note
+from torpor.cli.exits import until_stopped
+from torpor.view import site
 
 
 def serve(
@@ -23,8 +24,6 @@ def serve(
     Shows results (--json, --parquet), reports, stores of sweeps, and the lines that `ab -o` and
     `stat --json` write. Only this machine can connect, and nothing is written. Ctrl-C ends it.
     """
-    from torpor.view import site
-
     with site.server(folder, port) as server:
         print_note(f"http://localhost:{server.server_port}/ (Ctrl-C ends it)")
         with until_stopped():

@@ -6,22 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from torpor import simulate as run_simulation
-from torpor.cli import journaled, options, progress
+from torpor.cli import options, progress
 from torpor.cli.console import print_note
 from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver
+from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
 from torpor.run.options import SimulateOptions
 from torpor.run.simulations import DEFAULT_GOVERNORS, Simulation
+from torpor.run.simulations import simulate as run_simulation
 
-#: A page has the trace of a run with so many wake-ups at most: the others are too large for it.
+#: The most wake-ups of a run whose trace a page contains.
 _HANDED_WAKEUPS = 200_000
-
-
-def _wakeups(outcome: Simulation) -> float:
-    """Return the wake-ups of the first run; no limit if unknown."""
-    first = outcome.runs[0]["metrics"] if outcome.runs else {}
-    return first.get("wakeups") or float("inf")
 
 
 @options.of(SimulateOptions, after="governors")
@@ -51,13 +46,13 @@ def simulate(
     is_csv: Csv = False,
     parquet: Parquet = None,
     report: options.ReportPath = None,
-    journal: options.JournalPath = None,
+    store: options.RunsPath = None,
     **given: Any,
 ) -> None:
     """Simulate a workload on a machine under each governor, and compare them.
 
     Ctrl-C and SIGTERM end it with the seeds that are finished. Finished runs are not repeated: the
-    same command continues from its journal, also after SIGKILL.
+    same command continues from there, also after SIGKILL.
     """
     named = workload if fio is None else f"fio {fio}"
     if named is None or (workload is not None and fio is not None):
@@ -67,38 +62,36 @@ def simulate(
     check(folder=parquet, files=(trace, report))
     governors = governors or list(DEFAULT_GOVERNORS)
     obtain(given.get("kernels") or ())
-    told = options.decisive(SimulateOptions, given)
-    with journaled.journal(
-        journal, report or trace, "simulate", named, platform, governors, told
-    ) as kept:
+    decisive = options.decisive(SimulateOptions, given)
+    words = ("simulate", named, platform, governors, decisive)
+    with finished_runs(store, *words) as finished:
         with progress.if_watched() as bar:
             outcome = run_simulation(
                 named,
                 platform=platform,
                 governors=governors,
                 strip=report is not None or form == "json",
-                journal=kept.path,
+                store=finished.path,
                 progress=bar,
                 **given,
             )
-        kept.tell(outcome)
+        finished.report(outcome)
         if trace is not None and not outcome.interrupted and not outcome.runs[0]["error"]:
             print_note(f"trace: {trace}")
-
-        def write_trace(file: Path) -> None:
-            once = {"seeds": 1, "strip": False}
-            run_simulation(
-                named, platform=platform, governors=governors[:1], **given | once | {"trace": file}
-            )
-
-        handed: Trace = write_trace
-        if _wakeups(outcome) > _HANDED_WAKEUPS:
-            handed = (
-                "This page has no trace for Perfetto: the first run has more than "
-                f"{_HANDED_WAKEUPS:,} wake-ups. Write it with `--trace FILE.perfetto-trace`, or "
-                "hand over the page of a shorter `--duration`."
-            )
+        again = {**given, "platform": platform, "governors": governors[:1]}
+        handed = _trace_of(outcome, named, again)
         status = deliver(outcome, form=form, parquet=parquet, report=report, handed=handed)
-        if not outcome.interrupted:
-            kept.done()
     raise typer.Exit(status)
+
+
+def _trace_of(outcome: Simulation, workload: str, given: dict[str, Any]) -> Trace:
+    """Return a writer of the first run's trace, or the reason why a page has none."""
+    first = outcome.runs[0]["metrics"] if outcome.runs else {}
+    if (first.get("wakeups") or float("inf")) > _HANDED_WAKEUPS:
+        return (
+            "This page has no trace for Perfetto: the first run has more than "
+            f"{_HANDED_WAKEUPS:,} wake-ups. Write it with `--trace FILE.perfetto-trace`, or "
+            "hand over the page of a shorter `--duration`."
+        )
+    once = {"seeds": 1, "strip": False}
+    return lambda file: run_simulation(workload, **given | once | {"trace": file})

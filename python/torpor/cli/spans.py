@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor spans`: idle spans one by one, and the causal bound."""
+"""`torpor trace spans`: idle spans one by one, and the causal bound."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,9 @@ import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note, write_post, write_stdout
+from torpor.results.table import Post, Table, number, word
+from torpor.run.idle_spans import bound
+from torpor.run.idle_spans import spans as read_spans
 from torpor.run.options import SpanOptions
 
 _FORMATS = (".parquet", ".arrow", ".csv")
@@ -47,11 +51,6 @@ def spans(
 
     As CSV to stdout, or to a file. With --bound, a table instead.
     """
-    import json
-
-    from torpor.run.idle_spans import bound
-    from torpor.run.idle_spans import spans as read_spans
-
     if output is not None and (is_bound or output.suffix not in _FORMATS):
         if is_bound:
             fail("--output: --bound writes its table to stdout")
@@ -69,8 +68,6 @@ def spans(
             found.write(output)
             print_note(f"spans: {output}")
         return
-    from torpor.results.table import Post, Table, number, word
-
     form = options.form(form, is_json=is_json)
     with progress.if_watched() as bar:
         rows = bound(traces, platform=platform, base=base, progress=bar, **given)

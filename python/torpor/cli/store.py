@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor store`: looks after the folder of a sweep's points."""
+"""`torpor store`: shows and looks after the points of sweeps."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from torpor.cli import options
-from torpor.cli.console import fail, print_note, write_post
+from torpor.cli import options, sweeping
+from torpor.cli.console import fail, print_note, write_post, write_stdout
+from torpor.results.files import write_whole
+from torpor.results.record import view
+from torpor.results.table import Cell, Post, Table, word
+from torpor.run.sweeps import ranks
+from torpor.run.sweeps.identity import engine_id
 from torpor.run.sweeps.store import open_store
 
+_Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="AXIS=PATTERN", help="These points only: platform=pixel6."),
+]
 
-def ls(store: options.StoreFolder) -> None:
-    """Say what a store holds."""
-    from torpor.results.table import Cell, Post, Table, word
 
+def list_points(store: options.StoreFolder) -> None:
+    """Show what a store holds."""
     opened = open_store(store)
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     rows = opened.rows()
@@ -44,6 +53,62 @@ def ls(store: options.StoreFolder) -> None:
     write_post(post)
 
 
+def show(
+    store: options.StoreFolder,
+    metrics: sweeping.Metrics = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="G", help="Compare with this governor; default: the first one that was named."
+        ),
+    ] = None,
+    only: _Only = None,
+    each: Annotated[
+        bool | None,
+        typer.Option(
+            "--each/--no-each", help="A row for each scenario; default: for up to 30, and in CSV."
+        ),
+    ] = None,
+    form: options.Form = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Print the points as JSON.")] = False,
+) -> None:
+    """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
+    form = options.form(form, is_json=is_json)
+    rows = open_store(store).rows()
+    post = ranks.view(
+        rows,
+        metrics=metrics or sweeping.DEFAULT_METRICS,
+        base=base,
+        filters=_filters(only),
+        each=True if form == "csv" and each is None else each,
+    )
+    if form == "json":
+        write_stdout(json.dumps(rows, indent=1))
+    else:
+        write_post(post, form)
+
+
+def page(
+    store: options.StoreFolder,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page, as HTML.")
+    ],
+    only: _Only = None,
+) -> None:
+    """Write a sweep as one page: heat map, front, ranks, and the command of each cell."""
+    rows = ranks.filtered(ranks.against_oracle(open_store(store).rows()), _filters(only))
+    write_whole(output, view("report.sweep").render(rows, store.resolve().name))
+    print_note(f"page: {output}")
+
+
+def _filters(texts: list[str] | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts or []:
+        for axis, pattern in sweeping.patterns(text).items():
+            found.setdefault(axis, []).append(pattern)
+    return found
+
+
 def gc(
     store: options.StoreFolder,
     is_this_build: Annotated[
@@ -51,8 +116,6 @@ def gc(
     ] = False,
 ) -> None:
     """Make one shard of all, with what killed sweeps left. Running sweeps are left alone."""
-    from torpor.run.sweeps.identity import engine_id
-
     gone, dropped = open_store(store).gc(engine_id() if is_this_build else None)
     print_note(f"{gone} files are in one shard now; {dropped} points dropped")
 

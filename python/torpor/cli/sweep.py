@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor sweep`: many points, and what they show."""
+"""`torpor sweep`: many points."""
 
 import os
 import sys
@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from torpor.cli import EXIT_FINDING, options, progress, sweeping
-from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.cli import progress, sweeping
+from torpor.cli.console import print_note, write_stdout
+from torpor.cli.exits import EXIT_FINDING
+from torpor.run.sweeps import run
 from torpor.run.sweeps.axes import Axes, SweepError, read_toml
 from torpor.run.sweeps.store import open_store
 
@@ -20,11 +22,6 @@ _ARRAYS = (
     ("LSB_JOBINDEX", None, "LSB_JOBINDEX_END"),
     ("JOB_COMPLETION_INDEX", None, "JOB_COMPLETIONS"),
 )
-
-_Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="AXIS=PATTERN", help="These points only: platform=pixel6."),
-]
 
 
 @sweeping.many()
@@ -66,14 +63,12 @@ def sweep(
     Points that the store has are not run again, whichever sweep made them. Ctrl-C, SIGTERM and
     kill -9 lose only the points under way: the same command continues from there.
     """
-    from torpor.run.sweeps import run
-
     axes = sweeping.filled(Axes() if spec is None else read_toml(spec), typed)
-    axes.excluded += [_exclusion(text) for text in excluded or []]
+    axes.excluded += [sweeping.patterns(text) for text in excluded or []]
     part = _part(shard)
     points_max = sys.maxsize if is_sure else run.POINTS_MAX
     if is_dry_run:
-        _tell_plan(axes, store, part)
+        _print_plan(axes, store, part)
         return
     sweeping.obtain_kernels(axes)
     with progress.if_watched() as bar:
@@ -93,80 +88,6 @@ def sweep(
     if done.is_interrupted:
         raise KeyboardInterrupt
     raise typer.Exit(EXIT_FINDING if done.failed else 0)
-
-
-def show(
-    store: options.StoreFolder,
-    metrics: sweeping.Metrics = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            metavar="G", help="Compare with this governor; default: the first one that was named."
-        ),
-    ] = None,
-    only: _Only = None,
-    each: Annotated[
-        bool | None,
-        typer.Option(
-            "--each/--no-each", help="A row for each scenario; default: for up to 30, and in CSV."
-        ),
-    ] = None,
-    form: options.Form = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print the points as JSON.")] = False,
-) -> None:
-    """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
-    import json
-
-    from torpor.run.sweeps.ranks import view
-
-    form = options.form(form, is_json=is_json)
-    rows = open_store(store).rows()
-    post = view(
-        rows,
-        metrics=metrics or sweeping.DEFAULT_METRICS,
-        base=base,
-        filters=_filters(only),
-        each=True if form == "csv" and each is None else each,
-    )
-    if form == "json":
-        write_stdout(json.dumps(rows, indent=1))
-    else:
-        write_post(post, form)
-
-
-def page(
-    store: options.StoreFolder,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page, as HTML.")
-    ],
-    only: _Only = None,
-) -> None:
-    """Write a sweep as one page: heat map, front, ranks, and the command of each cell."""
-    from torpor.results.files import write_whole
-    from torpor.run.sweeps.ranks import against_oracle, filtered
-    from torpor.view.report.sweep import render
-
-    rows = filtered(against_oracle(open_store(store).rows()), _filters(only))
-    write_whole(output, render(rows, store.resolve().name))
-    print_note(f"page: {output}")
-
-
-def _filters(texts: list[str] | None) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for text in texts or []:
-        for axis, pattern in _exclusion(text).items():
-            found.setdefault(axis, []).append(pattern)
-    return found
-
-
-def _exclusion(text: str) -> dict[str, str]:
-    found = {}
-    for part in text.split(","):
-        axis, equals, pattern = part.partition("=")
-        if not equals or not axis or not pattern:
-            raise typer.BadParameter(f"`{text}`: expected AXIS=PATTERN, such as platform=pixel6")
-        found[axis] = pattern
-    return found
 
 
 def _part(text: str | None) -> tuple[int, int]:
@@ -190,9 +111,7 @@ def _part(text: str | None) -> tuple[int, int]:
     return 0, 1
 
 
-def _tell_plan(axes: Axes, store: Path, part: tuple[int, int]) -> None:
-    from torpor.run.sweeps import run
-
+def _print_plan(axes: Axes, store: Path, part: tuple[int, int]) -> None:
     planned = run.shard(run.plan(axes.points()), *part)
     try:
         rows = open_store(store).rows()

@@ -165,3 +165,14 @@ def shown_by(bar: ProgressBar | None) -> "Callable[[Progress], None] | None":
         bar(f"points{failed}", state.done, state.total)
 
     return show
+
+
+def patterns(text: str) -> dict[str, str]:
+    """Read ``AXIS=PATTERN,...``."""
+    found = {}
+    for part in text.split(","):
+        axis, equals, pattern = part.partition("=")
+        if not equals or not axis or not pattern:
+            raise typer.BadParameter(f"`{text}`: expected AXIS=PATTERN, such as platform=pixel6")
+        found[axis] = pattern
+    return found

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor tune`: searches a governor's parameters."""
+"""`torpor governor tune`: searches a governor's parameters."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from torpor.ask import tuning
 from torpor.cli import options, progress, sweeping
 from torpor.cli.console import write_post
 from torpor.run.sweeps.axes import Axes
@@ -61,8 +62,6 @@ def tune(
     Needs Optuna: pip install 'torpor[tune]'. Every run is kept in the store: the same command goes
     on where it was, and more --trials go on from fewer.
     """
-    from torpor.ask import tuning
-
     wanted = [tuning.read_param(text) for text in params]
     train = sweeping.filled(Axes(), typed)
     sweeping.obtain_kernels(train)

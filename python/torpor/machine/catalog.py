@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from torpor import _engine
+from torpor.results import schema as shapes
 
 
 class Param(TypedDict):
@@ -209,8 +210,6 @@ def schema() -> dict[str, Any]:
     >>> " ".join(sorted(schema()["kinds"]))
     'ab beside check diff fidelity outcomes replay reproduction simulation trace_stats'
     """
-    from torpor.results import schema as shapes
-
     return shapes.schema()
 
 

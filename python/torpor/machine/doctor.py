@@ -8,18 +8,25 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
+from torpor import _engine
 from torpor.machine import kernel_sources
-
-if TYPE_CHECKING:
-    from torpor.machine.kernel.system import System
+from torpor.machine.kernel.build import Builder
+from torpor.machine.kernel.errors import KernelError
+from torpor.machine.kernel.rapl import Meter
+from torpor.machine.kernel.status import status
+from torpor.machine.kernel.system import System
+from torpor.machine.record import perf, tracefs
 
 #: Long enough for a compiler on a busy machine, short enough to notice one that hangs.
 _PATIENCE_S = 60
 
 #: Machines that khost/src/stack.h switches stacks for.
 _HOSTS = ("x86_64", "aarch64")
+
+#: Tick rates that a kernel can be built with.
+_RATES_HZ = (100, 250, 300, 1000)
 
 _SANITIZERS = ("-fsanitize=address,undefined",)
 _GCC = "install gcc and libc6-dev (Debian, Ubuntu), or gcc and glibc-devel (Fedora)"
@@ -61,15 +68,11 @@ def doctor(root: str | os.PathLike[str] = "/") -> list[Finding]:
     >>> {"C compiler", "kernel sources"} <= {finding["name"] for finding in torpor.doctor()}
     True
     """
-    from torpor.machine.kernel.system import System
-
     system = System(lambda _line: None, is_dry_run=True, root=Path(root))
     return [_finding(name, probe, needed_for, system) for name, needed_for, probe in _PROBES]
 
 
-def _finding(
-    name: str, probe: "Callable[[System], str]", needed_for: str, system: "System"
-) -> Finding:
+def _finding(name: str, probe: Callable[[System], str], needed_for: str, system: System) -> Finding:
     found: str | None = None
     reason: str | None = None
     hint: str | None = None
@@ -87,14 +90,14 @@ def _finding(
     }
 
 
-def _compiler(_system: "System") -> str:
+def _compiler(_system: System) -> str:
     version = _first_line([_compiler_name(), "--version"])
     with tempfile.TemporaryDirectory() as folder:
         _compile(Path(folder), "-shared", "-fPIC")
     return version
 
 
-def _sanitizers(_system: "System") -> str:
+def _sanitizers(_system: System) -> str:
     with tempfile.TemporaryDirectory() as folder:
         done = _run([_compile(Path(folder), *_SANITIZERS)])
     if done.returncode != 0:
@@ -102,7 +105,7 @@ def _sanitizers(_system: "System") -> str:
     return "AddressSanitizer, UndefinedBehaviorSanitizer"
 
 
-def _sources(_system: "System") -> str:
+def _sources(_system: System) -> str:
     found = [f"{name} ({where})" for name, where in source_packages()]
     if not found:
         raise _Unusable(
@@ -112,19 +115,39 @@ def _sources(_system: "System") -> str:
     return ", ".join(found)
 
 
-def _default_kernel(_system: "System") -> str:
-    from torpor import _engine
-
+def _default_kernel(system: System) -> str:
     release = _engine.default_kernel()
-    if not _engine.has_hosted_kernel(release, 250):
+    fetch = f"`torpor kernel fetch {release}`; the first simulation compiles it"
+    if lacking := [hz for hz in _RATES_HZ if not _engine.has_hosted_kernel(release, hz)]:
+        at = "" if len(lacking) == len(_RATES_HZ) else f" at {_rates(lacking)}"
         raise _Unusable(
-            f"no image of Linux {release} is installed, and its source is not here",
-            f"`torpor kernel fetch {release}`; the first simulation compiles it",
+            f"no image of Linux {release}{at} is installed, and its source is not here", fetch
         )
+    images = _image_rates_hz(release, system.architecture)
+    if compiled := [hz for hz in _RATES_HZ if hz not in images]:
+        try:
+            _compiler(system)
+        except _Unusable as error:
+            raise _Unusable(
+                f"no image of Linux {release} at {_rates(compiled)} is installed, and its source "
+                f"cannot be compiled: {error}",
+                error.hint,
+            ) from None
     return f"Linux {release}"
 
 
-def _hosting(system: "System") -> str:
+def _image_rates_hz(release: str, architecture: str) -> set[int]:
+    """Return the tick rates of the images that ship for a machine."""
+    folder = os.environ.get("TORPOR_KERNEL_IMAGES") or Path(_engine.__file__).parent / "kernels"
+    found = Path(folder).glob(f"linux-{release}.*-{architecture}-*.so")
+    return {int(path.stem.rpartition("-")[2]) for path in found}
+
+
+def _rates(rates_hz: list[int]) -> str:
+    return f"{', '.join(map(str, rates_hz))} Hz"
+
+
+def _hosting(system: System) -> str:
     if system.architecture not in _HOSTS:
         known = " and ".join(_HOSTS)
         raise _Unusable(f"kernels are hosted on {known}, and this is {system.architecture}")
@@ -132,13 +155,13 @@ def _hosting(system: "System") -> str:
     return f"{system.architecture}, C compiler"
 
 
-def _git(_system: "System") -> str:
+def _git(_system: System) -> str:
     if shutil.which("git") is None:
         raise _Unusable("git is not installed", "install git")
     return _first_line(["git", "--version"])
 
 
-def _idle_states(system: "System") -> str:
+def _idle_states(system: System) -> str:
     if not system.has_cpuidle:
         raise _Unusable("this kernel has no cpuidle (CONFIG_CPU_IDLE)")
     if system.driver is None:
@@ -149,9 +172,7 @@ def _idle_states(system: "System") -> str:
     return f"driver {system.driver}, governor {system.governor}"
 
 
-def _tracefs(system: "System") -> str:
-    from torpor.machine.record import tracefs
-
+def _tracefs(system: System) -> str:
     mount = system.machine.tracefs()
     if mount is None:
         raise _Unusable("tracefs is not mounted", "mount -t tracefs tracefs /sys/kernel/tracing")
@@ -160,19 +181,13 @@ def _tracefs(system: "System") -> str:
     return str(mount)
 
 
-def _perf(_system: "System") -> str:
-    from torpor.machine.record import perf
-
+def _perf(_system: System) -> str:
     if error := perf.why_unusable():
         raise _Unusable(str(error))
     return _first_line(["perf", "--version"])
 
 
-def _modules(system: "System") -> str:
-    from torpor.machine.kernel.build import Builder
-    from torpor.machine.kernel.errors import KernelError
-    from torpor.machine.kernel.status import status
-
+def _modules(system: System) -> str:
     if reasons := status(system)["refused"]:
         raise _Unusable("; ".join(reasons))
     try:
@@ -184,9 +199,7 @@ def _modules(system: "System") -> str:
     return f"Linux {system.machine.release()}, headers in {headers}"
 
 
-def _energy(system: "System") -> str:
-    from torpor.machine.kernel.rapl import Meter
-
+def _energy(system: System) -> str:
     meter = Meter(system.machine)
     if meter.energy_uj:
         return "RAPL: " + ", ".join(meter.energy_uj)
@@ -196,9 +209,9 @@ def _energy(system: "System") -> str:
 
 
 #: Name, what needs it, and how to find out.
-_PROBES: "tuple[tuple[str, str, Callable[[System], str]], ...]" = (
+_PROBES: tuple[tuple[str, str, Callable[[System], str]], ...] = (
     ("C compiler", "governors from files and kernel trees; `simulate --kernel`", _compiler),
-    ("sanitizers", "`check`", _sanitizers),
+    ("sanitizers", "`governor check`", _sanitizers),
     ("kernel sources", "governors and kernels by release: `teo@6.12`, `--kernel 6.12`", _sources),
     ("default kernel", "`simulate`", _default_kernel),
     ("hosted kernels", "`simulate --kernel`", _hosting),

@@ -45,7 +45,7 @@ class UnavailableError(Exception):
 
 
 def cache_folder(name: str) -> Path:
-    """Return a folder of Torpor's in the user's cache: ``sources``, ``schemas``, ``journals``."""
+    """Return a folder of Torpor's in the user's cache: ``sources``, ``schemas``, ``runs``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     home = Path(base) if base.startswith("/") else Path.home() / ".cache"
     return home / "torpor" / name

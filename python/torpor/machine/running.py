@@ -15,13 +15,19 @@ from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine import counters
 from torpor.machine import cstate_counters as residency
+from torpor.machine.kernel import ab as comparing
+from torpor.machine.kernel import actions
+from torpor.machine.kernel.build import Builder
+from torpor.machine.kernel.status import Status, status
+from torpor.machine.kernel.system import System
+from torpor.machine.record import session
 from torpor.results.record import Record
 
 if TYPE_CHECKING:
     from torpor.machine.kernel.status import Status
     from torpor.machine.kernel.system import System
-    from torpor.machine.record import Recording
-    from torpor.results import schema as shapes
+    from torpor.results.kinds.ab import AbRun
+    from torpor.results.kinds.diff import Diff
 
 _Path = str | os.PathLike[str]
 _Tell = Callable[[str], None]
@@ -59,7 +65,7 @@ def record_trace(
     reset_governor: bool = False,
     force: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
-) -> "Recording":
+) -> session.Recording:
     """Record this machine: what ``torpor record`` does.
 
     Args:
@@ -78,8 +84,6 @@ def record_trace(
 
     Raises :class:`torpor.TorporError` when this machine cannot be recorded, or the output exists.
     """
-    from torpor.machine.record import session
-
     path = Path(output)
     if path.exists() and not force:
         raise TorporError(f"`{path}` exists\nhint: choose another file, or overwrite it by force")
@@ -165,7 +169,7 @@ class Stat:
         """
         self._got = self._got or self._hardware.end()
         result = self._diff(self._first, counters.snapshot(root=self._root), "total")
-        counters.add_hardware(cast("shapes.Diff", result), self._got)
+        counters.add_hardware(cast("Diff", result), self._got)
         return result
 
     def _diff(self, before: counters.Snapshot, after: counters.Snapshot, label: str) -> Record:
@@ -215,7 +219,7 @@ def ab(
     modules: _Path | None = None,
     output: _Path | None = None,
     tell: _Tell | None = None,
-    progress: "Callable[[shapes.AbRun], None] | None" = None,
+    progress: "Callable[[AbRun], None] | None" = None,
 ) -> Record:
     """Compare governors on this machine: what ``torpor ab`` does. Requires root.
 
@@ -239,9 +243,6 @@ def ab(
     Raises :class:`torpor.TorporError` when the machine cannot take part or the command fails, and
     ValueError for an expression that has not one group.
     """
-    from torpor.machine.kernel import ab as comparing
-    from torpor.machine.kernel.build import Builder
-
     pattern = None if metric is None else re.compile(metric, re.MULTILINE)
     if pattern is not None and pattern.groups != 1:
         raise ValueError(f"`{metric}` has {pattern.groups} groups: expected one")
@@ -267,8 +268,6 @@ def build_governors(
     ``release`` is the kernel's, by default the running one's, ``headers`` a folder of its headers,
     and ``output`` a folder for the modules, by default a cache. Does not require root.
     """
-    from torpor.machine.kernel import actions
-
     folder = None if output is None else Path(output)
     found = None if headers is None else Path(headers)
     return actions.build(_system(tell), governors, release, found, folder)
@@ -282,8 +281,6 @@ def load_governors(
     The current one does not change. ``modules`` is a folder that :func:`build_governors` filled.
     Requires root; on failure nothing remains loaded.
     """
-    from torpor.machine.kernel import actions
-
     return actions.load(_system(tell), governors, None if modules is None else Path(modules))
 
 
@@ -294,8 +291,6 @@ def use_governor(
 
     Returns the command's exit status, or None without one.
     """
-    from torpor.machine.kernel import actions
-
     return actions.use(_system(tell), name, command)
 
 
@@ -305,8 +300,6 @@ def unload_governors(*names: str, tell: _Tell | None = None) -> bool:
     If one of them is current, the previous governor becomes current. Returns whether any was
     loaded.
     """
-    from torpor.machine.kernel import actions
-
     return actions.unload(_system(tell), names)
 
 
@@ -315,21 +308,15 @@ def restore_governor(*, tell: _Tell | None = None) -> bool:
 
     Returns whether there was anything to undo.
     """
-    from torpor.machine.kernel import actions
-
     return actions.restore(_system(tell))
 
 
-def kernel_status() -> "Status":
+def kernel_status() -> Status:
     """Report which governors the kernel has, and which of Torpor's modules are loaded."""
-    from torpor.machine.kernel.status import status
-
     return status(_system(None))
 
 
-def _system(tell: _Tell | None) -> "System":
-    from torpor.machine.kernel.system import System
-
+def _system(tell: _Tell | None) -> System:
     return System(tell or (lambda _: None))
 
 

@@ -205,7 +205,7 @@ def _cpu_energy_uj(run: Any) -> float:
     if energy_uj is None or power_mw is None:
         raise _engine.EngineError(
             "a bound needs energies, and the machine's power is not known\n"
-            "hint: `torpor platforms` says whose is"
+            "hint: `torpor platform list` says whose is"
         )
     # Given where CPUs are one part of several.
     of_cpus_mw = metrics.get("cpu_idle_power_mw")

@@ -2,13 +2,17 @@
 """Closed-loop simulation: the call, and the object that holds what came out."""
 
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torpor import _engine
 from torpor.results.record import Compared, with_columns
-from torpor.run import journals, options
+from torpor.run import options
+from torpor.run.finished import keep_rows, points
+from torpor.run.sweeps.identity import engine_id
+from torpor.run.sweeps.store import open_store
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -30,27 +34,26 @@ class Simulation(Compared):
     ``states``, ``latency``, ``comparison``, ``tasks``, ``devices`` and ``perf_domains``.
     """
 
+    #: Number of runs, each of a governor and a seed, that came from the store.
+    resumed_runs: int
+    #: Why the store could not keep every run; None if it could.
+    store_failure: str | None
+
     def __init__(
-        self, text: str, folder: Path | None = None, made: _engine.Simulation | None = None
+        self,
+        result: str | _engine.Record,
+        folder: Path | None = None,
+        made: _engine.Simulation | None = None,
     ) -> None:
-        """Hold the JSON text of a simulation; ``made`` knows of its journal."""
-        super().__init__(text, folder)
-        self._made = made
+        """Hold a simulation, or its JSON text; ``made`` knows its store."""
+        super().__init__(result, folder)
+        self.resumed_runs = made.resumed_runs if made else 0
+        self.store_failure = made.journal_failure if made else None
 
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended it: the seeds that every governor had finished are counted."""
         return bool(self._dict["interrupted"])
-
-    @property
-    def resumed_runs(self) -> int:
-        """Number of runs, each of a governor and a seed, that came from the journal."""
-        return 0 if self._made is None else self._made.resumed_runs
-
-    @property
-    def journal_failure(self) -> str | None:
-        """Why the journal could not keep every run; None where it could."""
-        return None if self._made is None else self._made.journal_failure
 
     def metrics(self, governor: str) -> dict[str, float | None]:
         """Return the means over seeds of one governor, by metric; None is not known."""
@@ -92,7 +95,7 @@ def simulate(
     *,
     platform: _Path,
     governors: str | Iterable[str] = DEFAULT_GOVERNORS,
-    journal: _Path | None = None,
+    store: _Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     **given: "Unpack[options.SimulateOptions]",
 ) -> Simulation:
@@ -104,8 +107,8 @@ def simulate(
         platform: Name of a built-in machine, or the path of a TOML file.
         governors: ``NAME``, ``PATH.c``, ``NAME@TREE`` or ``NAME@TREE:REV``, each with
             ``,param=value`` where wanted. The first is what the others are compared with.
-        journal: Keep every finished run in this file, and take from it what an earlier call with
-            the same inputs has finished. Nobody removes it.
+        store: Keep every finished run in this folder, a store as :func:`sweep` fills it, and take
+            from it the runs that an earlier call with the same inputs has finished.
         progress: Called periodically with (what, done, total), in ms of simulated time. Ctrl-C
             works without it too: it ends the call with the seeds that are finished
             (``interrupted``), or is raised if none is, or all are.
@@ -127,12 +130,20 @@ def simulate(
     """
     if isinstance(governors, str):
         governors = [governors]
-    found = _engine.simulate(
-        os.fspath(workload),
-        os.fspath(platform),
-        list(governors),
-        options.to_json(options.SimulateOptions, given),
-        None if journal is None else (os.fspath(journal), journals.engine_id()),
-        progress,
-    )
-    return Simulation(found.json(), made=found)
+    governors = list(governors)
+    workload, platform = os.fspath(workload), os.fspath(platform)
+    wanted = options.to_json(options.SimulateOptions, given)
+    opened = None if store is None else open_store(store, create=True)
+    runs = (os.fspath(opened.runs), engine_id()) if opened else None
+    began_s = time.monotonic()
+    found = _engine.simulate(workload, platform, governors, wanted, runs, progress)
+    made = Simulation(found.record(), made=found)
+    results = made.to_dict()["runs"]
+    new = sum(len(run["seeds"]) for run in results) - made.resumed_runs
+    if opened is not None and new > 0 and made.store_failure is None:
+        run_ms = 1000 * (time.monotonic() - began_s) / new
+        try:
+            keep_rows(opened, points(workload, platform, governors, given), results, run_ms)
+        except OSError as error:
+            made.store_failure = f"`{error.filename}`: {error.strerror}"
+    return made

@@ -15,7 +15,7 @@ use torpor_governor::{Fault, Inputs, Selection};
 use torpor_machine::platform::{Cluster, StatePower};
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
-/// Without a bound on ways.
+/// Plans without a limit on paths.
 fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
     plan_at(model, spans, Terms::default())
 }
@@ -24,12 +24,12 @@ pub(super) fn plan_at(model: &CpuModel, spans: &[Span], terms: Terms<'_>) -> Pla
     super::plan_among(usize::MAX, model, spans, terms, &mut |_| true).expect("nobody stops it")
 }
 
-/// The least energy over every sequence of decisions, by trying them all.
+/// Returns the least energy over all sequences of decisions.
 fn exhaustive(model: &CpuModel, spans: &[Span], k: usize, now: Instant, stopped: bool) -> Energy {
     cheapest(model, spans, Terms::default(), k, now, stopped)
 }
 
-/// The same on these terms.
+/// Returns the least energy over all sequences, with these terms.
 pub(super) fn cheapest(
     model: &CpuModel,
     spans: &[Span],
@@ -81,7 +81,7 @@ pub(super) fn cheapest(
     best.expect("a state is allowed")
 }
 
-/// Chooses by a stream of random bytes among what is allowed.
+/// Chooses an allowed state by random bytes.
 struct Dice<'a> {
     model: &'a CpuModel,
     bytes: Vec<u8>,
@@ -139,7 +139,7 @@ pub(super) fn clusters_left_within(exit_us: i64) -> impl Strategy<Value = Cluste
 
 /// Spans of up to `idle_us` with little work between, some ending only in an interrupt.
 pub(super) fn recordings(count: usize, idle_us: i64) -> impl Strategy<Value = Vec<Span>> {
-    // Now and then the event is there at once, and the entry is given up.
+    // Sometimes the event comes at once, and the entry is given up.
     let idle = prop_oneof![1 => Just(0), 7 => 0..idle_us];
     let one = (idle, 0i64..400, any::<[bool; 2]>());
     prop::collection::vec(one, 1..=count).prop_map(as_spans)
@@ -338,7 +338,7 @@ fn dense_decisions_are_linear_in_their_number() {
         }
         let model = testing::two_state_cpu();
         let mut search = Search { bounds, ways_max: usize::MAX, ..Search::new(&model) };
-        search.decisions_a_look = 1;
+        search.decisions_per_check = 1;
         let mut looks = 0u64;
         search.plan(&spans, &mut |_| {
             looks += 1;
@@ -348,7 +348,7 @@ fn dense_decisions_are_linear_in_their_number() {
     };
     let (few, many) = (weighed(2_000, true), weighed(16_000, true));
     assert!(many <= 9 * few, "{few} decisions in 2,000 spans, {many} in 16,000");
-    // Without what is dropped there, more at every turn.
+    // Without these drops, the number grows at every turn.
     let (few, many) = (weighed(500, false), weighed(2_000, false));
     assert!(many > 8 * few, "{few} decisions in 500 spans, {many} in 2,000");
 }
@@ -384,8 +384,8 @@ fn ways_that_stay_late_are_bounded_and_told() {
     assert_eq!(plan(&model, &spans[..12]).crowded_spans, 0);
 }
 
-/// A week in one sleep, between short ones that hide what being late costs; as many decisions as
-/// a sleep of a second takes.
+/// A sleep of a week between short ones that hide the cost of being late; it takes as many
+/// decisions as a sleep of a second.
 #[test]
 fn the_length_of_a_sleep_does_not_matter() {
     let weighed = |model: &CpuModel, idle_us: i64, drops: bool| {
@@ -393,7 +393,7 @@ fn the_length_of_a_sleep_does_not_matter() {
         spans[1].rcu_holds_tick = true;
         let mut looks = 0;
         let mut search = Search::new(model);
-        search.decisions_a_look = 1;
+        search.decisions_per_check = 1;
         if !drops {
             search.trip = None;
         }
@@ -403,8 +403,8 @@ fn the_length_of_a_sleep_does_not_matter() {
         });
         (looks, plan.expect("it ends").energy)
     };
-    // C10 of a desktop at 1000 Hz, if the tick were as fast: it is left when the next tick is over,
-    // so that the cheapest way to keep the tick is to enter it at every second.
+    // A desktop's C10 with a tick of 4 ms: it is left after the next tick, so the cheapest way to
+    // keep the tick is to enter it at every second one.
     let mut slow = testing::x86_cluster();
     slow.idle_states.push(testing::state("C10", 0, 4_100, 5_000, 0.0));
     for model in [testing::two_state_cpu(), testing::x86_cpu(), testing::model(&slow)] {
@@ -438,7 +438,7 @@ fn laps_are_unrolled_without_being_written_out() {
     // circle, and one is left over.
     let circle = (vec![0, 0, 1], 499_999_999);
     assert_eq!(found, [(vec![0], 3), (vec![1], 1), circle, (vec![0], 2), (vec![1], 1)]);
-    // And a script makes them in that order.
+    // A script makes them in that order.
     let mut script = Script::of(choices);
     let inputs = Inputs::default();
     let made = (0..10).map(|_| script.select(0, &inputs).unwrap().state);
@@ -482,7 +482,7 @@ fn a_search_ends_when_it_may_not_go_on() {
     });
     assert!(found.is_none());
     assert!((5_000..9_500).contains(&done), "it is asked often enough: {done}");
-    // And inside a sleep that is searched tick by tick.
+    // The same inside a sleep that is searched tick by tick.
     let spans = testing::spans(&[(60_000_000_000, 100)]);
     let search = Search { leaps: false, trip: None, ..Search::new(&model) };
     let mut looks = 0;

@@ -38,7 +38,7 @@ fn constant_credits() -> impl Strategy<Value = Credit> {
     })
 }
 
-/// Cost of the choices in the idle loop itself, less the credit.
+/// Returns the cost of the choices in the idle loop, without the credit.
 fn cost_of(model: &CpuModel, spans: &[Span], choices: Choices, credit: &Credit) -> Energy {
     let mut run = CpuRun::new(model, spans, 0);
     run.run(&mut Script::of(choices), &mut Unobserved).expect("a script does not fail");

@@ -28,7 +28,7 @@ struct Odometer {
 }
 
 impl Odometer {
-    /// The next sequence after this one; false after the last.
+    /// Moves to the next sequence; returns false after the last.
     fn advance(&mut self) -> bool {
         self.digits.truncate(self.at);
         self.at = 0;
@@ -69,7 +69,8 @@ fn ran(model: &CpuModel, spans: &[Span], policy: &mut impl Policy) -> (Energy, D
     (totals.energy, totals.deep.expect("the model watches it"))
 }
 
-/// The least own energy for each set of rests that a CPU can have; `None` if there are many ways.
+/// Returns the least own energy for each possible set of rests of a CPU; `None` if there are too
+/// many sequences.
 fn all_rests(model: &CpuModel, spans: &[Span]) -> Option<Vec<(Energy, DeepTimes)>> {
     let mut odometer = Odometer { allowed: model.allowed(), digits: Vec::new(), at: 0 };
     let mut found: BTreeMap<Vec<(Instant, Instant)>, (Energy, DeepTimes)> = BTreeMap::new();
@@ -85,7 +86,7 @@ fn all_rests(model: &CpuModel, spans: &[Span]) -> Option<Vec<(Energy, DeepTimes)
     None
 }
 
-/// The least energy of CPUs and cluster over all their decisions.
+/// Returns the least energy of CPUs and cluster over all their decisions.
 fn exhaustive(members: &Members<'_>) -> Option<Energy> {
     let each: Option<Vec<_>> =
         members.cpus.iter().map(|(model, input)| all_rests(model, &input.spans)).collect();
@@ -169,7 +170,7 @@ fn with_members<T>(case: &Case, work: impl FnOnce(&Members<'_>) -> T) -> T {
     work(&Members { cluster: &case.cluster, cpus, span: (start, end) })
 }
 
-/// Joint cost of the plans in the idle loop.
+/// Returns the joint cost of the plans in the idle loop.
 fn cost_of(members: &Members<'_>, joint: &Joint) -> Energy {
     let ran: Vec<(Energy, DeepTimes)> = members
         .cpus
@@ -187,8 +188,8 @@ fn cost_of(members: &Members<'_>, joint: &Joint) -> Energy {
     own.into_iter().sum::<Energy>() + together
 }
 
-/// Compares as many cases as there are, from a fixed seed, and counts what was proven to be the
-/// least, what is the least, and all.
+/// Compares cases from a fixed seed. Returns how often the plan was proven optimal, how often it
+/// was optimal, and the number of cases.
 fn compared(cpus: usize, spans: usize, count: u32) -> [u32; 3] {
     let counts = [const { Cell::new(0u32) }; 3];
     let config = Config { cases: count, failure_persistence: None, ..Config::default() };

@@ -26,7 +26,7 @@ proptest! {
         let found = plan_at(&model, &spans, terms);
         let least = cheapest(&model, &spans, terms, 0, spans[0].start, false);
         prop_assert_eq!(found.energy + price.over(found.delay), least);
-        // And the decisions cost that.
+        // The decisions cost the same in the idle loop.
         let mut run = CpuRun::new(&model, &spans, 0);
         run.run(&mut Script::of(found.choices), &mut Unobserved).expect("a script does not fail");
         let totals = run.close();

@@ -156,11 +156,11 @@ fn kernels_verdict_comes_before_the_platforms() {
     };
     let none = wrong(make().stats(None, Carries::default()));
     assert_eq!(none, [(0, None, None), (1, None, None)]);
-    // The kernel wrote one verdict; the platform's table has two.
+    // The kernel recorded one verdict; the platform's table gives two.
     let carries = Carries { cpu_idle_miss: true, ..Carries::default() };
     let stats = make().stats(Some(&platform), carries);
     assert_eq!(stats.verdicts, Some(VerdictCheck { compared: 3, agreeing: 2, rejected: 0 }));
-    // The driver refused one: that is the short sleep of which the kernel said nothing.
+    // The driver refused one entry: the short sleep without a kernel's verdict.
     let refused = Delta {
         elapsed_ns: None,
         clock: None,

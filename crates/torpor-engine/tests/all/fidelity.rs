@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Details of a verification beyond its counts, which `guest_corpus.rs` holds; and recordings that
-//! are not part of the project, if they are available: the agreement that `docs/fidelity.md`
-//! states. A change that loses a decision must say why.
+//! Details of a verification beyond the counts of `guest_corpus.rs`; and, if available, recordings
+//! outside the project, with the agreement that `docs/fidelity.md` states. A change that loses a
+//! decision must say why.
 
 use std::path::{Path, PathBuf};
 use torpor_engine::Unwatched;
 use torpor_engine::verify::{Fidelity, VerifyOptions, VerifyRequest, verify};
 use torpor_governor::Catalog;
 
-/// A recording of the project's own, verified on the machine that its own sysfs dump describes.
+/// Verifies one of the project's recordings on the machine of its sysfs dump.
 fn own(name: &str, options: VerifyOptions) -> Fidelity {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = root.join("tests/data/guest").join(name);
@@ -23,7 +23,7 @@ fn own(name: &str, options: VerifyOptions) -> Fidelity {
     verify(&request, &Catalog::new(Default::default()), &Unwatched).unwrap()
 }
 
-/// A guest's recording, or `None` where the recordings are not available.
+/// Returns a guest's recording, or `None` if the recordings are not available.
 fn guest(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = root.join("../shared/traces/guest").join(name);
@@ -34,7 +34,7 @@ fn guest(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Verifies a recording on the machine that its own sysfs dump tells of.
+/// Verifies a recording on the machine of its sysfs dump.
 fn verified(name: &str, options: VerifyOptions) -> Option<Fidelity> {
     let folder = guest(name)?;
     let snapshot = |file| torpor_machine::counters::read(&folder.join(file)).unwrap();
@@ -53,7 +53,7 @@ fn without_probes() -> VerifyOptions {
     VerifyOptions { probes: false, ..VerifyOptions::default() }
 }
 
-/// (agreeing, compared) of a governor.
+/// Returns (agreeing, compared) of a governor.
 fn agreement(fidelity: &Fidelity, governor: &str) -> (u64, u64) {
     let found = fidelity.governors.iter().find(|g| g.governor == governor).unwrap();
     (found.agreeing, fidelity.decisions.compared)
@@ -129,8 +129,8 @@ fn a_recording_that_says_little_says_so() {
     assert!(fidelity.notes.iter().any(|note| note.contains("says little")));
 }
 
-/// Usage, above and below by our rule, by the kernel's events and by sysfs. The recording's edges
-/// cut one sleep a CPU at either end, which sysfs may have counted.
+/// Compares usage, above and below by our rule, by the kernel's events and by sysfs. The
+/// recording's edges cut one sleep per CPU at either end, which sysfs may have counted.
 #[test]
 fn our_counters_are_the_kernels() {
     for name in [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! CPUs that poll, and governors that learn of IO waits and of load.
+//! CPUs that poll, and governors that use IO waits and load.
 
 use crate::support::instance;
 use torpor_engine::decision::{Decision, Keep};
@@ -23,7 +23,7 @@ fn replay<P: Policy>(
     (keep.decisions, run.close())
 }
 
-/// Always in one state; polls for so long.
+/// Stays in one state, with a polling limit.
 struct Stays {
     state: i32,
     poll_limit: Duration,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `NAME,path=number`: a file's text with numbers replaced, as a governor's parameters are.
 
-use crate::toml::closest;
 use crate::toml::keys::{Kind, Shape};
+use crate::units::closest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Comes after a number that the file did not have: whoever gave it is its source.
+/// Comment after a number that the file did not have; such a number needs no source.
 pub(crate) const GIVEN: &str = " # given with the name";
 
 /// A path into the file, and the number to put there.
@@ -78,7 +78,8 @@ pub fn fill_params(
     Ok(filled)
 }
 
-/// A number of the file: the keys to it, each with its other spelling, and its place.
+/// A number of the file: the path to it, with name and index of each entry of an array, and its
+/// place.
 struct Leaf {
     keys: Vec<[String; 2]>,
     span: Range<usize>,

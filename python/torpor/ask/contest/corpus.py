@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from torpor.ask.studies.files import FOLDER as STUDIES
-from torpor.ask.studies.files import toml
+from torpor.machine.toml import toml
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.identity import file_hash
 

@@ -46,7 +46,7 @@ class Rules:
             return [self.error.splitlines()[0]]
         said = []
         if self.findings:
-            said.append(f"{counted(self.findings, 'finding')} of `torpor check`")
+            said.append(f"{counted(self.findings, 'finding')} of `torpor governor check`")
         if self.percpu_bytes is not None and self.percpu_bytes > PERCPU_BYTES_MAX:
             said.append(f"{self.percpu_bytes} bytes per CPU, {PERCPU_BYTES_MAX} are the most")
         if self.check_p50_ns is not None and self.check_p50_ns > DECISION_NS_MAX:

@@ -2,25 +2,13 @@
 """Study files: where they are, and whether what they say can be run."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, cast
 
 from torpor import _engine
 from torpor._engine import TorporError
+from torpor.machine.toml import toml
 from torpor.results import judge
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found]
-
-
-def toml(text: str) -> dict[str, Any]:
-    """Return what a TOML text holds. Raises ValueError where it is none."""
-    content: dict[str, Any] = tomllib.loads(text)
-    return content
-
 
 FOLDER = Path(__file__).parent
 

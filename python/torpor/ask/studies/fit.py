@@ -1,37 +1,48 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Calibrates a study: finds numbers of machines and workloads that meet its calibrated cells."""
 
+import contextlib
 import json
 import math
-import operator
 import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torpor import _engine
 from torpor.ask.studies import files
 from torpor.ask.studies.run import Calls, Runs
+from torpor.machine.toml import toml
 from torpor.run.simulations import Simulation
 
-#: Cells are met when all are as close as this. What was published has three to five digits.
-_CLOSE = 5e-4
-_STEPS_MAX = 12
-#: The first try of a device's number is this much more than the file's.
-_PROBE = math.log(1.02)
-#: No step changes a number by more.
-_STEP = math.log(2.0)
 #: Prefix of a path to a workload's number.
 _WORKLOAD = "workload."
-#: A workload's cells jump by some per cent at random where tasks meet by chance: they are met, and
-#: missed, farther off, slopes are from larger changes, and numbers stay where cells hardly follow.
-_CLOSE_BY_CHANCE = 2e-2
-_MISSED_BY_CHANCE = 5e-2
-_PROBE_BY_CHANCE = math.log(1.2)
-_RIDGE = 0.01
-_STEPS_BY_CHANCE = 20
+#: Numbers stay within a hundredth and a hundred times those of the file.
+_RANGE = math.log(100)
+
+
+class _Rules(NamedTuple):
+    """Rules of a search. Deviations and changes are logarithms."""
+
+    #: The search ends when all cells deviate by less.
+    close: float
+    #: It fails when one deviates by more.
+    missed: float
+    #: Change of a number from which slopes are taken.
+    probe: float
+    steps_max: int = 20
+
+
+#: Published cells have three to five digits.
+_OF_MACHINE = _Rules(5e-4, 5e-3, math.log(1.02))
+#: Cells jump by some per cent at random where tasks meet by chance: slopes need larger changes.
+_OF_WORKLOAD = _Rules(2e-2, 5e-2, math.log(1.2))
+
+
+class _Met(Exception):  # noqa: N818
+    """Ends a search: all cells are met."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ def calibrate(
     """Find the numbers that a study's rows name in ``fits``, on the calibrated cells of these rows.
 
     Rows that fit numbers of the same table of a machine, or of the same workload, are met together,
-    from what the file has: of a machine by Newton's method, of a workload by Broyden's.
+    from what the file has, by least squares (SciPy's).
     Numbers are rounded to four digits. No other cell is looked at, and nothing is written.
 
     Args:
@@ -125,16 +136,16 @@ class _Search:
             self._text = _workload_text(runs.beside(of))
         else:
             self._text = _engine.platform_toml(str(runs.beside(of)))
-        content = files.toml(self._text)
+        content = toml(self._text)
         self._was = {path: _number_at(content, path, of) for path in paths}
         self._tries = 0
 
     def run(self) -> Fit:
-        start = [math.log(value) for value in self._was.values()]
-        at = self._near(start) if self._is_workload else self._newton(start)
-        values = [float(f"{math.exp(x):.4g}") for x in at]
-        cells, off = self._off([math.log(value) for value in values])
-        if _worst(off) >= (_MISSED_BY_CHANCE if self._is_workload else 10 * _CLOSE):
+        rules = _OF_WORKLOAD if self._is_workload else _OF_MACHINE
+        at = self._nearest(rules)
+        values = [float(f"{value:.4g}") for value in self._values(at)]
+        cells, off = self._off(values)
+        if _worst(off) >= rules.missed:
             shown = ", ".join(f"{p} = {v:g}" for p, v in zip(self._was, values, strict=True))
             missed = "; ".join(
                 f"{c.row}, {c.column}: {c.ours:g}, not {c.published:g}" for c in cells
@@ -145,71 +156,39 @@ class _Search:
         pairs = zip(self._was.items(), values, strict=True)
         return Fit([Number(self._of, p, was, new) for (p, was), new in pairs], cells)
 
-    def _near(self, at: list[float]) -> list[float]:
-        """Broyden's method for any count of numbers: each cell's slopes are found once, and made
-        right by every step. The nearest of all that was tried."""
-        _, off = self._off(at)
-        slopes = [[0.0] * len(at) for _ in off]
-        for place in range(len(at)):
-            _, moved = self._off([x + _PROBE_BY_CHANCE * (n == place) for n, x in enumerate(at)])
-            for cell, (before, after) in enumerate(zip(off, moved, strict=True)):
-                slopes[cell][place] = (after - before) / _PROBE_BY_CHANCE
-        best, least = at, off
-        for _ in range(_STEPS_BY_CHANCE):
-            if _worst(least) < _CLOSE_BY_CHANCE:
-                break
-            square = [
-                [math.fsum(map(operator.mul, a, b)) + _RIDGE * (a is b) for b in slopes]
-                for a in slopes
-            ]
-            weights = _solved(list(zip(*square, strict=True)), off)
-            if weights is None:
-                break
-            step = [
-                -math.fsum(map(operator.mul, weights, row)) for row in zip(*slopes, strict=True)
-            ]
-            scale = min(1.0, _STEP / max(map(abs, step)))
-            step = [scale * x for x in step]
-            there = [x + s for x, s in zip(at, step, strict=True)]
-            _, moved = self._off(there)
-            length = math.fsum(x * x for x in step)
-            for row, before, after in zip(slopes, off, moved, strict=True):
-                wrong = after - before - math.fsum(map(operator.mul, row, step))
-                row[:] = [x + wrong * s / length for x, s in zip(row, step, strict=True)]
-            at, off = there, moved
-            if _worst(off) < _worst(least):
-                best, least = at, off
+    def _values(self, at: Sequence[float]) -> list[float]:
+        """Return the numbers at a point of the search, which begins at 1 in every direction."""
+        return [was * math.exp(x - 1) for was, x in zip(self._was.values(), at, strict=True)]
+
+    def _nearest(self, rules: _Rules) -> list[float]:
+        """Return the nearest point of those that SciPy's least squares try."""
+        optimize = _optimize()
+        best = [1.0] * len(self._was)
+        least = math.inf
+
+        def deviations(at: Sequence[float]) -> list[float]:
+            nonlocal best, least
+            _, off = self._off(self._values(at))
+            if _worst(off) < least:
+                best, least = list(at), _worst(off)
+            if least < rules.close:
+                raise _Met
+            return off
+
+        with contextlib.suppress(_Met):
+            optimize.least_squares(
+                deviations,
+                best,
+                bounds=(1 - _RANGE, 1 + _RANGE),
+                diff_step=rules.probe,
+                max_nfev=rules.steps_max,
+                xtol=1e-5,
+            )
         return best
 
-    def _newton(self, at: list[float]) -> list[float]:
-        _, off = self._off(at)
-        for _ in range(_STEPS_MAX):
-            if _worst(off) < _CLOSE:
-                break
-            slopes = []
-            for place in range(len(at)):
-                _, moved = self._off([x + _PROBE * (n == place) for n, x in enumerate(at)])
-                slopes.append([(b - a) / _PROBE for a, b in zip(off, moved, strict=True)])
-            step = _solved(slopes, off)
-            if step is None:
-                break
-            scale = min(1.0, _STEP / max(map(abs, step)))
-            # Half of it, as often as it leads away: cells jump where a task changes its place.
-            for _ in range(5):
-                there = [x - scale * s for x, s in zip(at, step, strict=True)]
-                _, off_there = self._off(there)
-                if _worst(off_there) < _worst(off):
-                    break
-                scale /= 2
-            else:
-                break
-            at, off = there, off_there
-        return at
-
-    def _off(self, at: Sequence[float]) -> tuple[list[Cell], list[float]]:
-        """The cells with these logarithms of numbers, and by which logarithm each is off."""
-        numbers = {path: math.exp(x) for path, x in zip(self._was, at, strict=True)}
-        changed = self._changed(numbers)
+    def _off(self, values: Sequence[float]) -> tuple[list[Cell], list[float]]:
+        """Return the cells with these numbers, and the logarithm of each one's deviation."""
+        changed = self._changed(dict(zip(self._was, values, strict=True)))
         cells = []
         for table, row in self._rows:
             alone: files.Row = {**row, **changed}
@@ -217,13 +196,13 @@ class _Search:
             published = alone.pop("published")
             columns = alone.pop("calibrated")
             asked: files.Table = {**table, "columns": columns}
-            values = self._runs.values(asked, alone)
+            ours = self._runs.values(asked, alone)
             for column in columns:
                 there = published[column]
                 assert isinstance(there, int | float), "the file was checked"
-                if column not in values or values[column].mean <= 0:
+                if column not in ours or ours[column].mean <= 0:
                     raise files.StudyError(f"{row['title']}: {column} came to nothing")
-                cell = Cell(table["title"], row["title"], column, there, values[column].mean)
+                cell = Cell(table["title"], row["title"], column, there, ours[column].mean)
                 cells.append(cell)
         return cells, [math.log(cell.ours / cell.published) for cell in cells]
 
@@ -231,7 +210,7 @@ class _Search:
         """The machine, or the workload, with other numbers."""
         if not self._is_workload:
             return {"platform": self._of + "".join(f",{p}={v:.6g}" for p, v in numbers.items())}
-        content = files.toml(self._text)
+        content = toml(self._text)
         for path, value in numbers.items():
             *parents, last = path.removeprefix(_WORKLOAD).split(".")
             table = _at(content, parents)
@@ -249,20 +228,15 @@ def _worst(off: Sequence[float]) -> float:
     return max(map(abs, off))
 
 
-def _solved(slopes: Sequence[Sequence[float]], off: Sequence[float]) -> list[float] | None:
-    """The step along numbers that makes up for what cells are off; None where none does."""
-    size = len(off)
-    rows = [[slopes[place][cell] for place in range(size)] + [off[cell]] for cell in range(size)]
-    for place in range(size):
-        pivot = max(range(place, size), key=lambda each: abs(rows[each][place]))
-        if abs(rows[pivot][place]) < 1e-9:
-            return None
-        rows[place], rows[pivot] = rows[pivot], rows[place]
-        for other in range(size):
-            if other != place:
-                share = rows[other][place] / rows[place][place]
-                rows[other] = [a - share * b for a, b in zip(rows[other], rows[place], strict=True)]
-    return [row[-1] / row[place] for place, row in enumerate(rows)]
+def _optimize() -> Any:
+    """Return ``scipy.optimize``. Raises :class:`files.StudyError` if it is not installed."""
+    try:
+        from scipy import optimize
+    except ImportError:
+        raise files.StudyError(
+            "calibration requires SciPy, which is not installed\nhint: pip install 'torpor[fit]'"
+        ) from None
+    return optimize
 
 
 def _workload_text(file: "str | Path") -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 from torpor._engine import TorporError
 from torpor.ask.studies import files
 from torpor.machine import catalog as library
+from torpor.machine.toml import toml
 from torpor.run.simulations import simulate
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def _clusters(platform: str | os.PathLike[str]) -> list[_Cluster]:
     text = Path(platform).read_text("utf-8") if is_file else library.platform_toml(str(platform))
     return [
         _Cluster(each["name"], each["cpus"], tuple(opp["freq_khz"] for opp in each.get("opp", ())))
-        for each in files.toml(text)["cluster"]
+        for each in toml(text)["cluster"]
     ]
 
 

@@ -17,8 +17,8 @@ from torpor.results.record import Reproduction, headed
 from torpor.run.simulations import Simulation, simulate
 
 if TYPE_CHECKING:
-    from torpor.results import schema as shapes
     from torpor.results import types as results
+    from torpor.results.kinds import reproduction as shapes
 
     _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost"]
 
@@ -44,7 +44,7 @@ def reproduce(
     seeds: int | None = None,
     kernel: str | None = None,
     threads: int | None = None,
-    journal: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | None = None,
     watch: Callable[[Simulation], None] | None = None,
 ) -> Reproduction:
     """Run a study and compare the simulated values with the published ones.
@@ -56,8 +56,8 @@ def reproduce(
         kernel: Another kernel than the default, as in :func:`torpor.simulate`. Columns that it
             cannot serve are left out (``left_out``).
         threads: Worker threads; default: one a core. The result does not depend on it.
-        journal: Keep every finished run in this file, and take from it what an earlier call has
-            finished. Nobody removes it.
+        store: Keep every finished run in this folder, a store as :func:`torpor.sweep` fills it, and
+            take from it the runs that an earlier call has finished.
         watch: Called with each simulation as it ends.
 
     Returns plain data: ``tables`` with ``rows`` with ``cells`` by column; a cell holds
@@ -77,7 +77,7 @@ def reproduce(
     """
     content, path = files.load(study)
     seeds = seeds or content["seeds"]
-    runs = Runs(path, content, Calls(duration, seeds, kernel, threads, journal, watch))
+    runs = Runs(path, content, Calls(duration, seeds, kernel, threads, store, watch))
     tables, judged = [], []
     with tempfile.TemporaryDirectory() as folder:
         runs.works_in(Path(folder))
@@ -144,7 +144,7 @@ class Calls:
     seeds: int
     kernel: str | None
     threads: int | None
-    journal: str | os.PathLike[str] | None
+    store: str | os.PathLike[str] | None
     watch: Callable[[Simulation], None] | None
 
 
@@ -156,7 +156,7 @@ class Runs:
         self._study = study
         self._calls = calls
         self._columns = {column["name"]: column for column in study["column"]}
-        self._journal = calls.journal
+        self._store = calls.store
         self._done: dict[_Setting, dict[str, _Metrics]] = {}
         # Subjects of predicted cells, so that none counts twice.
         self._counted: set[tuple[object, ...]] = set()
@@ -171,7 +171,7 @@ class Runs:
     def works_in(self, folder: Path) -> None:
         """Keep finished runs there if they are kept nowhere else."""
         # Each seed's own values are read from it.
-        self._journal = self._journal or folder / "runs"
+        self._store = self._store or folder / "store"
 
     def refuse_if_nothing_ran(self) -> None:
         """Raise what kept every column from running: then it is none of the columns'."""
@@ -312,7 +312,7 @@ class Runs:
                 kernels=calls.kernel or (),
                 disabled_states=ran.disabled_states,
                 background=self._study.get("background"),
-                journal=self._journal,
+                store=self._store,
                 threads=calls.threads,
                 **which,  # type: ignore[arg-type]
             )
@@ -326,7 +326,7 @@ class Runs:
         result = simulation.to_dict()
         self.kernel = next(iter(result["options"]["kernels"]), None)
         duration_s, seeds = result["options"]["duration_ns"] / 1e9, result["options"]["seeds"]
-        # All of it is in the journal.
+        # All of these runs are in the store.
         alone = [run(seed=seed["seed"], seeds=1) for seed in result["runs"][0]["seeds"]]
         found: dict[str, _Metrics] = {}
         for index, governor in enumerate(governors):

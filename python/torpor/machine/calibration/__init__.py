@@ -17,7 +17,7 @@ from signal import Signals as Signal
 from typing import NamedTuple
 
 from torpor.machine.calibration.errors import CalibrationError
-from torpor.machine.calibration.fit import SPARE_MIN, Estimate, fit
+from torpor.machine.calibration.fit import SPARE_MIN, Estimate, check_installed, fit
 from torpor.machine.calibration.load import Load
 from torpor.machine.calibration.meters import Meter
 from torpor.machine.calibration.states import Cluster, Counts, Pins
@@ -167,6 +167,7 @@ def figures(clusters: Sequence[Cluster], measured: Sequence[Window]) -> Figures:
 
 def check(plan: Plan, clusters: Sequence[Cluster]) -> None:
     """Refuse a plan that cannot tell the figures apart, before anything is measured."""
+    check_installed()
     if len(set(plan.rates_hz)) < 2:
         raise CalibrationError(
             "one rate of wake-ups does not tell power from entries: expected two"

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torpor import _engine
-from torpor.ask.studies.files import toml
 from torpor.machine.calibration import Figures, StatePower
 from torpor.machine.calibration.errors import CalibrationError
 from torpor.machine.calibration.fit import Estimate
 from torpor.machine.calibration.states import Cluster
 from torpor.machine.catalog import import_platform
 from torpor.machine.kernel.system import System
+from torpor.machine.toml import toml
 
 
 def describe(system: System, name: str, title: str | None, hz: int | None) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 
 from torpor import _engine
 from torpor._engine import TorporError
+from torpor.machine.toml import toml
 from torpor.run import options
 from torpor.run.options import Option
 
@@ -145,8 +146,8 @@ class Axes:
         return list(found)
 
     def _check_options(self) -> None:
-        known = [name for name in options.fields(options.SimulateOptions) if name not in _OWN]
-        known += REPLAY_OPTIONS
+        known = [*options.fields(options.SimulateOptions), *REPLAY_OPTIONS]
+        known = [name for name in known if name not in POINT_OPTIONS]
         for name in self.options:
             if name not in known:
                 raise SweepError(_engine.unknown_name("option", name, known, ""))
@@ -243,8 +244,6 @@ def read_toml(path: str | os.PathLike[str]) -> Axes:
     Paths are relative to the working directory, as on the command line. Raises
     :class:`SweepError` for what does not belong there.
     """
-    from torpor.ask.studies.files import toml
-
     text = Path(path).read_text(encoding="utf-8")
     try:
         data = toml(text)
@@ -344,17 +343,6 @@ def split_numbers(text: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (text, "")
 
 
-def split_file(spec: str) -> tuple[str, str]:
-    """Split a policy's file from what follows: the release of a frequency policy, parameters.
-
-    >>> split_file("./my.c@6.1,shift=1"), split_file("teo@6.1,x=1")
-    (('./my.c', '@6.1,shift=1'), ('teo@6.1', ',x=1'))
-    """
-    name, numbers = split_numbers(spec)
-    path, at, release = name.partition(".c@")
-    return (f"{path}.c", f"@{release}{numbers}") if at else (name, numbers)
-
-
 def expand_params(spec: str) -> list[str]:
     """Return a name once for each value of the parameters after it.
 
@@ -398,7 +386,7 @@ OPTIONS: dict[str, Option] = {
 #: Axes whose values make points; ``param`` changes those of others.
 _AXES = tuple(name for name in OPTIONS if name != "param")
 #: Options of a simulation that axes, points or the runner decide.
-_OWN = (
+POINT_OPTIONS = (
     *("seeds", "seed", "cpufreq", "kernels", "io_boosts", "hz", "latency_limit"),
     *("threads", "isolate", "trace", "strip"),
 )

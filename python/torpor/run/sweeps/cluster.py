@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
-from torpor.run.sweeps.axes import Point, SweepError, split_file, split_numbers
+from torpor.run.sweeps.axes import Point, SweepError, split_numbers
 from torpor.run.sweeps.identity import engine_id
-from torpor.run.sweeps.parts import Row
-from torpor.run.sweeps.points import Recordings, row_of, run_point
+from torpor.run.sweeps.parts import Row, row_of
+from torpor.run.sweeps.points import Recordings, run_point
 
 #: Dask's type: a machine need not have Dask.
 _Future = Any
@@ -150,7 +150,7 @@ def _handed_over(files: _Files) -> _Files:
 
 
 def _file_parcel(spec: str) -> "tuple[Parcel, Any] | None":
-    base, _ = split_file(spec)
+    base, _ = split_numbers(spec)
     if not os.path.isfile(base):
         return None
     digest = hashlib.sha256()
@@ -209,7 +209,7 @@ def _run_here(
     paths: dict[str, Any] = {}
     for (field, parcel), content in zip(here.items(), files, strict=True):
         path = _unpacked(os.path.join(worker.local_directory, "torpor"), parcel, content)
-        _, settings = split_file(getattr(point, field))
+        _, settings = split_numbers(getattr(point, field))
         paths[field] = path + settings
     local = replace(point, **paths)
     return run_point(name, point, _recordings(room_bytes), lambda *_: None, local)

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from torpor import _engine
-from torpor.run import journals
-from torpor.run.sweeps.axes import Point, split_file
+from torpor.machine.toml import toml
+from torpor.run.sweeps.axes import Point, split_numbers
 
 #: Changes with the meaning of a row.
 FORMAT = 1
@@ -35,7 +35,8 @@ class Identities:
 
         Raises :class:`torpor.TorporError` for a governor, platform or workload that is unknown.
         """
-        recorded_on = json.loads(point.options).get("recorded_on")
+        options = json.loads(point.options)
+        recorded_on, background = options.get("recorded_on"), options.get("background")
         identity = {
             "format": FORMAT,
             "engine": engine_id(),
@@ -54,6 +55,7 @@ class Identities:
             "seed": point.seed,
             "options": point.options,
             "recorded_on": recorded_on and self._platform(recorded_on),
+            "background": background and self._source(background),
             "has_oracle": point.has_oracle,
         }
         return _digest(json.dumps(identity, sort_keys=True).encode())
@@ -67,7 +69,7 @@ class Identities:
 @cache
 def engine_id() -> str:
     """Return what tells this build of the engine from others, short enough for a table."""
-    return journals.engine_id()[:12]
+    return file_hash(str(_engine.__file__))[:12]
 
 
 def file_hash(path: str) -> str:
@@ -82,8 +84,6 @@ def file_hash(path: str) -> str:
 @cache
 def platform_hz(name: str) -> int:
     """Return the tick rate that a machine says it has."""
-    from torpor.ask.studies.files import toml
-
     return int(toml(_engine.platform_toml(name)).get("hz", 250))
 
 
@@ -100,7 +100,7 @@ def _governor(spec: str) -> list[Any]:
 def _has_file(point: Point) -> bool:
     """Return whether a policy of the point does not ship, and is linked to the kernel."""
     policies = filter(None, (point.cpufreq, point.io_boost))
-    is_file = any(os.path.isfile(split_file(policy)[0]) for policy in policies)
+    is_file = any(os.path.isfile(split_numbers(policy)[0]) for policy in policies)
     return is_file or point.governor.partition(",")[0] not in _shipped_governors()
 
 
@@ -110,7 +110,7 @@ def _shipped_governors() -> frozenset[str]:
 
 
 def _policy(spec: str) -> list[str]:
-    name, settings = split_file(spec)
+    name, settings = split_numbers(spec)
     return [file_hash(name) if os.path.isfile(name) else name, settings]
 
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from torpor import _engine
 from torpor.results.files import NotRegularError, open_regular
+from torpor.run.sweeps.axes import Point
+from torpor.run.sweeps.identity import engine_id
 
 #: Errors of a file that is there and cannot be read: a loop of links, a bad block, a socket.
 UNREADABLE = (errno.ELOOP, errno.EIO, errno.ENXIO)
@@ -211,3 +213,35 @@ def nested(row: Row) -> Row:
     own: Row = {key: value for key, value in row.items() if key not in keys}
     own["metrics"] = {k: value for k, value in row.items() if k in keys and value is not None}
     return own
+
+
+def named(point: Point) -> Row:
+    """Return what a row says of its point, as the sweep names it."""
+    return {
+        "kind": point.kind,
+        "source": point.source,
+        "platform": point.platform,
+        "governor": point.governor,
+        "kernel": point.kernel,
+        "cpufreq": point.cpufreq,
+        "io_boost": point.io_boost,
+        "hz": point.hz,
+        "latency_limit": point.latency_limit,
+        "seed": point.seed,
+        "options": point.options,
+    }
+
+
+def row_of(
+    name: str, point: Point, metrics: dict[str, float | None], error: str | None, run_ms: float
+) -> Row:
+    """Return a point as a store keeps it."""
+    return {
+        "point": name,
+        **named(point),
+        "error": error,
+        "run_ms": run_ms,
+        "torpor": _engine.__version__,
+        "engine": engine_id(),
+        "metrics": {key: value for key, value in metrics.items() if value is not None},
+    }

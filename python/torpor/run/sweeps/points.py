@@ -13,8 +13,7 @@ from torpor._engine import TorporError
 from torpor.run.replays import Trace, load_trace
 from torpor.run.simulations import simulate
 from torpor.run.sweeps.axes import Point, SweepError
-from torpor.run.sweeps.identity import engine_id
-from torpor.run.sweeps.parts import Row
+from torpor.run.sweeps.parts import Row, row_of
 
 _Report = Callable[[str, int, int], None]
 
@@ -79,38 +78,6 @@ def run_point(
     except (TorporError, OSError) as failure:
         error = str(failure)
     return row_of(name, point, metrics, error, (time.perf_counter_ns() - started_ns) / 1e6)
-
-
-def named(point: Point) -> Row:
-    """Return what a row says of its point, as the sweep names it."""
-    return {
-        "kind": point.kind,
-        "source": point.source,
-        "platform": point.platform,
-        "governor": point.governor,
-        "kernel": point.kernel,
-        "cpufreq": point.cpufreq,
-        "io_boost": point.io_boost,
-        "hz": point.hz,
-        "latency_limit": point.latency_limit,
-        "seed": point.seed,
-        "options": point.options,
-    }
-
-
-def row_of(
-    name: str, point: Point, metrics: dict[str, float | None], error: str | None, run_ms: float
-) -> Row:
-    """Return a point as a store keeps it."""
-    return {
-        "point": name,
-        **named(point),
-        "error": error,
-        "run_ms": run_ms,
-        "torpor": _engine.__version__,
-        "engine": engine_id(),
-        "metrics": {key: value for key, value in metrics.items() if value is not None},
-    }
 
 
 def _replay(

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from torpor.run.sweeps.axes import Axes, Point, SweepError
 from torpor.run.sweeps.identity import Identities
-from torpor.run.sweeps.parts import Row
-from torpor.run.sweeps.points import Recordings, named, run_point
+from torpor.run.sweeps.parts import Row, named
+from torpor.run.sweeps.points import Recordings, run_point
+from torpor.run.sweeps.ranks import against_oracle
 from torpor.run.sweeps.store import Store, open_store
 
 #: More points than this are a mistake more often than a plan.
@@ -49,8 +50,6 @@ class Swept:
         A point is known by its content: what the store calls otherwise, a recording from another
         folder say, is called as here.
         """
-        from torpor.run.sweeps.ranks import against_oracle
-
         points = {name: point for point, name in self.names.items()}
         kept = (row for row in self.store.rows() if row["point"] in points)
         mine = [row | named(points[row["point"]]) for row in kept]

@@ -181,9 +181,18 @@ class Store:
         warn(part.damage for part in parts)
         return _table([record for part in parts for record in part.records])
 
+    @property
+    def runs(self) -> Path:
+        """The file in which simulations keep whole runs: a point's row has its metrics alone."""
+        return self.path / "runs"
+
     def writer(self) -> "Writer":
         """Return what adds points to the store; use it in a ``with``."""
         return Writer(self)
+
+    def add(self, records: list[Row]) -> None:
+        """Add several points at once. Raises OSError."""
+        self._add_shard(records)
 
     def merge(self, others: Iterable["Store"]) -> int:
         """Add the points of other stores; return how many are new."""
@@ -391,4 +400,4 @@ def _is_orphan(path: Path) -> bool:
 
 def _table(records: list[Row]) -> _engine.Table:
     result = {"kind": "sweep", "catalogue": catalogue(), "points": records}
-    return _engine.lay_out(json.dumps(result), "points")
+    return _engine.Record(result).table("points")

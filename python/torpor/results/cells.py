@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Cells and tables that several kinds of result share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torpor.results.comparison import short_labels, unit_text
-from torpor.results.table import Cell, Table, number, share, word
+from torpor.results.table import Cell, Table, number, share
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -19,7 +19,7 @@ SIDES = ("belows", "aboves")
 
 
 def compared(comparison: "results.Comparison", title: str = "") -> Table:
-    """Return the engine's comparison: a row a metric, a column with its change a governor."""
+    """Return the engine's comparison: rows are metrics, columns values and changes."""
     labels, base = short_labels(comparison["labels"]), comparison["base"]
     headings = ["metric"]
     with_change = [place for place in range(len(labels)) if place != base]
@@ -29,28 +29,42 @@ def compared(comparison: "results.Comparison", title: str = "") -> Table:
     rows = []
     for row in comparison["rows"]:
         unit = unit_text(row["unit"])
-        cells = [word(f"{row['title']} {unit}".rstrip())]
+        cells = [Cell(row["title"], f"{row['title']} {unit}".rstrip(), hint=row["definition"])]
         for place in order:
             cell = row["cells"][place]
-            cells.append(Cell(cell["value"], cell["text"]))
-            if place != base:
-                change = cell["change"]
-                cells.append(word(change["text"] if change else ""))
+            cells += _pair(cell, place == base)
         rows.append(cells)
     # The base is in each part of a table that is folded.
     keys = 1 if base is None else 2
     return Table("comparison", title, headings, rows, keys=keys, together=2)
 
 
-def states_table(title: str, keys: list[str], rows: list[list[Cell]]) -> Table:
-    """States and their counts; a column of refusals where there are any."""
+def _pair(cell: "results.Cell", is_base: bool) -> list[Cell]:
+    """Return a value and, except in the base's column, its change."""
+    change = cell["change"]
+    is_better = change["is_better"] if change else None
+    value = Cell(cell["value"], cell["text"], is_better, cell["is_best"])
+    if is_base:
+        return [value]
+    text = change["text"] if change else ""
+    return [value, Cell(text, text, is_better)]
+
+
+def states_table(
+    title: str, keys: list[str], rows: list[list[Cell]], more: Sequence[str] = ()
+) -> Table:
+    """Return states and their counts; with a column of refusals where there are any.
+
+    ``more``: columns between the keys and the counts.
+    """
+    headings = [*keys, *more, *COUNTED, "rejected"]
     if not any(row[-1].value for row in rows):
-        return Table("states", title, [*keys, *COUNTED], [row[:-1] for row in rows], len(keys))
-    return Table("states", title, [*keys, *COUNTED, "rejected"], rows, len(keys))
+        headings, rows = headings[:-1], [row[:-1] for row in rows]
+    return Table("states", title, headings, rows, len(keys))
 
 
 def missed_cells(metrics: Mapping[str, float | None]) -> list[Cell]:
-    """Idles, misses, their ratio, belows and aboves, from shares of all sleeps."""
+    """Return idles, misses, their ratio, belows and aboves, from shares of all sleeps."""
     sleeps = metrics.get("sleeps")
 
     def count(key: str) -> int | None:
@@ -67,7 +81,7 @@ def miss_cells(idles: float | None, above: int | None, below: int | None) -> lis
 
 
 def count_cells(counts: Mapping[str, Any]) -> list[Cell]:
-    """The cells of one state or of all: time (ms) and its share, usage, above, below, rejected."""
+    """Return the cells of one state or of all, in the order of :data:`COUNTED`."""
     time_us, ratio = counts["time_us"], counts.get("residency_ratio")
     return [
         number(None if time_us is None else time_us / 1e3, 1),
@@ -93,7 +107,18 @@ def change_cell(value: float | None, base: float | None) -> Cell:
 
 
 def total(of: Iterable[Mapping[str, Any]], key: str) -> int | None:
-    """A sum; half a sum would be a wrong figure."""
-    counts = [each.get(key) for each in of]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+    """Return the sum of a count; None if any is not known."""
+    found = sum_or_none([each.get(key) for each in of])
+    return None if found is None else int(found)
+
+
+def sum_or_none(values: Iterable[float | None]) -> float | None:
+    """Return the sum; None if any value is not known, or there is none."""
+    known = list(values)
+    return None if None in known or not known else sum(filter(None, known))
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean; None if any value is not known, or there is none."""
+    found = sum_or_none(values)
+    return None if found is None else found / len(values)

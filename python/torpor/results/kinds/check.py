@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A breach that `torpor check` found: its machine and its calls, in columns."""
+"""Rules of the kernel that a governor breaks: ``torpor governor check``."""
 
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from torpor.results.kind import Kind
+from torpor.results.table import Post, Table, counted, number, word
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -12,15 +15,39 @@ if TYPE_CHECKING:
 #: Values for no limit, and for a timer that never expires.
 _NO_LIMIT_NS = 2_000_000_000_000
 _INFINITE_NS = 2**62
-#: Tick rate of `torpor check` without `--hz`.
+#: Tick rate of `torpor governor check` without `--hz`.
 _DEFAULT_HZ = 250
+
+
+def post(result: "results.Check") -> Post:
+    """Return a line for each finding; :func:`finding_text` has the rest."""
+    rows = [
+        [word(f["kind"]), number(f["count"]), number(f["call"]), number(f["seed"]), word(f["what"])]
+        for f in result["findings"]
+    ]
+    headings = ["finding", "decisions", "call", "seed", "what"]
+    title = (
+        f"{result['governor']}: {result['decisions']} decisions, {counted(len(rows), 'finding')}"
+    )
+    facts = [
+        f"{counted(result['sequences'], 'sequence')}, seed {result['seed']}, {result['hz']} Hz"
+    ]
+    if timing := result["timing"]:
+        median, most = timing["p50_ns"], timing["p99_ns"]
+        facts.append(
+            f"time per decision: median {median} ns, p99 {most} ns, worst {timing['worst_ns']} ns"
+        )
+    if result["percpu_bytes"] is not None:
+        facts.append(f"memory per CPU: {result['percpu_bytes']} bytes")
+    notes = [f"ended early: {result['ended_early']}"] if result["ended_early"] else []
+    return Post(title, facts, [Table("findings", "", headings, rows)] if rows else [], notes)
 
 
 def finding_text(finding: "results.Finding", report: "results.Check", width: int = 100) -> str:
     """Return what happened, on which machine, after which calls, and how to repeat it."""
     where = f"call {finding['call']} of {len(finding['calls'])}" if finding["call"] else "the start"
     times = "once" if finding["count"] == 1 else f"{finding['count']:,} times"
-    command = ["torpor", "check", report["governor"], "--seed", str(finding["seed"])]
+    command = ["torpor", "governor", "check", report["governor"], "--seed", str(finding["seed"])]
     command += ["--decisions", "1"]
     if report["hz"] != _DEFAULT_HZ:
         command += ["--hz", str(report["hz"])]
@@ -125,3 +152,6 @@ def _time(time_ns: int) -> str:
         if time_ns and time_ns % size == 0:
             return f"{time_ns // size} {unit}"
     return f"{time_ns} ns"
+
+
+KIND = Kind("check", post)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The main finding of a trace, as plain sentences made from the numbers alone.
+"""The verdict on governors that were run: which is best, and its cost in wake-up latency.
 
-A verdict gives its evidence, or is not made: a governor is called first only if the seeds separate
-it from the others, and only if governors knew the next timer.
+A governor is called best only if the seeds separate it from the others, and only if the recording
+shows the next timer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torpor.results.comparison import paired, percent
-from torpor.view.report.numbers import listing, number
+from torpor.results.numbers import listing, number
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -24,7 +24,7 @@ _KNOWN_SHARE_MIN = 0.5
 _UNKNOWN_SHARE_MIN = 0.005
 
 
-def finding(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
+def verdict(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
     """Name the governor nearest the oracle (or with the least energy), and its cost in wake-up
     latency.
 
@@ -37,19 +37,19 @@ def finding(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = N
     asked, unknown = sum(sources.values()), sources.get("tick_only", 0)
     if asked and 1 - unknown / asked < _KNOWN_SHARE_MIN:
         return (
-            f"No verdict: of {percent(unknown / asked)} of the decisions the recording does not "
-            "tell when the next timer was due, and governors choose by that."
+            f"No verdict: for {percent(unknown / asked)} of the decisions the recording does not "
+            "show when the next timer was due, and governors choose by that."
         )
-    verdict = _verdict(runs, good)
+    text = _best(runs, good)
     if asked and unknown / asked >= _UNKNOWN_SHARE_MIN:
-        verdict += (
+        text += (
             f" In {percent(unknown / asked)} of the decisions no timer but the tick was known: "
             "there, choices are not those of a kernel."
         )
-    return verdict
+    return text
 
 
-def _verdict(runs: Sequence[Run], good: Sequence[Run]) -> str:
+def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
     oracle = next((r for r in runs if r["kind"] == "oracle" and not r["error"]), None)
     if oracle:
         for key, what in (
@@ -90,14 +90,13 @@ def _by_energy(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -
         return f"{_name(best)} uses {energy} µJ of {what}."
     if _is_undecided(known):
         return (
-            f"{_name(best)} used the least {what}, {energy} µJ, in one seed, of which nobody can "
-            "tell what differs by chance."
+            f"{_name(best)} used the least {what}, {energy} µJ, in one seed, which may be chance."
         )
     if len(ties) == len(known) > 1:
         return f"No governor's {what} differs from the least, {energy} µJ, by more than chance."
     verb = "use" if len(ties) > 1 else "uses"
     names = listing([_name(r) for r in ties])
-    tied = ", and the seeds do not tell them apart" if len(ties) > 1 and _seeds(best) else ""
+    tied = ", and the seeds do not separate them" if len(ties) > 1 and _seeds(best) else ""
     return f"{names} {verb} the least {what}, {energy} µJ{tied}{_latency(best, good)}."
 
 
@@ -166,8 +165,8 @@ def _is_undecided(runs: Sequence[Run]) -> bool:
 
 
 def _least(runs: Sequence[Run], key: str) -> tuple[Run, list[Run]]:
-    """The smallest, and all that nobody should call larger: their printed number is the same, or
-    the seeds that both have run do not tell them apart."""
+    """Return the least, and all that tie with it: the printed number is the same, or the seeds
+    that both have run do not separate them."""
     best = min(runs, key=lambda run: _value(run["metrics"], key) or 0.0)
     text = number(_value(best["metrics"], key))
 

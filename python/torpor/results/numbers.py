@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Numbers of the report: few digits, a real minus sign, a unit if one is needed."""
+"""Numbers as people read them: few digits, a real minus sign, a unit if one is needed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def number(value: float | None) -> str:
-    """As the terminal's table writes it, but thousands set apart and no fraction beyond them.
-
-    A count, which is an `int`, is written whole.
-    """
+    """Format a number with thousands set apart, a count (an `int`) whole."""
     if value is None:
         return NOT_KNOWN
     if isinstance(value, int):
@@ -51,18 +48,18 @@ def grouped(text: str) -> str:
 
 
 def signed(value: float) -> str:
-    """Two decimals and a sign: +1.25, −0.30; ±0 for what rounds to nothing."""
+    """Format with two decimals and a sign: +1.25, −0.30; ±0 for what rounds to nothing."""
     text = f"{value:+.2f}"
     return "±0" if float(text) == 0 else text.replace("-", _MINUS)
 
 
 def share(part: float, whole: float) -> str:
-    """Percent of `whole`, or a dash where there is no whole."""
+    """Return percent of `whole`, or a dash where that is 0."""
     return f"{100 * part / whole:.1f}{_SPACE}%" if whole else "–"
 
 
 def duration(value_ns: float | None) -> str:
-    """Nanoseconds in the unit that reads best: 850 ns, 12.3 µs, 1.20 ms, 45.1 s."""
+    """Return nanoseconds in the unit that reads best: 850 ns, 12.3 µs, 1.20 ms, 45.1 s."""
     if value_ns is None:
         return NOT_KNOWN
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
@@ -77,10 +74,10 @@ def duration(value_ns: float | None) -> str:
 
 
 def listing(items: list[str]) -> str:
-    """a; a and b; a, b and c."""
+    """Join names: a; a and b; a, b and c."""
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
 
 
 def cpu_list(cpus: list[int]) -> str:
-    """As sysfs writes it: 0-3,6."""
+    """Return CPUs as sysfs writes them: 0-3,6."""
     return _engine.format_cpu_list(sorted(cpus))

@@ -1,64 +1,148 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Sentences on governors that were run: replayed, simulated, or on a live machine."""
+"""Governors that were run: parts that replays and simulations share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
-from torpor.results.comparison import SLEEP_LENGTH_WORDS, percent, sections, sources_text
-from torpor.results.sentences.sides import (
+from torpor.results.cells import count_cells, states_table
+from torpor.results.compare import with_rates
+from torpor.results.comparison import (
+    SLEEP_LENGTH_WORDS,
+    agreement_text,
+    base_text,
+    percent,
+    section_name,
+    sections,
+    short_labels,
+    sources_text,
+)
+from torpor.results.kind import Column
+from torpor.results.sentences import (
     WRONG,
-    Counts,
     Side,
-    add,
     alone,
-    counts_of,
+    cannot_show,
     differences,
     grouped,
-    none,
     other_of,
     ratio,
     sentence,
     side_of_run,
     where,
 )
+from torpor.results.table import Table, share, word
+from torpor.results.verdict import verdict
 
 if TYPE_CHECKING:
-    from torpor.results import schema as shapes
+    from torpor.results.comparison import Result, Section
 
+#: Parts of the strip, to find the one in which two governors differ most.
 _WINDOWS = 10
 
 
-def of_compared(result: Any, governor: str | None) -> list[str]:
-    told = []
+def machine_fact(result: "Result") -> str:
+    """Return the machine, limits and version."""
+    options = result["options"]
+    facts = [f"{result['platform']['title']}"]
+    if options["latency_limit_ns"] is not None:
+        facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} us")
+    for disabled in options["disabled_states"]:
+        cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
+        facts.append(f"state {disabled['state']}{cpu} disabled")
+    return f"{', '.join(facts)}; Torpor {result['torpor']['version']}"
+
+
+def notes(result: "Result") -> list[str]:
+    """Return failures, the base of changes, inputs and losses of each section; then its notes."""
+    found = []
+    for section in sections(result):
+        found += [
+            f"{run['governor']} failed: {run['error']}" for run in section["runs"] if run["error"]
+        ]
+        if text := base_text(section["comparison"]):
+            found.append(text)
+        if "trace" in section:
+            sources = section["inputs"]["sleep_length_sources"]
+            if sum(sources.values()):
+                shares = sources_text(sources, SLEEP_LENGTH_WORDS)
+                found.append(f"Time to the next timer known from: {shares}.")
+            if agreement := section.get("agreement"):
+                found.append(
+                    f"{agreement_text(agreement, '--recorded-on')} "
+                    "For details, run `torpor fidelity`."
+                )
+            found += [
+                f"{loss['severity'].capitalize()}: {loss['count']} × {loss['advice']}"
+                for loss in section["trace"]["losses"]
+                if loss["severity"] != "info"
+            ]
+    return [*dict.fromkeys(found), *result["notes"]]
+
+
+def short_names(section: "Section") -> list[str]:
+    """Return the governors of a section, shortened."""
+    return short_labels([run["governor"] for run in section["runs"]])
+
+
+def states(section: "Section", of: str = "") -> list[Table]:
+    """Return a table of idle states for each governor; a terminal does not show it."""
+    tables = []
+    for run, short in zip(section["runs"], short_names(section), strict=True):
+        rows = []
+        for cluster in run["clusters"]:
+            slept_ns = sum(state["time_ns"] for state in cluster["states"])
+            whole_ns = cluster["running_ns"] + slept_ns
+            for state in cluster["states"]:
+                counts = {**state, "time_us": state["time_ns"] / 1e3}
+                counts["residency_ratio"] = share(state["time_ns"], whole_ns, 1)
+                name = f"{state['index']} {state['name']}"
+                rows.append([word(cluster["name"]), word(name), *count_cells(counts)])
+        if rows:
+            found = states_table(f"{of}{short}", ["cluster", "state"], rows)
+            tables.append(found._replace(is_detail=True))
+    return tables
+
+
+def explain(result: Any, governor: str | None) -> list[str]:
+    """Return what differs beyond chance, where, when, by which inputs, and what it cannot show."""
+    said = []
     several = sections(result)
     for section in several:
         runs = section["runs"]
         places = [place for place, run in enumerate(runs) if not run["error"]]
         base = section["comparison"]["base"]
         if base is None:
-            told.append("No governor finished, so nothing is compared.")
+            said.append("No governor finished, so nothing is compared.")
             continue
         other = other_of(section["comparison"]["labels"], base, places, governor)
         name = f"{section['trace']['path']}: " if "trace" in section and len(several) > 1 else ""
         limits = _limits(result, section)
         if other is None:
             one = side_of_run(runs[base])
-            told += [name + alone(one), _inputs(section, [runs[base]]), limits]
+            said += [name + alone(one), verdict_of(section), _inputs(section, [runs[base]]), limits]
             continue
         first, second = side_of_run(runs[base]), side_of_run(runs[other])
-        told += [
+        said += [
             name + differences(section["comparison"], base, other),
             where(first, second),
             _when(section, first.label, second.label) or _cpus(first, second),
+            verdict_of(section),
             _inputs(section, [runs[base], runs[other]]),
             limits,
         ]
-    return told
+    return said
+
+
+def verdict_of(section: "Section") -> str:
+    """Return which governor is best in a section, and its cost."""
+    sources = section["inputs"]["sleep_length_sources"] if "inputs" in section else {}
+    return verdict(section["runs"], sources)
 
 
 def _cpus(first: Side, second: Side) -> str:
-    """Which CPUs the change is found on."""
+    """Return the CPUs on which most of the change is."""
     if len(second.cpus) < 2:
         return ""
     changes = {
@@ -84,7 +168,7 @@ def _cpus(first: Side, second: Side) -> str:
 
 
 def _when(section: Any, first: str, second: str) -> str:
-    """When the two chose differently, on the busiest CPU."""
+    """Return the time at which the two chose differently, on the busiest CPU."""
     strip = next(iter(section["strips"]), None)
     rows = {row["governor"]: row["segments"] for row in strip["rows"]} if strip else {}
     if strip is None or first not in rows or second not in rows:
@@ -125,13 +209,13 @@ def _inputs(section: Any, runs: Sequence[Any]) -> str:
     """Describe the governors' inputs: the time to the next timer, and the tick."""
     parts = []
     ticks = [(run["metrics"].get("tick_wakeups"), run) for run in runs]
-    told = [
+    said = [
         f"{grouped(count)} of {grouped(run['metrics']['sleeps'])} sleeps with {run['governor']}"
         for count, run in ticks
         if count is not None and run["metrics"].get("sleeps")
     ]
-    if told and any(count for count, _ in ticks):
-        parts.append(f"the tick alone, which a governor may keep, ended {' and '.join(told)}")
+    if said and any(count for count, _ in ticks):
+        parts.append(f"the tick alone, which a governor may keep, ended {' and '.join(said)}")
     sources = runs[-1]["sleep_length_sources"]
     if sum(sources.values()) and "trace" in section:
         shares = sources_text(sources, SLEEP_LENGTH_WORDS)
@@ -174,35 +258,26 @@ def _limits(result: Any, section: Any) -> str:
             f"what another workload or machine does: this is 1 workload, "
             f"{result['options']['seeds']} seeds, on a model of {result['platform']['name']}"
         )
-    return f"Not to be said from this: {'; '.join(reasons)}."
+    return cannot_show(reasons)
 
 
-def of_ab(result: "shapes.Ab", governor: str | None) -> list[str]:
-    compared = result["comparison"]
-    if compared is None or compared["base"] is None:
-        return [f"No round of {result['rounds']} was finished, so nothing is compared."]
-    labels = compared["labels"]
-    other = other_of(labels, compared["base"], range(len(labels)), governor)
-    reasons = [f"other machines and loads: this is 1 machine, {result['finished_rounds']} rounds"]
-    if not any(row["kind"] in ("energy", "power") for row in compared["rows"]):
-        reasons.append("energy, with 0 counters of it that may be read")
-    limits = f"Not to be said from this: {'; '.join(reasons)}."
-    sides = [_side_of_ab(result, label) for label in labels]
-    if other is None:
-        return [alone(sides[0]), limits]
-    return [
-        differences(compared, compared["base"], other),
-        where(sides[compared["base"]], sides[other]),
-        limits,
-    ]
-
-
-def _side_of_ab(result: "shapes.Ab", label: str) -> Side:
-    states: dict[tuple[str, int, str], Counts] = {}
-    for run in result["runs"]:
-        for group in run["counters"]["groups"] if run["governor"] == label else ():
-            cpus = f"CPUs {_engine.format_cpu_list(group['cpus'])}"
-            for place, state in enumerate(group["states"]):
-                key = (cpus, place, f"{place} {state['name']}")
-                add(states.setdefault(key, none()), counts_of(state))
-    return Side(label, states, {})
+def columns(result: Any) -> Iterator[Column]:
+    """Return the metrics of each run."""
+    several = len(sections(result)) > 1
+    for section in sections(result):
+        name = section_name(section)
+        if "trace" in section:
+            seconds = section["trace"]["duration_ns"] / 1e9
+            of = {"recording": name}
+        else:
+            seconds = result["options"]["duration_ns"] / 1e9
+            of = {"workload": name}
+        of |= {
+            "kind": result["kind"],
+            "machine": result["platform"]["name"],
+            "duration": f"{seconds:.2f} s",
+            "tick rate": f"{result['options']['hz']} Hz",
+        }
+        for run in section["runs"]:
+            label = f"{PurePath(name).name}, {run['governor']}" if several else run["governor"]
+            yield Column(label, with_rates(run["metrics"], seconds), of)

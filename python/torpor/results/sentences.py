@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Counts of one column of a result, and the sentences that compare two of them."""
+"""Sentences that several kinds of result share, and the counts that they compare.
+
+Rules over the numbers, each sentence with its figure: what differs by more than chance, in which
+states, CPUs and time, what the governors knew, and what the result cannot show.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -124,8 +128,8 @@ def where(first: Side, second: Side) -> str:
     return sentence("; ".join(parts))
 
 
-def differences(compared: "results.Comparison", base: int, other: int) -> str:
-    """Return the differences beyond chance, the metrics that readers look at first in front."""
+def differences(compared: "results.Comparison", base: int, other: int, most: int = _NAMED) -> str:
+    """Return at most so many differences beyond chance, the most asked-for metrics first."""
     labels, samples = compared["labels"], compared["samples"]
     known = []
     for row in compared["rows"]:
@@ -136,11 +140,11 @@ def differences(compared: "results.Comparison", base: int, other: int) -> str:
     found.sort(key=lambda each: first_of(each[0]["key"]))
     shown = [
         f"{row['title']} {text} {unit_text(row['unit'])}".rstrip() + f" ({change['text']})"
-        for row, text, change in found[:_NAMED]
+        for row, text, change in found[:most]
     ]
     who = f"{labels[other]} against {labels[base]}"
     if compared["sampling"] == "paired" and samples < 2:
-        return f"{who}: 1 run each, of which nobody can tell what differs by chance."
+        return f"{who}: 1 run each, which cannot show what differs by chance."
     basis = f"{samples} paired runs" if compared["sampling"] == "paired" else "the same input"
     if corrected := correction_text(compared.get("tests", 0)):
         basis += f", {corrected}"
@@ -167,3 +171,9 @@ def other_of(
     rest = [place for place in places if place != base]
     named = [p for p in rest if labels[p].partition(",")[0] not in (*_REFERENCES, "oracle")]
     return next(iter([*named, *rest]), None)
+
+
+def cannot_show(reasons: Iterable[str]) -> str:
+    """Return the sentence on what a result leaves open; empty without a reason."""
+    text = "; ".join(reasons)
+    return f"This cannot show: {text}." if text else ""

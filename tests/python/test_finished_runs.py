@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Journals of `simulate` and `reproduce`: finished runs are not lost."""
+"""Stores of `simulate` and `study run`: finished runs are not lost."""
 
 import json
 import os
@@ -23,13 +23,13 @@ def simulate(tmp_path, **options):
         "governors": ["menu", "teo"],
         "duration": "50ms",
         "seeds": 3,
-        "journal": tmp_path / "journal",
+        "store": tmp_path / "store",
     }
     return library.simulate("periodic", **(kept | options))
 
 
-def test_what_a_journal_holds_is_what_a_run_gives(tmp_path):
-    fresh = simulate(tmp_path, journal=None)
+def test_a_stored_run_is_what_a_run_gives(tmp_path):
+    fresh = simulate(tmp_path, store=None)
     first = simulate(tmp_path)
     again = simulate(tmp_path)
     assert (fresh.resumed_runs, first.resumed_runs, again.resumed_runs) == (0, 0, 6)
@@ -37,7 +37,7 @@ def test_what_a_journal_holds_is_what_a_run_gives(tmp_path):
     # With more seeds, only those are run; on any number of threads.
     more = simulate(tmp_path, seeds=4, threads=1)
     assert more.resumed_runs == 6
-    assert more.to_json() == simulate(tmp_path, seeds=4, journal=None).to_json()
+    assert more.to_json() == simulate(tmp_path, seeds=4, store=None).to_json()
 
 
 @pytest.mark.parametrize("workload", ["frames", "fio-randread", "pipe"])
@@ -45,8 +45,8 @@ def test_every_kind_of_count_comes_back(tmp_path, workload):
     """Devices, histograms of many values, energies beyond 64 bits, the oracle's share."""
     options = {"platform": "rk3399", "governors": ["teo", "oracle"], "duration": "20ms"}
     runs = [
-        library.simulate(workload, **options, seeds=2, journal=journal)
-        for journal in (None, tmp_path / "journal", tmp_path / "journal")
+        library.simulate(workload, **options, seeds=2, store=store)
+        for store in (None, tmp_path / "store", tmp_path / "store")
     ]
     assert runs[2].resumed_runs == 2
     assert runs[0].to_json() == runs[1].to_json() == runs[2].to_json()
@@ -99,17 +99,17 @@ def test_inputs_are_told_apart_by_content_and_not_by_name(tmp_path):
 
 
 def test_another_build_of_the_engine_finds_nothing(tmp_path, monkeypatch):
-    from torpor.run import journals
+    from torpor.run import simulations
 
     simulate(tmp_path)
-    monkeypatch.setattr(journals, "engine_id", lambda: "another")
+    monkeypatch.setattr(simulations, "engine_id", lambda: "another")
     assert simulate(tmp_path).resumed_runs == 0
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "junk", "empty line"])
 def test_damage_costs_a_run_and_never_a_result(tmp_path, damage):
     whole = simulate(tmp_path).to_json()
-    path = tmp_path / "journal"
+    path = tmp_path / "store" / "runs"
     content = bytearray(path.read_bytes())
     if damage == "cut":
         del content[len(content) - 100 :]
@@ -133,8 +133,12 @@ def started(args, cwd):
     return start(*args, cwd=cwd, env={**os.environ, "XDG_CACHE_HOME": str(cwd / "cache")})
 
 
-def journals_in(folder):
-    return list((folder / "cache" / "torpor" / "journals").glob("*"))
+def stores_in(folder):
+    return list((folder / "cache" / "torpor" / "runs").glob("*"))
+
+
+def runs_in(folder):
+    return [store / "runs" for store in stores_in(folder) if (store / "runs").exists()]
 
 
 def wait_for_lines(path_of, count, process):
@@ -153,7 +157,7 @@ LONG = (*SIMULATE, "--duration", "30s", "--seeds", "20", "-j", "1")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_simulation_that_is_ended_goes_on_where_it_was(tmp_path, number):
     process = started(LONG, tmp_path)
-    wait_for_lines(lambda: journals_in(tmp_path), 5, process)
+    wait_for_lines(lambda: runs_in(tmp_path), 5, process)
     process.send_signal(number)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == {signal.SIGKILL: -9}.get(number, 128 + number), errors
@@ -166,10 +170,11 @@ def test_a_simulation_that_is_ended_goes_on_where_it_was(tmp_path, number):
     assert resumed.returncode == 0
     assert "resumed: finished runs are taken from" in errors
     # Delivered, it is not kept.
-    assert journals_in(tmp_path) == []
-    fresh = started((*LONG, "--journal", "other"), tmp_path)
+    assert stores_in(tmp_path) == []
+    fresh = started((*LONG, "--store", "other"), tmp_path)
     assert fresh.communicate(timeout=120)[0] == out
-    assert not (tmp_path / "other").exists()
+    # A store that the user named is kept.
+    assert (tmp_path / "other" / "runs").exists()
 
 
 STUDY = """
@@ -199,9 +204,9 @@ published = { menu = 10, teo = 9 }
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
 def test_a_study_that_is_ended_goes_on_where_it_was(tmp_path, number, status):
     toml(tmp_path, "mine.toml", STUDY)
-    command = ("reproduce", "./mine.toml", "-j", "1")
+    command = ("study", "run", "./mine.toml", "-j", "1")
     process = started(command, tmp_path)
-    wait_for_lines(lambda: journals_in(tmp_path), 5, process)
+    wait_for_lines(lambda: runs_in(tmp_path), 5, process)
     process.send_signal(number)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == status
@@ -211,28 +216,38 @@ def test_a_study_that_is_ended_goes_on_where_it_was(tmp_path, number, status):
     out, errors = resumed.communicate(timeout=120)
     assert "resumed: finished runs are taken from" in errors
     assert "power" in out
-    assert journals_in(tmp_path) == []
+    assert stores_in(tmp_path) == []
 
 
-def test_a_journal_stands_beside_the_report(tmp_path):
-    process = started((*LONG, "--report", "r.html"), tmp_path)
-    beside = tmp_path / "r.html.journal"
-    wait_for_lines(lambda: [beside] if beside.exists() else [], 2, process)
-    process.kill()
-    process.communicate()
-    assert beside.exists() and not (tmp_path / "r.html").exists()
+def test_a_sweep_knows_the_points_of_a_simulation(tmp_path):
+    simulate(tmp_path)
+    axes = library.Axes(
+        workload=["periodic"],
+        platform=["pixel6"],
+        governor=["menu", "teo"],
+        seeds=3,
+        options={"duration": "50ms"},
+    )
+    assert library.sweep(axes, tmp_path / "store").done == 0
+    swept = library.sweep(axes, tmp_path / "other")
+    assert swept.done == 6
+    rows = [
+        [(row["governor"], row["seed"], row["idle_power_mw"]) for row in opened.rows()]
+        for opened in (library.open_store(tmp_path / "store"), swept.store)
+    ]
+    assert sorted(rows[0]) == sorted(rows[1])
 
 
-def test_a_folder_that_others_may_write_holds_no_journal(tmp_path, monkeypatch):
-    from torpor.run import journals
+def test_a_folder_that_others_may_write_has_no_store(tmp_path, monkeypatch):
+    from torpor.run.finished import folder_of_command
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    path = journals.of_command("simulate", "x")
+    path = folder_of_command("simulate", "x")
     assert path is not None and path.parent.stat().st_mode & 0o777 == 0o700
-    assert path == journals.of_command("simulate", "x") != journals.of_command("simulate", "y")
+    assert path == folder_of_command("simulate", "x") != folder_of_command("simulate", "y")
     path.parent.chmod(0o777)
-    assert journals.of_command("simulate", "x") is None
+    assert folder_of_command("simulate", "x") is None
     shutil.rmtree(path.parent)
     (tmp_path / "elsewhere").mkdir()
     path.parent.symlink_to(tmp_path / "elsewhere")
-    assert journals.of_command("simulate", "x") is None
+    assert folder_of_command("simulate", "x") is None

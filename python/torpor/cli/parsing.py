@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Commands and their groups: modules are imported when a command of theirs runs."""
+
+import shlex
+from collections.abc import Mapping
+from importlib import import_module
+from inspect import cleandoc
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from torpor.cli import completion
+
+#: Plain help and usage errors: they are read in logs and pipes as often as on a terminal, and the
+#: import of what colours them takes longer than a short replay.
+SETTINGS: dict[str, Any] = {
+    "rich_markup_mode": None,
+    "no_args_is_help": True,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+#: The words of the command that runs: a process runs one.
+_typed: list[str] = []
+
+
+def typed() -> str:
+    """Return the running command as it was typed."""
+    return shlex.join(_typed)
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses a second value of an option that takes one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse twice: first for the order of the options, then as usual."""
+        _typed[:] = ["torpor", *ctx.command_path.split()[1:], *args]
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        met = set()
+        for param in order:
+            is_repeatable = param.multiple or getattr(param, "is_flag", False)
+            if param in met and not is_repeatable and param.param_type_name == "option":
+                names = " or ".join(param.opts)
+                raise typer.BadParameter(f"{names} is given twice: expected once", ctx=ctx)
+            met.add(param)
+        return super().parse_args(ctx, args)
+
+
+class Command(NamedTuple):
+    """A command: the function ``module.function`` in :mod:`torpor.cli`, and its line in the help.
+
+    ``runs_command``: options after the command to run belong to that command.
+    """
+
+    home: str
+    summary: str
+    runs_command: bool = False
+
+    def load(self, name: str) -> Any:
+        """Import the function and make a command of it."""
+        module, _, function = self.home.partition(".")
+        called = getattr(import_module(f"torpor.cli.{module}"), function or module)
+        completion.attach(called)
+        settings = SETTINGS["context_settings"] | {"allow_interspersed_args": not self.runs_command}
+        made = typer.Typer(add_completion=False, rich_markup_mode=None)
+        made.command(
+            name,
+            cls=OnceCommand,
+            help=cleandoc(called.__doc__),
+            short_help=self.summary,
+            context_settings=settings,
+        )(called)
+        return typer.main.get_command(made)
+
+
+class Group(NamedTuple):
+    """Commands of one noun, and its line in the help."""
+
+    summary: str
+    commands: "Mapping[str, Command]"
+
+    def load(self, name: str) -> Any:
+        """Make a group; its commands are imported later."""
+        return LazyGroup({"Commands": self.commands}, name=name, help=self.summary, **SETTINGS)
+
+
+class _Commands(dict[str, Any]):
+    """Commands by name, imported when they are looked up."""
+
+    def __init__(self, entries: Mapping[str, Command | Group]) -> None:
+        super().__init__(entries)
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = super().__getitem__(name).load(name)
+        return self._loaded[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+
+class LazyGroup(TyperGroup):
+    """A group whose help has sections, and imports no command."""
+
+    #: Heading, and the commands under it.
+    sections: Mapping[str, Mapping[str, Command | Group]]
+
+    def __init__(
+        self, sections: Mapping[str, Mapping[str, Command | Group]], **settings: Any
+    ) -> None:
+        """Take the commands by heading."""
+        settings.pop("commands", None)
+        super().__init__(**settings)
+        self.sections = sections
+        self.commands = _Commands({n: e for under in sections.values() for n, e in under.items()})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each heading."""
+        width = max(len(name) for name in self.commands)
+        for heading, under in self.sections.items():
+            with formatter.section(heading):
+                rows = [(f"{name:<{width}}", entry.summary) for name, entry in under.items()]
+                formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return the names that begin so, without importing their modules."""
+        entries = [pair for under in self.sections.values() for pair in under.items()]
+        loaded = self.commands
+        self.commands = {n: TyperCommand(n, short_help=entry.summary) for n, entry in entries}
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self.commands = loaded
