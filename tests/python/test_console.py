@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -155,11 +154,9 @@ def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, sta
     process = start("replay", "-p", "pixel6", *[recording] * 2000, ends_by=number)
     wait_until_listening(process)
     process.send_signal(number)
-    started_s = time.monotonic()
+    # All recordings take minutes.
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert errors == ""
-    assert time.monotonic() - started_s < 10
+    assert (process.returncode, errors) == (status, "")
 
 
 @pytest.mark.parametrize("command", [("diff", "PIPE", "x"), ("replay", "PIPE", "-p", "pixel6")])

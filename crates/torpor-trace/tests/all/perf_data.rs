@@ -82,6 +82,8 @@ fn their_facts(line: &str) -> String {
     format!("{time_ns} cpu {cpu} {name} {facts}")
 }
 
+// One arm per event.
+#[allow(clippy::too_many_lines)]
 fn our_facts(trace: &Trace, event: &Event) -> String {
     let name_of = |function: Function| match function.symbol {
         Some(symbol) => trace.names.text(symbol).to_owned(),
