@@ -248,6 +248,7 @@ def test_a_reader_survives_that_shards_become_one(recording, tmp_path, monkeypat
     assert len(done.store.rows()) == 4
 
 
+@pytest.mark.slow
 def test_what_a_killed_sweep_finished_is_kept(recording, tmp_path):
     """kill -9 three times, each after some points, then to the end: every point once."""
     where = tmp_path / "store"
