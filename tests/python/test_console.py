@@ -32,7 +32,7 @@ def is_clean(text):
     return not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 
 
-def test_escapes_are_those_of_json_and_toml():
+def test_escapes_are_of_json_and_toml():
     assert printable(EVIL) == r"a\u001b[2Jb\u009b31mc\u202ed\u007f"
     assert printable("tab\tand\nnewline, µs −1 日本") == "tab\tand\nnewline, µs −1 日本"
 

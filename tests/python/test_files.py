@@ -99,7 +99,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path):
     assert raised.value.filename == str(path)
 
 
-def test_what_is_no_file_is_written_as_it_is(tmp_path):
+def test_special_file_is_written_in_place(tmp_path):
     read, write = os.pipe()
     write_whole(f"/dev/fd/{write}", "through a pipe")
     assert os.read(read, 100) == b"through a pipe"

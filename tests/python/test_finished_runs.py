@@ -28,7 +28,7 @@ def simulate(tmp_path, **options):
     return library.simulate("periodic", **(kept | options))
 
 
-def test_a_stored_run_is_what_a_run_gives(tmp_path):
+def test_stored_run_equals_a_fresh_run(tmp_path):
     fresh = simulate(tmp_path, store=None)
     first = simulate(tmp_path)
     again = simulate(tmp_path)
@@ -76,7 +76,7 @@ def test_other_inputs_find_nothing(tmp_path, what):
     assert simulate(tmp_path, **OTHERS[what]).resumed_runs == 0
 
 
-def test_inputs_are_told_apart_by_content_and_not_by_name(tmp_path):
+def test_inputs_are_recognised_by_content(tmp_path):
     text = library.platform_toml("pixel6")
     mine = toml(tmp_path, "mine.toml", text)
     simulate(tmp_path, platform=mine)

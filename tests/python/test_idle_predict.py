@@ -63,7 +63,7 @@ def test_it_runs_for_the_given_time(torpor):
     assert "sleeps of 1 s: 0 wake-ups\n" in text
 
 
-def test_an_interrupt_ends_it_with_what_was_done(tmp_path):
+def test_interrupt_prints_the_result_so_far(tmp_path):
     command = ("workload", "idle-predict", "--run", "--json", "--duration", "100s")
     with start(*command, cwd=tmp_path) as process:
         assert "running for 100s" in process.stderr.readline()

@@ -101,7 +101,7 @@ def test_a_simulation_is_recorded_from_another_process(tmp_path: Path) -> None:
         torpor.simulate("periodic", trace="/no/such/x.txt", isolate=True, **given)
 
 
-def test_the_command_line_says_who_it_was() -> None:
+def test_command_line_names_the_governor() -> None:
     done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(6))
     assert done.returncode == 1, done.stderr
     assert_named(" ".join(done.stdout.split()), 6, place="replay of")

@@ -116,7 +116,7 @@ def test_perf_records_what_torpor_reads(perf_works, torpor, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["tracefs", "perf"])
-def test_ctrl_c_keeps_what_there_is(backend, request, tmp_path):
+def test_ctrl_c_keeps_the_recording(backend, request, tmp_path):
     request.getfixturevalue("writable" if backend == "tracefs" else "perf_works")
     output = tmp_path / "c.data"
     running = start("record", "-o", output, "--backend", backend)

@@ -158,7 +158,7 @@ def test_commands_name_an_odd_line_and_go_on(tmp_path, torpor_process):
     assert len(made.rows()) == 1
 
 
-def test_a_fifo_in_a_store_blocks_nobody(tmp_path, torpor_process):
+def test_fifo_in_a_store_does_not_block(tmp_path, torpor_process):
     made = filled(tmp_path / "store", 2)
     os.mkfifo(made.path / "open" / f"{store._HOST}-pipe.jsonl")
     os.mkfifo(made.path / "points" / f"{'0' * 64}.parquet")

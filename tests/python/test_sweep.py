@@ -249,7 +249,7 @@ def test_a_reader_survives_that_shards_become_one(recording, tmp_path, monkeypat
 
 
 @pytest.mark.slow
-def test_what_a_killed_sweep_finished_is_kept(recording, tmp_path):
+def test_killed_sweep_keeps_finished_points(recording, tmp_path):
     """kill -9 three times, each after some points, then to the end: every point once."""
     where = tmp_path / "store"
     command = ["sweep", "-o", where, "-w", "periodic", "-p", "pixel6", "-p", "rk3399"]
@@ -273,7 +273,7 @@ def test_what_a_killed_sweep_finished_is_kept(recording, tmp_path):
     assert len(opened.rows()) == 60
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path):
+def test_ctrl_c_keeps_finished_points(tmp_path):
     where = tmp_path / "store"
     command = ["sweep", "-o", where, "-w", "frames", "-p", "pixel6", "-g", "menu"]
     process = start(*command, "--seeds", "200", "--duration", "30s", "-j", "1")
@@ -296,7 +296,7 @@ def test_a_torn_line_costs_its_point_alone(recording, tmp_path):
     assert len(done.store.rows()) == 3
 
 
-def test_a_sweep_makes_a_shard_of_what_a_killed_one_left(recording, tmp_path):
+def test_sweep_adopts_lines_of_a_killed_one(recording, tmp_path):
     done = torpor.sweep(axes(recording), tmp_path / "store")
     row = parts.nested(done.store.rows()[0])
     names = {"mine": store._HOST + "-left", "written": store._HOST + "-busy", "far": "else-left"}
@@ -440,7 +440,7 @@ def test_a_product_beyond_the_limit_is_refused(recording, tmp_path):
         torpor.sweep(axes(recording), tmp_path / "store", points_max=3)
 
 
-def test_the_file_says_what_the_options_say(recording, tmp_path):
+def test_file_equals_the_options(recording, tmp_path):
     spec = tmp_path / "sweep.toml"
     spec.write_text(
         f"""

@@ -38,7 +38,7 @@ def test_the_schema_is_the_readers_own(torpor, kind):
     assert "expected one of" in torpor("schema", "governor", check=2).stderr
 
 
-def test_what_is_written_names_a_schema_that_accepts_it(torpor, recording, tmp_path):
+def test_written_file_passes_its_schema(torpor, recording, tmp_path):
     texts = [
         torpor("platform", "show", "pixel6", check=0).stdout,
         torpor("workload", "show", "frames", check=0).stdout,
