@@ -154,7 +154,7 @@ def test_columns_are_compared_in_a_table(torpor, machine, tmp_path):
         (["0.txt", "gone.txt"], ["gone.txt", "No such file"]),
     ],
 )
-def test_incomparable_results_are_reported(torpor, machine, tmp_path, arguments, words):
+def test_wrong_diff_arguments_are_named(torpor, machine, tmp_path, arguments, words):
     rounds(machine, tmp_path, [(1, 0), (1, 0)])
     done = torpor("diff", *arguments, check=2)
     for word in words:
