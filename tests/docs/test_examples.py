@@ -176,7 +176,7 @@ def test_every_block_says_what_it_is():
     assert not unknown, f"give a language of {sorted(LANGUAGES)}: {unknown}"
 
 
-def test_what_is_shown_is_compared():
+def test_shown_output_is_compared():
     """The comparison itself can fail."""
     assert matches("a\n...\nd\n", "a\nb\nc\nd\n")
     assert matches("took ... s\n", "took 3 s\n")

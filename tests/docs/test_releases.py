@@ -13,7 +13,7 @@ import releases
 
 
 @pytest.mark.parametrize("release", releases.RELEASES)
-def test_the_table_is_what_a_replay_gives(release):
+def test_table_matches_a_replay(release):
     home = Path(os.environ.get("TORPOR_KERNEL_SOURCES", releases.ROOT / "build" / "kernel-sources"))
     at_hand = (home / f"linux-source-{release}" / "Makefile").is_file()
     if not at_hand and release not in ("6.1", "6.12") and "TORPOR_ALL_RELEASES" not in os.environ:

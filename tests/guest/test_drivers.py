@@ -43,7 +43,7 @@ OF_CPUFREQ = {
 }
 
 
-def test_what_a_driver_cannot_do_is_refused(hurried, kernel):
+def test_invalid_driver_setup_is_refused(hurried, kernel):
     assert "taken" not in hurried.files, hurried.text("taken")
     log = hurried.text("dmesg")
     assert log.count("a latency of at most 100000 us") >= 2
@@ -52,7 +52,7 @@ def test_what_a_driver_cannot_do_is_refused(hurried, kernel):
 
 
 @pytest.mark.parametrize("kernel", ["arm64"], indirect=True)
-def test_without_wfet_and_event_stream_nobody_polls(hurried):
+def test_without_wfet_and_event_stream_no_cpu_polls(hurried):
     assert "these CPUs have no WFET, and their timer no event stream" in hurried.text("dmesg")
 
 
@@ -72,7 +72,7 @@ def test_a_driver_leaves_after_all_cpus_left_its_states(hurried):
 
 
 @pytest.mark.parametrize("cpu", ["cpu0", "cpu1"])
-def test_what_is_read_of_a_log_is_whole(hurried, cpu):
+def test_log_is_read_by_whole_records(hurried, cpu):
     last = hurried.files[f"{cpu}.last"]
     sizes = []
     for part in (f"{cpu}.{number}" for number in range(10)):

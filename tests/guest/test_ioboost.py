@@ -86,7 +86,7 @@ def test_a_boosted_task_is_placed_where_it_has_room(kernel, runs):
     assert all(run.iops > theirs.iops for run in moved)
 
 
-def test_only_frequencies_that_there_are_are_asked_for(runs):
+def test_only_existing_frequencies_are_requested(runs):
     offered = {d.name: {mhz * 1000 for mhz, _ in d.opps} for d in ioboost.DOMAINS}
     for run in runs.values():
         for domain, requests in run.requests.items():

@@ -133,7 +133,7 @@ def test_every_place_gets_its_line_and_nothing_else_changes(tree):
         assert [line for line in lines if line not in ours] == text.splitlines()
 
 
-def test_a_line_stands_in_the_function_that_is_named(tree):
+def test_inserted_line_is_in_its_function(tree):
     insert.install(tree, BOOSTS)
     text = (tree / "kernel/sched/core.c").read_text(encoding="utf-8")
     assert "\tp->on_rq = 0;\n\tioboost_fork(p); /* torpor */\n}\nvoid other" in text

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from processes import TORPOR
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -73,7 +75,8 @@ def torpor(tmp_path, monkeypatch):
     def run(*args, env=None, cwd=tmp_path, check=None):
         forget_caches()
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-        with monkeypatch.context() as patch:
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("default")
             patch.chdir(cwd)
             for name, value in environment(env).items():
                 patch.setenv(name, value)
@@ -82,7 +85,6 @@ def torpor(tmp_path, monkeypatch):
             patch.setattr(sys, "argv", ["torpor", *map(str, args)])
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
-            patch.setattr(warnings, "showwarning", warnings.showwarning)
             status = cli._run()
         texts = (stream.buffer.getvalue().decode() for stream in (out, err))
         return checked(subprocess.CompletedProcess(args, status, *texts), check)
@@ -96,7 +98,7 @@ def torpor_process(tmp_path):
 
     def run(*args, env=None, cwd=tmp_path, check=None):
         done = subprocess.run(
-            [sys.executable, "-m", "torpor", *map(str, args)],
+            [*TORPOR, *map(str, args)],
             capture_output=True,
             text=True,
             encoding="utf-8",

@@ -115,7 +115,7 @@ def test_a_seed_shuffles_each_round_and_always_the_same_way(kernel, load):
     assert all(len(set(first[i : i + 3])) == 3 for i in range(0, 18, 3))
 
 
-def test_the_steps_are_told_and_a_dry_run_makes_none(kernel, load, run_on_kernel):
+def test_dry_run_prints_the_steps(kernel, load, run_on_kernel):
     kernel.is_superuser = False
     run_on_kernel("ab", "-n", "-g", "menu", "-g", "t-teo", "--rounds", 2, "--", *load)
     told = [line for line in kernel.told if line.startswith("# round")]
@@ -199,7 +199,7 @@ def test_the_next_comparison_offers_to_put_back_what_was(kernel, load, run_on_ke
     assert (kernel.governor, kernel.modules()) == ("menu", [])
 
 
-def test_what_cannot_be_restored_remains_to_be(kernel, load, run_on_kernel):
+def test_failed_restore_can_be_repeated(kernel, load, run_on_kernel):
     killed_in_the_middle(kernel, load)
     kernel.stuck = {"torpor_t_teo"}
     error = run_on_kernel("kernel", "restore", status=2)
@@ -275,7 +275,7 @@ def test_energy_goes_on_where_the_counter_starts_again(kernel, load):
     assert Meter(kernel.machine).unreadable == ["intel-rapl:0"]
 
 
-def test_what_is_not_known_makes_no_row():
+def test_unknown_value_makes_no_row():
     states = [{"name": "C1", "usage": 4, "time_us": 50, "above": None, "below": 1, "rejected": 0}]
     run = {
         "governor": "a",

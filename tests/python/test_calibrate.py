@@ -236,7 +236,7 @@ def test_a_meter_that_fails_leaves_nothing_switched_off(tmp_path):
     assert model.disabled() == before
 
 
-def test_what_cannot_be_told_is_refused_with_what_to_do(tmp_path):
+def test_uncalibratable_machine_says_why(tmp_path):
     model = Model(tmp_path, meter="none")
     with pytest.raises(CalibrationError, match="nothing here measures energy"):
         meters.find(system_of(model).machine)

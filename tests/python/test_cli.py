@@ -5,10 +5,8 @@ import csv
 import io
 import json
 import re
-import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 
 import pytest
@@ -56,7 +54,7 @@ def test_json_has_the_shape_that_others_build_on(torpor, recording):
     assert {m["direction"] for m in result["catalogue"]} <= {"lower", "higher", "none"}
 
 
-def test_csv_is_the_json_in_another_dress(torpor, recording):
+def test_csv_equals_json(torpor, recording):
     result = json.loads(torpor(*REPLAY, recording, "--json", check=0).stdout)
     lines = csv.DictReader(io.StringIO(torpor(*REPLAY, recording, "--csv", check=0).stdout))
     for line, run in zip(lines, result["traces"][0]["runs"], strict=True):
@@ -72,7 +70,7 @@ def test_two_recordings_give_two_tables(torpor, recording):
     assert done.stdout.count("Note: open-loop replay") == 1
 
 
-def test_options_stand_in_the_heading(torpor, recording):
+def test_heading_shows_the_options(torpor, recording):
     done = torpor(
         *REPLAY, recording, "--latency-limit", "50us", "--hz", "1000", "--disable-state", "0:1",
         check=0,
@@ -87,7 +85,7 @@ def test_governor_parameters_and_cpu_places(torpor, recording):
     assert [c["name"] for c in clusters if c["running_ns"]] == ["big"]
 
 
-def test_what_a_decision_takes_is_measured_where_asked(torpor, recording):
+def test_decision_time_is_measured_on_request(torpor, recording):
     keys = [f"decision_time_{which}_ns" for which in ("mean", "p50", "p99")]
     governors = ("menu", "shallowest", "oracle")
     replay = ("replay", recording, "-p", "pixel6", *(f"-g{name}" for name in governors))
@@ -189,7 +187,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD, ids=lambda value: " ".join(value)[:40])
-def test_wrong_usage_is_answered_with_what_is_right(torpor, recording, tmp_path, arguments, words):
+def test_wrong_usage_shows_the_right_one(torpor, recording, tmp_path, arguments, words):
     (tmp_path / "garbage").write_bytes(bytes(range(256)) * 64)
     (tmp_path / "empty").write_bytes(b"")
     done = torpor("replay", *(recording if a == "@" else a for a in arguments), check=2)
@@ -240,19 +238,7 @@ def test_a_compile_error_shows_the_compilers_message(torpor, recording, tmp_path
     assert "broken.c" in done.stderr
 
 
-def test_an_interrupt_ends_a_long_replay_at_once(recording):
-    command = [sys.executable, "-m", "torpor", *REPLAY, *[str(recording)] * 2000]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)
-    process.send_signal(signal.SIGINT)
-    started_s = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in errors
-    assert time.monotonic() - started_s < 10
-
-
-def test_a_reader_who_has_seen_enough_is_no_error(recording):
+def test_closed_pipe_is_no_error(recording):
     command = f"{sys.executable} -m torpor platform list --json | head -c 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == "["
@@ -274,7 +260,7 @@ def test_version(torpor):
 @pytest.mark.parametrize(
     "command", [[], ["replay"], ["platform"], ["platform", "import"], ["trace", "info"]]
 )
-def test_help_says_what_there_is(torpor, command):
+def test_help_shows_usage(torpor, command):
     assert "Usage: " in torpor(*command, "--help", check=0).stdout
 
 

@@ -133,13 +133,13 @@ def test_a_device_tree_gets_a_kernels_powers(torpor, recording, tmp_path):
         (["@", "-o", "no/such/file.toml"], ["no/such/file.toml"]),
     ],
 )
-def test_what_cannot_be_imported_is_told(torpor, sysfs, arguments, words):
+def test_failed_import_is_reported(torpor, sysfs, arguments, words):
     done = torpor("platform", "import", *(sysfs if a == "@" else a for a in arguments), check=2)
     for word in words:
         assert word in done.stderr
 
 
-def test_trace_info_tells_what_a_recording_holds_and_lacks(torpor, recording):
+def test_trace_info_lists_present_and_missing_events(torpor, recording):
     done = torpor("trace", "info", recording, check=0)
     assert "perf.data" in done.stdout
     assert "cpu_idle" in done.stdout
@@ -153,7 +153,7 @@ def test_trace_info_tells_what_a_recording_holds_and_lacks(torpor, recording):
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", bytes(5000), b"PERFILE2" + bytes(20)])
-def test_a_file_that_is_no_recording_is_told(torpor, tmp_path, content):
+def test_file_that_is_no_recording_is_reported(torpor, tmp_path, content):
     (tmp_path / "some.file").write_bytes(content)
     done = torpor("trace", "info", "some.file", check=2)
     assert "some.file" in done.stderr

@@ -51,6 +51,6 @@ def test_a_compile_failure_does_not_stop_the_next_check(torpor, tmp_path):
 
 
 @pytest.mark.parametrize("args", [(), ("no-such-governor",)])
-def test_what_cannot_be_checked_ends_with_2(torpor, args):
+def test_failed_check_exits_with_2(torpor, args):
     done = torpor("governor", "check", *args, check=2)
     assert "error: " in done.stderr

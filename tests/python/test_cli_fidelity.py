@@ -84,7 +84,7 @@ def test_a_replay_carries_the_recorded_agreement(torpor, guest):
     assert "menu-6.12 agrees in 98.40 %, teo-6.12 as a control in 68.46 %" in text
 
 
-def test_a_machine_nobody_named_is_asked_for(torpor, recording):
+def test_unnamed_machine_asks_for_a_platform(torpor, recording):
     done = torpor("fidelity", recording, check=2)
     assert "there is no dump of its machine's idle states next to it" in done.stderr
     assert "hint: name the machine" in done.stderr

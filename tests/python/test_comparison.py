@@ -117,13 +117,13 @@ def test_narrow_terminals_repeat_the_first_governor():
     assert len(headings) >= 2
 
 
-def test_units_stand_once_in_the_heading():
+def test_units_are_in_the_heading_once():
     text = terminal_text(small_result.result(), 200)
     assert text.count("mW") == 1
     assert "idle power mW" in text
 
 
-def test_what_the_claim_rests_on_stands_below_the_table():
+def test_evidence_is_below_the_table():
     text = terminal_text(small_result.result(), 100)
     assert "Time to the next timer known from: timer events 75 %, the tick only 25 %." in text
     assert "Loss: 12 × events lost while recording" in text

@@ -49,7 +49,7 @@ def test_names_are_completed(complete, line, names):
     assert sorted(complete(line)) == sorted(names)
 
 
-def test_releases_are_those_whose_sources_are_at_hand(complete, tmp_path):
+def test_releases_have_sources_at_hand(complete, tmp_path):
     (tmp_path / "linux-source-4.99.tar.xz").touch()
     env = {"TORPOR_KERNEL_SOURCES": str(tmp_path)}
     assert complete("torpor replay x -g teo@4", **env) == ["teo@4.99"]

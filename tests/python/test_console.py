@@ -9,10 +9,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
+from processes import TORPOR, start, wait_until_listening
 from torpor.results.text import printable
 
 #: Clears the screen, and is a control sequence of its own in C1; turns the line round.
@@ -32,7 +32,7 @@ def is_clean(text):
     return not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 
 
-def test_escapes_are_those_of_json_and_toml():
+def test_escapes_are_of_json_and_toml():
     assert printable(EVIL) == r"a\u001b[2Jb\u009b31mc\u202ed\u007f"
     assert printable("tab\tand\nnewline, µs −1 日本") == "tab\tand\nnewline, µs −1 日本"
 
@@ -45,7 +45,7 @@ def test_a_file_cannot_speak_to_the_terminal_by_its_name(torpor):
 
 def test_a_name_that_is_no_text_is_escaped(tmp_path):
     name = os.fsencode(tmp_path) + b"/a\xff.toml"
-    command = [sys.executable, "-m", "torpor", "platform", "import", name]
+    command = [*TORPOR, "platform", "import", name]
     done = subprocess.run(command, capture_output=True, check=False, timeout=60)
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
@@ -64,7 +64,7 @@ def test_a_platform_cannot_speak_to_the_terminal(torpor, recording, tmp_path, op
 def on_a_terminal(*args, cwd):
     """Run the command line on a terminal of its own; return what that got."""
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "torpor", *map(str, args)]
+    command = [*TORPOR, *map(str, args)]
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200"}
     env.pop("NO_COLOR", None)
     process = subprocess.Popen(command, stdout=slave, stderr=subprocess.PIPE, cwd=cwd, env=env)
@@ -151,39 +151,24 @@ def test_a_closed_stdout_is_not_given_to_the_next_file(tmp_path, torpor):
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, status):
-    command = [sys.executable, "-m", "torpor", "replay", "-p", "pixel6", *[str(recording)] * 2000]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A test in the background may have inherited that it is ignored.
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
-    )
-    time.sleep(1.5)
+    process = start("replay", "-p", "pixel6", *[recording] * 2000, ends_by=number)
+    wait_until_listening(process)
     process.send_signal(number)
-    started_s = time.monotonic()
+    # All recordings take minutes.
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert errors == ""
-    assert time.monotonic() - started_s < 10
+    assert (process.returncode, errors) == (status, "")
 
 
 @pytest.mark.parametrize("command", [("diff", "PIPE", "x"), ("replay", "PIPE", "-p", "pixel6")])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_pipe_whose_writer_is_silent_does_not_make_deaf(command, number, status, tmp_path):
+def test_reading_a_silent_pipe_can_be_interrupted(command, number, status, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "torpor", *(str(pipe) if w == "PIPE" else w for w in command)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
-    )
-    writer = os.open(pipe, os.O_RDWR)
-    time.sleep(1.5)
+    process = start(*(pipe if word == "PIPE" else word for word in command), ends_by=number)
+    # Returns once the command has opened the other end.
+    writer = os.open(pipe, os.O_WRONLY)
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     os.close(writer)
     assert process.returncode == status
 

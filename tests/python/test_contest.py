@@ -96,7 +96,7 @@ def seeds(governor, energies, delays):
     ]
 
 
-def test_what_chance_explains_is_no_difference():
+def test_chance_is_no_difference():
     base = seeds("teo", [10.0, 11.0, 10.5, 9.5], [30.0, 31.0, 29.0, 30.0])
     # Less by 0.5 under each seed, at delays that vary as much as their difference.
     mine = seeds("mine", [9.5, 10.5, 10.0, 9.0], [33.0, 29.0, 30.0, 31.0])

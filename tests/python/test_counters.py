@@ -154,14 +154,14 @@ def test_columns_are_compared_in_a_table(torpor, machine, tmp_path):
         (["0.txt", "gone.txt"], ["gone.txt", "No such file"]),
     ],
 )
-def test_what_cannot_be_compared_is_told(torpor, machine, tmp_path, arguments, words):
+def test_wrong_diff_arguments_are_named(torpor, machine, tmp_path, arguments, words):
     rounds(machine, tmp_path, [(1, 0), (1, 0)])
     done = torpor("diff", *arguments, check=2)
     for word in words:
         assert word in done.stderr
 
 
-def test_what_came_in_between_is_told(torpor, machine, tmp_path):
+def test_changes_in_between_are_reported(torpor, machine, tmp_path):
     put(machine, 1, 1, (500, 1, 0, 0, 0))
     (tmp_path / "a.txt").write_text(grep(machine))
     put(machine, 1, 1, (3, 1, 0, 0, 0))
@@ -213,7 +213,7 @@ def test_nothing_to_compare_is_an_error_with_the_reason(torpor, machine, tmp_pat
     assert "hint: " in done.stderr
 
 
-def test_the_json_of_a_result_is_told_from_a_snapshot(torpor, recording, tmp_path):
+def test_json_of_a_result_is_no_snapshot(torpor, recording, tmp_path):
     result = tmp_path / "replay.json"
     replayed = library.replay(recording, platform="pixel6", governors=["menu"], decisions=False)
     result.write_text(replayed.to_json())
@@ -229,7 +229,7 @@ def test_one_dump_counts_from_boot(machine, tmp_path):
     assert result["groups"][0]["columns"][0]["total"]["usage"] == 7
 
 
-def test_a_machine_without_a_driver_is_told_so(torpor, tmp_path):
+def test_machine_without_a_driver_is_reported(torpor, tmp_path):
     (tmp_path / "cpu" / "cpu0").mkdir(parents=True)
     (tmp_path / "cpu" / "cpuidle").mkdir()
     (tmp_path / "cpu" / "cpuidle" / "current_driver").write_text("none\n")

@@ -41,7 +41,7 @@ def test_the_modules_with_examples_are_among_those_tested():
     } <= examples
 
 
-def test_what_is_public_is_documented():
+def test_public_names_are_documented():
     undocumented = [
         name
         for name in torpor.__all__

@@ -26,7 +26,7 @@ def test_every_finding_is_either_usable_or_explained():
         assert finding["is_usable"] == (finding["reason"] is None)
 
 
-def test_json_holds_what_the_library_returns(torpor):
+def test_json_equals_the_library(torpor):
     found = json.loads(torpor("doctor", "--json", check=0).stdout)
     assert found["findings"]
     assert set(found["findings"][0]) == {
@@ -34,7 +34,7 @@ def test_json_holds_what_the_library_returns(torpor):
     }
 
 
-def test_a_missing_compiler_is_named_with_what_to_install(examine, monkeypatch):
+def test_missing_compiler_names_its_package(examine, monkeypatch):
     monkeypatch.setenv("CC", "no-such-cc")
     for name in ("C compiler", "sanitizers", "hosted kernels"):
         finding = examine()[name]
@@ -124,7 +124,7 @@ def test_each_command_named_exists():
             assert quoted in known, finding["needed_for"]
 
 
-def test_the_text_shows_what_the_json_holds(torpor):
+def test_text_equals_json(torpor):
     text = torpor("doctor", check=0, env={"COLUMNS": "80"}).stdout
     for finding in json.loads(torpor("doctor", "--json", check=0).stdout)["findings"]:
         mark = "ok" if finding["is_usable"] else "no"

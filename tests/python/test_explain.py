@@ -56,7 +56,7 @@ def test_the_named_state_has_the_stated_change(recording):
     assert sums[1][int(found[4])] - sums[0][int(found[4])] == part
 
 
-def test_what_is_chance_is_not_said_to_differ():
+def test_chance_is_not_reported_as_change():
     made = torpor.simulate("periodic", platform="pixel6", governors=["menu"], seeds=2)
     alone = torpor.explain(made)
     assert not any("against" in sentence for sentence in alone)
@@ -86,13 +86,13 @@ def test_a_governor_is_named_or_the_choice_is(recording):
         torpor.explain({"kind": "check"})
 
 
-def test_a_machine_without_power_is_said_to_have_none():
+def test_machine_without_power_says_so():
     last = torpor.explain(small_result(has_power=False))[-1]
     assert "energy: pixel6 has 0 measured powers" in last
     assert "energy:" not in torpor.explain(small_result())[-1]
 
 
-def test_results_of_any_kind_stand_side_by_side(recording):
+def test_results_of_any_kind_are_compared(recording):
     replayed = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
     recorded = torpor.trace_stats(recording, platform="i5-10600k")
     simulated = torpor.simulate("periodic", platform="i5-10600k", governors=["menu"], seeds=2)
@@ -134,7 +134,7 @@ def test_saved_results_are_explained_and_compared(torpor, recording, tmp_path):
     assert "none.json" in missing.stderr
 
 
-def test_what_cannot_stand_side_by_side_is_named(recording):
+def test_incomparable_results_are_named(recording):
     stats = torpor.trace_stats(recording)
     with pytest.raises(torpor.TorporError, match="there is one column"):
         torpor.compare(stats)

@@ -4,11 +4,11 @@
 import os
 import resource
 import subprocess
-import sys
 
 import pytest
 
 import torpor as library
+from processes import TORPOR
 from torpor.results.files import write_whole
 
 #: Less than any of the outputs is long: as a full disk, it accepts the beginning of each.
@@ -48,10 +48,9 @@ def on_a_full_disk(*args, cwd):
     def fill():
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-    env = {**os.environ}
-    command = [sys.executable, "-m", "torpor", *map(str, args)]
+    command = [*TORPOR, *map(str, args)]
     return subprocess.run(
-        command, cwd=cwd, env=env, preexec_fn=fill, capture_output=True, text=True, timeout=120
+        command, cwd=cwd, preexec_fn=fill, capture_output=True, text=True, timeout=120
     )
 
 
@@ -100,7 +99,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path):
     assert raised.value.filename == str(path)
 
 
-def test_what_is_no_file_is_written_as_it_is(tmp_path):
+def test_special_file_is_written_in_place(tmp_path):
     read, write = os.pipe()
     write_whole(f"/dev/fd/{write}", "through a pipe")
     assert os.read(read, 100) == b"through a pipe"

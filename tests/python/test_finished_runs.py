@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Stores of `simulate` and `study run`: finished runs are not lost."""
 
+import json
 import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import torpor as library
+from processes import start, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 SIMULATE = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "-g", "teo", "--json")
@@ -29,7 +28,7 @@ def simulate(tmp_path, **options):
     return library.simulate("periodic", **(kept | options))
 
 
-def test_a_stored_run_is_what_a_run_gives(tmp_path):
+def test_stored_run_equals_a_fresh_run(tmp_path):
     fresh = simulate(tmp_path, store=None)
     first = simulate(tmp_path)
     again = simulate(tmp_path)
@@ -77,7 +76,7 @@ def test_other_inputs_find_nothing(tmp_path, what):
     assert simulate(tmp_path, **OTHERS[what]).resumed_runs == 0
 
 
-def test_inputs_are_told_apart_by_content_and_not_by_name(tmp_path):
+def test_inputs_are_recognised_by_content(tmp_path):
     text = library.platform_toml("pixel6")
     mine = toml(tmp_path, "mine.toml", text)
     simulate(tmp_path, platform=mine)
@@ -130,12 +129,8 @@ def test_damage_costs_a_run_and_never_a_result(tmp_path, damage):
     assert simulate(tmp_path).resumed_runs == 6
 
 
-def started(args, cwd, **streams):
-    env = {**os.environ, "XDG_CACHE_HOME": str(cwd / "cache")}
-    command = [sys.executable, "-m", "torpor", *map(str, args)]
-    return subprocess.Popen(
-        command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def started(args, cwd):
+    return start(*args, cwd=cwd, env={**os.environ, "XDG_CACHE_HOME": str(cwd / "cache")})
 
 
 def stores_in(folder):
@@ -147,13 +142,12 @@ def runs_in(folder):
 
 
 def wait_for_lines(path_of, count, process):
-    deadline_s = time.monotonic() + 60
-    while time.monotonic() < deadline_s and process.poll() is None:
+    def has_lines():
+        assert process.poll() is None, "the command ended before"
         found = path_of()
-        if found and found[0].read_bytes().count(b"\n") >= count:
-            return
-        time.sleep(0.02)
-    pytest.fail(f"no store with {count} lines; the command: {process.poll()}")
+        return found and found[0].read_bytes().count(b"\n") >= count
+
+    wait_for(has_lines)
 
 
 # Long enough that the end of it is far when a signal comes, on any machine.
@@ -168,7 +162,8 @@ def test_a_simulation_that_is_ended_goes_on_where_it_was(tmp_path, number):
     out, errors = process.communicate(timeout=60)
     assert process.returncode == {signal.SIGKILL: -9}.get(number, 128 + number), errors
     if number != signal.SIGKILL:
-        assert '"interrupted":true' in out
+        result = json.loads(out)
+        assert result["interrupted"] and 0 < result["options"]["seeds"] < 20
         assert "the same command continues from there" in errors
     resumed = started(LONG, tmp_path)
     out, errors = resumed.communicate(timeout=120)

@@ -107,12 +107,17 @@ def limits(tmp_path):
     return file
 
 
-def test_the_command_judges_saved_results_and_stores(torpor, recording, tmp_path, limits):
-    saved = {}
-    for name in ("menu", "shallowest"):
-        saved[name] = tmp_path / f"{name}.json"
+@pytest.fixture
+def saved(torpor, recording, tmp_path):
+    """Return files with the results of two governors."""
+    files = {name: tmp_path / f"{name}.json" for name in ("menu", "shallowest")}
+    for name, file in files.items():
         done = torpor("replay", recording, "-p", "pixel6", "-g", name, "--json", check=0)
-        saved[name].write_text(done.stdout)
+        file.write_text(done.stdout)
+    return files
+
+
+def test_the_command_judges_saved_results_and_stores(torpor, recording, saved, tmp_path, limits):
     ok = torpor("gate", saved["shallowest"], saved["menu"], "-l", limits, check=0)
     assert "0 of 1 limits broken" in " ".join(ok.stdout.split())
     junit = tmp_path / "report.xml"
@@ -131,12 +136,7 @@ def test_the_command_judges_saved_results_and_stores(torpor, recording, tmp_path
     torpor("gate", store, store, "-l", limits, check=0)
 
 
-def test_github_gets_annotations_and_a_summary(torpor, recording, tmp_path, limits):
-    saved = {}
-    for name in ("menu", "shallowest"):
-        saved[name] = tmp_path / f"{name}.json"
-        done = torpor("replay", recording, "-p", "pixel6", "-g", name, "--json", check=0)
-        saved[name].write_text(done.stdout)
+def test_github_gets_annotations_and_a_summary(torpor, saved, tmp_path, limits):
     summary = tmp_path / "summary.md"
     env = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
     done = torpor("gate", saved["menu"], saved["shallowest"], "-l", limits, env=env, check=1)

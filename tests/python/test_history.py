@@ -94,7 +94,7 @@ def test_a_bisection_finds_the_first_bad_revision(tree, axes, tmp_path):
         ("shallowest@{tree}", "v9.9", "has no revision `v9.9`"),
     ],
 )
-def test_what_has_no_history_is_refused(tree, spec, first, message):
+def test_source_without_history_is_refused(tree, spec, first, message):
     with pytest.raises(torpor.SweepError, match=message):
         history.revisions(spec.format(tree=tree), first)
 

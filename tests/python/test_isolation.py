@@ -5,13 +5,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import torpor
+from processes import TORPOR, start, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDING = ROOT / "demo" / "web-server.perf.data"
@@ -24,7 +24,7 @@ def hostile(how: int, start: int = 100) -> str:
     return f"{HOSTILE},how={how},from={start}"
 
 
-def assert_told(error: str, how: int, place: str) -> None:
+def assert_named(error: str, how: int, place: str) -> None:
     """The error names governor, call and inputs, and where it is over with the process, what ran.
 
     A kernel that can tell whose system calls they are makes those a fault of the call.
@@ -38,7 +38,7 @@ def assert_told(error: str, how: int, place: str) -> None:
 
 
 def run(*arguments: str | bytes) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "torpor", *arguments]
+    command = [*TORPOR, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -49,7 +49,7 @@ def test_a_replay_goes_on_without_it(how: int) -> None:
     beside = torpor.replay(RECORDING, governors=["menu", hostile(how)], **given)
     assert beside.to_dict()["traces"][0]["runs"][0] == alone["traces"][0]["runs"][0]
     (error,) = beside.failures.values()
-    assert_told(error, how, place="replay of")
+    assert_named(error, how, place="replay of")
 
 
 @pytest.mark.parametrize("how", KINDS)
@@ -101,10 +101,10 @@ def test_a_simulation_is_recorded_from_another_process(tmp_path: Path) -> None:
         torpor.simulate("periodic", trace="/no/such/x.txt", isolate=True, **given)
 
 
-def test_the_command_line_says_who_it_was() -> None:
+def test_command_line_names_the_governor() -> None:
     done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(6))
     assert done.returncode == 1, done.stderr
-    assert_told(" ".join(done.stdout.split()), 6, place="replay of")
+    assert_named(" ".join(done.stdout.split()), 6, place="replay of")
     # Before it decides anything.
     done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(6, start=0))
     assert done.returncode == 2
@@ -134,23 +134,8 @@ def test_a_governor_that_sleeps_is_not_waited_for() -> None:
     assert time.monotonic() - begun < 60
 
 
-def test_a_check_heeds_ctrl_c_while_a_governor_sleeps() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "torpor",
-        "governor",
-        "check",
-        hostile(16, start=1),
-        "--decisions",
-        "99",
-    ]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+def test_ctrl_c_ends_a_check_while_a_governor_sleeps() -> None:
+    process = start("governor", "check", hostile(16, start=1), "--decisions", "99")
 
     def is_driven() -> bool:
         """Once its program is compiled and runs: its last argument is the governor's name."""
@@ -159,13 +144,10 @@ def test_a_check_heeds_ctrl_c_while_a_governor_sleeps() -> None:
         lines = (Path(f"/proc/{child}/cmdline").read_bytes() for child in children.split())
         return any(line.endswith(b"\0hostile\0") for line in lines)
 
-    until = time.monotonic() + 100
-    while not is_driven() and time.monotonic() < until:
-        time.sleep(0.1)
-    assert is_driven()
-    time.sleep(1)
+    wait_for(is_driven, limit_s=100)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    process.communicate(timeout=60)
+    assert process.returncode == 130
 
 
 def test_a_name_that_is_no_text_is_refused_by_name() -> None:
@@ -175,7 +157,7 @@ def test_a_name_that_is_no_text_is_refused_by_name() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_configuration_is_told_and_chosen(tmp_path: Path) -> None:
+def test_a_configuration_is_reported_and_chosen(tmp_path: Path) -> None:
     text = (ROOT / "governors" / "cpuidle" / "shallowest.c").read_text()
     mine = tmp_path / "mine.c"
     mine.write_text(f"{text}\n#ifdef CONFIG_CPU_IDLE_GOV_MINE\n#error chosen\n#endif\n")

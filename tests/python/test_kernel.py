@@ -79,7 +79,7 @@ def test_make_syntax_in_names_is_refused(tmp_path, name):
     assert f"`{name}`" in str(error.value)
 
 
-def test_what_cannot_be_given_is_refused_by_name():
+def test_invalid_policy_is_named():
     with pytest.raises(KernelError, match="so CONFIG_X cannot be set"):
         modules.resolve("./mine.c,CONFIG_X=y")
     with pytest.raises(KernelError, match=r"udcff\.c': the name is not UTF-8"):
@@ -176,7 +176,7 @@ def test_without_root_nothing_is_tried(kernel, run_on_kernel):
 
 
 @pytest.mark.parametrize("broken", ["torpor_t_teo", "t-teo"])
-def test_what_fails_leaves_the_machine_as_it_was(kernel, run_on_kernel, broken):
+def test_failure_leaves_the_machine_unchanged(kernel, run_on_kernel, broken):
     before = state(kernel)
     kernel.broken = {broken}
     error = run_on_kernel("kernel", "load", "menu", "teo", status=2)
@@ -268,7 +268,7 @@ def test_an_unfit_kernel_is_refused_with_the_reason(kernel, run_on_kernel, file,
     assert reason in run_on_kernel("kernel", "status")
 
 
-def test_a_new_kernel_is_not_refused_but_told(kernel):
+def test_new_kernel_gets_a_note(kernel):
     kernel.put("proc/sys/kernel/osrelease", "7.1.0\n")
     support.refuse(kernel)
     assert "newer than 6.12" in kernel.told[0]
@@ -284,7 +284,7 @@ def test_a_new_kernel_is_not_refused_but_told(kernel):
         ("ID=mine\n", "--headers DIR"),
     ],
 )
-def test_missing_headers_are_told_by_their_package(kernel, os_release, hint):
+def test_missing_headers_name_their_package(kernel, os_release, hint):
     kernel.put("etc/os-release", os_release)
     with pytest.raises(KernelError, match="no headers of Linux") as error:
         Builder(kernel, "6.9.9").build([])
@@ -317,7 +317,7 @@ def test_modules_are_built_once(kernel):
     ]
 
 
-def test_status_tells_what_is_ours(kernel, run_on_kernel):
+def test_status_shows_our_modules(kernel, run_on_kernel):
     run_on_kernel("kernel", "load", "teo,util_shift=5")
     name = modules.resolve("teo,util_shift=5").name
     text = run_on_kernel("kernel", "status")

@@ -85,7 +85,7 @@ def test_only_the_parts_that_run_are_unpacked(apt, tmp_path):
     assert kernel_sources.find("6.12") == place
 
 
-def test_what_is_there_is_not_fetched_again(apt):
+def test_present_source_is_not_fetched_again(apt):
     first = kernel_sources.fetch("6.12")
     calls = apt.read_text(encoding="utf-8")
     assert kernel_sources.fetch("6.12") == first

@@ -23,7 +23,7 @@ def test_every_name_is_there_when_it_is_asked_for():
     assert not hasattr(torpor, "nothing")
 
 
-def test_what_nobody_asked_for_is_not_loaded():
+def test_import_loads_no_submodules():
     code = "import sys, torpor.cli; print([m for m in sys.modules if m.startswith('torpor')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['torpor', 'torpor.cli']"
@@ -123,7 +123,7 @@ def test_pandas_opens_a_table(replay):
 
 
 @pytest.mark.parametrize("name", ["summary", "states", "latency", "decisions"])
-def test_files_hold_what_the_table_holds(replay, name, tmp_path):
+def test_files_equal_the_table(replay, name, tmp_path):
     pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
     pq = pytest.importorskip("pyarrow.parquet")
     ipc = pytest.importorskip("pyarrow.ipc")
@@ -205,7 +205,7 @@ def test_options_are_kept_as_given_and_as_resolved(recording):
     assert resolved.keys() == plain.keys()
 
 
-def test_an_option_that_is_none_names_those_that_are(recording):
+def test_unknown_option_lists_the_valid_ones(recording):
     with pytest.raises(TypeError, match=r"'latency_limits'.*'latency_limit'"):
         torpor.replay(recording, platform="pixel6", latency_limits="50us")
 
@@ -230,7 +230,7 @@ def test_a_disabled_state_is_not_entered(recording):
     ]
 
 
-def test_energy_is_not_known_where_nobody_measured_it(recording):
+def test_unmeasured_energy_is_not_known(recording):
     pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
     name = next(p["name"] for p in torpor.platforms() if not p["has_power"])
     replay = torpor.replay(recording, platform=name, governors=["menu", "teo"])
@@ -250,7 +250,7 @@ def test_energy_is_not_known_where_nobody_measured_it(recording):
         (torpor.TorporError, {"hz": 123}),
     ],
 )
-def test_errors_stand_in_one_tree(recording, error, arguments):
+def test_errors_have_one_base(recording, error, arguments):
     arguments = {"traces": recording, "platform": "pixel6", "governors": "menu"} | arguments
     with pytest.raises(error) as caught:
         torpor.replay(arguments.pop("traces"), **arguments)

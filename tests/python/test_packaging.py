@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Messages of pip before it builds."""
+"""The build backend: what it checks before it builds, and what it adds."""
 
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,38 @@ def test_a_build_takes_rust_1_85(tmp_path, version, said):
         assert done.returncode == 1 and said in done.stderr
     else:
         assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+MATURIN = """
+import pathlib, zipfile
+def build_wheel(folder, *_):
+    print("built")
+    with zipfile.ZipFile(f"{folder}/t.whl", "w") as wheel:
+        wheel.writestr("extension.py", "TEXT = 'generated'")
+        for path in pathlib.Path("python").rglob("*.pyi"):
+            wheel.write(path)
+    return "t.whl"
+build_sdist = build_editable = prepare_metadata_for_build_wheel = build_wheel
+get_requires_for_build_sdist = build_wheel
+"""
+GENERATE = """
+import extension, pathlib
+pathlib.Path("python/torpor/results/types.pyi").write_text(extension.TEXT)
+"""
+
+
+def test_a_wheel_contains_what_its_extension_generates(tmp_path):
+    for folder in ("docs", "python/torpor/results", "modules"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "modules" / "maturin.py").write_text(MATURIN)
+    (tmp_path / "docs" / "generate.py").write_text(GENERATE)
+    env = os.environ | {"PYTHONPATH": f"{tmp_path / 'modules'}{os.pathsep}{ROOT / 'scripts'}"}
+    command = [sys.executable, "-c", "import build_backend; build_backend.build_wheel('.')"]
+    for builds in (2, 1):
+        done = subprocess.run(
+            command, env=env, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        # Generated files that have changed take a second build.
+        assert done.stdout.count("built") == builds
+        with zipfile.ZipFile(tmp_path / "t.whl") as wheel:
+            assert wheel.read("python/torpor/results/types.pyi") == b"generated"

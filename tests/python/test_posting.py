@@ -197,7 +197,7 @@ def test_a_governor_that_failed_is_named():
     assert "teo failed: crashed in select() on CPU 3" in torpor.post(made)
 
 
-def test_what_has_no_tables_is_named():
+def test_result_without_tables_is_named():
     with pytest.raises(torpor.TorporError, match="kind `cake` has no tables: expected replay"):
         torpor.post({"kind": "cake"})
     with pytest.raises(torpor.TorporError, match="no form `pdf`: expected lkml, markdown"):

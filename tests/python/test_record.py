@@ -59,7 +59,7 @@ def test_what_a_trace_does_not_hold_lies_beside_it(fake, output):
     assert known["missing_events"] == []
 
 
-def test_counters_are_what_grep_prints(fake, output):
+def test_counters_match_grep(fake, output):
     recorded(fake, output)
     files = sorted((fake.root / "sys/devices/system/cpu").glob("cpu0/cpuidle/state*/*"))
     files = sorted((fake.root / "sys/devices/system/cpu/cpuidle").glob("*")) + files
@@ -126,7 +126,7 @@ def test_kretprobes_where_function_entry_probes_are_refused(fake, output, monkey
     assert fake.defined_probes() == set()
 
 
-def test_what_is_appended_needs_no_seek(tmp_path):
+def test_appended_output_needs_no_seek(tmp_path):
     """tracefs lets nobody seek in dynamic_events; no more does a pipe."""
     pipe = tmp_path / "dynamic_events"
     os.mkfifo(pipe)
@@ -143,7 +143,7 @@ def test_impossible_probes_are_noted(fake, output):
     assert recorded(fake, output).notes == ["no return probes: this kernel has no dynamic events"]
 
 
-def test_missing_events_are_told_with_what_they_cost(fake, output):
+def test_missing_events_name_their_cost(fake, output):
     fake.drop_event("power:cpu_idle_miss")
     fake.drop_event("ipi:ipi_raise")
     fake.drop_event("sched:sched_blocked_reason")
@@ -161,7 +161,7 @@ def test_without_cpu_idle_there_is_no_recording(fake, output):
     assert not output.exists() and fake.removed == {}
 
 
-def test_without_tracefs_the_mount_is_what_is_told(fake, output):
+def test_without_tracefs_the_mount_command_is_shown(fake, output):
     (fake.root / "proc/self/mounts").write_text("proc /proc proc rw 0 0\n")
     with pytest.raises(RecordError, match=r"not mounted(.|\n)*mount -t tracefs"):
         recorded(fake, output)
@@ -350,7 +350,7 @@ def test_the_tick_rate_comes_from_the_first_configuration(fake):
     assert tick_rate(fake.machine) == (None, None)
 
 
-def test_an_unknown_tick_rate_and_driver_are_told(fake, output):
+def test_unknown_tick_rate_and_driver_are_reported(fake, output):
     (fake.root / "proc/config.gz").unlink()
     (fake.governor.parent / "current_driver").write_text("none\n")
     notes = recorded(fake, output).notes

@@ -18,11 +18,11 @@ def test_a_recording_is_not_overwritten_by_accident(torpor, tmp_path):
     assert (tmp_path / "a.dat").read_text() == "precious"
 
 
-def test_a_folder_that_is_not_there_is_told(torpor):
+def test_missing_folder_is_reported(torpor):
     assert "`no` is not a folder" in torpor("record", "-o", "no/a.dat", check=2).stderr
 
 
-def test_a_command_that_is_not_there_is_told(torpor, tmp_path):
+def test_missing_command_is_reported(torpor, tmp_path):
     done = torpor("record", "--", "no-such-command", "--force", check=2)
     assert "no command `no-such-command` to run" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -57,11 +57,11 @@ def test_the_perfetto_configuration_is_well_formed():
     assert "duration_ms: 7000\n" in text
 
 
-def test_no_event_is_asked_for_twice():
+def test_no_event_is_requested_twice():
     assert len(set(everything())) == len(everything())
 
 
-def test_what_the_driver_rejected_meanwhile_is_told(tmp_path):
+def test_driver_rejections_are_reported(tmp_path):
     from types import SimpleNamespace
 
     from torpor.cli import record as command
@@ -93,7 +93,7 @@ def test_what_the_driver_rejected_meanwhile_is_told(tmp_path):
     assert command._counted(made, nothing) == []
 
 
-def test_what_the_recorder_took_is_told():
+def test_recorder_overhead_is_reported():
     from pathlib import Path
     from types import SimpleNamespace
 

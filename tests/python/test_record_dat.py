@@ -47,7 +47,7 @@ def written(header, pages):
     return file.getvalue()
 
 
-def test_every_part_stands_where_the_manual_page_says():
+def test_parts_are_where_the_manual_page_says():
     known = header(
         kallsyms=b"symbols", printk_formats=b"printk", saved_cmdlines=b"7 sh\n", stats={0: b"x: 1"}
     )

@@ -7,12 +7,12 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from processes import start, wait_for, wait_until_listening
 from torpor.machine.record import Machine, perf, recipes, session, tracefs
 
 MACHINE = Machine()
@@ -32,10 +32,7 @@ def mount():
         return [name for name in names if name.startswith("torpor")]
 
     # Another test may record at this moment: what stays is what was left behind.
-    deadline = time.monotonic() + 20
-    while left() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not left()
+    wait_for(lambda: not left(), limit_s=20)
     probes = found / "dynamic_events"
     assert not probes.exists() or "torpor" not in probes.read_text()
 
@@ -118,27 +115,13 @@ def test_perf_records_what_torpor_reads(perf_works, torpor, tmp_path):
     assert (tmp_path / "b.perf.data.kallsyms").exists()
 
 
-def until_it_heeds_signals(process):
-    """Wait until a recorder catches SIGCHLD: the last of its handlers, and Python has none."""
-    status = Path(f"/proc/{process.pid}/status")
-    for _ in range(600):
-        caught = int(re.search(r"^SigCgt:\s*(\w+)$", status.read_text(), re.M)[1], 16)
-        if caught & 1 << signal.SIGCHLD - 1:
-            return
-        time.sleep(0.1)
-    pytest.fail("it did not begin within a minute")
-
-
 @pytest.mark.parametrize("backend", ["tracefs", "perf"])
-def test_ctrl_c_keeps_what_there_is(backend, request, tmp_path):
+def test_ctrl_c_keeps_the_recording(backend, request, tmp_path):
     request.getfixturevalue("writable" if backend == "tracefs" else "perf_works")
     output = tmp_path / "c.data"
-    running = subprocess.Popen(
-        [sys.executable, "-m", "torpor", "record", "-o", output, "--backend", backend],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until_it_heeds_signals(running)
+    running = start("record", "-o", output, "--backend", backend)
+    # The last handler that a recorder installs.
+    wait_until_listening(running, signal.SIGCHLD)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 0 and f"recorded {output}" in said

@@ -78,7 +78,7 @@ def test_hidden_symbols_are_not_saved(fake, output, stand_in):
     assert not any(file.suffix == ".kallsyms" for file in recorded(fake, output).beside)
 
 
-def test_what_perf_says_is_told_when_it_will_not_start(fake, output, stand_in):
+def test_perfs_own_error_is_shown(fake, output, stand_in):
     stand_in(before="sys.exit('event syntax error: unknown tracepoint')")
     with pytest.raises(RecordError, match=r"status 1:\n  event syntax error(.|\n)*hint"):
         recorded(fake, output)
@@ -116,7 +116,7 @@ def test_auto_uses_perf_where_tracefs_is_read_only(fake, output, stand_in, monke
     assert record(plan, fake.machine).backend == "perf"
 
 
-def test_with_neither_both_reasons_are_told(fake, output, monkeypatch):
+def test_without_both_backends_both_reasons_are_shown(fake, output, monkeypatch):
     (fake.tracefs / "instances").rmdir()
     monkeypatch.setattr(perf.shutil, "which", lambda name: None if name == "perf" else name)
     with pytest.raises(RecordError, match=r"instances` is missing(.|\n)*perf is not installed"):

@@ -76,7 +76,7 @@ def test_the_comparison_as_a_table_is_the_one_on_the_page(simulation):
 
 
 @pytest.mark.parametrize("name", ["replay", "simulation"])
-def test_what_json_holds_is_read_back(name, request, tmp_path):
+def test_json_reads_back(name, request, tmp_path):
     made = request.getfixturevalue(name)
     (tmp_path / "r.json").write_text(made.to_json(), encoding="utf-8")
     found = torpor.load(tmp_path / "r.json")
@@ -127,7 +127,7 @@ def test_other_kinds_are_records_with_tables(tmp_path):
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_result_is_refused(text, words, tmp_path):
+def test_foreign_json_is_refused(text, words, tmp_path):
     (tmp_path / "r.json").write_text(text, encoding="utf-8")
     with pytest.raises(torpor.TorporError, match=words):
         torpor.load(tmp_path / "r.json")
@@ -260,7 +260,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, torpor):
     assert "r.json" in done.stderr
 
 
-def test_an_unknown_table_is_told_with_those_there_are(simulation):
+def test_unknown_table_lists_the_valid_ones(simulation):
     with pytest.raises(torpor.TorporError, match=r"summary, seeds, states"):
         simulation.table("decisions")
 

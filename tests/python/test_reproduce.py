@@ -167,7 +167,7 @@ def test_a_published_sign_asks_for_no_more():
     assert verdict == {"b": {"sign": True}, "c": {"sign": False}, "d": {"sign": False}}
 
 
-def test_what_one_side_lacks_is_not_judged():
+def test_cell_missing_on_one_side_is_not_judged():
     assert judge.judge_row({"a": 1, "b": 2}, {"a": 1}, "a", ["a"], 1.0) == {}
     assert judge.judge_row({"a": 1, "b": 2}, {"b": 1}, "a", ["a"], 1.0) == {}
 
@@ -206,7 +206,7 @@ def test_what_one_side_lacks_is_not_judged():
         ("[[table]]", "[[table", "line 14"),
     ],
 )
-def test_a_wrong_study_says_where_and_what_is_allowed(tmp_path, old, new, message):
+def test_wrong_study_names_key_and_allowed_values(tmp_path, old, new, message):
     path = tmp_path / "mine.toml"
     assert STUDY.count(old) >= 1
     path.write_text(STUDY.replace(old, new, 1))
@@ -252,7 +252,7 @@ def test_the_oracle_adds_metrics_and_no_column(tmp_path, torpor):
     assert f"a: most with {worst['title']}" in torpor("study", "run", "./mine.toml", check=0).stdout
 
 
-def test_a_platform_may_stand_beside_the_study(tmp_path):
+def test_platform_file_next_to_the_study(tmp_path):
     machine = platform_toml("pixel6").replace('name = "pixel6"', 'name = "mine"')
     (tmp_path / "machine.toml").write_text(machine)
     text = STUDY.replace('platform = "pixel6"', 'platform = "machine.toml"')
@@ -314,7 +314,7 @@ def test_placeholders_and_values_have_to_match(tmp_path):
         studies.reproduce(tmp_path / "mine.toml")
 
 
-def test_an_unknown_study_is_told_with_those_there_are(torpor):
+def test_unknown_study_lists_the_valid_ones(torpor):
     done = torpor("study", "run", "nexus", check=2)
     assert (
         f"no study is called `nexus`: expected one of {', '.join(files.names())}\nhint: "
@@ -329,7 +329,7 @@ def judged_row(published, ours, seeds=None, **more):
     return judge.Row(published=published, ours=ours, seeds=seeds, **fixed, noise_pct=1.0, **more)
 
 
-def test_a_study_stands_beside_predictors_that_know_nothing():
+def test_study_is_compared_to_naive_predictors():
     ours = {"menu": 100, "teo": 80, "shallow": 95, "as shallowest": 95, "as deepest": 120}
     judged = judge.study([judged_row(PUBLISHED, ours)])
     # 10 points off of -10 %, and 45 of -50 %.

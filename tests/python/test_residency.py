@@ -4,11 +4,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from processes import TORPOR
 from torpor.machine import cstate_counters as residency
 
 #: Core 0 spends 40 % in C6, core 1 half of that; the package a tenth in PC2.
@@ -63,7 +63,7 @@ def _stat(machine: Path, perf: str | None, *args: str) -> subprocess.CompletedPr
         (binaries / "perf").write_text(perf)
         (binaries / "perf").chmod(0o755)
         (binaries / "perf.out").write_text(_COUNTED)
-    command = [sys.executable, "-m", "torpor", "stat", "--root", str(machine), *args]
+    command = [*TORPOR, "stat", "--root", str(machine), *args]
     wait = f"while [ ! -e {ready} ]; do /bin/sleep 0.05; done"
     environment = {**os.environ, "PATH": str(binaries)}
     return subprocess.run(

@@ -92,7 +92,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("made", KINDS, ids=lambda made: made.__name__)
-def test_a_result_is_what_the_schema_says(made, recording, tmp_path):
+def test_result_matches_the_schema(made, recording, tmp_path):
     assert problems(made(recording, tmp_path)) == []
 
 
@@ -101,7 +101,7 @@ def test_every_kind_is_tested():
     assert set(shapes.schema()["kinds"]) - tested == {"ab", "outcomes"}
 
 
-def test_what_the_schema_does_not_know_is_found(recording, tmp_path):
+def test_schema_finds_unknown_and_missing_keys(recording, tmp_path):
     result = diff(recording, tmp_path)
     result["groups"][0]["states"][0]["name"] = 1
     result["colour"] = "red"

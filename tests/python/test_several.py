@@ -106,7 +106,7 @@ def test_every_sleep_is_laid_to_somebody(recording, by):
     assert result.table("causes").num_rows == len(trace["causes"])
 
 
-def test_the_tasks_are_those_that_ran_in_the_recording(recording):
+def test_tasks_ran_in_the_recording(recording):
     result = torpor.replay(recording, platform="i5-10600k", governors="shallowest", by="task")
     causes = result.to_dict()["traces"][0]["causes"]
     named = {c["name"]: c["woken"] for c in causes if c["kind"] == "task"}
@@ -122,7 +122,7 @@ def test_a_trace_in_memory_says_the_same(recording):
     assert held == torpor.replay(recording, **asked).to_dict()["traces"][0]["causes"]
 
 
-def test_who_did_it_stands_in_table_and_page(torpor, recording, tmp_path):
+def test_waker_is_in_table_and_page(torpor, recording, tmp_path):
     asked = ("replay", "-p", "i5-10600k", "-g", "menu", "-g", "teo", "--by", "task", recording)
     text = torpor(*asked, "--report", "r.html", check=0).stdout
     assert re.search(r"^ *(task +)?nginx +\d+ +\d+ +\d+", text, re.M)
@@ -200,7 +200,7 @@ def test_choices_are_tracks_beside_the_recording(recording, tmp_path, is_perfett
     )
 
 
-def test_tracks_stand_beside_one_recording(recording, tmp_path):
+def test_tracks_need_one_recording(recording, tmp_path):
     two = torpor.replay([recording] * 2, platform="pixel6", governors="menu")
     with pytest.raises(torpor.EngineError, match="this replay has 2"):
         two.write_trace(tmp_path / "x")

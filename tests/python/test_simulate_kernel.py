@@ -29,7 +29,7 @@ def test_a_table_names_its_kernel(torpor, linux):
     assert re.findall(r"^power.*", named, re.M) == re.findall(r"^power.*", default, re.M)
 
 
-def test_a_library_call_gives_what_the_command_prints(torpor, linux):
+def test_library_and_command_give_the_same(torpor, linux):
     done = torpor(
         *("simulate", "periodic", "-p", "pixel6", "-g", "menu", *QUICK),
         *("--kernel", linux, "--json"),
@@ -58,7 +58,7 @@ def test_a_recording_of_a_hosted_kernel_tells_its_governor(torpor, linux, tmp_pa
     assert highest and float(highest[1]) > 97
 
 
-def test_a_kernel_that_is_not_there_is_said(torpor):
+def test_missing_kernel_is_reported(torpor):
     done = torpor("simulate", "pipe", "-p", "pixel6", "-g", "menu", "--kernel", "9.99", check=2)
     assert "Linux 9.99 is not on this machine" in done.stderr
     assert "hint:" in done.stderr

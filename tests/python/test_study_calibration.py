@@ -80,7 +80,7 @@ def test_numbers_are_found_that_cells_came_from(study, torpor):
     assert studies.calibrate(study, threads=1) == [fit]
 
 
-def test_what_no_number_meets_is_an_error_with_the_nearest(study):
+def test_unreachable_cell_names_the_nearest_number(study):
     text = study.read_text()
     # At the lowest frequency there are more reads than at the highest.
     study.write_text(re.sub(r"slow = [\d.]+", "slow = 90000", text))

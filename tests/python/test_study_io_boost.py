@@ -94,7 +94,7 @@ def test_the_plot_goes_where_it_is_asked_for(torpor, tmp_path):
         assert "</svg>" in (tmp_path / name).read_text(encoding="utf-8")
 
 
-def test_what_cannot_be_drawn_or_compared_is_told(torpor, tmp_path):
+def test_unusable_plot_is_refused(torpor, tmp_path):
     done = torpor("study", "io-boost", "--plot", str(tmp_path / "plot.png"), check=2)
     assert ".svg or .html" in done.stderr
     done = torpor("study", "io-boost", "--platform", "apple-m1", "--duration", "20ms", check=2)

@@ -7,13 +7,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import torpor
+from processes import start, wait_for
 from torpor.run.sweeps import parts, run, store
 from torpor.run.sweeps.axes import read_toml
 from torpor.run.sweeps.identity import Identities
@@ -21,6 +20,14 @@ from torpor.run.sweeps.identity import Identities
 ROOT = Path(__file__).resolve().parents[2]
 #: Begin of a governor's choice.
 CHOICE = re.compile(r"(bool \*stop_tick\)\n\{\n)")
+
+
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+def stored(where):
+    """Return how many points a store has, which may not exist yet."""
+    return len(torpor.open_store(where).rows()) if (where / "store.json").exists() else 0
 
 
 def axes(recording, **given):
@@ -194,21 +201,16 @@ def test_shards_are_disjoint_and_whole(recording):
 def test_killed_shares_are_finished_by_the_next_run(tmp_path):
     """Two shares at a time on one store, each killed in its midst, then run to the end."""
     where = tmp_path / "store"
-    command = [sys.executable, "-m", "torpor", "sweep", "-o", where, "-w", "periodic"]
-    command += ["-p", "pixel6", "-g", "menu", "--seeds", "40", "--duration", "10s", "-j", "1"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    shares = [subprocess.Popen([*command, "--shard", f"{n}/2"], **quiet) for n in (1, 2)]
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and any(share.poll() is None for share in shares):
-        if (where / "store.json").exists() and len(torpor.open_store(where).rows()) > 4:
-            break
-        time.sleep(0.01)
+    command = ["sweep", "-o", where, "-w", "periodic", "-p", "pixel6", "-g", "menu"]
+    command += ["--seeds", "40", "--duration", "10s", "-j", "1"]
+    shares = [start(*command, "--shard", f"{n}/2", **QUIET) for n in (1, 2)]
+    wait_for(lambda: stored(where) > 4)
     for share in shares:
         share.kill()
         share.wait()
     kept = len(torpor.open_store(where).rows())
     assert 4 < kept <= 40
-    again = [subprocess.Popen([*command, "--shard", f"{n}/2"], **quiet) for n in (1, 2)]
+    again = [start(*command, "--shard", f"{n}/2", **QUIET) for n in (1, 2)]
     assert [share.wait(120) for share in again] == [0, 0]
     rows = torpor.open_store(where).rows()
     assert sorted(row["seed"] for row in rows) == list(range(1, 41))
@@ -246,28 +248,23 @@ def test_a_reader_survives_that_shards_become_one(recording, tmp_path, monkeypat
     assert len(done.store.rows()) == 4
 
 
-def test_what_a_killed_sweep_finished_is_kept(recording, tmp_path):
-    """kill -9 five times, each after some points, then to the end: every point once."""
+@pytest.mark.slow
+def test_killed_sweep_keeps_finished_points(recording, tmp_path):
+    """kill -9 three times, each after some points, then to the end: every point once."""
     where = tmp_path / "store"
-    command = [sys.executable, "-m", "torpor", "sweep", "-o", where, "-w", "periodic"]
-    command += ["-p", "pixel6", "-p", "rk3399", "-g", "menu", "-g", "teo", "--seeds", "15"]
-    command += ["--duration", "10s", "-j", "1"]
+    command = ["sweep", "-o", where, "-w", "periodic", "-p", "pixel6", "-p", "rk3399"]
+    command += ["-g", "menu", "-g", "teo", "--seeds", "15", "--duration", "10s", "-j", "1"]
     kept = 0
-    for _ in range(5):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            begun = (where / "store.json").exists()
-            if begun and len(torpor.open_store(where).rows()) > kept + 2:
-                break
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+    for _ in range(3):
+        process = start(*command, **QUIET)
+        wait_for(lambda p=process, n=kept: p.poll() is not None or stored(where) > n + 2)
+        process.kill()
         process.wait()
-        now = len(torpor.open_store(where).rows())
+        now = stored(where)
         assert now >= kept
         kept = now
     assert kept > 0
-    subprocess.run(command, check=True, capture_output=True)
+    assert start(*command, **QUIET).wait(120) == 0
     opened = torpor.open_store(where)
     assert len(opened.rows()) == 60
     assert opened.open_files == []
@@ -276,16 +273,11 @@ def test_what_a_killed_sweep_finished_is_kept(recording, tmp_path):
     assert len(opened.rows()) == 60
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path):
+def test_ctrl_c_keeps_finished_points(tmp_path):
     where = tmp_path / "store"
-    command = [sys.executable, "-m", "torpor", "sweep", "-o", where, "-w", "frames"]
-    command += ["-p", "pixel6", "-g", "menu", "--seeds", "200", "--duration", "30s", "-j", "1"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if (where / "store.json").exists() and torpor.open_store(where).rows():
-            break
-        time.sleep(0.01)
+    command = ["sweep", "-o", where, "-w", "frames", "-p", "pixel6", "-g", "menu"]
+    process = start(*command, "--seeds", "200", "--duration", "30s", "-j", "1")
+    wait_for(lambda: stored(where))
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
@@ -304,7 +296,7 @@ def test_a_torn_line_costs_its_point_alone(recording, tmp_path):
     assert len(done.store.rows()) == 3
 
 
-def test_a_sweep_makes_a_shard_of_what_a_killed_one_left(recording, tmp_path):
+def test_sweep_adopts_lines_of_a_killed_one(recording, tmp_path):
     done = torpor.sweep(axes(recording), tmp_path / "store")
     row = parts.nested(done.store.rows()[0])
     names = {"mine": store._HOST + "-left", "written": store._HOST + "-busy", "far": "else-left"}
@@ -448,7 +440,7 @@ def test_a_product_beyond_the_limit_is_refused(recording, tmp_path):
         torpor.sweep(axes(recording), tmp_path / "store", points_max=3)
 
 
-def test_the_file_says_what_the_options_say(recording, tmp_path):
+def test_file_equals_the_options(recording, tmp_path):
     spec = tmp_path / "sweep.toml"
     spec.write_text(
         f"""

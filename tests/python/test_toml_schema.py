@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 import torpor as library
+from torpor.ask import toml_schemas
 from torpor.ask.studies import files
 from torpor.machine.toml import toml
 
@@ -38,7 +39,7 @@ def test_the_schema_is_the_readers_own(torpor, kind):
     assert "expected one of" in torpor("schema", "governor", check=2).stderr
 
 
-def test_what_is_written_names_a_schema_that_accepts_it(torpor, recording, tmp_path):
+def test_written_file_passes_its_schema(torpor, recording, tmp_path):
     texts = [
         torpor("platform", "show", "pixel6", check=0).stdout,
         torpor("workload", "show", "frames", check=0).stdout,
@@ -89,6 +90,12 @@ def taplo(folder, *words):
 
 
 def test_an_editors_tool_accepts_all_that_ships():
+    # As docs/generate.py writes them, which a fresh checkout has not run.
+    folder = ROOT / "build" / "schemas"
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in toml_schemas.KINDS:
+        schema = json.dumps(library.toml_schema(kind), indent=1)
+        (folder / f"{kind}.schema.json").write_text(f"{schema}\n", encoding="utf-8")
     status, said = taplo(ROOT)
     found = re.search(r"total=(\d+) excluded=0", said)
     assert status == 0, said

@@ -13,7 +13,7 @@ GUEST = ROOT / "tests" / "data" / "guest" / "amd64-6.12-menu-mix" / "trace.dat.g
 FIELD = ROOT.parent / "shared" / "field" / "mt8196"
 
 
-def test_states_are_those_of_trace_info(recording):
+def test_states_match_trace_info(recording):
     stats = library.trace_stats(recording)
     counted = {(s["cpu"], s["state"]): (s["usage"], s["time_ns"]) for s in stats["states"]}
     info = library.trace_info(recording)
@@ -59,7 +59,7 @@ def test_tables_are_columns_with_units(recording):
     assert wakeups.num_rows == len(stats["wakeups"])
 
 
-def test_what_is_written_is_read_again(torpor, recording, tmp_path):
+def test_written_file_reads_back(torpor, recording, tmp_path):
     text = torpor("trace", "stats", recording, "--json", check=0).stdout
     (tmp_path / "stats.json").write_text(text)
     assert library.load(tmp_path / "stats.json") == library.trace_stats(recording)

@@ -132,7 +132,7 @@ def test_objectives_are_read():
     assert tuning.read_objective("wakeups=5").target == 5
 
 
-def test_what_does_not_hold_is_said():
+def test_gain_lost_on_held_out_data_is_noted():
     trial = tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0))
     base = tuning.Trial("g", (0.0, 0.0), (0.0, 0.0))
     keys = ("idle_power_mw", "latency_mean_us")

@@ -83,7 +83,7 @@ def test_two_logs_are_compared(log, tmp_path):
     assert change["difference"] > 0
 
 
-def test_what_cannot_be_read_is_told(torpor, log, tmp_path):
+def test_unreadable_input_is_reported(torpor, log, tmp_path):
     sums = tmp_path / "sums.log"
     sums.write_text("\n".join([HEAD, LINES[0]]))
     done = torpor("diff", sums, check=2)

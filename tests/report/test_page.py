@@ -181,7 +181,7 @@ def test_every_table_header_has_a_scope_and_ids_are_unique() -> None:
             assert attrs.get(name, ids[0]) in ids
 
 
-def test_a_strip_unpacks_to_what_was_packed() -> None:
+def test_packed_strip_round_trips() -> None:
     segments = [[10, 25, 0], [25, 1_000_000, 2], [1_000_500, 9_999_999_999, 1]]
     raw = {"start_ns": 10, "end_ns": 10**10, "rows": [{"governor": "g", "segments": segments}]}
     packed = strip.Strip(raw, 3).pack(1000)

@@ -100,7 +100,7 @@ def test_every_listed_result_is_shown(ask: Ask) -> None:
         *("/view/other.json", "/view/results", "/view/no", "/view/%00", "/view/", "/index"),
     ],
 )
-def test_what_is_outside_or_no_result_is_not_there(ask: Ask, path: str) -> None:
+def test_paths_outside_are_not_served(ask: Ask, path: str) -> None:
     status, _, page = ask(path)
     assert status == 404
     assert "root:" not in page and "secret" not in page and "idle counters" not in page
@@ -121,7 +121,7 @@ def test_nothing_can_be_written(ask: Ask, folder: Path, method: str) -> None:
     assert ask("/", "HEAD")[2] == ""
 
 
-def test_what_is_written_to_is_shown_anew(ask: Ask, folder: Path) -> None:
+def test_growing_result_is_refreshed(ask: Ask, folder: Path) -> None:
     record = json.loads((folder / "lines.jsonl").read_text().splitlines()[0])
     live = folder / "live.jsonl"
     live.write_text(json.dumps(record) + "\n")

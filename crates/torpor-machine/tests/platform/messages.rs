@@ -114,6 +114,8 @@ demote_to, demote_after, demote_below_us, undemote_us, demote_source
 
 /// Each row: what to replace, by what; the key and the line to be named, and part of the message.
 #[test]
+// A table.
+#[allow(clippy::too_many_lines)]
 fn each_error_is_named_with_its_key_and_line() {
     let rows = [
         ("hz = 250", "hz = 200", "hz", 4, "no kernel ticks at this rate"),
