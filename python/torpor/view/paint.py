@@ -50,7 +50,7 @@ def tables_text(tables: Sequence[Table], width: int, escape: str = "") -> str:
 
 
 def _shown(table: Table) -> Table:
-    """Return the rows that a terminal shows, a repeated first key once, and a count of the rest."""
+    """Return what a terminal shows of a table: a repeated first key once, a count of the rest."""
     rows, last = [], ""
     for first, *rest in table.rows[: table.most or None]:
         is_repeated = table.keys > 1 and first.text == last
@@ -59,7 +59,9 @@ def _shown(table: Table) -> Table:
     if left := len(table.rows) - len(rows):
         more = Cell(None, f"and {left} more ({table.more})")
         rows.append([more, *[word("")] * (len(table.headings) - 1)])
-    return table._replace(rows=rows)
+    # A change is next to its value, whose heading names the column.
+    headings = ["change" if each.startswith("change: ") else each for each in table.headings]
+    return table._replace(rows=rows, headings=headings)
 
 
 def ascii_text(text: str) -> str:
