@@ -18,10 +18,10 @@ REPLAY = ("replay", "--platform", "pixel6", "-g", "menu", "-g", "teo")
 
 def test_replay_prints_its_table_on_stdout_only(torpor, recording):
     done = torpor(*REPLAY, recording, check=0)
-    head, *_ = (line for line in done.stdout.splitlines() if line.strip().startswith("menu"))
-    assert head.split() == ["menu", "teo"]
+    head, *_ = (line for line in done.stdout.splitlines() if line.startswith("metric"))
+    assert head.split() == ["metric", "menu", "teo", "change"]
     assert re.search(r"^ ?too deep \(above\) % +\d+\.\d+ +\d+\.\d+", done.stdout, re.M)
-    assert "Note: open-loop replay" in done.stdout
+    assert "* open-loop replay" in done.stdout
     assert done.stderr == ""
 
 
@@ -69,7 +69,7 @@ def test_two_recordings_give_two_tables(torpor, recording):
     # And one over both.
     assert done.stdout.count("too deep (above)") == 3
     assert done.stdout.count("Over 2 recordings: ") == 1
-    assert done.stdout.count("Note: open-loop replay") == 1
+    assert done.stdout.count("* open-loop replay") == 1
 
 
 def test_options_stand_in_the_heading(torpor, recording):
