@@ -78,7 +78,8 @@ def test_options_stand_in_the_heading(torpor, recording):
         check=0,
     )  # fmt: skip
     words = " ".join(done.stdout.split())
-    assert "tick 1000 Hz, latency limit 50 µs, state 1 of CPU 0 disabled" in words
+    assert "tick 1000 Hz" in words
+    assert "latency limit 50 µs, state 1 of CPU 0 disabled" in words
 
 
 def test_governor_parameters_and_cpu_places(torpor, recording):
@@ -207,7 +208,7 @@ def test_a_damaged_recording_is_replayed_with_a_finding(torpor, recording, tmp_p
     assert torpor("trace", "info", "torn.perf.data", check=1).stdout.count("damage: ") > 0
     done = torpor(*REPLAY, "torn.perf.data", check=1)
     assert "too deep (above)" in done.stdout
-    assert re.search(r"^Damage: \d+ × ", done.stdout, re.M)
+    assert re.search(r"^\* Damage: \d+ × ", done.stdout, re.M)
 
 
 CRASH = """\
@@ -227,8 +228,8 @@ postcore_initcall(init_crash);
 def test_a_crashed_governor_is_a_finding(torpor, recording, tmp_path):
     (tmp_path / "crash.c").write_text(CRASH)
     done = torpor(*REPLAY, "-g", "./crash.c", recording, check=1)
-    assert re.search(r"too deep \(above\) % +\d\S* +\d\S* \(\S+ pp\) +failed", done.stdout)
-    assert re.search(r"^\./crash\.c failed: .*select", done.stdout, re.M)
+    assert re.search(r"too deep \(above\) % +\d\S* +\d\S* +\S+ pp +failed", done.stdout)
+    assert re.search(r"^\* \./crash\.c failed: .*select", done.stdout, re.M)
     alone = torpor("replay", "-p", "pixel6", "-g", "./crash.c", recording, check=2)
     assert "failed" in alone.stdout
 

@@ -28,7 +28,7 @@ phase = [{ wait = "y" }, { wake = "x" }]
 
 def test_a_simulation_prints_metrics_with_margins_and_tasks(torpor):
     done = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "teo", *QUICK, check=0)
-    assert "frames: simulation on pixel6, 2 seeds of 0.20 s" in done.stdout
+    assert "frames: simulation on pixel6, 3 seeds of 0.20 s" in done.stdout
     assert "8 CPUs" in done.stdout
     assert "±" in done.stdout
     assert "render: pass time, p99 µs" in done.stdout

@@ -47,7 +47,7 @@ def machine_fact(result: "Result") -> str:
     options = result["options"]
     facts = [f"{result['platform']['title']}"]
     if options["latency_limit_ns"] is not None:
-        facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} us")
+        facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} µs")
     for disabled in options["disabled_states"]:
         cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
         facts.append(f"state {disabled['state']}{cpu} disabled")
