@@ -30,32 +30,35 @@ if TYPE_CHECKING:
 
     from torpor.ask.studies.io_boost import Scatter, Setting
 
+_Workload = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="A workload with IO: a name or a .toml file. Default: one job of random reads, "
+        "calibrated on an RK3399.",
+    ),
+]
+_Boosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--io-boost",
+        metavar="B",
+        help="A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
+        "their defaults "
+        "and with one parameter changed.",
+    ),
+]
+
 
 def io_boost(
-    workload: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="A workload with IO: a name or a .toml file. Default: one job of random reads, "
-            "calibrated on an RK3399.",
-        ),
-    ] = None,
+    workload: _Workload = None,
     platform: Annotated[
         str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
     ] = study.DEFAULT_PLATFORM,
     governor: Annotated[
         str, typer.Option("--governor", "-g", metavar="G", help="The idle governor.")
     ] = "teo",
-    io_boosts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--io-boost",
-            metavar="B",
-            help="A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
-            "their defaults "
-            "and with one parameter changed.",
-        ),
-    ] = None,
+    io_boosts: _Boosts = None,
     cpufreq: Annotated[
         str, typer.Option(metavar="POLICY", help="The cpufreq governor to boost.")
     ] = study.DEFAULT_CPUFREQ,
@@ -63,12 +66,7 @@ def io_boost(
         str, typer.Option(metavar="TIME", help="Simulated time per run, such as 2s.")
     ] = "10s",
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs per setting.")] = 1,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            "-j", "--threads", metavar="N", min=1, help="Number of threads; default: one per core."
-        ),
-    ] = None,
+    threads: options.Threads = None,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Plot IOPS over energy: .svg, or .html with a table."),
