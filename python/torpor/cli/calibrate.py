@@ -30,7 +30,6 @@ _RateList = Annotated[str, typer.Option(metavar="LIST", help="Wake-ups per secon
 _Rounds = Annotated[
     int, typer.Option(metavar="N", min=1, help="How often each state and rate is measured.")
 ]
-_Settle = Annotated[str, typer.Option(metavar="TIME", help="Time before it, not counted.")]
 
 
 def calibrate(
@@ -41,7 +40,6 @@ def calibrate(
     rates: _RateList = "20,200,1000",
     rounds: _Rounds = 3,
     window: Annotated[str, typer.Option(metavar="TIME", help="Length of each measurement.")] = "5s",
-    settle: _Settle = "1s",
     name: options.MachineName = None,
     title: options.MachineTitle = None,
     hz: options.MachineHz = None,
@@ -60,9 +58,7 @@ def calibrate(
     """
     if output.exists() and not force:
         fail(f"`{output}` exists", "choose another file with -o, or use --force")
-    plan = calibration.Plan(
-        _rates(rates), rounds, (duration_ns(window) or 0) / 1e9, (duration_ns(settle) or 0) / 1e9
-    )
+    plan = calibration.Plan(_rates(rates), rounds, (duration_ns(window) or 0) / 1e9)
     if plan.window_s <= 0:
         raise typer.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
     system = kernel.make_system(is_dry_run=is_dry_run)

@@ -107,9 +107,6 @@ def adaptation(
         str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
     ] = "pixel6",
     governors: Annotated[list[str] | None, options.governor(learning.DEFAULT_GOVERNORS)] = None,
-    changes: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Changes of load; default: 20.")
-    ] = 20,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the curves: an .svg file.")
     ] = None,
@@ -126,7 +123,7 @@ def adaptation(
     form = options.form(form, is_json=is_json)
     obtain(())
     found = learning.adaptation(
-        platform=platform, governors=governors or learning.DEFAULT_GOVERNORS, changes=changes
+        platform=platform, governors=governors or learning.DEFAULT_GOVERNORS
     )
     if plot is not None:
         write_whole(plot, view("report.curves").adaptation(found))
