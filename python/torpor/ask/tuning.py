@@ -213,8 +213,8 @@ def tune(
 
     A parameter is one of the governor's, or a number of all platforms or workloads, as
     ``Axes.param`` names them. The value of a setting is its change from the governor's defaults
-    over all scenarios of ``train``; for ``METRIC=TARGET``, its distance from the target. Settings of the
-    front, and the references, are then measured on ``holdout``. ``tell`` is called with the number
+    over all scenarios of ``train``; for ``METRIC=TARGET``, its distance from the target. The
+    front and the references are then measured on ``holdout``. ``tell`` is called with the number
     of finished settings and of all. ``given`` is for :func:`torpor.sweep`.
 
     All runs are points of the store: the same call continues from there, and a call with more

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torpor import _engine
+from torpor._engine import TorporError
 from torpor.results.record import Compared, with_columns
 from torpor.run import options
 from torpor.run.finished import keep_rows, points
@@ -143,4 +144,7 @@ def simulate(
             keep_rows(opened, points(workload, platform, governors, given), results, run_ms)
         except OSError as error:
             made.store_failure = f"`{error.filename}`: {error.strerror}"
+        except TorporError:
+            # A sweep cannot name every point, such as a governor that only the kernel has.
+            pass
     return made
