@@ -3,8 +3,8 @@
 #   make demo    build, replay the recording that ships with the project, write report.html
 #   make kernel HZ=250   the source of the default kernel, an image of it, and Torpor with that
 #   make test    everything CI runs
-#   make test-long    damages every recording ten thousand times, and replays some (two hours);
-#                      hosts the newest kernels
+#   make test-long    tests marked slow; damages every recording ten thousand times, and replays
+#                      some (two hours); hosts the newest kernels
 #   make attack  an hour of damaged inputs, hostile governors, signals, full disks, races
 #   make fuzz TARGET=perfetto MINUTES=5   a reader, from seeds that are made first; see fuzz/
 #   make bench   the benchmarks
@@ -54,7 +54,8 @@ test: install-test
 	@scripts/install-test-packages.sh
 	@$(BIN)/python scripts/run_tests.py
 
-test-long:
+test-long: install-test
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -m slow tests
 	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
 	@cargo test --release -p torpor-sim --test damaged -- --ignored --nocapture
 	@cargo test --release -p torpor-sim --test kernel -- --ignored

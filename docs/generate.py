@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Writes the pages of docs/reference, manual pages, schemas and types from the code.
 
-``scripts/install.sh`` runs it. Git ignores what it writes; the sdist and the wheel contain it.
+``scripts/install.sh`` runs it. The build backend runs it with ``--packaged``, for the files of a
+wheel: manual pages and types. Git ignores what it writes.
 """
 
 import inspect
 import json
 import re
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -263,16 +265,12 @@ def per(row: str) -> str:
 
 def results() -> str:
     """The contents of results: their formats, and their tables with types and units."""
-    rows = [f"| {n} | {text} |" for n, text in enumerate(_engine.FORMATS, 1)]
-    changes = "\n".join(["| format | what changed |", "|---|---|", *rows])
     parts = [
         f"""{HEAD}# Results
 
 Every result begins with `format` ({_engine.FORMAT}), `kind` and `torpor` (the `version` that made
 it). `torpor.load` reads the output of `--json` and `--parquet`, of any kind. It refuses
 results of other formats.
-
-{changes}
 
 The tables of each kind follow. All columns are nullable: null means not known. Units are also in
 the metadata of Arrow and Parquet columns, under `unit`. *+ metrics*: one column per
@@ -313,8 +311,8 @@ JSON schema (2020-12). A field that can be null says so; null is what is not kno
     for name in [*by_name, *(name for name in records if name not in by_name)]:
         record = records[name]
         kind = f" `kind`: `{by_name[name]}`." if name in by_name else ""
-        told = one_line(record.get("description", "")) + kind
-        parts.append(f"## {name}\n\n{told.strip()}".rstrip() + "\n")
+        text = one_line(record.get("description", "")) + kind
+        parts.append(f"## {name}\n\n{text.strip()}".rstrip() + "\n")
         rows = [
             f"| `{key}` | {shown(field, defs)} | {one_line(field.get('description', ''))} |"
             for key, field in record["properties"].items()
@@ -378,32 +376,32 @@ Metrics = dict[str, float | None]
         if "properties" not in record or name == "Metrics":
             continue
         required, fields = set(record["required"]), record["properties"]
-        told = one_line(record.get("description", "")) or f"A record ``{name}``."
+        text = one_line(record.get("description", "")) or f"A record ``{name}``."
         base = "TypedDict"
         if set(fields) - required:
             base = f"_{name}"
             parts.append(
-                class_of(base, "TypedDict", told, {k: fields[k] for k in sorted(required)}, defs)
+                class_of(base, "TypedDict", text, {k: fields[k] for k in sorted(required)}, defs)
             )
             fields = {k: v for k, v in fields.items() if k not in required}
         more = ", total=False" if base != "TypedDict" else ""
-        parts.append(class_of(name, base + more, told, fields, defs))
+        parts.append(class_of(name, base + more, text, fields, defs))
     return "\n\n".join(parts)
 
 
-def class_of(name: str, base: str, told: str, fields: dict[str, Any], defs: dict[str, Any]) -> str:
+def class_of(name: str, base: str, text: str, fields: dict[str, Any], defs: dict[str, Any]) -> str:
     """One TypedDict."""
-    first, dot, rest = told.partition(". ")
+    first, dot, rest = text.partition(". ")
     # A union of final ones is distinguished by their keys.
     final = [] if name.startswith("_") else ["@final"]
     lines = [*final, f"class {name}({base}):"]
-    if rest or len(told) > 88:
+    if rest or len(text) > 88:
         lines.append(textwrap.indent(f'"""{textwrap.fill(first + dot.strip(), 88)}', " " * 4))
         if rest:
             lines += ["", textwrap.indent(textwrap.fill(rest, 92), " " * 4)]
         lines.append('    """')
     else:
-        lines.append(f'    """{told}"""')
+        lines.append(f'    """{text}"""')
     lines.append("")
     for key, field in fields.items():
         if "description" in field:
@@ -463,15 +461,27 @@ def quoted(union: str, parts: list[str]) -> str:
 PAGES = [cli, metrics, results, schema, governors, ioboosts, cpufreq, platforms, library, formats]
 
 
-def main() -> None:
-    """Write every file that has changed; remove manual pages of commands that no longer exist."""
-    made = {REFERENCE / f"{page.__name__}.md": page() for page in PAGES}
-    made[TYPES] = typed()
-    for kind in toml_schemas.KINDS:
-        schema = json.dumps(torpor.toml_schema(kind), indent=1)
-        made[SCHEMAS / f"{kind}.schema.json"] = schema
+def packaged() -> dict[Path, str]:
+    """Return the text of each file that a wheel contains, by path."""
     manuals = manual.pages(typer.main.get_command(app), torpor.__version__)
-    made |= {MAN / name: text for name, text in manuals.items()}
+    return {TYPES: typed(), **{MAN / name: text for name, text in manuals.items()}}
+
+
+def unpackaged() -> dict[Path, str]:
+    """Return the text of the reference's pages and of the schemas, by path."""
+    pages = {REFERENCE / f"{page.__name__}.md": page() for page in PAGES}
+    schemas = {
+        SCHEMAS / f"{kind}.schema.json": json.dumps(torpor.toml_schema(kind), indent=1)
+        for kind in toml_schemas.KINDS
+    }
+    return pages | schemas
+
+
+def main() -> None:
+    """Write every file that has changed; delete manual pages of commands that no longer exist."""
+    made = packaged()
+    if sys.argv[1:] != ["--packaged"]:
+        made |= unpackaged()
     for path in set(MAN.glob("*")) - made.keys():
         path.unlink()
     for path, text in made.items():

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The part of an image that is not the governor: the few kernel functions that are more than a
- * load, and the table through which the host finds everything else.
+ * The part of an image that is not the governor: kernel functions that are more than a load, and
+ * the table in which the host finds everything else.
  *
- * An image links against nothing, not even libc: loading one is then cheap, and a governor that
- * calls what a kernel does not have fails to link instead of working here only.
+ * An image links against nothing, not even libc. So loading it is cheap, and a governor that calls
+ * a function that no kernel has does not link.
  */
 #include <linux/cpuidle.h>
 #include <linux/hrtimer.h>
@@ -20,7 +20,7 @@
 __in("torpor_kapi") struct kapi_host kapi_host;
 __in("torpor_kapi") bool tick_nohz_enabled = true;
 
-/* One entry keeps each section in being, whatever the governor puts there. */
+/* One entry keeps each section, even if the governor adds none. */
 static __in("torpor_percpu") u64 percpu_anchor;
 static __in("torpor_init") const initcall_t no_initcall = NULL;
 static __in("torpor_param") __aligned(8) const struct kapi_param no_param = { };
@@ -48,7 +48,7 @@ __hidden int cpuidle_register_governor(struct cpuidle_governor *gov)
 	return 0;
 }
 
-/* The timer's place among the armed ones of its CPU. */
+/* Index of the timer among the armed ones of its CPU. */
 static struct kapi_timer *find_timer(const struct hrtimer *timer)
 {
 	for (unsigned int i = 0; timer->cpu && i < timer->cpu->nr_timers; i++) {
@@ -87,7 +87,7 @@ __hidden void hrtimer_start_range_ns(struct hrtimer *timer, ktime_t time, u64 sl
 		kapi_bug("start of a timer without a function", 0);
 	if (cpu->nr_timers >= KAPI_TIMERS_MAX)
 		kapi_bug("more timers than a CPU can have", KAPI_TIMERS_MAX);
-	/* As in a kernel, what would be beyond the end of time is the end of time. */
+	/* As in a kernel, the sum saturates at KTIME_MAX. */
 	if (mode & HRTIMER_MODE_REL && __builtin_add_overflow(time, cpu->now_ns, &time))
 		time = KTIME_MAX;
 	timer->_softexpires = time;
@@ -95,7 +95,7 @@ __hidden void hrtimer_start_range_ns(struct hrtimer *timer, ktime_t time, u64 sl
 	cpu->timers[cpu->nr_timers++] = (struct kapi_timer) { timer, time };
 }
 
-/* Runs the callback of the earliest of the CPU's timers that are due; 0 if none is. */
+/* Runs the callback of the CPU's earliest timer that is due; returns 0 if there is none. */
 static int fire_timer(void)
 {
 	struct kapi_cpu *cpu = kapi_host.cpu;
@@ -125,7 +125,7 @@ void kapi_warn(const char *file, unsigned int line)
 	}
 }
 
-/* A program around a governor has a C library, and its own way to end. */
+/* A program has a C library and its own way to exit. */
 #ifndef TORPOR_PROGRAM
 void kapi_bug(const char *file, unsigned int line)
 {
@@ -134,10 +134,7 @@ void kapi_bug(const char *file, unsigned int line)
 	__builtin_trap();
 }
 
-/*
- * The barriers keep the compiler from seeing these loops for what they are and replacing them
- * with calls to themselves.
- */
+/* Without the barriers the compiler would replace these loops with calls of these functions. */
 __hidden void *memset(void *dst, int byte, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -208,7 +205,7 @@ __hidden int strcmp(const char *a, const char *b)
 /* Not per-CPU data, which counts as the governor's. */
 static u64 kapi_drawn[NR_CPUS + 1];
 
-/* SplitMix64 (Steele, Lea, Flood 2014), from a start that differs by CPU. */
+/* SplitMix64 (Steele, Lea, Flood 2014), with a seed for each CPU. */
 __hidden u64 kapi_random(void)
 {
 	struct kapi_cpu *cpu = kapi_host.cpu;
@@ -309,7 +306,7 @@ __hidden int sysfs_emit_at(char *page, int at, const char *format, ...)
 	return len - at;
 }
 
-/* Runs the initcalls; the first failure is the image's. */
+/* Runs the initcalls; returns the first error. */
 static int run_initcalls(void)
 {
 	for (const initcall_t *call = __start_torpor_init; call < __stop_torpor_init; call++) {

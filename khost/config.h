@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The configuration of a hosted kernel, in place of the one that `make config` writes. CONFIG_HZ
- * comes with the compiler's command line.
+ * Configuration of a hosted kernel, instead of `make config`. The compiler's command line sets
+ * CONFIG_HZ.
  */
 
 /* The machine. */
@@ -75,12 +75,12 @@
 #define CONFIG_CPU_FREQ_DEFAULT_GOV_SCHEDUTIL 1
 #define CONFIG_ENERGY_MODEL 1
 
-/* The rest of the kernel, as far as the hosted files look at it. */
+/* Other options that the hosted files test. */
 #define CONFIG_BUG 1
 #define CONFIG_PRINTK 1
 #define CONFIG_LOG_BUF_SHIFT 17
 #define CONFIG_FUTEX 1
 #define CONFIG_MULTIUSER 1
 #define CONFIG_SLUB 1
-/* Older trees ask for it by value. */
+/* Older trees test its value. */
 #define CONFIG_BASE_SMALL 0

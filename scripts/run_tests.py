@@ -127,6 +127,8 @@ def main() -> int:
         total += not_run("Rust format", "rustfmt is not installed (rustup component add rustfmt)")
     total += run("Python lint", [python, "-m", "ruff", "check", *PYTHON_FOLDERS])
     total += run("Python format", [python, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS])
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    total += run("Spelling", [python, "-m", "codespell_lib", *tracked.stdout.split()])
     total += run("Python types", [python, "-m", "mypy", "python/torpor"])
     total += run("Stub of the engine", [python, "-m", "mypy.stubtest", "torpor._engine"])
     # The extension module is left out here: the Python tests test it from outside. Benchmarks have

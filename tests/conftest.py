@@ -15,7 +15,9 @@ os.environ.setdefault("TORPOR_KERNEL_SOURCES", str(_SOURCES))
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
     for item in items:
         group = item.path.name
         if item.path.parent.name == "guest":

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles the guard, and each built-in policy for the four tick rates.
+//! Compiles the guard, and each built-in governor for the four tick rates.
 //!
-//! Policies that mirror the kernel's are under the GPL alone, and the extension links crates that
-//! the GPL, version 2, does not go with. So no policy is linked: sources and images become files in
-//! `OUT_DIR/policies`, which the wheel has next to the extension (`pyproject.toml`) and which
-//! `builtin.rs` finds. Linked is only the table of their names and hashes.
+//! Mirrors of the kernel's policies are GPL-2.0-only, and the extension links crates whose licenses
+//! are incompatible with it. So policies are not linked: sources and images are files in
+//! `OUT_DIR/policies`, which the wheel installs next to the extension (`pyproject.toml`) and which
+//! `builtin.rs` finds by a table of names and hashes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ mod flags;
 const HZ: [u32; 4] = [100, 250, 300, 1000];
 const POLICIES: &str = "policies";
 const POLICIES_ENV: &str = "TORPOR_POLICIES";
-/// Names a compiler for policies alone. They need no C library, so a wheel's own compiler, which
-/// links with an old one, need not be theirs.
+/// Environment variable with the compiler of policies. They need no C library, so it can be newer
+/// than the wheel's compiler, which links against an old one.
 const COMPILER_ENV: &str = "TORPOR_POLICY_CC";
 const KAPI: &str = "../../kapi";
 const GOVERNORS: &str = "../../governors/cpuidle";
@@ -31,11 +31,13 @@ fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     let [kapi, governors, ioboosts] = [KAPI, GOVERNORS, IOBOOSTS].map(|path| manifest.join(path));
-    // Relative: in a copy of the checkout, built files and all, these are the copy's.
-    for path in ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS] {
+    // Relative paths, so that a copy of the checkout with its `target` watches its own files.
+    for path in
+        ["src/guard.c", "src/flags.rs", "build.rs", KAPI, GOVERNORS, IOBOOSTS, IOBOOST_CALLS]
+    {
         println!("cargo::rerun-if-changed={path}");
     }
-    println!("cargo::rerun-if-changed={IOBOOST_CALLS}");
+    println!("cargo::rerun-if-env-changed={COMPILER_ENV}");
 
     cc::Build::new().file("src/guard.c").opt_level(2).compile("torpor_guard");
 
@@ -46,9 +48,9 @@ fn main() {
         let images = HZ.map(|hz| shipped(&image(source, out, &kapi, hz)));
         format!("Some([{}])", images.join(","))
     });
-    // A kernel compiles them.
+    // Only kernels compile IO boosts.
     write_policies(&mut table, "IOBOOSTS", &ioboosts, &out_policies, &|_, _| "None".to_owned());
-    write_ioboost_calls(&mut table, &manifest.join(IOBOOST_CALLS), &out.join(POLICIES));
+    write_ioboost_calls(&mut table, &manifest.join(IOBOOST_CALLS), &out_policies);
     // `build/<crate>/out`, next to the folder `deps` of test programs. Relative, as above.
     let parts: Vec<_> = out.iter().collect();
     let made_in = parts[parts.len() - 3..].iter().collect::<PathBuf>().join(POLICIES);
@@ -67,7 +69,7 @@ fn write_policies(
     images: &dyn Fn(&Path, &Path) -> String,
 ) {
     let out = out.join(folder.file_name().unwrap());
-    // A policy that was renamed leaves nothing behind.
+    // Deletes the files of renamed policies.
     let _ = fs::remove_dir_all(&out);
     fs::create_dir_all(&out).unwrap();
     for header in files_with_suffix(folder, "h") {
@@ -92,7 +94,6 @@ fn write_policies(
 
 /// Compiles a governor for a tick rate; returns the image's path.
 fn image(source: &Path, out: &Path, kapi: &Path, hz: u32) -> PathBuf {
-    println!("cargo::rerun-if-env-changed={COMPILER_ENV}");
     let compiler = env::var_os(COMPILER_ENV).map(PathBuf::from);
     let compiler = compiler.unwrap_or_else(|| cc::Build::new().get_compiler().path().to_owned());
     let image = out.join(format!("{}-{hz}.so", source.file_stem().unwrap().to_str().unwrap()));
@@ -105,7 +106,7 @@ fn image(source: &Path, out: &Path, kapi: &Path, hz: u32) -> PathBuf {
     image
 }
 
-/// Lists the files that make a kernel's scheduler call an IO boost.
+/// Lists the files that add the calls of an IO boost to a kernel's scheduler.
 fn write_ioboost_calls(table: &mut String, folder: &Path, out: &Path) {
     let out = out.join("ioboost-calls");
     fs::create_dir_all(&out).unwrap();
@@ -118,7 +119,7 @@ fn write_ioboost_calls(table: &mut String, folder: &Path, out: &Path) {
     writeln!(table, "];").unwrap();
 }
 
-/// The expression for a file of `policies/`.
+/// Returns the expression for a file of `policies/`.
 fn shipped(file: &Path) -> String {
     let mut parts = file.iter().rev().map(|part| part.to_str().unwrap());
     let (name, folder) = (parts.next().unwrap(), parts.next().unwrap());
@@ -126,8 +127,8 @@ fn shipped(file: &Path) -> String {
     format!("Shipped::new(\"{folder}/{name}\", {:?})", <[u8; 32]>::from(sum))
 }
 
-/// The kapi as (path below `kapi/`, text), to compile foreign policies on machines without it. The
-/// headers of IO boosts, which no kernel has, lie among its own.
+/// Embeds the kapi as (path below `kapi/`, text), to compile foreign policies where there is no
+/// checkout. The headers of IO boosts, which no kernel has, are among its own.
 fn write_kapi(table: &mut String, kapi: &Path, with_headers: &Path) {
     let mut files = vec![kapi.join("image.c")];
     collect_headers(&kapi.join("include"), &mut files);

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * DOC: deepest - the reference for power while asleep
+ * DOC: deepest - the reference for power during idle
  *
- * Idea: Always enter the deepest enabled state that the latency limit allows. No governor asks
- * for less power during a sleep; one that saves more energy does so by avoiding deep sleeps that
- * are too short to pay off.
+ * Idea: Always enter the deepest enabled state that the latency limit allows. No governor uses
+ * less power during a sleep; one that uses less energy avoids deep sleeps that are too short to
+ * pay off.
  *
  * State kept: none.
  *
  * Decision:
  *
- *  1. Among the enabled states, take the deepest whose exit latency is within the limit.
- *  2. If none is, take the first enabled state; with none enabled, state 0.
- *  3. Stop the tick, unless the state polls: it would end the sleep for nothing.
+ *  1. Take the deepest enabled state with exit latency <= limit.
+ *  2. If there is none, take the first enabled state; if all are disabled, state 0.
+ *  3. Stop the tick, which would only end the sleep, unless the state polls.
  *
- * Known weaknesses: it never asks how long the sleep will be. Short sleeps cost it the energy of
- * going in and out, and each wake-up the full exit latency.
+ * Known weaknesses: It does not predict the length of the sleep. Each short sleep costs the energy
+ * of a transition, and each wake-up the full exit latency.
  *
- * Departures: it mirrors nothing.
+ * Departures: None; it mirrors nothing.
  *
- * References: requested as a reference by reviewers on the linux-pm list, with "shallowest".
+ * References: Requested as a reference by reviewers on the linux-pm list, with "shallowest".
  */
 
 #include <linux/cpuidle.h>
@@ -53,7 +53,7 @@ static void deepest_reflect(struct cpuidle_device *dev, int index)
 	dev->last_state_idx = index;
 }
 
-/* The lowest rating of all: a reference never becomes the governor by being loaded. */
+/* The lowest rating: loading a reference must not make it the current governor. */
 static struct cpuidle_governor deepest_governor = {
 	.name =		"deepest",
 	.rating =	1,

@@ -2,35 +2,35 @@
 /*
  * DOC: haltpoll - polls before it halts, for virtual machines
  *
- * Idea: Leaving a halt costs a virtual CPU two switches to the host and back, so poll for a while
- * first, and poll longer the more often that would have met the event. For drivers with two
- * states: polling (0) and halting (1).
+ * Idea: A halt of a virtual CPU costs two switches between guest and host, so poll for some time
+ * first. Poll longer if a longer poll would have met the last event, and shorter if not. It is for
+ * drivers with two states: polling (0) and halt (1).
  *
- * State kept, per CPU: the polling time (the device's poll_limit_ns), starting at 0, and the last
+ * State kept, per CPU: the polling time (poll_limit_ns of the device), initially 0, and the last
  * state.
  *
  * Decision:
  *
- *  1. With a latency limit of 0, state 0, the tick kept.
+ *  1. With a latency limit of 0, take state 0 and keep the tick.
  *  2. With a polling time of 0, halt.
- *  3. After a poll that ran out of its time, halt; else poll, the tick kept.
- *  4. After a halt, learn from how long it was. Longer than the polling time, but not longer than
- *     guest_halt_poll_ns: polling longer would have met the event, so multiply the time by
- *     guest_halt_poll_grow; it then is guest_halt_poll_grow_start at least and guest_halt_poll_ns
- *     at most. Longer than guest_halt_poll_ns: polling was in vain, so divide the time by
- *     guest_halt_poll_shrink (0: to nothing), and drop it when less than
- *     guest_halt_poll_grow_start remains.
+ *  3. If the last poll reached its limit, halt; otherwise poll and keep the tick.
+ *  4. After a halt, adjust the polling time. If the halt was longer than the polling time but not
+ *     longer than guest_halt_poll_ns, a longer poll would have met the event: multiply the time by
+ *     guest_halt_poll_grow, and limit it to guest_halt_poll_grow_start .. guest_halt_poll_ns. If
+ *     the halt was longer than guest_halt_poll_ns, polling was in vain: divide the time by
+ *     guest_halt_poll_shrink (if that is 0, set it to 0), and set it to 0 if the result is below
+ *     guest_halt_poll_grow_start.
  *
- * Parameters: guest_halt_poll_ns 200000, the most to poll; guest_halt_poll_shrink 2;
+ * Parameters: guest_halt_poll_ns 200000, the longest polling time; guest_halt_poll_shrink 2;
  * guest_halt_poll_grow 2; guest_halt_poll_grow_start 50000 (in ns as well);
  * guest_halt_poll_allow_shrink Y.
  *
- * Known weaknesses: it looks at no timer, no target residency and no disabled state, and never
- * below state 1. A halt is compared with the polling time as the driver measured it, its exit
- * latency included. Products are cut to 32 bits, so a large factor can make the time shorter.
+ * Known weaknesses: It ignores timers, target residencies, disabled states, and states deeper than
+ * 1. The length of a halt includes the exit latency. Products are truncated to 32 bits, so a large
+ *    factor can shorten the time.
  *
- * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and written anew.
+ * Departures: None known. It makes the same decisions as Linux 6.12 (stable 6.12.117); a test
+ * compares both over random sequences of calls. The code is not taken from there.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/haltpoll.c; "Guest halt polling" in
  * Documentation/virt/guest-halt-polling.rst.
@@ -74,7 +74,7 @@ static unsigned int haltpoll_grown_ns(unsigned int limit_ns)
 
 static unsigned int haltpoll_shrunk_ns(unsigned int limit_ns)
 {
-	/* Read once: a user may write 0 meanwhile. */
+	/* Read once: a user can write 0 concurrently. */
 	unsigned int divisor = READ_ONCE(guest_halt_poll_shrink);
 
 	limit_ns = divisor ? limit_ns / divisor : 0;
@@ -132,7 +132,7 @@ static struct cpuidle_governor haltpoll_governor = {
 	.reflect =	haltpoll_reflect,
 };
 
-/* On bare metal a halt costs no switch, and the governor is not offered. */
+/* On bare metal a halt costs no switch, so the governor does not register. */
 static int __init haltpoll_init(void)
 {
 	return kvm_para_available() ? cpuidle_register_governor(&haltpoll_governor) : 0;

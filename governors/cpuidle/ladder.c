@@ -2,33 +2,33 @@
 /*
  * DOC: ladder - one state deeper or shallower at a time
  *
- * Idea: Sleeps are like the last ones. After several long sleeps in a state try the next deeper
- * one, after a single short one go back. Made for kernels whose tick never stops: all sleeps are
- * then short, and nothing is to be gained from looking ahead.
+ * Idea: Expect a sleep like the last ones. After several long sleeps in a state try the next
+ * deeper one; after one short sleep go back. It was made for kernels whose tick never stops: all
+ * sleeps are short there, and the next timer does not help.
  *
- * State kept, per CPU: the current state (in the device), and for each state how many long sleeps
- * it has seen since it was entered or left for another.
+ * State kept, per CPU: the current state (in the device), and for each state the number of long
+ * sleeps since it was entered or left.
  *
  * Decision:
  *
- *  1. With a latency limit of 0, state 0.
- *  2. A sleep was long if what remains after the exit latency is more than the exit latency once
- *     more. After the fourth long one take the next state, if it is enabled and within the limit.
- *     Out of a polling state 0, any sleep is long enough.
- *  3. If the current state is disabled or beyond the limit, go down to one within it, at least to
- *     the first that does not poll.
- *  4. If what remains of the last sleep is less than the exit latency, one state back.
- *  5. Else stay.
+ *  1. With a latency limit of 0, take state 0.
+ *  2. A sleep was long if its length minus the exit latency exceeds the exit latency. After the
+ *     fourth long sleep take the next state, if it is enabled and within the limit. A polling
+ *     state 0 is left after any sleep.
+ *  3. If the current state is disabled or exceeds the limit, go back to one within the limit, but
+ *     not to a polling state 0.
+ *  4. If the last sleep's length minus the exit latency is below the exit latency, go back by one
+ *     state.
+ *  5. Otherwise stay.
  *
- * Known weaknesses: it knows nothing of timers, target residencies, or the tick, which it always
- * lets stop. Long sleeps need not be consecutive: shorter ones that do not lead back leave the
- * count as it is. Remainders are compared without sign, so a sleep shorter than the exit latency
- * counts as a long one, and the way back opens only between one and two exit latencies. Step 3
- * does not look at whether the state it finds is enabled. The residency is also looked at after a
- * refused entry, which left 0.
+ * Known weaknesses: It uses no timers and no target residencies, and always lets the tick stop.
+ * Long sleeps need not be consecutive: a shorter sleep that does not lead back keeps the count.
+ * The differences are unsigned, so a sleep shorter than the exit latency counts as long; it goes
+ * back only after sleeps of one to two exit latencies. Step 3 does not check whether the state is
+ * enabled. After a rejected entry the residency is 0, and counts as well.
  *
- * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and written anew.
+ * Departures: None known. It makes the same decisions as Linux 6.12 (stable 6.12.117); a test
+ * compares both over random sequences of calls. The code is not taken from there.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/ladder.c.
  */
@@ -40,10 +40,10 @@
 #include <linux/string.h>
 #include <linux/tick.h>
 
-/* Long sleeps before a deeper state is tried. */
+/* Long sleeps before the next deeper state. */
 #define LONG_SLEEPS_UP		4
 
-/* Above menu's 20: without tickless idle, looking ahead is of no use. */
+/* Above menu's 20: without tickless idle, the next timer is of no use. */
 #define RATING			10
 #define RATING_NO_NOHZ		25
 
@@ -53,7 +53,9 @@ struct ladder_cpu {
 
 static DEFINE_PER_CPU(struct ladder_cpu, ladder_cpus);
 
-/* A polling state is no rung: it is left at once, and only the latency limit leads back to it. */
+/*
+ * A polling state is no rung: it is left after one sleep, and only the latency limit leads to it.
+ */
 static int ladder_lowest(struct cpuidle_driver *drv)
 {
 	return drv->states[0].flags & CPUIDLE_FLAG_POLLING ? 1 : 0;
@@ -66,7 +68,7 @@ static int ladder_move(struct ladder_cpu *ladder, struct cpuidle_device *dev, in
 	return to;
 }
 
-/* Counts the sleep if it was long; whether the next state is to be tried. */
+/* Counts a long sleep; returns whether to try the next state. */
 static bool ladder_may_rise(struct ladder_cpu *ladder, struct cpuidle_driver *drv,
 			    struct cpuidle_device *dev, u64 remainder_ns, s64 latency_req_ns)
 {
@@ -111,7 +113,7 @@ static int ladder_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* State 0 is not noted: reached by the latency limit alone, select() has noted it. */
+/* select() has already stored state 0, which only the latency limit leads to. */
 static void ladder_reflect(struct cpuidle_device *dev, int index)
 {
 	if (index > 0)

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: menu-3.7 - the menu governor of 2012, before it was made to see through outliers
+ * DOC: menu-3.7 - the menu governor of 2012, before outliers were filtered
  *
- * Idea: Predict that a sleep falls as far short of the next timer as sleeps with such timers have
- * done; if the last eight sleeps have been alike, predict their mean. The busier the CPU, the less
- * time a state may take to leave, as a share of the prediction.
+ * Idea: Predict the length of the sleep from the next timer and from past sleeps, then take the
+ * deepest state that pays off within it. The ratio of sleep length to timer distance is averaged.
+ * If the last eight sleeps were about equally long, their mean is the prediction. The busier the
+ * CPU, the smaller the exit latency must be compared with the prediction.
  *
- * State kept, per CPU: twelve ratios of sleep to timer (six distances of the timer, without and
- * with IO waiters), the lengths of the last eight sleeps, and what was expected of the sleep that
- * has not been learnt from yet.
+ * State kept, per CPU: twelve ratios of sleep length to timer distance (six distances, without and
+ * with IO waiters), the lengths of the last eight sleeps, and the prediction for the last sleep,
+ * until it has updated the others.
  *
- * Decision: (Times are in whole microseconds.)
+ * Decision: (All times are in whole us.)
  *
- *  1. Learn from the last sleep: its length into the pattern, and its length without the exit
- *     latency, as a share of the time to the timer, into the ratio. From 50 ms on, a sleep counts
- *     as predicted.
- *  2. With a latency limit of 0, state 0.
- *  3. The prediction is the time to the next timer times the ratio.
+ *  1. Update from the last sleep: its length goes into the pattern; its length without the exit
+ *     latency, divided by the timer distance, into the ratio. A sleep of 50 ms or more counts as
+ *     predicted.
+ *  2. With a latency limit of 0, take state 0.
+ *  3. Predict timer distance times ratio.
  *  4. If the variance of the last eight lengths is below 400 us^2, and their mean is neither 0 nor
- *     beyond the timer, the mean is the prediction.
- *  5. Start with the first state that does not poll, if it is enabled and the timer is more than
- *     5 us away, else with state 0. Take the deepest enabled state whose target residency is
- *     within the prediction, whose exit latency is within the limit, and whose exit latency times
- *     the multiplier is within the prediction. The multiplier is 1, plus 20 for each unit of load,
- *     plus 10 for each task that waits for IO.
+ *     beyond the timer, predict the mean.
+ *  5. Start with the first state that does not poll, if it is enabled and the timer is more than 5
+ *     us away, else with state 0. Take the deepest enabled state with target residency <=
+ *     prediction, exit latency <= limit, and exit latency times multiplier <= prediction. The
+ *     multiplier is 1, plus 20 for each unit of load, plus 10 for each IO waiter.
  *
- * Known weaknesses: one outlier among eight hides a pattern. Nothing wakes a CPU out of a shallow
- * state that a wrong prediction has put it in; it stays until the next interrupt. Ratios can pass
- * 1, since a sleep may outlast its timer by the exit latency. A sleep shorter than the exit
- * latency is learnt as it is. The load counts an always running task as half a unit.
+ * Known weaknesses: One outlier among eight hides a pattern. After a wrong short prediction the
+ * CPU stays in the shallow state until the next interrupt. Ratios can exceed 1, since a sleep can
+ * last beyond its timer by the exit latency. A sleep shorter than the exit latency is recorded as
+ * it is. The load counts a task that always runs as half a unit.
  *
- * Departures: written against the interface of today's kernels.
+ * Departures: It uses the interface of current kernels.
  *
- *  - It answers *stop_tick as it finds it. The kernels of its time stopped the tick before they
- *    asked, so a sleep length with a tick that stays is what they would have answered, too.
- *  - Times arrive in nanoseconds and are rounded down to microseconds. A time to the next timer
- *    that has passed is 0, one beyond 32 bits the greatest that is not.
- *  - Where this_cpu_load() is gone the CPU's utilization is used: on the same scale, 1024 for
- *    a task that always runs, but an average, and 1024 at most.
- *  - Power is not compared: drivers no longer state it, and the values that were used instead fell
- *    from state to state, so that the last state that passes won, as it does here. State 0 had
- *    nothing to fall below: it is what is left over, and its exit latency counts for nothing.
- *  - All drivers measure residencies, so there is no case for those that do not.
+ *  - It leaves *stop_tick unchanged. Kernels of that time stopped the tick before they called the
+ *    governor, so a sleep length that includes the tick is what they would have returned, too.
+ *  - Times are in ns and are rounded down to us. The distance of an expired timer is 0, one that
+ *    exceeds 32 bits is the maximum.
+ *  - If this_cpu_load() does not exist, the CPU's utilization replaces it: the same scale, 1024
+ *    for a task that always runs, but averaged and at most 1024.
+ *  - Power is not compared. Drivers no longer give it, and the default values decreased from state
+ *    to state, so that the last suitable state won, as here. State 0 was only the fallback, and
+ *    its exit latency did not matter.
+ *  - There is no case for drivers that do not measure residencies; all do.
  *
  * References: Linux 3.7 drivers/cpuidle/governors/menu.c, as the parent of the patches in
  * "x86,idle: Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012.
@@ -69,19 +69,19 @@
 #define NR_RATIOS		(2 * NR_DISTANCES)
 #define FIRST_DISTANCE_US	10
 
-/* A ratio of 1; each new one counts for an eighth of it. */
+/* A ratio of 1; a new one has a weight of an eighth. */
 #define RATIO_STEP		1024
 #define RATIO_WEIGHT		8
 #define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
 
-/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+/* Predicting longer sleeps better saves nothing, so they count as predicted. */
 #define LONG_SLEEP_US		50000
 
 #define NR_LENGTHS		8
-/* Lengths are alike if their standard deviation is below 20 us. */
+/* Lengths are about equal if their standard deviation is below 20 us. */
 #define ALIKE_VARIANCE_US2	400
 
-/* With a timer this near, even the first sleeping state is not worth its cost. */
+/* With a timer this near, even the first sleeping state does not pay off. */
 #define POLL_TIMER_US		5
 
 struct menu_cpu {
@@ -89,7 +89,7 @@ struct menu_cpu {
 	unsigned int timer_us;
 	unsigned int exit_us;
 	unsigned int ratio_idx;
-	/* 0 as long as unused, which means RATIO_ONE. */
+	/* 0 if unused, which stands for RATIO_ONE. */
 	u64 ratio[NR_RATIOS];
 	unsigned int length_us[NR_LENGTHS];
 	unsigned int next_length;
@@ -110,7 +110,7 @@ static void menu_learn(struct menu_cpu *menu, struct cpuidle_device *dev)
 		ratio += RATIO_STEP * slept_us / menu->timer_us;
 	else
 		ratio += RATIO_STEP;
-	/* 0 would start anew. */
+	/* 0 would mean unused. */
 	menu->ratio[menu->ratio_idx] = ratio ? ratio : 1;
 
 	menu->length_us[menu->next_length] = length_us;
@@ -138,7 +138,7 @@ static unsigned int menu_ratio_idx(unsigned int timer_us, unsigned int nr_iowait
 	return idx;
 }
 
-/* How many times its exit latency a state's sleep has to last. */
+/* Minimum length of a sleep, as a multiple of the exit latency. */
 static unsigned int menu_multiplier(unsigned int nr_iowait)
 {
 	unsigned long load = this_cpu_load();
@@ -147,7 +147,7 @@ static unsigned int menu_multiplier(unsigned int nr_iowait)
 	return 1 + 2 * load_tenths + 10 * nr_iowait;
 }
 
-/* The mean of the last lengths if they are alike and it is before the timer, else 0. */
+/* The mean of the last lengths, if they are about equal and it is before the timer; else 0. */
 static u64 menu_typical_us(struct menu_cpu *menu)
 {
 	u64 sum = 0, squares = 0, mean;
@@ -199,7 +199,7 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 		    exit_us > latency_req_us || exit_us * multiplier > predicted_us)
 			continue;
 		idx = i;
-		/* State 0 was what remained, not one that saves power: see the departures. */
+		/* State 0 was only the fallback: see Departures. */
 		menu->exit_us = i ? exit_us : 0;
 	}
 	return idx;
@@ -239,7 +239,7 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 	return 0;
 }
 
-/* Below the governors of today: it is here to be compared with. */
+/* Below current governors: it is only for comparisons. */
 static struct cpuidle_governor menu_governor = {
 	.name =		"menu-3.7",
 	.rating =	5,

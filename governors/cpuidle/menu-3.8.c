@@ -1,67 +1,65 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: menu-3.8 - the menu governor of early 2013, which sets itself a timer
+ * DOC: menu-3.8 - the menu governor of early 2013, with its own timer
  *
- * Idea: Predict as menu of 3.7 does, but leave exceptionally long sleeps out of the pattern, and
- * arm a timer where a prediction has resulted in a shallow state: if the sleep turns out to be much
- * longer, the CPU wakes up, learns so, and goes deeper. Four changes of 2012, each with a switch;
- * with all of them off it decides as menu-3.7 does:
+ * Idea: Predict like menu of 3.7, but ignore exceptionally long sleeps in the pattern, and set a
+ * timer if the prediction leads to a shallow state. If the sleep lasts until that timer, the CPU
+ * wakes up, records this, and can go deeper. It has four changes of 2012, each with a switch; with
+ * all of them off it makes the same decisions as menu-3.7:
  *
- *  - typical_interval 1: the mean of the recent lengths may leave out the longest of them. 0: the
- *    detector of 3.7. 2: lengths are left out at either end (see the departures).
- *  - repeat_timer: where a pattern was found and the next timer is far, wake up after
- *    2 * (prediction + 60 us).
- *  - general_timer: wake up after as long, too, where the next timer is more than
- *    perfect_cstate_ms (30) away; the ratio was wrong then, and starts anew.
- *  - zero_residency: learn a length of 0 where the CPU had something to run before it was asleep.
+ *  - typical_interval 1: the mean of recent lengths can ignore the longest ones. 0: the detector
+ *    of 3.7. 2: it can ignore outliers on both sides (see Departures).
+ *  - repeat_timer: if a pattern was found and the next timer is far away, wake up after 2 *
+ *    (prediction + 60 us).
+ *  - general_timer: wake up after the same time if the next timer is more than perfect_cstate_ms
+ *    (30) away. The ratio was wrong then, and is reset.
+ *  - zero_residency: record a length of 0 if the CPU had something to run before it was asleep.
  *
- * State kept, per CPU: twelve ratios of sleep to timer (six distances of the timer, without and
- * with IO waiters), the lengths of the last eight sleeps, what was expected of the sleep that has
- * not been learnt from yet, and a timer with what it was armed for.
+ * State kept, per CPU: twelve ratios of sleep length to timer distance (six distances, without and
+ * with IO waiters), the lengths of the last eight sleeps, the prediction for the last sleep, until
+ * it has updated the others, and a timer with its purpose.
  *
- * Decision: (Times are in whole microseconds.)
+ * Decision: (All times are in whole us.)
  *
- *  1. Learn from the last sleep: its length into the pattern, and its length without the exit
- *     latency, as a share of the time to the timer, into the ratio. From 50 ms on, a sleep counts
- *     as predicted.
- *  2. With a latency limit of 0, state 0.
- *  3. The prediction is the time to the next timer times the ratio.
- *  4. If the recent lengths are alike, their mean is the prediction: if their standard deviation
- *     is at most 20 us, or, with six lengths or more, less than a sixth of their mean. If they are
- *     not, leave out the longest while there are more than six.
- *  5. Start with the first state that does not poll, if it is enabled and the timer is more than
- *     5 us away, else with state 0. Take the deepest enabled state whose target residency is
- *     within the prediction, whose exit latency is within the limit, and whose exit latency times
- *     the multiplier is within the prediction. The multiplier is 1, plus 20 for each unit of load,
- *     plus 10 for each task that waits for IO.
- *  6. If an enabled state's target residency was beyond the prediction, arm the timer: for the
- *     pattern's sake, if there is one and the next timer is more than four times as far; else, if
- *     the next timer is beyond perfect_cstate_ms, for the ratio's.
+ *  1. Update from the last sleep: its length goes into the pattern; its length without the exit
+ *     latency, divided by the timer distance, into the ratio. A sleep of 50 ms or more counts as
+ *     predicted.
+ *  2. With a latency limit of 0, take state 0.
+ *  3. Predict timer distance times ratio.
+ *  4. If the recent lengths are about equal, predict their mean: if their standard deviation is at
+ *     most 20 us, or, with at least six lengths, less than a sixth of their mean. Otherwise remove
+ *     the longest, while there are more than six, and try again.
+ *  5. Start with the first state that does not poll, if it is enabled and the timer is more than 5
+ *     us away, else with state 0. Take the deepest enabled state with target residency <=
+ *     prediction, exit latency <= limit, and exit latency times multiplier <= prediction. The
+ *     multiplier is 1, plus 20 for each unit of load, plus 10 for each IO waiter.
+ *  6. If the target residency of an enabled state exceeded the prediction, set the timer: because
+ *     of the pattern, if there is one and the next timer is more than four times as far away; else
+ *     because of the ratio, if the next timer is beyond perfect_cstate_ms.
  *
- * Known weaknesses: the typical length is not compared with the next timer, so a prediction can
- * be beyond it. Only the longest lengths are left out: a single short one among pauses hides the
- * pattern. Of 200 180 210 10000 30 1000 170 200, the example that its change was presented with,
- * it leaves out 10000 and 1000 and then finds no pattern, for the 30. Equal lengths are left out
- * together, and few that remain are alike too easily: seven of 100 us and a given-up entry make a
- * pattern of 0. The length that the repeat timer ends is an outlier as well: it is left out, and
- * the timer expires until the last length of the pattern is forgotten. Each timer is a wake-up that
- * nobody has asked for; this is why both were taken out again in 3.11.
+ * Known weaknesses: The typical length is not limited by the next timer. Only the longest lengths
+ * are removed, so one short sleep among long ones hides the pattern. Of 200 180 210 10000 30 1000
+ * 170 200, the example in the patch, it removes 10000 and 1000 and then finds no pattern, because
+ * of the 30. Equal lengths are removed together, and the few that remain are easily equal: seven
+ * of 100 us and one aborted entry give a pattern of 0. A sleep that the repeat timer ends is an
+ * outlier, too, and is removed, so the timer fires until the last length of the pattern is gone.
+ * Each timer is an additional wake-up; both were removed in 3.11 for this reason.
  *
- * Departures: those of menu-3.7, and:
+ * Departures: Those of menu-3.7, and:
  *
- *  - The timer is cancelled here, in reflect() and before it is armed again, where the kernels of
- *    its time cancelled it in every interrupt and at the end of the idle loop. After an entry that
- *    was given up it runs on until the CPU is idle again.
- *  - An aborted entry was reported to governors with a residency of 0. Today it is seen from
- *    a residency of 0 without a call of reflect(), and so looks like an entry that the driver has
- *    refused, of which the kernels of its time did not tell.
- *  - typical_interval 2 is no kernel's: while there are more than five lengths, it leaves out the
- *    one that is farthest from the mean, and five are then enough. It does to the example what
- *    was said of the change: predict just shy of 200.
+ *  - The timer is cancelled in reflect() and before it is set again. Kernels of that time
+ *    cancelled it in every interrupt and at the end of the idle loop. After an aborted entry it
+ *    runs until the CPU is idle again.
+ *  - Those kernels reported an aborted entry with a residency of 0. Here it is recognized by a
+ *    residency of 0 without a call of reflect(), which is also the case for an entry that the
+ *    driver rejected and those kernels did not report.
+ *  - typical_interval 2 is in no kernel: while there are more than five lengths, it removes the
+ *    one farthest from the mean; five are enough. On the example it does what the patch's
+ *    description says: it predicts just below 200.
  *
  * References: "x86,idle: Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012;
- * Linux commits 69a37beabf1f, e11538d1f039, c96ca4fb; 148519120c6d and 228b30234f25, which took
- * the timers out again.
+ * Linux commits 69a37beabf1f, e11538d1f039, c96ca4fb; 148519120c6d and 228b30234f25, which removed
+ * the timers.
  */
 
 #include <linux/cpuidle.h>
@@ -89,30 +87,30 @@
 #define NR_RATIOS		(2 * NR_DISTANCES)
 #define FIRST_DISTANCE_US	10
 
-/* A ratio of 1; each new one counts for an eighth of it. */
+/* A ratio of 1; a new one has a weight of an eighth. */
 #define RATIO_STEP		1024
 #define RATIO_WEIGHT		8
 #define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
 
-/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+/* Predicting longer sleeps better saves nothing, so they count as predicted. */
 #define LONG_SLEEP_US		50000
 
 #define NR_LENGTHS		8
-/* With 3.7's detector, lengths are alike if their standard deviation is below 20 us. */
+/* In 3.7's detector, lengths are about equal if their standard deviation is below 20 us. */
 #define ALIKE_VARIANCE_US2	400
-/* Else up to 20 us, or below a sixth of the mean. */
+/* Otherwise up to 20 us, or below a sixth of the mean. */
 #define ALIKE_DEVIATION_US	20
 #define ALIKE_MEAN_RATIO	6
-/* A pattern holds for at least this many lengths; with lengths left out at both ends, for most. */
+/* Minimum number of lengths in a pattern; if outliers are removed on both sides, most of them. */
 #define NR_LENGTHS_MIN		6
 #define NR_LENGTHS_MIN_BOTH	5
 
-/* With a timer this near, even the first sleeping state is not worth its cost. */
+/* With a timer this near, even the first sleeping state does not pay off. */
 #define POLL_TIMER_US		5
 
-/* What a sleep may last beyond a pattern's mean before it is looked at again: three deviations. */
+/* Margin over a pattern's mean before the governor wakes the CPU: three deviations. */
 #define MAX_DEVIATION_US	60
-/* A wake-up of one's own is worth it only if it is well before the timer. */
+/* An own wake-up is useful only if it is long before the timer. */
 #define TIMER_SHARE		4
 
 enum { TYPICAL_OF_3_7, TYPICAL_OF_3_8, TYPICAL_BOTH_ENDS };
@@ -142,24 +140,24 @@ enum menu_timer { TIMER_OFF, TIMER_REPEAT, TIMER_GENERAL };
 
 struct menu_cpu {
 	bool must_learn;
-	/* Between select() and reflect(). */
+	/* Set between select() and reflect(). */
 	bool is_entering;
 	enum menu_timer timer;
 	struct hrtimer alarm;
 	unsigned int timer_us;
 	unsigned int exit_us;
 	unsigned int ratio_idx;
-	/* 0 as long as unused, which means RATIO_ONE. */
+	/* 0 if unused, which stands for RATIO_ONE. */
 	u64 ratio[NR_RATIOS];
 	unsigned int length_us[NR_LENGTHS];
 	unsigned int next_length;
 };
 
-/* A prediction and what is thought of it. */
+/* A prediction and its reliability. */
 struct menu_prediction {
 	u64 length_us;
 	bool is_pattern;
-	/* It was too short for some state. */
+	/* It was too short for a state. */
 	bool kept_shallow;
 };
 
@@ -178,7 +176,7 @@ static void menu_learn(struct menu_cpu *menu, struct cpuidle_device *dev)
 		ratio += RATIO_STEP * slept_us / menu->timer_us;
 	else
 		ratio += RATIO_STEP;
-	/* 0 would start anew. */
+	/* 0 would mean unused. */
 	menu->ratio[menu->ratio_idx] = ratio ? ratio : 1;
 
 	menu->length_us[menu->next_length] = length_us;
@@ -206,7 +204,7 @@ static unsigned int menu_ratio_idx(unsigned int timer_us, unsigned int nr_iowait
 	return idx;
 }
 
-/* How many times its exit latency a state's sleep has to last. */
+/* Minimum length of a sleep, as a multiple of the exit latency. */
 static unsigned int menu_multiplier(unsigned int nr_iowait)
 {
 	unsigned long load = this_cpu_load();
@@ -215,7 +213,7 @@ static unsigned int menu_multiplier(unsigned int nr_iowait)
 	return 1 + 2 * load_tenths + 10 * nr_iowait;
 }
 
-/* 3.7's detector: the mean if it is before the timer, and all lengths are alike. */
+/* 3.7's detector: the mean, if all lengths are about equal and it is before the timer. */
 static bool menu_all_alike(struct menu_cpu *menu, u64 *mean_us)
 {
 	u64 sum = 0, squares = 0, mean;
@@ -236,7 +234,7 @@ static bool menu_all_alike(struct menu_cpu *menu, u64 *mean_us)
 	return squares / NR_LENGTHS < ALIKE_VARIANCE_US2;
 }
 
-/* The lengths from @least to @most, which are bounds before and lengths after. */
+/* The lengths from @least to @most: limits on entry, extremes on return. */
 struct menu_sample {
 	unsigned int nr;
 	s64 least, most;
@@ -272,7 +270,7 @@ static void menu_take_sample(struct menu_cpu *menu, struct menu_sample *sample)
 	sample->deviation = int_sqrt(div_u64(squares, sample->nr));
 }
 
-/* The mean of what remains when outliers are left out, if that is alike. */
+/* The mean of the lengths without outliers, if those are about equal. */
 static bool menu_typical(struct menu_cpu *menu, bool both_ends, u64 *mean_us)
 {
 	unsigned int nr_min = both_ends ? NR_LENGTHS_MIN_BOTH : NR_LENGTHS_MIN;
@@ -336,15 +334,15 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 		if (exit_us > latency_req_us || exit_us * multiplier > prediction->length_us)
 			continue;
 		idx = i;
-		/* As in menu-3.7: state 0 is what remains. */
+		/* As in menu-3.7: state 0 is the fallback. */
 		menu->exit_us = i ? exit_us : 0;
 	}
 	return idx;
 }
 
 /*
- * The wake-up is all that a pattern needs: the length just slept is in it at the next select().
- * Of a CPU that has gone offline the timer expires on another.
+ * For a pattern the wake-up suffices: the next select() records the length. The timer of a CPU that
+ * has gone offline expires on another one.
  */
 static enum hrtimer_restart menu_timer_expired(struct hrtimer *timer)
 {
@@ -423,7 +421,7 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 	struct menu_cpu *menu = per_cpu_ptr(&menu_cpus, dev->cpu);
 
 	memset(menu, 0, sizeof(*menu));
-	/* Hard: where others expire in a thread, an idle CPU cannot wait for one. */
+	/* Hard: an idle CPU cannot wait for a timer that expires in a thread. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 	hrtimer_setup(&menu->alarm, menu_timer_expired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_PINNED_HARD);
@@ -436,11 +434,11 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 
 static void menu_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
-	/* Whatever is noted of it: after this the module may go. */
+	/* Also of a timer that is not recorded: the module can be unloaded after this. */
 	hrtimer_cancel(&per_cpu_ptr(&menu_cpus, dev->cpu)->alarm);
 }
 
-/* Below the governors of today: it is here to be compared with. */
+/* Below current governors: it is only for comparisons. */
 static struct cpuidle_governor menu_governor = {
 	.name =		"menu-3.8",
 	.rating =	5,

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: menu-6.12 - first the habit of recent sleeps, then the next timer
+ * DOC: menu-6.12 - the typical length first, then the next timer
  *
- * Idea: Predict the length of the sleep from how sleeps have ended and from the next timer, then
- * take the deepest state that pays off within it. To ask for the next timer takes time, so it is
- * asked only where the recent sleeps leave a choice. The two habits:
+ * Idea: Predict the length of the sleep from past sleeps and from the next timer, then take the
+ * deepest state that pays off within it. Finding the next timer takes time, so do it only if the
+ * recent sleeps do not decide alone. Past sleeps give two estimates:
  *
- *  - whether recent sleeps have all had about the same length, as interrupts of a busy device do;
- *  - how far short of the timer sleeps fall, as a running ratio for each distance of the timer.
+ *  - The typical length of recent sleeps, if they were all about equally long, as with the
+ *    interrupts of a busy device.
+ *  - A running average of the ratio of sleep length to timer distance, for each range of
+ *    distances.
  *
- * State kept, per CPU: six ratios, one a distance; the lengths of the last eight sleeps in
- * microseconds; and the next timer, ratio and kind of wake-up of the sleep that has not been
- * learnt from yet.
+ * State kept, per CPU: six ratios, one for each range; the lengths of the last eight sleeps, in
+ * us; and the next timer, ratio and wake-up of the last sleep, until it has updated the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. If the driver refused it, note an endless one, so that a stale
- *     length does not stay in the pattern.
- *  2. Take the typical length of recent sleeps. Up to 15 us, with the tick running, that is the
- *     prediction: suppose no timer, and the tick in half a period. Else ask for the next timer; the
- *     prediction is the smaller of the typical length and the corrected time to the timer.
- *  3. Tick stopped: a short prediction that fails would leave the CPU in a shallow state for long,
- *     so below a tick period trust the timer alone.
- *  4. If the next timer or the latency limit admits nothing but an enabled state 0, take it, and
- *     keep the tick only if it polls.
- *  5. Go deeper while the exit latency is within the limit and the target residency within the
- *     prediction. Rather than poll, take a state that is worth it after less than 15 us, if the
- *     timer is not before that and the prediction not before it has been left. Rather than sit in
- *     a shallow state without a tick, take one that fits the time to the next event.
- *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep it; the
- *     tick will then end the sleep, so step back to what pays off before it.
+ *  1. Update the ratio and the recent lengths from the last sleep. If the driver rejected its
+ *     state, record an infinite length, so that no old length stays in the pattern.
+ *  2. Find the typical length of recent sleeps. If it is at most 15 us and the tick runs, it is
+ *     the prediction; assume no timer, and the tick in half a period. Otherwise get the next
+ *     timer, and predict the smaller of the typical length and timer distance times ratio.
+ *  3. If the tick is stopped, a wrong short prediction would leave the CPU in a shallow state for
+ *     a long time. So replace a prediction below a tick period by the timer distance.
+ *  4. If the next timer or the latency limit allows only state 0, and that is enabled, take it.
+ *     Keep the tick if it polls.
+ *  5. Take the deepest enabled state with exit latency <= limit and target residency <=
+ *     prediction. Instead of polling, take a state with a target residency below 15 us, if that is
+ *     within the timer distance and its exit latency within the prediction. Instead of a shallow
+ *     state without a tick, take one that fits the time to the next event.
+ *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * Known weaknesses: the latency limit does not bind the first enabled state. The exit latency
- * taken off a measured sleep is the driver's worst case, so in deep states sleeps are learnt as
- * shorter than they were. While the timer is not asked for, what is learnt goes into the ratio of
- * the longest distance, whose timer was supposed to be endless. Outliers are left out at the long
- * end only.
+ * Known weaknesses: The latency limit does not apply to the first enabled state. The length of a
+ * sleep is the measured time minus the driver's worst-case exit latency, so sleeps in deep states
+ * are recorded too short. A sleep without a known timer updates the ratio of the longest distance.
+ * The typical length ignores outliers only if they are long.
  *
- * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and written anew. Its name is not "menu", to
- * distinguish it from the one of 6.1.
+ * Departures: None known. It makes the same decisions as Linux 6.12 (stable 6.12.117); a test
+ * compares both over random sequences of calls. The code is not taken from there. It is not named
+ * "menu", to distinguish it from that of 6.1.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/menu.c; "The menu Governor" in
  * Documentation/admin-guide/pm/cpuidle.rst.
@@ -59,26 +59,28 @@
 #define NR_DISTANCES		6
 #define FIRST_DISTANCE_NS	(10 * NSEC_PER_USEC)
 
-/* A ratio of 1; each new one counts for an eighth of it. */
+/* A ratio of 1; a new one has a weight of an eighth. */
 #define RATIO_STEP		1024
 #define RATIO_WEIGHT		8
 #define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
 
-/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+/* Predicting longer sleeps better saves nothing, so they count as predicted. */
 #define LONG_SLEEP_NS		(50000 * NSEC_PER_USEC)
-/* What a tick that ended a sleep too early stands for: long, but not long enough to be perfect. */
+/* Assumed length if the tick ended a sleep too early: long, but below LONG_SLEEP_NS. */
 #define TICK_SLEEP_NS		(9 * LONG_SLEEP_NS / 10)
 
 #define NR_LENGTHS		8
-/* A pattern holds for at least this many of the lengths. */
+/* Minimum number of lengths in a pattern. */
 #define NR_LENGTHS_MIN		6
-/* Lengths are alike if their standard deviation is at most 20 us, or a sixth of their mean. */
+/*
+ * Lengths are about equal if their standard deviation is at most 20 us, or a sixth of their mean.
+ */
 #define ALIKE_VARIANCE_US2	400
 #define ALIKE_MEAN2_RATIO	36
 
 #define NO_LENGTH_US		UINT_MAX
 
-/* For shorter sleeps the next timer does not matter enough to be asked for. */
+/* The next timer does not matter for shorter sleeps. */
 #define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
 
 struct menu_cpu {
@@ -99,24 +101,26 @@ static void menu_note_length(struct menu_cpu *menu, unsigned int length_us)
 	menu->next_length = (menu->next_length + 1) % NR_LENGTHS;
 }
 
-/* How long the CPU slept, or would have had the governor not been the cause of the wake-up. */
+/* The length of the sleep, or its estimate if this governor caused the wake-up. */
 static u64 menu_slept_ns(struct menu_cpu *menu, struct cpuidle_driver *drv,
 			 struct cpuidle_device *dev)
 {
 	struct cpuidle_state *state = &drv->states[dev->last_state_idx];
 	u64 slept_ns = dev->last_residency_ns;
 
-	/* The tick was kept for a short sleep, and no other event came before it. */
+	/* The tick was kept for a short sleep, and nothing came before it. */
 	if (menu->tick_ended_sleep && menu->next_timer_ns > TICK_NSEC)
 		return TICK_SLEEP_NS;
 
-	/* Polling gave up; nothing had happened, so nothing might have until the timer. */
+	/*
+	 * Polling reached its limit: nothing came, and perhaps nothing would have until the timer.
+	 */
 	if (state->flags & CPUIDLE_FLAG_POLLING && dev->poll_time_limit)
 		return menu->next_timer_ns;
 
 	/*
-	 * The measured time includes leaving the state. Of a time so short that it may not have
-	 * been reached at all, half is the guess.
+	 * The measured time includes the exit from the state. If it is so short that the state was
+	 * perhaps not reached at all, assume half.
 	 */
 	if (slept_ns > 2 * state->exit_latency_ns)
 		return slept_ns - state->exit_latency_ns;
@@ -151,7 +155,7 @@ static unsigned int menu_ratio_idx(u64 next_timer_ns)
 	return idx;
 }
 
-/* The lengths up to some cut-off, in microseconds. */
+/* The lengths up to a limit, in us. */
 struct menu_sample {
 	unsigned int nr;
 	unsigned int most;
@@ -159,7 +163,7 @@ struct menu_sample {
 	u64 variance;
 };
 
-/* The division by a constant is a shift; with all lengths in, which is usual, it is the one. */
+/* Division by a constant is a shift; usually all lengths are in. */
 static u64 menu_mean(u64 sum, unsigned int nr)
 {
 	return nr == NR_LENGTHS ? sum / NR_LENGTHS : div_u64(sum, nr);
@@ -197,7 +201,9 @@ static struct menu_sample menu_take_sample(struct menu_cpu *menu, unsigned int c
 
 static bool menu_alike(const struct menu_sample *sample)
 {
-	/* The product below must not overflow; lengths that far apart are not alike anyway. */
+	/*
+	 * The product below must not overflow; lengths that different are not about equal anyway.
+	 */
 	if (sample->variance > U64_MAX / ALIKE_MEAN2_RATIO)
 		return false;
 	if (sample->variance <= ALIKE_VARIANCE_US2)
@@ -207,9 +213,9 @@ static bool menu_alike(const struct menu_sample *sample)
 }
 
 /*
- * The mean of the recent lengths if they are alike, else NO_LENGTH_US; also for nothing but zeros,
- * as after enable. Long lengths are left out one value at a time while enough remain: pauses
- * between bursts do not hide the bursts.
+ * The mean of the recent lengths if they are about equal, else NO_LENGTH_US; also if all are 0, as
+ * after enable. The longest lengths are removed while enough remain, so that pauses between bursts
+ * do not hide the bursts.
  */
 static unsigned int menu_typical_us(struct menu_cpu *menu)
 {
@@ -228,7 +234,7 @@ static unsigned int menu_typical_us(struct menu_cpu *menu)
 	}
 }
 
-/* The time to the next timer, corrected, in whole microseconds (rounded). */
+/* The corrected time to the next timer, rounded to us. */
 static u64 menu_corrected_ns(struct menu_cpu *menu)
 {
 	unsigned int timer_us = div_u64(menu->next_timer_ns * menu->ratio[menu->ratio_idx] +
@@ -238,7 +244,7 @@ static u64 menu_corrected_ns(struct menu_cpu *menu)
 	return (u64)timer_us * NSEC_PER_USEC;
 }
 
-/* Steps 2 and 3; fills in the next timer and the time to the next event, the tick included. */
+/* Steps 2 and 3; sets the next timer and the time to the next event, including the tick. */
 static u64 menu_predict_ns(struct menu_cpu *menu, ktime_t *delta_tick_ns)
 {
 	u64 predicted_ns = (u64)menu_typical_us(menu) * NSEC_PER_USEC;
@@ -265,8 +271,8 @@ static u64 menu_predict_ns(struct menu_cpu *menu, ktime_t *delta_tick_ns)
 }
 
 /*
- * State @next takes longer to pay off than is predicted; @idx is the best before it. The
- * prediction becomes what the answer stands for.
+ * State @next needs longer than the prediction; @idx is the best before it. Adjusts the prediction
+ * to the answer.
  */
 static int menu_settle(struct menu_cpu *menu, struct cpuidle_driver *drv, int idx, int next,
 		       ktime_t delta_tick_ns, u64 *predicted_ns)
@@ -284,7 +290,7 @@ static int menu_settle(struct menu_cpu *menu, struct cpuidle_driver *drv, int id
 		return idx;
 
 	if (!tick_nohz_tick_stopped()) {
-		/* Below a tick period, this keeps the tick, and with it the chance to correct. */
+		/* Below a tick period this keeps the tick, which can correct the choice. */
 		*predicted_ns = best->target_residency_ns;
 		return idx;
 	}
@@ -315,7 +321,7 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 	return max(idx, 0);
 }
 
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled one. */
 static int menu_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
 			  ktime_t within_ns)
 {
@@ -363,7 +369,7 @@ static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, b
 	return idx;
 }
 
-/* Part of the way out of idle, so only notes what the next select() will learn from. */
+/* On the way out of idle: only stores what the next select() uses. */
 static void menu_reflect(struct cpuidle_device *dev, int index)
 {
 	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);

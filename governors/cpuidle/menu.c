@@ -1,46 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: menu - corrects the next timer by experience
+ * DOC: menu - the next timer, corrected by experience
  *
- * Idea: Predict the length of the sleep from the next timer and from how sleeps have ended, then
- * take the deepest state that pays off within it. Timers say when the CPU must wake at the latest;
- * two habits say how much earlier it does:
+ * Idea: Predict the length of the sleep from the next timer and from past sleeps, then take the
+ * deepest state that pays off within it. The next timer is the latest wake-up. Two corrections
+ * estimate how much earlier the CPU wakes up:
  *
- *  - how far short of the timer sleeps fall, as a running ratio. It differs with the distance of
- *    the timer and with tasks that wait for IO, so there is one ratio for each combination.
- *  - whether recent sleeps have all had about the same length, as interrupts of a busy device do.
+ *  - A running average of the ratio of sleep length to timer distance. It depends on the distance
+ *    and on tasks that wait for IO, so there is one ratio for each combination.
+ *  - The typical length of recent sleeps, if they were all about equally long, as with the
+ *    interrupts of a busy device.
  *
- * State kept, per CPU: twelve ratios (six distances, without and with IO waiters), the lengths of
- * the last eight sleeps in microseconds, and the next timer, ratio and kind of wake-up of the
- * sleep that has not been learnt from yet.
+ * State kept, per CPU: twelve ratios (six distances, without and with IO waiters); the lengths of
+ * the last eight sleeps, in us; and the next timer, ratio and wake-up of the last sleep, until it
+ * has updated the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. If the driver refused it, note an endless one, so that a stale
- *     length does not stay in the pattern.
- *  2. If the next timer or the latency limit admits nothing but an enabled state 0, take it, and
- *     keep the tick only if it polls.
- *  3. The prediction is the smaller of the corrected time to the next timer and the typical length
- *     of recent sleeps.
- *  4. Tick stopped: a short prediction that fails would leave the CPU in a shallow state for long,
- *     so below a tick period trust the timer alone. Tick running: limit the exit latency to the
- *     prediction's fraction that 1 + 10 per IO waiter leaves.
- *  5. Go deeper while the target residency is within the prediction and the exit latency within
- *     the limit. Rather than poll, take a state whose residency is within the timer. Rather than
- *     sit in a shallow state without a tick, take one that fits the time to the next event.
- *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep it; the
- *     tick will then end the sleep, so step back to what pays off before it.
+ *  1. Update the ratio and the recent lengths from the last sleep. If the driver rejected its
+ *     state, record an infinite length, so that no old length stays in the pattern.
+ *  2. If the next timer or the latency limit allows only state 0, and that is enabled, take it.
+ *     Keep the tick if it polls.
+ *  3. Predict the smaller of timer distance times ratio, and the typical length of recent sleeps.
+ *  4. If the tick is stopped, a wrong short prediction would leave the CPU in a shallow state for
+ *     a long time. So replace a prediction below a tick period by the timer distance. If the tick
+ *     runs, limit the exit latency to the prediction divided by 1 + 10 for each IO waiter.
+ *  5. Take the deepest enabled state with target residency <= prediction and exit latency <=
+ *     limit. Instead of polling, take a state whose target residency is within the timer distance.
+ *     Instead of a shallow state without a tick, take one that fits the time to the next event.
+ *  6. If the tick runs, and the state polls or the prediction is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * Known weaknesses: the latency limit does not bind the first enabled state. The exit latency
- * taken off a measured sleep is the driver's worst case, so in deep states sleeps are learnt as
- * shorter than they were. Lengths that alternate between two values are no pattern, unless the
- * long ones are few enough to be left out. Outliers are left out at the long end only. Variances
- * of lengths around half an hour wrap around.
+ * Known weaknesses: The latency limit does not apply to the first enabled state. The length of a
+ * sleep is the measured time minus the driver's worst-case exit latency, so sleeps in deep states
+ * are recorded too short. The typical length ignores outliers only if they are long.
  *
- * Departures: none known; it decides as Linux 6.1 (stable 6.1.192) does, which a test checks with
- * random sequences of calls. It is structured and written anew.
+ * Departures: None known. It makes the same decisions as Linux 6.1 (stable 6.1.192); a test
+ * compares both over random sequences of calls. The code is not taken from there.
  *
- * References: Linux 6.1 drivers/cpuidle/governors/menu.c; "cpuidle: menu" in
+ * References: Linux 6.1 drivers/cpuidle/governors/menu.c; "The menu Governor" in
  * Documentation/admin-guide/pm/cpuidle.rst.
  */
 
@@ -60,20 +58,22 @@
 #define NR_RATIOS		(2 * NR_DISTANCES)
 #define FIRST_DISTANCE_NS	(10 * NSEC_PER_USEC)
 
-/* A ratio of 1; each new one counts for an eighth of it. */
+/* A ratio of 1; a new one has a weight of an eighth. */
 #define RATIO_STEP		1024
 #define RATIO_WEIGHT		8
 #define RATIO_ONE		(RATIO_STEP * RATIO_WEIGHT)
 
-/* A longer sleep saves no more by being predicted better, so it counts as predicted. */
+/* Predicting longer sleeps better saves nothing, so they count as predicted. */
 #define LONG_SLEEP_NS		(50000 * NSEC_PER_USEC)
-/* What a tick that ended a sleep too early stands for: long, but not long enough to be perfect. */
+/* Assumed length if the tick ended a sleep too early: long, but below LONG_SLEEP_NS. */
 #define TICK_SLEEP_NS		(9 * LONG_SLEEP_NS / 10)
 
 #define NR_LENGTHS		8
-/* A pattern holds for at least this many of the lengths. */
+/* Minimum number of lengths in a pattern. */
 #define NR_LENGTHS_MIN		6
-/* Lengths are alike if their standard deviation is at most 20 us, or a sixth of their mean. */
+/*
+ * Lengths are about equal if their standard deviation is at most 20 us, or a sixth of their mean.
+ */
 #define ALIKE_VARIANCE_US2	400
 #define ALIKE_MEAN2_RATIO	36
 
@@ -97,24 +97,26 @@ static void menu_note_length(struct menu_cpu *menu, unsigned int length_us)
 	menu->next_length = (menu->next_length + 1) % NR_LENGTHS;
 }
 
-/* How long the CPU slept, or would have had the governor not been the cause of the wake-up. */
+/* The length of the sleep, or its estimate if this governor caused the wake-up. */
 static u64 menu_slept_ns(struct menu_cpu *menu, struct cpuidle_driver *drv,
 			 struct cpuidle_device *dev)
 {
 	struct cpuidle_state *state = &drv->states[dev->last_state_idx];
 	u64 slept_ns = dev->last_residency_ns;
 
-	/* The tick was kept for a short sleep, and no other event came before it. */
+	/* The tick was kept for a short sleep, and nothing came before it. */
 	if (menu->tick_ended_sleep && menu->next_timer_ns > TICK_NSEC)
 		return TICK_SLEEP_NS;
 
-	/* Polling gave up; nothing had happened, so nothing might have until the timer. */
+	/*
+	 * Polling reached its limit: nothing came, and perhaps nothing would have until the timer.
+	 */
 	if (state->flags & CPUIDLE_FLAG_POLLING && dev->poll_time_limit)
 		return menu->next_timer_ns;
 
 	/*
-	 * The measured time includes leaving the state. Of a time so short that it may not have
-	 * been reached at all, half is the guess.
+	 * The measured time includes the exit from the state. If it is so short that the state was
+	 * perhaps not reached at all, assume half.
 	 */
 	if (slept_ns > 2 * state->exit_latency_ns)
 		return slept_ns - state->exit_latency_ns;
@@ -150,7 +152,7 @@ static unsigned int menu_ratio_idx(u64 next_timer_ns, unsigned int nr_iowait)
 	return idx;
 }
 
-/* The lengths up to some cut-off, in microseconds. */
+/* The lengths up to a limit, in us. */
 struct menu_sample {
 	unsigned int nr;
 	unsigned int least, most;
@@ -158,13 +160,13 @@ struct menu_sample {
 	u64 variance;
 };
 
-/* The division by a constant is a shift; with all lengths in, which is usual, it is the one. */
+/* Division by a constant is a shift; usually all lengths are in. */
 static u64 menu_mean(u64 sum, unsigned int nr)
 {
 	return nr == NR_LENGTHS ? sum / NR_LENGTHS : div_u64(sum, nr);
 }
 
-/* Mean and variance are left out if no length is below @enough_us. */
+/* If no length is below @enough_us, mean and variance are not computed. */
 static struct menu_sample menu_take_sample(struct menu_cpu *menu, unsigned int cutoff_us,
 					   unsigned int enough_us)
 {
@@ -199,7 +201,9 @@ static struct menu_sample menu_take_sample(struct menu_cpu *menu, unsigned int c
 
 static bool menu_alike(const struct menu_sample *sample)
 {
-	/* The product below must not overflow; lengths that far apart are not alike anyway. */
+	/*
+	 * The product below must not overflow; lengths that different are not about equal anyway.
+	 */
 	if (sample->variance > U64_MAX / ALIKE_MEAN2_RATIO)
 		return false;
 	if (sample->variance <= ALIKE_VARIANCE_US2)
@@ -209,9 +213,9 @@ static bool menu_alike(const struct menu_sample *sample)
 }
 
 /*
- * The mean of the recent lengths if they are alike, else NO_LENGTH_US; also where it would not be
- * below @timer_us. Long lengths are left out one value at a time while enough remain: pauses
- * between bursts do not hide the bursts.
+ * The mean of the recent lengths if they are about equal and it is below @timer_us, else
+ * NO_LENGTH_US. The longest lengths are removed while enough remain, so that pauses between bursts
+ * do not hide the bursts.
  */
 static unsigned int menu_typical_us(struct menu_cpu *menu, unsigned int timer_us)
 {
@@ -232,7 +236,7 @@ static unsigned int menu_typical_us(struct menu_cpu *menu, unsigned int timer_us
 
 static u64 menu_predict_ns(struct menu_cpu *menu)
 {
-	/* Whole microseconds, rounded. */
+	/* Rounded to us. */
 	unsigned int timer_us = div_u64(menu->next_timer_ns * menu->ratio[menu->ratio_idx] +
 					RATIO_ONE * NSEC_PER_USEC / 2,
 					RATIO_ONE * NSEC_PER_USEC);
@@ -241,8 +245,8 @@ static u64 menu_predict_ns(struct menu_cpu *menu)
 }
 
 /*
- * State @next takes longer to pay off than is predicted; @idx is the best before it. The
- * prediction becomes what the answer stands for.
+ * State @next needs longer than the prediction; @idx is the best before it. Adjusts the prediction
+ * to the answer.
  */
 static int menu_settle(struct menu_cpu *menu, struct cpuidle_driver *drv, int idx, int next,
 		       s64 latency_req_ns, ktime_t delta_tick_ns, u64 *predicted_ns)
@@ -259,7 +263,7 @@ static int menu_settle(struct menu_cpu *menu, struct cpuidle_driver *drv, int id
 		return idx;
 
 	if (!tick_nohz_tick_stopped()) {
-		/* Below a tick period, this keeps the tick, and with it the chance to correct. */
+		/* Below a tick period this keeps the tick, which can correct the choice. */
 		*predicted_ns = best->target_residency_ns;
 		return idx;
 	}
@@ -291,7 +295,7 @@ static int menu_deepest(struct menu_cpu *menu, struct cpuidle_driver *drv,
 	return max(idx, 0);
 }
 
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled one. */
 static int menu_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
 			  ktime_t within_ns)
 {
@@ -342,7 +346,7 @@ static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, b
 		if (predicted_ns < TICK_NSEC)
 			predicted_ns = timer_ns;
 	} else {
-		/* Busy with IO, a CPU should be quick: the more waiters, the quicker. */
+		/* The more tasks wait for IO, the lower the latency must be. */
 		int haste = 1 + 10 * nr_iowait;
 
 		latency_req_ns = min_t(u64, latency_req_ns, div64_u64(predicted_ns, haste));
@@ -358,7 +362,7 @@ static int menu_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, b
 	return idx;
 }
 
-/* Part of the way out of idle, so only notes what the next select() will learn from. */
+/* On the way out of idle: only stores what the next select() uses. */
 static void menu_reflect(struct cpuidle_device *dev, int index)
 {
 	struct menu_cpu *menu = this_cpu_ptr(&menu_cpus);

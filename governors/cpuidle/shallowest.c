@@ -2,24 +2,24 @@
 /*
  * DOC: shallowest - the reference for latency
  *
- * Idea: Always enter the shallowest enabled state. No governor wakes up faster, so it bounds the
- * latency that choosing among states can gain, and shows what that costs in energy.
+ * Idea: Always enter the shallowest enabled state. No governor wakes up faster, so it shows the
+ * largest possible gain in latency and its cost in energy.
  *
  * State kept: none.
  *
  * Decision:
  *
- *  1. Take the first enabled state; with none enabled, state 0, as the kernel's own governors do.
- *  2. Keep the tick, unless even this state needs a tick period or more to pay off. That is the
- *     kernel's rule for a CPU that is expected to be idle for no longer than its state's target
- *     residency: a shallow sleep must not last long without the governor being asked again.
+ *  1. Take the first enabled state; if all are disabled, state 0, like the kernel's own governors.
+ *  2. Keep the tick, unless the state's target residency is a tick period or more. This is the
+ *     kernel's rule for a CPU whose sleep is expected to be no longer than the target residency:
+ *     the tick must end a shallow sleep, so that the governor can choose again.
  *
- * Known weaknesses: on an idle machine it is woken by every tick, which a governor with only one
- * enabled state might have stopped; comparisons of wake-up counts should say so.
+ * Known weaknesses: On an idle machine each tick wakes the CPU, which a governor with one enabled
+ * state could have avoided. Consider this in comparisons of wake-up counts.
  *
- * Departures: it mirrors nothing.
+ * Departures: None; it mirrors nothing.
  *
- * References: requested as a reference by reviewers on the linux-pm list, with "deepest".
+ * References: Requested as a reference by reviewers on the linux-pm list, with "deepest".
  */
 
 #include <linux/cpuidle.h>
@@ -49,7 +49,7 @@ static void shallowest_reflect(struct cpuidle_device *dev, int index)
 	dev->last_state_idx = index;
 }
 
-/* The lowest rating of all: a reference never becomes the governor by being loaded. */
+/* The lowest rating: loading a reference must not make it the current governor. */
 static struct cpuidle_governor shallowest_governor = {
 	.name =		"shallowest",
 	.rating =	1,

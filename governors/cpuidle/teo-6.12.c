@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: teo-6.12 - expects early wake-ups first, and asks for the next timer last
+ * DOC: teo-6.12 - early wake-ups first, the next timer last
  *
- * Idea: Start from the deepest state, go up to where wake-ups other than timers have mostly ended
- * sleeps, and only then, if it can still matter, ask for the next timer, which takes time.
+ * Idea: Start from the deepest state and go back to the states in which wake-ups other than timers
+ * have usually ended sleeps. Only then, and only if it can still change the decision, get the next
+ * timer, which takes time.
  *
  * Each state has a bin: the sleep lengths from its target residency up to the next state's. A
- * sleep is a *hit* if it ended in the bin of its timer, else it is an *intercept* in the bin in
- * which it ended. If the deepest state pays off within a tick period, its bin ends there, and
- * longer sleeps with a timer as far are counted apart, as hits.
+ * sleep is a *hit* if it ended in the bin of its timer, else an *intercept* in the bin in which it
+ * ended. If the deepest state pays off within a tick period, its bin ends there; longer sleeps
+ * whose timer is as far away are counted separately, as hits.
  *
- * State kept, per CPU: for each bin, decaying counts of hits and intercepts; the same of hits
- * beyond a tick period; the sum of all counts; the sleep length and the start of the sleep that
- * has not been learnt from yet.
+ * State kept, per CPU: for each bin, decaying counts of hits and intercepts; the same count of
+ * hits beyond a tick period; the sum of all counts; the sleep length and the start of the last
+ * sleep, until it has updated the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. One that lasted to the timer, or that the tick or the polling
- *     limit ended, reached its timer's bin. Else its length is the residency less half the exit
- *     latency, as the time to leave a state is not the worst case each time. If the timer was not
- *     asked for, it counts as endless.
+ *  1. Update the counts from the last sleep. If it lasted to the timer, or if the tick or the
+ *     polling limit ended it, it ended in its timer's bin. Otherwise its length is the residency
+ *     minus half the exit latency, since leaving a state does not take the worst case each time. A
+ *     timer that was not read counts as infinitely far away.
  *  2. The candidate is the deepest enabled state.
- *  3. Sleeps fall short if the intercepts in shallower bins are more than half of what is counted,
- *     hits in shallower bins aside. Then go down until what lies between is more than half of
- *     them, and take that state if it is enabled. With the tick stopped, a state below a tick
- *     period is too shallow, since the CPU could stay in it for long; the last one that was not is
- *     taken instead. If this ends at state 0, ask for the timer for the sake of step 1 alone.
- *  4. No deeper than the latency limit allows.
- *  5. At state 0, or where state 0 polls at a state that pays off within 15 us, keep the tick and
- *     ask for nothing. Else ask for the next timer and go down to a state that pays off by it. If
- *     that state pays off within a tick period, and intercepts are more than five eighths of all
- *     that is counted, expect no more than half a tick period.
- *  6. If the tick runs, and the state polls or the expected sleep is below a tick period, keep it;
- *     the tick will then end the sleep, so step back to what pays off before it.
+ *  3. Sleeps are too short for it if the intercepts in shallower bins are more than half of the
+ *     sum without the hits in shallower bins. Then go back until the intercepts in the bins passed
+ *     are more than half of them, and take that state if it is enabled. If the tick is stopped,
+ *     the CPU could stay in a shallow state for a long time: go back only to states that pay off
+ *     at a tick period or later. If the result is state 0, get the timer, only for step 1.
+ *  4. Do not go deeper than the latency limit allows.
+ *  5. With state 0, or if state 0 polls and the chosen state pays off within 15 us, keep the tick
+ *     and do not get the timer. Otherwise get the next timer and go back to a state that pays off
+ *     by it. If that state pays off within a tick period, and the intercepts are more than five
+ *     eighths of the sum, expect a sleep of at most half a tick period.
+ *  6. If the tick runs, and the state polls or the expected sleep is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * Known weaknesses: sleeps whose timer was not asked for can hardly be hits, so intercepts
- * confirm themselves: once the choice is shallow, only long idle periods change it. On
- * two-state machines a shallow state is taken far more often than with 6.6. The decaying counts
- * never reach zero. Step 4 falls back to state 0 even where that is disabled.
+ * Known weaknesses: A sleep whose timer was not read can hardly be a hit, so intercepts confirm
+ * themselves: after a shallow choice, only long idle periods change it. With two states the
+ * shallow one is taken far more often than in 6.6. The decaying counts never reach zero. Step 4
+ * falls back to state 0 even if that is disabled.
  *
- * Departures: none known; it decides as Linux 6.12 (stable 6.12.117) does, which a test checks
- * with random sequences of calls. It is structured and written anew. Its name is not "teo", to
- * distinguish it from the one of 6.1.
+ * Departures: None known. It makes the same decisions as Linux 6.12 (stable 6.12.117); a test
+ * compares both over random sequences of calls. The code is not taken from there. It is not named
+ * "teo", to distinguish it from that of 6.1.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/teo.c; "The Timer Events Oriented (TEO)
  * Governor" in Documentation/admin-guide/pm/cpuidle.rst; on two-state machines Reka Norman on
@@ -59,33 +60,33 @@
 #include <linux/string.h>
 #include <linux/tick.h>
 
-/* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
+/* Count of a sleep, and the decay of all counts at each sleep: an eighth. */
 #define SLEEP_WEIGHT		1024
 #define DECAY_SHIFT		3
 
-/* Where state 0 polls, the next timer does not matter to a state that pays off this early. */
+/* If state 0 polls, the next timer does not matter for states that pay off this early. */
 #define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
 
-/* In place of an expected sleep: the state is kept, and so is the tick. */
+/* Instead of an expected sleep: keep the state and the tick. */
 #define KEEP_TICK		S64_MIN
 
-/* One bin's counts. */
+/* Counts of a bin. */
 struct teo_counts {
 	unsigned int hits;
 	unsigned int intercepts;
 };
 
 struct teo_cpu {
-	/* From select() to reflect() when it started, then how long it was. */
+	/* Start of the sleep between select() and reflect(), then its length. */
 	s64 sleep_ns;
-	/* KTIME_MAX if select() has not asked. */
+	/* KTIME_MAX if select() has not read it. */
 	s64 sleep_length_ns;
 	struct teo_counts bin[CPUIDLE_STATE_MAX];
 	unsigned int hits_beyond_tick;
 	unsigned int total;
 };
 
-/* What can be chosen from, and what speaks against the deepest of it. */
+/* The candidates, and the counts against the deepest one. */
 struct teo_outlook {
 	/* The shallowest and the deepest enabled state; the deepest within the latency limit. */
 	int first, deepest, within_limit;
@@ -97,7 +98,7 @@ struct teo_outlook {
 
 static DEFINE_PER_CPU(struct teo_cpu, teo_cpus);
 
-/* The last sleep's length as it is binned; U64_MAX if it reached the timer. */
+/* The length of the last sleep for its bin; U64_MAX if it reached the timer. */
 static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			struct cpuidle_device *dev)
 {
@@ -150,7 +151,7 @@ static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cp
 		teo->bin[slept_bin].intercepts += SLEEP_WEIGHT;
 }
 
-/* False if no state is enabled. */
+/* Returns false if all states are disabled. */
 static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		     struct teo_outlook *outlook)
 {
@@ -175,7 +176,7 @@ static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpu
 	return outlook->first >= 0;
 }
 
-/* Without a tick, a short sleep that is not short after all would last too long. */
+/* Without a tick, a wrong prediction of a short sleep would cost too much. */
 static bool teo_deep_enough(struct cpuidle_state *state)
 {
 	return !tick_nohz_tick_stopped() || state->target_residency_ns >= TICK_NSEC;
@@ -202,12 +203,12 @@ static int teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *drv
 		if (fits)
 			suitable = i;
 		else if (enabled && suitable == outlook->deepest)
-			break; /* States get shallower from here on: none will fit. */
+			break; /* Only shallower states follow. */
 	}
 	return outlook->deepest;
 }
 
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled one. */
 static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
 			 s64 within_ns)
 {
@@ -221,8 +222,8 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 }
 
 /*
- * Steps 3 to 5 for a CPU with several enabled states. @sleep_ns stays KEEP_TICK where the next
- * timer does not matter.
+ * Steps 3 to 5 with several enabled states. @sleep_ns stays KEEP_TICK if the next timer does not
+ * matter.
  */
 static int teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		      const struct teo_outlook *outlook, ktime_t *delta_tick_ns, s64 *sleep_ns)
@@ -259,7 +260,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 
 	if (dev->last_state_idx >= 0) {
 		teo_learn(teo, drv, dev);
-		/* Not to be learnt from twice, should the driver refuse the next state. */
+		/* Do not update from it twice if the driver rejects the next state. */
 		dev->last_state_idx = -1;
 	}
 

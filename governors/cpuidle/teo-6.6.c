@@ -1,68 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: teo-6.6 - expects early wake-ups first, and a CPU that has been busy to be so again soon
+ * DOC: teo-6.6 - early wake-ups and utilization first, the next timer last
  *
- * Idea: Start from the deepest state, go up to where wake-ups other than timers have mostly ended
- * sleeps, one state further if the CPU is busy, and only then, if it can still matter, ask for the
- * next timer, which takes time.
+ * Idea: Start from the deepest state and go back to the states in which wake-ups other than timers
+ * have usually ended sleeps, and by one more state if the CPU was busy recently. Only then, and
+ * only if it can still change the decision, get the next timer, which takes time.
  *
  * Each state has a bin: the sleep lengths from its target residency up to the next state's. A
- * sleep is a *hit* if it ended in the bin of its timer, else it is an *intercept* in the bin in
- * which it ended. If the deepest state pays off within a tick period, its bin ends there, and
- * longer sleeps with a timer as far are counted apart, as hits.
+ * sleep is a *hit* if it ended in the bin of its timer, else an *intercept* in the bin in which it
+ * ended. If the deepest state pays off within a tick period, its bin ends there; longer sleeps
+ * whose timer is as far away are counted separately, as hits.
  *
- * State kept, per CPU: for each bin, decaying counts of hits and intercepts, and how many of the
- * last nine sleeps were intercepts in it; the decaying count of hits beyond a tick period; the sum
- * of all decaying counts; the sleep length and the start of the sleep that has not been learnt
- * from yet.
+ * State kept, per CPU: for each bin, decaying counts of hits and intercepts, and the number of
+ * intercepts among the last nine sleeps; the decaying count of hits beyond a tick period; the sum
+ * of all decaying counts; the sleep length and the start of the last sleep, until it has updated
+ * the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. One that lasted to the timer, or that the tick or the polling
- *     limit ended, reached its timer's bin. Else its length is the residency less half the exit
- *     latency, as the time to leave a state is not the worst case each time. If the timer was not
- *     asked for, it counts as endless.
- *  2. A CPU is *utilized* while its utilization as the scheduler tracks it exceeds its capacity >>
- *     util_shift. With no more than two states, a utilized CPU takes state 0 and keeps the tick, if
- *     state 0 is enabled and does not poll, and the tick runs or the state pays off in no less than
- *     its period; or if state 1 is disabled. Otherwise it selects state 1, as for
- *     a sleep of its residency.
- *     Nobody asks for the timer.
+ *  1. Update the counts from the last sleep. If it lasted to the timer, or if the tick or the
+ *     polling limit ended it, it ended in its timer's bin. Otherwise its length is the residency
+ *     minus half the exit latency, since leaving a state does not take the worst case each time. A
+ *     timer that was not read counts as infinitely far away.
+ *  2. A CPU is *utilized* while its utilization exceeds its capacity >> util_shift. With at most
+ *     two states, a utilized CPU takes state 0 and keeps the tick, if state 0 is enabled and does
+ *     not poll, and the tick runs or the state's target residency is at least a tick period; also
+ *     if state 1 is disabled. Otherwise it takes state 1, for an expected sleep of its target
+ *     residency. Neither needs the timer.
  *  3. The candidate is the deepest enabled state.
- *  4. Sleeps fall short if the intercepts in shallower bins are more than half of what is counted,
- *     hits in shallower bins aside; or if more than half of the last nine sleeps were such
- *     intercepts. Then go down until what lies between is more than half of each kind that holds,
- *     and take that state if it is enabled. With the tick stopped, a state below a tick period is
- *     too shallow, since the CPU could stay in it for long; the last one that was not is taken
- *     instead.
- *  5. No deeper than the latency limit allows.
- *  6. If the CPU is utilized, the next enabled state that is shallower and does not poll, unless
- *     the tick is stopped and that state below its period.
- *  7. At state 0, or where state 0 polls at a state that pays off within 15 us, keep the tick and
- *     ask for nothing. Else ask for the next timer and go down to a state that pays off by it, with
- *     the same exception. If that state pays off within a tick period, and intercepts are more than
- *     five eighths of all that is counted, expect no more than half a tick period.
- *  8. If the tick runs, and the state polls or the expected sleep is below a tick period, keep it;
- *     the tick will then end the sleep, so step back to what pays off before it.
+ *  4. Sleeps are too short for it if the intercepts in shallower bins are more than half of the
+ *     sum without the hits in shallower bins, or if more than half of the last nine sleeps were
+ *     such intercepts. Then go back until the intercepts in the bins passed are more than half of
+ *     them (of each kind that met its condition), and take that state if it is enabled. If the
+ *     tick is stopped, the CPU could stay in a shallow state for a long time: go back only to
+ *     states that pay off at a tick period or later.
+ *  5. Do not go deeper than the latency limit allows.
+ *  6. If the CPU is utilized, take the next shallower enabled state that does not poll, unless the
+ *     tick is stopped and that state pays off below a tick period.
+ *  7. With state 0, or if state 0 polls and the chosen state pays off within 15 us, keep the tick
+ *     and do not get the timer. Otherwise get the next timer and go back to a state that pays off
+ *     by it, with the exception of step 6. If that state pays off within a tick period, and the
+ *     intercepts are more than five eighths of the sum, expect a sleep of at most half a tick
+ *     period.
+ *  8. If the tick runs, and the state polls or the expected sleep is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * util_mode=off leaves out steps 2 and 6.
+ * util_mode=off skips steps 2 and 6.
  *
- * Known weaknesses: of two states, such as WFI and powering off, a CPU with utilization above the
- * threshold takes the first for any sleep, and is woken by each tick. On a little CPU 1/64 of the
- * capacity is next to nothing, and from full load the utilization falls below it after 200 ms of
- * idle time. So utilization was taken out again in 6.11. A hit beyond a tick period leaves its
- * place among the last nine to the sleep that was there before, which is then taken back once
- * more: that count can pass below zero, and is then as good as endless. The decaying counts never
- * reach zero. Step 5 falls back to state 0 even where that is disabled.
+ * Known weaknesses: With two states, such as WFI and power-off, a utilized CPU takes the first for
+ * any sleep, and each tick wakes it. On a little CPU 1/64 of the capacity is almost nothing, and
+ * after full load it takes 200 ms of idle time to fall below it. For this reason 6.11 removed
+ * utilization. A hit beyond a tick period does not overwrite the oldest of the last nine sleeps,
+ * which is then subtracted twice: the count can go below zero, and then is a very large number.
+ * The decaying counts never reach zero. Step 5 falls back to state 0 even if that is disabled.
  *
- * Departures: it decides as Linux 6.6 does, which a test checks with random sequences of calls; the
- * threshold follows the CPU's capacity and util_shift as they are at each decision, where the
- * kernel took the capacity at enabling and 6. It is structured and written anew. Its name is not
- * "teo", to distinguish it from the one of 6.1.
+ * Departures: It makes the same decisions as Linux 6.6; a test compares both over random sequences
+ * of calls. Capacity and util_shift are read at each decision; the kernel reads the capacity when
+ * the CPU is enabled, and the shift is 6. The code is not taken from there. It is not named "teo",
+ * to distinguish it from that of 6.1.
  *
  * References: Linux 6.6 drivers/cpuidle/governors/teo.c, unchanged to 6.10; commit 21d28cd2fa5f,
- * which put the timer last, and 0a2998fa48f0, which took utilization out; Vincent Guittot on
- * linux-pm, CAKfTPtB21aY9cgi5dSHB0jRp6pE85AfGcHrHjrcpMwi3fJL0FA@mail.gmail.com.
+ * which moved the timer to the end, and 0a2998fa48f0, which removed utilization; Vincent Guittot
+ * on linux-pm, CAKfTPtB21aY9cgi5dSHB0jRp6pE85AfGcHrHjrcpMwi3fJL0FA@mail.gmail.com.
  */
 
 #include <linux/cpuidle.h>
@@ -80,17 +79,17 @@
 #include <linux/sysfs.h>
 #include <linux/tick.h>
 
-/* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
+/* Count of a sleep, and the decay of all counts at each sleep: an eighth. */
 #define SLEEP_WEIGHT		1024
 #define DECAY_SHIFT		3
 
 #define NR_RECENT		9
 #define NO_BIN			(-1)
 
-/* Where state 0 polls, the next timer does not matter to a state that pays off this early. */
+/* If state 0 polls, the next timer does not matter for states that pay off this early. */
 #define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
 
-/* In place of an expected sleep: the state is kept, and so is the tick. */
+/* Instead of an expected sleep: keep the state and the tick. */
 #define KEEP_TICK		S64_MIN
 
 enum teo_util_mode {
@@ -128,14 +127,12 @@ static const struct kernel_param_ops teo_util_mode_ops = {
 module_param_cb(util_mode, &teo_util_mode_ops, &util_mode, 0644);
 MODULE_PARM_DESC(util_mode, "off or step");
 
-/*
- * A 64th of the capacity: above what housekeeping amounts to, and soon reached when work begins.
- */
+/* A 64th of the capacity: more than housekeeping needs, and soon reached when work starts. */
 static unsigned int util_shift = 6;
 module_param(util_shift, uint, 0644);
 MODULE_PARM_DESC(util_shift, "a CPU is utilized above its capacity >> util_shift");
 
-/* One bin's counts, or sums of several bins'. */
+/* Counts of a bin, or sums over several. */
 struct teo_counts {
 	unsigned int hits;
 	unsigned int intercepts;
@@ -143,9 +140,9 @@ struct teo_counts {
 };
 
 struct teo_cpu {
-	/* From select() to reflect() when it started, then how long it was. */
+	/* Start of the sleep between select() and reflect(), then its length. */
 	s64 sleep_ns;
-	/* KTIME_MAX if select() has not asked. */
+	/* KTIME_MAX if select() has not read it. */
 	s64 sleep_length_ns;
 	struct teo_counts bin[CPUIDLE_STATE_MAX];
 	unsigned int hits_beyond_tick;
@@ -154,7 +151,7 @@ struct teo_cpu {
 	int next_recent;
 };
 
-/* What can be chosen from, and what speaks against the deepest of it. */
+/* The candidates, and the counts against the deepest one. */
 struct teo_outlook {
 	/* The shallowest and the deepest enabled state; the deepest within the latency limit. */
 	int first, deepest, within_limit;
@@ -165,7 +162,7 @@ struct teo_outlook {
 	bool utilized;
 };
 
-/* A state, and how long the sleep in it is expected to be, or KEEP_TICK. */
+/* A state and the expected length of the sleep in it, or KEEP_TICK. */
 struct teo_choice {
 	int idx;
 	s64 sleep_ns;
@@ -194,7 +191,7 @@ static bool teo_utilized(int cpu)
 	       teo_util(cpu) > arch_scale_cpu_capacity(cpu) >> shift;
 }
 
-/* The last sleep's length as it is binned; U64_MAX if it reached the timer. */
+/* The length of the last sleep for its bin; U64_MAX if it reached the timer. */
 static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			struct cpuidle_device *dev)
 {
@@ -253,7 +250,7 @@ static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cp
 		teo->next_recent = 0;
 
 	if (timer_beyond_tick && slept_ns >= TICK_NSEC) {
-		/* As the kernel, leave *recent_bin as it is: see the weaknesses. */
+		/* Like the kernel, do not change *recent_bin: see Known weaknesses. */
 		teo->hits_beyond_tick += SLEEP_WEIGHT;
 	} else if (!timer_beyond_tick && timer_bin == slept_bin) {
 		teo->bin[slept_bin].hits += SLEEP_WEIGHT;
@@ -265,7 +262,7 @@ static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cp
 	}
 }
 
-/* False if no state is enabled. */
+/* Returns false if all states are disabled. */
 static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpuidle_device *dev,
 		     struct teo_outlook *outlook)
 {
@@ -288,7 +285,7 @@ static bool teo_look(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cpu
 	return outlook->first >= 0;
 }
 
-/* Without a tick, a short sleep that is not short after all would last too long. */
+/* Without a tick, a wrong prediction of a short sleep would cost too much. */
 static bool teo_deep_enough(struct cpuidle_state *state)
 {
 	return !tick_nohz_tick_stopped() || state->target_residency_ns >= TICK_NSEC;
@@ -319,12 +316,12 @@ static int teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *drv
 		if (fits)
 			suitable = i;
 		else if (enabled && suitable == outlook->deepest)
-			break; /* States get shallower from here on: none will fit. */
+			break; /* Only shallower states follow. */
 	}
 	return outlook->deepest;
 }
 
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled one. */
 static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
 			 s64 within_ns)
 {
@@ -337,7 +334,7 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* The next shallower state that is enabled and does not poll, @idx if there is none. */
+/* The next shallower enabled state that does not poll, or @idx if there is none. */
 static int teo_step(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx)
 {
 	int i;
@@ -350,7 +347,7 @@ static int teo_step(struct cpuidle_driver *drv, struct cpuidle_device *dev, int 
 	return idx;
 }
 
-/* Step 2, of two states. */
+/* Step 2 with two states. */
 static struct teo_choice teo_of_two(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
 	bool takes_first = !dev->states_usage[0].disable &&
@@ -362,7 +359,7 @@ static struct teo_choice teo_of_two(struct cpuidle_driver *drv, struct cpuidle_d
 	return (struct teo_choice) { .idx = 1, .sleep_ns = drv->states[1].target_residency_ns };
 }
 
-/* Steps 4 to 7, for a CPU with several enabled states. */
+/* Steps 4 to 7 with several enabled states. */
 static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv,
 				    struct cpuidle_device *dev, const struct teo_outlook *outlook,
 				    ktime_t *delta_tick_ns)
@@ -403,7 +400,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 
 	if (dev->last_state_idx >= 0) {
 		teo_learn(teo, drv, dev);
-		/* Not to be learnt from twice, should the driver refuse the next state. */
+		/* Do not update from it twice if the driver rejects the next state. */
 		dev->last_state_idx = -1;
 	}
 

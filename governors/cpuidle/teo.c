@@ -1,85 +1,86 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: teo - trusts the next timer until other wake-ups prove to come first
+ * DOC: teo - the next timer, unless other wake-ups usually come first
  *
- * Idea: Take the state that fits the next timer, unless the CPU has mostly been woken before a
- * state that deep paid off. Timers are the most frequent cause of wake-ups and known in advance,
- * so what must be learnt is only how often something else comes first, and how early.
+ * Idea: Take the state that fits the next timer, unless the CPU has usually been woken up before
+ * that state paid off. Timers are the most frequent wake-ups and are known in advance, so the
+ * governor only needs to learn how often, and how early, something else comes first.
  *
  * Each state has a bin: the sleep lengths from its target residency up to the next state's. A
- * sleep is a *hit* if it ended in the bin of its timer, else it is an *intercept* in the bin in
- * which it ended.
+ * sleep is a *hit* if it ended in the bin of its timer, else an *intercept* in the bin in which it
+ * ended.
  *
- * State kept, per CPU: for each bin, decaying counts of hits and intercepts, and how many of the
- * last nine sleeps were intercepts in it; the sum of the counts; the sleep length and the start
- * of the sleep that has not been learnt from yet.
+ * State kept, per CPU: for each bin, decaying counts of hits and intercepts, and the number of
+ * intercepts among the last nine sleeps; the sum of the counts; the sleep length and the start of
+ * the last sleep, until it has updated the others.
  *
  * Decision:
  *
- *  1. Learn from the last sleep. One that lasted to the timer, or that the tick or the polling
- *     limit ended, is a hit. Else its length is the residency less half the exit latency, as the
- *     time to leave a state is not the worst case each time.
+ *  1. Update the counts from the last sleep. If it lasted to the timer, or if the tick or the
+ *     polling limit ended it, it is a hit. Otherwise its length is the residency minus half the
+ *     exit latency, since leaving a state does not take the worst case each time.
  *  2. The candidate is the deepest enabled state that pays off by the next timer.
- *  3. Sleeps fall short if the intercepts in shallower bins are more than half of what is counted,
- *     hits in shallower bins aside; or if more than half of the last nine sleeps were such
- *     intercepts. Then go down until what lies between is more than half of each kind that holds,
- *     and take that state if it is enabled; the sleep is expected to end in the middle of its bin.
- *     With the tick stopped, a state is too shallow if the middle of its bin is below a tick
- *     period, since the CPU could stay in it for long; the last one that was not is taken instead.
- *  4. No deeper than the latency limit allows.
- *  5. If the tick runs, and the state polls or the expected sleep is below a tick period, keep it;
- *     the tick will then end the sleep, so step back to what pays off before it.
+ *  3. Sleeps are too short for it if the intercepts in shallower bins are more than half of the
+ *     sum without the hits in shallower bins, or if more than half of the last nine sleeps were
+ *     such intercepts. Then go back until the intercepts in the bins passed are more than half of
+ *     them (of each kind that met its condition). Take that state if it is enabled, and expect the
+ *     sleep to end in the middle of its bin. If the tick is stopped, the CPU could stay in a
+ *     shallow state for a long time: go back only to states with the middle of their bin at a tick
+ *     period or above.
+ *  4. Do not go deeper than the latency limit allows.
+ *  5. If the tick runs, and the state polls or the expected sleep is below a tick period, keep the
+ *     tick. It will end the sleep, so go back to a state that pays off before it.
  *
- * Utilization, if asked for by util_mode=: a CPU that has been busy lately will be busy again soon,
- * whatever its timers say, and a shallow state makes it quick to answer. A CPU is *utilized* while
- * its utilization as the scheduler tracks it exceeds its capacity >> util_shift; from full load it
- * takes 200 ms of idleness to fall below 1/64. The sleep length as expected above stays, and so
- * decides on the tick.
+ * Utilization (util_mode=): A CPU that was busy recently will be busy again soon, whatever its
+ * timers, and a shallow state reduces its latency. A CPU is *utilized* while its utilization
+ * exceeds its capacity >> util_shift; after full load it takes 200 ms of idle time to fall below
+ * 1/64. The expected sleep length does not change, so neither does the decision on the tick.
  *
- *  - off: steps 1 to 5 and nothing else.
- *  - shallowest: of a utilized CPU, the first enabled state, without steps 2 to 4; of a sleep
- *    that began so, nothing is learnt. A timer before state 1 pays off comes first: then state 0
- *    is taken and the last verdict stays.
- *  - v2: after step 4, the state before the chosen one, also if it polls, unless that is disabled;
- *    with no more than two states, the first enabled one in place of steps 2 to 4. Of a sleep that
- *    began utilized, nothing is learnt.
- *  - v3: as v2, but only from state 1 to state 0, and never, nor of two, a state that polls.
- *  - v4: as v3, but all sleeps are learnt from.
- *  - step: after step 4, one enabled state shallower, or as many as are necessary to pay off in the
- *    expected sleep; with no more than two states, the first enabled one in place of steps 2 to 4,
- *    unless a timer before state 1 pays off makes it state 0. It never steps to a state that polls;
- *    step 5 still may.
- *  - gradual: after step 5, the index is scaled by the share of the capacity that is free and
- *    rounded down, to the next enabled state from there, down before up, that does not poll.
+ *  - off: steps 1 to 5 only.
+ *  - shallowest: a utilized CPU takes the first enabled state, without steps 2 to 4, and its sleep
+ *    does not update the counts. If the timer comes before state 1 pays off, it takes state 0, and
+ *    the previous verdict on utilization stays.
+ *  - v2: after step 4, take the state before the chosen one, even if it polls, unless it is
+ *    disabled. With at most two states, the first enabled one replaces steps 2 to 4. The sleep of
+ *    a utilized CPU does not update the counts.
+ *  - v3: like v2, but only from state 1 to state 0, and never a state that polls, also with two
+ *    states.
+ *  - v4: like v3, but all sleeps update the counts.
+ *  - step: after step 4, go back to the next enabled state that pays off in the expected sleep.
+ *    With at most two states, the first enabled one replaces steps 2 to 4, unless the timer comes
+ *    before state 1 pays off; then state 0. It does not go to a state that polls; step 5 still
+ *    can.
+ *  - gradual: after step 5, multiply the index by the free share of the capacity and round down.
+ *    Take the next enabled state from there that does not poll, first down, then up.
  *
- * An own timer, if asked for by own_timer=1: a choice that proves too shallow otherwise lasts until
- * the tick, or for as long as the CPU is idle. An hrtimer is set for the age at which the next
- * deeper state pays off, if the timer is far enough for the deepest state to pay off from there,
- * and if three quarters of the sleeps that lasted so long lasted long enough for that, too; of the
- * deepest state's bin, those of twice its target residency. If it wakes the CPU and nothing else
- * does, the sleep goes on: it is learnt from when it ends, and step 3 is left out, as it has
- * outlasted what was expected.
+ * Own timer (own_timer=1): Otherwise a CPU stays in a state that proves too shallow until the
+ * tick, or as long as it is idle. Set an hrtimer for the time at which the next deeper state pays
+ * off, if after that the next timer leaves enough time for the deepest state to pay off, and if
+ * three quarters of the sleeps that lasted that long lasted long enough for this, too (in the bin
+ * of the deepest state: twice its target residency). If only this timer wakes the CPU, the sleep
+ * continues: it updates the counts when it ends, and step 3 is skipped, since the sleep is longer
+ * than expected.
  *
- * Known weaknesses: the decaying counts never reach zero, so bins that have not been used for
- * long still weigh. Step 4 falls back to state 0 even where that is disabled. Learning and the
- * search meet each state's bin by its index, so a state that is disabled keeps its counts. Where
- * only one state is enabled up to the candidate, the latency limit is not looked at, nor, but for
- * the two-state case and gradual, the utilization. Utilization says little about the length of one
- * sleep: on a little CPU 1/64 is next to nothing, and sleeps of a utilized CPU may be long.
+ * Known weaknesses: The decaying counts never reach zero, so bins that were not used for a long
+ * time still count. Step 4 falls back to state 0 even if that is disabled. Bins belong to indices,
+ * so a disabled state keeps its counts. If only one state up to the candidate is enabled, the
+ * latency limit is ignored, and so is utilization, except with two states and in gradual.
+ * Utilization says little about the length of one sleep: on a little CPU 1/64 is almost nothing,
+ * and sleeps of a utilized CPU can be long.
  *
- * Departures: with util_mode=off and own_timer=0 none known; it decides as Linux 6.1 (stable
- * 6.1.192) does, which a test checks with random sequences of calls. No kernel has own_timer. The
- * other modes: the threshold follows the CPU's capacity and util_shift as they are at each
- * decision, where Linux 6.3 to 6.5 took the capacity at enabling and 6; with all states disabled
- * shallowest takes state 0, the proposal left the table. gradual was proposed as a formula only;
- * its threshold, polling, disabled states are new.
+ * Departures: With util_mode=off and own_timer=0 none known. It makes the same decisions as Linux
+ * 6.1 (stable 6.1.192); a test compares both over random sequences of calls. No kernel has
+ * own_timer. In the other modes, capacity and util_shift are read at each decision; Linux 6.3 to
+ * 6.5 read the capacity when the CPU is enabled, and the shift is 6. With all states disabled,
+ * shallowest takes state 0; the proposal left the table. Of gradual only the formula was proposed;
+ * the threshold, and the rules on polling and disabled states, are new.
  *
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; Documentation/admin-guide/pm/cpuidle.rst.
  * Utilization: shallowest is the RFC "cpuidle: teo: Introduce optional util-awareness" of 15
- * September 2022; v2 to v4 are its later postings, compared with the patches line by line, as no
- * tree has them (20221003144914.160547-2, 20221031121314.1381472-3, 20221102152808.2978590-3); step
- * is the fifth and sixth and commit 9ce0f7c4bc64 (Linux 6.3), reverted by 0a2998fa48f0 (6.11);
- * gradual is Yu Chen's proposal. For 6.6 see teo-6.6.
+ * September 2022; v2 to v4 are its later postings, compared with the patches line by line, since
+ * no tree has them (20221003144914.160547-2, 20221031121314.1381472-3, 20221102152808.2978590-3);
+ * step is the fifth and sixth and commit 9ce0f7c4bc64 (Linux 6.3), reverted by 0a2998fa48f0
+ * (6.11); gradual is Yu Chen's proposal. For 6.6 see teo-6.6.
  */
 
 #include <linux/cpuidle.h>
@@ -99,7 +100,7 @@
 #include <linux/tick.h>
 #include <linux/version.h>
 
-/* What a sleep adds to its bin, and the share that all counts lose at each sleep: an eighth. */
+/* Count of a sleep, and the decay of all counts at each sleep: an eighth. */
 #define SLEEP_WEIGHT		1024
 #define DECAY_SHIFT		3
 
@@ -151,9 +152,7 @@ static const struct kernel_param_ops teo_util_mode_ops = {
 module_param_cb(util_mode, &teo_util_mode_ops, &util_mode, 0644);
 MODULE_PARM_DESC(util_mode, "off, shallowest, v2, v3, v4, step or gradual");
 
-/*
- * A 64th of the capacity: above what housekeeping amounts to, and soon reached when work begins.
- */
+/* A 64th of the capacity: more than housekeeping needs, and soon reached when work starts. */
 static unsigned int util_shift = 6;
 module_param(util_shift, uint, 0644);
 MODULE_PARM_DESC(util_shift, "a CPU is utilized above its capacity >> util_shift");
@@ -162,10 +161,10 @@ static bool own_timer;
 module_param(own_timer, bool, 0644);
 MODULE_PARM_DESC(own_timer, "wake up to go deeper if a shallow choice proves wrong (default N)");
 
-/* A sleep goes on if nothing else took this long after the own timer. */
+/* The sleep continues if nothing else ran for this long after the own timer. */
 #define STILL_IDLE_NS		(10 * NSEC_PER_USEC)
 
-/* One bin's counts, or sums of several bins'. */
+/* Counts of a bin, or sums over several. */
 struct teo_counts {
 	unsigned int hits;
 	unsigned int intercepts;
@@ -173,24 +172,24 @@ struct teo_counts {
 };
 
 struct teo_cpu {
-	/* From select() to reflect() when it started, then how long it was. */
+	/* Start of the sleep between select() and reflect(), then its length. */
 	s64 sleep_ns;
 	s64 sleep_length_ns;
 	struct teo_counts bin[CPUIDLE_STATE_MAX];
 	unsigned int total;
-	/* As the counts: sleeps of twice the deepest state's target residency. */
+	/* Like the counts, for sleeps of twice the deepest state's target residency. */
 	unsigned int twice;
 	int recent_bin[NR_RECENT];
 	int next_recent;
-	/* The sleep began on a utilized CPU; for modes that do not learn from such. */
+	/* The sleep started on a utilized CPU; for modes that ignore such sleeps. */
 	bool utilized;
-	/* When the sleep began; how long it was when the own timer ended its first part. */
+	/* Start of the sleep; its length when the own timer ended the first part. */
 	s64 began_ns, first_part_ns;
 	bool is_set, has_fired;
 	struct hrtimer alarm;
 };
 
-/* A state, and how long the sleep in it is expected to be. */
+/* A state and the expected length of the sleep in it. */
 struct teo_choice {
 	int idx;
 	s64 sleep_ns;
@@ -218,7 +217,7 @@ static bool teo_utilized(int cpu)
 	return teo_util(cpu) > arch_scale_cpu_capacity(cpu) >> shift;
 }
 
-/* The first three postings took it that a utilized CPU's sleeps tell nothing of others. */
+/* The first three postings ignore the sleeps of utilized CPUs. */
 static bool teo_ignores_utilized(int mode)
 {
 	return mode == UTIL_SHALLOWEST || mode == UTIL_V2 || mode == UTIL_V3;
@@ -231,7 +230,7 @@ static void teo_add(struct teo_counts *sum, const struct teo_counts *bin)
 	sum->recent += bin->recent;
 }
 
-/* The last sleep's length as it is binned; U64_MAX if it reached the timer. */
+/* The length of the last sleep for its bin; U64_MAX if it reached the timer. */
 static u64 teo_slept_ns(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			struct cpuidle_device *dev)
 {
@@ -290,13 +289,13 @@ static void teo_learn(struct teo_cpu *teo, struct cpuidle_driver *drv, struct cp
 	}
 }
 
-/* Without a tick, a short sleep that is not short after all would last too long. */
+/* Without a tick, a wrong prediction of a short sleep would cost too much. */
 static bool teo_long_enough(u64 sleep_ns)
 {
 	return !tick_nohz_tick_stopped() || sleep_ns >= TICK_NSEC;
 }
 
-/* Takes the counts of the bins shallower than @choice; goes down if sleeps fall short of it. */
+/* Sums the counts of the bins shallower than @choice; goes back if sleeps are too short for it. */
 static void teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *drv,
 				  struct cpuidle_device *dev, const struct teo_counts *shallower,
 				  struct teo_choice *choice)
@@ -329,7 +328,7 @@ static void teo_expect_intercepts(struct teo_cpu *teo, struct cpuidle_driver *dr
 		if (fits)
 			suitable = here;
 		else if (enabled && suitable.idx == choice->idx)
-			return; /* Bins get shorter from here on: none will fit. */
+			return; /* Only shorter bins follow. */
 	}
 }
 
@@ -339,7 +338,7 @@ static bool teo_usable(struct cpuidle_driver *drv, struct cpuidle_device *dev, i
 	       (may_poll || !(drv->states[i].flags & CPUIDLE_FLAG_POLLING));
 }
 
-/* The first enabled state, -1 without any. */
+/* The first enabled state, or -1. */
 static int teo_first(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool may_poll)
 {
 	int i;
@@ -351,7 +350,7 @@ static int teo_first(struct cpuidle_driver *drv, struct cpuidle_device *dev, boo
 	return -1;
 }
 
-/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled. */
+/* The deepest enabled state before @idx that pays off in @within_ns, else the first enabled one. */
 static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx,
 			 ktime_t within_ns, bool may_poll)
 {
@@ -367,7 +366,7 @@ static int teo_shallower(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* The state as far down to @idx as the CPU is free, the first if it has no free capacity at all. */
+/* @idx scaled by the CPU's free capacity; the first enabled state if there is none. */
 static int teo_scaled(struct cpuidle_driver *drv, struct cpuidle_device *dev, int idx)
 {
 	unsigned long capacity = max(arch_scale_cpu_capacity(dev->cpu), 1UL);
@@ -386,8 +385,8 @@ static int teo_scaled(struct cpuidle_driver *drv, struct cpuidle_device *dev, in
 }
 
 /*
- * Steps 2 to 4, and what utilization makes of them. @first is the shallowest enabled state as far
- * as the search has seen, below which the choice must not fall.
+ * Steps 2 to 4 with utilization. @first is the shallowest enabled state found so far, the lower
+ * limit of the choice.
  */
 static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *drv,
 				    struct cpuidle_device *dev, int mode, int *first)
@@ -455,7 +454,7 @@ static struct teo_choice teo_choose(struct teo_cpu *teo, struct cpuidle_driver *
 	return choice;
 }
 
-/* Of a CPU that has gone offline the timer expires on another. */
+/* The timer of a CPU that has gone offline expires on another one. */
 static enum hrtimer_restart teo_alarm_expired(struct hrtimer *timer)
 {
 	struct teo_cpu *teo = container_of(timer, struct teo_cpu, alarm);
@@ -464,7 +463,7 @@ static enum hrtimer_restart teo_alarm_expired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Sets the own timer for the age at which the state after @idx pays off, if that is worth it. */
+/* Sets the own timer for the time at which the state after @idx pays off, if that is useful. */
 static void teo_set_alarm(struct teo_cpu *teo, struct cpuidle_driver *drv,
 			  struct cpuidle_device *dev, int idx, s64 latest_ns)
 {
@@ -508,7 +507,7 @@ static void teo_clear_alarm(struct teo_cpu *teo)
 	teo->is_set = false;
 }
 
-/* Whether the own timer alone ended the last part of a sleep; @now_ns is when the next begins. */
+/* Whether only the own timer ended the last part of the sleep; @now_ns starts the next one. */
 static bool teo_goes_on(struct teo_cpu *teo, s64 now_ns)
 {
 	bool goes_on = teo->has_fired && now_ns - teo->began_ns - teo->sleep_ns < STILL_IDLE_NS;
@@ -531,7 +530,7 @@ static int teo_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bo
 	if (dev->last_state_idx >= 0) {
 		if (!goes_on && (!teo->utilized || !teo_ignores_utilized(mode)))
 			teo_learn(teo, drv, dev);
-		/* Not to be learnt from twice, should the driver refuse the next state. */
+		/* Do not update from it twice if the driver rejects the next state. */
 		dev->last_state_idx = -1;
 	}
 

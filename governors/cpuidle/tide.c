@@ -1,46 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: tide - plans a sleep from how often sleeps of its age end
+ * DOC: tide - minimizes the expected cost of a sleep
  *
- * Idea: Learn how often a sleep of some age is interrupted, and take the plan that costs least on
- * average: a state, and where it pays an age at which to wake up and go deeper. A timer is known; a
- * sleep that it ended says only that nothing came before. A state breaks even with the one before
- * it at its target residency, so entering it costs that long at the power that it saves. How much
- * that is matters only between steps: it is taken to be as exit latency to residency, since what a
- * transition costs grows with its duration.
+ * Idea: Learn how often a sleep that has lasted for some time ends within the next octave of time,
+ * and choose the plan with the lowest expected cost: a state, and, if it helps, a time at which to
+ * wake up and go deeper. Timers are known in advance; a sleep that a timer ended only shows that
+ * nothing came before. A state breaks even with the one before it at its target residency, so
+ * entering it costs the power that it saves times the target residency. The power itself matters
+ * only relative to the other steps: it is assumed proportional to exit latency / target residency,
+ * since a longer transition costs more.
  *
- * State kept, per CPU: for each octave of ages, how often a sleep that got there ended there, as a
- * fast and a slow mean; for each state, decaying counts of the sleeps of its length that their
- * timer ended, and of others, and which of the last nine these were; the price of latency; the
- * sleep's beginning and first timer; an hrtimer.
+ * State kept, per CPU: for each octave of time since the start of the sleep, how often sleeps that
+ * reached it ended in it, as a fast and a slow average; for each state, decaying counts of the
+ * sleeps with its length that their timer ended and of the others, and which of the last nine
+ * these were; the price of latency; the start and first timer of the sleep; an hrtimer.
  *
  * Decision:
  *
  *  1. If this governor's timer, the tick or the polling limit ended the last sleep, and select()
- *     follows at once, the CPU is still idle, and its age goes on. Else learn from the sleep: of
- *     each octave before its end that it passed, of the last that it ended there, unless a timer
- *     ended it.
- *  2. The price of latency rises with the exit latency spent, and falls with what a bet on the
- *     majority would have spent: on the timer's state, unless more than half of the sleeps by their
- *     decaying count, or of the last nine, ended before it paid off, and then on the state that
- *     most of these were long enough for. It rests where both are the same over many sleeps.
- *  3. Candidates are the enabled states within the latency limit that pay off by the next timer;
- *     of many, the shallowest and the three deepest.
- *  4. From the last octave before the timer back to the present one, a candidate's cost is its
- *     power for the octave, the price of its exit latency if the sleep ends there, else its cost
- *     from the next octave on; or, if less, that of being woken to go deeper.
- *  5. The cheapest is taken, and the timer set for the age at which it goes deeper. If it does
- *     not, and its exit latency costs more than waiting for the next timer in a shallow state, the
- *     timer is set for that long before.
- *  6. The tick is kept if the timer's wake-up comes before it, or if so few sleeps last until the
- *     tick that stopping it costs more than being woken by it.
+ *     follows at once, the CPU is still idle, and the sleep continues. Otherwise update the
+ *     averages from the sleep: it did not end in the octaves before its end, and it ended in the
+ *     last one, unless a timer ended it.
+ *  2. The price of latency increases with the exit latency spent, and decreases with the exit
+ *     latency that teo's choice would have spent: the state of the timer, unless more than half of
+ *     the sleeps by their decaying count, or of the last nine, ended before it paid off; then the
+ *     state that most of these were long enough for. It is stable if both are equal on average.
+ *  3. The candidates are the enabled states within the latency limit that pay off by the next
+ *     timer; of more than four, the shallowest and the three deepest.
+ *  4. For each octave, from the last one before the timer back to the current one, compute the
+ *     cost of each candidate: its power during the octave, plus the price of its exit latency if
+ *     the sleep ends there, otherwise its cost from the next octave on; or the cost of waking up
+ *     there to go deeper, if that is lower.
+ *  5. Take the candidate with the lowest cost, and set the timer for the time at which it goes
+ *     deeper. If it does not, and its exit latency costs more than waiting for the next timer in a
+ *     shallow state, set the timer to wake up by its exit latency before the next timer.
+ *  6. Keep the tick if the governor's timer comes before it, or if so few sleeps last until the
+ *     tick that stopping it costs more than being woken up by it.
  *
- * Known weaknesses: the bet is teo's, and so is the latency, even where less would do. What
- * preceded a sleep and the CPU's utilization are not looked at, so that two kinds of sleeps in turn
- * have one hazard. The slow mean takes some thirty sleeps to follow. Of more than four states that
- * pay off, some are never taken.
+ * Known weaknesses: It spends as much latency as teo, even if less would suffice. It ignores the
+ * previous sleeps' order and the CPU's utilization, so two alternating kinds of sleeps are mixed.
+ * The slow average needs about thirty sleeps to adapt. With more than four suitable states, some
+ * are never taken.
  *
- * Departures: none, as no kernel has it. References: menu and teo, for the tick; teo, for the bet.
+ * Departures: None; no kernel has it. References: menu and teo for the tick, teo for step 2.
  */
 
 #include <linux/cpuidle.h>
@@ -58,37 +60,37 @@
 #include <linux/version.h>
 
 /*
- * Octaves of ages. The first one ends at a 32nd of the residency of the first state that is worth a
- * thought, and not before 4 us; the last one begins at about eight times the deepest state's, when
- * nothing is left to decide.
+ * Octaves of time since the start of the sleep. The first one ends at a 32nd of the target
+ * residency of the first state that is not cheap, but at least at 4 us. The last one starts at
+ * about eight times the deepest state's, when nothing is left to decide.
  */
 #define NR_BINS			20
 #define FIRST_SHIFT_MIN		11
 #define FIRST_SHIFT_BELOW	6
 #define LAST_SHIFT_ABOVE	3
 
-/* Of 1: a hazard, a weight. */
+/* A fraction of 1: hazards and weights. */
 #define ONE_SHIFT		16
 #define ONE			(1 << ONE_SHIFT)
 #define HAZARD_FIRST		(ONE / 32)
-/* A sleep's share of the fast and of the slow mean; more while few were seen. */
+/* Weight of a sleep in the fast and the slow average; larger for the first ones. */
 #define FAST_SHIFT		2
 #define SLOW_SHIFT		5
 #define NR_PLANS		4
-/* A state that pays off in less is worth no thought of one before it. */
+/* States that pay off earlier are always worth entering. */
 #define WORTH_A_THOUGHT_NS	(16 * NSEC_PER_USEC)
-/* No sum of products overflows below these. */
+/* Limits below which no sum of products overflows. */
 #define TIME_MAX_NS		(1LL << 40)
 #define STEP_TIME_MAX_NS	(1LL << 30)
-/* A step of power from one state to the next, at most and at least. */
+/* Maximum and minimum of the power step between two states. */
 #define STEP_MAX		256
 #define STEP_MIN		16
 #define STEP_SHIFT		8
 
 /*
- * The price of a ns of latency, in 1/16 of what the state saves in one, kept in 1/256 of that. What
- * moves it is in shares of the deepest state's exit latency, and so the same on all machines. At
- * most it is four times that, where as much latency is wanted as the bet would spend.
+ * The price of a ns of latency, in 1/16 of the power that the state saves, stored in 1/256 of that.
+ * Its changes are relative to the deepest state's exit latency, so they are the same on all
+ * machines. The maximum is four times that at which as much latency is spent as by teo's choice.
  */
 #define SHARE_ONE		256
 #define PRICE_SHIFT		8
@@ -97,21 +99,24 @@
 #define PRICE_FAIR_MAX		(64 << PRICE_SHIFT)
 #define PRICE_GAIN		8
 
-/* What a sleep adds to a state's count, the share that counts lose at each, and the last ones. */
+/*
+ * Count of a sleep in its state, the decay of counts at each sleep, and the number of recent
+ * sleeps.
+ */
 #define SLEEP_WEIGHT		1024
 #define DECAY_SHIFT		3
 #define NR_RECENT		9
 #define IS_HIT			U8_MAX
 
 /*
- * A wake-up by an own timer, of what entering the deepest state costs: the interrupt, two passes
- * through the idle loop, two settings of the hardware. High, as the table does not have them.
+ * Cost of an own wake-up, relative to entering the deepest state: the interrupt, two passes through
+ * the idle loop, two settings of the hardware. It is high, since the tables do not include them.
  */
 #define WAKE_SHIFT		2
 
-/* A sleep is still the same if nothing else took this long between two calls. */
+/* The sleep continues if nothing else ran for this long between two calls. */
 #define STILL_IDLE_NS		(10 * NSEC_PER_USEC)
-/* How much before its expiry a timer may end a sleep, as clocks and slack have it. */
+/* A timer can end a sleep this much before its expiry, by clock differences and slack. */
 #define TIMER_SLACK_NS		(2 * NSEC_PER_USEC)
 /* The interrupt, and the way to the next sleep. */
 #define PREWAKE_MARGIN_NS	(5 * NSEC_PER_USEC)
@@ -124,13 +129,13 @@ static bool own_timer __read_mostly = true;
 module_param(own_timer, bool, 0644);
 MODULE_PARM_DESC(own_timer, "set timers: to go deeper, and to be awake when the next one is due");
 
-/* Powers are above the deepest state's, energies above state 0's entry, in steps by ns. */
+/* Powers are relative to the deepest state, energies to entering state 0; in steps times ns. */
 struct tide_state {
 	s64 residency_ns, exit_ns;
 	u64 power, entry;
-	/* What a price of 1 makes its exit cost. */
+	/* The cost of its exit at a price of 1. */
 	u64 latency;
-	/* Its exit latency of the deepest state's, of SHARE_ONE. */
+	/* Its exit latency relative to the deepest state's, in 1/SHARE_ONE. */
 	int share, idx;
 	/* Sleeps of its length that their timer ended, and others. */
 	u16 hits, intercepts;
@@ -138,41 +143,41 @@ struct tide_state {
 
 struct tide_cpu {
 	struct hrtimer alarm;
-	/* When the sleep began, when it ended last, how far its timer was at first; PM QoS. */
+	/* Start of the sleep, its last end, its first timer distance; latency limit. */
 	s64 began_ns, woken_ns, timer_ns, limit_ns;
-	/* In state[], what the sleep was spent in; -1 for none of them. */
+	/* Index in state[] of the state of the sleep; -1 if it is not there. */
 	int last;
-	/* The share of the state that the bet is on. */
+	/* The share of the state that teo's choice takes. */
 	int due;
-	/* The last one: an own timer, the tick or the polling limit ended the sleep. */
+	/* Whether an own timer, the tick or the polling limit ended the last part. */
 	bool must_learn, has_fired, may_go_on;
 	u32 price;
 	int nr_states, nr_bins, first_shift;
 	u64 wake_cost;
 	u16 fast[NR_BINS], slow[NR_BINS];
 	u8 seen[NR_BINS];
-	/* In state[], the lengths of the last sleeps, or IS_HIT; the oldest of them. */
+	/* Indices in state[] for the lengths of the last sleeps, or IS_HIT; the oldest one. */
 	u8 recent[NR_RECENT], oldest;
 	struct tide_state state[CPUIDLE_STATE_MAX];
 };
 
-/* A candidate while its cost is found. */
+/* A candidate during the computation of its cost. */
 struct tide_plan {
 	const struct tide_state *state;
 	u64 latency, cost;
-	/* From now on, when to go deeper; 0 for never. */
+	/* Time until it goes deeper; 0 for never. */
 	s64 deeper_ns;
 };
 
 static DEFINE_PER_CPU(struct tide_cpu, tide_cpus);
 
-/* The clock may wrap. */
+/* The clock can wrap. */
 static s64 tide_since(s64 later_ns, s64 sooner_ns)
 {
 	return (u64)later_ns - (u64)sooner_ns;
 }
 
-/* Where an octave begins. */
+/* Start of an octave. */
 static s64 tide_edge(const struct tide_cpu *tide, int bin)
 {
 	return bin ? 1LL << (tide->first_shift + bin) : 0;
@@ -186,7 +191,7 @@ static int tide_bin(const struct tide_cpu *tide, s64 age_ns)
 
 static u32 tide_hazard(const struct tide_cpu *tide, int bin)
 {
-	/* In the last one all is decided. */
+	/* Nothing is left to decide in the last one. */
 	return bin == tide->nr_bins - 1 ? 0 : (tide->fast[bin] + tide->slow[bin]) / 2;
 }
 
@@ -199,7 +204,7 @@ static void tide_learn(struct tide_cpu *tide, s64 slept_ns, bool by_timer)
 {
 	int bin, last = tide_bin(tide, slept_ns);
 
-	/* An octave that the timer cut in its first half was not passed. */
+	/* An octave that the timer ended in its first half does not count as passed. */
 	if (by_timer && 2 * slept_ns < tide_edge(tide, last) + tide_edge(tide, last + 1))
 		last--;
 	for (bin = 0; bin <= last; bin++) {
@@ -213,7 +218,7 @@ static void tide_learn(struct tide_cpu *tide, s64 slept_ns, bool by_timer)
 	}
 }
 
-/* The deepest state that pays off in a sleep so long, whether or not it is enabled. */
+/* The deepest state that pays off in a sleep of that length, enabled or not. */
 static int tide_longest(const struct tide_cpu *tide, s64 sleep_ns)
 {
 	int i, longest = 0;
@@ -240,7 +245,7 @@ static void tide_count(struct tide_cpu *tide, s64 slept_ns, bool by_timer)
 	tide->oldest = tide->oldest + 1 == NR_RECENT ? 0 : tide->oldest + 1;
 }
 
-/* What the bet on the majority would spend. */
+/* The exit latency that teo's choice would spend. */
 static int tide_due(const struct tide_cpu *tide, struct cpuidle_device *dev, s64 sleep_ns)
 {
 	u32 intercepts = 0, deeper = 0, recent = 0;
@@ -290,7 +295,7 @@ static void tide_balance(struct tide_cpu *tide)
 	tide->price = clamp_t(s64, tide->price + PRICE_GAIN * spent, 0, most);
 }
 
-/* Steps 1 and 2; false if the sleep goes on. */
+/* Steps 1 and 2; returns false if the sleep continues. */
 static bool tide_is_over(struct tide_cpu *tide, s64 now_ns)
 {
 	s64 exit_ns = tide->last < 0 ? 0 : tide->state[tide->last].exit_ns;
@@ -311,7 +316,7 @@ static bool tide_is_over(struct tide_cpu *tide, s64 now_ns)
 	return true;
 }
 
-/* Of a CPU that has gone offline the timer expires on another. */
+/* The timer of a CPU that has gone offline expires on another one. */
 static enum hrtimer_restart tide_alarm_expired(struct hrtimer *timer)
 {
 	struct tide_cpu *tide = container_of(timer, struct tide_cpu, alarm);
@@ -320,7 +325,7 @@ static enum hrtimer_restart tide_alarm_expired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Step 3: returns how many. */
+/* Step 3; returns the number of candidates. */
 static int tide_candidates(struct tide_cpu *tide, struct cpuidle_device *dev, s64 sleep_ns,
 			   struct tide_plan *plan)
 {
@@ -347,7 +352,7 @@ static int tide_candidates(struct tide_cpu *tide, struct cpuidle_device *dev, s6
 	return nr;
 }
 
-/* What it costs to be woken before the timer, and to wait for it in a shallow state. */
+/* The costs of waking up before the timer, and of waiting for it in a shallow state. */
 static u64 tide_prewake_cost(const struct tide_cpu *tide, const struct tide_plan *shallow,
 			     const struct tide_plan *deep)
 {
@@ -377,14 +382,14 @@ static struct tide_plan *tide_cheapest(struct tide_cpu *tide, s64 age_ns, s64 sl
 		u64 for_ns = clamp_t(s64, to_ns - from_ns, 0, STEP_TIME_MAX_NS);
 		u64 hazard = tide_hazard(tide, bin), change = U64_MAX;
 
-		/* Where less than half of the octave is left, so is the hazard. */
+		/* If less than half of the octave is left, reduce the hazard. */
 		if (2 * (s64)for_ns < tide_edge(tide, bin + 1) - tide_edge(tide, bin))
 			hazard /= 2;
 		for (j = nr - 1; j >= 0; j--) {
 			u64 power_cost = plan[j].state->power * for_ns >> STEP_SHIFT;
 			u64 cost = plan[j].cost * (ONE - hazard) + plan[j].latency * hazard;
 
-			/* One that ends in it does so in its middle. */
+			/* A sleep that ends in it ends in its middle. */
 			cost = (cost + power_cost * (ONE - hazard / 2)) >> ONE_SHIFT;
 			if (may_deepen && bin != first && change < cost) {
 				cost = change;
@@ -401,7 +406,7 @@ static struct tide_plan *tide_cheapest(struct tide_cpu *tide, s64 age_ns, s64 sl
 	return best;
 }
 
-/* Step 6. Stopping the tick costs about half of being woken by it. */
+/* Step 6. Stopping the tick costs about half of a wake-up by it. */
 static bool tide_keeps_tick(struct tide_cpu *tide, const struct tide_plan *plan, s64 age_ns,
 			    s64 sleep_ns, s64 tick_ns)
 {
@@ -475,7 +480,7 @@ static void tide_reflect(struct cpuidle_device *dev, int index)
 	hrtimer_cancel(&tide->alarm);
 }
 
-/* Costs and latencies of all states but those that poll, each on top of the one before it. */
+/* Costs and latencies of all states that do not poll, each relative to the one before it. */
 static void tide_read_table(struct tide_cpu *tide, struct cpuidle_driver *drv)
 {
 	u64 entry = 0, latency = 0, power = 0;
@@ -503,7 +508,7 @@ static void tide_read_table(struct tide_cpu *tide, struct cpuidle_driver *drv)
 			power += step;
 		}
 		state->entry = entry;
-		/* By 16, as the price is in sixteenths. */
+		/* By 16, since the price is in sixteenths. */
 		state->latency = latency >> (STEP_SHIFT + 4);
 		state->power = power;
 		tide->nr_states++;

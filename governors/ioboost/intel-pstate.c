@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: intel-pstate - the boost that intel_pstate gives to waits for IO
+ * DOC: intel-pstate - intel_pstate's boost for waits for IO
  *
- * Idea: As iowait does, boost a CPU the more the longer tasks wake up on it from IO; but count
- * every update of the CPU's utilization, not every evaluation of its frequency. A wake-up from IO
- * doubles the boost, any other update halves it.
+ * Idea: Boost a CPU on which tasks wake up from IO; the boost grows with each such wake-up. Unlike
+ * iowait, count each update of the CPU's utilization, not each evaluation of its frequency. A
+ * wake-up from IO doubles the boost, any other update halves it.
  *
- * State kept, per CPU: the boost, in 256ths of the CPU, and when its last update was.
+ * State kept, per CPU: the boost, in 256ths of the CPU, and the time of the last update.
  *
  * Decision:
  *
- *  1. An update for a wake-up from IO that comes more than a tick after the last update begins with
- *     an eighth; else it doubles the boost, up to the whole CPU, and less than an eighth becomes
- *     an eighth.
- *  2. Any other update that comes more than a tick after the last ends the boost; else it halves
- *     it.
- *  3. What is left, as a share of the CPU's capacity, is the least that its utilization counts for.
+ *  1. On a wake-up from IO, start with an eighth if the last update was more than a tick ago.
+ *     Otherwise double the boost, to at least an eighth and at most the whole CPU.
+ *  2. On another update, end the boost if the last update was more than a tick ago, else halve it.
+ *  3. The boost, as a share of the CPU's capacity, is the minimum of its utilization.
  *
- * Known weaknesses: those of iowait. A task that wakes up from IO and does something else between
- * its waits keeps the boost low, however much it would gain: each of its ticks and other wake-ups
- * halves what a wait has doubled. Ten wake-ups between two evaluations are enough for all of it.
+ * Known weaknesses: Those of iowait. If a task wakes up from IO and also does something else, its
+ * boost stays low, even if a higher one would help: each tick and each other wake-up halves what a
+ * wait has doubled. Ten wake-ups between two evaluations remove all of it.
  *
- * Departures: intel_pstate compares the boost with the share of time that the CPU was not halted,
- * every 10 ms at most; here schedutil evaluates, with its own rate limit and utilization. It takes
- * no notice of updates that another CPU makes (smp_processor_id() is not the CPU); here each
- * counts. With HWP the driver knows another boost, of the least performance asked for
- * (hwp_dynamic_boost), which is not this one.
+ * Departures: intel_pstate compares the boost with the share of time in which the CPU was not
+ * halted, at most every 10 ms; here schedutil evaluates, with its own rate limit and utilization.
+ * It ignores updates from other CPUs (smp_processor_id() is not the CPU); here all count. With HWP
+ * the driver has another boost, of the minimum performance request (hwp_dynamic_boost), which this
+ * is not.
  *
  * References: Linux 6.12 drivers/cpufreq/intel_pstate.c, intel_pstate_update_util() and
  * get_target_pstate(), active mode without HWP.

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * DOC: ioboost.h - what the scheduler tells a boost, and asks it
+ * DOC: ioboost.h - calls between the scheduler and an IO boost
  *
  * A task that waits for IO most of the time never looks busy, so a frequency that follows
- * utilization stays low and each request takes longer. An IO boost raises the utilization that
- * is acted upon. It keeps what it knows in a block that lies in each task, and in per-CPU data
- * of its own; the scheduler calls it through struct ioboost_ops. A policy fills in the calls it
- * has use for: one that is NULL costs nothing and answers 0.
+ * utilization stays low and each request takes longer. An IO boost raises that utilization. It
+ * stores its state in a block in each task and in its own per-CPU data; the scheduler calls it
+ * through struct ioboost_ops. A call that is NULL costs nothing and returns 0.
  *
  * All boosts are utilizations: 0 to SCHED_CAPACITY_SCALE, the capacity of the biggest CPU at its
- * highest frequency. @now is nanoseconds of one clock for all calls; seen from different CPUs it
- * may be slightly out of order.
+ * highest frequency. @now is in ns, of one clock for all calls; between different CPUs it can
+ * be slightly out of order.
  */
 #ifndef _IOBOOST_H
 #define _IOBOOST_H
@@ -19,20 +18,19 @@
 #include <linux/build_bug.h>
 #include <linux/types.h>
 
-/* The task waits for IO or wakes from that: task_struct::in_iowait, SCHED_CPUFREQ_IOWAIT. */
+/* The task waits for IO or wakes up from it: task_struct::in_iowait, SCHED_CPUFREQ_IOWAIT. */
 #define IOBOOST_IOWAIT		BIT(0)
-/* Of dequeue(): the task goes to sleep; without it, it is moved or changed and comes back. */
+/* dequeue(): the task goes to sleep. Without it, the task is moved or changed, and returns. */
 #define IOBOOST_SLEEP		BIT(1)
-/* Of enqueue(): the task wakes up; without it, it comes back from a move or change. */
+/* enqueue(): the task wakes up. Without it, the task returns from a move or change. */
 #define IOBOOST_WAKEUP		BIT(2)
 
 #define IOBOOST_NAME_LEN	16
 #define IOBOOST_TASK_WORDS	7
 
 /*
- * Lies by value in each task. A new task's is zero but for @uclamp_max, which the scheduler
- * keeps at the task's effective UCLAMP_MAX, SCHED_CAPACITY_SCALE if nobody limits it; up to date
- * before enqueue() at the latest.
+ * A member of each task. In a new task it is zero except @uclamp_max, the task's effective
+ * UCLAMP_MAX (SCHED_CAPACITY_SCALE without a limit), which the scheduler updates before enqueue().
  */
 struct ioboost_task {
 	u64	state[IOBOOST_TASK_WORDS];
@@ -40,7 +38,7 @@ struct ioboost_task {
 	u32	reserved;
 };
 
-/* A policy's view of @state: a pointer to @type, which must fit. */
+/* Returns @state as a pointer to @type, which must fit. */
 #define ioboost_task_state(task, type) ({				\
 	BUILD_BUG_ON(sizeof(type) > sizeof((task)->state));		\
 	(type *)(task)->state; })
@@ -48,17 +46,16 @@ struct ioboost_task {
 /*
  * @enqueue, @dequeue: a task enters or leaves the runqueue of @cpu; under its lock. enqueue()
  *	comes before the frequency update that the same wake-up causes.
- * @update: each time the scheduler would have the frequency of @cpu updated, before the rate
- *	limit; with IOBOOST_IOWAIT if a task that waited for IO was just enqueued.
- * @cpu_boost: when the rate limit has passed and the utilization of @cpu, or of another CPU that
- *	shares its clock, is evaluated: what it is to be raised to, before headroom is added.
- *	Serialized with @update of all CPUs that share the clock. @max_cap is the capacity of @cpu.
- * @task_boost: what to take a task's utilization for at least when a CPU is looked for; unlocked.
- * @task_uclamp_min: what to take a task's UCLAMP_MIN for at least; unlocked.
- * @rq_boost: what to take the utilization of @cpu for at least when tasks are placed and energy
- *	is estimated; unlocked.
- * @perf_min: the least performance of @cpu where a frequency is evaluated or energy estimated, as
- *	sugov_effective_cpu_perf() has it: after the headroom, and above UCLAMP_MAX; unlocked.
+ * @update: the scheduler requests an update of the frequency of @cpu; before the rate limit.
+ *	With IOBOOST_IOWAIT if a task that waited for IO was just enqueued.
+ * @cpu_boost: returns the minimum utilization of @cpu, before headroom. Called after the rate
+ *	limit when the utilization of @cpu, or of another CPU that shares its clock, is evaluated;
+ *	serialized with @update of these CPUs. @max_cap is the capacity of @cpu.
+ * @task_boost: returns a task's minimum utilization for the selection of a CPU; unlocked.
+ * @task_uclamp_min: returns the minimum of a task's UCLAMP_MIN; unlocked.
+ * @rq_boost: returns the minimum utilization of @cpu for placement and energy estimates; unlocked.
+ * @perf_min: returns the minimum performance of @cpu for frequencies and energy estimates, as in
+ *	sugov_effective_cpu_perf(): after headroom, and regardless of UCLAMP_MAX; unlocked.
  */
 struct ioboost_ops {
 	char name[IOBOOST_NAME_LEN];
@@ -73,7 +70,7 @@ struct ioboost_ops {
 	unsigned long (*perf_min)(unsigned int cpu);
 };
 
-/* Once, from an initcall; @ops stays where it is. */
+/* Called once, from an initcall. @ops must stay valid. */
 int ioboost_register(const struct ioboost_ops *ops);
 
 #endif /* _IOBOOST_H */

@@ -2,34 +2,34 @@
 /*
  * DOC: iowait - schedutil's own boost, which doubles with wake-ups from IO
  *
- * Idea: Boost a CPU on which tasks wake up from IO, the more the longer that goes on. Each
- * frequency evaluation that has seen such a wake-up doubles the boost, each that has not halves
- * it, so IO that goes on reaches the highest frequency after four evaluations, and a single
- * wake-up gives an eighth.
+ * Idea: Boost a CPU on which tasks wake up from IO; the boost grows as long as they do. Each
+ * frequency evaluation after such a wake-up doubles the boost, each other one halves it.
+ * Continuous IO reaches the highest frequency after four evaluations, and a single wake-up gives
+ * an eighth.
  *
- * State kept, per CPU: the boost, whether a wake-up has asked for it since the last evaluation,
- * and when the CPU's frequency was last to be updated.
+ * State kept, per CPU: the boost, whether a wake-up has requested it since the last evaluation,
+ * and the time of the last update.
  *
  * Decision:
  *
- *  1. At each update, before the rate limit: if there is a boost and the last update was more
- *     than a tick ago, start anew: with the least boost if a task has just woken up from IO, else
- *     with none.
- *  2. Else, if a task has just woken up from IO and none had since the last evaluation, double
- *     the boost, up to the capacity of the biggest CPU; from none it becomes the least one.
- *  3. At each evaluation, after the rate limit: no boost, if the last update was more than a tick
- *     ago. If nothing has asked since the last evaluation, halve it; below the least it ends.
- *  4. What is left, as a share of the CPU's capacity.
+ *  1. At each update, before the rate limit: if there is a boost and the last update was more than
+ *     a tick ago, reset it: to the minimum if a task has just woken up from IO, else to zero.
+ *  2. Otherwise, if a task has just woken up from IO, the first one since the last evaluation,
+ *     double the boost, up to the capacity of the biggest CPU. From zero it becomes the minimum.
+ *  3. At each evaluation, after the rate limit: if the last update was more than a tick ago, no
+ *     boost. If there was no request since the last evaluation, halve it; below the minimum it
+ *     ends.
+ *  4. The boost is the result of step 3, as a share of the CPU's capacity.
  *
- * Known weaknesses: it boosts whether or not the IO gets faster by it; one wake-up a tick is
- * enough to hold it up, as are unrelated tasks that take turns. It belongs to the CPU, not to the
- * task: placement and energy estimates do not see it, it remains when the task moves, and on
- * the new CPU it starts from the least.
+ * Known weaknesses: It boosts whether or not IO gets faster. One wake-up a tick keeps the boost,
+ * also if unrelated tasks cause it. It belongs to the CPU, not to the task: placement and energy
+ * estimates do not use it, it remains when the task moves, and on the new CPU it starts from the
+ * minimum.
  *
- * Departures: none known; with the default parameters it decides as kernel/sched/
- * cpufreq_schedutil.c of Linux 6.1 and 6.12 does, which a test checks with random sequences of
- * calls. Where 6.1 limits the result by the runqueue's uclamp values, that is the caller's part
- * here, as in 6.12.
+ * Departures: None known. With the default parameters it makes the same decisions as kernel/sched/
+ * cpufreq_schedutil.c of Linux 6.1 and 6.12; a test compares them over random sequences of calls.
+ * In 6.1 this code limits the result by the runqueue's uclamp values; here the caller does, as in
+ * 6.12.
  *
  * References: Linux 6.12 kernel/sched/cpufreq_schedutil.c.
  */

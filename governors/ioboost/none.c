@@ -2,20 +2,20 @@
 /*
  * DOC: none - no IO boost
  *
- * Idea: Never boost: utilization alone decides. The reference that shows what a boost brings and
- * what it costs.
+ * Idea: Never boost; utilization alone decides. This is the reference that shows the benefit and
+ * the cost of a boost.
  *
  * State kept: none.
  *
- * Decision: none; no call is taken, and every boost is 0.
+ * Decision: None; it implements no call, and each boost is 0.
  *
- * Known weaknesses: a task that waits for each of its requests has little utilization, so it runs
- * slowly, so its requests come late, so its utilization stays low.
+ * Known weaknesses: A task that waits for each of its requests has little utilization. So it runs
+ * slowly, its requests come late, and its utilization stays low.
  *
- * Departures: none; it mirrors nothing.
+ * Departures: None; it mirrors nothing.
  *
  * References: "cpufreq: cpuidle: Remove iowait behaviour", C. Loehle, linux-pm, 5 September 2024,
- * which argues for it.
+ * which proposes it.
  */
 
 #include <linux/init.h>

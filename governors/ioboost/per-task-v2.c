@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * DOC: per-task-v2 - the task's boost as its uclamp minimum
+ * DOC: per-task-v2 - a boost of the task, as its uclamp minimum
  *
- * Idea: The boost of per-task as the task's uclamp minimum. Placement then has nothing new to know,
- * and a user's uclamp maximum bounds it. A CPU keeps the boost of the task that last woke up there
- * for a moment, so that it is still fast when the next request is done.
+ * Idea: Apply the boost of per-task as the task's uclamp minimum. Placement needs no change, and
+ * the user's uclamp maximum limits the boost. A CPU keeps the boost of the task that last woke up
+ * there for a moment, so that it is still fast when the next request completes.
  *
  * State kept, per task: as in per-task. Per CPU: the boost of the last boosted task that woke up
- * from IO, and when.
+ * from IO, and the time.
  *
  * Decision:
  *
- *  1. Levels rise and fall as in per-task, but the step that makes a difference is the larger of 5
- *     and a 256th of the threshold, so that it grows with the rate.
- *  2. A task's uclamp minimum is at least 102 times its level, at most its uclamp maximum.
- *  3. When a boosted task wakes up from IO, the CPU takes its boost over, up or down.
- *  4. The CPU's utilization is at least that for 1 ms. So is its performance, whatever clamps say:
- *     energy estimates see that, also after the 1 ms if no frequency was evaluated since.
+ *  1. Levels rise and fall as in per-task, but the step is the larger of 5 and a 256th of the
+ *     threshold, so that it grows with the rate.
+ *  2. A task's uclamp minimum is at least 102 times its level, but not above its uclamp maximum.
+ *  3. When a boosted task wakes up from IO, the CPU takes its boost, whether higher or lower.
+ *  4. For 1 ms the CPU's utilization is at least that boost. So is its performance, regardless of
+ *     clamps. Energy estimates use it even later, until the next evaluation of the frequency.
  *
- * Known weaknesses: those of per-task but one: the boost outlives the task's going to sleep. Of
- * several boosted tasks the last counts, not the highest. The held boost is the CPU's, so it stays
- * for 1 ms when the task moves.
+ * Known weaknesses: Those of per-task, except that the boost lasts beyond the task's sleep. Of
+ * several boosted tasks the last one decides, not the highest. The boost of a CPU stays for 1 ms
+ * when the task moves.
  *
- * Departures from the patch as posted: there each frequency update of the CPU began the 1 ms anew,
- * so a CPU that has its clock to itself never lost its boost; posted_hold brings that back. For a
- * task without a boost the patch looks at the one that runs where the wake-up happens, and its
- * check for IO wake-ups also passes for any other flag; here the woken task counts, and
- * only wake-ups from IO. Moves and timeouts: as in per-task. FIDELITY(ioboost-per-task): a patch
- * that no kernel has, from its text.
+ * Departures from the patch as posted: There, each frequency update of the CPU restarted the 1 ms,
+ * so a CPU that does not share its clock never lost its boost; posted_hold restores that. For a
+ * task without a boost the patch uses that of the task that runs where the wake-up happens, and
+ * its check for IO wake-ups also accepts any other flag; here the woken task and only wake-ups
+ * from IO count. Moves and timeouts: as in per-task. FIDELITY(ioboost-per-task): written from the
+ * text of a patch that no kernel has.
  *
  * References: "sched/fair: sugov: Introduce per-task io util boost", v2, C. Loehle, 18 May 2024,
  * 20240518113947.2127802-2-christian.loehle@arm.com.

@@ -1,45 +1,48 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * DOC: per-task - a boost that belongs to the task and has to pay
+ * DOC: per-task - a boost of the task, kept only if it increases throughput
  *
- * Idea: Boost a task that waits for IO very often, a level at a time, and keep a level only if the
- * task then waits more often still. If IO gets no faster, a faster CPU is a waste. The boost goes
- * where the task goes, and counts when a CPU is chosen for it.
+ * Idea: Boost a task that waits for IO very often, level by level, and keep a level only if the
+ * task then waits even more often. If IO does not get faster, a faster CPU is a waste. The boost
+ * moves with the task, and is considered when a CPU is selected for it.
  *
- * State kept, per task: its level, 0 to 8, worth 102 of utilization each; when the current
- * interval of 25 ms times level + 1 began; the waits for IO in it; how many are needed to keep the
- * level; when a wait would be too long. Per CPU: how many tasks of each level are runnable.
+ * State kept, per task: its level, 0 to 8, each worth a utilization of 102; the start of the
+ * current interval, which lasts 25 ms times (level + 1); the number of waits for IO in it; the
+ * number needed to keep the level; and the deadline of a wait. Per CPU: the number of runnable
+ * tasks of each level.
  *
  * Decision:
  *
- *  1. When a task goes to sleep for another reason than IO, it loses level and interval.
- *  2. When it waits for IO, count that. At the end of an interval: fewer than 25 waits, level 0.
- *     At level 0, 25 are enough for level 1.
- *  3. Five more than the threshold, and the level rises; fewer than the threshold, and it falls.
- *     The new threshold is the count, adjusted to the new interval's length, plus 5 after a rise
- *     and minus 5 after a fall. On the highest level the threshold follows the count up.
- *  4. When it wakes up more than 10 ms later, it loses level and interval.
- *  5. While it is runnable its CPU's utilization is at least the level's, the highest of all
- *     runnable tasks counting. Placement takes the task's utilization for at least that.
+ *  1. If a task goes to sleep for another reason than IO, reset its level and interval.
+ *  2. Count its waits for IO. At the end of an interval with fewer than 25 waits, go to level 0.
+ *     At level 0, 25 waits are enough for level 1.
+ *  3. If the count exceeds the threshold by more than 5, the level rises; if it is below the
+ *     threshold, the level falls. The new threshold is the count, scaled to the length of the new
+ *     interval, plus 5 after a rise, minus 5 after a fall. On the highest level the threshold
+ *     follows the count upwards.
+ *  4. If the task wakes up more than 10 ms later, reset its level and interval.
+ *  5. While it is runnable, the utilization of its CPU is at least that of the highest level of
+ *     all runnable tasks. For placement, the utilization of the task is at least that of its
+ *     level.
  *
- * Known weaknesses: a level costs an interval, so the highest takes at least 25 + 50 + ... +
- * 200 ms = 0.9 s. A rate that does not depend on the CPU hovers between levels 0 and 1, because
- * the threshold after a rise asks for more than there was; but on a higher level it hovers there,
- * because a fall lowers the threshold by more than the interval shrinks (by 7/8 from level 8, where
- * the intervals are 8/9), so that the same rate looks like a gain. It takes 1000 waits a second to
- * begin, so a journal that waits for each of few writes is never boosted. The boost ends while the
- * task sleeps, so completion interrupts run unboosted.
+ * Known weaknesses: Each level takes an interval, so the highest takes at least 25 + 50 + ... +
+ * 200 ms = 0.9 s. A rate that does not depend on the CPU alternates between levels 0 and 1, since
+ * the threshold after a rise is higher than the rate. A task on a higher level alternates there,
+ * since a fall reduces the threshold by more than the interval (from level 8 by 7/8 instead of
+ * 8/9), so that the same rate looks like a gain. It needs 1000 waits a second to start, so a
+ * journal that waits for each of few writes is never boosted. The boost ends while the task
+ * sleeps, so completion interrupts run without it.
  *
- * Departures from the patch as posted: a level that does not pay rose instead of falling, an error
- * that its author corrected and posted_fall brings back; as posted the highest level then left
- * the table of levels, here it stays the highest. The patch resets a task that leaves a runqueue
- * for any reason but a wait for IO; here only sleep does, so a task that is moved while runnable
- * keeps its boost, as it would on a wake-up. It looks at the timeout on any enqueue, here on
- * wake-ups. FIDELITY(ioboost-per-task): a patch that no kernel has, from its text.
+ * Departures from the patch as posted: There, a level without benefit rose instead of falling,
+ * which its author corrected; posted_fall restores it. There, the highest level could then exceed
+ * the table of levels; here it does not. The patch resets a task that leaves a runqueue for any
+ * reason but a wait for IO; here only a sleep resets it, so a task that moves while runnable keeps
+ * its boost. The patch checks the timeout on each enqueue, here only on wake-ups.
+ * FIDELITY(ioboost-per-task): written from the text of a patch that no kernel has.
  *
  * References: "Introduce per-task io utilization boost" and "sched/fair: Introduce per-task io
- * util boost", C. Loehle, 4 March 2024, 20240304201625.100619-1-christian.loehle@arm.com and
- * -2; the correction: 1ff973fc-66a4-446e-8590-ec655c686c90@arm.com.
+ * util boost", C. Loehle, 4 March 2024, 20240304201625.100619-1-christian.loehle@arm.com and -2;
+ * the correction: 1ff973fc-66a4-446e-8590-ec655c686c90@arm.com.
  */
 
 #include <linux/init.h>

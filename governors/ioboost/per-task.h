@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * DOC: per-task.h - how often a task waits for IO, and whether its boost pays
+ * DOC: per-task.h - levels of a boost, by the rate of waits for IO
  *
- * Common part of per-task.c and per-task-v2.c: a task's level rises as long as
- * the task then waits for IO more often, which counts as higher throughput.
+ * Common part of per-task.c and per-task-v2.c: the level of a task rises while each rise makes the
+ * task wait for IO more often, which means higher throughput.
  */
 #ifndef _PER_TASK_H
 #define _PER_TASK_H
@@ -21,7 +21,7 @@ static unsigned int interval_ms = 25;
 module_param(interval_ms, uint, 0644);
 MODULE_PARM_DESC(interval_ms, "what an interval grows by with each level, in ms (default 25)");
 
-/* 1000 a second: fewer are no heavy IO, whatever they are boosted to. */
+/* 1000 a second: fewer are not heavy IO. */
 static unsigned int waits_min = 25;
 module_param(waits_min, uint, 0644);
 MODULE_PARM_DESC(waits_min, "waits for IO in an interval to be boosted at all (default 25)");
@@ -31,30 +31,30 @@ static unsigned int levels = 8;
 module_param(levels, uint, 0644);
 MODULE_PARM_DESC(levels, "the highest level, up to 16 (default 8)");
 
-/* 1024 / 1.25 / 8: with the headroom that schedutil adds, the highest level is all there is. */
+/* 1024 / 1.25 / 8: with schedutil's headroom, the highest level is the full capacity. */
 static unsigned int level_util = 102;
 module_param(level_util, uint, 0644);
 MODULE_PARM_DESC(level_util, "utilization that each level is worth, of 1024 (default 102)");
 
-/* Above what the count of an interval varies by on its own. */
+/* Above the random variation of the count of an interval. */
 static unsigned int waits_step = 5;
 module_param(waits_step, uint, 0644);
 MODULE_PARM_DESC(waits_step, "more waits an interval that make a level worth having (default 5)");
 
-/* A device that takes longer is not sped up by a faster CPU. */
+/* A faster CPU does not help if the device takes longer. */
 static unsigned int timeout_ms = 10;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "a longer wait for IO ends the boost, in ms (default 10)");
 
 #define PER_TASK_LEVELS_MAX	16
-/* Of a step that stays the same whatever the threshold. */
+/* Shift of a step that does not depend on the threshold. */
 #define PER_TASK_NO_SHIFT	31
 
 /*
- * @timeout: a wake-up later than this ends a wait that was too long
- * @interval_start: 0 if none runs; @level is then 0
- * @threshold: fewer @waits in an interval, and the level did not pay
- * @counted: the level as which the task is counted on its runqueue, 0 if it is not
+ * @timeout: deadline of the wake-up; a later one ends the boost
+ * @interval_start: 0 without an interval; @level is then 0
+ * @threshold: @waits of an interval that are needed to keep the level
+ * @counted: level in the runqueue's counts, 0 if the task is not counted
  */
 struct per_task {
 	u64	timeout;
@@ -70,7 +70,7 @@ static inline u32 per_task_less(u32 waits, u32 step)
 	return waits > step ? waits - step : 0;
 }
 
-/* How many waits more or fewer make a difference; a shift makes it a part of the threshold. */
+/* A significant difference of waits: a fraction of the threshold, by @shift, or the minimum. */
 static inline u32 per_task_step(u32 threshold, unsigned int shift)
 {
 	return max_t(u32, threshold >> min_t(u32, shift, PER_TASK_NO_SHIFT), waits_step);
@@ -86,7 +86,7 @@ static inline unsigned long per_task_util(u32 level)
 	return min_t(u64, (u64)level * level_util, SCHED_CAPACITY_SCALE);
 }
 
-/* The higher a level, the longer until it shows whether it pays. */
+/* A higher level needs a longer interval to show its effect. */
 static inline u64 per_task_interval_ns(u32 level)
 {
 	return (u64)(level + 1) * interval_ms * NSEC_PER_MSEC;
@@ -98,7 +98,7 @@ static inline void per_task_forget(struct per_task *task)
 	WRITE_ONCE(task->level, 0);
 }
 
-/* The next interval is longer: as many waits per time, and a step more, are wanted. */
+/* The next interval is longer: require the same rate of waits, plus a step. */
 static inline void per_task_rise(struct per_task *task, unsigned int shift)
 {
 	u32 level = task->level + 1;
@@ -117,7 +117,7 @@ static inline void per_task_fall(struct per_task *task, unsigned int shift)
 	task->threshold = per_task_less(task->threshold, per_task_step(task->threshold, shift));
 }
 
-/* At the end of an interval: whether the level pays. @falls_up: a rise stands for a fall. */
+/* At the end of an interval: adjusts the level. @falls_up: rise instead of falling. */
 static inline void per_task_judge(struct per_task *task, unsigned int shift, bool falls_up)
 {
 	u32 step = per_task_step(task->threshold, shift);
@@ -141,14 +141,14 @@ static inline void per_task_judge(struct per_task *task, unsigned int shift, boo
 		else if (task->level < top)
 			per_task_rise(task, shift);
 	} else if (task->level >= top) {
-		/* What it has reached here is what it must keep. */
+		/* It must keep the rate that it has reached here. */
 		task->threshold = max(task->threshold, per_task_less(task->waits, step));
 	}
 }
 
 /*
- * A task goes to sleep. The wait that now begins is counted as if it had ended in time, so that
- * the wake-up, which is in the request's way, has only the timeout to look at.
+ * A task goes to sleep. This counts the new wait as if it ended in time, so that the wake-up, which
+ * delays the next request, only checks the timeout.
  */
 static inline void per_task_sleep(struct per_task *task, u64 now, unsigned int flags,
 				  unsigned int shift, bool falls_up)

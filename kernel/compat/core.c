@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: torpor_core - what idle governors need to be modules
+ * DOC: torpor_core - support for idle governors as modules
  *
- * Linux takes governors only when it is built: the functions they call are not exported, and there
- * is no unregistering. This module finds the functions by name, and takes governors out of the
- * core's list in such a way that no CPU is left inside them.
+ * Linux supports governors only if they are built in: it does not export the functions that they
+ * call, and has no function to unregister one. This module finds the functions by name, and removes
+ * governors from the core's list after all CPUs have left them.
  *
- * A governor of Torpor's never becomes the current one by being loaded: it is registered with a
- * rating of 0, whatever its file says.
+ * Loading a governor does not make it the current one: it is registered with a rating of 0, whatever
+ * its file says.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -42,14 +42,14 @@ TORPOR_FUNCTIONS(TORPOR_DEFINE)
 bool *torpor_tick_nohz_enabled;
 EXPORT_SYMBOL_GPL(torpor_tick_nohz_enabled);
 
-/* The core's own; NULL where the kernel lists no data symbols. */
+/* The core's own; NULL if the kernel lists no data symbols. */
 static struct list_head *governors;
 static struct cpuidle_governor **curr_governor;
 static struct cpuidle_governor **prev_governor;
 
 /*
- * kallsyms_lookup_name() finds all else, but is not exported either. A kprobe, which is, knows
- * where it is. On x86 that can be after the landing pad, where a direct call may go, too.
+ * kallsyms_lookup_name() finds the other symbols, but is not exported. A kprobe, which is, finds
+ * its address. On x86 that can be after the landing pad, where direct calls are allowed to go, too.
  */
 static int find_lookup(void)
 {
@@ -71,7 +71,7 @@ static void *find(const char *name)
 	return (void *)static_call(torpor_kallsyms_lookup_name)(name);
 }
 
-/* Whether the kernel has the symbol; if so, calls of it go there from now on. */
+/* Returns whether the kernel has the symbol; if so, calls of it go there from now on. */
 #define TORPOR_FIND(name) ({						\
 	typeof(&name) found = find(#name);				\
 									\
@@ -105,7 +105,7 @@ static int find_symbols(void)
 	return 0;
 }
 
-/* governor.h answers for it where there is one CPU. */
+/* On a kernel for one CPU, governor.h provides it. */
 static bool is_replaced(const char *name)
 {
 	return !IS_ENABLED(CONFIG_SMP) && !strcmp(name, "sched_cpu_util");
@@ -156,7 +156,7 @@ int torpor_register_governor(struct cpuidle_governor *gov, const char *name)
 }
 EXPORT_SYMBOL_GPL(torpor_register_governor);
 
-/* What the machine is left with when a governor goes away that is current without any device. */
+/* The driver's state if the current governor goes away and no device uses it. */
 static struct cpuidle_governor *best_governor(void)
 {
 	struct cpuidle_governor *gov, *best = NULL;
@@ -178,7 +178,10 @@ static struct cpuidle_governor *best_governor(void)
  */
 void torpor_unregister_governor(struct cpuidle_governor *gov)
 {
-	/* Takes cpuidle_lock, which has no other exported handle, and empties select(). */
+	/*
+	 * Takes cpuidle_lock, of which this is the only exported user, and waits until no CPU is in
+	 * select().
+	 */
 	cpuidle_pause_and_lock();
 	list_del(&gov->governor_list);
 	if (prev_governor && *prev_governor == gov)
@@ -187,17 +190,16 @@ void torpor_unregister_governor(struct cpuidle_governor *gov)
 		static_call(torpor_cpuidle_switch_governor)(best_governor());
 	cpuidle_resume_and_unlock();
 
-	/* A CPU that slept through all this may have come back into reflect() since. */
+	/* A CPU that slept during all this could have returned to reflect() since. */
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(torpor_unregister_governor);
 
 /**
- * torpor_can_unregister - whether a registered governor can be taken out again
+ * torpor_can_unregister - whether a registered governor can be removed later
  *
- * It requires the core's variables, since nobody else can tell which governor is current, and
- * another governor to leave the machine with. A governor that comes first stays, so that one is
- * always there for those that come after it.
+ * This needs the core's variables, which alone show the current governor, and another governor that
+ * can replace it. The first governor of a kernel stays, so that the others have a replacement.
  */
 bool torpor_can_unregister(void)
 {
@@ -218,7 +220,7 @@ bool torpor_kvm_para_available(void)
 }
 EXPORT_SYMBOL_GPL(torpor_kvm_para_available);
 
-/* In debugfs: the log, and what governors have counted of their own timers. */
+/* In debugfs: the log, and the counts of governors' timers. */
 static struct dentry *folder, *timers_folder;
 
 static int timers_show(struct seq_file *to, void *unused)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Prologue of a governor's file that becomes a module; governor_end.h is the
- * epilogue. The file itself is as it would be in the kernel: here its calls go
- * to what torpor_core has found, and its initcall to a module's start.
+ * Prologue of a governor's file that is built as a module; governor_end.h is the epilogue. The file
+ * is the same as in the kernel: here its calls go to the functions that torpor_core has found, and
+ * its initcall becomes the module's init.
  *
- * The wrapper around a file, which scripts/wrap.sh writes, defines TORPOR_NAME, the name that the
- * governor is offered under, TORPOR_NEEDS, the symbols that it calls, and TORPOR_HAS_TIMERS,
- * whether it sets timers.
+ * The wrapper around a file, written by scripts/wrap.sh, defines TORPOR_NAME, the governor's name
+ * in sysfs, TORPOR_NEEDS, the symbols that it calls, and TORPOR_HAS_TIMERS, whether it uses timers.
  */
 #ifndef _TORPOR_GOVERNOR_H
 #define _TORPOR_GOVERNOR_H
@@ -29,7 +28,7 @@
 static_assert(sizeof(TORPOR_NAME) <= CPUIDLE_NAME_LEN,
 	      "a governor's name has 15 characters at most");
 
-/* The governor, and its functions as its file has them; the kernel sees those below. */
+/* The governor, and the functions of its file; the kernel gets those below. */
 static struct cpuidle_governor *torpor_governor;
 static struct cpuidle_governor torpor_own;
 
@@ -37,8 +36,8 @@ static DEFINE_PER_CPU(struct torpor_timers, torpor_timers);
 static struct dentry *torpor_timers_file;
 
 /*
- * While the governor is current, each device holds the module. The core calls both under
- * cpuidle_lock, which unloading takes, too: so the module is still there when disable returns.
+ * While the governor is current, each device holds a reference to the module. The core calls both
+ * under cpuidle_lock, which unloading takes, too, so the module still exists when disable returns.
  */
 static int torpor_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
@@ -117,7 +116,7 @@ static inline unsigned long torpor_capacity(int cpu)
 	return torpor_note(TORPOR_CAPACITY, arch_scale_cpu_capacity(cpu));
 }
 
-/* The scheduler tracks it with SMP only; until Linux 6.0 it had the capacity as an argument. */
+/* The scheduler tracks it only with SMP; until Linux 6.0 the capacity was an argument. */
 static inline unsigned long torpor_util(int cpu)
 {
 #ifndef CONFIG_SMP
@@ -151,7 +150,7 @@ static inline u64 torpor_local_clock(void)
 #define tick_nohz_tick_stopped() \
 	torpor_note(TORPOR_TICK_STOPPED, static_call(torpor_tick_nohz_tick_stopped)())
 
-/* A governor's own timer: that it expired is counted, and an input, too. */
+/* A governor's own timer: its expiry is counted, and is an input. */
 static enum hrtimer_restart (*torpor_timer_own)(struct hrtimer *timer);
 
 static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)
@@ -171,7 +170,7 @@ static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)
 	return ret;
 }
 
-/* Whether torpor_timer() wraps this callback: only the first one; most governors have no other. */
+/* Whether torpor_timer() wraps this callback: only the first one; most governors have only one. */
 static __maybe_unused bool torpor_wraps(enum hrtimer_restart (*own)(struct hrtimer *timer))
 {
 	if (!torpor_timer_own)
@@ -203,13 +202,13 @@ static __maybe_unused void torpor_hrtimer_start(struct hrtimer *timer, ktime_t t
 #define hrtimer_start(timer, time, mode)	torpor_hrtimer_start(timer, time, mode)
 #endif
 
-/* Tracepoints of the kernel that it does not export stay silent. */
+/* Tracepoints that the kernel does not export do nothing. */
 #undef trace_guest_halt_poll_ns_grow
 #undef trace_guest_halt_poll_ns_shrink
 #define trace_guest_halt_poll_ns_grow(new, old)		do { (void)(new); (void)(old); } while (0)
 #define trace_guest_halt_poll_ns_shrink(new, old)	do { (void)(new); (void)(old); } while (0)
 
-/* The module's, in governor_end.h; and the file's own, if it was a module before. */
+/* The module's init and exit are in governor_end.h; the file's own are not used. */
 static int __init torpor_start(void);
 static void __exit torpor_end(void);
 static int (*torpor_start_own)(void) __refdata;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What follows a governor's file when it becomes a module: its start and its end. */
+/* Epilogue of a governor's file that is built as a module: its init and exit. */
 static int __init torpor_start(void)
 {
 	int ret = torpor_find_needs(TORPOR_NAME, TORPOR_NEEDS);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Prologue of a governor's file in a kernel tree, which has everything that it
- * calls: only its name must differ from the tree's own, and it must not become
- * current by being linked.
+ * Prologue of a governor's file in a kernel tree, which has all functions that it calls. Only its
+ * name must differ from the tree's own, and it must not become current when it registers.
  */
 #ifndef _TORPOR_INTREE_H
 #define _TORPOR_INTREE_H
@@ -23,7 +22,7 @@ static int __init torpor_register(struct cpuidle_governor *gov)
 
 #define cpuidle_register_governor(gov)	torpor_register(gov)
 
-/* The scheduler tracks it with SMP only; until Linux 6.0 it had the capacity as an argument. */
+/* The scheduler tracks it only with SMP; until Linux 6.0 the capacity was an argument. */
 #ifndef CONFIG_SMP
 #define sched_cpu_util(cpu)		((void)(cpu), 0UL)
 #elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 0, 0)

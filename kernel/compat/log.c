@@ -2,12 +2,12 @@
 /*
  * DOC: the log of decisions
  *
- * With log_decisions=1, /sys/kernel/debug/torpor/cpuN holds what every governor's module was asked
- * on CPU N from then on, one record a call. A governor that is fed with the log elsewhere has to
- * decide the same each time. A log that is full takes no more records and counts them in `lost`.
+ * With log_decisions=1, /sys/kernel/debug/torpor/cpuN contains the calls of all governor modules on
+ * CPU N, one record each. A governor that replays the log must make the same decisions. A full log
+ * drops records and counts them in `lost`.
  *
- * A record's kind is written last, and a reader stops at the first record that has none: what it
- * sees is whole, at any time.
+ * A record's kind is written last, and a reader stops at the first record without one, so it always
+ * sees whole records.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -31,8 +31,8 @@ module_param(log_kb, uint, 0444);
 MODULE_PARM_DESC(log_kb, "room of each CPU's log, in KiB");
 
 /*
- * Grows only; @claimed can pass @room, by what was lost. Records before @whole are known to be
- * written; more may be.
+ * Only grows; @claimed can exceed @room by the number of lost records. Records before @whole are
+ * complete; later ones can be, too.
  */
 struct torpor_log {
 	struct torpor_record *records;
@@ -46,7 +46,7 @@ static DEFINE_PER_CPU(struct torpor_log, logs);
 DEFINE_PER_CPU(struct torpor_logged *, torpor_current_call);
 EXPORT_PER_CPU_SYMBOL_GPL(torpor_current_call);
 
-/* An idle CPU writes its own; whoever enables a governor writes that of the CPU it does it for. */
+/* An idle CPU writes its own log; enabling a governor writes that of the CPU concerned. */
 static void log_append(unsigned int cpu, enum torpor_record_kind kind,
 		       const struct torpor_record *record)
 {
@@ -59,7 +59,7 @@ static void log_append(unsigned int cpu, enum torpor_record_kind kind,
 	smp_store_release(&log->records[place].kind, kind);
 }
 
-/* How many records from the first one on are written. */
+/* Number of complete records, from the first one on. */
 static unsigned long log_whole(struct torpor_log *log)
 {
 	unsigned long count = READ_ONCE(log->whole);
@@ -111,7 +111,7 @@ void torpor_log_begin(struct torpor_logged *logged, enum torpor_record_kind kind
 }
 EXPORT_SYMBOL_GPL(torpor_log_begin);
 
-/* After it was called; the caller has added the answer. */
+/* After the call; the caller has added the answer. */
 void torpor_log_end(struct torpor_logged *logged)
 {
 	this_cpu_write(torpor_current_call, logged->outer);
@@ -134,7 +134,7 @@ void torpor_log_input(enum torpor_input input, s64 value)
 }
 EXPORT_SYMBOL_GPL(torpor_log_input);
 
-/* A governor starts on a CPU: its name, and the states that it chooses among. */
+/* A governor starts on a CPU: records its name and the states. */
 void torpor_log_table(const char *governor, struct cpuidle_driver *drv,
 		      struct cpuidle_device *dev)
 {

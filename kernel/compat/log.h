@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How governors' modules write the log of decisions. */
+/* Governor modules write the log of decisions with these. */
 #ifndef _TORPOR_LOG_H
 #define _TORPOR_LOG_H
 
@@ -8,14 +8,14 @@
 
 #include "record.h"
 
-/* A call on its way; a timer can ring while reflect() runs, which is @outer then. */
+/* A call in progress. A timer can expire during reflect(), which is @outer then. */
 struct torpor_logged {
 	enum torpor_record_kind kind;
 	struct torpor_record record;
 	struct torpor_logged *outer;
 };
 
-/* The call that this CPU is in, if that is logged. */
+/* The call in progress on this CPU, if it is logged. */
 DECLARE_PER_CPU(struct torpor_logged *, torpor_current_call);
 
 int torpor_log_start(struct dentry *folder);
@@ -28,7 +28,7 @@ void torpor_log_table(const char *governor, struct cpuidle_driver *drv,
 		      struct cpuidle_device *dev);
 void torpor_log_input(enum torpor_input input, s64 value);
 
-/* An answer on its way to the governor. */
+/* An answer of the kernel to the governor. */
 static __always_inline s64 torpor_note(enum torpor_input input, s64 value)
 {
 	if (unlikely(this_cpu_read(torpor_current_call)))

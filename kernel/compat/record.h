@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The log of decisions: records of one size, each a call of a governor with what it was given, what
- * it asked the kernel, and its answer. Numbers are in the byte order of the machine.
+ * The log of decisions: records of one size, each a call of a governor with its arguments, its
+ * calls of the kernel, and its answer. Numbers are in the machine's byte order.
  */
 #ifndef _TORPOR_RECORD_H
 #define _TORPOR_RECORD_H
@@ -22,7 +22,7 @@ enum torpor_record_kind {
 	TORPOR_TIMER,
 };
 
-/* What a governor can ask. */
+/* Calls of the kernel that a governor can make. */
 enum torpor_input {
 	TORPOR_LOCAL_CLOCK,
 	TORPOR_SLEEP_LENGTH,
@@ -36,9 +36,9 @@ enum torpor_input {
 	TORPOR_INPUTS_MAX = 10,
 };
 
-/* The answer to select()'s stop_tick. */
+/* The value of select()'s stop_tick. */
 #define TORPOR_STOP_TICK	BIT(0)
-/* The same question got two answers within the call; the first is kept. */
+/* The kernel gave two different answers during the call; the first is kept. */
 #define TORPOR_UNSTEADY		BIT(1)
 
 struct torpor_call {
@@ -66,7 +66,7 @@ struct torpor_header {
 	u32	hz;
 };
 
-/* All are of one size. In a log, a record without a kind is not written yet. */
+/* All have one size. In a log, a record without a kind is not complete. */
 struct torpor_record {
 	u8	kind;
 	u8	flags;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Symbols of the kernel that governors and the core need and that it does not
- * export.
+ * Symbols of the kernel that governors and the core need and that it does not export.
  *
- * Functions are reached by static calls: a direct call where the architecture patches code, which
- * costs no more than in the kernel itself and may enter a function whose landing pad for indirect
- * calls has been removed (IBT).
+ * Functions are called by static calls: a direct call on architectures that patch code. It costs
+ * the same as in the kernel, and can enter a function whose landing pad for indirect calls has been
+ * removed (IBT).
  */
 #ifndef _TORPOR_SYMBOLS_H
 #define _TORPOR_SYMBOLS_H
@@ -16,7 +15,7 @@
 #include <linux/static_call.h>
 #include <linux/tick.h>
 
-/* Of drivers/cpuidle/cpuidle.h, which is not among the headers for modules. */
+/* From drivers/cpuidle/cpuidle.h, which modules cannot include. */
 int cpuidle_switch_governor(struct cpuidle_governor *gov);
 
 #ifdef CONFIG_SMP
@@ -37,7 +36,7 @@ int cpuidle_switch_governor(struct cpuidle_governor *gov);
 TORPOR_FUNCTIONS(TORPOR_DECLARE)
 #undef TORPOR_DECLARE
 
-/* Data; NULL where the kernel lists no data symbols (CONFIG_KALLSYMS_ALL). */
+/* Data; NULL if the kernel lists no data symbols (CONFIG_KALLSYMS_ALL). */
 extern bool *torpor_tick_nohz_enabled;
 
 #endif /* _TORPOR_SYMBOLS_H */

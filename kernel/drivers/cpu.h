@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CPU side of an idle state: waiting for an interrupt, and spending time. And
- * what a driver takes of all of them: to be out of its states before it goes.
+ * The CPU's part of an idle state: waiting for an interrupt, and spending time. Also waits until
+ * all CPUs have left a driver's states.
  */
 #ifndef _TORPOR_CPU_H
 #define _TORPOR_CPU_H
@@ -16,8 +16,8 @@
 #include <asm/tsc.h>
 
 /*
- * Called and left with interrupts off. The interrupt is handled in here: the first instruction
- * after sti is still shielded, so none can be handled before hlt.
+ * Called and left with interrupts off. The interrupt is handled in here: sti delays it by one
+ * instruction, so none is handled before hlt.
  */
 static __always_inline void torpor_wait_for_interrupt(void)
 {
@@ -34,7 +34,7 @@ static inline unsigned long torpor_cycles_khz(void)
 	return tsc_khz;
 }
 
-/* Two instructions a round, and none that leaves an emulator's translated block. */
+/* Two instructions per iteration, which do not leave an emulator's translated block. */
 static __always_inline void torpor_count_down(unsigned long rounds)
 {
 	asm volatile("1: dec %0; jnz 1b" : "+r" (rounds) : : "cc");
@@ -45,7 +45,7 @@ static __always_inline void torpor_count_down(unsigned long rounds)
 #include <asm/barrier.h>
 #include <asm/cpuidle.h>
 
-/* Called and left with interrupts off; the pending one is handled when the core turns them on. */
+/* Called and left with interrupts off; the core enables them, and the pending one is handled. */
 static __always_inline void torpor_wait_for_interrupt(void)
 {
 	struct arm_cpuidle_irq_context context;
@@ -66,7 +66,7 @@ static inline unsigned long torpor_cycles_khz(void)
 	return arch_timer_get_cntfrq() / 1000;
 }
 
-/* Two instructions a round. */
+/* Two instructions per iteration. */
 static __always_inline void torpor_count_down(unsigned long rounds)
 {
 	asm volatile("1: subs %0, %0, #1; b.ne 1b" : "+r" (rounds) : : "cc");
@@ -82,11 +82,12 @@ static inline long torpor_nothing(void *unused)
 }
 
 /*
- * Called when no CPU can enter a state any more; when it returns, all have left them.
+ * Called when no CPU can enter a state any more; returns when all have left them.
  *
- * A driver with an .owner could not be unloaded: each registered device holds it. Without one,
- * unregistering is not enough. It waits for RCU, but a CPU in an idle state is no reader: it may
- * still serve its exit latency. A CPU that runs another task has left the idle one's code.
+ * A driver with an .owner could not be unloaded, since each registered device holds a reference.
+ * Without an owner, unregistering is not enough: it waits for RCU, but a CPU in an idle state is no
+ * reader and can still serve its exit latency. A CPU that runs another task has left the idle
+ * task's code.
  */
 static inline void torpor_wait_until_left(void)
 {

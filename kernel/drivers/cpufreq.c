@@ -2,18 +2,18 @@
 /*
  * DOC: torpor_cpufreq - frequencies for machines that have none
  *
- * A virtual machine usually has no say in its CPUs' frequency. This driver takes every request
- * that a cpufreq governor makes and grants it at once, so that governors choose as on any machine,
- * and energy-aware placement has an energy model to use. What was asked for is in the event
- * power:cpu_frequency. The CPUs' speed does not follow, and energy is not saved.
+ * A virtual machine usually cannot set its CPUs' frequency. This driver accepts each request of a
+ * cpufreq governor at once, so that governors choose as on any machine, and energy-aware placement
+ * has an energy model. The event power:cpu_frequency shows the requests. The CPUs' speed does not
+ * change, and no energy is saved.
  *
  *     policies=0-3@408000:6800,600000:40800/4-5@408000:121000,1800000:1130000
  *
- * lists CPUS@KHZ:POWER_UW,... of each frequency domain, from the lowest frequency up; the power is
- * that of one CPU. A CPU is in one domain. The CPUs' capacities are not the driver's: arm64 takes them from the device
- * tree's capacity-dmips-mhz and the highest frequencies here.
+ * lists CPUS@KHZ:POWER_UW,... for each frequency domain, from the lowest frequency up; the power is
+ * that of one CPU. A CPU is in one domain. The driver does not set the CPUs' capacities: arm64
+ * computes them from the device tree's capacity-dmips-mhz and the highest frequencies here.
  *
- * delay_us= is the least time between two requests of a domain that schedutil knows.
+ * delay_us= is the minimum time between two requests of a domain, for schedutil.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -30,7 +30,7 @@
 
 #define DOMAINS_MAX	8
 #define OPPS_MAX	32
-/* The core computes with Hz in 64 bits and kHz in 32; its own marks are the highest of those. */
+/* The core computes with Hz in 64 bits and kHz in 32; the highest values have special meanings. */
 #define KHZ_MAX		INT_MAX
 
 static char *policies = "0@1000000:100000";
@@ -44,7 +44,7 @@ MODULE_PARM_DESC(delay_us, "least time between two requests that schedutil makes
 struct domain {
 	struct cpumask cpus;
 	unsigned int opp_count;
-	/* One more, which marks the end. */
+	/* One more, for the end marker. */
 	struct cpufreq_frequency_table khz[OPPS_MAX + 1];
 	unsigned int power_uw[OPPS_MAX];
 };
@@ -63,7 +63,7 @@ static struct domain *domain_of(unsigned int cpu)
 	return NULL;
 }
 
-/* The lowest OPP at or above @khz, or the highest one. */
+/* Returns the lowest OPP at or above @khz, or the highest one. */
 static unsigned int opp_for(const struct domain *domain, unsigned int khz)
 {
 	unsigned int i = 0;
@@ -95,13 +95,13 @@ static unsigned int freq_fast_switch(struct cpufreq_policy *policy, unsigned int
 	return domain->khz[opp_for(domain, target_freq)].frequency;
 }
 
-/* For governors that may sleep; the core itself keeps the frequency that it asked for. */
+/* For governors that can sleep. The core itself stores the requested frequency. */
 static int freq_target_index(struct cpufreq_policy *policy, unsigned int index)
 {
 	return 0;
 }
 
-/* Before Linux 6.0 the callback's arguments stood in another order, and powers were in mW. */
+/* Before Linux 6.0 the callback had another order of arguments, and powers were in mW. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 0, 0)
 static int __maybe_unused freq_power(struct device *dev, unsigned long *power_uw,
 				     unsigned long *khz)
@@ -127,7 +127,7 @@ static void freq_register_em(struct cpufreq_policy *policy)
 
 static struct cpufreq_driver freq_driver = {
 	.name =		"torpor_cpufreq",
-	/* Domains are far from each other: a governor of each has its own tunables. */
+	/* Each domain's governor has its own tunables. */
 	.flags =	CPUFREQ_HAVE_GOVERNOR_PER_POLICY,
 	.init =		freq_init,
 	.verify =	cpufreq_generic_frequency_table_verify,
@@ -137,7 +137,7 @@ static struct cpufreq_driver freq_driver = {
 	.attr =		cpufreq_generic_attr,
 };
 
-/* Takes one domain's text apart; @text is used up. */
+/* Parses one domain's text; modifies @text. */
 static int freq_parse_domain(struct domain *domain, char *text)
 {
 	char *cpus = strsep(&text, "@");

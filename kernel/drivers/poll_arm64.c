@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: torpor_poll_arm64 - waits for work without going to sleep, on arm64
+ * DOC: torpor_poll_arm64 - waits for work without sleeping, on arm64
  *
- * Two states, as in the driver that was posted in April 2024 (linux-pm, "arm64: cpuidle: Add
- * arm_poll_idle"). In WFE the CPU watches its own need_resched flag: it waits for an event, which a
- * write to the flag or an interrupt raises, and wakes up without the cost of an interrupt. After
- * poll_limit it gives up (dev->poll_time_limit), and the governor is asked again. WFI is the state
- * that every arm64 CPU has. Governors see poll_limit as its latency and its target residency:
- * cpuidle_poll_time() takes the limit from there.
+ * It has two states, like the driver posted in April 2024 (linux-pm, "arm64: cpuidle: Add
+ * arm_poll_idle"). In WFE the CPU monitors its own need_resched flag: it waits for an event, which a
+ * write to the flag or an interrupt causes, and wakes up without the cost of an interrupt. After
+ * poll_limit it gives up (dev->poll_time_limit), and the governor selects again. WFI is the state of
+ * all arm64 CPUs. Its latency and target residency are poll_limit: cpuidle_poll_time() gets the
+ * limit from there.
  *
- * Something has to end the wait when no event comes:
+ * If no event comes, one of these ends the wait:
  *
- *  - WFET, where all CPUs have it (FEAT_WFxT): its operand is the time at which to give up, and the
- *  limit   is exact.
- *  - The timer's event stream otherwise. It ticks at 10 kHz or so: a poll can outlast its limit by
+ *  - WFET, if all CPUs have it (FEAT_WFxT): its operand is the deadline, and the limit is exact.
+ *  - The timer's event stream otherwise. It ticks at about 10 kHz, so a poll can exceed its limit by
  *    100 us.
  *
- * With neither a CPU could wait for ever, so the driver refuses to load where the CPUs lack WFET
- * and the stream is not built in or off (clocksource.arm_arch_timer.evtstrm=0).
+ * Without both a CPU could wait forever, so the driver does not load if the CPUs lack WFET and the
+ * stream is not built in or is off (clocksource.arm_arch_timer.evtstrm=0).
  *
- * A hypervisor can trap WFE and WFET. Then a poll takes a way out of the guest and back each time,
- * and may lose the CPU; KVM traps them where other tasks wait for the CPU.
+ * A hypervisor can trap WFE and WFET. Then each poll exits to the host and can lose the CPU; KVM
+ * traps them if other tasks wait for the CPU.
  *
- * Kernels without TIF_POLLING_NRFLAG for arm64, such as 6.1 and 6.12, send an
- * interrupt even to a polling CPU. Then only the way out of WFI is saved.
+ * Kernels without TIF_POLLING_NRFLAG for arm64, such as 6.1 and 6.12, send an interrupt even to a
+ * polling CPU. Then polling saves only the exit from WFI.
  *
  * CPUs whose device tree has a thermal-idle node get an idle cooling device, as with the kernel's
- * own drivers. The kernel cannot take it back: it stays when the module goes.
+ * own drivers. The kernel cannot remove it: it stays after the module is unloaded.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -53,11 +52,11 @@
 #define STATE_WFE	0
 #define STATE_WFI	1
 
-/* What drivers/cpuidle/cpuidle.c allows a limit to be, which headers do not have. */
+/* Limits of poll_limit_ns in drivers/cpuidle/cpuidle.c, which no header has. */
 #define POLL_MIN_NS	(10 * NSEC_PER_USEC)
 #define POLL_MAX_NS	(TICK_NSEC / 16)
 
-/* In the benchmarks of the first such driver, longer limits gained nothing beyond it. */
+/* In the benchmarks of the first such driver, longer limits had no benefit. */
 static unsigned int poll_limit = 100;
 module_param(poll_limit, uint, 0444);
 MODULE_PARM_DESC(poll_limit, "how long to poll, in microseconds");
@@ -68,8 +67,8 @@ static struct cpuidle_device __percpu *poll_devices;
 static enum cpuhp_state poll_hotplug_state;
 
 /*
- * cpuidle_poll_time(), which is not exported: the governor's own limit, else the residency of the
- * first state that may be used and is worth it.
+ * cpuidle_poll_time(), which is not exported: the governor's own limit, else the target residency
+ * of the first enabled state that is long enough.
  */
 static __cpuidle u64 poll_time_ns(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
@@ -84,10 +83,10 @@ static __cpuidle u64 poll_time_ns(struct cpuidle_driver *drv, struct cpuidle_dev
 }
 
 /*
- * Waits until *@flags is not @seen any more, an event comes, or the counter reaches @deadline.
+ * Waits until *@flags differs from @seen, an event comes, or the counter reaches @deadline.
  *
- * The pending event is used up first; then the exclusive load makes a write to *@flags the next.
- * WFET is written as its code, which older assemblers do not know by name.
+ * First consumes the pending event; then the exclusive load makes a write to *@flags the next one.
+ * WFET is encoded as a number, since older assemblers do not know it.
  */
 static __always_inline void poll_wait_until(unsigned long *flags, unsigned long seen, u64 deadline)
 {
@@ -176,7 +175,7 @@ static int poll_cpu_offline(unsigned int cpu)
 	return 0;
 }
 
-/* Linux knows WFET from 5.19 on. */
+/* Linux detects WFET since 5.19. */
 static bool __init poll_finds_wfet(void)
 {
 #ifdef KERNEL_HWCAP_WFXT
@@ -186,7 +185,7 @@ static bool __init poll_finds_wfet(void)
 #endif
 }
 
-/* Not exported; a kprobe, which is, knows where it is, in kernels with CONFIG_CPU_IDLE_THERMAL. */
+/* Not exported. A kprobe, which is, finds its address, in kernels with CONFIG_CPU_IDLE_THERMAL. */
 static void __init poll_register_cooling(void)
 {
 	struct kprobe probe = { .symbol_name = "cpuidle_cooling_register" };
@@ -230,7 +229,7 @@ static int __init poll_init(void)
 		goto unregister_driver;
 	}
 
-	/* Where a CPU fails, those before it are taken back. */
+	/* If a CPU fails, unregister those before it. */
 	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "cpuidle/torpor_poll:online",
 				poll_cpu_online, poll_cpu_offline);
 	if (ret < 0)

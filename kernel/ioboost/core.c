@@ -2,10 +2,10 @@
 /*
  * DOC: IO boosts in a kernel
  *
- * All boosts are built in. ioboost=NAME on the kernel's command line has that one decide; without
- * it the kernel's own does. In debugfs, ioboost/name says which one it is, ioboost/asked how often
- * the utilisation of a CPU was evaluated with it, and ioboost/other how often the kernel's own,
- * which still gets all and is obeyed in nothing, would have answered otherwise.
+ * All boosts are built in. ioboost=NAME on the kernel's command line selects one; without it the
+ * kernel's own is used. In debugfs, ioboost/name is the name, ioboost/asked the number of
+ * evaluations of a CPU's utilization with it, and ioboost/other how often the kernel's own, which
+ * still gets all calls but has no effect, would have given another result.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -72,7 +72,7 @@ static int __init ioboost_init(void)
 
 	if (chosen[0] && !ioboost)
 		pr_err("ioboost: there is no %s; the kernel's own boost stays\n", chosen);
-	/* Nobody looks at uclamp values before somebody has set one. */
+	/* uclamp values are used only after one has been set. */
 	if (ioboost && ioboost->task_uclamp_min)
 		static_branch_enable(&sched_uclamp_used);
 	return 0;

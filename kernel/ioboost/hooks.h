@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Calls of the scheduler's own files to an IO boost of Torpor's;
- * kernel/sched/sched.h includes them. Without one all of it does nothing, and
- * the kernel boosts as it always does.
+ * Calls from the scheduler's files to an IO boost; kernel/sched/sched.h includes this. Without a
+ * selected boost they do nothing, and the kernel uses its own.
  */
 #ifndef _IOBOOST_HOOKS_H
 #define _IOBOOST_HOOKS_H
@@ -12,7 +11,7 @@
 
 #include "ioboost.h"
 
-/* NULL: the kernel's own boost. */
+/* NULL for the kernel's own boost. */
 extern const struct ioboost_ops *ioboost;
 
 unsigned long ioboost_instead(unsigned int cpu, u64 now, unsigned long max_cap, unsigned long own);
@@ -28,8 +27,8 @@ static inline unsigned int ioboost_flags(const struct task_struct *p, unsigned i
 }
 
 /*
- * A task whose dequeueing is delayed has already left, as far as boosts are concerned: it is about
- * to sleep. What moves it about in the meantime is neither an arrival nor a departure.
+ * A task with delayed dequeue is about to sleep: for boosts it has already left. Its moves in the
+ * meantime are neither arrivals nor departures.
  */
 static inline void ioboost_enqueue(struct rq *rq, struct task_struct *p, int flags)
 {
@@ -58,26 +57,26 @@ static inline void ioboost_update(unsigned int cpu, u64 now, unsigned int flags)
 		ioboost->update(cpu, now, flags & SCHED_CPUFREQ_IOWAIT ? IOBOOST_IOWAIT : 0);
 }
 
-/* @own is what the kernel's boost says. */
+/* @own is the result of the kernel's boost. */
 static inline unsigned long ioboost_cpu(unsigned int cpu, u64 now, unsigned long max_cap,
 					unsigned long own)
 {
 	return ioboost ? ioboost_instead(cpu, now, max_cap, own) : own;
 }
 
-/* The performance that @cpu has at least, whatever limits its tasks. */
+/* The minimum performance of @cpu, regardless of its tasks' limits. */
 static inline unsigned long ioboost_perf(unsigned int cpu)
 {
 	return ioboost && ioboost->perf_min ? ioboost->perf_min(cpu) : 0;
 }
 
-/* The utilisation to place @p by, at least; @p may be NULL. */
+/* The minimum utilization of @p for placement; @p can be NULL. */
 static inline unsigned long ioboost_task(const struct task_struct *p)
 {
 	return p && ioboost && ioboost->task_boost ? ioboost->task_boost(&p->ioboost) : 0;
 }
 
-/* The same of @cpu, with @p on it. */
+/* The same for @cpu, with @p on it. */
 static inline unsigned long ioboost_rq(unsigned int cpu, const struct task_struct *p)
 {
 	unsigned long boost = ioboost && ioboost->rq_boost ? ioboost->rq_boost(cpu) : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The start of a hosted kernel, in the order of init/main.c, and the calls into it. */
+/* Start of a hosted kernel, in the order of init/main.c, and the calls into it. */
 #include <linux/arch_topology.h>
 #include <linux/completion.h>
 #include <linux/cpu.h>
@@ -28,7 +28,7 @@ const struct khost_machine *khost_machine;
 
 enum system_states system_state;
 bool static_key_initialized = true;
-/* Files of sysfs. */
+/* Folders of sysfs. */
 int rcu_expedited, rcu_normal;
 
 extern char param_governor[];
@@ -46,15 +46,15 @@ static void run_initcalls(initcall_entry_t *from, initcall_entry_t *to)
 		initcall_from_entry(from)();
 }
 
-/* As `cpuidle.governor=` on a kernel's command line. */
+/* Like `cpuidle.governor=` on a kernel's command line. */
 static void choose_governor(void)
 {
 	strscpy(param_governor, khost_machine->governor, CPUIDLE_NAME_LEN);
 }
 
 /*
- * Before the tree's own policies, so that one of the same name comes too late. The idle governor
- * that registers here is the one that the command line asks for.
+ * Runs before the tree's own policies: the first of several with one name wins. The idle governor
+ * that registers here is the one of the command line.
  */
 static void start_linked_policies(void)
 {
@@ -82,7 +82,7 @@ static void check_governor(void)
 		khost_trouble(KHOST_REFUSED, "it has no idle governor %s", wanted);
 }
 
-/* As /dev/cpu_dma_latency is asked. */
+/* Like a value written to /dev/cpu_dma_latency. */
 static void limit_latency(void)
 {
 	static struct pm_qos_request request;
@@ -91,7 +91,7 @@ static void limit_latency(void)
 		cpu_latency_qos_add_request(&request, khost_machine->latency_limit_us);
 }
 
-/* What kernel_init() does for the scheduler, time, idle and frequency. */
+/* The part of kernel_init() for the scheduler, time, idle and frequency. */
 static int init_thread(void *unused)
 {
 	wait_for_completion(&kthreadd_done);
@@ -99,7 +99,7 @@ static int init_thread(void *unused)
 	run_initcalls(__initcall_start, __initcall0_start);
 	smp_init();
 	khost_keep_masks();
-	/* They go idle, each for itself, before one looks for the tasks of another. */
+	/* All CPUs become idle by themselves before one looks for tasks of another. */
 	cpu_relax();
 	sched_init_smp();
 	khost_register_clock();
@@ -113,7 +113,7 @@ static int init_thread(void *unused)
 	khost_start_freq_driver();
 	limit_latency();
 	rcu_end_inkernel_boot();
-	/* Out of the state that the idle loop has without a driver. */
+	/* Leaves the state that the idle loop uses without a driver. */
 	wake_up_all_idle_cpus();
 	system_state = SYSTEM_RUNNING;
 	is_up = true;
@@ -135,7 +135,7 @@ static void init_cpu_masks(void)
 	cpumask_set_cpu(0, &__cpu_active_mask);
 }
 
-/* The idle thread of the first CPU, as start_kernel() and rest_init(). */
+/* The idle thread of the first CPU, like start_kernel() and rest_init(). */
 static int first_thread(void *unused)
 {
 	local_irq_disable();
@@ -176,7 +176,7 @@ static int interrupt(void *unused, unsigned long cpu)
 	return khost_call(cpu, khost_resume_or_serve, NULL);
 }
 
-/* Delivers every IPI at once, and lets time pass when all CPUs sleep. */
+/* Delivers each IPI at once, and advances time when all CPUs sleep. */
 static int settle(void)
 {
 	int result = 0;

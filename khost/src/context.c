@@ -2,17 +2,15 @@
 /*
  * Contexts of execution.
  *
- * A task that the simulator runs has no stack: what it does is the simulator's, and all that the
- * kernel does for it happens in a call from the simulator, on the simulator's own stack. A thread
- * of the kernel (the idle loops, migration threads, the frequency worker) is C code of the kernel
- * and has a stack of its own, on which it goes on where it was.
+ * A task that the simulator runs has no stack. The simulator does its work, and the kernel's work
+ * for it happens in calls from the simulator, on the simulator's stack. A kernel thread (idle loop,
+ * migration thread, frequency worker) is C code with its own stack, which it continues on.
  *
- * A system call that may wait inside the kernel has a stack until it returns, too.
+ * A system call that can wait inside the kernel also has a stack until it returns.
  *
- * So a switch from one simulated task to another is no switch at all: the frame in which the one
- * called schedule() returns as the other. Where a simulated task makes way for a thread of the
- * kernel, that frame is left for good; the task, when it gets a CPU again, begins anew at
- * schedule_tail(), as a fork does.
+ * So a switch between two simulated tasks switches no stack: the frame in which one called
+ * schedule() returns as the other. When a simulated task is replaced by a kernel thread, its frame
+ * is abandoned; when the task gets a CPU again, it starts at schedule_tail(), like after a fork.
  */
 #include <linux/hardirq.h>
 #include <linux/sched.h>
@@ -30,12 +28,12 @@ struct khost_cpu khost_cpus[NR_CPUS];
 struct khost_cpu *khost_cpu = khost_cpus;
 unsigned long long khost_touched[NR_CPUS / 64];
 
-/* Where the call from the simulator is to end, and where it waits for a thread of the kernel. */
+/* Where the call from the simulator returns, and where it waits for a kernel thread. */
 static void *call_end[5];
 static void *call_stack;
-/* The task that a switch leaves, until the other side has it. */
+/* The previous task of a switch, until the next one has taken it. */
 static struct task_struct *switched_from;
-/* The simulator's stack is to finish a switch to a simulated task. */
+/* Set if the simulator's stack must finish a switch to a simulated task. */
 static bool finish_switch;
 
 static bool has_stack(struct task_struct *task)
@@ -120,13 +118,13 @@ struct task_struct *khost_switch_to(struct task_struct *prev, struct task_struct
 	return last;
 }
 
-/* Of a thread of the kernel: nothing to do until an interrupt comes to this CPU. */
+/* Called by a kernel thread: waits for an interrupt on this CPU. */
 void khost_wait_for_interrupt(void)
 {
 	khost_swap(&khost_current->thread.stack_pointer, call_stack);
 }
 
-/* Of the simulator's stack: the thread that has this CPU goes on. */
+/* Called on the simulator's stack: continues the thread on this CPU. */
 void khost_resume_thread(void)
 {
 	khost_swap(&call_stack, khost_current->thread.stack_pointer);
@@ -145,11 +143,14 @@ void khost_end_call(void)
 	__builtin_longjmp(call_end, 1);
 }
 
-/* CPUs with a thread in a loop that waits for another CPU, and how many. */
+/* CPUs with a thread that waits in a loop for another CPU, and their number. */
 static bool waits[NR_CPUS];
 static int waiting;
 
-/* In the middle of something, on no stack of its own: others do at once what they are asked to. */
+/*
+ * The CPU cannot wait here, since it has no stack of its own: other CPUs serve its requests at
+ * once.
+ */
 static void serve_calls_elsewhere(void)
 {
 	int here = khost_cpu_number;
@@ -166,14 +167,14 @@ static void serve_calls_elsewhere(void)
 		khost_serve_call();
 		irq_exit();
 		khost_cpu->irqs_off = irqs_off;
-		/* It finds out for itself what that has changed. */
+		/* The caller checks what that has changed. */
 		khost_cpu->sent |= KHOST_IRQ_RESCHEDULE;
 		khost_touch(cpu);
 		khost_act_for(here);
 	}
 }
 
-/* One turn of a loop that waits for another CPU. */
+/* One iteration of a loop that waits for another CPU. */
 void khost_relax(void)
 {
 	if (!khost_current || !has_stack(khost_current) || in_interrupt()) {
@@ -189,7 +190,7 @@ void khost_relax(void)
 		khost_serve_interrupts();
 }
 
-/* Back in user mode: what an interrupt or a switch has left to do first. */
+/* Return to user mode: does what an interrupt or a switch has left to do. */
 static void return_to_user(void)
 {
 	while (need_resched())
@@ -205,7 +206,7 @@ static noinline void run_body(void (*body)(void *), void *argument)
 static void call(int cpu, void (*body)(void *), void *argument)
 {
 	khost_act_for(cpu);
-	/* It has spent time, whatever else comes of it. */
+	/* It has used time, whatever else happens. */
 	khost_touch(cpu);
 	finish_switch = false;
 	run_body(body, argument);
@@ -224,12 +225,12 @@ static void call(int cpu, void (*body)(void *), void *argument)
 	}
 }
 
-/* Also of what is under way, and of what a polling CPU sees by itself. */
+/* Also for IPIs under way, and for flags that a polling CPU reads. */
 static bool has_work(int cpu)
 {
 	const struct khost_cpu *it = &khost_cpus[cpu];
 
-	/* One that is offline has no task. */
+	/* An offline CPU has no task. */
 	return it->sent || it->raised || khost_owes_call(cpu) ||
 	       (it->flags && *it->flags & KHOST_NEED_RESCHED);
 }
@@ -243,7 +244,7 @@ static void take_turn(int cpu)
 	call(cpu, khost_resume_or_serve, NULL);
 }
 
-/* A turn of each CPU that has something to do, then of each that waits. */
+/* Runs each CPU that has work, then each that waits. */
 static void go_round(void)
 {
 	for (int cpu = 0; cpu < khost_machine->cpus && !khost_is_dead; cpu++) {
@@ -260,8 +261,8 @@ static void go_round(void)
 }
 
 /*
- * A call from the simulator, acting for @cpu. It ends when the CPU sleeps, or runs a simulated task
- * with nothing left to do in the kernel, and no other waits for one in a loop.
+ * A call from the simulator for @cpu. It ends when the CPU sleeps, or runs a simulated task without
+ * remaining kernel work, and no other CPU waits for it in a loop.
  */
 int khost_call(unsigned long cpu, void (*body)(void *), void *argument)
 {
@@ -270,23 +271,23 @@ int khost_call(unsigned long cpu, void (*body)(void *), void *argument)
 	call(cpu, body, argument);
 	while (waiting && !khost_is_dead)
 		go_round();
-	/* A call for a CPU that sleeps, such as a fork: that is what would have woken it. */
+	/* A call for a sleeping CPU, such as a fork: an interrupt would have woken it. */
 	khost_act_for(cpu);
 	if (khost_cpu->idle_state != KHOST_AWAKE && need_resched())
 		arch_smp_send_reschedule(cpu);
 	return khost_is_dead ? -1 : 0;
 }
 
-/* System calls that may wait. */
+/* System calls that can wait. */
 
-/* Stacks that no call is on; the first word leads to the next. */
+/* Unused stacks; the first word points to the next. */
 static void **free_stacks;
 static struct {
 	int (*body)(void *argument);
 	void *argument;
 } entered;
 
-/* Nobody runs on it, or not for long enough to meet the next one. */
+/* No call uses it, or not long enough to reach the next one. */
 void put_task_stack(struct task_struct *task)
 {
 	void **stack = task->stack;
@@ -320,8 +321,8 @@ static void enter(void *unused)
 }
 
 /*
- * A call from the simulated task that has @cpu. @body copies @argument before it waits: the caller
- * does not.
+ * A call from the simulated task on @cpu. @body copies @argument before it waits, since the caller
+ * does not keep it.
  */
 int khost_call_on_stack(unsigned long cpu, int (*body)(void *), void *argument)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The simulated CPUs: their interrupts, the IPIs they send, and their start. It has the place of an
- * architecture's SMP code and of the kernel's CPU hotplug, of which a machine with all its CPUs
- * needs only the way up.
+ * The simulated CPUs: interrupts, IPIs, and their start. This replaces an architecture's SMP code
+ * and the kernel's CPU hotplug; a machine whose CPUs stay online needs only the way up.
  */
 #include <linux/arch_topology.h>
 #include <linux/cpu.h>
@@ -51,7 +50,7 @@ void set_cpu_online(unsigned int cpu, bool online)
 
 DEFINE_PER_CPU(struct pt_regs *, __irq_regs);
 
-/* CPUs that others have a function for, whether the interrupt has come or is under way. */
+/* CPUs with a function call from another CPU, whether its interrupt has arrived or is under way. */
 static bool owes_call[NR_CPUS];
 
 bool khost_owes_call(int cpu)
@@ -65,7 +64,7 @@ void khost_serve_call(void)
 	generic_smp_call_function_interrupt();
 }
 
-/* Takes what is raised. The kernel has just let interrupts in. */
+/* Serves raised interrupts. The kernel has just enabled them. */
 void khost_serve_interrupts(void)
 {
 	struct khost_cpu *cpu = khost_cpu;
@@ -105,7 +104,7 @@ static void send(int cpu, unsigned int interrupt)
 	khost_touch(cpu);
 }
 
-/* It sees the flag that it polls. */
+/* It polls this flag. */
 void khost_polling_has_work(int cpu)
 {
 	khost_touch(cpu);
@@ -137,7 +136,7 @@ void arch_send_call_function_ipi_mask(const struct cpumask *mask)
 		arch_send_call_function_single_ipi(cpu);
 }
 
-/* To itself: it comes as soon as interrupts are let in. */
+/* An IPI to itself is served as soon as interrupts are enabled. */
 void arch_irq_work_raise(void)
 {
 	khost_cpu->raised |= KHOST_IRQ_WORK;
@@ -145,7 +144,7 @@ void arch_irq_work_raise(void)
 
 /* The way up. */
 
-/* Callbacks that files of the kernel have asked for, in the order of their states. */
+/* Callbacks that files of the kernel have registered, in the order of their states. */
 static struct {
 	enum cpuhp_state state;
 	int (*startup)(unsigned int cpu);
@@ -168,7 +167,7 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 {
 	int at = step_count, cpu;
 
-	/* What a caller gets that has left the place in the order to us; others get 0. */
+	/* Return value for a caller that lets us choose the state; others get 0. */
 	int result = state == CPUHP_AP_ONLINE_DYN || state == CPUHP_BP_PREPARE_DYN ? state : 0;
 
 	if (!startup)
@@ -240,7 +239,7 @@ static void start_cpu(unsigned int cpu)
 	rcutree_online_cpu(cpu);
 	for (; step < step_count; step++)
 		run_step(steps[step].startup, steps[step].state, cpu);
-	/* Its idle loop begins. */
+	/* Starts its idle loop. */
 	send(cpu, KHOST_IRQ_RESCHEDULE);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The frequency driver: one policy for each cluster, switched without a thread. */
+/* The frequency driver: a policy for each cluster, with fast switching. */
 #include <linux/cpufreq.h>
 #include <linux/device.h>
 #include <linux/energy_model.h>
@@ -8,7 +8,7 @@
 #include "sched.h"
 #include "host.h"
 
-/* The folder of sysfs that the core insists on. */
+/* The sysfs folder that the core requires. */
 
 static struct device cpu_root;
 static struct kobject folder;
@@ -23,7 +23,7 @@ struct kobject *kobject_create_and_add(const char *name, struct kobject *parent)
 	return &folder;
 }
 
-/* The folder of a governor's tunables, and the files in it. */
+/* The folder of a governor's tunables, and its files. */
 static struct kobject *tunables;
 static const struct kobj_type *tunables_type;
 
@@ -37,7 +37,7 @@ int kobject_init_and_add(struct kobject *object, const struct kobj_type *type,
 	return 0;
 }
 
-/* As writing to the file in sysfs. */
+/* Like a write to the sysfs file. */
 static void write_tunable(const char *name, const char *value)
 {
 	struct attribute **at;
@@ -88,7 +88,7 @@ static int init(struct cpufreq_policy *policy)
 	return 0;
 }
 
-/* The governor has resolved its target: the table has it. */
+/* The governor has resolved its target to a frequency of the table. */
 static unsigned int fast_switch(struct cpufreq_policy *policy, unsigned int target_khz)
 {
 	set_frequency(policy->cpus, target_khz);
@@ -141,7 +141,7 @@ static struct cpufreq_driver driver = {
 	.register_em	= register_em,
 };
 
-/* What a governor hears is said to it here first, without who wakes up from IO. */
+/* A governor's update hook comes here first, where the IO wake-up flag is removed. */
 
 static void (*governor_hears[NR_CPUS])(struct update_util_data *data, u64 time, unsigned int flags);
 
@@ -178,7 +178,7 @@ static void apply_settings(void)
 	}
 }
 
-/* What the linked governor calls to register: it is the one that decides. */
+/* Called by the linked governor to register: it is the one in use. */
 static struct cpufreq_governor *linked;
 
 int khost_register_cpufreq(struct cpufreq_governor *governor)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the files of the host have of each other. */
+/* Declarations that the host's files share. */
 #ifndef KHOST_HOST_H
 #define KHOST_HOST_H
 
@@ -9,7 +9,7 @@
 
 struct task_struct;
 
-/* As x86-64 and arm64 have it. */
+/* As on x86-64 and arm64. */
 #define KHOST_STACK_SIZE (16UL << 10)
 
 /* context.c */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The idle driver: one for each cluster, with the states that the platform gives it. */
+/* The idle driver: one for each cluster, with the platform's states. */
 #include <linux/cpuidle.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/idle.h>
@@ -17,7 +17,7 @@ static void sleep_in(int state)
 	khost_cpu->idle_state = KHOST_AWAKE;
 }
 
-/* Firmware or hardware does not let the CPU in, and takes its time to say so. */
+/* Firmware or hardware rejects the state, which takes time. */
 static bool is_rejected(int state)
 {
 	u64 time_ns;
@@ -35,7 +35,10 @@ static bool is_rejected(int state)
 	return true;
 }
 
-/* Entered and left with interrupts off: what woke the CPU is served when the core lets it in. */
+/*
+ * Interrupts are off on entry and exit: the interrupt that woke the CPU is served when the core
+ * enables them.
+ */
 static int enter(struct cpuidle_device *device, struct cpuidle_driver *driver, int state)
 {
 	if (is_rejected(state))
@@ -44,10 +47,7 @@ static int enter(struct cpuidle_device *device, struct cpuidle_driver *driver, i
 	return state;
 }
 
-/*
- * A loop that looks whether to reschedule until its time is up. Interrupts are let in, so that they
- * do not end it.
- */
+/* Checks need_resched() in a loop until the time is up. Interrupts are on, but do not end it. */
 static int enter_polling(struct cpuidle_device *device, struct cpuidle_driver *driver, int state)
 {
 	u64 limit_ns = cpuidle_poll_time(driver, device);
@@ -72,7 +72,7 @@ static int enter_polling(struct cpuidle_device *device, struct cpuidle_driver *d
 	return state;
 }
 
-/* Without a driver; once while the kernel starts. */
+/* Used without a driver, once during the start. */
 void arch_cpu_idle(void)
 {
 	sleep_in(0);
@@ -93,7 +93,7 @@ static void add_state(struct cpuidle_driver *driver, const struct khost_state *g
 		state->flags |= CPUIDLE_FLAG_POLLING;
 }
 
-/* As writing 1 to a state's `disable` in sysfs. */
+/* Like writing 1 to a state's `disable` in sysfs. */
 static void switch_off_states(void)
 {
 	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {

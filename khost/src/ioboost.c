@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The IO boost that the machine chooses, for a scheduler that calls one: kernel/ioboost/hooks.h has
- * the calls. It has the place of kernel/ioboost/core.c, which chooses by the command line.
+ * The machine's IO boost, for a scheduler with the calls of kernel/ioboost/hooks.h. It replaces
+ * kernel/ioboost/core.c, which selects by the command line.
  */
 #include <linux/types.h>
 #include "host.h"
@@ -26,7 +26,7 @@ void khost_check_io_boost(void)
 {
 	if (*khost_machine->linked[KHOST_IO_BOOST] && !ioboost)
 		khost_trouble(KHOST_REFUSED, "the file registers no IO boost here");
-	/* Nobody looks at uclamp values before somebody has set one. */
+	/* uclamp values are used only after one has been set. */
 	if (ioboost && ioboost->task_uclamp_min)
 		static_branch_enable(&sched_uclamp_used);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Locks: what is left of them is whether interrupts are let in. The others are in nothing.c. One
- * host thread acts for all CPUs, and a thread of the kernel gives its CPU away only where it may
- * sleep, so none is ever found taken.
+ * Locks. Only their effect on interrupts remains; the others are in nothing.c. One host thread acts
+ * for all CPUs, and a kernel thread gives up its CPU only where it can sleep, so no lock is ever
+ * contended.
  */
 #include <linux/mutex.h>
 #include <linux/spinlock.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Memory: pieces of whole cache lines out of what the simulator gives, back to a list for each size.
- * Zeroed, so that no run depends on what was there before. Without the slab's headers: its functions
- * change their names from release to release.
+ * Memory: blocks of whole cache lines from the simulator, with a free list for each size. It is
+ * zeroed, so that no run depends on earlier contents. It does not use the slab's headers, whose
+ * functions change names between releases.
  */
 #include <linux/sched.h>
 #include <linux/percpu.h>
@@ -13,7 +13,7 @@
 #define LINES_MAX 1024
 #define CHUNK_SIZE (256UL << 10)
 
-/* Before each piece; 16 bytes, so that what follows is aligned for anything. */
+/* Header of each block; 16 bytes, so that the block is aligned for any type. */
 struct piece {
 	unsigned long lines;
 	struct piece *next;
@@ -23,9 +23,8 @@ static struct piece *freed[LINES_MAX];
 static char *chunk, *chunk_end;
 
 /*
- * An odd number of lines: in an array of such pieces the same member lies in another set of the
- * host's caches each time. With even ones, let alone powers of two, thousands of tasks would share
- * a few sets.
+ * Round up to an odd number of lines, so that one member of many objects does not always use the
+ * same set of the host's caches. With even numbers, thousands of tasks would share a few sets.
  */
 static unsigned long lines_of(unsigned long size)
 {
@@ -79,14 +78,14 @@ void khost_free(const void *memory)
 
 	if ((unsigned long)memory <= 16)
 		return;
-	/* What is larger is of the start, and stays. */
+	/* Larger blocks are allocated during the start and are never freed. */
 	if (piece->lines >= LINES_MAX)
 		return;
 	piece->next = freed[piece->lines];
 	freed[piece->lines] = piece;
 }
 
-/* Data of each CPU: a copy of the image's section, and space for what is allocated later. */
+/* Per-CPU data: a copy of the image's section, and space for later allocations. */
 
 #define DYNAMIC_SIZE (16UL << 10)
 

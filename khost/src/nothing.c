@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Functions of the kernel that have nothing to do here and say so: they return 0. Without the
- * kernel's headers, so that a release may declare them as it likes. A hosted file that has the
- * function itself wins.
+ * Functions of the kernel with nothing to do here: they return 0. They do not use the kernel's
+ * headers, so that prototypes of any release fit. A hosted file that defines the same function
+ * replaces it.
  *
- * Functions that must not be reached at all are in unreached.c.
+ * Functions that must not be called are in unreached.c.
  */
 #include <khost.h>
 
 #define NOTHING(name) __attribute__((weak)) long name(void) { return 0; }
-/* It uses time: see clock.c. */
+/* It takes time: see clock.c. */
 #define STEP(name) __attribute__((weak)) long name(void) { khost_step(); return 0; }
 
-/* Locks: one host thread acts for all CPUs, and none is left in the middle of a section. */
+/* Locks: one host thread acts for all CPUs, and no section is left in the middle. */
 STEP(_raw_spin_lock)
 NOTHING(_raw_spin_unlock)
 STEP(_raw_read_lock)
@@ -31,18 +31,18 @@ NOTHING(down_write)
 NOTHING(up_write)
 NOTHING(in_lock_functions)
 
-/* Memory of tasks: none is mapped. */
+/* Memory of tasks: nothing is mapped. */
 NOTHING(switch_mm)
 NOTHING(__mmdrop)
 NOTHING(quiet_vmstat)
 
-/* Signals and timers of processes: there are none. */
+/* Signals and POSIX timers: there are none. */
 NOTHING(ignore_signals)
 NOTHING(calculate_sigpending)
 NOTHING(run_posix_cpu_timers)
 NOTHING(cpuset_cpus_allowed_fallback)
 
-/* Sysfs, procfs, sysctl, devices: there is nobody to show anything to. */
+/* Sysfs, procfs, sysctl, devices: there is no user of them. */
 NOTHING(register_syscore)
 NOTHING(register_syscore_ops)
 NOTHING(misc_register)
@@ -73,17 +73,17 @@ NOTHING(execute_with_initialized_rng)
 NOTHING(irq_set_affinity)
 NOTHING(irq_can_set_affinity)
 
-/* Every CPU of a machine is there from the start to the end. */
+/* All CPUs of a machine stay present. */
 NOTHING(cpuhp_online_idle)
 NOTHING(cpuhp_threads_init)
 NOTHING(smp_cpus_done)
 NOTHING(detect_cache_attributes)
 
-/* Workqueues are one thread: see work.c. */
+/* Workqueues have one thread: see work.c. */
 NOTHING(wq_worker_running)
 NOTHING(wq_worker_sleeping)
 NOTHING(wq_worker_tick)
 NOTHING(workqueue_softirq_action)
 
-/* Every task may. */
+/* Every task has the permission. */
 NOTHING(cap_task_setscheduler)

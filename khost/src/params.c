@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Module parameters: the types that governors have, in place of kernel/params.c, which brings sysfs
- * with it.
+ * Module parameters of the types that governors use. This replaces kernel/params.c, which needs
+ * sysfs.
  */
 #include <linux/kernel.h>
 #include <linux/kstrtox.h>
@@ -64,7 +64,7 @@ const struct kernel_param_ops param_ops_string = {
 	.get = param_get_string,
 };
 
-/* Policies from elsewhere have a mark before their name: the tree may have one of that name. */
+/* Foreign policies have a prefix, since the tree can have one with the same name. */
 static const char *shown(const char *name)
 {
 	return name + strspn(name, "+=");

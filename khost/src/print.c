@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The kernel's log, and what ends a run: a BUG, a WARN, a panic, a function that is not there. */
+/* The kernel's log, and the ends of a run: BUG, WARN, panic, a missing function. */
 #include <linux/dev_printk.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>
@@ -64,7 +64,7 @@ void khost_traced(enum khost_traced kind, const void *timer, const void *functio
 	khost_host->traced(khost_host->context, &event);
 }
 
-/* Set by the linker script. */
+/* Defined by the linker script. */
 extern const char khost_governors_start[], khost_governors_end[];
 
 void khost_expires(const void *timer, const void *function, unsigned long long now_ns)
@@ -76,7 +76,7 @@ void khost_expires(const void *timer, const void *function, unsigned long long n
 	khost_traced(KHOST_HRTIMER_EXPIRE_ENTRY, timer, function, now_ns, 0);
 }
 
-/* A number of 0 is a task of the kernel's own. */
+/* Task 0 is one of the kernel's own. */
 void khost_traced_task(enum khost_traced kind, unsigned int task, unsigned int target)
 {
 	struct khost_event event = {
@@ -91,10 +91,10 @@ void khost_traced_task(enum khost_traced kind, unsigned int task, unsigned int t
 		khost_host->traced(khost_host->context, &event);
 }
 
-/* A compiler for aarch64 may sign return addresses, above the 48 bits that they have. */
+/* A compiler for aarch64 can sign return addresses in the bits above 48. */
 #define ADDRESS_MASK GENMASK(47, 0)
 
-/* By frame pointers, which all hosted files are compiled with. */
+/* Uses frame pointers, with which all hosted files are compiled. */
 static int trace_back(void **trace, int most)
 {
 	void **frame = __builtin_frame_address(0);
@@ -120,7 +120,7 @@ static void __noreturn trouble(enum khost_trouble kind, const char *fmt, va_list
 	khost_is_dead = true;
 	khost_host->trouble(khost_host->context, kind, text, len, trace,
 			    trace_back(trace, ARRAY_SIZE(trace)));
-	/* Whatever stack this is on, the call from the simulator ends here. */
+	/* The call from the simulator ends here, on whatever stack. */
 	khost_end_call();
 }
 

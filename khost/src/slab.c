@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The functions of the slab and of data for each CPU, by all the names that releases from 6.1 on
- * have for them. Without the kernel's headers, which declare only those of one release.
+ * Functions of the slab and of per-CPU allocation, under all names since release 6.1. It does not
+ * use the kernel's headers, which declare those of one release.
  */
 typedef unsigned long size_t;
 typedef unsigned int gfp_t;
@@ -17,7 +17,7 @@ struct kmem_cache {
 	void (*make)(void *object);
 };
 
-/* Indexed by the inline forms of kmalloc(), which pass on what they find. */
+/* Indexed by the inline forms of kmalloc(), which only pass the entry on. */
 KEPT void *kmalloc_caches[32][32];
 
 KEPT void *__kmalloc(size_t size, gfp_t gfp) { return khost_alloc(size); }
@@ -62,7 +62,7 @@ KEPT void *get_free_pages_noprof(gfp_t gfp, unsigned int order)
 	return khost_alloc(4096 << order);
 }
 
-/* What frees memory where it is short, and queues of work, of which work.c has one: as good as any. */
+/* Shrinkers, and workqueues; all share the thread of work.c. */
 KEPT void *shrinker_alloc(unsigned int flags, const char *fmt, ...) { return khost_alloc(1024); }
 KEPT void *alloc_workqueue(const char *fmt, unsigned int flags, int most, ...)
 {
@@ -73,7 +73,7 @@ KEPT void *alloc_workqueue_noprof(const char *fmt, unsigned int flags, int most,
 	return khost_alloc(1);
 }
 
-/* Of all allocators one: numbers that nobody gives back. */
+/* One for all ID allocators: numbers are never reused. */
 KEPT int ida_alloc_range(void *allocator, unsigned int least, unsigned int most, gfp_t gfp)
 {
 	static unsigned int given;
@@ -81,7 +81,7 @@ KEPT int ida_alloc_range(void *allocator, unsigned int least, unsigned int most,
 	return least + given++;
 }
 
-/* After a grace period; older releases give the head's place in the object. */
+/* After a grace period. Older releases pass the offset of the head in the object. */
 KEPT void kvfree_call_rcu(void *head, void *memory)
 {
 	khost_free((size_t)memory < 4096 ? (char *)head - (size_t)memory : memory);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The switch from one stack to another. It keeps what a function keeps for its caller; no header of
- * the kernel is needed here.
+ * Switches stacks. It saves the registers that a function preserves for its caller, and needs no
+ * header of the kernel.
  */
 #ifndef KHOST_STACK_H
 #define KHOST_STACK_H
 
-/* Goes on at @load, on another stack; @save is where a later switch returns to here. */
+/* Continues on the stack at @load; @save gets the point to which a later switch returns. */
 void khost_swap(void **save, void *load);
 
-/* Called on a new stack. */
+/* The first function on a new stack. */
 void khost_thread_main(int (*body)(void *), void *argument);
 
 /*
- * Hidden, so that its address is no load from the GOT: GNU as 2.40 for aarch64 resolves that of a
- * symbol without a visibility to the start of the section.
+ * Hidden visibility avoids a load of its address from the GOT: GNU as 2.40 for aarch64 resolves
+ * that of a symbol with default visibility to the start of the section.
  */
 void khost_thread_entry(void) __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
-/* Lowest address first, as khost_swap() leaves it. */
+/* Lowest address first, as khost_swap() stores it. */
 struct khost_frame {
 	unsigned long r15, r14, r13, r12, rbx, rbp, rip;
 };
@@ -98,8 +98,8 @@ asm(".text\n"
 #endif
 
 /*
- * Returns what a first switch to a new stack loads. The frame pointer is 0: a backtrace ends there.
- * @top is aligned to 16 bytes, and so is the stack where the entry makes its call.
+ * Returns the value to load for the first switch to a new stack. The frame pointer is 0, which ends
+ * backtraces. @top is aligned to 16 bytes, and so is the stack at the entry's call.
  */
 static inline void *khost_first_frame(void *top, int (*body)(void *), void *argument)
 {

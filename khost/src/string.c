@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The compiler calls these for what it does not copy or clear in place. */
+/* The compiler calls these if it does not copy or clear inline. */
 #include <linux/types.h>
 
 #ifdef __x86_64__

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Tasks: what fork and exit do for the scheduler, and no more of them. */
+/* Tasks: the part of fork and exit that concerns the scheduler. */
 #include <linux/cgroup.h>
 #include <linux/hrtimer.h>
 #include <linux/init_task.h>
@@ -15,20 +15,20 @@
 #include "sched.h"
 #include "host.h"
 
-/* A task with what the host keeps of it. */
+/* A task with the host's data. */
 struct host_task {
 	struct task_struct task;
 	unsigned int number;
 	struct hrtimer_sleeper sleeper;
-	/* As they were asked for. */
+	/* As requested. */
 	unsigned int uclamp_min, uclamp_max;
-	/* The next one that an interrupt on the same CPU wakes. */
+	/* The next task that an interrupt on the same CPU wakes. */
 	struct host_task *next_completed;
 	struct signal_struct signal;
 	struct sighand_struct sighand;
 };
 
-/* No memory is mapped: all tasks share this. */
+/* No memory is mapped, so all tasks share this. */
 struct mm_struct init_mm;
 static int last_pid;
 
@@ -83,7 +83,7 @@ static struct host_task *new_task(const char *name)
 {
 	struct host_task *host = khost_alloc(sizeof(*host));
 
-	/* As fork does; the scheduler has set up the first task. */
+	/* Like fork; the scheduler has set up the first task. */
 	host->task = init_task;
 	host->task.flags = 0;
 	host->task.stack = NULL;
@@ -166,7 +166,7 @@ void do_exit(long code)
 	khost_exit_current();
 }
 
-/* A task goes with its last reference, after a grace period. */
+/* A task is freed with its last reference, after a grace period. */
 
 void __put_task_struct(struct task_struct *task)
 {
@@ -200,7 +200,7 @@ pid_t __task_pid_nr_ns(struct task_struct *task, enum pid_type type, struct pid_
 	return task->pid;
 }
 
-/* The calls of the simulator. */
+/* Calls from the simulator. */
 
 struct fork {
 	const struct khost_task_setup *setup;
@@ -218,7 +218,7 @@ static void allowed_by(const struct khost_attributes *attributes, struct cpumask
 		cpumask_copy(allowed, cpu_possible_mask);
 }
 
-/* What sched_setattr() sets. */
+/* The values that sched_setattr() sets. */
 static void set_attributes(struct host_task *host, const struct khost_attributes *attributes)
 {
 	struct task_struct *task = &host->task;
@@ -230,7 +230,7 @@ static void set_attributes(struct host_task *host, const struct khost_attributes
 		.sched_runtime = attributes->slice_ns,
 	};
 
-	/* A kernel that nobody asks for clamps does not look at them, and has its own for realtime. */
+	/* A kernel without any clamp request does not use clamps, and has its own for realtime. */
 	if (attributes->uclamp_min != host->uclamp_min ||
 	    attributes->uclamp_max != host->uclamp_max) {
 		attr.sched_flags = SCHED_FLAG_UTIL_CLAMP;
@@ -273,7 +273,7 @@ static void fork_task(void *argument)
 	task->timer_slack_ns = task->default_timer_slack_ns = setup->timer_slack_ns;
 	allowed_by(&setup->attributes, &task->cpus_mask);
 	task->nr_cpus_allowed = cpumask_weight(&task->cpus_mask);
-	/* The scheduler's reference alone: it is the last. */
+	/* The scheduler's reference is the last one. */
 	refcount_set(&task->usage, 1);
 	if (sched_fork(0, task))
 		khost_trouble(KHOST_PANIC, "no task %s", task->comm);
@@ -321,7 +321,7 @@ static void sleep(void *until_ns)
 	hrtimer_init_sleeper(sleeper, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #endif
 	hrtimer_set_expires_range_ns(&sleeper->timer, *(u64 *)until_ns, current->timer_slack_ns);
-	/* It was set up for the CPU's own task, which this is. */
+	/* It was set up for the CPU's current task, which this is. */
 	set_current_state(TASK_INTERRUPTIBLE);
 	hrtimer_sleeper_start_expires(sleeper, HRTIMER_MODE_ABS);
 	schedule();
@@ -347,7 +347,7 @@ static int exit_task(void *unused)
 	khost_exit_current();
 }
 
-/* On a stack: whoever comes next must not return into the end of this one. */
+/* On a stack: the next one on it must not return into the end of this one. */
 int khost_exit(void *unused, unsigned long cpu)
 {
 	return khost_call_on_stack(cpu, exit_task, NULL);
@@ -383,7 +383,7 @@ int khost_completes(void *task, unsigned long cpu)
 	return 0;
 }
 
-/* Of a device's interrupt. */
+/* From a device's interrupt. */
 void khost_wake_completed(int cpu)
 {
 	while (completed[cpu]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Which CPUs are of one core, cluster, cache and package, and their capacity. */
+/* The CPUs of each core, cluster, cache and package, and their capacities. */
 #include <linux/arch_topology.h>
 #include <linux/cacheinfo.h>
 #include <linux/cpu.h>
@@ -50,7 +50,7 @@ void khost_setup_topology(void)
 	}
 }
 
-/* Once all CPUs are up, these stay as they are. */
+/* Constant after all CPUs are up. */
 static bool masks_are_final;
 
 void khost_keep_masks(void)
@@ -80,7 +80,7 @@ const struct cpumask *(cpu_clustergroup_mask)(int cpu)
 	return masks[cpu];
 }
 
-/* Devices, as far as the frequency core and the energy model ask for one of a CPU. */
+/* Devices of CPUs, for the frequency core and the energy model. */
 
 typeof(cpu_subsys) cpu_subsys = { .name = "cpu" };
 static DEFINE_PER_CPU(struct device, cpu_device);

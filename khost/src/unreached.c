@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Functions of the kernel that hosted files name and no simulation reaches. One that is reached all
- * the same ends the run and is named: nothing is made up. Without the kernel's headers, so that a
- * release may declare them as it likes. A hosted file that has the function itself wins.
+ * Functions of the kernel that hosted files refer to, but that no simulation calls. A call ends the
+ * run with the function's name, so that no result is made up. They do not use the kernel's headers,
+ * so that prototypes of any release fit. A hosted file that defines the same function replaces it.
  */
 void khost_unreached(const char *name) __attribute__((noreturn));
 
 #define UNREACHED(name) __attribute__((weak)) void name(void) { khost_unreached(#name); }
 
-/* User memory and the files of sysfs, procfs and debugfs: nobody reads or writes any. */
+/* User memory, sysfs, procfs and debugfs: there are no readers or writers. */
 UNREACHED(_copy_from_user)
 UNREACHED(_copy_to_user)
 UNREACHED(raw_copy_from_user)
@@ -19,18 +19,18 @@ UNREACHED(capable)
 UNREACHED(has_capability_noaudit)
 UNREACHED(get_option)
 
-/* Going down: no CPU, driver or thread is taken away. */
+/* Removal: no CPU, driver or thread is ever removed. */
 UNREACHED(subsys_interface_unregister)
 UNREACHED(cancel_work_sync)
 UNREACHED(work_on_cpu_key)
 UNREACHED(finish_rcuwait)
 UNREACHED(rcuwait_wake_up)
 
-/* Chance comes from the simulator's seeds alone. */
+/* Random numbers come only from the simulator's seeds. */
 UNREACHED(get_random_bytes)
 UNREACHED(siphash_1u64)
 
-/* Kinds of values that no message here has. */
+/* Formats that no message here uses. */
 UNREACHED(fwnode_count_parents)
 UNREACHED(fwnode_get_name)
 UNREACHED(fwnode_get_name_prefix)
@@ -45,7 +45,7 @@ UNREACHED(skip_spaces)
 UNREACHED(string_escape_mem)
 UNREACHED(time64_to_tm)
 
-/* What a stall of a CPU would print. */
+/* Report of a stalled CPU. */
 UNREACHED(dump_stack)
 UNREACHED(print_worker_info)
 UNREACHED(show_stack)

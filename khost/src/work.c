@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Workqueues, in outline: one thread of the kernel does all work that is queued, in its order.
- * Delays are kept by the kernel's timers.
+ * Workqueues: one kernel thread does all queued work in order. The kernel's timers implement
+ * delays.
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
@@ -94,7 +94,7 @@ bool queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *work)
 	return true;
 }
 
-/* Work that is queued is never under way when another thread of the kernel runs. */
+/* Queued work never runs while another kernel thread does. */
 bool flush_work(struct work_struct *item)
 {
 	while (work_pending(item))

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
         use_governor,
     )
     from torpor.results.compare import compare
+    from torpor.results.kinds import explain
     from torpor.results.over_recordings import over_recordings
     from torpor.results.record import Fidelity, Record, Reproduction, load
-    from torpor.results.sentences import explain
     from torpor.run.checks import check, check_kinds
     from torpor.run.idle_spans import Spans, bound, spans
     from torpor.run.recordings import convert_trace, trace_info, trace_sleeps, trace_stats
@@ -159,7 +159,7 @@ _NAMES = {
     "run.checks": "check check_kinds",
     "machine.counters": "Snapshot diff snapshot",
     "machine.doctor": "doctor",
-    "results.sentences": "explain",
+    "results.kinds": "explain",
     "ask.gates": "GateError Limit gate read_limits",
     "run.idle_spans": "Spans bound spans",
     "machine.catalog": "check_extraction extract_workload cpufreq_governors governors "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The Rust engine. Results cross as JSON text and as Arrow streams."""
+"""The Rust engine. A result stays there; JSON text and Arrow streams are views of it."""
 
 from collections.abc import Callable
 from typing import Any, TypedDict, final, type_check_only
@@ -7,7 +7,6 @@ from typing import Any, TypedDict, final, type_check_only
 __all__ = [
     "COMMIT",
     "FORMAT",
-    "FORMATS",
     "TARGET",
     "CountersError",
     "EngineError",
@@ -16,6 +15,7 @@ __all__ = [
     "LoadedTrace",
     "MemoryBoundError",
     "PlatformError",
+    "Record",
     "Result",
     "Simulation",
     "Spans",
@@ -45,7 +45,6 @@ __all__ = [
     "hosted_kernel_id",
     "import_platform",
     "ioboosts",
-    "lay_out",
     "load_trace",
     "metrics",
     "parse_cpu_list",
@@ -78,7 +77,6 @@ __version__: str
 COMMIT: str | None
 TARGET: str
 FORMAT: int
-FORMATS: list[str]
 
 class TorporError(Exception): ...
 class TraceError(TorporError): ...
@@ -128,8 +126,14 @@ class WholeFile:
     ) -> None: ...
 
 @final
-class Result:
+class Record:
+    def __new__(cls, result: str | dict[str, Any]) -> Record: ...
     def json(self) -> str: ...
+    def table(self, name: str) -> Table: ...
+
+@final
+class Result:
+    def record(self) -> Record: ...
     def decisions(self) -> Table: ...
     def write_trace(self, path: str) -> None: ...
 
@@ -160,7 +164,7 @@ class Simulation:
     def resumed_runs(self) -> int: ...
     @property
     def journal_failure(self) -> str | None: ...
-    def json(self) -> str: ...
+    def record(self) -> Record: ...
 
 def check(
     governor: str,
@@ -198,7 +202,6 @@ def compare_shares(first: list[tuple[int, int]], second: list[tuple[int, int]]) 
 def holm(chances: list[float]) -> list[float]: ...
 def format_number(value: float) -> str: ...
 def metrics() -> str: ...
-def lay_out(result: str, name: str) -> Table: ...
 def load_trace(path: str, memory: int | None = None) -> LoadedTrace: ...
 def parse_parquet(data: bytes) -> Table: ...
 def read_table(path: str) -> Table: ...

@@ -3,7 +3,10 @@
 
 import re
 
+import typer
 from pages import PAGES, ROOT, prose
+
+from torpor.cli.app import app
 
 MARKER = re.compile(r"FIDELITY\(([a-z0-9-]+)\)")
 #: Folders with marked departures: the code, not its description.
@@ -74,6 +77,14 @@ def test_every_page_is_on_the_map():
     linked = {(ROOT / "docs" / t).resolve() for t in re.findall(r"\]\(([^)#\s]+)\)", text)}
     here = {p for p in PAGES if (ROOT / "docs") in p.parents} - {ROOT / "docs" / "README.md"}
     assert not here - linked, sorted(str(p.relative_to(ROOT)) for p in here - linked)
+
+
+def test_options_that_the_readme_names_exist():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    options = set(re.findall(r"`(--[a-z-]+|-[A-Za-z])\b", text))
+    commands = typer.main.get_command(app).commands
+    known = {o for name in ("replay", "simulate") for p in commands[name].params for o in p.opts}
+    assert options and options <= known
 
 
 #: Pages in which contributors look up paths.

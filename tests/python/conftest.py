@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Fixtures: the installed package, the demo recording, guests' recordings."""
 
+import functools
+import io
+import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
@@ -64,26 +66,67 @@ def run_on_kernel(kernel, monkeypatch):
 
 
 @pytest.fixture
-def torpor(tmp_path):
-    """Run the command line as a user does: a process of its own, in an empty folder."""
+def torpor(tmp_path, monkeypatch):
+    """Run the command line in this process, in an empty folder."""
+    from torpor import cli
 
     def run(*args, env=None, cwd=tmp_path, check=None):
-        import os
+        forget_caches()
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+        with monkeypatch.context() as patch:
+            patch.chdir(cwd)
+            for name, value in environment(env).items():
+                patch.setenv(name, value)
+            for name in os.environ.keys() - environment(env).keys():
+                patch.delenv(name)
+            patch.setattr(sys, "argv", ["torpor", *map(str, args)])
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            patch.setattr(warnings, "showwarning", warnings.showwarning)
+            status = cli._run()
+        texts = (stream.buffer.getvalue().decode() for stream in (out, err))
+        return checked(subprocess.CompletedProcess(args, status, *texts), check)
 
-        environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
-        environment.update(env or {})
+    return run
+
+
+@pytest.fixture
+def torpor_process(tmp_path):
+    """Run the command line as a user does: in a process of its own, in an empty folder."""
+
+    def run(*args, env=None, cwd=tmp_path, check=None):
         done = subprocess.run(
             [sys.executable, "-m", "torpor", *map(str, args)],
             capture_output=True,
             text=True,
             encoding="utf-8",
             cwd=cwd,
-            env=environment,
+            env=environment(env),
             timeout=600,
         )
         assert "Traceback" not in done.stderr, done.stderr
-        if check is not None:
-            assert done.returncode == check, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done
+        return checked(done, check)
 
     return run
+
+
+def environment(more):
+    """Return this process's environment without a terminal's variables, and with more."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+    return kept | (more or {})
+
+
+def checked(done, status):
+    """Return a finished command, after a check of its exit status."""
+    message = f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert status is None or done.returncode == status, message
+    return done
+
+
+def forget_caches():
+    """Empty the caches that a new process does not have."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "torpor":
+            for value in list(vars(module).values()):
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()

@@ -34,7 +34,7 @@ def result(
 ) -> dict[str, Any]:
     """Return a result for these governors; the one called ``failed`` has crashed."""
     found = {
-        "format": 5,
+        "format": 1,
         "kind": "replay",
         "torpor": {"version": "0.0.0"},
         "platform": {

@@ -142,8 +142,8 @@ def test_the_table_fits_the_terminal(torpor, recording, width):
     assert max(map(len, table)) <= width
 
 
-def test_an_ascii_terminal_gets_ascii(torpor, recording):
-    done = torpor(*REPLAY, recording, env={"PYTHONIOENCODING": "ascii"}, check=0)
+def test_an_ascii_terminal_gets_ascii(torpor_process, recording):
+    done = torpor_process(*REPLAY, recording, env={"PYTHONIOENCODING": "ascii"}, check=0)
     assert done.stdout.isascii()
     assert "us " in done.stdout
 

@@ -7,15 +7,33 @@ import io
 import pytest
 
 import small_result
-from torpor.cli.table import comparison_text
-from torpor.results.comparison import format_number, refill, rows, to_csv
+from torpor.results.comparison import format_number, refill, to_csv
+from torpor.results.kinds import posted
 from torpor.view.notebook import to_html
+from torpor.view.paint import terminal
+
+
+def terminal_text(result, width):
+    return terminal(posted(result), width)
 
 
 def cells(result, key):
     refill(result)
-    row = next(r for r in rows(result["traces"][0]["comparison"]) if r.key == key)
-    return [cell.full for cell in row.cells]
+    row = next(r for r in rows(result) if r["key"] == key)
+    texts = [(cell["text"], (cell["change"] or {"text": ""})["text"]) for cell in row["cells"]]
+    return [f"{text} ({change})" if change else text for text, change in texts]
+
+
+def rows(result):
+    return result["traces"][0]["comparison"]["rows"]
+
+
+def marks(row):
+    """Return each cell's marks: better than the base, and best."""
+    return [
+        ((cell["change"] or {"is_better": None})["is_better"], cell["is_best"])
+        for cell in row["cells"]
+    ]
 
 
 def test_changes_are_against_the_first_governor():
@@ -44,20 +62,15 @@ def test_a_metric_without_direction_has_no_verdict():
     result = small_result.result()
     result["traces"][0]["runs"][1]["metrics"]["wakeups"] = 7000
     assert cells(result, "wakeups") == ["6809", "7000 (+2.81 %)", "6809"]
-    wakeups = rows(result["traces"][0]["comparison"])[0]
-    assert [(cell.is_better, cell.is_best) for cell in wakeups.cells] == [(None, False)] * 3
+    assert marks(rows(result)[0]) == [(None, False)] * 3
 
 
 def test_better_follows_the_direction():
     result = small_result.result(("menu", "teo"))
-    power = rows(result["traces"][0]["comparison"])[-1]
-    assert [cell.is_better for cell in power.cells] == [None, True]
-    assert [cell.is_best for cell in power.cells] == [False, True]
+    assert marks(rows(result)[-1]) == [(None, False), (True, True)]
     result["catalogue"][-1]["direction"] = "higher"
     refill(result)
-    power = rows(result["traces"][0]["comparison"])[-1]
-    assert [cell.is_better for cell in power.cells] == [None, False]
-    assert [cell.is_best for cell in power.cells] == [True, False]
+    assert marks(rows(result)[-1]) == [(None, True), (False, False)]
 
 
 def test_energy_nobody_measured_is_not_known():
@@ -67,7 +80,7 @@ def test_energy_nobody_measured_is_not_known():
 def test_a_failed_governor_leaves_the_others_standing():
     result = small_result.result(failed="teo")
     assert cells(result, "above_pct") == ["24.15", "failed", "0 (−24.15 pp)"]
-    text = comparison_text(result, 120)
+    text = terminal_text(result, 120)
     assert "teo failed: crashed in select() on CPU 3" in text
 
 
@@ -75,7 +88,7 @@ def test_a_failed_base_is_replaced_on_every_page():
     result = small_result.result(failed="menu")
     assert cells(result, "idle_power_mw") == ["failed", "187.8", "205.5 (+9.42 %)"]
     told = "Changes are relative to teo, the first governor that finished."
-    assert told in comparison_text(result, 100)
+    assert told in terminal_text(result, 100)
     assert told in to_html(result)
 
 
@@ -88,7 +101,7 @@ def test_a_tiny_number_keeps_its_digits():
 @pytest.mark.parametrize("count", [1, 3, 7])
 def test_no_line_is_wider_than_the_terminal(width, count):
     names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")[:count]
-    text = comparison_text(small_result.result(names), width)
+    text = terminal_text(small_result.result(names), width)
     assert max(map(len, text.splitlines())) <= width
     # Nothing was cut: each governor's name and each value is there to read.
     assert "…" not in text
@@ -99,22 +112,22 @@ def test_no_line_is_wider_than_the_terminal(width, count):
 
 def test_narrow_terminals_repeat_the_first_governor():
     names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")
-    text = comparison_text(small_result.result(names), 60)
+    text = terminal_text(small_result.result(names), 60)
     headings = [line for line in text.splitlines() if " menu " in f"{line} "]
     assert len(headings) >= 2
 
 
 def test_units_stand_once_in_the_heading():
-    text = comparison_text(small_result.result(), 200)
+    text = terminal_text(small_result.result(), 200)
     assert text.count("mW") == 1
     assert "idle power mW" in text
 
 
 def test_what_the_claim_rests_on_stands_below_the_table():
-    text = comparison_text(small_result.result(), 100)
+    text = terminal_text(small_result.result(), 100)
     assert "Time to the next timer known from: timer events 75 %, the tick only 25 %." in text
     assert "Loss: 12 × events lost while recording" in text
-    assert "Note: Open loop" in text
+    assert "* Open loop" in text
 
 
 def test_csv_leaves_unknown_fields_empty():

@@ -78,24 +78,17 @@ def test_jankbench_is_predicted_whole():
     study, _ = files.load("pixel6-teo")
     (table,) = [t for t in study["table"] if t["title"].startswith("Jankbench")]
     published = [row["published"]["menu"] for row in table["row"] if "published" in row]
-    assert published == [
-        13.9,
-        1.5,
-        144.6,
-        26.0,
-        4.74,
-        139.5,
-        124.0,
-    ]
+    assert published == [13.9, 1.5, 144.6, 26.0, 4.74, 139.5, 124.0]
     assert not any(row.get("calibrated") for row in table["row"])
 
 
-def test_every_value_that_was_published_is_printed(torpor):
-    done = torpor("study", "run", "--duration", "50ms", "--seeds", "1", check=0)
-    for name in files.names():
-        assert f"{name}: " in done.stdout
-    for text in ("24.15", "17.19", "95.98", "2722.3", "46.00"):
-        assert text in done.stdout
+def test_published_values_are_printed(torpor):
+    done = torpor("study", "run", "i5-10600k-idle", "--duration", "50ms", "--seeds", "1", check=0)
+    shown = [line.split() for line in done.stdout.splitlines()]
+    study, _ = files.load("i5-10600k-idle")
+    for row in (row for table in study["table"] for row in table["row"]):
+        for value in row.get("published", {}).values():
+            assert any(f"{value:.2f}" in words for words in shown), value
     assert done.stderr == ""
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from torpor import workload_toml
 from torpor.ask.studies.io_boost import io_boost
-from torpor.view.report import scatter
+from torpor.view.chart import svg
+from torpor.view.report import charts
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -62,7 +63,7 @@ def test_work_that_says_where_it_runs_stays_there(tmp_path):
 
 
 def test_no_label_lies_on_another(result):
-    drawn = ElementTree.fromstring(scatter.svg(result))
+    drawn = ElementTree.fromstring(svg(charts.io_boost(result)))
     labels = [text for text in drawn.iter(f"{SVG}text") if text.get("paint-order")]
     boosts = [s for s in result["settings"] if s["kind"] == "boost"]
     assert len(labels) == len(boosts) + sum(s["is_front"] for s in result["settings"])
@@ -78,7 +79,7 @@ def test_no_label_lies_on_another(result):
 
 
 def test_the_page_is_complete_and_lists_every_setting(result):
-    page = scatter.page(result)
+    page = charts.io_boost_page(result)
     assert not re.search("https?:", re.sub(r'xmlns="[^"]*"', "", page))
     for setting in result["settings"]:
         if setting["kind"] == "boost" or setting["is_front"]:

@@ -199,7 +199,7 @@ def _result(
             run["metrics"]["over_oracle_pct"] = 100 * (energy / best[0] - 1)
     spans = count * len(cpus)
     result = {
-        "format": 5, "kind": "replay", "torpor": {"version": "0.1.0"},
+        "format": 1, "kind": "replay", "torpor": {"version": "0.1.0"},
         "platform": platform,
         "options": {"hz": 250, "latency_limit_ns": None, "disabled_states": [],
                     "recorded_on": None},

@@ -17,9 +17,10 @@ import pytest
 
 import sample
 from torpor.results import comparison
+from torpor.results.verdict import verdict
 from torpor.view import report
 
-strip, finding = report.page.strip, report.page.finding
+strip = report.page.strip
 
 
 class Page(HTMLParser):
@@ -232,7 +233,7 @@ def test_finding_names_the_nearest_and_its_price() -> None:
         run("teo", over_oracle_pct=4.25, latency_mean_us=95.5),
         run("oracle", "oracle", over_oracle_pct=0.0, latency_mean_us=60.0),
     ]
-    assert finding(runs) == (
+    assert verdict(runs) == (
         "teo is nearest the oracle in idle energy in total, 4.25 % above it "
         "(the farthest, menu, is "
         "12.50 % above); its mean wake-up latency is 95.50 µs, 15.50 µs more than menu, "
@@ -245,7 +246,7 @@ def test_finding_without_power_ranks_by_wrong_depth() -> None:
         run("menu", above_pct=10.5, below_pct=2.25, latency_mean_us=5.5),
         run("teo", above_pct=9.5, below_pct=5.5, latency_mean_us=7.5),
     ]
-    assert finding(runs) == (
+    assert verdict(runs) == (
         "menu picks the wrong depth least often, in 12.75 % of its sleeps (10.50 % too deep, "
         "2.25 % too shallow); no governor wakes faster (mean 5.50 µs); this platform has no "
         "power numbers, so energy is not known."
@@ -265,37 +266,37 @@ def test_finding_makes_no_verdict_where_no_timer_was_known() -> None:
         run("menu", over_oracle_pct=12.5, latency_mean_us=80.0),
         run("teo", over_oracle_pct=4.25, latency_mean_us=75.5),
     ]
-    told = finding(runs, {"probe": 0, "timer_events": 0, "waking_timer": 0, "tick_only": 900})
+    told = verdict(runs, {"probe": 0, "timer_events": 0, "waking_timer": 0, "tick_only": 900})
     assert told.startswith("No verdict: of 100.00 % of the decisions")
     assert "teo" not in told
 
 
 def test_finding_states_the_share_it_rests_on() -> None:
     runs = [run("menu", idle_energy_uj=2.0), run("teo", idle_energy_uj=1.0)]
-    told = finding(runs, {"timer_events": 80, "tick_only": 20})
+    told = verdict(runs, {"timer_events": 80, "tick_only": 20})
     assert told.startswith("teo uses the least idle energy")
     assert "In 20.00 % of the decisions no timer but the tick was known" in told
-    assert "of the decisions" not in finding(runs, {"timer_events": 1000, "tick_only": 1})
+    assert "of the decisions" not in verdict(runs, {"timer_events": 1000, "tick_only": 1})
 
 
 def test_finding_names_no_best_within_the_noise() -> None:
     # -1, +1, -0.5: a mean of -0.17 with an interval of some 2.6 on either side.
     runs = [seeded("menu", "energy_uj", 10, 11, 12), seeded("teo", "energy_uj", 9, 12, 11.5)]
-    assert finding(runs) == (
+    assert verdict(runs) == (
         "No governor's energy differs from the least, 10.83 µJ, by more than chance."
     )
     # 5 lower in each seed, and not by the same: that is no chance.
     runs.append(seeded("mine", "energy_uj", 5, 6.1, 6.9))
-    assert finding(runs).startswith("mine uses the least energy, 6.00 µJ.")
+    assert verdict(runs).startswith("mine uses the least energy, 6.00 µJ.")
     runs.append(seeded("yours", "energy_uj", 5.1, 6.0, 6.95))
-    told = finding(runs)
+    told = verdict(runs)
     assert "mine and yours use the least energy" in told
-    assert "do not tell them apart" in told
+    assert "do not separate them" in told
 
 
 def test_finding_of_one_seed_is_no_verdict() -> None:
     runs = [seeded("menu", "energy_uj", 10), seeded("teo", "energy_uj", 9)]
-    assert "in one seed, of which nobody can tell" in finding(runs)
+    assert "in one seed, which may be chance" in verdict(runs)
 
 
 def test_finding_takes_total_energy_where_it_is_known() -> None:
@@ -304,12 +305,12 @@ def test_finding_takes_total_energy_where_it_is_known() -> None:
         seeded("menu", "energy_uj", 10, 11, 12, idle_energy_uj=5.0),
         seeded("teo", "energy_uj", 20, 21.5, 22, idle_energy_uj=1.0),
     ]
-    assert finding(runs).startswith("menu uses the least energy, 11.00 µJ")
+    assert verdict(runs).startswith("menu uses the least energy, 11.00 µJ")
 
 
 def test_finding_says_when_there_is_none() -> None:
     runs = [run("mine", error="crashed"), run("oracle", "oracle", over_oracle_pct=0.0)]
-    assert finding(runs) == ("No governor finished on this trace, so there is nothing to compare.")
+    assert verdict(runs) == ("No governor finished on this trace, so there is nothing to compare.")
 
 
 def comparison_row(html: str, key: str) -> list[str]:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The memory that the checker and the driver share; `driver/block.h` has the C side.
+//! Memory shared by the checker and the driver; `driver/block.h` is the C side.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::{io, ptr};
@@ -25,7 +25,7 @@ pub(crate) mod op {
 pub(crate) mod flag {
     /// The driver refuses the entry, or a task has become runnable.
     pub(crate) const REJECT: u8 = 1;
-    /// If the tick is what ends the sleep, the kernel says so.
+    /// If the tick ends the sleep, the kernel reports it.
     pub(crate) const GOT_TICK: u8 = 2;
     /// A polling state gives up.
     pub(crate) const POLL_TIMEOUT: u8 = 4;
@@ -33,7 +33,7 @@ pub(crate) mod flag {
     pub(crate) const BUSY_AFTER: u8 = 8;
     /// The driver enters the next shallower enabled state instead.
     pub(crate) const SHALLOWER: u8 = 16;
-    /// With the tick stopped, something still comes before the timers.
+    /// With the tick stopped, an event still comes before the timers.
     pub(crate) const EARLY_EVENT: u8 = 32;
     /// The tick cannot be stopped now.
     pub(crate) const TICK_HELD: u8 = 64;
@@ -75,19 +75,19 @@ pub struct Step {
     pub sleep_length_ns: i64,
     pub event_ns: i64,
     pub latency_req_ns: i64,
-    /// Since the last call on this CPU.
+    /// Time since the last call on this CPU.
     pub gap_ns: u64,
-    /// Unless something ends the sleep before.
+    /// Length of the sleep, unless an event ends it earlier.
     pub residency_ns: u64,
     /// Delay from the event until the CPU is awake, in ns.
     pub late_ns: u32,
-    /// From there to reflect().
+    /// Delay from there to reflect().
     pub lag_ns: u32,
     pub nr_iowait: u32,
     pub util: u16,
     pub capacity: u16,
     pub op: u8,
-    /// The place in [`Block::cpus`].
+    /// Index in [`Block::cpus`].
     pub cpu: u8,
     pub flags: u8,
     pub arg: u8,
@@ -103,7 +103,7 @@ pub struct Answer {
     pub event_ns: i64,
     pub slept_ns: u64,
     pub time_ns: u32,
-    /// After the step; an idle step leaves it alone.
+    /// Mask after the step, except for idle steps.
     pub disabled_mask: u16,
     pub has_run: u8,
     pub stop_tick: u8,
@@ -128,7 +128,7 @@ pub(crate) struct Block {
     pub is_isolated: u32,
     pub is_timed: u32,
     pub cpu_limit_ms: u32,
-    /// A reply: what taking the time takes.
+    /// The driver's reply: time that one clock reading takes.
     pub timer_ns: u32,
     pub clock_ns: u64,
     pub states: [State; STATES_MAX],
@@ -149,7 +149,7 @@ pub(crate) struct Block {
     pub answers: [Answer; STEPS_MAX],
 }
 
-/// A text that the driver has left, up to its NUL.
+/// Returns a text that the driver has written, up to its NUL.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let len = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..len]).into_owned()
@@ -187,8 +187,8 @@ impl Shared {
     }
 
     pub(crate) fn get(&mut self) -> &mut Block {
-        // SAFETY: the mapping is as large as a block, every pattern of bits is one, and the driver
-        // is at rest whenever this one runs.
+        // SAFETY: the mapping has the size of a block, every bit pattern is valid, and the driver
+        // is idle whenever this runs.
         unsafe { &mut *self.block }
     }
 
@@ -204,7 +204,7 @@ impl Drop for Shared {
     }
 }
 
-/// A file without a name, closed in programs we start unless passed on.
+/// Creates a file without a name, closed on exec unless passed on.
 pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<OwnedFd> {
     // SAFETY: the name is a string; a valid descriptor is owned here.
     unsafe {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The program that holds the governor: started, asked, and started again when it ends.
+//! The program that holds the governor. It is started again whenever it ends.
 
 use crate::CheckError;
 use crate::block::{self, Answer, PARAMS_MAX, Shared};
+use crate::kinds::Kind;
 use crate::sequence::Sequence;
 use crate::words;
 use std::fs::File;
@@ -27,29 +28,29 @@ pub(crate) const HARNESS: Harness<'static> = Harness {
     libc: &[file!("driver_main.c")],
 };
 
-/// A sequence is over in milliseconds; what takes this much of a CPU does not return.
+/// CPU time after which a call counts as endless; a sequence takes milliseconds.
 const CPU_LIMIT_MS: u32 = 1_000;
-/// The same for a sequence that is being shrunk, where each one that hangs costs so much.
+/// The same limit while a sequence is shrunk, when each endless run costs this much.
 const CPU_LIMIT_ISOLATED_MS: u32 = 60;
-/// Wall time for a reply. What takes CPU time is ended long before.
+/// Wall time for a reply. The CPU limit ends a busy program long before.
 const REPLY_LIMIT: Duration = Duration::from_secs(60);
-/// The exit status of kapi_bug().
+/// Exit status of kapi_bug().
 const EXIT_BUG: i32 = 3;
-/// The exit status when the governor cannot be used; the block has the reason.
+/// Exit status if the governor cannot be used; the block has the reason.
 const EXIT_REFUSED: i32 = 4;
 
 /// Options for running a sequence.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
-    /// In a copy of the driver, so that a crash costs little.
+    /// Run in a forked copy of the driver, so that a crash costs little.
     pub is_isolated: bool,
     pub is_timed: bool,
 }
 
-/// A run's outcome; the answers are in [`Driver::answers`].
+/// Outcome of a run; the answers are in [`Driver::answers`].
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// Steps begun. With a crash the last one has no answer.
+    /// Steps that began. After a crash the last one has no answer.
     pub steps: usize,
     pub crash: Option<Crash>,
 }
@@ -57,23 +58,15 @@ pub(crate) struct Ran {
 /// A governor's process that ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Crash {
-    pub cause: Cause,
-    /// In which of the governor's functions.
+    pub kind: Kind,
+    /// The governor's function that was running.
     pub call: &'static str,
-    /// The place of the CPU in the sequence.
+    /// Index of the CPU in the sequence.
     pub cpu: u8,
     /// Report of the sanitizer, or of the host.
     pub words: String,
-    /// The same crash elsewhere in a sequence has the same one.
+    /// Identifies the crash wherever it occurs in a sequence.
     pub signature: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    Memory,
-    Arithmetic,
-    Bug,
-    Endless,
 }
 
 struct Process {
@@ -84,15 +77,15 @@ struct Process {
 
 enum Reply {
     Byte,
-    /// It has ended.
+    /// The program has ended.
     None,
-    /// It uses no CPU time, or it would have been ended: it sleeps, or has stopped itself.
+    /// The program uses no CPU time: it sleeps, or has stopped itself.
     Late,
-    /// A signal has come: whoever waits is to heed Ctrl-C.
+    /// A signal has come. Waiting can be interrupted by Ctrl-C.
     Interrupted,
 }
 
-/// For a byte, as long as anything that takes CPU time can take on a busy machine.
+/// Waits for a byte, for as long as the CPU limit may take on a busy machine.
 fn wait(replies: &mut ChildStdout) -> Reply {
     let mut poll = libc::pollfd { fd: replies.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one descriptor, which is open.
@@ -105,9 +98,9 @@ fn wait(replies: &mut ChildStdout) -> Reply {
 }
 
 impl Process {
-    /// With whatever it has started: it leads a group of its own.
+    /// Ends the program and everything it has started: it leads a process group.
     fn end(&self) {
-        // SAFETY: it has not been waited for, so the number is still its own.
+        // SAFETY: it has not been waited for, so the process id is still its own.
         unsafe {
             libc::kill(self.child.id() as i32, libc::SIGKILL);
             libc::kill(-(self.child.id() as i32), libc::SIGKILL);
@@ -120,18 +113,18 @@ pub(crate) struct Driver {
     shared: Shared,
     stderr: File,
     process: Option<Process>,
-    /// The times the program was started.
+    /// Number of starts.
     pub starts: u64,
 }
 
 impl Driver {
-    /// Nothing is started yet.
+    /// Prepares the program without starting it.
     pub(crate) fn new(program: Program, params: &[ChosenParam]) -> Result<Driver, CheckError> {
         let mut shared = Shared::new().map_err(CheckError::Memory)?;
         let stderr =
             File::from(block::memory_file(c"torpor-check-stderr").map_err(CheckError::Memory)?);
-        // SAFETY: the descriptor is owned here. A driver that is started again must not write over
-        // what its stderr begins with.
+        // SAFETY: the descriptor is owned here. A driver that is started again must not overwrite
+        // its earlier stderr.
         unsafe { libc::fcntl(stderr.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) };
         let block = shared.get();
         if params.len() > PARAMS_MAX || params.iter().any(|p| p.name.len().max(p.text.len()) > 63) {
@@ -178,19 +171,19 @@ impl Driver {
         Ok(Ran { steps, crash })
     }
 
-    /// Answers of the last run: one for each step that began.
+    /// Returns the answers of the last run, one for each step that began.
     pub(crate) fn answers(&mut self) -> &[Answer] {
         let block = self.shared.get();
         &block.answers[..block.progress as usize]
     }
 
-    /// Place of the last warning in the last run.
+    /// Returns the place of the last warning in the last run.
     pub(crate) fn warning(&mut self) -> String {
         let block = self.shared.get();
         format!("{}:{}", words::file_name(&block::text(&block.warn_file)), block.warn_line)
     }
 
-    /// To be taken off each measured time.
+    /// Returns the time that must be subtracted from each measurement.
     pub(crate) fn timer_ns(&mut self) -> u32 {
         self.shared.get().timer_ns
     }
@@ -209,7 +202,7 @@ impl Driver {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(self.stderr.try_clone().map_err(start_error)?)
-            // Leaks are no matter: the driver ends by _exit(). The fake stack is slow, and an
+            // Leaks do not matter: the driver ends by _exit(). The fake stack is slow, and an
             // allocator that may fail lets the governor see it.
             .env(
                 "ASAN_OPTIONS",
@@ -270,33 +263,33 @@ impl Driver {
             return Err(CheckError::Refused { reason: block::text(&block.error) });
         }
         let call = block::PHASES.get(block.phase as usize).copied().unwrap_or("a call");
-        let (cause, words, signature) = if status.code() == Some(EXIT_BUG) {
+        let (kind, words, signature) = if status.code() == Some(EXIT_BUG) {
             let place = words::file_name(&block::text(&block.bug_file));
             let text = format!("BUG at {place}:{}", block.bug_line);
-            (Cause::Bug, text.clone(), text)
+            (Kind::Bug, text.clone(), text)
         } else if status.signal() == Some(libc::SIGPROF) {
-            (Cause::Endless, String::new(), call.to_owned())
-        } else if let Some((cause, text, place)) = words::read(&said) {
-            // Only now: the user's name for the file may hold anything, spaces among it.
+            (Kind::Endless, String::new(), call.to_owned())
+        } else if let Some((kind, text, place)) = words::read(&said) {
+            // Only now: the user's name for the file may contain anything, including spaces.
             let named = |said: String| self.program.with_file_named(&said);
-            (cause, named(text), named(place))
+            (kind, named(text), named(place))
         } else if let Some(signal) = status.signal() {
             let arithmetic = signal == libc::SIGFPE;
-            let cause = if arithmetic { Cause::Arithmetic } else { Cause::Memory };
+            let kind = if arithmetic { Kind::Arithmetic } else { Kind::Memory };
             let text = format!("signal {signal}");
-            (cause, text.clone(), format!("{text} in {call}"))
+            (kind, text.clone(), format!("{text} in {call}"))
         } else {
             let governor = self.program.governor.clone();
             return Err(CheckError::Driver { governor, call, status, said: said.into_owned() });
         };
-        Ok(Crash { cause, call, cpu: block.phase_cpu as u8, words, signature })
+        Ok(Crash { kind, call, cpu: block.phase_cpu as u8, words, signature })
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // It is at rest, or stopped.
+            // It is idle or stopped.
             process.end();
             let _ = process.child.wait();
         }

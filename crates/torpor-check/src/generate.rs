@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Random machines and calls, each legal, many at an edge.
+//! Random machines and calls, all legal, many at a limit.
 
 use crate::block::{CPUS_MAX, Cpu, STATES_MAX, State, Step, flag, op};
 use crate::rng::Rng;
@@ -7,13 +7,13 @@ use crate::sequence::{Sequence, plain_step};
 use torpor_governor::NO_LATENCY_LIMIT;
 use torpor_machine::units::Hz;
 
-/// The most that Linux can be configured for (x86-64, arm64).
+/// Largest NR_CPUS of x86-64 and arm64.
 const NR_CPUS: u64 = 8192;
 /// `PID_MAX_LIMIT`: no more tasks can wait for IO.
 const TASKS_MAX: u64 = 1 << 22;
 
-/// The sequence of a seed; the same on every machine. Its table has `states_min` states or more, 1
-/// or 2, and is otherwise the same.
+/// Returns the sequence of a seed, the same on every machine. Its table has at least `states_min`
+/// states (1 or 2).
 pub(crate) fn sequence(seed: u64, hz: Hz, states_min: usize) -> Sequence {
     let mut rng = Rng::new(seed);
     let states = states(&mut rng, states_min);
@@ -41,8 +41,8 @@ fn states(rng: &mut Rng, least: usize) -> Vec<State> {
     let count = (1 + rng.below(STATES_MAX as u64)).max(least as u64);
     let is_polling = rng.one_in(2);
     let (mut exit_ns, mut residency_ns) = (0, 0);
-    // A step's size in bits: small steps crowd the states below a tick period, large ones reach
-    // beyond it, and now and then beyond anything a machine has.
+    // Step size in bits: small steps crowd the states below a tick period, large ones reach beyond
+    // it, and sometimes beyond any machine.
     let bits = match rng.below(16) {
         0 => 40,
         1..=4 => 20 + rng.below(10),
@@ -93,7 +93,7 @@ fn cpus(rng: &mut Rng, states: &[State]) -> Vec<Cpu> {
     cpus
 }
 
-/// Character of a sequence as a whole; if each mixed everything, all would be alike.
+/// Character of a whole sequence; if each mixed everything, all would be alike.
 struct Style {
     sleep_bits: u64,
     timer_bits: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The same sequences through [`Instance`]: without sanitizers, in this process. Says whether the
-//! driver plays the idle loop as the lab's own host does, and what the sanitizers cost.
+//! Runs the same sequences through [`Instance`], without sanitizers and in this process. Checks
+//! that the driver's idle loop matches the hosted one, and shows what the sanitizers cost.
 
 use crate::block::{Step, flag, op};
 use crate::generate;
@@ -12,7 +12,7 @@ use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const POLL_MIN_NS: i64 = 10_000;
 
-/// Plays the sequence of a seed; `answer` gets each decision. What faults ends it early.
+/// Runs the sequence of a seed; `answer` gets each decision. A fault ends it early.
 pub fn hosted(
     governor: &Governor,
     seed: u64,
@@ -41,7 +41,7 @@ pub fn hosted(
         host.cpus[slot].clock_ns = host.cpus[slot].clock_ns.wrapping_add(step.gap_ns);
         match step.op {
             op::TOGGLE => host.toggle(slot, step.arg),
-            // An instance enables a CPU on that CPU alone: another sequence than this one.
+            // An instance enables a CPU on that CPU only: another sequence than this one.
             op::REPLUG => return Ok(()),
             _ => {
                 let Ok(chosen) = host.idle(slot, step) else { return Ok(()) };
@@ -154,7 +154,7 @@ impl Host<'_> {
         self.instance.reflect(slot, entered as i32, Instant(cpu.clock_ns as i64), got_tick)
     }
 
-    /// The kernel's cpuidle_poll_time().
+    /// Returns the kernel's cpuidle_poll_time().
     fn poll_limit_ns(&mut self, slot: usize) -> u64 {
         let known_ns = self.instance.poll_limit_ns(slot);
         if known_ns != 0 {
@@ -179,7 +179,7 @@ mod tests {
     use crate::driver::{Driver, HARNESS, How};
     use torpor_governor::{Build, Catalog, CatalogOptions};
 
-    /// Two ways into a governor, two idle loops: the same decisions, or one of them is wrong.
+    /// Two idle loops must give the same decisions.
     #[test]
     fn the_driver_and_the_host_give_the_same_answers() {
         let cache = std::env::temp_dir().join(format!("torpor-hosted-{}", std::process::id()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Runs a sequence and names what it breaks.
+//! Runs a sequence and finds its breaches.
 
 use crate::CheckError;
 use crate::block::{Answer, op};
@@ -7,21 +7,21 @@ use crate::driver::{Crash, Driver, How};
 use crate::kinds::{Decision, KINDS, Kind, SLOW_NS};
 use crate::sequence::Sequence;
 
-/// Times each decision is repeated; the least counts.
+/// Repetitions of each decision; the least time counts.
 pub(crate) const REPEATS: usize = 7;
 
 /// One breach in one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Breach {
     pub kind: Kind,
-    /// With `kind`, tells findings apart.
+    /// Distinguishes findings of a `kind`.
     pub signature: String,
-    /// The step it is seen at; for a crash in enable() of a CPU that is not in use yet, 0 of none.
+    /// The step that shows it; 0 for a crash in enable() before the first step.
     pub step: usize,
     pub crash: Option<Crash>,
-    /// For a leak or an answer that depends on the build: what was answered otherwise.
+    /// The other answer, for a leak or an answer that depends on the build.
     pub otherwise: Option<(i32, bool)>,
-    /// Duration of the call, if the duration is the breach.
+    /// Duration of the call, if that is the breach.
     pub time_ns: u64,
 }
 
@@ -45,9 +45,8 @@ impl Judge {
         Judge { sanitized, plain, answers: Vec::new(), others: Vec::new() }
     }
 
-    /// Runs under the sanitizers: crashes and broken rules, each kind's breaches counted in
-    /// `count`, the first of each returned. The answers stay in `answers`; a crash leaves the last
-    /// of them as far as it came.
+    /// Runs under the sanitizers. Counts the breaches of each kind in `count` and returns the first
+    /// of each. The answers stay in `answers`, up to a crash.
     pub(crate) fn run(
         &mut self,
         sequence: &Sequence,
@@ -60,7 +59,7 @@ impl Judge {
         let whole = ran.steps - usize::from(ran.crash.is_some() && ran.steps > 0);
         let mut found = self.broken_rules(sequence, whole, count);
         if let Some(crash) = ran.crash {
-            let kind = Kind::from(crash.cause);
+            let kind = crash.kind;
             count(kind, 1);
             found.push(Breach {
                 signature: crash.signature.clone(),
@@ -104,7 +103,8 @@ impl Judge {
         found
     }
 
-    /// After [`Judge::run`]: whether some CPU answers otherwise when the others are left alone.
+    /// Returns a breach if a CPU answers differently without the other CPUs' calls. Call
+    /// [`Judge::run`] first.
     pub(crate) fn leak(
         &mut self,
         sequence: &Sequence,
@@ -127,7 +127,7 @@ impl Judge {
         Ok(None)
     }
 
-    /// After [`Judge::run`]: whether the plain program answers otherwise.
+    /// Returns a breach if the plain program answers differently. Call [`Judge::run`] first.
     pub(crate) fn build_matters(
         &mut self,
         sequence: &Sequence,
@@ -135,7 +135,7 @@ impl Judge {
     ) -> Result<Option<Breach>, CheckError> {
         let ran = self.plain.run(sequence, how)?;
         if ran.crash.is_some() {
-            // Whatever ends the plain program would have ended the other one as well.
+            // A crash of the plain program would have ended the sanitized one, too.
             return Ok(Some(Breach::new(Kind::Uninitialised, ran.steps.saturating_sub(1))));
         }
         self.others.clear();
@@ -143,7 +143,7 @@ impl Judge {
         Ok(differs(&self.answers, 0..self.answers.len(), &self.others, Kind::Uninitialised))
     }
 
-    /// The least time of each step over some repetitions, in the plain program.
+    /// Returns the least time of each step over some repetitions, in the plain program.
     pub(crate) fn times_ns(&mut self, sequence: &Sequence) -> Result<Vec<u32>, CheckError> {
         let how = How { is_timed: true, is_isolated: false };
         let mut least: Vec<u32> = vec![u32::MAX; sequence.steps.len()];
@@ -169,7 +169,7 @@ impl Judge {
         }))
     }
 
-    /// Looks for one finding again, in a sequence that has become smaller.
+    /// Looks for a finding again, in a smaller sequence.
     pub(crate) fn shows(
         &mut self,
         sequence: &Sequence,
@@ -194,16 +194,16 @@ impl Judge {
     }
 }
 
-/// The first of `steps` at which the answers part.
+/// Returns the first of `steps` with different answers.
 fn differs(
     answers: &[Answer],
     steps: impl Iterator<Item = usize>,
     others: &[Answer],
     kind: Kind,
 ) -> Option<Breach> {
-    let told = |a: &Answer| (a.state, a.stop_tick != 0);
+    let choice = |a: &Answer| (a.state, a.stop_tick != 0);
     steps
         .zip(others)
-        .find(|(i, other)| told(&answers[*i]) != told(other))
-        .map(|(i, other)| Breach { otherwise: Some(told(other)), ..Breach::new(kind, i) })
+        .find(|(i, other)| choice(&answers[*i]) != choice(other))
+        .map(|(i, other)| Breach { otherwise: Some(choice(other)), ..Breach::new(kind, i) })
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Definitions of breaches: one entry a kind.
+//! Definitions of breaches, one entry per kind.
 
 use crate::block::{Answer, State, Step};
-use crate::driver::Cause;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A decision longer than this, each time it is repeated, is slow: shallow states take one or two
-/// microseconds to leave, and the kernel asks with interrupts off.
+/// Least duration of a slow decision, in every repetition: shallow states take one or two
+/// microseconds to leave, and the kernel calls with interrupts off.
 pub const SLOW_NS: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
@@ -34,18 +33,18 @@ pub struct Decision<'a> {
     pub answer: &'a Answer,
 }
 
-/// Whether a decision is a breach.
+/// Returns true if a decision is a breach.
 pub type Rule = fn(&Decision<'_>) -> bool;
 
 /// A kind's entry.
 pub struct KindInfo {
     pub kind: Kind,
     pub name: &'static str,
-    /// In one line.
+    /// One line.
     pub title: &'static str,
-    /// When exactly it is one, and why it matters.
+    /// Condition of the breach, and why it matters.
     pub definition: &'static str,
-    /// For kinds that one decision alone shows.
+    /// For kinds that a single decision shows.
     pub rule: Option<Rule>,
 }
 
@@ -166,17 +165,6 @@ impl Kind {
     }
 }
 
-impl From<Cause> for Kind {
-    fn from(cause: Cause) -> Kind {
-        match cause {
-            Cause::Memory => Kind::Memory,
-            Cause::Arithmetic => Kind::Arithmetic,
-            Cause::Bug => Kind::Bug,
-            Cause::Endless => Kind::Endless,
-        }
-    }
-}
-
 impl Decision<'_> {
     fn is_disabled(&self, state: usize) -> bool {
         self.answer.disabled_mask >> state & 1 != 0
@@ -186,12 +174,12 @@ impl Decision<'_> {
         self.states[state].exit_latency_ns <= self.step.latency_req_ns
     }
 
-    /// The shallowest enabled state that keeps the latency limit.
+    /// Returns the shallowest enabled state within the latency limit.
     pub fn allowed(&self) -> Option<usize> {
         (0..self.states.len()).find(|i| !self.is_disabled(*i) && self.keeps_limit(*i))
     }
 
-    /// The chosen state, if it is one.
+    /// Returns the chosen state, if it exists.
     pub fn chosen(&self) -> Option<usize> {
         usize::try_from(self.answer.state).ok().filter(|state| *state < self.states.len())
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Drives a CPU-idle governor with random and adversarial legal calls, names every breach and
+//! Drives a cpuidle governor with random and adversarial legal calls, finds every breach and
 //! shrinks it to the shortest sequence of calls that shows it.
 //!
-//! A governor becomes two programs: one under AddressSanitizer and UndefinedBehaviorSanitizer,
-//! one as a kernel has it. Sequences are made ([`generate`](mod@generate)), judged and shrunk here;
-//! the programs only make the calls, through memory that is shared. What ends a program is a
-//! finding, and the program is started again.
+//! A governor becomes two programs: one under AddressSanitizer and UndefinedBehaviorSanitizer, one
+//! built as in a kernel. Sequences are made ([`generate`](mod@generate)), judged and shrunk here;
+//! the programs only make the calls, through shared memory. A crash of a program is a finding, and
+//! the program is started again.
 //!
 //! [`KINDS`] defines the breaches. To add one: an entry there, a small governor that has it in
 //! `tests/bad/`, and its expected minimum in `tests/bad_governors.rs`.
@@ -35,20 +35,20 @@ use std::process::ExitStatus;
 use torpor_governor::{Build, Catalog, GovernorError, GovernorSpec};
 use torpor_machine::units::Hz;
 
-/// A program that ends this often has shown enough; each end costs a start.
+/// Crashes after which the search ends; each costs a start.
 const CRASHES_MAX: u64 = 64;
-/// A call that does not return counts for more: waiting for it costs more.
+/// Weight of an endless call among the crashes, as waiting for it takes longer.
 const ENDLESS_WEIGHT: u64 = 16;
-/// One sequence in so many is run in the plain program as well.
+/// One sequence in this many also runs in the plain program.
 const PLAIN_EVERY: u64 = 4;
-/// Decisions that are timed.
+/// Number of decisions that are timed.
 const TIMED_DECISIONS: u64 = 20_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Sequence `i` has the seed `seed + i`.
     pub seed: u64,
-    /// At least so many; whole sequences are run, one at the least.
+    /// Least number of decisions; whole sequences are run, at least one.
     pub decisions: u64,
     pub hz: Hz,
 }
@@ -59,7 +59,7 @@ impl Default for Options {
     }
 }
 
-/// Why a governor cannot be checked.
+/// Errors of a check.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     #[error(transparent)]
@@ -86,8 +86,8 @@ pub enum CheckError {
     Driver { governor: String, call: &'static str, status: ExitStatus, said: String },
 }
 
-/// Checks one governor. `progress` is called with how many decisions were made; `false` from it
-/// ends the search there.
+/// Checks one governor. `progress` gets the number of decisions so far; it returns false to end the
+/// search.
 pub fn check(
     catalog: &Catalog,
     spec: &GovernorSpec,
@@ -97,8 +97,8 @@ pub fn check(
     let program = |build| catalog.program(spec, options.hz, &HARNESS, build);
     let sanitized = program(Build::Sanitized)?;
     let plain = program(Build::Plain)?;
-    // Only a loaded governor knows its parameters' types. One that has none may fail to load: that
-    // is a finding.
+    // Only a loaded governor knows the types of its parameters. One without parameters may fail to
+    // load: that is a finding.
     let loaded = catalog.resolve(spec, options.hz);
     let percpu_bytes = loaded.as_ref().ok().map(|governor| governor.percpu_bytes());
     let params = match spec.params() {
@@ -107,12 +107,12 @@ pub fn check(
     };
     let source_sha256 = sanitized.source_sha256.clone();
     let judge = Judge::new(Driver::new(sanitized, &params)?, Driver::new(plain, &params)?);
-    // A table that the governor's own kernel keeps from it is no legal one.
+    // A table that the governor's own kernel never offers is not legal.
     let states_min = if catalog.asks_about_one_state(spec)? { 1 } else { 2 };
     let mut hunt = Hunt { judge, options, states_min, counts: Vec::new(), first: Vec::new() };
     let (decisions, sequences, ended_early) = hunt.run(progress)?;
     let timing = if hunt.first.iter().any(|(_, b)| b.crash.is_some()) {
-        // Duration may change when the governor corrupts something.
+        // Times are meaningless if the governor corrupts something.
         None
     } else {
         hunt.time()?
@@ -167,7 +167,7 @@ impl Hunt<'_> {
         Ok((decisions, sequences, None))
     }
 
-    /// Runs one sequence; says how the program has ended if it has.
+    /// Runs one sequence. Returns the kind of crash, if any.
     fn sequence(&mut self, seed: u64, in_plain: bool) -> Result<Option<Kind>, CheckError> {
         let sequence = generate::sequence(seed, self.options.hz, self.states_min);
         let counts = &mut self.counts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Report of a check: serialises to the JSON that Python prints.
+//! Report of a check, serialised to JSON.
 
 use crate::CheckError;
 use crate::block::{Answer, Step, flag, op};
@@ -17,15 +17,15 @@ pub struct Report {
     pub governor: String,
     pub source_sha256: String,
     pub hz: u32,
-    /// The first sequence's; the others' follow it.
+    /// Seed of the first sequence; the others follow it.
     pub seed: u64,
-    /// Decisions that were judged, without repetitions.
+    /// Judged decisions, without repetitions.
     pub decisions: u64,
     pub sequences: u64,
-    /// Why fewer decisions were made than asked for.
+    /// Reason for ending before the requested decisions.
     pub ended_early: Option<String>,
     pub timing: Option<Timing>,
-    /// Size of its static per-CPU data in userspace; null if it cannot be loaded.
+    /// Size of the governor's static per-CPU data in userspace; null if it cannot be loaded.
     pub percpu_bytes: Option<usize>,
     pub findings: Vec<Finding>,
 }
@@ -39,22 +39,22 @@ pub struct Timing {
     pub worst_ns: u32,
 }
 
-/// A breach with the smallest sequence found that shows it.
+/// A breach, and the smallest sequence found that shows it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Finding {
     pub kind: Kind,
     pub title: &'static str,
-    /// One sentence: what happened.
+    /// One sentence on what happened.
     pub what: String,
-    /// The sanitizer's words, empty without.
+    /// Report of the sanitizer, if any.
     pub words: String,
     /// Breaches of this kind among all decisions.
     pub count: u64,
-    /// Seed of the sequence with the finding: a run with this seed starts with it.
+    /// Seed of the finding's sequence: a run with this seed starts with it.
     pub seed: u64,
-    /// The CPU's number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// Which of `calls` shows it, from 1; 0 for one before the first.
+    /// Position in `calls` of the call that shows it, from 1; 0 for one before the first.
     pub call: usize,
     pub clock_ns: u64,
     pub states: Vec<StateRow>,
@@ -72,11 +72,11 @@ pub struct StateRow {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CpuRow {
     pub cpu: u32,
-    /// At the start.
+    /// States disabled at the start.
     pub disabled: Vec<usize>,
 }
 
-/// A step, with what the governor answered.
+/// A step, and the governor's answer.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CallRow {
     /// `idle`, `toggle state N` or `disable and enable`.
@@ -89,12 +89,12 @@ pub struct CallRow {
     pub nr_iowait: u32,
     pub util: u16,
     pub tick_stopped: bool,
-    /// None where the call did not return.
+    /// None if the call did not return.
     pub state: Option<i32>,
     pub stop_tick: Option<bool>,
-    /// None: the entry was rejected, or never came.
+    /// None if the entry was rejected or did not happen.
     pub entered: Option<i16>,
-    /// `dev->last_residency_ns` afterwards; None where nothing was entered.
+    /// `dev->last_residency_ns` afterwards; None if no state was entered.
     pub residency_ns: Option<u64>,
     pub got_tick: bool,
     pub poll_timed_out: bool,
@@ -102,7 +102,7 @@ pub struct CallRow {
 }
 
 impl Finding {
-    /// Runs the sequence once more, for its answers.
+    /// Runs the sequence once more for its answers.
     pub(crate) fn new(
         judge: &mut Judge,
         sequence: &Sequence,
@@ -191,7 +191,7 @@ impl CallRow {
         }
     }
 
-    /// A call that did not return.
+    /// Removes the answer of a call that did not return.
     fn unanswered(self) -> CallRow {
         CallRow { state: None, stop_tick: None, entered: None, residency_ns: None, ..self }
     }

@@ -5,7 +5,7 @@ pub(crate) struct Rng(u64);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Rng {
-        // Seeds that follow one another must not give streams that do: splitmix64's last steps.
+        // Consecutive seeds must give unrelated streams: the last steps of splitmix64.
         let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -20,7 +20,7 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// 0 to `n` - 1.
+    /// Returns a number from 0 to `n` - 1.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
@@ -29,7 +29,7 @@ impl Rng {
         self.below(n) == 0
     }
 
-    /// Log-uniform: each order of magnitude up to 2^`bits` is as likely as another.
+    /// Returns a log-uniform number: each order of magnitude up to 2^`bits` is equally likely.
     pub(crate) fn magnitude(&mut self, bits: u64) -> i64 {
         let width = self.below(bits) + 1;
         (self.next() >> (64 - width)) as i64

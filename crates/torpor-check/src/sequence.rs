@@ -26,14 +26,14 @@ impl Sequence {
         block.steps[..self.steps.len()].copy_from_slice(&self.steps);
     }
 
-    /// The same without the other CPUs' steps. Those CPUs stay.
+    /// Returns the sequence without the other CPUs' steps; those CPUs stay.
     pub(crate) fn only_cpu(&self, cpu: u8) -> Sequence {
         let steps = self.steps.iter().filter(|step| step.cpu == cpu).copied().collect();
         Sequence { steps, ..self.clone() }
     }
 }
 
-/// An idle step about which nothing is special: what steps are shrunk towards.
+/// Returns an unremarkable idle step, towards which steps are shrunk.
 pub(crate) fn plain_step(cpu: u8) -> Step {
     Step {
         sleep_length_ns: 1_000_000_000,

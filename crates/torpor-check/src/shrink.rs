@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Makes a sequence smaller while it shows the same breach: fewer steps, CPUs and states, then
-//! plainer numbers.
+//! Shrinks a sequence that shows a breach: fewer steps, CPUs and states, then rounder numbers.
 
 use crate::CheckError;
 use crate::block::{Step, op};
 use crate::sequence::{Sequence, plain_step};
 
-/// Runs spent on one finding. A plain breach needs some hundreds.
+/// Most runs for one finding. A plain breach needs some hundreds.
 const RUNS_MAX: u32 = 6_000;
 
-/// Whether a sequence still shows the breach.
+/// Returns true if a sequence still shows the breach.
 pub(crate) type Test<'a> = dyn FnMut(&Sequence) -> Result<bool, CheckError> + 'a;
 
-/// The smallest found. `last` is the step that the breach was seen at.
+/// Returns the smallest sequence found. `last` is the step that showed the breach.
 pub(crate) fn shrink(
     sequence: Sequence,
     last: usize,
@@ -72,7 +71,7 @@ impl Shrinker<'_, '_> {
         Ok(())
     }
 
-    /// A state that is disabled on the way might as well be so from the start.
+    /// Moves a state's disabling to the start of the sequence.
     fn disable_at_the_start(&mut self) -> Result<(), CheckError> {
         for i in (0..self.best.steps.len()).rev() {
             let step = self.best.steps[i];
@@ -117,7 +116,7 @@ impl Shrinker<'_, '_> {
         }
         for state in 0..self.best.states.len() {
             self.attempt(|s| s.states[state].is_polling = 0)?;
-            // Deeper states move along, or they would be in the way.
+            // Deeper states move along to stay legal.
             self.attempt(|s| {
                 let by_ns = s.states[state].exit_latency_ns - before(s, state).0;
                 s.states[state..].iter_mut().for_each(|t| t.exit_latency_ns -= by_ns);
@@ -135,8 +134,8 @@ impl Shrinker<'_, '_> {
         Ok(())
     }
 
-    /// Bisects: a table that is too small is too small for every larger number. Not for a
-    /// sanitizer, which sees the first places beyond a table best; and those are powers of two.
+    /// Bisects the CPU number: if a table is too small for it, it is too small for every larger
+    /// one. Tries powers of two first, as a sanitizer detects best the places right after a table.
     fn least_cpu_id(&mut self, cpu: usize) -> Result<(), CheckError> {
         for id in (0..13).map(|bit| 1 << bit) {
             if id < self.best.cpus[cpu].cpu_id && self.attempt(|s| s.cpus[cpu].cpu_id = id)? {
@@ -187,7 +186,7 @@ impl Shrinker<'_, '_> {
         Ok(())
     }
 
-    /// A rounder number in one place.
+    /// Tries a rounder number in one place.
     fn plainer<T: Number>(
         &mut self,
         place: impl Fn(&mut Sequence) -> &mut T,
@@ -222,7 +221,7 @@ macro_rules! number {
 
 number!(i64 u64 u32);
 
-/// Rounder numbers, the roundest first: one digit, then more, downwards and upwards.
+/// Returns rounder numbers, the roundest first: one digit, then more, downwards and upwards.
 fn rounder(value: i128) -> Vec<i128> {
     let (sign, size) = (value.signum(), value.abs());
     let mut candidates = Vec::new();
@@ -237,12 +236,12 @@ fn rounder(value: i128) -> Vec<i128> {
         candidates.extend([down, down + unit].map(|v| v * sign));
     }
     candidates.dedup();
-    // Only what is rounder: otherwise shrinking never ends.
+    // Only rounder numbers: otherwise shrinking never ends.
     candidates.retain(|c| digits(*c) < digits(value));
     candidates
 }
 
-/// Digits without the zeros at the end.
+/// Returns the number of digits, without trailing zeros.
 fn digits(mut value: i128) -> u32 {
     while value != 0 && value % 10 == 0 {
         value /= 10;
@@ -255,7 +254,7 @@ fn digits(mut value: i128) -> u32 {
     count
 }
 
-/// The latency and residency that a state must at least have.
+/// Returns the least latency and residency of a state.
 fn before(sequence: &Sequence, state: usize) -> (i64, i64) {
     match state.checked_sub(1) {
         Some(i) => (sequence.states[i].exit_latency_ns, sequence.states[i].target_residency_ns),
@@ -263,7 +262,7 @@ fn before(sequence: &Sequence, state: usize) -> (i64, i64) {
     }
 }
 
-/// A driver's table can look so, and a step's state and CPU are there.
+/// Returns true if a driver's table can look like this.
 fn is_legal(sequence: &Sequence) -> bool {
     let rises = (0..sequence.states.len()).all(|i| {
         let (exit_ns, residency_ns) = before(sequence, i);
@@ -315,7 +314,7 @@ mod tests {
     use crate::generate;
     use torpor_machine::units::Hz;
 
-    /// Shrinks with a test that no driver takes part in.
+    /// Shrinks with a test that runs no driver.
     fn shrunk(seed: u64, test: impl Fn(&Sequence) -> bool) -> Sequence {
         let sequence = generate::sequence(seed, Hz::H250, 1);
         assert!(test(&sequence), "seed {seed} must show it");
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn two_steps_far_apart_are_what_stays() {
+    fn shrinking_keeps_two_distant_steps() {
         let is_limited = |s: &Step| s.op == op::IDLE && s.latency_req_ns == 0;
         let seed = (0..200).find(|seed| {
             let steps = generate::sequence(*seed, Hz::H250, 1).steps;
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_a_state_moves_what_names_later_ones() {
+    fn removing_a_state_renumbers_later_ones() {
         let seed = (0..200).find(|seed| generate::sequence(*seed, Hz::H250, 1).states.len() >= 4);
         let mut sequence = generate::sequence(seed.expect("most tables are longer"), Hz::H250, 1);
         sequence.cpus[0].disabled_mask = 0b1101;

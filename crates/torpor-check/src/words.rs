@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Reads what sanitizers say.
+//! Reads reports of sanitizers.
 
-use crate::driver::Cause;
+use crate::kinds::Kind;
 
-/// Errors of UndefinedBehaviorSanitizer that are about memory.
+/// Errors of UndefinedBehaviorSanitizer that concern memory.
 const UBSAN_MEMORY: &[&str] =
     &["out of bounds", "null pointer", "misaligned", "insufficient space", "pointer index"];
 
-/// The cause, the words worth showing, and the same for every occurrence at one place.
-pub(crate) fn read(said: &str) -> Option<(Cause, String, String)> {
+/// Returns the kind of breach, the lines to show, and a signature that is the same for every
+/// occurrence at one place.
+pub(crate) fn read(said: &str) -> Option<(Kind, String, String)> {
     let lines: Vec<String> = said.lines().map(plain).collect();
     if let Some(line) = lines.iter().find(|line| line.contains("runtime error: ")) {
         let is_memory = UBSAN_MEMORY.iter().any(|text| line.contains(text));
-        let cause = if is_memory { Cause::Memory } else { Cause::Arithmetic };
+        let kind = if is_memory { Kind::Memory } else { Kind::Arithmetic };
         let place = line.split(": runtime error").next().unwrap_or(line);
-        return Some((cause, line.clone(), place.to_owned()));
+        return Some((kind, line.clone(), place.to_owned()));
     }
     let at = lines.iter().position(|line| line.starts_with("ERROR: AddressSanitizer: "))?;
     let summary = lines.iter().find_map(|line| line.strip_prefix("SUMMARY: ")).unwrap_or("");
-    let cause = if lines[at].contains(": FPE") { Cause::Arithmetic } else { Cause::Memory };
+    let kind = if lines[at].contains(": FPE") { Kind::Arithmetic } else { Kind::Memory };
     let access = |line: &&String| line.starts_with("READ of") || line.starts_with("WRITE of");
-    // Frames of the driver have no line: the governor's calls end there.
+    // Frames of the driver have no line number: the governor's calls end there.
     let frames = (lines[at..].iter().filter(|line| line.starts_with('#')))
         .take_while(|line| line.contains(".c:"));
     let region = lines[at..].iter().find(|line| line.contains("is located"));
@@ -30,12 +31,13 @@ pub(crate) fn read(said: &str) -> Option<(Cause, String, String)> {
         .chain(frames.take(3).map(String::as_str))
         .chain(region.map(String::as_str))
         .collect();
-    // One flaw ends in several types of error, by how far the access misses: the place tells.
+    // One flaw gives several types of error, by how far the access misses: only the place
+    // identifies it.
     let place = summary.splitn(3, ' ').nth(2).unwrap_or(summary);
-    Some((cause, shown.join("\n"), place.to_owned()))
+    Some((kind, shown.join("\n"), place.to_owned()))
 }
 
-/// Without what differs from run to run: process ids, addresses, the folder it was compiled in.
+/// Removes what differs from run to run: process ids, addresses, the folder of the sources.
 fn plain(line: &str) -> String {
     let mut words = Vec::new();
     for word in line.split_whitespace() {
@@ -62,7 +64,7 @@ fn plain(line: &str) -> String {
     words.into_iter().map(file_name).collect::<Vec<_>>().join(" ")
 }
 
-/// A source's name without its folder; other words as they are.
+/// Removes the folder from a source's name; other words stay.
 pub(crate) fn file_name(word: &str) -> String {
     if word.contains(".c:") || word.contains(".h:") || word.ends_with(".c") || word.ends_with(".h")
     {
@@ -76,14 +78,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_undefined_operation_is_told_by_its_place() {
+    fn undefined_operation_is_identified_by_place() {
         let said = "x.c:12:9: runtime error: division by zero\n";
-        let (cause, words, signature) = read(said).expect("it is an error");
-        assert_eq!((cause, signature.as_str()), (Cause::Arithmetic, "x.c:12:9"));
+        let (kind, words, signature) = read(said).expect("it is an error");
+        assert_eq!((kind, signature.as_str()), (Kind::Arithmetic, "x.c:12:9"));
         assert_eq!(words, "x.c:12:9: runtime error: division by zero");
         let said = "/a/b/x.c:3:1: runtime error: index 10 out of bounds for type 'int [10]'";
-        let (cause, _, signature) = read(said).expect("it is an error");
-        assert_eq!((cause, signature.as_str()), (Cause::Memory, "x.c:3:1"));
+        let (kind, _, signature) = read(said).expect("it is an error");
+        assert_eq!((kind, signature.as_str()), (Kind::Memory, "x.c:3:1"));
     }
 
     #[test]
@@ -93,8 +95,8 @@ mod tests {
                     0x602000000018 thread T0\n    #0 0x55d0 in late /tmp/s-1-2/bad.c:9\n    \
                     #1 0x55d1 in idle /tmp/s-1-2/driver_calls.c:300\n\
                     SUMMARY: AddressSanitizer: heap-buffer-overflow /tmp/s-1-2/bad.c:9 in late\n";
-        let (cause, words, signature) = read(said).expect("it is an error");
-        assert_eq!(cause, Cause::Memory);
+        let (kind, words, signature) = read(said).expect("it is an error");
+        assert_eq!(kind, Kind::Memory);
         assert_eq!(signature, "bad.c:9 in late");
         assert_eq!(
             words,

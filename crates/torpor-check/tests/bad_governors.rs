@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Each bad governor in `bad/` has one flaw: it is found, nothing else is, and the sequence that
-//! shows it is as short as can be.
+//! Each bad governor in `bad/` has one flaw: the check finds it, nothing else, and the shortest
+//! sequence that shows it.
 
 use std::path::Path;
 use torpor_check::{Finding, KINDS, Kind, Options, Report, check};
@@ -101,7 +101,7 @@ const BAD: &[Bad] = &[
     },
     // Another CPU's call changes what the count says.
     Bad { file: "leak", kind: Kind::Leak, cpus: 2, states: 2, calls: 2, also: |_| true },
-    // A decision, the other CPU's restart, and the decision that is taken for the first again.
+    // A decision, the other CPU's restart, and a second decision that is taken for the first.
     Bad { file: "leak_enable", kind: Kind::Leak, cpus: 2, states: 2, calls: 3, also: |_| true },
     Bad {
         file: "uninitialised",
@@ -157,9 +157,9 @@ fn each_flaw_is_found_shrunk_to_its_minimum_and_alone() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Both sanitizers' words, for any name that a file may have.
+/// Reports of both sanitizers, for any file name.
 #[test]
-fn a_file_is_called_what_its_user_calls_it() {
+fn findings_use_the_users_file_name() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("odd names");
     std::fs::create_dir_all(&dir).expect("the folder can be made");
     let bad = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
@@ -186,7 +186,7 @@ fn every_kind_has_a_bad_governor_and_a_definition() {
     assert_eq!(files, BAD.len() + 1, "every file but bad.h is expected something of");
 }
 
-/// The seed of a finding, with one decision, leads straight to it: the same calls again.
+/// The seed of a finding, with one decision, gives the same calls again.
 #[test]
 fn a_findings_seed_repeats_it() {
     let first = &checked("index", &options(200_000)).findings[0];

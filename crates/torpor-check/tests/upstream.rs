@@ -66,8 +66,8 @@ fn linux_6_12_has_what_the_findings_say() {
     );
 }
 
-/// The same governors in a tree whose idle loop asks about tables of one state, as it did before
-/// 7.0, and in one whose loop does not.
+/// The same governors in a tree whose idle loop offers tables of one state, as before 7.0, and in
+/// one whose loop does not.
 #[test]
 fn one_state_table_is_offered_to_own_loops_only() {
     let test = "tables of one state";
@@ -100,7 +100,7 @@ fn one_state_table_is_offered_to_own_loops_only() {
     }
 }
 
-/// The state chosen for a timer that far away, after eight sleeps of 100 ms.
+/// Returns the state chosen for a timer this far away, after eight sleeps of 100 ms.
 fn choice_after_long_sleeps(governor: &Governor, timer_ns: i64) -> i32 {
     let states = [(0, true), (1, false), (100, false)].map(|(us, is_polling)| StateDesc {
         name: format!("S{us}"),
@@ -128,8 +128,8 @@ fn choice_after_long_sleeps(governor: &Governor, timer_ns: i64) -> i32 {
     instance.select(0, &inputs(now, timer_ns)).expect("it answers").state
 }
 
-/// 2^32 us, 71.6 minutes: the number of microseconds to a timer is kept in 32 bits. No rule is
-/// broken by it, so no check finds it; it was found by reading.
+/// 2^32 us, 71.6 minutes: the number of microseconds to a timer is kept in 32 bits. It breaks no
+/// rule, so no check finds it; it was found by reading.
 #[test]
 fn menu_takes_a_far_timer_for_a_due_one() {
     let hour_and_more_ns = (1_i64 << 32) * 1_000;

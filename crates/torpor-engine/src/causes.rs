@@ -2,47 +2,36 @@
 //! Causes of wrong-depth sleeps and of latency: the task, timer function or interrupt that ended
 //! the sleep.
 //!
-//! A replayed sleep that an event of the recording ended has that event's cause: it is found by the
-//! moment at which the recorded sleep ended. What a tick or a polling limit ended is the governor's
-//! own doing, and is listed as such.
+//! A replayed sleep that a recorded event ended has that event's cause, found by the time at which
+//! the recorded sleep ended. Sleeps that the tick or the polling limit ended are due to the
+//! governor itself, and are listed as such.
 
 use crate::decision::Decision;
 use crate::model::{SleepEnd, Verdict};
-use crate::replay::Seat;
+use crate::options::By;
+use crate::replay::PlacedCpu;
 use crate::stats::{Cause, Ended, spelled};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use torpor_machine::units::CpuId;
 use torpor_trace::Names;
 
-/// Key by which sleeps are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum By {
-    /// The task that ran first afterwards.
-    Task,
-    /// The interrupt, or what the IPI was for; timers as one.
-    Irq,
-    /// The timer's function; interrupts as one.
-    Timer,
-}
-
-/// The sleeps of one governor that one task, timer or interrupt ended.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+/// One governor's sleeps that one task, timer or interrupt ended.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct CauseOutcome {
     pub governor: String,
-    /// `task`, `timer`, `irq`, `ipi`; `tick` and `poll` where the governor's own tick or polling
-    /// limit ended the sleep; `none` where no task ran, `unknown`.
+    /// `task`, `timer`, `irq` or `ipi`; `tick` and `poll` if the governor's own tick or polling
+    /// limit ended the sleep; `none` if no task ran; `unknown`.
     pub kind: String,
     pub name: String,
     pub sleeps: u64,
     pub above: u64,
     pub below: u64,
-    /// Sleeps that an event ended, which have a latency.
+    /// Sleeps that a recorded event ended; only these have a latency.
     pub woken: u64,
-    /// Summed.
+    /// Total latency.
     pub latency_ns: i64,
     pub latency_max_ns: i64,
 }
@@ -52,16 +41,6 @@ pub struct Causes {
     by: By,
     cpus: HashMap<CpuId, Vec<Ended>>,
     names: Names,
-}
-
-#[derive(Default)]
-struct Counts {
-    sleeps: u64,
-    above: u64,
-    below: u64,
-    woken: u64,
-    latency_ns: i64,
-    latency_max_ns: i64,
 }
 
 impl Causes {
@@ -74,16 +53,22 @@ impl Causes {
         Causes { by, cpus, names }
     }
 
-    /// One governor's, the most sleeps of a wrong depth first.
+    /// Returns one governor's causes, the most sleeps of a wrong depth first.
     pub fn of_run(
         &self,
         governor: &str,
-        seats: &[Seat<'_>],
+        cpus: &[PlacedCpu<'_>],
         decisions: &[Decision],
     ) -> Vec<CauseOutcome> {
-        let mut counted: BTreeMap<(&'static str, String), Counts> = BTreeMap::new();
+        let mut counted: BTreeMap<(&'static str, String), CauseOutcome> = BTreeMap::new();
         for decision in decisions {
-            let counts = counted.entry(self.key(seats, decision)).or_default();
+            let cause = self.cause(cpus, decision);
+            let counts = counted.entry(cause).or_insert_with_key(|(kind, name)| CauseOutcome {
+                governor: governor.to_owned(),
+                kind: (*kind).to_owned(),
+                name: name.clone(),
+                ..CauseOutcome::default()
+            });
             counts.sleeps += 1;
             counts.above += u64::from(decision.verdict == Verdict::Above);
             counts.below += u64::from(decision.verdict == Verdict::Below);
@@ -93,33 +78,20 @@ impl Causes {
                 counts.latency_max_ns = counts.latency_max_ns.max(latency.0);
             }
         }
-        let mut rows: Vec<CauseOutcome> = counted
-            .into_iter()
-            .map(|((kind, name), counts)| CauseOutcome {
-                governor: governor.to_owned(),
-                kind: kind.to_owned(),
-                name,
-                sleeps: counts.sleeps,
-                above: counts.above,
-                below: counts.below,
-                woken: counts.woken,
-                latency_ns: counts.latency_ns,
-                latency_max_ns: counts.latency_max_ns,
-            })
-            .collect();
-        // By name where they are alike, as the map had them.
+        let mut rows: Vec<CauseOutcome> = counted.into_values().collect();
+        // Equal rows stay in the map's order, by name.
         rows.sort_by_key(|row| Reverse((row.above + row.below, row.latency_ns)));
         rows
     }
 
-    fn key(&self, seats: &[Seat<'_>], decision: &Decision) -> (&'static str, String) {
+    fn cause(&self, cpus: &[PlacedCpu<'_>], decision: &Decision) -> (&'static str, String) {
         match decision.end {
             SleepEnd::Tick => return ("tick", "the governor's tick".to_owned()),
             SleepEnd::PollTimeout => return ("poll", "the polling limit".to_owned()),
             SleepEnd::GovernorTimer => return ("timer", "the governor's own".to_owned()),
             SleepEnd::Event => {}
         }
-        let input = seats[decision.slot].input;
+        let input = cpus[decision.slot].input;
         let span = &input.spans[decision.span as usize];
         let of_cpu = self.cpus.get(&input.cpu).map_or(&[][..], Vec::as_slice);
         let index = of_cpu.partition_point(|ended| ended.exit < span.resume);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Energy of a cluster in addition to its CPUs, while not all of them are in their deepest state.
+//! Energy that a cluster takes in addition to its CPUs while not all of them are in their deepest
+//! state.
 
 use crate::input::CpuInput;
 use crate::options::Others;
@@ -7,16 +8,16 @@ use torpor_machine::platform::Cluster;
 use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
-/// Whether anything is to be counted for a cluster.
+/// Returns true if the cluster takes power of its own.
 pub fn has_static_power(cluster: &Cluster) -> bool {
     cluster.opps.iter().any(|opp| opp.static_power > Power::ZERO)
 }
 
-/// The cluster's own energy over the replayed span, each moment of it weighed by the share of its
-/// CPUs that are observed: that of its CPUs is known for the same time only.
+/// Returns the cluster's own energy over the replayed span. Each moment is weighted by the share of
+/// its CPUs that are observed, as the energy of the CPUs is known for that time only.
 ///
-/// `others` says what CPUs do that the recording does not hold. CPUs in a sleep that the recording
-/// cuts count as resting in their deepest state.
+/// `others` states what the unrecorded CPUs do. CPUs in a sleep that the recording cuts count as
+/// resting in their deepest state.
 pub fn static_energy(
     cluster: &Cluster,
     inputs: &[&CpuInput],
@@ -54,14 +55,15 @@ pub fn static_energy(
     }
 }
 
-/// Whether the cluster can rest at all, of whose CPUs `recorded` are in the recording.
+/// Returns true if the cluster can rest at all, given that `recorded` of its CPUs are in the
+/// recording.
 pub(crate) fn can_rest(cluster: &Cluster, recorded: usize, others: Others) -> bool {
     others == Others::Idle || recorded >= cluster.cpus.len()
 }
 
-/// The power of a cluster that does not rest, piece by piece over the whole span, weighed by the
-/// share of its CPUs that are observed. All CPUs share the clock, so the first one's frequency is
-/// the cluster's.
+/// Returns the power of a cluster that does not rest, in pieces over the whole span, weighted by
+/// the share of its CPUs that are observed. All CPUs share the clock, so the first CPU's frequency
+/// is the cluster's.
 pub(crate) fn static_powers(
     cluster: &Cluster,
     inputs: &[&CpuInput],
@@ -96,7 +98,8 @@ pub(crate) fn static_powers(
     powers
 }
 
-/// When a CPU rests: in its deepest state, and in sleeps that the recording cuts.
+/// Returns the times in which a CPU rests: in its deepest state, or in a sleep that the recording
+/// cuts.
 pub(crate) fn rests(
     input: &CpuInput,
     deep: &DeepTimes,
@@ -107,8 +110,8 @@ pub(crate) fn rests(
     times.map(move |(from, to)| (from.clamp(span.0, span.1), to.clamp(span.0, span.1)))
 }
 
-/// Returns the parts of cut sleeps that overlap no replayed sleep: a replayed sleep may have ended
-/// later than the recorded one.
+/// Returns the parts of cut sleeps that overlap no replayed sleep: a replayed sleep may end later
+/// than the recorded one.
 fn cut_sleeps(
     input: &CpuInput,
     deep: &DeepTimes,
@@ -143,15 +146,15 @@ mod tests {
             static_energy(&cluster, &inputs, &deep, Others::Idle, span)
         };
         assert_eq!(energy([&input, &input], (ms(0), ms(10))).as_uj_f64(), 7.0);
-        // Over 12 ms, of whose last 2 nothing is known: nobody rests in them.
+        // Nothing is known of the last 2 of 12 ms: no CPU rests in them.
         assert_eq!(energy([&input, &input], (ms(0), ms(12))).as_uj_f64(), 9.0);
-        // Both fell asleep at 11 ms, for longer than the recording goes on.
+        // Both fell asleep at 11 ms and are still asleep when the recording ends.
         let cut = CutSleeps { until: None, from: Some(ms(11)) };
         let asleep = CpuInput { cut, ..input.clone() };
         assert_eq!(energy([&asleep, &asleep], (ms(0), ms(12))).as_uj_f64(), 8.0);
-        // One did: of the last millisecond, half of the cluster is observed.
+        // One CPU fell asleep: half of the cluster is observed in the last millisecond.
         assert_eq!(energy([&input, &asleep], (ms(0), ms(12))).as_uj_f64(), 8.5);
-        // A third CPU, of which nothing is recorded: at work all the time, or where there is none.
+        // A third CPU is not recorded and counts as busy, if the cluster has it.
         let busy = |cluster: &Cluster| {
             let inputs = [&asleep, &asleep];
             static_energy(cluster, &inputs, &deep, Others::Busy, (ms(0), ms(12))).as_uj_f64()

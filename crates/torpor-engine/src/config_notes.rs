@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Notes on policies, for every kind of result.
+//! Notes on policies for every kind of result.
 
 use torpor_governor::{Origin, Policy};
 
-/// Kernel options that a user's file tests: code for an option that is not set is compiled out
-/// silently.
+/// Returns notes on kernel options that a user's file tests: code for an unset option is silently
+/// compiled out.
 pub fn config_notes<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
     let mut notes = Vec::new();
     for policy in policies.filter(|p| *p.origin() != Origin::Builtin && !p.config().is_empty()) {

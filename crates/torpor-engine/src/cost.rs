@@ -9,31 +9,31 @@ use torpor_result::RELATIVE_UNIT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StateCost {
     power: Power,
-    /// Energy of going in and out: the platform's, or chosen so that the state pays off against the
-    /// next shallower one exactly at its own break-even, the target residency.
+    /// Energy of entry and exit: the platform's, or chosen so that the state breaks even with the
+    /// next shallower one exactly at its target residency.
     overhead: Energy,
 }
 
-/// The cost of idle states of one cluster's CPUs, for every OPP.
+/// Cost of the idle states of one cluster's CPUs, for every OPP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostTable {
     states: usize,
     /// `[opp][state]`, flat.
     costs: Vec<StateCost>,
-    /// Power while a tick is handled, by OPP.
+    /// Power while the CPU handles a tick, by OPP.
     awake: Vec<Power>,
     known: bool,
 }
 
 impl CostTable {
-    /// If a machine's power is not `known`, the table holds a stand-in: powers that fall by the
-    /// same share of [`RELATIVE_UNIT`] a state. By the break-even definition the cheapest state for
-    /// a given sleep does not depend on the powers, only on the target residencies, so choices stay
-    /// meaningful, and energies are relative to that unit; [`CostTable::is_known`] says which.
+    /// Builds the table. If the machine's power is not `known`, powers fall by equal steps of
+    /// [`RELATIVE_UNIT`] from state to state. By the break-even definition the cheapest state for a
+    /// sleep depends only on the target residencies, not on the powers, so choices stay meaningful
+    /// and energies are relative to that unit; see [`CostTable::is_known`].
     ///
-    /// Only states that can be had share the stand-in: those that the machine has on, and whose
-    /// target residency is not longer than `longest`, the longest time that a CPU was idle. A state
-    /// beyond them consumes what the deepest of them does, so it moves no figure.
+    /// Only reachable states share these steps: those that are enabled and whose target residency
+    /// is at most `longest`, the longest time that a CPU was idle. A state beyond them has the
+    /// power of the deepest of them, so it changes no figure.
     pub fn new(cluster: &Cluster, known: bool, longest: Duration) -> CostTable {
         let states = &cluster.idle_states;
         let is_had = |s: &IdleState| !s.is_disabled && s.target_residency <= longest;
@@ -65,30 +65,30 @@ impl CostTable {
                 shallower = Some(power);
             }
             let busy = cluster.opps.get(opp).and_then(|o| o.active_power);
-            // Without a measured busy power the shallowest state's is used: a CPU that handles
-            // a tick takes at least that.
+            // Without a measured busy power, the shallowest state's is used: a lower bound for a
+            // CPU that handles a tick.
             awake.push(busy.filter(|_| known).unwrap_or(costs[opp * states.len()].power));
         }
         CostTable { states: states.len(), costs, awake, known }
     }
 
-    /// Whether the energies are those of the machine, not a stand-in.
+    /// Returns true if the energies are the machine's, not relative ones.
     pub fn is_known(&self) -> bool {
         self.known
     }
 
-    /// Energy of one sleep that lasted `residency`, entry and exit included.
+    /// Returns the energy of one sleep that lasted `residency`, entry and exit included.
     pub fn sleep(&self, opp: u16, state: usize, residency: Duration) -> Energy {
         self.sleeps(opp, state, 1, residency)
     }
 
-    /// Energy of `count` sleeps that lasted `time` together.
+    /// Returns the energy of `count` sleeps that lasted `time` together.
     pub fn sleeps(&self, opp: u16, state: usize, count: u64, time: Duration) -> Energy {
         let cost = &self.costs[opp as usize * self.states + state];
         cost.power.over(time) + Energy(cost.overhead.0 * i128::from(count))
     }
 
-    /// Energy of `time` spent awake on a tick.
+    /// Returns the energy of handling ticks for `time`.
     pub fn awake(&self, opp: u16, time: Duration) -> Energy {
         self.awake[opp as usize].over(time)
     }
@@ -102,17 +102,17 @@ impl CostTable {
         self.costs[opp as usize * self.states + state].power
     }
 
-    /// No state, and no tick, takes less than this.
+    /// Returns the least power of any state or tick.
     pub fn floor_power(&self, opp: u16) -> Power {
         self.row(opp).chain([self.awake[opp as usize]]).min().unwrap_or(Power::ZERO)
     }
 
-    /// No state, and no tick, takes more than this.
+    /// Returns the highest power of any state or tick.
     pub fn peak_power(&self, opp: u16) -> Power {
         self.row(opp).chain([self.awake[opp as usize]]).max().unwrap_or(Power::ZERO)
     }
 
-    /// Whether going in and out of a state costs nothing but its power, at every OPP.
+    /// Returns true if entering and leaving the state costs nothing beyond its power, at every OPP.
     pub fn is_free_to_enter(&self, state: usize) -> bool {
         self.costs.chunks(self.states).all(|row| row[state].overhead <= Energy::ZERO)
     }
@@ -189,7 +189,8 @@ mod tests {
 
     #[test]
     fn measured_transition_replaces_the_implied_one() {
-        // 10 mW against 0 mW: 35 uJ a trip pay off after 3.5 ms, whatever the target residency says.
+        // 10 mW against 0 mW: a 35 uJ round trip pays off after 3.5 ms, whatever the target
+        // residency.
         let mut cluster = testing::two_state_cluster();
         cluster.idle_states[1].energy_per_entry = Some(Energy::from_uj(35.0));
         let table = CostTable::new(&cluster, true, Duration::MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Single decisions, for those who ask to see them.
+//! Single decisions, for observers.
 
 use crate::input::{SleepSource, WakeStamp};
 use crate::model::{SleepEnd, Verdict};
@@ -10,26 +10,26 @@ use torpor_machine::units::{Duration, Energy, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Decision {
     pub slot: usize,
-    /// The idleness it is part of: its number among the CPU's. A simulation does not count them.
+    /// Index of the CPU's span at the decision; 0 in a simulation.
     pub span: u32,
     pub from: Instant,
     pub resume: Instant,
     pub state: u8,
-    /// The state that the hardware was in at the end, which may have demoted the request.
+    /// The state that the hardware was in at the end; it may have demoted the request.
     pub got: u8,
     /// OPP of the CPU at the end of the sleep.
     pub opp: u16,
     pub stop_tick: bool,
     pub tick_was_stopped: bool,
     pub sleep_length: Duration,
-    /// To the next tick, if it was running.
+    /// Time to the next tick, if it was running.
     pub to_tick: Option<Duration>,
     pub util: u64,
     pub nr_iowait: u16,
-    /// The event that ends the idleness, and how its moment is known.
+    /// The event that ends the idle span, and the source of its time.
     pub event: Instant,
     pub stamp: WakeStamp,
-    /// The event brought a task of another CPU's.
+    /// The event brought a task from another CPU.
     pub is_resched: bool,
     /// Energy of the sleep and of the tick or timer that ended it, and the part of the sleep's
     /// energy that the cheapest state for its length would have saved.
@@ -38,17 +38,17 @@ pub struct Decision {
     pub source: SleepSource,
     pub verdict: Verdict,
     pub end: SleepEnd,
-    /// From the event to the CPU running; only for sleeps an event ended.
+    /// Time from the event until the CPU runs; only for sleeps that an event ended.
     pub latency: Option<Duration>,
 }
 
-/// Watches decisions as they are made.
+/// Receives decisions as they are made.
 pub trait Observer {
     fn wants(&self, slot: usize) -> bool;
     fn decision(&mut self, decision: &Decision);
 }
 
-/// Watches nothing, and costs nothing.
+/// Observes nothing, at no cost.
 pub struct Unobserved;
 
 impl Observer for Unobserved {
@@ -59,10 +59,10 @@ impl Observer for Unobserved {
     fn decision(&mut self, _: &Decision) {}
 }
 
-/// So many decisions of a recording are kept at most, of all governors together.
+/// Most decisions that a replay keeps, of all governors together.
 pub const DECISIONS_MAX: u64 = if cfg!(test) { 300_000 } else { 10_000_000 };
 
-/// Rest of [`DECISIONS_MAX`], shared by all threads and processes of a replay.
+/// Decisions kept so far, counted across all threads and processes of a replay.
 pub struct Room {
     kept: SharedCount,
 }
@@ -70,7 +70,7 @@ pub struct Room {
 /// Decisions that are counted at once.
 const LOT: u64 = 256;
 
-/// So much too much ends the run before its end: more than all lots that are not used up.
+/// Excess over the limit that ends a run early: more than all unused lots.
 const SLACK: u64 = if cfg!(test) { 40 } else { 4_096 } * LOT;
 
 impl Room {
@@ -78,12 +78,12 @@ impl Room {
         Ok(Room { kept: SharedCount::new()? })
     }
 
-    /// Kept decisions are dropped.
+    /// Returns decisions that were kept and are now dropped.
     pub fn give_back(&self, decisions: usize) {
         self.kept.add((decisions as u64).wrapping_neg());
     }
 
-    /// It is over for sure: whoever runs may stop.
+    /// Returns true if the limit is certainly exceeded, so that runs may stop.
     pub fn is_over(&self) -> bool {
         self.kept.get() > DECISIONS_MAX + SLACK
     }
@@ -91,10 +91,10 @@ impl Room {
 
 /// Keeps the first decisions of each slot, in one list.
 pub struct Keep<'a> {
-    /// Further decisions allowed in each slot; slots after the last have none.
+    /// Decisions still to keep in each slot; later slots have none.
     most: Vec<usize>,
     room: Option<&'a Room>,
-    /// Rest of the last allotment.
+    /// Rest of the current lot.
     left: u64,
     pub decisions: Vec<Decision>,
 }
@@ -104,7 +104,7 @@ impl<'a> Keep<'a> {
         Keep { most, room, left: 0, decisions: Vec::new() }
     }
 
-    /// Whether one more fits.
+    /// Returns true if one more decision may be kept.
     fn counts(&mut self) -> bool {
         let Some(room) = self.room else { return true };
         if self.left == 0 {
@@ -138,7 +138,7 @@ mod tests {
     use std::path::Path;
     use torpor_governor::{Catalog, CatalogOptions, Isolation};
 
-    /// The demo, under so many governors, all of whose decisions are kept.
+    /// Replays the demo under several governors, and returns the number of decisions kept.
     fn kept(governors: usize, isolation: Isolation) -> Result<u64, EngineError> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let options = Options { decisions: true, threads: Some(1), ..Options::default() };
@@ -160,11 +160,14 @@ mod tests {
             assert!((1..DECISIONS_MAX).contains(&alone), "{alone}");
             let enough = (DECISIONS_MAX / alone) as usize;
             assert_eq!(kept(enough, isolation).unwrap(), enough as u64 * alone);
-            // Only at the end is it known to be too much; or before.
+            // The excess shows at the end, or earlier.
             for governors in [enough + 1, 20 * enough] {
                 let error = kept(governors, isolation).unwrap_err();
-                let told = matches!(error, EngineError::TooManyDecisions { .. });
-                assert!(told && error.to_string().contains("web-server.perf.data"), "{error}");
+                let is_refused = matches!(error, EngineError::TooManyDecisions { .. });
+                assert!(
+                    is_refused && error.to_string().contains("web-server.perf.data"),
+                    "{error}"
+                );
             }
         }
     }

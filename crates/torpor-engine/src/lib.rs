@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The idle loop, replay, the cost model and the oracle.
+//! Replays recordings: inputs, idle loop, cost model, oracle and results.
 
 #![warn(unreachable_pub)]
 
-// Shared test code names this crate from inside and from outside.
+// Test code that is shared with `tests/` uses this crate's name.
 #[cfg(test)]
 extern crate self as torpor_engine;
 

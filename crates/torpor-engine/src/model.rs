@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One CPU of the replayed machine: how long its sleeps last and what they cost.
+//! One CPU of the replayed machine: the length and the cost of its sleeps.
 
 use crate::cluster;
 use crate::cost::CostTable;
-use crate::idle_loop::Spared;
 use crate::input::TickGrid;
 use crate::poll;
 use torpor_governor::StateDesc;
 use torpor_machine::platform::{Cluster, Demotion, IdleState, Platform, PollLoop};
 use torpor_machine::units::{Duration, Instant};
 
-/// `CPUIDLE_STATE_MAX`.
-pub const MAX_STATES: usize = 10;
-
-/// `CPUIDLE_POLL_MIN`: a state with less target residency does not limit polling.
+/// `CPUIDLE_POLL_MIN`: a state with a shorter target residency does not limit polling.
 const POLL_MIN: Duration = Duration::from_us(10);
 /// `CPUIDLE_POLL_MAX` is the tick period divided by this.
 const POLL_MAX_TICK_SHARE: i64 = 16;
 
-/// Fields of an idle state that the loop needs, side by side in memory.
+/// Fields of an idle state that the loop needs.
 #[derive(Clone, Copy, Debug)]
 pub struct StateModel {
     pub entry_latency: Duration,
@@ -28,16 +24,16 @@ pub struct StateModel {
     pub target_residency: Duration,
     pub is_polling: bool,
     pub is_enabled: bool,
-    /// A governor that keeps to the latency limit may choose it; see [`CpuModel::allowed`].
+    /// A governor that respects the latency limit may choose it; see [`CpuModel::allowed`].
     pub is_allowed: bool,
-    /// A shallower state is enabled: without one, no sleep was too deep.
+    /// A shallower state is enabled: without one, no sleep is too deep.
     has_shallower: bool,
-    /// From this residency on the sleep was too shallow: the exit latency and the target residency
-    /// of the first enabled deeper state.
+    /// Least residency that is too shallow: the exit latency plus the target residency of the first
+    /// enabled deeper state.
     below_from: Duration,
 }
 
-/// A CPU with its options of the run.
+/// A CPU with the options of the run.
 #[derive(Clone, Debug)]
 pub struct CpuModel {
     pub states: Vec<StateModel>,
@@ -48,26 +44,26 @@ pub struct CpuModel {
     pub capacity: u32,
     /// Poll loop of state 0, if it polls.
     pub poll_loop: Option<PollLoop>,
-    /// Answer of `cpuidle_poll_time()` when no governor has set a limit.
+    /// Answer of `cpuidle_poll_time()` if no governor has set a limit.
     pub default_poll_limit: Duration,
-    /// The deepest state that is not off by default.
+    /// The deepest state that the platform enables.
     pub deepest: usize,
-    /// By state; empty where the hardware enters what is requested.
+    /// By state; empty if the hardware does not demote.
     pub demotions: Vec<Option<Demotion>>,
     /// The cluster takes power of its own unless all CPUs are in their deepest state.
     pub watches_deepest: bool,
 }
 
-/// Why a sleep ended.
+/// Cause of a sleep's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SleepEnd {
-    /// The event that the recording holds.
+    /// The recorded event.
     Event,
-    /// The tick, which the governor had kept.
+    /// The tick, which the governor kept.
     Tick,
-    /// A timer that the governor had armed.
+    /// A timer that the governor armed.
     GovernorTimer,
-    /// The polling state gave up.
+    /// The polling limit.
     PollTimeout,
 }
 
@@ -82,7 +78,7 @@ pub struct Sleep {
     pub got_timer: bool,
 }
 
-/// When the interrupts come that are not the recording's; `Instant::NEVER` for none.
+/// Times of interrupts that are not recorded; `Instant::NEVER` for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alarms {
     pub tick: Instant,
@@ -149,35 +145,22 @@ impl CpuModel {
         }
     }
 
-    /// The same where no CPU is idle for longer than `longest`, which decides the relative power of
-    /// states whose power is not known.
+    /// Sets the longest idle time, which decides the relative power of states whose power is
+    /// unknown.
     pub fn within(mut self, table: &Cluster, longest: Duration) -> CpuModel {
         self.costs = CostTable::new(table, self.costs.is_known(), longest);
         self
     }
 
-    /// Simulates a sleep in `state` from `from`, given the event at `wake` and other alarms. For
-    /// states that do not poll; see [`CpuModel::poll`].
+    /// Simulates a sleep in `state` from `from`, given the event at `wake` and other alarms.
+    /// Polling states use [`CpuModel::poll`].
     #[inline]
     pub fn sleep(&self, state: usize, from: Instant, wake: Instant, alarms: Alarms) -> Sleep {
-        self.sleep_sparing(state, from, wake, alarms, Spared::default())
-    }
-
-    /// The same where a part of the latencies is not to be taken.
-    #[inline]
-    pub fn sleep_sparing(
-        &self,
-        state: usize,
-        from: Instant,
-        wake: Instant,
-        alarms: Alarms,
-        spared: Spared,
-    ) -> Sleep {
         let Alarms { tick, timer } = alarms;
         let s = &self.states[state];
-        // An interrupt that comes while the state is being entered is seen only afterwards.
-        let interrupted = wake.min(tick).min(timer).max(from + (s.entry_latency - spared.entry));
-        let resume = interrupted + (s.exit_latency - spared.exit);
+        // An interrupt during the entry is handled only afterwards.
+        let interrupted = wake.min(tick).min(timer).max(from + s.entry_latency);
+        let resume = interrupted + s.exit_latency;
         let end = if wake <= resume {
             SleepEnd::Event
         } else if tick <= timer {
@@ -188,7 +171,8 @@ impl CpuModel {
         Sleep { resume, end, got_tick: tick <= resume, got_timer: timer <= resume }
     }
 
-    /// The same in hardware that enters `to` for `state`, and whether it has gone on to `state`.
+    /// Simulates a sleep on hardware that enters `to` for `state`. Returns true with it if the
+    /// hardware went on to `state`.
     #[cold]
     pub fn sleep_demoted(
         &self,
@@ -196,17 +180,16 @@ impl CpuModel {
         from: Instant,
         wake: Instant,
         alarms: Alarms,
-        spared: Spared,
     ) -> (Sleep, bool) {
         match self.undemoted_at(state, from) {
             Some(at) if wake.min(alarms.tick).min(alarms.timer) >= at => {
-                (self.sleep_sparing(state, at, wake, alarms, spared), true)
+                (self.sleep(state, at, wake, alarms), true)
             }
-            _ => (self.sleep_sparing(to, from, wake, alarms, spared), false),
+            _ => (self.sleep(to, from, wake, alarms), false),
         }
     }
 
-    /// When a demoted CPU goes on to `state`, unless it has been woken up before.
+    /// Returns when a demoted CPU that is still asleep goes on to `state`.
     pub fn undemoted_at(&self, state: usize, from: Instant) -> Option<Instant> {
         Some(from + self.demotion(state)?.undemote?)
     }
@@ -215,8 +198,8 @@ impl CpuModel {
         self.demotions.get(state).copied().flatten()
     }
 
-    /// Simulates polling from `from` that times out at `timeout`. It goes on after the tick and the
-    /// governor's timer.
+    /// Simulates polling from `from` that times out at `timeout`. It continues after the tick and
+    /// the governor's timer.
     pub fn poll(&self, from: Instant, wake: Instant, alarms: Alarms, timeout: Instant) -> Sleep {
         let poll_loop = self.poll_loop.expect("the state polls");
         let (until, end) = if wake <= timeout {
@@ -232,12 +215,12 @@ impl CpuModel {
         }
     }
 
-    /// When polling begun at `from` gives up.
+    /// Returns the time at which polling from `from` gives up.
     pub fn poll_timeout(&self, from: Instant, limit: Duration) -> Instant {
         poll::gives_up(self.poll_loop.expect("the state polls"), from, limit)
     }
 
-    /// Above, below or fit, by the kernel's rule on the measured residency.
+    /// Judges a measured residency by the kernel's rule.
     #[inline]
     pub fn verdict(&self, state: usize, residency: Duration) -> Verdict {
         let entered = &self.states[state];
@@ -250,22 +233,17 @@ impl CpuModel {
         }
     }
 
-    /// States a governor may choose under the latency limit: enabled and quick enough. When none
-    /// is, the kernel's governors fall back to the first enabled state, or to state 0.
+    /// Returns the states that a governor may choose under the latency limit: enabled and quick
+    /// enough. If there is none, the kernel's governors fall back to the first enabled state, or to
+    /// state 0.
     pub fn allowed(&self) -> Vec<usize> {
         (0..self.states.len()).filter(|&i| self.states[i].is_allowed).collect()
     }
 
-    /// Changes the limit, and with it what is allowed.
+    /// Changes the latency limit, and the allowed states with it.
     pub fn set_latency_limit(&mut self, limit: Duration) {
         self.latency_limit = limit;
         derive(&mut self.states, limit);
-    }
-
-    /// Switches a state on or off.
-    pub fn set_enabled(&mut self, state: usize, is_enabled: bool) {
-        self.states[state].is_enabled = is_enabled;
-        derive(&mut self.states, self.latency_limit);
     }
 }
 
@@ -274,7 +252,7 @@ fn demotions(table: &Cluster) -> Vec<Option<Demotion>> {
     if all.iter().any(Option::is_some) { all } else { Vec::new() }
 }
 
-/// Works out what follows from which states are enabled and from the latency limit.
+/// Sets the fields that depend on the enabled states and on the latency limit.
 fn derive(states: &mut [StateModel], limit: Duration) {
     let mut has_shallower = false;
     for state in states.iter_mut() {
@@ -297,8 +275,8 @@ fn derive(states: &mut [StateModel], limit: Duration) {
     }
 }
 
-/// `cpuidle_poll_time()`: up to the first enabled deeper state's target residency that is worth
-/// the name, at most a sixteenth of a tick.
+/// `cpuidle_poll_time()`: the target residency of the first enabled deeper state from [`POLL_MIN`]
+/// on, but at most a sixteenth of a tick.
 fn poll_limit(states: &[StateModel], tick: Duration) -> Duration {
     let most = Duration(tick.0 / POLL_MAX_TICK_SHARE);
     states
@@ -310,7 +288,7 @@ fn poll_limit(states: &[StateModel], tick: Duration) -> Duration {
         .unwrap_or(most)
 }
 
-/// The states of a CPU as a governor sees them.
+/// Returns the states of a CPU as a governor sees them.
 pub fn state_descs(states: &[IdleState], model: &CpuModel) -> Vec<StateDesc> {
     states
         .iter()
@@ -390,12 +368,12 @@ mod tests {
 
     #[test]
     fn disabled_neighbours_make_no_state_wrong() {
-        let mut cpu = testing::two_state_cpu();
-        cpu.set_enabled(0, false);
-        assert_eq!(cpu.verdict(1, Duration::from_us(5)), Verdict::Fit);
-        let mut cpu = testing::two_state_cpu();
-        cpu.set_enabled(1, false);
-        assert_eq!(cpu.verdict(0, Duration::from_us(50_000)), Verdict::Fit);
+        for (disabled, state, us) in [(0, 1, 5), (1, 0, 50_000)] {
+            let mut cluster = testing::two_state_cluster();
+            cluster.idle_states[disabled].is_disabled = true;
+            let cpu = testing::model(&cluster);
+            assert_eq!(cpu.verdict(state, Duration::from_us(us)), Verdict::Fit);
+        }
     }
 
     #[test]

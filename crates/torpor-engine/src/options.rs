@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Options of a replay.
 
-use crate::causes::By;
 use crate::error::EngineError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,34 +33,36 @@ pub struct Options {
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
-    /// States switched on that the platform has off, by name or index.
+    /// States to enable that the platform disables, by name or index.
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
-    /// The machine of the recording: its exit latencies place the wake-up events.
+    /// The recorded machine: its exit latencies give the times of the wake-up events.
     #[schemars(with = "Option<String>")]
     pub recorded_on: Option<Machine>,
     /// Only these CPUs of the recording.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
-    /// Which CPU of the platform runs a CPU of the recording; by default the one of the same
-    /// number. Several may share one: each then runs as if it were alone there.
+    /// The platform's CPU for a CPU of the recording; by default the one of the same number.
+    /// Several may share one: each then runs as if alone there.
     #[serde(deserialize_with = "options::cpu_pairs")]
     pub cpu_map: BTreeMap<CpuId, CpuId>,
-    /// CPUs of a cluster that the recording does not hold, where the cluster takes power of its own.
+    /// Assumption about unrecorded CPUs of a cluster that takes power of its own.
     pub others: Option<Others>,
-    /// Only this part of the recording, from its first event on; sleeps that it cuts are left out.
+    /// Replay only a part of the recording, from its first event on; sleeps that it cuts are left
+    /// out.
     #[serde(rename(serialize = "start_ns"), deserialize_with = "options::some_duration")]
     pub start: Option<Duration>,
     #[serde(rename(serialize = "end_ns"), deserialize_with = "options::some_duration")]
     pub end: Option<Duration>,
-    /// Report which of these ended the sleeps of a wrong depth, and their latency.
+    /// Report which tasks, interrupts or timers ended the sleeps of a wrong depth, and their
+    /// latency.
     pub by: Option<By>,
     /// Measure the time of each decision of a governor on this machine.
     pub time_decisions: bool,
     /// Worker threads; one a core by default.
     #[serde(skip_serializing)]
     pub threads: Option<usize>,
-    /// A process for every governor, or none for any, where the caller makes the catalog so.
+    /// Run every governor in a process of its own, or none; the caller configures the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
     /// Keep every decision.
@@ -83,7 +84,8 @@ impl options::Options for Options {
 }
 
 impl Request {
-    /// With everything that the options leave to the platform, and the platform as they want it.
+    /// Returns the request with defaults from the platform, and the platform with the enabled
+    /// states.
     pub fn resolved(&self) -> Result<Request, EngineError> {
         let mut request = self.clone();
         let Request { platform, options, .. } = &mut request;
@@ -96,23 +98,36 @@ impl Request {
     }
 }
 
-/// Switches these states on.
+/// Enables these states.
 pub fn enable_states(platform: &mut Platform, states: &[String]) -> Result<(), PlatformError> {
     states.iter().try_for_each(|state| platform.enable_state(state))
+}
+
+/// Key by which sleeps are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The task that ran first afterwards.
+    Task,
+    /// The interrupt, or the IPI's purpose; all timers as one.
+    Irq,
+    /// The timer's function; all interrupts as one.
+    Timer,
 }
 
 /// Assumption about CPUs that are not in the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Others {
-    /// They rest in their deepest state all the time: a CPU that records no event had nothing to do.
+    /// They rest in their deepest state all the time: a CPU without recorded events had nothing to
+    /// do.
     #[default]
     Idle,
-    /// They never rest, so their cluster does not, either.
+    /// They never rest, so their cluster does not rest either.
     Busy,
 }
 
-/// A machine by its name or file, until somebody looks.
+/// A machine by its name or file, loaded when the request is resolved.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "String")]
 pub enum Machine {
@@ -121,7 +136,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Platform of a resolved request.
+    /// Returns the platform of a resolved request.
     pub(crate) fn known(&self) -> Option<&Platform> {
         match self {
             Machine::Named(_) => None,
@@ -151,8 +166,8 @@ impl Serialize for Machine {
     }
 }
 
-/// A state switched off, on one platform CPU or on all (sysfs `disable`). A user gives its index,
-/// or the CPU and the index: `1`, `[4, 1]` or `"4:1"`.
+/// A disabled state, on one platform CPU or on all (sysfs `disable`). A user gives its index, or
+/// the CPU and the index: `1`, `[4, 1]` or `"4:1"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct DisabledState {
@@ -189,26 +204,26 @@ fn unquoted(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Names or indices of idle states.
+/// Reads names or indices of idle states.
 pub fn state_names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     let given = Vec::<Value>::deserialize(from)?;
     Ok(given.iter().map(unquoted).collect())
 }
 
-/// Called with how far the work is; asked whether to go on.
+/// Receives the progress of the work, and can cancel it.
 pub trait Progress: Sync {
     fn advance(&self, what: &str, done: u64, total: u64);
     fn cancelled(&self) -> bool;
 }
 
-/// Threads for so many that a user wants, 0 for one a core. More than a few a core help nothing,
-/// and no result depends on their number.
+/// Returns the number of worker threads; 0 stands for one per core. The number changes no result,
+/// and more than four per core do not help.
 pub fn worker_threads(wanted: Option<usize>) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     wanted.unwrap_or(0).min(4 * cores)
 }
 
-/// Nobody watches.
+/// Ignores progress.
 pub struct Unwatched;
 
 impl Progress for Unwatched {
@@ -218,5 +233,5 @@ impl Progress for Unwatched {
     }
 }
 
-/// The name that asks for the oracle in place of a governor.
+/// The name of the oracle, used in place of a governor's.
 pub const ORACLE: &str = "oracle";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The result of a replay, as it is printed, drawn and stored.
+//! The result of a replay.
 
 use crate::causes::CauseOutcome;
 use crate::decision::Decision;
@@ -23,10 +23,10 @@ pub struct Outcome {
     #[serde(flatten)]
     pub head: Head,
     pub platform: PlatformInfo,
-    /// As resolved, and as given.
+    /// Resolved options; the result also lists those that were given.
     pub options: Options,
     pub catalogue: &'static [Info],
-    /// Limits of the claim, each said once.
+    /// Limits of the result, one note each.
     pub notes: Vec<String>,
     pub traces: Vec<TraceOutcome>,
 }
@@ -65,8 +65,8 @@ pub struct StateInfo {
 pub struct TraceOutcome {
     pub trace: TraceInfo,
     pub inputs: InputsInfo,
-    /// Agreement of a hosted governor with the recorded decisions: known if the recorded machine is
-    /// named and the recording carries what that requires.
+    /// Agreement of a hosted governor with the recorded decisions, if the recorded machine is named
+    /// and the recording has the required events.
     pub agreement: Option<Agreement>,
     pub runs: Vec<RunOutcome>,
     /// Bound by the `oracle` among the governors, if there is one and power is known.
@@ -81,7 +81,7 @@ pub struct TraceOutcome {
     /// Decisions of each run, if requested.
     #[serde(skip)]
     pub decisions: Vec<Vec<Decision>>,
-    /// Spans after which the oracle had more ways than it follows.
+    /// Spans after which the oracle had more paths than it follows.
     #[serde(skip)]
     pub crowded_spans: u64,
 }
@@ -90,7 +90,7 @@ pub struct TraceOutcome {
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct OracleOutcome {
     pub proof: Proof,
-    /// No governor within the latency limit can have less.
+    /// No governor within the latency limit has less.
     pub bound_mw: f64,
     /// Power with the decisions found, in mW.
     pub found_mw: f64,
@@ -99,11 +99,11 @@ pub struct OracleOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// The decisions that were found are the cheapest.
+    /// The decisions found are the cheapest.
     Exact,
-    /// There may be cheaper ones, down to the bound.
+    /// Cheaper decisions may exist, down to the bound.
     Bound,
-    /// The search left paths out: there may be cheaper ones.
+    /// The search left paths out: cheaper decisions may exist.
     Open,
 }
 
@@ -124,7 +124,7 @@ impl Proof {
 pub struct Agreement {
     pub decisions: DecisionsInfo,
     pub verdict: VerdictInfo,
-    /// Only so many events were looked at, the first ones: the recording is too long to be held.
+    /// Number of events that were verified, the first ones: the recording is too long for memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_events: Option<u64>,
 }
@@ -134,12 +134,12 @@ pub struct InputsInfo {
     pub spans: u64,
     pub merged_ticks: u64,
     pub merged_poll_timeouts: u64,
-    /// Recorded sleeps left out, because the recording shows one end of them only.
+    /// Recorded sleeps left out, because the recording shows only one end of them.
     pub cut_sleeps: u64,
     /// From the first CPU's first idle entry to the last CPU's last wake-up.
     pub replayed_ns: i64,
-    /// Share of all CPUs' time in it that they slept in sleeps left out. Power and shares of time
-    /// are those of the rest.
+    /// Share of all CPUs' time in the sleeps that are left out. Power and shares of time are those
+    /// of the rest.
     pub cut_pct: f64,
     /// Idle entries that another entry followed without an exit.
     pub unclosed_entries: u64,

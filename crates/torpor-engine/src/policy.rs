@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Policies: a hosted governor, or a script of decisions made beforehand.
+//! Policies: a hosted governor, or a script of decisions.
 
 use torpor_governor::{Fault, Inputs, Instance, Selection};
 use torpor_machine::units::{Duration, Instant};
@@ -9,40 +9,44 @@ use torpor_machine::units::{Duration, Instant};
 pub struct Reflection {
     pub state: i32,
     pub residency: Duration,
-    /// For a polling state: whether it gave up at its limit (`dev->poll_time_limit`).
+    /// For a polling state: whether it reached its limit (`dev->poll_time_limit`).
     pub poll_timed_out: Option<bool>,
     /// `local_clock()` when the governor reflects.
     pub now: Instant,
     pub got_tick: bool,
 }
 
-/// Something that picks idle states, for the CPU in a given slot.
+/// Picks idle states for the CPU in a given slot.
 pub trait Policy {
     fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault>;
 
-    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault>;
+    fn reflect(&mut self, _slot: usize, _reflection: &Reflection) -> Result<(), Fault> {
+        Ok(())
+    }
 
-    /// As in the kernel, an interrupt that wakes no task leaves a polling CPU polling.
+    /// An interrupt that wakes no task leaves a polling CPU polling, as in the kernel.
     const POLLS_ON: bool = true;
 
-    /// Returns how long to poll: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to
+    /// Returns the polling limit: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to
     /// `default` if the governor has not set it.
-    fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration;
+    fn poll_limit(&mut self, _slot: usize, default: Duration) -> Duration {
+        default
+    }
 
-    /// When the first timer expires that the policy itself has armed on the CPU.
+    /// Returns the expiry of the first timer that the policy itself has armed on the CPU.
     #[inline]
     fn next_timer(&self, _slot: usize) -> Option<Instant> {
         None
     }
 
-    /// The CPU's timers that are due at `now` expire.
+    /// Expires the CPU's timers that are due at `now`.
     fn fire_timer(&mut self, _slot: usize, _now: Instant) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// After `select` the CPU was found to have something to run, so the state was not entered.
-    /// As the kernel does: a residency of 0, and no reflection; a governor that wants to know
-    /// sees it at its next `select`.
+    /// Reports that the CPU had something to run after `select`, so the state was not entered. As
+    /// in the kernel, the residency is 0 and there is no reflection; the governor can see it at its
+    /// next `select`.
     fn gave_up(&mut self, _slot: usize) {}
 }
 
@@ -55,7 +59,7 @@ impl Policy for Instance {
     #[inline]
     fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault> {
         self.set_last_residency(slot, reflection.residency);
-        // The flag is the polling state's own: no other state touches it.
+        // Only the polling state sets this flag.
         if let Some(timed_out) = reflection.poll_timed_out {
             self.set_poll_time_limit(slot, timed_out);
         }
@@ -88,11 +92,11 @@ impl Policy for Instance {
     }
 }
 
-/// Decisions made beforehand, one a call, for a single CPU.
+/// Decisions made beforehand for a single CPU, one per call.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     pub choices: Choices,
-    /// The current part, the choice in it that comes next, and how often all were made.
+    /// The current part, the next choice in it, and the laps done.
     part: usize,
     next: u32,
     laps: u64,
@@ -104,15 +108,15 @@ pub struct Choice {
     pub stop_tick: bool,
 }
 
-/// Choices in order. Those of a sleep of days may be millions, the same few again and again: each
-/// part is that.
+/// Choices in order. A sleep of days takes millions of choices, the same few again and again: a
+/// part is such a repetition.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     pool: Vec<Choice>,
     parts: Vec<Part>,
 }
 
-/// Some choices of the pool in a row, so many times.
+/// Consecutive choices of the pool, repeated `times` times.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     at: u32,
@@ -121,7 +125,7 @@ struct Part {
 }
 
 impl Choices {
-    /// After all others.
+    /// Appends choices.
     pub fn push(&mut self, choices: &[Choice], times: u64) {
         let &[first, ..] = choices else { return };
         if choices.iter().any(|&choice| choice != first) {
@@ -141,12 +145,12 @@ impl Choices {
         self.parts.push(Part { at, len, times });
     }
 
-    /// From the last part to the first, for choices that were found from the end.
+    /// Reverses the parts, for choices that were found from the end.
     pub fn reverse(&mut self) {
         self.parts.reverse();
     }
 
-    /// Each part, and how often it comes.
+    /// Returns each part with its number of repetitions.
     pub fn parts(&self) -> impl Iterator<Item = (&[Choice], u64)> {
         let of = |part: &Part| &self.pool[part.at as usize..][..part.len as usize];
         self.parts.iter().map(move |part| (of(part), part.times))
@@ -160,7 +164,7 @@ impl Script {
 }
 
 impl Policy for Script {
-    /// The oracle decides anew after each interrupt, polling or not.
+    /// The oracle decides again after each interrupt, polling or not.
     const POLLS_ON: bool = false;
 
     fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Fault> {
@@ -178,13 +182,5 @@ impl Policy for Script {
             stop_tick: choice.stop_tick,
             asked_sleep_length: true,
         })
-    }
-
-    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
-        default
     }
 }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! When a polling loop notices that there is work, and that its time is up.
+//! Times at which a polling loop notices work, and its time limit.
 
 use torpor_machine::platform::PollLoop;
 use torpor_machine::units::{Duration, Instant};
 
-/// When a loop begun at `from` sees the task that has been there since `wake`.
+/// Returns the time at which a loop that began at `from` sees the task that is there since `wake`.
 pub(crate) fn notices(poll_loop: PollLoop, from: Instant, wake: Instant) -> Instant {
     match poll_loop {
         PollLoop::PollIdle { relax } => from + at_or_after(wake.since(from), relax),
-        // The write that makes the task known is the event it waits for.
+        // The loop waits for the write that makes the task visible.
         PollLoop::ArmPollIdle { .. } => wake,
     }
 }
 
-/// When a loop begun at `from` gives up: the time is looked at now and then only.
+/// Returns the time at which a loop that began at `from` gives up: it checks the time only now and
+/// then.
 pub(crate) fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> Instant {
-    // Governors set what they like.
+    // Governors may set any limit.
     let limit = Duration(limit.0.clamp(0, i64::MAX / 4));
     match poll_loop {
         PollLoop::PollIdle { relax: Duration::ZERO } => from + limit,
@@ -24,7 +25,7 @@ pub(crate) fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> I
             let check = Duration(relax.0 * PollLoop::RELAX_COUNT);
             from + at_or_after(limit + Duration(1), check)
         }
-        // FIDELITY(event-stream): its phase is the hardware counter's, which no recording tells.
+        // FIDELITY(event-stream): its phase is the hardware counter's, which no recording shows.
         PollLoop::ArmPollIdle { event_stream } => {
             let up = Instant(from.0.saturating_add(limit.0));
             match event_stream {
@@ -35,7 +36,7 @@ pub(crate) fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> I
     }
 }
 
-/// The first multiple of `period` that is not below `time`.
+/// Returns the first multiple of `period` from `time` on.
 fn at_or_after(time: Duration, period: Duration) -> Duration {
     if period <= Duration::ZERO {
         return time;
@@ -58,7 +59,7 @@ mod tests {
         assert_eq!((after(0), after(1), after(40), after(41)), (0, 40, 40, 80));
         // A check every 8.04 us: 20 us are over at the third.
         assert_eq!(gives_up(poll_idle, FROM, LIMIT), FROM + Duration(3 * 8_040));
-        // At a check exactly on the limit it is not over yet.
+        // At a check exactly on the limit, the loop goes on.
         assert_eq!(gives_up(poll_idle, FROM, Duration(8_040)), FROM + Duration(2 * 8_040));
         assert_eq!(gives_up(poll_idle, FROM, Duration::ZERO), FROM + Duration(8_040));
     }

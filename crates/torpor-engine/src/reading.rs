@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Reading a recording for a replay, in memory for its sleeps and not its events.
+//! Reads a recording for a replay; memory holds its spans, not its events.
 //!
-//! Spans come first, then what tasks tell of each of them. A recording that came in one part is in
-//! memory for that; a longer one is read a second time.
+//! The first pass gives the spans, a second one the task information of each. A recording of one
+//! part stays in memory for the second pass; a longer one is read again.
 
-use crate::causes::{By, Causes};
+use crate::causes::Causes;
 use crate::error::EngineError;
 use crate::input::{Draft, Follower, Recording};
-use crate::options::Progress;
+use crate::options::{By, Progress};
 use crate::stats::Stats;
 use crate::trace_info::TraceInfo;
 use std::path::Path;
@@ -17,9 +17,9 @@ use torpor_trace::{Event, Sink, SoFar, Source, Trace, TraceError};
 /// The first events of a recording.
 #[derive(Default)]
 pub(crate) struct Head {
-    /// Empty of a recording in many parts, if nobody asked for its head.
+    /// Empty for a recording in several parts, unless its head is kept.
     pub events: Vec<Event>,
-    /// No others follow.
+    /// These are all events of the recording.
     pub is_all: bool,
 }
 
@@ -32,10 +32,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// # Errors
-    /// As [`torpor_trace::read`].
+    /// Reads a recording. `max_bytes` bounds its memory; by default it is half of the machine's, and
+    /// at most 8 GiB.
     ///
-    /// `max_bytes` bounds its memory; by default it is half of the machine's, and at most 8 GiB.
+    /// # Errors
+    /// See [`torpor_trace::read`].
     pub fn read(
         path: &Path,
         max_bytes: Option<u64>,
@@ -52,7 +53,7 @@ impl Loaded {
         Ok(Loaded { path: path.display().to_string(), trace: Trace { events, ..trace }, bare })
     }
 
-    /// Memory that its events use, in bytes.
+    /// Returns the memory of its events, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.trace.events.capacity().saturating_mul(size_of::<Event>())
     }
@@ -62,7 +63,7 @@ impl Loaded {
     }
 }
 
-/// Opens a recording, which takes as long as a pipe's writer does.
+/// Opens a recording; a pipe is waited for.
 pub(crate) fn open(path: &Path, progress: &dyn Progress) -> Result<Source, EngineError> {
     Source::open_while(path, &|| !progress.cancelled()).map_err(error)
 }
@@ -72,21 +73,28 @@ pub(crate) fn whole(path: &Path, progress: &dyn Progress) -> Result<Trace, Engin
     torpor_trace::read_while(path, &|| !progress.cancelled()).map_err(error)
 }
 
-/// Reads a recording into a sink that keeps what it needs of it.
+/// Reads a recording into a sink, in parts.
 pub fn stream<S: Sink>(
     path: &Path,
     sink: &mut S,
     progress: &dyn Progress,
 ) -> Result<Trace, EngineError> {
-    let source = open(path, progress)?;
-    let watch = Watch { what: format!("reading {}, MiB", path.display()), progress };
-    let mut watched = Watched { sink, watch };
-    let streamed = source.stream(&mut watched);
-    watched.watch.check()?;
-    streamed.map_err(error)
+    let what = format!("reading {}, MiB", path.display());
+    watched(&open(path, progress)?, sink, what, progress)
 }
 
-/// A reader that the user stopped is an engine that the user stopped.
+/// Reads `source` into a sink. Reports progress as `what`, and stops when the user cancels.
+fn watched<S: Sink>(
+    source: &Source,
+    sink: &mut S,
+    what: String,
+    progress: &dyn Progress,
+) -> Result<Trace, EngineError> {
+    let streamed = source.stream(&mut Watched { sink, what, progress });
+    if progress.cancelled() { Err(EngineError::Interrupted) } else { streamed.map_err(error) }
+}
+
+/// Converts an error of the reader; one that the user stopped is [`EngineError::Interrupted`].
 fn error(error: TraceError) -> EngineError {
     match error {
         TraceError::Stopped { .. } => EngineError::Interrupted,
@@ -94,8 +102,8 @@ fn error(error: TraceError) -> EngineError {
     }
 }
 
-/// Reads the recording and draws its spans. `shown` is what progress calls it; `recorded_on` as
-/// for a [`Draft`], and who knows it wants the head for the agreement.
+/// Reads the recording and reconstructs its spans. `shown` names it in progress reports. With
+/// `recorded_on`, as for a [`Draft`], the first events are kept to verify the recorded decisions.
 pub(crate) fn draft(
     source: &Source,
     shown: &str,
@@ -107,15 +115,12 @@ pub(crate) fn draft(
         head: Head::default(),
         parts: 0,
         keeps_head: recorded_on.is_some(),
-        watch: Watch { what: format!("reading {shown}, MiB"), progress },
     };
-    let streamed = source.stream(&mut drafting);
-    drafting.watch.check()?;
-    let trace = streamed?;
+    let trace = watched(source, &mut drafting, format!("reading {shown}, MiB"), progress)?;
     Ok((trace, drafting.draft.finish(), drafting.head))
 }
 
-/// Lets `follower` see all events: those of `head`, if there are no others.
+/// Feeds all events to `follower`: those of `head`, if there are no others.
 pub(crate) fn follow(
     mut follower: Follower<'_>,
     source: &Source,
@@ -125,19 +130,15 @@ pub(crate) fn follow(
 ) -> Result<(), EngineError> {
     if head.is_all {
         follower.observe(&head.events);
-        follower.finish();
     } else {
-        let watch = Watch { what: format!("following tasks of {shown}, MiB"), progress };
-        let mut following = Following { follower, watch };
-        let streamed = source.stream(&mut following);
-        following.watch.check()?;
-        streamed?;
-        following.follower.finish();
+        let what = format!("following tasks of {shown}, MiB");
+        watched(source, &mut Following(&mut follower), what, progress)?;
     }
+    follower.finish();
     Ok(())
 }
 
-/// Reads once more, for what ended each sleep.
+/// Reads the recording again for the causes of its sleeps' ends.
 pub(crate) fn causes(
     by: By,
     source: &Source,
@@ -145,12 +146,8 @@ pub(crate) fn causes(
     progress: &dyn Progress,
 ) -> Result<Causes, EngineError> {
     let mut stats = Stats::logging();
-    let watch = Watch { what: format!("what woke {shown}, MiB"), progress };
-    let mut watched = Watched { sink: &mut stats, watch };
-    let streamed = source.stream(&mut watched);
-    watched.watch.check()?;
-    let names = streamed.map_err(error)?.names;
-    Ok(Causes::new(by, stats.into_log(), names))
+    let trace = watched(source, &mut stats, format!("what woke {shown}, MiB"), progress)?;
+    Ok(Causes::new(by, stats.into_log(), trace.names))
 }
 
 struct Drafting<'a> {
@@ -158,14 +155,10 @@ struct Drafting<'a> {
     head: Head,
     parts: usize,
     keeps_head: bool,
-    watch: Watch<'a>,
 }
 
 impl Sink for Drafting<'_> {
     fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
-        if self.watch.progress.cancelled() {
-            return;
-        }
         self.draft.observe(&events, so_far);
         self.parts += 1;
         if self.parts == 1 {
@@ -182,46 +175,26 @@ impl Sink for Drafting<'_> {
         let head_bytes = self.head.events.capacity().saturating_mul(size_of::<Event>());
         self.draft.held_bytes().saturating_add(head_bytes as u64)
     }
-
-    fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
-        self.watch.tell(read_bytes, total_bytes);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.watch.progress.cancelled()
-    }
 }
 
-struct Following<'a> {
-    follower: Follower<'a>,
-    watch: Watch<'a>,
-}
+struct Following<'a, 'b>(&'a mut Follower<'b>);
 
-impl Sink for Following<'_> {
+impl Sink for Following<'_, '_> {
     fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
-        if !self.watch.progress.cancelled() {
-            self.follower.observe(&events);
-        }
-    }
-
-    fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
-        self.watch.tell(read_bytes, total_bytes);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.watch.progress.cancelled()
+        self.0.observe(&events);
     }
 }
 
-/// Any sink, with somebody to follow it.
+/// A sink whose progress is reported and that the user can stop.
 struct Watched<'a, S> {
     sink: &'a mut S,
-    watch: Watch<'a>,
+    what: String,
+    progress: &'a dyn Progress,
 }
 
 impl<S: Sink> Sink for Watched<'_, S> {
     fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
-        if !self.watch.progress.cancelled() {
+        if !self.progress.cancelled() {
             self.sink.events(events, so_far);
         }
     }
@@ -231,25 +204,10 @@ impl<S: Sink> Sink for Watched<'_, S> {
     }
 
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
-        self.watch.tell(read_bytes, total_bytes);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.watch.progress.cancelled()
-    }
-}
-
-struct Watch<'a> {
-    what: String,
-    progress: &'a dyn Progress,
-}
-
-impl Watch<'_> {
-    fn tell(&self, read_bytes: u64, total_bytes: u64) {
         self.progress.advance(&self.what, read_bytes >> 20, total_bytes >> 20);
     }
 
-    fn check(&self) -> Result<(), EngineError> {
-        if self.progress.cancelled() { Err(EngineError::Interrupted) } else { Ok(()) }
+    fn is_stopped(&self) -> bool {
+        self.progress.cancelled()
     }
 }

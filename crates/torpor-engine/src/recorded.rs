@@ -30,8 +30,7 @@ pub struct RecordedState {
     pub time_ns: i64,
 }
 
-/// Describes a recording while it is read: its CPUs' sleeps, and how soon they end after what
-/// woke the CPU.
+/// Reads a recording for its CPUs' sleeps, and for the delay from wake-up events to exits.
 pub struct Contents {
     usage: RecordedUsage,
     draft: Draft<'static>,
@@ -107,7 +106,7 @@ impl Sink for RecordedUsage {
 }
 
 impl RecordedUsage {
-    /// By CPU number.
+    /// Returns the CPUs, by number.
     pub fn finish(self) -> Vec<RecordedCpu> {
         let recorded = |(number, cpu): (CpuId, Cpu)| RecordedCpu {
             cpu: number.0,
@@ -131,7 +130,7 @@ mod tests {
     use torpor_trace::{Carries, Names};
 
     #[test]
-    fn a_sleep_counts_when_both_its_ends_are_there() {
+    fn a_sleep_counts_with_both_ends() {
         let running = StateIdx::RUNNING;
         let state = StateIdx;
         // An exit first; a sleep of 5; an entry that another follows, which lasts 3; an open end.

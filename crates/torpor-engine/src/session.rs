@@ -10,7 +10,7 @@ use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request,
 use crate::oracle::Aim;
 use crate::outcome::*;
 use crate::reading::{self, Head, Loaded};
-use crate::replay::{self, Decider, Run, Seat};
+use crate::replay::{self, Decider, PlacedCpu, Run};
 use crate::spans::{Spanned, SpannedCpu};
 use crate::stats::Stats;
 use crate::strip::{self, Lane, Slept};
@@ -27,8 +27,8 @@ use torpor_result::metric;
 use torpor_result::record::{self, Described, compare_exact};
 use torpor_trace::{Sink, SoFar, Trace};
 
-/// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
-/// has its error in its own [`RunOutcome`].
+/// Runs a request. A governor that cannot be loaded is an error; one that fails later has its error
+/// in its own [`RunOutcome`].
 pub fn run(
     request: &Request,
     catalog: &Catalog,
@@ -37,7 +37,7 @@ pub fn run(
     run_on(request, &[], catalog, progress)
 }
 
-/// The same, with these recordings after those that the request names.
+/// Runs a request on its own recordings, and then on the loaded ones.
 pub fn run_on(
     request: &Request,
     loaded: &[&Loaded],
@@ -52,7 +52,7 @@ pub fn run_on(
     pool.install(|| Session::new(&request.resolved()?, catalog)?.run(loaded, progress))
 }
 
-/// The idle spans of the request's recordings on its machine; it names no governors.
+/// Returns the idle spans of the request's recordings on its machine, without governors.
 pub fn spans_of(request: &Request, progress: &dyn Progress) -> Result<Vec<Spanned>, EngineError> {
     let catalog = Catalog::new(Default::default());
     let request = request.resolved()?;
@@ -62,9 +62,9 @@ pub fn spans_of(request: &Request, progress: &dyn Progress) -> Result<Vec<Spanne
 
 struct Session<'a> {
     request: &'a Request,
-    /// For recordings that do not show their tick.
+    /// Tick rate for recordings that do not show theirs.
     hz: Hz,
-    /// Compiled for that rate.
+    /// Compiled for `hz`.
     deciders: Vec<Decider>,
     catalog: &'a Catalog,
 }
@@ -77,7 +77,7 @@ impl<'a> Session<'a> {
         Ok(Session { request, hz, deciders, catalog })
     }
 
-    /// The tick rate that a recording is replayed with: the user's, its own, the machine's.
+    /// Returns the tick rate of a replay: the user's, the recording's, or the machine's.
     fn hz_of(&self, recording: &Recording) -> Hz {
         self.request.options.hz.or(recording.hz()).unwrap_or(self.hz)
     }
@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
         let source = reading::open(path, progress)?;
         let (trace, recording, head) =
             reading::draft(&source, &shown, self.recorded_on(), progress)?;
-        // The consumer of task events closes the source.
+        // The source is closed after the task events.
         let follow = |follower: Follower<'_>, head: &Head| {
             let source = source;
             reading::follow(follower, &source, &shown, head, progress)?;
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
         self.replay(&loaded.path, loaded.bare.clone(), recording, head, follow, progress)
     }
 
-    /// `trace` is without its events, of which `follow` shows all to whom it is given.
+    /// Replays a recording. `trace` has no events; `follow` feeds them to the follower.
     fn replay(
         &self,
         shown: &str,
@@ -155,11 +155,11 @@ impl<'a> Session<'a> {
         let (models, causes) =
             self.lay_out(&info, &trace, &mut recording, |follower| follow(follower, &head))?;
         let agreement = self.agreement(shown, trace, head, progress)?;
-        let mut seats: Vec<Seat<'_>> = recording
+        let mut placed: Vec<PlacedCpu<'_>> = recording
             .cpus
             .iter()
             .zip(&models)
-            .map(|(input, (cluster, model))| Seat {
+            .map(|(input, (cluster, model))| PlacedCpu {
                 input,
                 model,
                 cluster: (*cluster, &platform.clusters[*cluster]),
@@ -168,17 +168,7 @@ impl<'a> Session<'a> {
                 kept: 0,
             })
             .collect();
-        let lanes = strip::lanes(
-            seats.iter().map(|s| (s.input.cpu, s.input.window(), s.input.spans.len() as u64)),
-            self.request.governors.len(),
-        );
-        for (seat, lane) in seats.iter_mut().zip(&lanes) {
-            seat.kept = match (options.decisions || causes.is_some(), options.strip) {
-                (true, _) => usize::MAX,
-                (false, true) => lane.most + 1,
-                (false, false) => 0,
-            };
-        }
+        let lanes = self.keep_decisions(&mut placed, causes.is_some());
         let hz = self.hz_of(&recording);
         let compiled = match hz == self.hz {
             true => None,
@@ -188,13 +178,13 @@ impl<'a> Session<'a> {
         let shards = rayon::current_num_threads();
         let span = recording.window();
         let times = options.time_decisions;
-        let runs = replay::run(&seats, deciders, span, times, shards, progress, shown)?;
+        let runs = replay::run(&placed, deciders, span, times, shards, progress, shown)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let (runs, mut decisions, oracle) = self.outcomes(&seats, deciders, &recording, runs);
+        let (runs, mut decisions, oracle) = self.outcomes(&placed, deciders, &recording, runs);
         let causes = causes.map(|causes| {
             let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
-            runs.flat_map(|(run, own)| causes.of_run(&run.governor, &seats, own)).collect()
+            runs.flat_map(|(run, own)| causes.of_run(&run.governor, &placed, own)).collect()
         });
         if !options.decisions {
             decisions.iter_mut().for_each(Vec::clear);
@@ -215,6 +205,23 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Sets how many decisions are kept of each CPU. Returns the lanes of the strips.
+    fn keep_decisions(&self, placed: &mut [PlacedCpu<'_>], for_causes: bool) -> Vec<Lane> {
+        let Request { options, governors, .. } = self.request;
+        let cpus = placed
+            .iter()
+            .map(|cpu| (cpu.input.cpu, cpu.input.window(), cpu.input.spans.len() as u64));
+        let lanes = strip::lanes(cpus, governors.len());
+        for (cpu, lane) in placed.iter_mut().zip(&lanes) {
+            cpu.kept = match (options.decisions || for_causes, options.strip) {
+                (true, _) => usize::MAX,
+                (false, true) => lane.most + 1,
+                (false, false) => 0,
+            };
+        }
+        lanes
+    }
+
     fn strips(&self, lanes: &[Lane], runs: &[Result<Run, String>]) -> Vec<Strip> {
         let labels = self.request.governors.iter().map(ToString::to_string);
         let sleeps = runs.iter().map(|run| {
@@ -224,7 +231,8 @@ impl<'a> Session<'a> {
         strip::strips(lanes, labels.zip(sleeps))
     }
 
-    /// Binds a recording to the machine: the model of each CPU, and what `follow` found.
+    /// Places a recording on the machine. Returns the cluster and model of each CPU, and the result
+    /// of `follow`.
     fn lay_out<T>(
         &self,
         info: &TraceInfo,
@@ -267,11 +275,10 @@ impl<'a> Session<'a> {
         Ok(Spanned { path: shown, has_power, cpus: cpus.collect() })
     }
 
-    /// The recorded governor's decisions, if the recorded machine is named. A recording that lacks
-    /// what a verification requires has no agreement; that is no error of a replay.
+    /// Verifies the recorded governor's decisions if the recorded machine is named. Returns `None`
+    /// for a recording that lacks the required events, which is no error of a replay.
     ///
-    /// # Errors
-    /// If the named machine lacks a CPU or a state that the recording has.
+    /// # Errors The named machine lacks a CPU or a state of the recording.
     fn agreement(
         &self,
         path: &str,
@@ -289,7 +296,7 @@ impl<'a> Session<'a> {
         };
         let first_events = (!head.is_all).then_some(head.events.len() as u64);
         let trace = Trace { events: head.events, ..trace };
-        // The replay states how late exits are; a verification need not find it again.
+        // The replay states the delay of exits; the verification need not find it again.
         let exits = EventToExit::default;
         match verify::verify_trace(path, &trace, exits, &request, self.catalog, progress) {
             Ok(Fidelity { decisions, verdict, .. }) => {
@@ -330,7 +337,7 @@ impl<'a> Session<'a> {
         Ok(places)
     }
 
-    /// Capacity of the place a CPU sits on; highest frequency of the CPU that was recorded.
+    /// Returns the capacity of the CPU's place, and the highest frequency of the recorded CPU.
     fn scale(&self, cpu: CpuId, places: &BTreeMap<CpuId, CpuId>) -> (u32, Option<u32>) {
         let platform = &self.request.platform;
         let place = places.get(&cpu).and_then(|place| platform.cluster_of(*place));
@@ -341,14 +348,14 @@ impl<'a> Session<'a> {
         (capacity, freq_max)
     }
 
-    /// Cluster and model of every CPU of the recording.
+    /// Returns the cluster and model of every CPU of the recording.
     fn models(
         &self,
         recording: &Recording,
         places: &BTreeMap<CpuId, CpuId>,
     ) -> Vec<(usize, CpuModel)> {
         let Request { platform, options, .. } = self.request;
-        // Another tick rate has its ticks elsewhere; its phase is then as good as any.
+        // At another tick rate the ticks come at other times, so any phase will do.
         let hz = self.hz_of(recording);
         let recorded = recording.tick.filter(|t| t.hz == hz);
         let grid = recorded.unwrap_or(TickGrid::new(hz, Duration::ZERO));
@@ -375,7 +382,7 @@ impl<'a> Session<'a> {
 
     fn outcomes(
         &self,
-        seats: &[Seat<'_>],
+        placed: &[PlacedCpu<'_>],
         deciders: &[Decider],
         recording: &Recording,
         runs: Vec<Result<Run, String>>,
@@ -387,7 +394,7 @@ impl<'a> Session<'a> {
         });
         let counted = runs.into_iter().map(|run| match run {
             Ok(run) => {
-                let (counts, decisions) = RunCounts::of_replay(platform, seats, recording, run);
+                let (counts, decisions) = RunCounts::of_replay(platform, placed, recording, run);
                 (Ok(counts), decisions)
             }
             Err(error) => (Err(error), Vec::new()),
@@ -410,7 +417,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The place of the oracle of energy among those that decide.
+/// Returns the index of the oracle of energy.
 fn oracle_index(deciders: &[Decider]) -> Option<usize> {
     deciders.iter().position(|decider| matches!(decider, Decider::Oracle(Aim::Energy)))
 }
@@ -441,7 +448,7 @@ fn describe(spec: &GovernorSpec, decider: &Decider) -> Described {
     }
 }
 
-/// A governor, for the record.
+/// Describes a governor for the result.
 pub fn describe_governor(spec: &GovernorSpec, governor: &Governor) -> Described {
     Described {
         label: spec.to_string(),
@@ -468,7 +475,7 @@ pub fn asks_for_oracle(spec: &GovernorSpec) -> Result<Option<Aim>, EngineError> 
     aim.map(Some).map_err(|reason| EngineError::Oracle { given: spec.to_string(), reason })
 }
 
-/// Leaves what is between `start` and `end`.
+/// Keeps the part of the recording between `start` and `end`.
 fn keep_part(
     options: &Options,
     path: &str,
@@ -490,7 +497,7 @@ fn keep_part(
     Err(EngineError::NothingBetween { path: path.to_owned(), first, last })
 }
 
-/// CPUs that options name must be in the recording: an error would otherwise go unseen.
+/// Checks that the CPUs that options name are in the recording.
 fn check_named_cpus(
     options: &Options,
     path: &str,
@@ -504,11 +511,11 @@ fn check_named_cpus(
     Err(EngineError::NotRecorded {
         cpu: missing.0,
         path: path.to_owned(),
-        shown: format!("CPU {}", torpor_machine::platform::format_cpu_list(&shown)),
+        shown: format!("CPU {}", torpor_machine::toml::format_cpu_list(&shown)),
     })
 }
 
-/// States to be disabled must be there.
+/// Checks that the disabled states exist.
 pub fn check_disabled_states(
     platform: &Platform,
     disabled_states: &[DisabledState],

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The report's strips: the first sleeps of every CPU under every governor, a bounded number.
+//! The report's strips: the first sleeps of every CPU under every governor, up to a limit.
 
 use crate::decision::Decision;
 use std::cmp::Reverse;
 use torpor_machine::units::{CpuId, Instant};
 use torpor_result::record::{Strip, StripRow};
 
-/// Limit for the busiest CPU under a governor, and for all the others together, so that a result
-/// stays a small file on a machine of any size.
+/// Most sleeps of the busiest CPU under one governor, and of all the others together, so that
+/// results stay small on any machine.
 const SLEEPS: usize = 20_000;
 
-/// Limit for the busiest CPU under all governors together: a page has no space for more.
+/// Most sleeps of the busiest CPU under all governors together: a page has no space for more.
 const SLEEPS_OF_ALL: usize = 10 * SLEEPS;
 
-/// A tick or a poll time-out adds sleeps to those that are expected: so many times as many, and
-/// some more, before what a CPU may keep goes to a busier one.
+/// Sleeps that a CPU may keep, relative to those expected, before the rest goes to a busier CPU: a
+/// factor and an addend, as ticks and poll time-outs add sleeps.
 const MORE: (usize, usize) = (2, 64);
 
 /// One CPU of the strips.
@@ -22,11 +22,11 @@ pub struct Lane {
     pub cpu: CpuId,
     pub window: (Instant, Instant),
     expected: usize,
-    /// Sleeps of it that are shown at most of each governor.
+    /// Most sleeps to show for each governor.
     pub most: usize,
 }
 
-/// One sleep, of a lane.
+/// One sleep of a lane.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Slept {
     pub lane: usize,
@@ -36,19 +36,20 @@ pub struct Slept {
 }
 
 impl From<&Decision> for Slept {
-    /// A decision's slot is its lane.
+    /// Converts a decision; its slot is the lane.
     fn from(decision: &Decision) -> Slept {
         let Decision { slot, from, resume, state, .. } = *decision;
         Slept { lane: slot, from, to: resume, state }
     }
 }
 
-/// Returns the number of sleeps that any CPU may show of each of so many governors.
+/// Returns the most sleeps of a CPU for each of so many governors.
 pub fn most(governors: usize) -> usize {
     SLEEPS.min(SLEEPS_OF_ALL / governors.max(1))
 }
 
-/// The lanes of CPUs, given how often each is expected to sleep, for so many governors.
+/// Returns the lanes of CPUs, given the expected number of sleeps of each and the number of
+/// governors.
 pub fn lanes(
     cpus: impl IntoIterator<Item = (CpuId, (Instant, Instant), u64)>,
     governors: usize,
@@ -72,21 +73,21 @@ pub fn lanes(
         lanes[lane].most = needed.min(left / (order.len() - done));
         left -= lanes[lane].most;
     }
-    // Another governor than expected may sleep far more often.
+    // Another governor may sleep far more often than expected.
     let share = left / order.len().max(1);
     order.iter().for_each(|&lane| lanes[lane].most += share);
     lanes
 }
 
-/// Which lane is the busiest: its strip is the first.
+/// Returns the busiest lane, whose strip is the first.
 fn busiest(lanes: &[Lane]) -> Option<usize> {
     (0..lanes.len()).max_by_key(|&lane| (lanes[lane].expected, Reverse(lane)))
 }
 
-/// The strips of the lanes, the busiest first; of a run that failed there are no sleeps. Those of
-/// a lane are in the order of time.
+/// Returns the strips of the lanes, the busiest first. Sleeps of a lane are in the order of time; a
+/// failed run has none.
 ///
-/// Each is as long as the sleeps of all its governors are known.
+/// Each strip ends where the known sleeps of any governor end.
 pub fn strips<S: IntoIterator<Item = Slept>>(
     lanes: &[Lane],
     runs: impl IntoIterator<Item = (String, Option<S>)>,
@@ -97,7 +98,7 @@ pub fn strips<S: IntoIterator<Item = Slept>>(
         by_lane.iter_mut().for_each(|rows| rows.push((governor.clone(), Vec::new())));
         for slept in sleeps {
             let kept = &mut by_lane[slept.lane].last_mut().expect("it was pushed").1;
-            // The first that is not shown ends the strip.
+            // One more than shown, to mark the strip's end.
             if kept.len() <= lanes[slept.lane].most {
                 kept.push(slept);
             }
@@ -153,9 +154,9 @@ mod tests {
     fn busiest_cpu_has_its_own_share_of_the_strip() {
         assert!(most(&[]).is_empty());
         assert_eq!(most(&[7]), [SLEEPS]);
-        // The quiet one needs 2 * 100 + 64; what it leaves is the other two's, in equal parts.
+        // The quiet one needs 2 * 100 + 64; the other two get equal parts of the rest.
         assert_eq!(most(&[50_000, 100, 90_000, 40_000]), [9_868, 264, SLEEPS, 9_868]);
-        // All have what they need: what is left is everybody's, a third of 19,608 each.
+        // All have what they need; each gets a third of the remaining 19,608.
         assert_eq!(most(&[0, 90_000, 100, 0]), [64 + 6_536, SLEEPS, 264 + 6_536, 64 + 6_536]);
         let server = most(&[5_000; 64]);
         assert_eq!(server[0], SLEEPS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From counters to what is shown.
+//! Results of a replay, computed from its counters.
 
 use crate::cluster::has_static_power;
 pub use crate::config_notes::config_notes;
@@ -8,7 +8,7 @@ use crate::input::{EventToExit, Recording, SleepSource};
 use crate::options::{Options, Others};
 use crate::oracle;
 use crate::outcome::*;
-use crate::replay::{Run, Seat};
+use crate::replay::{PlacedCpu, Run};
 use crate::totals::{CpuTotals, StateTotals};
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::platform::{Cluster, Platform};
@@ -50,7 +50,7 @@ pub fn platform_info(platform: &Platform) -> PlatformInfo {
     }
 }
 
-/// `hz` is the tick rate of the replay.
+/// Describes the inputs; `hz` is the tick rate of the replay.
 pub fn inputs_info(recording: &Recording, hz: Hz) -> InputsInfo {
     let mut sources = SleepSource::ALL.map(|_| 0u64);
     for span in recording.cpus.iter().flat_map(|c| &c.spans) {
@@ -74,7 +74,7 @@ pub fn inputs_info(recording: &Recording, hz: Hz) -> InputsInfo {
     }
 }
 
-/// Share of the span that is not observed.
+/// Returns the share of the span that is not observed.
 fn cut_pct(recording: &Recording, span: Duration) -> f64 {
     let all = span.0 as f64;
     if all > 0.0 { 100.0 * (all - recording.observed().0 as f64) / all } else { 0.0 }
@@ -84,9 +84,9 @@ fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
     SleepSource::ALL.iter().zip(counts).map(|(source, n)| (source.key(), *n)).collect()
 }
 
-/// One CPU's counters, and where and how long they were counted.
+/// One CPU's counters, its place, and the time they cover.
 pub struct CpuCounts<'a> {
-    /// As the recording numbers it.
+    /// Number in the recording.
     pub cpu: CpuId,
     /// Position among the platform's clusters, and the cluster.
     pub cluster: (usize, &'a Cluster),
@@ -99,10 +99,10 @@ pub struct RunCounts<'a> {
     pub cpus: Vec<CpuCounts<'a>>,
     /// Own energy of each cluster that takes power in addition to its CPUs.
     pub clusters: BTreeMap<usize, Energy>,
-    /// Energy that CPUs consume while others keep a shared state from being entered, by cluster.
+    /// Energy that CPUs take while others keep a shared state from being entered, by cluster.
     pub shared: BTreeMap<usize, Energy>,
     pub package: Option<Energy>,
-    /// The time that energies are divided by, for the machine and each part of it.
+    /// Time that energies are divided by.
     pub span: Duration,
 }
 
@@ -110,15 +110,15 @@ impl<'a> RunCounts<'a> {
     /// Returns the counts of a replay, and its decisions.
     pub fn of_replay(
         platform: &Platform,
-        seats: &[Seat<'a>],
+        placed: &[PlacedCpu<'a>],
         recording: &Recording,
         run: Run,
     ) -> (RunCounts<'a>, Vec<Decision>) {
         let window = recording.window();
-        let cpus = seats.iter().zip(run.cpus).map(|(seat, totals)| CpuCounts {
-            cpu: seat.input.cpu,
-            cluster: seat.cluster,
-            window: seat.input.cut.observed(window) + totals.overrun,
+        let cpus = placed.iter().zip(run.cpus).map(|(placed, totals)| CpuCounts {
+            cpu: placed.input.cpu,
+            cluster: placed.cluster,
+            window: placed.input.cut.observed(window) + totals.overrun,
             totals,
         });
         let cpus = cpus.collect();
@@ -128,8 +128,8 @@ impl<'a> RunCounts<'a> {
         (RunCounts { cpus, clusters, shared, package, span }, run.decisions)
     }
 
-    /// Returns the sums that metrics are computed from, apart from the oracle and those that only a
-    /// simulation has.
+    /// Returns the sums that metrics are computed from, without the oracle's and those of a
+    /// simulation.
     pub fn sums(&self, platform: &Platform) -> Sums {
         let sum =
             |of: &BTreeMap<usize, Energy>| (!of.is_empty()).then(|| of.values().copied().sum());
@@ -153,7 +153,7 @@ impl<'a> RunCounts<'a> {
     }
 }
 
-/// Returns the energy of the package's floor, where the machine has one.
+/// Returns the energy of the package's floor, if the machine has one.
 fn floor_energy(platform: &Platform, span: Duration) -> Option<Energy> {
     (platform.floor_power > Power::ZERO).then(|| platform.floor_power.over(span))
 }
@@ -168,7 +168,7 @@ struct ClusterSums {
     shared: Energy,
 }
 
-/// A replay's run, with its metrics; `oracle` is the least total energy.
+/// Returns a replay's run with its metrics; `oracle` is the least total energy.
 pub fn replayed(
     decider: Described,
     platform: &Platform,
@@ -184,7 +184,7 @@ pub fn replayed(
     outcome
 }
 
-/// Returns a run's times; its metrics are not known yet.
+/// Returns a run without its metrics.
 pub fn run_outcome(
     decider: Described,
     catalogue: &'static [Info],
@@ -295,7 +295,7 @@ fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterat
     cut.into_iter().chain(unclosed)
 }
 
-/// Whether requested states are those that the hardware enters.
+/// Returns the note on demotion: whether the hardware enters the requested states.
 pub fn demotion_note(platform: &Platform) -> Option<String> {
     let demoted = platform.clusters.iter().flat_map(|cluster| {
         let states = cluster.idle_states.iter();
@@ -317,7 +317,7 @@ pub fn demotion_note(platform: &Platform) -> Option<String> {
     platform.has_power().then(|| what.to_owned())
 }
 
-/// Returns the note on the replay's tick rate, unless recording and machine agree on it.
+/// Returns the note on the replay's tick rate, unless recording and machine agree.
 fn tick_note(platform: &Platform, options: &Options, inputs: &InputsInfo) -> Option<String> {
     let (hz, machine) = (inputs.tick_hz, platform.hz.get());
     let name = &platform.name;
@@ -337,7 +337,7 @@ fn tick_note(platform: &Platform, options: &Options, inputs: &InputsInfo) -> Opt
     }
 }
 
-/// CPUs of a cluster with power of its own that are not replayed, and what they count as.
+/// Returns the note on unrecorded CPUs of clusters with power of their own.
 fn others_notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let missing = |cluster: &Cluster| {
         let runs = traces.iter().filter_map(|t| t.runs.iter().find(|run| run.error.is_none()));
@@ -360,7 +360,7 @@ fn others_notes(platform: &Platform, options: &Options, traces: &[TraceOutcome])
     vec![format!("not in the recording: {}, which {assumed}", missing.join(", "))]
 }
 
-/// Whether the oracle is the least that a coupled cluster's CPUs can consume.
+/// Returns the note on the oracle's proof for a coupled cluster.
 fn oracle_note(trace: &TraceOutcome) -> Option<String> {
     let mut runs = trace.runs.iter();
     runs.find(|run| run.metrics.get("cluster_power_mw").is_some_and(Option::is_some))?;
@@ -380,6 +380,21 @@ fn oracle_note(trace: &TraceOutcome) -> Option<String> {
 
 /// Returns the notes on the limits of the numbers.
 pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
+    let mut notes = platform_notes(platform, traces);
+    let ticks = traces.iter().filter_map(|t| tick_note(platform, options, &t.inputs));
+    notes.extend(ticks.collect::<BTreeSet<String>>());
+    notes.extend(others_notes(platform, options, traces));
+    let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
+    let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
+    notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
+    notes.extend(traces.iter().filter_map(oracle_note));
+    notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
+    notes.extend(evidence_notes(options, traces));
+    notes
+}
+
+/// Returns the notes on what the platform's model leaves out.
+fn platform_notes(platform: &Platform, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
         "open-loop replay: a slower wake-up delays the work that follows, but does not change \
          what the work is or who does it"
@@ -413,14 +428,12 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
                 .to_owned(),
         );
     }
-    let ticks = traces.iter().filter_map(|t| tick_note(platform, options, &t.inputs));
-    notes.extend(ticks.collect::<BTreeSet<String>>());
-    notes.extend(others_notes(platform, options, traces));
-    let sum = |count: fn(&InputsInfo) -> u64| traces.iter().map(|t| count(&t.inputs)).sum();
-    let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
-    notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
-    notes.extend(traces.iter().filter_map(oracle_note));
-    notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
+    notes
+}
+
+/// Returns the notes on what the recordings do not show.
+fn evidence_notes(options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
+    let mut notes = Vec::new();
     let by_source =
         |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };
     let spans: u64 = traces.iter().map(|t| t.inputs.spans).sum();
@@ -453,10 +466,10 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     notes
 }
 
-/// Share of late exits above which events and exits do not fit together.
+/// Share of late exits above which the events do not explain the exits.
 const LATE_EXITS_PCT: f64 = 1.0;
 
-/// Warns of a recording whose wake-up events do not explain its exits from idle.
+/// Returns a note if the wake-up events do not explain the exits from idle.
 pub(crate) fn late_exits(found: EventToExit) -> Option<String> {
     let share = found.over_1ms_pct();
     (share > LATE_EXITS_PCT).then(|| {
@@ -473,11 +486,11 @@ mod tests {
     use super::left_out;
 
     #[test]
-    fn only_what_was_left_out_is_told() {
+    fn only_skipped_sleeps_are_noted() {
         assert_eq!(left_out(0, 0.0, 0).count(), 0);
-        let told: Vec<String> = left_out(2, 12.34, 0).collect();
-        assert!(told.len() == 1 && told[0].starts_with("2 recorded sleeps"), "{told:?}");
-        assert!(told[0].contains("12.3 % of all CPUs' time"), "{told:?}");
+        let notes: Vec<String> = left_out(2, 12.34, 0).collect();
+        assert!(notes.len() == 1 && notes[0].starts_with("2 recorded sleeps"), "{notes:?}");
+        assert!(notes[0].contains("12.3 % of all CPUs' time"), "{notes:?}");
         assert!(left_out(0, 0.0, 7).next().unwrap().starts_with("7 idle entries"));
     }
 }

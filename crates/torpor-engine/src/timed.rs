@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Time of a policy's decisions on this machine. The one place of this crate that looks at a clock:
-//! nothing that is decided depends on it.
+//! Measures the time of a policy's decisions. Only this module reads a clock; no decision depends
+//! on it.
 
 use crate::policy::{Policy, Reflection};
 use std::time;
@@ -8,7 +8,7 @@ use torpor_governor::{Fault, Inputs, Selection};
 use torpor_machine::units::{Duration, Instant};
 use torpor_result::{Latencies, LatencyHistogram};
 
-/// Pairs of looks at the clock, of which the middle one is what a look takes.
+/// Clock readings whose median is taken off each measurement.
 const LOOKS: usize = 1_001;
 
 /// A policy whose calls are timed.
@@ -20,13 +20,13 @@ pub(crate) struct Timed<'a, P> {
 
 #[derive(Clone, Default)]
 struct Slot {
-    /// Time of the decision that has not been reflected yet.
+    /// Time of `select` without its `reflect` so far.
     selecting: Option<Duration>,
     times: LatencyHistogram,
 }
 
 impl<'a, P: Policy> Timed<'a, P> {
-    /// For CPUs in slots up to `slots`.
+    /// Measures the CPUs in slots below `slots`.
     pub(crate) fn new(policy: &'a mut P, slots: usize) -> Timed<'a, P> {
         let mut looks: Vec<Duration> = (0..LOOKS).map(|_| since(time::Instant::now())).collect();
         looks.sort_unstable();
@@ -45,7 +45,7 @@ impl<'a, P: Policy> Timed<'a, P> {
         (answer, (since(begin) - self.look).max(Duration::ZERO))
     }
 
-    /// The current decision, if there is one, took so much more.
+    /// Records the current decision, which took `more`.
     fn decided(&mut self, slot: usize, more: Duration) {
         let slot = &mut self.slots[slot];
         if let Some(selecting) = slot.selecting.take() {
@@ -68,9 +68,9 @@ impl<P: Policy> Policy for Timed<'_, P> {
     }
 
     fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault> {
-        let (told, took) = self.time(|policy| policy.reflect(slot, reflection));
+        let (answer, took) = self.time(|policy| policy.reflect(slot, reflection));
         self.decided(slot, took);
-        told
+        answer
     }
 
     fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Counting for one CPU under one governor.
+//! Counters of one CPU under one governor.
 
 use crate::input::SleepSource;
 use crate::model::{CpuModel, Verdict};
@@ -14,7 +14,7 @@ pub struct Slept {
     pub time: Duration,
 }
 
-/// Sleeps that the hardware had in another state than the one requested.
+/// Sleeps in another state than the requested one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moved {
     count: i64,
@@ -22,15 +22,15 @@ struct Moved {
 }
 
 impl Moved {
-    /// The hardware's sleeps, of those requested.
+    /// Returns the hardware's sleeps, given the requested ones.
     fn add(self, slept: Slept) -> Slept {
         let count = slept.count.saturating_add_signed(self.count);
         Slept { count, time: slept.time + self.time }
     }
 }
 
-/// The states that the hardware is in until `now`, and for how long: the `first` from its time on,
-/// and then perhaps another.
+/// Returns the states that the hardware is in until `now`, and the time in each: `first` from its
+/// time on, and then perhaps another.
 pub fn hardware_parts(
     (first, from): (usize, Instant),
     then: Option<(usize, Instant)>,
@@ -42,8 +42,8 @@ pub fn hardware_parts(
     [(first, until.passed_since(from))].into_iter().chain(rest)
 }
 
-/// Counters of each decision. It is kept small and cheap: sums that follow from others are made
-/// once, by [`Tally::close`].
+/// Counters that every decision updates. They are few and cheap: [`Tally::close`] computes the sums
+/// that follow from them.
 #[derive(Clone, Debug)]
 pub struct Tally {
     states: usize,
@@ -53,18 +53,18 @@ pub struct Tally {
     ticks: Vec<u64>,
     /// The governor's own timers that woke the CPU, by OPP.
     timers: Vec<u64>,
-    /// Time that the CPU tried to enter states that the driver refused, by OPP.
+    /// Time spent on entries that the driver refused, by OPP.
     rejected: Vec<Duration>,
-    /// Difference between the hardware's sleeps and those requested, like `slept`; empty if the
-    /// hardware does not demote.
+    /// Hardware's sleeps minus the requested ones, indexed like `slept`; empty if the hardware does
+    /// not demote.
     moved: Vec<Moved>,
     /// Above and below, by state.
     wrong: Vec<(u64, u64)>,
-    /// Wake-ups that cost a state's exit latency and nothing else, by state.
+    /// Wake-ups whose latency was exactly the state's exit latency, by state.
     plain_exits: Vec<u64>,
     latency: LatencyHistogram,
     delays: LatencyHistogram,
-    /// All that is counted as it comes; the rest follows at the end.
+    /// Counters that are final; [`Tally::close`] sets the rest.
     pub totals: CpuTotals,
     deepest: usize,
 }
@@ -121,8 +121,8 @@ impl Tally {
         }
     }
 
-    /// The same where the hardware entered other states than `state`: one after the other, each for
-    /// its time.
+    /// Counts a sleep in which the hardware entered other states than `state`, in order and each
+    /// for its time.
     #[cold]
     pub fn slept_demoted(
         &mut self,
@@ -154,14 +154,13 @@ impl Tally {
         }
     }
 
-    /// `time` of a sleep that is still going on was spent at another OPP than the one it will end
-    /// at.
+    /// Moves `time` of a current sleep from the OPP at its end to another.
     pub fn slept_before(&mut self, opp: u16, ends_at: u16, state: usize, time: Duration) {
         self.slept[opp as usize * self.states + state].time += time;
         self.slept[ends_at as usize * self.states + state].time -= time;
     }
 
-    /// `latency` after the event; `exit_latency` is the state's own.
+    /// Counts a wake-up `latency` after the event; `exit_latency` is the state's own.
     #[inline(always)]
     pub fn woken(&mut self, state: usize, latency: Duration, exit_latency: Duration) {
         if latency == exit_latency {
@@ -181,7 +180,7 @@ impl Tally {
         self.timers[opp as usize] += 1;
     }
 
-    /// The driver refused the state; the CPU was awake for `time`.
+    /// Counts an entry that the driver refused; the CPU was awake for `time`.
     #[cold]
     pub fn rejected(&mut self, opp: u16, state: usize, time: Duration) {
         self.totals.states[state].rejected += 1;
@@ -229,7 +228,7 @@ impl Tally {
         energy
     }
 
-    /// Works out the sums, and what they cost.
+    /// Computes the sums and the energy.
     pub fn close(self, model: &CpuModel) -> CpuTotals {
         let energy = self.energy(model);
         let mut totals = self.totals;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A recording, for the record.
+//! Description of a recording.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The layouts that an image and the host share; `kapi/include/torpor/context.h`,
-//! `kapi/include/linux/cpuidle.h` and
-//! `kapi/image.c` have the C side.
+//! The layouts that an image and the host share. The C side is in `kapi/include/torpor/context.h`,
+//! `kapi/include/linux/cpuidle.h` and `kapi/image.c`.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
-compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts say so");
+compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts depend on it");
 
 pub(crate) const IMAGE_ABI: u32 = 5;
 pub(crate) const STATE_MAX: usize = 10;
@@ -19,7 +18,7 @@ pub(crate) const DISABLED_BY_USER: u64 = 1;
 pub(crate) const DEVICE_POLL_TIME_LIMIT: c_uint = 1 << 2;
 pub(crate) const DEVICE_REGISTERED_ENABLED: c_uint = 0b11;
 
-/// A CPU's inputs, written before a call, and what `select` answered apart from the index.
+/// A CPU's inputs, written before a call, and the answers of `select` except the index.
 #[repr(C)]
 pub(crate) struct KapiCpu {
     pub now_ns: u64,
@@ -31,7 +30,7 @@ pub(crate) struct KapiCpu {
     pub nr_iowait: c_uint,
     pub tick_stopped: bool,
     pub got_tick: bool,
-    /// Written by the governor, which may write anything.
+    /// Written by the governor; any value is possible.
     pub stop_tick: u8,
     pub asked_sleep_length: u8,
     pub percpu_offset: c_ulong,
@@ -42,7 +41,7 @@ pub(crate) struct KapiCpu {
     pub driver: *mut CpuidleDriver,
 }
 
-/// An armed timer. What it points to is the image's business.
+/// An armed timer. Only the image dereferences the pointer.
 #[repr(C)]
 pub(crate) struct KapiTimer {
     pub timer: *mut c_void,
@@ -71,7 +70,7 @@ pub(crate) struct KapiParam {
     pub line: c_ulong,
 }
 
-/// `struct kernel_param`, after [`KapiParam::value`] of a parameter with callbacks.
+/// `struct kernel_param`, the target of [`KapiParam::value`] for a parameter with callbacks.
 #[repr(C)]
 pub(crate) struct KernelParam {
     pub name: *const c_char,

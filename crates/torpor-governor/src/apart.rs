@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Work in a process of its own: a copy of this one, so that nothing has to be read or set up
-//! again. What ends that process, or spoils its memory, leaves this one's as it was.
+//! Runs work in a forked copy of this process, which has all that was read and set up here. A policy
+//! that ends the copy, or corrupts its memory, does not affect this process.
 
 use crate::guard::{self, Shared};
 use crate::{GovernorError, Label};
@@ -13,10 +13,10 @@ use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Poll interval of the waiting process, in ms.
-const LOOK_EVERY_MS: i32 = 20;
+/// Interval at which the parent reads the progress, in ms.
+const POLL_INTERVAL_MS: i32 = 20;
 
-/// Which governors get a process of their own.
+/// Policies that run in a separate process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// Policies that do not ship with Torpor.
@@ -26,10 +26,10 @@ pub enum Isolation {
     None,
 }
 
-/// Progress of the copy.
+/// Reports the progress of the copy.
 pub struct Pulse(NonNull<Page>);
 
-/// Seen by both processes.
+/// Memory that both processes share.
 #[repr(C)]
 struct Page {
     done: AtomicU64,
@@ -37,17 +37,17 @@ struct Page {
 }
 
 impl Pulse {
-    /// As much more is done.
+    /// Adds work that is done.
     pub fn add(&self, done: u64) {
         // SAFETY: the page is mapped as long as the process works.
         unsafe { self.0.as_ref() }.done.fetch_add(done, Relaxed);
     }
 }
 
-/// Why there is no answer.
+/// Reason for a missing answer.
 #[derive(Debug)]
 pub enum NoAnswer {
-    /// `goes_on` has said no.
+    /// `goes_on` has returned false.
     Interrupted,
     Died(GovernorError),
 }
@@ -55,66 +55,66 @@ pub enum NoAnswer {
 #[derive(Serialize, Deserialize)]
 enum Answer<T> {
     Whole(T),
-    /// A mistake of this program, which is to look as it would have here.
+    /// A bug in this program: the parent panics with the same message.
     Panicked(String),
 }
 
-/// Runs `work`, which calls the policy `label`, in a copy of this process.
+/// Runs `work`, which calls the `policies`, in a copy of this process.
 ///
-/// `goes_on` is called now and then with how much more is done, and ends the work by its `false`.
-/// `work` has its own thread only: it must wait for no other.
+/// `goes_on` is called periodically with the work done since the last call; if it returns false,
+/// the copy is killed. The copy has one thread, so `work` must not wait for another.
 pub fn apart<T: Serialize + DeserializeOwned>(
-    label: &Label,
+    policies: &[Label],
     goes_on: &mut dyn FnMut(u64) -> bool,
     work: impl FnOnce(&Pulse) -> T,
 ) -> Result<T, NoAnswer> {
-    let failed = |source| NoAnswer::Died(GovernorError::Process { policy: label.clone(), source });
+    let failed =
+        |source| NoAnswer::Died(GovernorError::Process { policies: policies.to_vec(), source });
     let page = Mapped::<Page>::new().map_err(failed)?;
     let mut answer = memory_file().map_err(failed)?;
     // SAFETY: no preconditions.
     let parent = unsafe { libc::getpid() };
-    // SAFETY: the child calls what may be called after a fork: its allocator is sound (the C
-    // library sees to that), and it locks nothing that another thread could have held.
+    // SAFETY: the child calls only what is allowed after a fork: the C library keeps the allocator
+    // usable, and the child takes no lock that another thread could hold.
     let pid = unsafe { libc::fork() };
     match pid {
         -1 => return Err(failed(io::Error::last_os_error())),
-        0 => live(parent, &page, answer, work),
+        0 => run_copy(parent, &page, answer, work),
         _ => {}
     }
     let mut child = Copy { pid, is_over: false };
-    let mut told = 0;
+    let mut reported = 0;
     let status = loop {
-        if let Some(status) = child.wait(LOOK_EVERY_MS).map_err(failed)? {
+        if let Some(status) = child.wait(POLL_INTERVAL_MS).map_err(failed)? {
             break status;
         }
         let done = page.get().done.load(Relaxed);
-        if !goes_on(done - told) {
+        if !goes_on(done - reported) {
             return Err(NoAnswer::Interrupted);
         }
-        told = done;
+        reported = done;
     };
-    goes_on(page.get().done.load(Relaxed) - told);
-    match status {
-        Status::Exited(0) => match read_answer(&mut answer) {
+    goes_on(page.get().done.load(Relaxed) - reported);
+    if let Status::Exited(0) = status {
+        match read_answer(&mut answer) {
             Some(Answer::Whole(answer)) => return Ok(answer),
             Some(Answer::Panicked(message)) => panic!("{message}"),
             None => {}
-        },
-        Status::Exited(_) | Status::Killed(_) | Status::Stopped(_) => {}
+        }
     }
     let call = page.get().guard.last_call().map(Box::new);
-    let (policy, how) = (label.clone(), status.to_string());
-    Err(NoAnswer::Died(GovernorError::Died { policy, call, how }))
+    let (policies, how) = (policies.to_vec(), status.to_string());
+    Err(NoAnswer::Died(GovernorError::Died { policies, call, how }))
 }
 
-/// The copy's whole life.
-fn live<T: Serialize>(
+/// Does the work in the copy, writes the answer, and exits.
+fn run_copy<T: Serialize>(
     parent: libc::pid_t,
     page: &Mapped<Page>,
     mut answer: File,
     work: impl FnOnce(&Pulse) -> T,
 ) -> ! {
-    settle(parent, answer.as_raw_fd());
+    detach(parent, answer.as_raw_fd());
     guard::share(&page.get().guard);
     let pulse = Pulse(page.0);
     let answered = match std::panic::catch_unwind(AssertUnwindSafe(|| work(&pulse))) {
@@ -127,20 +127,20 @@ fn live<T: Serialize>(
     };
     let bytes = postcard::to_stdvec(&answered).expect("answers can be written");
     let written = answer.write_all(&sum(&bytes)).and_then(|()| answer.write_all(&bytes));
-    // SAFETY: no code of this process is to run any more.
+    // SAFETY: nothing else runs in this process.
     unsafe { libc::_exit(i32::from(written.is_err())) }
 }
 
-/// A copy has what its original had; here it lets go of that.
-fn settle(parent: libc::pid_t, kept: RawFd) {
+/// Releases what the copy has inherited: signal handlers, open files, the process group.
+fn detach(parent: libc::pid_t, kept: RawFd) {
     // SAFETY: plain system calls on this process.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() != parent {
             libc::_exit(1);
         }
-        // A group of its own: whatever it starts can be ended with it, and what is typed at a
-        // terminal is the original's business.
+        // Its own process group: processes that it starts are killed with it, and the terminal's
+        // signals go to the parent alone.
         libc::setpgid(0, 0);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGALRM, libc::SIGUSR1] {
             libc::signal(signal, libc::SIG_DFL);
@@ -183,7 +183,7 @@ impl std::fmt::Display for Status {
         match self {
             Status::Exited(guard::EXIT_WEDGED) => {
                 let limit = guard::call_limit();
-                write!(f, "it did not return within its limit ({limit}), and blocks the signal")
+                write!(f, "it did not return within its limit ({limit}) and blocks the signal")
             }
             Status::Exited(code) => write!(f, "it exited with status {code}"),
             Status::Killed(signal) => write!(f, "signal {signal}{}", signal_name(*signal)),
@@ -209,14 +209,14 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Ended, with all that it has started, when this is dropped.
+/// The forked process; killed with its process group on drop.
 struct Copy {
     pid: libc::pid_t,
     is_over: bool,
 }
 
 impl Copy {
-    /// Waits for its end, at most this long.
+    /// Waits up to `timeout_ms` for its end.
     fn wait(&mut self, timeout_ms: i32) -> io::Result<Option<Status>> {
         // SAFETY: the process is a child of this one and has not been waited for.
         unsafe {
@@ -252,7 +252,7 @@ impl Copy {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        // SAFETY: until it is waited for, the number is its own, as a process and as a group.
+        // SAFETY: the PID, also that of the group, is not reused before the process is waited for.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::kill(-self.pid, libc::SIGKILL);
@@ -267,12 +267,12 @@ impl Drop for Copy {
     }
 }
 
-/// A value that this process shares with its copies. All zeros must be one.
+/// A value that this process shares with its copies. All zeros must be a valid value.
 struct Mapped<T>(NonNull<T>);
 
 // SAFETY: a mapping belongs to the process, not to a thread.
 unsafe impl<T: Send> Send for Mapped<T> {}
-// SAFETY: all that it gives is `&T`.
+// SAFETY: it gives out only `&T`.
 unsafe impl<T: Sync> Sync for Mapped<T> {}
 
 impl<T> Mapped<T> {
@@ -289,8 +289,8 @@ impl<T> Mapped<T> {
     }
 
     fn get(&self) -> &T {
-        // SAFETY: mapped, and zeros are a value. The other process writes what is atomic only, or a
-        // governor's fault, which is looked at after its end.
+        // SAFETY: mapped, and zeros are a valid value. The other process writes only atomics, or the
+        // guard, which is read after its end.
         unsafe { self.0.as_ref() }
     }
 }
@@ -302,7 +302,7 @@ impl<T> Drop for Mapped<T> {
     }
 }
 
-/// A number that this process, and its copies made by [`apart`] from then on, add to.
+/// A counter shared with the copies that [`apart`] makes later.
 pub struct SharedCount(Mapped<AtomicU64>);
 
 impl SharedCount {
@@ -310,7 +310,7 @@ impl SharedCount {
         Mapped::new().map(SharedCount)
     }
 
-    /// Wraps around, so that one can also take away.
+    /// Adds with wrap-around, which allows subtraction.
     pub fn add(&self, more: u64) {
         self.0.get().fetch_add(more, Relaxed);
     }
@@ -337,20 +337,20 @@ mod tests {
     use std::time::{Duration, Instant};
     use torpor_machine::units::CpuId;
 
-    fn label() -> Label {
-        Label { kind: Kind::Governor, text: "mine.c".into() }
+    fn labels() -> Vec<Label> {
+        let label = |kind, text: &str| Label { kind, text: text.into() };
+        vec![label(Kind::Governor, "mine.c"), label(Kind::Cpufreq, "other.c")]
     }
 
-    /// Calls a policy in a process of its own; returns the outcome and the time that the call took.
-    /// The C library's system calls are let through, so that these do what a governor's own do
-    /// where the kernel cannot tell whose they are.
+    /// Calls a policy in a separate process; returns the outcome and the duration of the call. The
+    /// guard allows system calls of the C library, so the policies here can end their process.
     fn called(
         call: Call,
         function: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
         goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> (Result<bool, NoAnswer>, Duration) {
         let begun = Instant::now();
-        let answer = apart(&label(), goes_on, |_| {
+        let answer = apart(&labels()[..1], goes_on, |_| {
             guard::note(CpuId(7), || call);
             // SAFETY: the function takes nothing.
             let end = unsafe { guard::call(function, std::ptr::null_mut(), std::ptr::null_mut()) };
@@ -384,6 +384,21 @@ mod tests {
             "governor `mine.c` has ended its process in reflect() on cpu7: it exited with status 3; \
              its inputs: index=2 now=0.000000009 s got_tick=true"
         );
+    }
+
+    /// A hosted kernel calls several policies, and notes none of the calls.
+    #[test]
+    fn ended_process_names_each_policy_it_runs() {
+        // SAFETY: it ends the copy.
+        let ends = |_: &Pulse| unsafe { libc::_exit(3) };
+        match apart::<()>(&labels(), &mut |_| true, ends) {
+            Err(NoAnswer::Died(error)) => assert_eq!(
+                error.to_string(),
+                "governor `mine.c` or frequency policy `other.c` has ended its process: it exited \
+                 with status 3"
+            ),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

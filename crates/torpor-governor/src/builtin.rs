@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The policies that were compiled with this crate, and lie next to it as files.
+//! The policies that ship with Torpor, as files that were built with this crate.
 
 use crate::elf::ImageFile;
 use crate::{GovernorError, Kind};
@@ -13,7 +13,7 @@ use torpor_machine::units::Hz;
 pub(crate) struct BuiltinFile {
     pub name: &'static str,
     source: Shipped,
-    /// For 100, 250, 300 and 1000 Hz; an IO boost has none, because kernels call it alone.
+    /// For 100, 250, 300 and 1000 Hz. IO boosts have none: they run only in hosted kernels.
     images: Option<[Shipped; 4]>,
 }
 
@@ -26,25 +26,25 @@ pub(crate) struct Shipped {
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// Other names of governors that ship: the release that each follows. In a simulation `menu` is the
+/// Other names of governors, with the release that each mirrors. In a simulation `menu` is the
 /// kernel's own.
 const ALIASES: [(&str, &str); 2] = [("menu-6.1", "menu"), ("teo-6.1", "teo")];
 
-/// Returns the file's name of a governor that ships.
+/// Returns the file name of a built-in governor, without `.c`.
 pub fn file_name(name: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, file)| file)
 }
 
-/// The folder's name where Torpor is installed: next to the extension.
+/// Name of the folder next to the installed extension.
 const INSTALLED: &str = "policies";
-/// Names the folder where it is neither next to the program nor where Cargo has made it.
+/// Environment variable with the folder, if it is neither next to the program nor in Cargo's output.
 const POLICIES_ENV: &str = "TORPOR_POLICIES";
 
 pub(crate) fn files(kind: Kind) -> &'static [BuiltinFile] {
     match kind {
         Kind::Governor => &GOVERNORS,
         Kind::IoBoost => &IOBOOSTS,
-        // They are the kernel's.
+        // Those are part of the kernel.
         Kind::Cpufreq => &[],
     }
 }
@@ -54,13 +54,13 @@ impl Shipped {
         Shipped { path, sha256, bytes: OnceLock::new() }
     }
 
-    /// A file that is not the one that was built with this program is an error: results name
-    /// policies by their source, and an image is run.
+    /// Reads the file. Refuses one that was not built with this program, because results identify
+    /// policies by their source, and images are run.
     fn bytes(&self) -> Result<&[u8], GovernorError> {
         if let Some(bytes) = self.bytes.get() {
             return Ok(bytes);
         }
-        let path = policies().join(self.path);
+        let path = shipped_folder(INSTALLED, POLICIES_ENV, MADE_IN).join(self.path);
         let refuse = |reason: String| GovernorError::Shipped { path: path.clone(), reason };
         let bytes = std::fs::read(&path).map_err(|e| refuse(e.to_string()))?;
         if <[u8; 32]>::from(Sha256::digest(&bytes)) != self.sha256 {
@@ -70,8 +70,8 @@ impl Shipped {
     }
 }
 
-/// Returns the files that make a kernel's scheduler call an IO boost, by path in the repository: a
-/// script, and what it puts into a tree.
+/// Returns the files that add the calls of an IO boost to a kernel's scheduler, by path in the
+/// repository: a script, and the files that it copies into a tree.
 pub fn ioboost_calls() -> Result<Vec<(String, Vec<u8>)>, GovernorError> {
     let calls = IOBOOST_CALLS
         .iter()
@@ -87,13 +87,8 @@ pub fn ioboost_calls() -> Result<Vec<(String, Vec<u8>)>, GovernorError> {
     calls.chain(headers).collect()
 }
 
-/// Returns the folder of the policies.
-fn policies() -> PathBuf {
-    shipped_folder(INSTALLED, POLICIES_ENV, MADE_IN)
-}
-
-/// A folder of files that ship with Torpor: the one that the variable names, else that of the name
-/// next to the extension, else where Cargo has made it.
+/// Returns a folder of files that ship with Torpor: the one in the environment variable, else the
+/// one next to the extension, else the one in Cargo's output.
 pub fn shipped_folder(name: &str, env: &str, made_in: &str) -> PathBuf {
     if let Some(named) = std::env::var_os(env).filter(|name| !name.is_empty()) {
         return named.into();
@@ -105,23 +100,23 @@ pub fn shipped_folder(name: &str, env: &str, made_in: &str) -> PathBuf {
     places.find(|dir| dir.is_dir()).unwrap_or_else(|| above[0].join(name))
 }
 
-/// The program or the extension that this code is part of.
+/// Returns the path of the program or extension that contains this code.
 fn own_file() -> PathBuf {
     let code = own_file as fn() -> PathBuf as *const c_void;
-    // SAFETY: the structure is only written to; where the call succeeds, the name is a string.
+    // SAFETY: dladdr() only writes the structure; if it succeeds, the name is a string.
     let name = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let is_found = libc::dladdr(code, &mut info) != 0 && !info.dli_fname.is_null();
         is_found.then(|| CStr::from_ptr(info.dli_fname).to_bytes().to_owned())
     };
     let library = name.map(|name| PathBuf::from(OsStr::from_bytes(&name)));
-    // A program's name is what its caller has made it.
+    // The name of a program is argv[0], which can be anything.
     let library = library.filter(|path| path.extension().is_some_and(|e| e == "so"));
     let path = library.or_else(|| std::env::current_exe().ok()).unwrap_or_default();
     path.canonicalize().unwrap_or(path)
 }
 
-/// The part of the kapi that is compiled with every policy.
+/// Returns the part of the kapi that is compiled into every image.
 pub(crate) fn image_source() -> &'static str {
     KAPI.iter().find(|(name, _)| *name == "image.c").expect("the build embeds it").1
 }
@@ -139,23 +134,12 @@ impl BuiltinFile {
     }
 }
 
-/// The first sentence of the *Idea* paragraph in a policy's DOC block, on one line.
+/// Returns the first sentence of the *Idea* paragraph in a policy's DOC block, on one line.
 pub(crate) fn summary(source: &str) -> String {
-    let mut words = Vec::new();
-    let mut inside = false;
-    for line in source.lines() {
-        let line = line.trim().trim_start_matches('*').trim();
-        match line.strip_prefix("Idea:") {
-            Some(rest) => {
-                inside = true;
-                words.extend(rest.split_whitespace());
-            }
-            None if inside && (line.is_empty() || line == "/") => break,
-            None if inside => words.extend(line.split_whitespace()),
-            None => {}
-        }
-    }
-    let text = words.join(" ");
+    let idea = source.split_once("* Idea:").map_or("", |(_, idea)| idea);
+    let lines = idea.lines().map(|line| line.trim().trim_start_matches('*').trim());
+    let paragraph: Vec<&str> = lines.take_while(|line| !line.is_empty() && *line != "/").collect();
+    let text = paragraph.join(" ");
     match text.find(". ") {
         Some(end) => text[..=end].to_owned(),
         None => text,
@@ -166,7 +150,7 @@ pub(crate) fn summary(source: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredParam {
     pub name: String,
-    /// As `module_param()` names the type.
+    /// Type, as written in `module_param()`.
     pub kind: String,
     /// `MODULE_PARM_DESC()`, empty without.
     pub description: String,
@@ -201,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_declares_its_parameters() {
+    fn parameters_are_read_from_the_source() {
         let source = "static unsigned int x = 3;\nmodule_param(x, uint, 0644);\n\
                       MODULE_PARM_DESC(x, \"how many (default 3)\");\nmodule_param(y, bool, 0);\n";
         let param = |name: &str, kind: &str, description: &str| DeclaredParam {

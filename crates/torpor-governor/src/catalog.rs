@@ -5,9 +5,9 @@ use crate::builtin::{self, BuiltinFile, DeclaredParam};
 use crate::compile::{self, Compiler};
 use crate::config;
 use crate::params::Param;
-use crate::policy::{Compiled, Origin, Policy};
+use crate::policy::{Compiled, Origin};
 use crate::program::{self, Build, Harness, Program};
-use crate::spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
+use crate::spec::{GovernorSpec, Place};
 use crate::store::Store;
 use crate::tree::{Part, Sources};
 use crate::{Governor, GovernorError, Isolation, Kind, Label, Release, sha256_hex, tree};
@@ -22,21 +22,21 @@ use torpor_machine::units::{Hz, UnknownName};
 /// Folders and tools of a [`Catalog`].
 #[derive(Clone, Debug, Default)]
 pub struct CatalogOptions {
-    /// For compiled foreign governors; by default `$XDG_CACHE_HOME/torpor`. It has to be the
-    /// user's own: what lies in it is run.
+    /// Cache of compiled foreign governors; by default `$XDG_CACHE_HOME/torpor`. Its files are run,
+    /// so it must belong to the user.
     pub cache_dir: Option<PathBuf>,
-    /// By default `$CC`, else `cc`.
+    /// C compiler; by default `$CC`, else `cc`.
     pub compiler: Option<OsString>,
-    /// Which of them run in processes of their own.
+    /// Policies that run in a separate process.
     pub isolation: Isolation,
     /// Time limit of a compiler; two minutes unless given.
     pub compile_limit: Option<Duration>,
-    /// Set it to end a compiler that runs, and with it what waits for it.
+    /// Ends a running compiler and the call that waits for it when set.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Resolves names of governors, built-in ones at once, others by compiling them; and finds the
-/// sources of IO boosts and cpufreq governors.
+/// Resolves names of governors: loads built-in ones and compiles the others. Finds the sources of IO
+/// boosts and cpufreq governors.
 #[derive(Debug)]
 pub struct Catalog {
     compiler: Compiler,
@@ -46,7 +46,6 @@ pub struct Catalog {
 /// A policy that ships with Torpor.
 #[derive(Clone, Debug)]
 pub struct Builtin {
-    pub kind: Kind,
     pub name: &'static str,
     pub summary: String,
     pub params: Vec<Param>,
@@ -66,19 +65,19 @@ pub struct BuiltinBoost {
     pub source_sha256: String,
 }
 
-/// A governor's source as it is: what else than userspace compiles it.
+/// A policy's source files, for a kernel build.
 #[derive(Clone, Debug)]
 pub struct SourceFiles {
     pub name: String,
     pub origin: Origin,
-    /// The governor's own among `files`.
+    /// Name of the policy's own file in `files`.
     pub main: String,
-    /// Compiler flags of it.
+    /// Compiler flags of `main`.
     pub main_flags: Vec<String>,
     /// The other files to compile, where a governor has several.
     pub parts: Vec<Part>,
-    /// By path from its folder: the governor's files, and those that they include in quotes. At
-    /// most one `..` begins it.
+    /// The policy's files and those they include in quotes, by path relative to its folder, with at
+    /// most one leading `..`.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -91,13 +90,12 @@ impl Catalog {
         Catalog { compiler, options }
     }
 
-    /// As it was made.
+    /// Returns the options that the catalog was created with.
     pub fn options(&self) -> &CatalogOptions {
         &self.options
     }
 
-    /// Returns notes for the user: a damaged entry of the cache was made anew, the cache could not
-    /// be used. Each is reported once.
+    /// Returns new notes for the user, such as "a cache entry was damaged and is rebuilt".
     pub fn take_notes(&self) -> Vec<String> {
         self.compiler.store().take_notes()
     }
@@ -112,13 +110,22 @@ impl Catalog {
 
     pub fn builtins() -> Result<Vec<Builtin>, GovernorError> {
         let describe = |file: &'static BuiltinFile| {
-            let governor = Governor::new(plain(file, Kind::Governor)?, &[])?;
-            Builtin::new(file, &governor, Some(governor.rating()))
+            let label = Label { kind: Kind::Governor, text: file.name.into() };
+            let governor = Governor::new(compiled(file, label, Hz::H250)?, &[])?;
+            let source = file.source()?;
+            Ok(Builtin {
+                name: file.name,
+                summary: builtin::summary(source),
+                params: governor.params().to_vec(),
+                rating: Some(governor.rating()),
+                source,
+                source_sha256: sha256_hex(source.as_bytes()),
+            })
         };
         builtin::files(Kind::Governor).iter().map(describe).collect()
     }
 
-    /// The IO boosts that ship, with the parameters that their sources declare.
+    /// Describes the IO boosts that ship, with the parameters that their sources declare.
     pub fn ioboosts() -> Result<Vec<BuiltinBoost>, GovernorError> {
         let describe = |file: &'static BuiltinFile| {
             let source = file.source()?;
@@ -133,7 +140,7 @@ impl Catalog {
         builtin::files(Kind::IoBoost).iter().map(describe).collect()
     }
 
-    /// Finds, compiles if need be, and checks the parameters.
+    /// Finds a governor, compiles it if necessary, and checks the parameters.
     pub fn resolve(&self, spec: &GovernorSpec, hz: Hz) -> Result<Governor, GovernorError> {
         Governor::new(self.compiled(spec, hz)?, spec.params())
     }
@@ -143,8 +150,11 @@ impl Catalog {
         if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
             let file = builtin_file(label.kind, name)?;
             let runs_apart = self.options.isolation == Isolation::All;
-            let stop = self.compiler.stop.clone();
-            return Ok(Compiled { runs_apart, stop, ..compiled(file, label, hz)? });
+            return Ok(Compiled {
+                runs_apart,
+                stop: self.compiler.stop.clone(),
+                ..compiled(file, label, hz)?
+            });
         }
         let (name, origin, sources) = self.sources(spec)?;
         let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
@@ -160,7 +170,7 @@ impl Catalog {
         Ok(Compiled { name, label, hz, origin, release, source, image, config, runs_apart, stop })
     }
 
-    /// Compiles a governor, any one of the three forms, into a program of its own.
+    /// Compiles a governor into a program, together with the harness.
     pub fn program(
         &self,
         spec: &GovernorSpec,
@@ -173,7 +183,7 @@ impl Catalog {
         Ok(Program::new(path, name, &sources))
     }
 
-    /// Finds a governor's files, and compiles them only to check parameters, where there are any.
+    /// Finds a governor's files. Compiles them only to check parameters, if any are given.
     pub fn source_files(&self, spec: &GovernorSpec) -> Result<SourceFiles, GovernorError> {
         let files = self.unchecked_files(spec)?;
         if !spec.params().is_empty() {
@@ -182,33 +192,17 @@ impl Catalog {
         Ok(files)
     }
 
-    /// Finds an IO boost's files, for a kernel that checks parameters itself.
-    pub fn unchecked_ioboost_files(
-        &self,
-        spec: &IoBoostSpec,
-    ) -> Result<SourceFiles, GovernorError> {
-        self.unchecked_files(&spec.0)
-    }
-
-    /// The same, of a frequency governor.
-    pub fn unchecked_cpufreq_files(
-        &self,
-        spec: &CpufreqSpec,
-    ) -> Result<SourceFiles, GovernorError> {
-        self.unchecked_files(&spec.0)
-    }
-
-    /// The same, of an idle governor.
+    /// Finds a policy's files, for a kernel that checks parameters itself.
     pub fn unchecked_files(&self, spec: &GovernorSpec) -> Result<SourceFiles, GovernorError> {
         if let [(name, _), ..] = spec.config() {
-            let reason = format!("{name} is the kernel's own there, and not chosen here");
+            let reason = format!("{name} is set by the kernel that it runs in, not by its name");
             return Err(GovernorError::Setup { policy: spec.label(), reason });
         }
         let (name, origin, Sources { main, main_flags, parts, files, .. }) = self.sources(spec)?;
         Ok(SourceFiles { name, origin, main, main_flags, parts, files })
     }
 
-    /// Whether the kernel that a governor is from asks it about a table of one state.
+    /// Returns whether the governor's kernel calls `select` for a driver with one state.
     pub fn asks_about_one_state(&self, spec: &GovernorSpec) -> Result<bool, GovernorError> {
         let (.., sources) = self.sources(spec)?;
         let store = self.compiler.store();
@@ -243,25 +237,6 @@ impl Catalog {
     }
 }
 
-impl Builtin {
-    fn new(
-        file: &'static BuiltinFile,
-        policy: &Policy,
-        rating: Option<u32>,
-    ) -> Result<Builtin, GovernorError> {
-        let source = file.source()?;
-        Ok(Builtin {
-            kind: policy.policy_label().kind,
-            name: file.name,
-            summary: builtin::summary(source),
-            params: policy.params().to_vec(),
-            rating,
-            source,
-            source_sha256: sha256_hex(source.as_bytes()),
-        })
-    }
-}
-
 fn builtin_file(kind: Kind, name: &str) -> Result<&'static BuiltinFile, GovernorError> {
     let files = builtin::files(kind);
     let file = if kind == Kind::Governor { builtin::file_name(name) } else { name };
@@ -270,11 +245,6 @@ fn builtin_file(kind: Kind, name: &str) -> Result<&'static BuiltinFile, Governor
         let otherwise = format!("a file needs a path with `.c` (`./{name}.c`){tree}");
         UnknownName::new(kind.noun(), name, files.iter().map(|b| b.name), otherwise).into()
     })
-}
-
-/// As it is when only its name is given.
-fn plain(file: &BuiltinFile, kind: Kind) -> Result<Compiled, GovernorError> {
-    compiled(file, Label { kind, text: file.name.into() }, Hz::H250)
 }
 
 fn compiled(file: &BuiltinFile, label: Label, hz: Hz) -> Result<Compiled, GovernorError> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Runs a compiler, and leaves nothing of it: whatever becomes of us, a keeper between us and it
-//! ends all that it has started and removes its folder.
+//! Runs a compiler with a time limit. However this process ends, a keeper process between it and the
+//! compiler kills all that the compiler started and deletes its folder.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -11,14 +11,14 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// More of a compiler's words than this help nobody.
-const SAID_MAX: u64 = 256 << 10;
-/// The largest file that a compiler may write, and the memory that it may have.
+/// Bytes of output that are kept.
+const OUTPUT_MAX: u64 = 256 << 10;
+/// Limits of a compiler: size of a file, and memory, in bytes.
 const FILE_MAX: libc::rlim_t = 512 << 20;
 const MEMORY_MAX: libc::rlim_t = 8 << 30;
-const LOOK_AT_MOST: Duration = Duration::from_millis(20);
+const POLL_INTERVAL_MAX: Duration = Duration::from_millis(20);
 
-/// Exit of a program, and the beginning of its output.
+/// Exit status of a program and the beginning of its output.
 pub struct Ran {
     pub status: ExitStatus,
     pub stdout: String,
@@ -29,24 +29,24 @@ pub struct Ran {
 pub enum Failure {
     /// The program could not be started.
     Start(io::Error),
-    /// The folder that it runs in cannot be used, or somebody has removed it.
+    /// The folder that it runs in cannot be used or is gone.
     Scratch(io::Error),
     TimedOut,
-    /// The user has asked to stop.
+    /// The user has interrupted it.
     Stopped,
 }
 
-/// Runs `command` in its current directory, `scratch`, which it alone uses.
+/// Runs `command` in the folder `scratch`, which nothing else uses.
 pub fn run(
     mut command: Command,
     scratch: &Path,
     limit: Duration,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Ran, Failure> {
-    let said = || tempfile::tempfile_in(scratch).map_err(Failure::Scratch);
-    let (stdout, stderr) = (said()?, said()?);
+    let file = || tempfile::tempfile_in(scratch).map_err(Failure::Scratch);
+    let (stdout, stderr) = (file()?, file()?);
     let mut start = || {
-        // Killed compilers leave their files in this folder as well.
+        // A killed compiler leaves its temporary files, so they must be in this folder.
         command.current_dir(scratch).env("TMPDIR", scratch).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         keep(&mut command, scratch, limit)?;
@@ -72,34 +72,29 @@ pub fn run(
             return Err(why);
         }
         std::thread::sleep(pause);
-        pause = (2 * pause).min(LOOK_AT_MOST);
+        pause = (2 * pause).min(POLL_INTERVAL_MAX);
     };
-    let said = |mut file: File| {
-        let mut said = Vec::new();
-        let read = file.rewind().and_then(|()| file.take(SAID_MAX).read_to_end(&mut said));
-        read.map(|_| String::from_utf8_lossy(&said).into_owned())
+    let text = |mut file: File| {
+        let mut bytes = Vec::new();
+        let read = file.rewind().and_then(|()| file.take(OUTPUT_MAX).read_to_end(&mut bytes));
+        read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).map_err(Failure::Scratch)
     };
-    let (stdout, stderr) = (said(stdout), said(stderr));
-    match (stdout, stderr) {
-        (Ok(stdout), Ok(stderr)) => Ok(Ran { status, stdout, stderr }),
-        (Err(e), _) | (_, Err(e)) => Err(Failure::Scratch(e)),
-    }
+    Ok(Ran { status, stdout: text(stdout)?, stderr: text(stderr)? })
 }
 
 fn end(keeper: &mut Child) {
-    // SAFETY: the keeper has not been waited for, so the number is still its own.
+    // SAFETY: the keeper has not been waited for, so its PID is not reused.
     unsafe { libc::kill(keeper.id() as i32, libc::SIGTERM) };
     let _ = keeper.wait();
 }
 
-/// Makes the child that `command` starts a keeper, and the compiler a child of that.
+/// Makes the child of `command` the keeper, and the compiler the keeper's child.
 fn keep(command: &mut Command, scratch: &Path, limit: Duration) -> io::Result<()> {
     let scratch = CString::new(OsString::from(scratch).into_vec())?;
     let seconds = limit.as_secs().max(1);
     // SAFETY: no preconditions.
     let parent = unsafe { libc::getpid() };
-    // SAFETY: between fork and exec only calls that are async-signal-safe are made, on values that
-    // were made before.
+    // SAFETY: between fork and exec it makes only async-signal-safe calls, on values that exist.
     unsafe {
         command.pre_exec(move || {
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
@@ -113,7 +108,7 @@ fn keep(command: &mut Command, scratch: &Path, limit: Duration) -> io::Result<()
             if libc::getppid() != parent {
                 libc::_exit(1);
             }
-            // Its own group: what is typed at the terminal is meant for us, and we pass it on.
+            // Its own process group: the terminal's signals go to us, and we pass them on.
             libc::setpgid(0, 0);
             match libc::fork() {
                 -1 => Err(io::Error::last_os_error()),
@@ -135,7 +130,7 @@ fn keep(command: &mut Command, scratch: &Path, limit: Duration) -> io::Result<()
 
 unsafe fn limit_to(what: libc::__rlimit_resource_t, most: libc::rlim_t) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: plain system calls; a limit that cannot be set is one less.
+    // SAFETY: plain system calls. A limit that cannot be set is left out.
     unsafe {
         libc::getrlimit(what, &mut limit);
         limit.rlim_cur = most.min(limit.rlim_max);
@@ -143,13 +138,13 @@ unsafe fn limit_to(what: libc::__rlimit_resource_t, most: libc::rlim_t) {
     }
 }
 
-/// The keeper's whole life. It ends as the compiler does; SIGTERM, this process's or that of the
-/// other end, ends both, and the folder with them.
+/// Runs the keeper. It exits with the compiler's status. On SIGTERM, which it also gets when its
+/// parent ends, it kills the compiler and deletes the folder.
 unsafe fn watch(compiler: libc::pid_t, wanted: &libc::sigset_t, scratch: &CString) -> ! {
-    // SAFETY: only calls that are async-signal-safe, on values that are there.
+    // SAFETY: only async-signal-safe calls, on values that exist.
     unsafe {
         libc::setpgid(compiler, compiler);
-        // Among these is the pipe by which our parent learns that the compiler has been started.
+        // One of these is the pipe that tells the parent that the compiler has started.
         if libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) != 0 {
             (3..4096).for_each(|fd| {
                 libc::close(fd);

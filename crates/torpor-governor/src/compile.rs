@@ -6,6 +6,7 @@ use crate::child::{self, Failure, Ran};
 use crate::config;
 use crate::elf::ImageFile;
 use crate::flags;
+use crate::release::has_word;
 use crate::store::{Files, Store, cache_error};
 use crate::tree::Sources;
 use crate::{GovernorError, Label};
@@ -23,11 +24,11 @@ use torpor_machine::units::shown;
 
 /// A governor compiles in a second; a busy machine may need more.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
-/// The name of an image in its entry of the cache.
+/// Name of an image in its cache entry.
 const IMAGE: &str = "image.so";
-/// The governor's folder where it is compiled, if files around it are wanted.
+/// The governor's folder in the stage, if it includes files of the folder above.
 const INNER: &str = "governor/";
-/// More of an image than any governor needs; what is larger is not even read.
+/// Larger images are not read, in bytes.
 const IMAGE_MAX: u64 = 128 << 20;
 
 #[derive(Debug)]
@@ -36,20 +37,20 @@ pub(crate) struct Compiler {
     store: Store,
     limit: Duration,
     pub stop: Option<Arc<AtomicBool>>,
-    /// Output of `cc --version`: another compiler makes other code.
+    /// Output of `cc --version`, which is part of cache keys.
     version: OnceLock<String>,
 }
 
-/// A folder of the compiler's own, with a governor's files in it.
+/// A temporary folder with a governor's files, in which the compiler runs.
 ///
-/// The governor's own has a fixed name there: what a user calls it, a compiler might take for an
-/// option, a file of options, or a place to put something.
+/// The governor's main file has a fixed name there, because a compiler could take the user's name for
+/// an option.
 pub(crate) struct Stage {
     scratch: crate::store::Scratch,
     pub main: String,
-    /// The governor's other files, and how messages are to name them.
+    /// The governor's other files: path in the stage, and path in messages.
     parts: Vec<(String, String)>,
-    /// The governor's file and folder as messages are to name them.
+    /// Path of the main file in messages.
     shown: String,
     kapi: PathBuf,
 }
@@ -61,7 +62,7 @@ impl Compiler {
         limit: Duration,
         stop: Option<Arc<AtomicBool>>,
     ) -> Compiler {
-        // It runs elsewhere than here.
+        // It runs in another folder.
         let is_path = Path::new(&program).components().count() > 1;
         let found = if is_path { std::path::absolute(&program).ok() } else { None };
         let program = found.map_or(program, PathBuf::into_os_string);
@@ -72,7 +73,7 @@ impl Compiler {
         &self.store
     }
 
-    /// The image of `sources`, from the cache or fresh.
+    /// Returns the image of `sources`, from the cache or newly compiled.
     pub(crate) fn image(
         &self,
         label: &Label,
@@ -106,23 +107,29 @@ impl Compiler {
         let scratch = self.store.scratch()?;
         let mut command = Command::new(&self.program);
         command.arg("--version");
-        let ran = child::run(command, scratch.path(), self.limit, &|| self.is_stopped());
-        let ran = ran.map_err(|failure| match failure {
-            Failure::Start(source) => self.missing(source),
-            Failure::Scratch(source) => gone(scratch.path(), source),
-            Failure::TimedOut => self.missing(io::ErrorKind::TimedOut.into()),
-            Failure::Stopped => GovernorError::Interrupted,
-        })?;
+        let timed_out = || self.missing(io::ErrorKind::TimedOut.into());
+        let ran = self.spawn(command, scratch.path(), timed_out)?;
         Ok(self.version.get_or_init(|| format!("{:?}\n{}", self.program, ran.stdout)))
+    }
+
+    fn spawn(
+        &self,
+        command: Command,
+        folder: &Path,
+        timed_out: impl FnOnce() -> GovernorError,
+    ) -> Result<Ran, GovernorError> {
+        let is_stopped = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        child::run(command, folder, self.limit, &is_stopped).map_err(|failure| match failure {
+            Failure::Start(source) => self.missing(source),
+            Failure::Scratch(source) => cache_error(folder, source),
+            Failure::TimedOut => timed_out(),
+            Failure::Stopped => GovernorError::Interrupted,
+        })
     }
 
     fn missing(&self, source: io::Error) -> GovernorError {
         let compiler = self.program.to_string_lossy().into_owned();
         GovernorError::NoCompiler { compiler, source }
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     fn compile(&self, label: &Label, sources: &Sources, hz: Hz) -> Result<Vec<u8>, GovernorError> {
@@ -132,18 +139,14 @@ impl Compiler {
         all.push(&hz);
         let parts = self.parts(label, sources, &stage, &all)?;
         let mut command = self.command(&stage);
-        command.args(all).args(&sources.main_flags).args(["-include", config::HEADER]);
-        command.arg("-I").arg(stage.kapi.join("include")).args(parts);
-        // A source cannot be called so: names of sources end in `.c` or `.h`.
+        command.args(all).args(&sources.main_flags).args(stage.kapi_args()).args(parts);
+        // No source has this name: sources end in `.c` or `.h`.
         command.arg("-o").arg(IMAGE).arg(&stage.main).arg(stage.kapi.join("image.c"));
-        let ran = self.run(label, command, &stage)?;
-        if !ran.status.success() {
-            return Err(stage.error(label, &ran.stderr));
-        }
+        self.make(label, command, &stage)?;
         stage.product(label, IMAGE, IMAGE_MAX)
     }
 
-    /// Compiles the governor's other files, each with flags of its own, and gives their objects.
+    /// Compiles the governor's other files, each with its own flags; returns the objects.
     pub(crate) fn parts(
         &self,
         label: &Label,
@@ -155,21 +158,17 @@ impl Compiler {
         for (at, (part, (staged, _))) in sources.parts.iter().zip(&stage.parts).enumerate() {
             let object = format!("part-{at}.o");
             let mut command = self.command(stage);
-            // Link flags, which only a compiler that links wants.
+            // Without link flags, of which `-c` warns.
             command.args(flags.iter().filter(|flag| !flag.starts_with("-Wl,") && **flag != "-s"));
-            command.args(&part.flags).args(["-include", config::HEADER]);
-            command.arg("-I").arg(stage.kapi.join("include")).arg("-c").arg("-o").arg(&object);
-            command.arg(staged);
-            let ran = self.run(label, command, stage)?;
-            if !ran.status.success() {
-                return Err(stage.error(label, &ran.stderr));
-            }
+            command.args(&part.flags).args(stage.kapi_args());
+            command.arg("-c").arg("-o").arg(&object).arg(staged);
+            self.make(label, command, stage)?;
             objects.push(object);
         }
         Ok(objects)
     }
 
-    /// A folder with the files in it, and the kapi next to it.
+    /// Writes the files to a new stage, and the kapi next to it.
     pub(crate) fn stage(&self, sources: &Sources) -> Result<Stage, GovernorError> {
         let kapi = self.store.entry("kapi", &kapi_key(), "the kernel's interface", || {
             Ok(KAPI
@@ -178,7 +177,7 @@ impl Compiler {
                 .collect())
         })?;
         let scratch = self.store.scratch()?;
-        // A file of the folder around the governor's goes around its place here.
+        // The stage must contain the folder above the governor's if that is included from.
         let has_outer = sources.files.keys().any(|name| name.starts_with("../"));
         let folder = if has_outer { INNER } else { "" };
         let place = scratch.path().join(folder);
@@ -190,9 +189,8 @@ impl Compiler {
         }
         let main = format!("{folder}{main}");
         put(&scratch.path().join(config::HEADER), config::header(sources).as_bytes())?;
-        // From the folder where the compiler runs, so that no user's name for a folder is in it.
-        let kind = |path: &Path| path.file_name().unwrap_or_default().to_owned();
-        let kapi = Path::new("../../kapi").join(kind(&kapi.path));
+        // Relative to the stage, so that it does not contain folder names of the user.
+        let kapi = Path::new("../../kapi").join(kapi.path.file_name().unwrap_or_default());
         let shown =
             |file: &str| shown::line(&format!("{}{file}", prefix(&sources.dir))).into_owned();
         let parts = sources.parts.iter();
@@ -203,34 +201,38 @@ impl Compiler {
 
     pub(crate) fn command(&self, stage: &Stage) -> Command {
         let mut command = Command::new(&self.program);
-        // __FILE__, which BUG() reports, is the user's name for the file.
+        // BUG() reports __FILE__, which must be the user's name of the file.
         let file = Path::new(&stage.shown).file_name().unwrap_or_default().to_string_lossy();
         command.arg(format!("-fmacro-prefix-map={}={file}", stage.main));
         command
     }
 
-    /// To its end, whatever that is.
+    /// Runs the compiler; its failure is in the result's status.
     pub(crate) fn run(
         &self,
         label: &Label,
         command: Command,
         stage: &Stage,
     ) -> Result<Ran, GovernorError> {
-        child::run(command, stage.path(), self.limit, &|| self.is_stopped()).map_err(|failure| {
-            match failure {
-                Failure::Start(source) => self.missing(source),
-                Failure::Scratch(source) => gone(stage.path(), source),
-                Failure::TimedOut => GovernorError::CompileTime {
-                    policy: label.clone(),
-                    limit_s: self.limit.as_secs(),
-                },
-                Failure::Stopped => GovernorError::Interrupted,
-            }
+        self.spawn(command, stage.path(), || GovernorError::CompileTime {
+            policy: label.clone(),
+            limit_s: self.limit.as_secs(),
         })
+    }
+
+    /// Runs the compiler; its failure is an error.
+    pub(crate) fn make(
+        &self,
+        label: &Label,
+        command: Command,
+        stage: &Stage,
+    ) -> Result<(), GovernorError> {
+        let ran = self.run(label, command, stage)?;
+        if ran.status.success() { Ok(()) } else { Err(stage.error(label, &ran.stderr)) }
     }
 }
 
-/// Returns the name of the governor's own file in the folder where it is compiled.
+/// Returns the name of the governor's main file in the stage.
 pub(crate) fn staged_name(sources: &Sources) -> String {
     let mut main = "hosted-governor.c".to_owned();
     while sources.files.contains_key(&main) && sources.main != main {
@@ -244,31 +246,31 @@ impl Stage {
         self.scratch.path()
     }
 
-    /// The kapi's folder, as it is found from the stage.
-    pub(crate) fn kapi(&self) -> &Path {
-        &self.kapi
+    /// Returns the arguments that make the kapi's headers and the kernel options visible.
+    pub(crate) fn kapi_args(&self) -> [OsString; 4] {
+        let include = self.kapi.join("include").into_os_string();
+        ["-include".into(), config::HEADER.into(), "-I".into(), include]
     }
 
-    /// Returns the compiler's message, with files as the user knows them.
-    pub(crate) fn message(&self, said: &str) -> String {
-        let parts = self
-            .parts
-            .iter()
-            .fold(said.to_owned(), |said, (staged, shown)| said.replace(staged, shown));
-        let said = parts
+    /// Returns the compiler's output with the user's names of files.
+    pub(crate) fn message(&self, output: &str) -> String {
+        let parts = self.parts.iter();
+        let text =
+            parts.fold(output.to_owned(), |text, (staged, shown)| text.replace(staged, shown));
+        let text = text
             .replace(&self.main, &self.shown)
             .replace(&format!("{}/", self.kapi.display()), "kapi/")
             .replace(&format!("{}/", self.path().display()), "");
-        shown::lines(&said).into_owned()
+        shown::lines(&text).into_owned()
     }
 
-    pub(crate) fn error(&self, label: &Label, said: &str) -> GovernorError {
-        let message = self.message(said);
+    pub(crate) fn error(&self, label: &Label, output: &str) -> GovernorError {
+        let message = self.message(output);
         let (summary, hint) = explain(&message);
         GovernorError::Compile { policy: label.clone(), summary, hint, message }
     }
 
-    /// A file that the compiler has made.
+    /// Reads a file that the compiler has made, of up to `most` bytes.
     pub(crate) fn product(
         &self,
         label: &Label,
@@ -293,7 +295,7 @@ pub(crate) fn put(path: &Path, text: &[u8]) -> Result<(), GovernorError> {
     fs::write(path, text).map_err(|e| cache_error(path, e))
 }
 
-/// Inputs of a cached file, hashed to its name.
+/// Hash of all inputs of a cached file; its name.
 #[derive(Default)]
 pub struct Key(Sha256);
 
@@ -311,13 +313,20 @@ impl Key {
             flags.iter().for_each(|flag| self.add(flag.as_bytes()));
         }
         for (name, text) in &sources.files {
-            self.add(name.as_bytes());
-            self.add(text);
+            self.add_file(name, text);
         }
         self.add(config::header(sources).as_bytes());
+        self.add_kapi();
+    }
+
+    pub(crate) fn add_file(&mut self, name: &str, text: &[u8]) {
+        self.add(name.as_bytes());
+        self.add(text);
+    }
+
+    fn add_kapi(&mut self) {
         for (name, text) in KAPI {
-            self.add(name.as_bytes());
-            self.add(text.as_bytes());
+            self.add_file(name, text.as_bytes());
         }
     }
 
@@ -328,10 +337,7 @@ impl Key {
 
 fn kapi_key() -> String {
     let mut key = Key::default();
-    for (name, text) in KAPI {
-        key.add(name.as_bytes());
-        key.add(text.as_bytes());
-    }
+    key.add_kapi();
     key.finish()[..16].to_owned()
 }
 
@@ -343,7 +349,7 @@ pub fn default_compiler() -> OsString {
     std::env::var_os("CC").filter(|v| !v.is_empty()).unwrap_or_else(|| OsStr::new("cc").to_owned())
 }
 
-/// Phrases with which compilers and linkers name what is missing, as (kind, how the name follows).
+/// Messages of compilers and linkers about missing names: kind, text before the name, text after it.
 const MISSING: &[(Missing, &str, &str)] = &[
     (Missing::Function, "implicit declaration of function '", "'"),
     (Missing::Function, "call to undeclared function '", "'"),
@@ -366,25 +372,14 @@ enum Missing {
     Member,
 }
 
-/// The kapi's header that holds a function, type or name, as a whole word.
+/// Returns the kapi's header that contains a function, type or name.
 fn header_with(name: &str) -> Option<&'static str> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let holds = |text: &str| {
-        text.match_indices(name).any(|(at, _)| {
-            !text[..at].ends_with(is_word) && !text[at + name.len()..].starts_with(is_word)
-        })
-    };
-    let headers =
+    let mut headers =
         KAPI.iter().filter_map(|(file, text)| Some((file.strip_prefix("include/")?, text)));
-    headers.filter(|(_, text)| holds(text)).map(|(file, _)| file).next()
+    headers.find(|(_, text)| has_word(text, name)).map(|(file, _)| file)
 }
 
-/// The error for a scratch folder in which no compiler can run.
-fn gone(scratch: &Path, source: io::Error) -> GovernorError {
-    GovernorError::Cache { path: scratch.to_owned(), source }
-}
-
-/// Returns everything that a compiler's or linker's messages call missing, each once.
+/// Returns all that a compiler's or linker's messages call missing, each once.
 fn missing(message: &str) -> Vec<(Missing, String)> {
     let mut all: Vec<(Missing, String)> = Vec::new();
     for line in message.lines() {
@@ -403,7 +398,7 @@ fn missing(message: &str) -> Vec<(Missing, String)> {
     all
 }
 
-fn in_words(kind: Missing, name: &str) -> String {
+fn described(kind: Missing, name: &str) -> String {
     match kind {
         Missing::Function => format!("function {name}()"),
         Missing::Header => format!("header <{name}>"),
@@ -413,12 +408,12 @@ fn in_words(kind: Missing, name: &str) -> String {
     }
 }
 
-/// In words, what a compiler's or linker's messages say is missing.
+/// Describes what a compiler's or linker's messages call missing: "function f()".
 pub fn missing_names(message: &str) -> Vec<String> {
-    missing(message).iter().map(|(kind, name)| in_words(*kind, name)).collect()
+    missing(message).iter().map(|(kind, name)| described(*kind, name)).collect()
 }
 
-/// One line on what is wrong, and a hint if the kapi lacks something.
+/// Returns a summary in one line, and a hint if the kapi lacks something.
 pub(crate) fn explain(message: &str) -> (String, String) {
     let mut lacks: Vec<String> = Vec::new();
     let mut to_include: Vec<String> = Vec::new();
@@ -426,14 +421,14 @@ pub(crate) fn explain(message: &str) -> (String, String) {
         let can_be_included = matches!(kind, Missing::Function | Missing::Type | Missing::Name);
         let (list, text) = match header_with(&name).filter(|_| can_be_included) {
             Some(header) => (&mut to_include, format!("{name} from <{header}>")),
-            None => (&mut lacks, in_words(kind, &name)),
+            None => (&mut lacks, described(kind, &name)),
         };
         if !list.contains(&text) {
             list.push(text);
         }
     }
     if lacks.is_empty() && !to_include.is_empty() {
-        let hint = "add the #include: a kernel may have it by accident of another header";
+        let hint = "add the #include: in a kernel another header may happen to include it";
         return (
             format!("the file uses {} without including it", to_include.join(", ")),
             hint.to_owned(),

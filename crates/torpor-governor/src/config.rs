@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The kernel's configuration: which of its symbols a source asks for, and what it is answered.
+//! The kernel options that a source tests, and their values.
 //!
-//! A kernel's build chooses them; here the kapi has a value for a few, the user for any, and the
-//! rest are not set. What is compiled out that way is left out silently, so each is named.
+//! The kapi sets a few options, the user can set any, and the rest are not set. Code under an option
+//! that is not set is left out without a warning, so results list each option.
 
 use crate::builtin::KAPI;
 use crate::tree::Sources;
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::units::Hz;
 
-/// Included after the kapi's own configuration.
+/// Header with the options, included after the kapi's own.
 pub(crate) const HEADER: &str = "hosted-config.h";
 
-/// The release, and the user's choices, as the kernel's build writes them down.
+/// Returns the text of [`HEADER`]: the release and the user's options.
 pub(crate) fn header(sources: &Sources) -> String {
     let line = |(name, value): &(String, String)| {
         let define = match value.as_str() {
@@ -25,8 +25,8 @@ pub(crate) fn header(sources: &Sources) -> String {
     sources.release.define() + &sources.config.iter().map(line).collect::<String>()
 }
 
-/// Each symbol that the files ask for, with its value: `y`, `n` for one that is not set, or what
-/// it is defined as.
+/// Returns each option that the files test, with its value: `y`, `n` if it is not set, or its
+/// definition.
 pub(crate) fn asked(sources: &Sources, hz: Hz) -> BTreeMap<String, String> {
     let defaults = defaults();
     let mut names = BTreeSet::new();
@@ -60,7 +60,7 @@ fn defaults() -> BTreeMap<String, String> {
 fn symbols(text: &str, found: &mut BTreeSet<String>) {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     for word in text.split(|c: char| !is_part(c)) {
-        // The value of a symbol that is a module is asked for under another name.
+        // IS_MODULE() and IS_ENABLED() test this name.
         let name = word.strip_suffix("_MODULE").unwrap_or(word);
         if name.len() > "CONFIG_".len() && name.starts_with("CONFIG_") {
             found.insert(name.to_owned());
@@ -68,7 +68,7 @@ fn symbols(text: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Comments speak of symbols, too.
+/// Returns C code without comments and literals.
 pub(crate) fn without_comments(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -94,7 +94,7 @@ fn literal_len(text: &str, quote: u8) -> usize {
         match byte {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
-            // A literal does not go over the end of its line.
+            // Unterminated: a literal ends with its line.
             b'\n' => return at,
             byte if byte == quote => return at + 1,
             _ => {}

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Reads a governor's image: the shared object that `kapi/image.c` and a governor make together.
+//! Reads a governor's image: the shared object that is linked from `kapi/image.c` and the governor.
 //!
-//! An image needs no other library and no symbol look-up, only relative relocations. That is all
-//! this reader accepts, so every instance can have a private copy for the price of a `memcpy`:
-//! the system's loader would take a lock, a file and a slot in its list for each.
+//! An image needs no other library and no symbol lookup, only relative relocations. This reader
+//! accepts nothing else, so a private copy for an instance costs a `memcpy`. The system's loader
+//! would need a lock, a file and a list entry for each.
 
 use std::ops::Range;
 
 const SYMBOL_TABLE: &str = "torpor_image";
 const PERCPU_SECTION: &str = "torpor_percpu";
-/// Sections that hold the kapi's own data or what each CPU gets a copy of, not the governor's
-/// statics; or that only relocation writes.
+/// Writable sections without statics of the governor: the kapi's data, per-CPU data, and data that
+/// only relocation writes.
 const NOT_STATICS: [&str; 8] = [
     "torpor_kapi",
     "torpor_percpu",
@@ -54,14 +54,14 @@ pub(crate) struct Relocation {
     pub addend: i64,
 }
 
-/// An image's content, ready to be copied. Addresses count from the image's start.
+/// A parsed image, ready to be copied. Addresses are relative to its start.
 pub(crate) struct ImageFile {
     pub bytes: Box<[u8]>,
     pub segments: Vec<Segment>,
     pub relocations: Vec<Relocation>,
     /// Offset of `struct torpor_image`.
     pub table: usize,
-    /// The template of what each CPU has a copy of.
+    /// Template of the per-CPU data.
     pub percpu: Range<usize>,
     /// The governor's writable statics.
     pub statics: Vec<Range<usize>>,
@@ -95,7 +95,7 @@ impl Bytes<'_> {
 }
 
 fn truncated() -> String {
-    "it is cut short".to_owned()
+    "it is truncated".to_owned()
 }
 
 struct Section<'a> {
@@ -109,7 +109,7 @@ struct Section<'a> {
 }
 
 impl ImageFile {
-    /// Checks everything that loading relies on; the error says what is wrong with the bytes.
+    /// Parses an image and checks all that loading depends on. The error describes the damage.
     pub(crate) fn parse(bytes: impl Into<Box<[u8]>>) -> Result<ImageFile, String> {
         let bytes = bytes.into();
         let data = Bytes(&bytes);
@@ -149,7 +149,7 @@ fn read_segments(data: &Bytes) -> Result<(Vec<Segment>, Option<Range<u64>>), Str
         let (kind, flags) = (data.u32(at)?, data.u32(at + 4)?);
         let (file, address) = (data.u64(at + 8)?, data.u64(at + 16)?);
         let (file_len, memory_len) = (data.u64(at + 32)?, data.u64(at + 40)?);
-        // Far above any governor; keeps a garbled file from asking for the whole memory.
+        // Limits the allocation for a damaged file.
         const MEMORY_MAX: u64 = 64 << 20;
         if kind == PT_LOAD {
             let in_file = file.checked_add(file_len).is_some_and(|end| end <= data.0.len() as u64);
@@ -261,18 +261,20 @@ mod tests {
     use crate::Kind;
     use crate::builtin;
     use proptest::prelude::*;
+    use torpor_machine::units::Hz;
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
 
-        /// A cache on disk may hold anything; reading it must end in an image or an error.
+        /// A cached file can contain anything; parsing it must return an image or an error.
         #[test]
         fn damaged_images_are_refused_without_panic(
             governor in 0..builtin::files(Kind::Governor).len(),
             cut in proptest::option::of(0..6_000_usize),
             damage in proptest::collection::vec((0..6_000_usize, any::<u8>()), 0..6),
         ) {
-            let mut bytes = builtin::files(Kind::Governor)[governor].image(torpor_machine::units::Hz::H100).unwrap().bytes.to_vec();
+            let file = &builtin::files(Kind::Governor)[governor];
+            let mut bytes = file.image(Hz::H100).unwrap().bytes.to_vec();
             for (at, value) in damage {
                 let at = at % bytes.len();
                 bytes[at] = value;

@@ -4,7 +4,7 @@ use crate::{Fault, Label};
 use std::path::PathBuf;
 use torpor_machine::units::UnknownName;
 
-/// Why a governor or another policy cannot be named, found, compiled, loaded or set up.
+/// Error in finding, compiling, loading or setting up a governor or another policy.
 #[derive(Debug, thiserror::Error)]
 pub enum GovernorError {
     #[error("{policy}: {reason}; expected {}", crate::spec::forms(policy.kind))]
@@ -34,7 +34,7 @@ pub enum GovernorError {
     #[error("no program can be made with the sanitizers: {summary}{}\n{message}", hint_line(hint))]
     NoSanitizer { summary: String, hint: String, message: String },
 
-    #[error("{policy} is not compiled after {limit_s} s, so its compiler was ended")]
+    #[error("{policy} is not compiled after {limit_s} s; its compiler was killed")]
     CompileTime { policy: Label, limit_s: u64 },
 
     #[error("interrupted")]
@@ -44,7 +44,7 @@ pub enum GovernorError {
     Cache { path: PathBuf, source: std::io::Error },
 
     #[error(
-        "the built-in policy {} cannot be used: {reason}\nhint: install Torpor anew", path.display()
+        "the built-in policy {} cannot be used: {reason}\nhint: reinstall Torpor", path.display()
     )]
     Shipped { path: PathBuf, reason: String },
 
@@ -69,25 +69,34 @@ pub enum GovernorError {
     )]
     Memory { policy: Label, source: std::io::Error },
 
-    #[error("{policy} has ended its process {}: {how}{}", when(call.as_deref()), inputs(call.as_deref()))]
-    Died { policy: Label, call: Option<Box<LastCall>>, how: String },
+    /// The process of one or several policies has ended before its work.
+    #[error(
+        "{} has ended its process{}: {how}{}",
+        any_of(policies), when(call.as_deref()), inputs(call.as_deref())
+    )]
+    Died { policies: Vec<Label>, call: Option<Box<LastCall>>, how: String },
 
-    #[error("{policy}: no separate process can be started: {source}")]
-    Process { policy: Label, source: std::io::Error },
+    #[error("{}: no separate process can be started: {source}", any_of(policies))]
+    Process { policies: Vec<Label>, source: std::io::Error },
 
-    /// Message from another process.
+    /// A message, such as that of an error in another process.
     #[error("{0}")]
-    Told(String),
+    Other(String),
 
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
+fn any_of(policies: &[Label]) -> String {
+    policies.iter().map(Label::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+/// Names the last call, if it is known: a hosted kernel calls its policies itself.
 fn when(call: Option<&LastCall>) -> String {
     match call {
-        Some(LastCall { cpu, call, is_in_flight: true, .. }) => format!("in {}", call.at(*cpu)),
-        Some(LastCall { cpu, call, .. }) => format!("after {}", call.at(*cpu)),
-        None => "before its first call".to_owned(),
+        Some(LastCall { cpu, call, is_in_flight: true }) => format!(" in {}", call.at(*cpu)),
+        Some(LastCall { cpu, call, .. }) => format!(" after {}", call.at(*cpu)),
+        None => String::new(),
     }
 }
 

@@ -5,8 +5,8 @@ use crate::instance::Inputs;
 use std::fmt;
 use torpor_machine::units::{CpuId, Instant};
 
-/// A governor or another policy that crashed, hung, or answered what cannot be. Its instance is of no
-/// more use; everything else goes on.
+/// A governor that crashed, hung, or returned an invalid answer. Its instance can no longer be used;
+/// other instances and governors are not affected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(Box<FaultDetail>);
 
@@ -19,7 +19,7 @@ pub struct FaultDetail {
     pub cause: Cause,
 }
 
-/// The call that ended in the fault, with what it was given.
+/// A call into a governor, with its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Call {
     Init,
@@ -31,7 +31,7 @@ pub enum Call {
         now: Instant,
         got_tick: bool,
     },
-    /// The callback of one of the governor's timers.
+    /// Callback of one of the governor's timers.
     Timer {
         now: Instant,
     },
@@ -43,7 +43,7 @@ pub enum Cause {
         signo: i32,
         address: usize,
     },
-    /// A failed `BUG_ON`, or an access to a CPU that is not in the run (`line` is then the CPU).
+    /// A failed `BUG_ON`, or an access to a CPU that is not in the run; `line` is then the CPU.
     Bug {
         file: String,
         line: u32,
@@ -85,12 +85,12 @@ impl fmt::Display for Fault {
 }
 
 impl Call {
-    /// Its name and its CPU.
+    /// Returns its name with the CPU.
     pub(crate) fn at(self, cpu: CpuId) -> String {
         format!("{} on {cpu}", self.name())
     }
 
-    /// A message's end.
+    /// Returns its inputs, as the end of a message.
     pub(crate) fn inputs(self) -> String {
         let inputs = match self {
             Call::Init | Call::Enable | Call::Disable => return String::new(),

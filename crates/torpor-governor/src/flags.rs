@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// Compiler flags of governors. Used by the build script and at run time, so that a built-in and a
-// foreign governor differ in nothing but their source.
+// Compiler flags of governors. The build script and this crate share them, so that built-in and
+// foreign governors are compiled alike.
 
 /// For every translation unit that sees the kapi.
 pub(crate) const KAPI: &[&str] = &[
-    // The kernel's dialect and its promises to the optimiser: without them the same source may
-    // decide differently where integers overflow or types are punned.
+    // The kernel's dialect and optimizer flags. Without them the same source could decide differently
+    // on integer overflow or type punning.
     "-std=gnu11",
     "-O2",
     "-fno-strict-aliasing",
     "-fno-delete-null-pointer-checks",
     "-fno-common",
-    // Only the kapi's headers: what compiles here has a chance in a kernel.
+    // Only the kapi's headers: code that needs the C library would not compile in a kernel.
     "-nostdinc",
     "-U_FORTIFY_SOURCE",
     "-D__KERNEL__",
@@ -25,11 +25,11 @@ pub(crate) const KAPI: &[&str] = &[
     "-fvisibility=hidden",
 ];
 
-/// Signed integers wrap in a kernel. Left out only where an overflow is to be seen.
+/// Makes signed integers wrap, as in a kernel. Left out only for the overflow sanitizer.
 pub(crate) const WRAP: &str = "-fno-strict-overflow";
 
-/// Makes an image of it: no library, and small, so that it loads fast: no unwind tables, no canary
-/// (it lives in libc), two segments.
+/// Flags for an image. It has no library, so no stack protector, and is small, so that it loads fast:
+/// no unwind tables, two segments.
 pub(crate) const IMAGE: &[&str] = &[
     "-nostdlib",
     "-shared",
@@ -45,7 +45,7 @@ pub(crate) const IMAGE: &[&str] = &[
     "-s",
 ];
 
-/// All that an image is compiled with but its tick rate.
+/// Returns all flags of an image except the tick rate.
 pub(crate) fn image() -> impl Iterator<Item = &'static str> {
     KAPI.iter().chain([&WRAP]).chain(IMAGE).copied()
 }

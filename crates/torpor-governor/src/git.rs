@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Reads files of a git revision, byte for byte as they were committed.
+//! Reads files of a git revision byte for byte.
 //!
-//! A checkout and `git archive` run the filters that a repository configures, and change content by
-//! its attributes. Objects have neither, so only `git cat-file` reads content here.
+//! A checkout and `git archive` apply the repository's filters and attributes; `git cat-file` does
+//! not.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Blob {
 
 fn git(tree: &Path) -> Command {
     let mut git = Command::new("git");
-    // A commit is what its name says, whatever `git replace` has put in its place.
+    // `git replace` must not substitute the commit.
     git.arg("-C").arg(tree).env("LC_ALL", "C").env("GIT_NO_REPLACE_OBJECTS", "1");
     git.stdin(Stdio::null());
     git
@@ -27,40 +27,40 @@ fn run(command: &mut Command) -> Result<Output, String> {
     command.output().map_err(|e| format!("it could not be started: {e}"))
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim().to_owned()
 }
 
-/// The commit that a revision names.
+/// Returns the commit of a revision.
 pub fn commit(tree: &Path, rev: &str) -> Result<String, String> {
     let verify = ["rev-parse", "--verify", "--end-of-options"];
     let output = run(git(tree).args(verify).arg(format!("{rev}^{{commit}}")))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(said(&output)),
+        false => Err(stderr(&output)),
     }
 }
 
-/// A file of a revision; `None` if the revision does not have it.
+/// Returns a file of a revision, or `None` if the revision does not have it.
 pub(crate) fn show(tree: &Path, rev: &str, path: &str) -> Result<Option<Vec<u8>>, String> {
     let output = run(git(tree).args(["cat-file", "blob"]).arg(format!("{rev}:{path}")))?;
     if output.status.success() {
         return Ok(Some(output.stdout));
     }
-    let message = said(&output);
-    // The revision is there, the file is not.
+    let message = stderr(&output);
+    // The revision exists, the file does not.
     if message.contains("does not exist in") || message.contains("exists on disk, but not in") {
         return Ok(None);
     }
     Err(message)
 }
 
-/// The regular files of a commit below some of its folders.
+/// Lists the regular files of a commit in some of its folders.
 pub fn list(tree: &Path, commit: &str, folders: &[&str]) -> Result<Vec<Blob>, String> {
     let command = ["ls-tree", "-r", "-z", "--full-tree", commit, "--"];
     let output = run(git(tree).args(command).args(folders))?;
     if !output.status.success() {
-        return Err(said(&output));
+        return Err(stderr(&output));
     }
     // MODE blob OBJECT<tab>PATH; 120000 is a symbolic link.
     let blob = |entry: &[u8]| {
@@ -86,13 +86,13 @@ pub fn read(
         .spawn()
         .map_err(|e| format!("it could not be started: {e}"))?;
     let answered = converse(&mut child, blobs, take);
-    // After an error here it may still wait for a reader.
+    // After an error, git could still wait for a reader.
     if answered.is_err() {
         let _ = child.kill();
     }
     let ended = child.wait_with_output().map_err(|e| e.to_string())?;
-    let told = said(&ended);
-    answered.map_err(|e| if told.is_empty() { e.to_string() } else { told })
+    let message = stderr(&ended);
+    answered.map_err(|e| if message.is_empty() { e.to_string() } else { message })
 }
 
 fn converse(
@@ -104,9 +104,9 @@ fn converse(
     let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
-    // Apart from reading: each side's pipe may fill up before the other is empty.
+    // Writing has its own thread: both pipes can be full at the same time.
     std::thread::scope(|scope| {
-        scope.spawn(|| ask(stdin, blobs));
+        scope.spawn(|| write_requests(stdin, blobs));
         let mut answers = BufReader::with_capacity(1 << 16, stdout);
         let mut content = Vec::new();
         for blob in blobs {
@@ -117,8 +117,8 @@ fn converse(
     })
 }
 
-/// An error here ends the answers, which their reader reports.
-fn ask(mut stdin: ChildStdin, blobs: &[Blob]) {
+/// Ends on an error, which ends the answers, too; their reader reports it.
+fn write_requests(mut stdin: ChildStdin, blobs: &[Blob]) {
     for blob in blobs {
         if writeln!(stdin, "{}", blob.object).is_err() {
             return;
@@ -126,7 +126,7 @@ fn ask(mut stdin: ChildStdin, blobs: &[Blob]) {
     }
 }
 
-/// `OBJECT blob SIZE`, the content, and a newline.
+/// Reads an answer: `OBJECT blob SIZE`, the content, and a newline.
 fn read_answer(from: &mut impl BufRead, blob: &Blob, content: &mut Vec<u8>) -> io::Result<()> {
     let mut head = String::new();
     from.read_line(&mut head)?;

@@ -18,8 +18,8 @@ impl Governor {
         compiled: Compiled,
         chosen: &[(String, String)],
     ) -> Result<Governor, GovernorError> {
-        // Only what its init has registered can say how it is rated, so it must run once.
-        let try_it = |policy: &Policy| {
+        // The rating is known only after the initcall has registered the governor.
+        let rate = |policy: &Policy| {
             let states = [StateDesc {
                 name: "probe".into(),
                 exit_latency: Duration::ZERO,
@@ -30,7 +30,7 @@ impl Governor {
             let setup = Setup { cpus: &[CpuSetup::new(CpuId(0), &states)] };
             Ok(Instance::new(policy, &setup)?.rating())
         };
-        let (policy, rating) = Policy::new(compiled, chosen, try_it)?;
+        let (policy, rating) = Policy::new(compiled, chosen, rate)?;
         Ok(Governor { policy: Arc::new(policy), rating })
     }
 
@@ -39,7 +39,7 @@ impl Governor {
         Instance::new(&self.policy, setup)
     }
 
-    /// The rating it registers with: in a kernel, the highest becomes the current governor.
+    /// Returns the rating. A kernel uses the governor with the highest.
     pub fn rating(&self) -> u32 {
         self.rating
     }

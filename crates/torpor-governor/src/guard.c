@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Calls into a governor that end whatever the governor does.
+ * Guarded calls into a governor: they return even if the governor crashes or loops.
  *
- * A thread in such a call has an odd sequence number and a place to jump back to. A fault, or the
- * watchdog's signal, leaves the call by that jump. Only frames of the image are skipped: it holds
- * no lock and owns no memory. Elsewhere the signals go on to whoever handled them before.
+ * A thread in such a call has an odd sequence number and a place to jump back to. A fault or the
+ * watchdog's signal leaves the call by that jump. It skips only frames of the image, which holds no
+ * lock and owns no memory. Outside of such calls, signals go to the previous handlers.
  *
- * A policy of a kernel makes no system calls. Where the running kernel can tell whose a call is
- * (syscall user dispatch), one that a governor makes is a fault: it could end the whole process.
+ * Kernel code makes no system calls. If the running kernel has syscall user dispatch, a system call
+ * of a governor is a fault; otherwise it could end the process.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -17,13 +17,13 @@
 #include <link.h>
 #include <sys/prctl.h>
 
-/* include/uapi/linux/prctl.h, which may be older than the kernel. */
+/* From include/uapi/linux/prctl.h; the installed header can be older than the kernel. */
 #define SET_SYSCALL_USER_DISPATCH	59
 #define SYSCALL_DISPATCH_OFF		0
 #define SYSCALL_DISPATCH_ON		1
 enum { SYSCALLS_ALLOWED, SYSCALLS_BLOCKED };
 
-/* The compiler's own setjmp stores three words; the library's takes its place where that lacks. */
+/* The compiler's setjmp stores three words. Without it, use the library's. */
 #if defined(__clang__) && !defined(__x86_64__)
 #include <setjmp.h>
 typedef jmp_buf jump_place;
@@ -39,17 +39,17 @@ typedef void *jump_place[5];
 
 enum { GUARD_FAULT = -1, GUARD_NO_THREAD = -2 };
 
-/* One per thread; src/guard.rs has the same layout up to @place. */
+/* One per thread; the layout up to @place is also in src/guard.rs. */
 struct guard {
 	volatile uint64_t seq;		/* odd while a governor runs */
-	volatile uint64_t kill_seq;	/* the call that the watchdog wants to end */
+	volatile uint64_t kill_seq;	/* the call that the watchdog ends */
 	volatile uintptr_t fault_addr;
 	volatile int signo;
 	jump_place place;
-	volatile char syscalls;		/* the kernel reads it */
+	volatile char syscalls;		/* read by the kernel */
 };
 
-/* The signal handler reads it, so it must not be allocated lazily. */
+/* Read in signal handlers, so it must not be allocated lazily. */
 static __thread struct guard *self __attribute__((tls_model("initial-exec")));
 
 static const int fault_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
@@ -85,9 +85,9 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *found)
 }
 
 /*
- * Has the kernel send SIGSYS for the system calls of a governor on this thread. Those of the C
- * library go on: a signal's handler that comes meanwhile makes some. A kernel that cannot, lets all
- * go on.
+ * Makes the kernel send SIGSYS for a governor's system calls on this thread. System calls from the
+ * C library stay allowed: a signal handler can make some during the call. Old kernels do not
+ * support this and allow all.
  */
 void torpor_guard_block_syscalls(struct guard *guard)
 {
@@ -120,8 +120,8 @@ static void pass_on(int signo, siginfo_t *info, void *context)
 		before->sa_sigaction(signo, info, context);
 	} else if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
 		/*
-		 * The instruction runs again and faults for good, but for a system call; that, or a
-		 * signal that was sent, is sent again.
+		 * The faulting instruction runs again, now without a handler. A system call, or a
+		 * signal from kill(), would not come again: raise it.
 		 */
 		if (signo == SIGURG)
 			return;
@@ -166,10 +166,10 @@ int torpor_guard_install(void)
 }
 
 /*
- * The shapes of a call. The result is the low half of the answer, or the answer is one of the
- * negative codes. What the governor's function takes comes first, so that it is in place already.
+ * A guarded call, for each signature. The answer is a negative code, or has the result in its low
+ * half. The governor's arguments come first, so that they are in the right registers already.
  *
- * Nothing may be between the jump's place and the odd number that makes the handlers use it.
+ * set_jump() must come directly before the increment that makes the handlers use its place.
  */
 #define guarded(made, result) do {		\
 	struct guard *guard = self;		\

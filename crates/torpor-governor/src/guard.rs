@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Guarded calls into images: see `guard.c`. This side prepares threads and runs the watchdog.
+//! Guarded calls into images (`guard.c`): prepares threads and runs the watchdog.
 
 use crate::abi::{CpuidleDevice, CpuidleDriver, GuardedCall, Reflect, Select};
 use crate::fault::Call;
@@ -18,26 +18,27 @@ const FAULT: i64 = -1;
 const ALT_STACK_LEN: usize = 64 << 10;
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A call that sleeps, where the kernel lets it, may take so many limits of the clock.
-const SLEEPS_MAX: u64 = 15;
-/// Further looks after which the signal must have ended it.
-const LOOKS_LEFT: u32 = 10;
+/// Limit of a call in wall-clock time, as a multiple of the limit of CPU time: a call can sleep if
+/// the kernel does not block its system calls.
+const WALL_LIMIT_RATIO: u64 = 15;
+/// Checks after the first signal, after which a call that still runs must have blocked it.
+const CHECKS_AFTER_SIGNAL: u32 = 10;
 
 static CALL_LIMIT_NS: AtomicU64 = AtomicU64::new(2_000_000_000);
 
-/// CPU time that one call of a governor may take before the watchdog ends it: two seconds unless
-/// set. A call takes a microsecond; only an endless loop comes near.
+/// Sets the limit of CPU time of a call into a governor; two seconds by default. A call takes about
+/// a microsecond, so only an endless loop reaches it.
 pub fn set_call_limit(limit: Duration) {
     CALL_LIMIT_NS.store(limit.as_nanos().min(u128::from(u64::MAX)) as u64, Relaxed);
 }
 
 pub(crate) fn call_limit() -> String {
     let limit = Duration::from_nanos(CALL_LIMIT_NS.load(Relaxed));
-    let by_clock = limit.saturating_mul(SLEEPS_MAX as u32);
-    format!("{limit:?} of CPU time, or {by_clock:?} asleep")
+    let wall_limit = limit.saturating_mul(WALL_LIMIT_RATIO as u32);
+    format!("{limit:?} of CPU time, or {wall_limit:?} asleep")
 }
 
-/// The first fields of `struct guard`; the rest is the place to jump back to.
+/// The first fields of `struct guard` in `guard.c`.
 #[repr(C)]
 struct Guard {
     seq: AtomicU64,
@@ -46,12 +47,12 @@ struct Guard {
     signo: c_int,
 }
 
-/// Memory that a process which calls policies shares with its parent.
+/// Memory that a process with policies shares with its parent.
 #[repr(C, align(16))]
 pub(crate) struct Shared {
-    /// Guard of its first thread.
+    /// Guard of its only thread.
     guard: [u8; 384],
-    /// The last call, in postcard's form; all zeros: none yet.
+    /// The last call, encoded by postcard; zeros if there is none.
     call: UnsafeCell<[u8; 128]>,
 }
 
@@ -64,23 +65,23 @@ pub struct LastCall {
 }
 
 impl Shared {
-    /// After the process's end.
+    /// Returns the last call, after the end of the process.
     pub(crate) fn last_call(&self) -> Option<LastCall> {
-        // SAFETY: as large as a guard and aligned; zeros are one.
+        // SAFETY: as large as a guard and aligned; zeros are a valid one.
         let guard = unsafe { &*(&raw const *self).cast::<Guard>() };
         let is_in_flight = guard.seq.load(Relaxed) % 2 == 1;
-        // SAFETY: in bounds. What a policy has left running can still write there: whatever the
-        // bytes are, they are looked at as bytes.
+        // SAFETY: in bounds. A process that the policy has started can still write there, so the
+        // bytes are copied and then checked.
         let bytes = unsafe { self.call.get().read_volatile() };
         let (cpu, call) = postcard::from_bytes::<Option<_>>(&bytes).ok()??;
         Some(LastCall { cpu, call, is_in_flight })
     }
 }
 
-/// Page for notes on calls, in a process that was made to call policies.
+/// Where to note calls, in a process for policies.
 static NOTES: AtomicPtr<[u8; 128]> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Notes the call that comes, for those who see the end of this process.
+/// Notes the next call for the parent, which reports it if this process ends in it.
 #[inline(always)]
 pub(crate) fn note(cpu: CpuId, call: impl FnOnce() -> Call) {
     let notes = NOTES.load(Relaxed);
@@ -91,16 +92,17 @@ pub(crate) fn note(cpu: CpuId, call: impl FnOnce() -> Call) {
 
 #[inline(never)]
 fn write_note(notes: *mut [u8; 128], cpu: CpuId, call: Call) {
-    // SAFETY: the page lives as long as the process, whose only working thread this is.
+    // SAFETY: the page lives as long as the process, and only this thread writes to it.
     let notes = unsafe { &mut *notes };
     postcard::to_slice(&Some((cpu, call)), notes).expect("a call fits");
 }
 
-/// The process was made by a fork to call governors, and ends where one cannot be ended otherwise.
+/// Set in a process for policies. It exits if a call cannot be ended otherwise.
 static IS_APART: AtomicBool = AtomicBool::new(false);
+/// Exit status of that process if a call blocks the watchdog's signal.
 pub(crate) const EXIT_WEDGED: c_int = 124;
 
-/// Has this thread, the only one of a new process, use the guard in `shared` and note its calls.
+/// Makes this thread, the only one of a new process, use the guard in `shared` and note its calls.
 pub(crate) fn share(shared: &Shared) {
     // SAFETY: the function has no preconditions.
     assert!(unsafe { torpor_guard_size() } <= shared.guard.len(), "a guard fits");
@@ -151,7 +153,7 @@ pub(crate) unsafe fn select(
     dev: *mut CpuidleDevice,
     stop_tick: *mut u8,
 ) -> Result<c_int, Caught> {
-    // SAFETY: as the caller promises; the call returns whatever the governor does.
+    // SAFETY: as the caller promises.
     guarded(|| unsafe { torpor_guard_select(drv, dev, stop_tick, function) })
 }
 
@@ -178,14 +180,14 @@ pub unsafe fn call(
     guarded(|| unsafe { torpor_guard_call(drv, dev, function) })
 }
 
-/// The result of a call: the low half of its answer, unless that is a code of the guard.
+/// Makes a call. The result is the low half of its answer, unless that is a code of the guard.
 #[inline(always)]
 fn guarded(call: impl Fn() -> i64) -> Result<c_int, Caught> {
     let answer = call();
     if answer >= 0 { Ok(answer as c_int) } else { retry(answer, call) }
 }
 
-/// The rare ends of a call: it faulted, or the thread has not been prepared yet.
+/// Handles a fault, or prepares a new thread and repeats the call.
 #[cold]
 fn retry(answer: i64, call: impl Fn() -> i64) -> Result<c_int, Caught> {
     let answer = if answer == FAULT {
@@ -200,7 +202,7 @@ fn retry(answer: i64, call: impl Fn() -> i64) -> Result<c_int, Caught> {
 fn caught() -> Caught {
     THREAD.with_borrow(|thread| {
         let thread = thread.as_ref().expect("a fault needs a prepared thread");
-        // SAFETY: only this thread's signal handler writes these, and it has returned.
+        // SAFETY: only this thread's signal handler writes these, and it is done.
         let guard = unsafe { thread.guard.as_ref() };
         Caught { signo: guard.signo, addr: guard.fault_addr }
     })
@@ -209,8 +211,8 @@ fn caught() -> Caught {
 /// A thread that has called a governor.
 struct Thread {
     guard: NonNull<Guard>,
-    /// Stack for the signal handlers, so that a governor's stack overflow can be handled; `None`
-    /// if the thread had one.
+    /// Stack of the signal handlers, which must run after a stack overflow; `None` if the thread
+    /// already had one.
     alt_stack: Option<NonNull<c_void>>,
 }
 
@@ -221,7 +223,7 @@ thread_local! {
 fn prepare_thread() {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
-        // SAFETY: handlers that pass on what is not theirs.
+        // SAFETY: the handlers pass other signals on.
         let installed = unsafe { torpor_guard_install() };
         assert_eq!(installed, 0, "sigaction: {}", std::io::Error::last_os_error());
         // SAFETY: the function only swaps a pointer and allocates.
@@ -232,8 +234,8 @@ fn prepare_thread() {
         registry().add(Watched::this_thread(thread.guard));
         // SAFETY: the guard lives until the thread-local is dropped, which clears this.
         unsafe { torpor_guard_set_thread(thread.guard.as_ptr()) };
-        // SAFETY: the guard outlives the last governor's call on this thread, and outside of those
-        // the kernel finds that all calls are allowed.
+        // SAFETY: the guard outlives the last call on this thread; outside of calls it allows all
+        // system calls.
         unsafe { torpor_guard_block_syscalls(thread.guard.as_ptr()) };
     });
 }
@@ -265,8 +267,8 @@ fn install_alt_stack() -> Option<NonNull<c_void>> {
 impl Drop for Thread {
     fn drop(&mut self) {
         registry().remove(self.guard);
-        // SAFETY: the thread ends; nothing uses its guard or its signal stack any more. A stack
-        // that someone has put in place of this one stays.
+        // SAFETY: the thread ends, so nothing uses its guard or its signal stack. A signal stack
+        // that was set later stays.
         unsafe {
             torpor_guard_allow_syscalls();
             torpor_guard_set_thread(std::ptr::null_mut());
@@ -289,14 +291,14 @@ struct Watched {
     guard: NonNull<Guard>,
     thread: libc::pthread_t,
     clock: libc::clockid_t,
-    /// The call seen last, and the thread's CPU time then.
+    /// Sequence number of the current call, and the thread's CPU time when it was first seen.
     seen: (u64, u64),
-    /// Number of looks at it, and the time of the first signal.
-    looks: u32,
+    /// Number of checks of that call, also at its first signal.
+    checks: u32,
     signalled: u32,
 }
 
-// SAFETY: the guard's shared fields are atomic; an entry leaves before its thread ends.
+// SAFETY: the guard's shared fields are atomic; an entry is removed before its thread ends.
 unsafe impl Send for Watched {}
 
 impl Watched {
@@ -306,7 +308,7 @@ impl Watched {
         let thread = unsafe { libc::pthread_self() };
         // SAFETY: as above, and the clock is a local variable.
         unsafe { libc::pthread_getcpuclockid(thread, &mut clock) };
-        Watched { guard, thread, clock, seen: (0, 0), looks: 0, signalled: 0 }
+        Watched { guard, thread, clock, seen: (0, 0), checks: 0, signalled: 0 }
     }
 
     fn cpu_time_ns(&self) -> u64 {
@@ -325,21 +327,21 @@ impl Watched {
         }
         let now = self.cpu_time_ns();
         if self.seen.0 != seq {
-            (self.seen, self.looks) = ((seq, now), 0);
+            (self.seen, self.checks) = ((seq, now), 0);
             return;
         }
-        self.looks += 1;
+        self.checks += 1;
         let limit_ns = CALL_LIMIT_NS.load(Relaxed);
         let is_endless = now.saturating_sub(self.seen.1) >= limit_ns;
-        let looked_for = WATCH_INTERVAL.as_nanos() as u64 * u64::from(self.looks);
-        if !is_endless && looked_for / SLEEPS_MAX < limit_ns {
+        let watched_ns = WATCH_INTERVAL.as_nanos() as u64 * u64::from(self.checks);
+        if !is_endless && watched_ns / WALL_LIMIT_RATIO < limit_ns {
             return;
         }
         if guard.kill_seq.swap(seq, Relaxed) != seq {
-            self.signalled = self.looks;
-        } else if self.looks - self.signalled > LOOKS_LEFT && IS_APART.load(Relaxed) {
-            // It has blocked the signal.
-            // SAFETY: no code of this process is to run any more.
+            self.signalled = self.checks;
+        } else if self.checks - self.signalled > CHECKS_AFTER_SIGNAL && IS_APART.load(Relaxed) {
+            // It blocks the signal.
+            // SAFETY: the process has no other work.
             unsafe { libc::_exit(EXIT_WEDGED) };
         }
         // SAFETY: the thread lives; its handler ignores the signal if the call has ended.
@@ -364,7 +366,7 @@ fn registry() -> &'static Registry {
     match REGISTRY.compare_exchange(std::ptr::null_mut(), fresh, AcqRel, Acquire) {
         // SAFETY: leaked just now; nothing frees it.
         Ok(_) => unsafe { &*fresh },
-        // SAFETY: the faster thread's is leaked as well; this one's, nobody else has seen.
+        // SAFETY: the other thread's is leaked as well; no other thread has seen this one's.
         Err(other) => unsafe {
             drop(Box::from_raw(fresh));
             &*other
@@ -372,8 +374,8 @@ fn registry() -> &'static Registry {
     }
 }
 
-/// A forked child has neither the watchdog nor the other threads, and the lock may be held by one
-/// of those: start anew, and let this thread's next call prepare it again.
+/// Resets the registry in a forked child, which has neither the watchdog nor the other threads, one
+/// of which could hold the lock. This thread's next call prepares it again.
 extern "C" fn after_fork() {
     REGISTRY.store(std::ptr::null_mut(), Release);
     // SAFETY: an unprepared thread is a state the guard knows.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One loaded governor with its CPUs: where calls are made.
+//! One loaded governor with its CPUs, and the calls into it.
 
 use crate::GovernorError;
 use crate::abi::{
@@ -13,14 +13,13 @@ use crate::states::States;
 use std::fmt;
 use torpor_machine::units::{CpuId, Duration, Instant};
 
-/// The machine a governor is to serve: one entry a CPU. `slot` in [`Instance`]'s calls is the
-/// position here.
+/// The CPUs of an [`Instance`]. `slot` in its calls is the index here.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     pub cpus: &'a [CpuSetup<'a>],
 }
 
-/// CPUs with equal tables share a driver, as the CPUs of a cluster do in a kernel.
+/// One CPU. CPUs with equal state tables share a driver, like the CPUs of a cluster in a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuSetup<'a> {
     pub cpu: CpuId,
@@ -31,7 +30,7 @@ pub struct CpuSetup<'a> {
 }
 
 impl<'a> CpuSetup<'a> {
-    /// A CPU of full capacity.
+    /// Describes a CPU of full capacity.
     pub fn new(cpu: CpuId, states: &'a [StateDesc]) -> CpuSetup<'a> {
         CpuSetup { cpu, states, capacity: 1024 }
     }
@@ -53,23 +52,22 @@ pub struct Inputs {
     pub now: Instant,
     /// `tick_nohz_get_sleep_length()`; can be negative.
     pub sleep_length: Duration,
-    /// Its `delta_next`: time to the next event, the tick included; can be negative.
+    /// `delta_next` of the same call: time to the next event, including the tick; can be negative.
     pub delta_next: Duration,
     pub tick_stopped: bool,
-    /// `Duration::MAX` for no limit: the governor then sees [`NO_LATENCY_LIMIT`].
+    /// `Duration::MAX` for no limit; the governor then gets [`NO_LATENCY_LIMIT`].
     pub latency_req: Duration,
     pub nr_iowait: u32,
     /// `sched_cpu_util()`.
     pub util: u64,
     /// `arch_scale_cpu_capacity()`.
     pub capacity: u64,
-    /// `this_cpu_load()` of kernels up to 3.15, in their fixed point: 1024 for one task that
-    /// always runs.
+    /// `this_cpu_load()` of kernels up to 3.15: 1024 for one task that always runs.
     pub load_avg: u64,
 }
 
-/// The latency limit of a kernel on which nobody has asked for one: 2000 s, the default of the
-/// system-wide limit, which is tighter than a CPU's own "no constraint".
+/// The latency limit of a kernel without any request: 2000 s, the default of the system-wide limit,
+/// which is lower than a CPU's own "no constraint".
 pub const NO_LATENCY_LIMIT: Duration = Duration(2_000_000_000_000);
 
 impl Default for Inputs {
@@ -116,7 +114,7 @@ pub struct Selection {
     pub asked_sleep_length: bool,
 }
 
-/// A governor's private image, serving the CPUs of one run.
+/// A governor's private image for the CPUs of one run.
 pub struct Instance {
     select: Select,
     reflect: Option<Reflect>,
@@ -135,12 +133,12 @@ pub(crate) struct Slot {
     pub state_count: u32,
 }
 
-// SAFETY: all pointers lead into memory that `loaded` owns, which nobody else refers to; guarded
-// calls look up the thread they run on each time.
+// SAFETY: all pointers point into memory that `loaded` alone owns; each guarded call looks up the
+// thread that it runs on.
 unsafe impl Send for Instance {}
 
 impl Instance {
-    /// Loads, sets the parameters, runs the initcalls and enables each CPU.
+    /// Loads the image, sets the parameters, runs the initcalls and enables each CPU.
     pub(crate) fn new(
         governor: &crate::policy::Policy,
         setup: &Setup<'_>,
@@ -169,8 +167,8 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Calls `enable` for a CPU, as a hotplug or a switch of governors does; [`Instance`]s start
-    /// enabled.
+    /// Calls `enable` for a CPU, as CPU hotplug or a switch of governors does. The CPUs of a new
+    /// [`Instance`] are enabled.
     pub fn enable(&mut self, slot: usize) -> Result<(), GovernorError> {
         // SAFETY: `governor` lies in the loaded image.
         let function = unsafe { (*self.governor).enable };
@@ -210,10 +208,10 @@ impl Instance {
         result.map_err(|caught| self.poison(slot, call, caught))
     }
 
-    /// Asks the governor for a state, `*stop_tick` being true before, as in the kernel.
+    /// Calls `select` with `*stop_tick` true, as the kernel does.
     ///
-    /// An index outside the table is a [`Fault`]: a kernel would read past its driver. The kernel
-    /// does not ask at all where a driver has one state only; `haltpoll` then answers 1.
+    /// An index outside the table is a [`Fault`]: a kernel would read past its driver. Do not call
+    /// it for a driver with one state, for which a kernel does not call it and `haltpoll` returns 1.
     #[inline]
     pub fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
         if let Some(fault) = &self.fault {
@@ -221,8 +219,7 @@ impl Instance {
         }
         let Slot { cpu, dev, drv, state_count } = self.slots[slot];
         guard::note(self.cpu_id(slot), || Call::Select(*inputs));
-        // SAFETY: the pointers lead into the image's memory, and `&mut self` makes us its only
-        // user.
+        // SAFETY: the pointers point into the image's memory, which `&mut self` borrows.
         let result = unsafe {
             (*self.host).cpu = cpu;
             let cpu = &mut *cpu;
@@ -254,8 +251,8 @@ impl Instance {
         }
     }
 
-    /// Tells the governor that the CPU woke from state `index`; not called, as in the kernel, when
-    /// the driver rejected the entry. Set the residency first.
+    /// Calls `reflect` after the CPU woke from state `index`. Set the residency first. The kernel
+    /// does not call it if the driver rejected the entry.
     #[inline]
     pub fn reflect(
         &mut self,
@@ -281,7 +278,7 @@ impl Instance {
         result.map_err(|caught| self.poison(slot, call, caught))
     }
 
-    /// When the first of the governor's own timers on this CPU expires, if one is armed. It can
+    /// Returns the expiry of the first of the governor's timers on this CPU, if one is armed. It can
     /// be in the past.
     #[inline]
     pub fn next_timer(&self, slot: usize) -> Option<Instant> {
@@ -290,8 +287,8 @@ impl Instance {
         if cpu.nr_timers == 0 { None } else { earliest_timer(cpu) }
     }
 
-    /// Runs the callbacks of the CPU's timers that are due at `now`, earliest first. A callback that
-    /// arms its timer for `now` again does not run for ever: a few callbacks a call are the most.
+    /// Runs the callbacks of the CPU's timers that are due at `now`, earliest first. The number of
+    /// callbacks is limited, since a callback can arm its timer for `now` again.
     pub fn fire_timer(&mut self, slot: usize, now: Instant) -> Result<(), Fault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -312,20 +309,20 @@ impl Instance {
         Ok(())
     }
 
-    /// Disarms all timers of a CPU without telling the governor, as if they had never been armed.
+    /// Disarms all timers of a CPU without calling the governor.
     pub fn cancel_timers(&mut self, slot: usize) {
         // SAFETY: as in `select`.
         unsafe { (*self.slots[slot].cpu).nr_timers = 0 };
     }
 
-    /// `dev->last_residency_ns`: what the kernel measured, 0 for an entry that did not happen.
+    /// Sets `dev->last_residency_ns`: the measured residency, 0 for an entry that did not happen.
     #[inline]
     pub fn set_last_residency(&mut self, slot: usize, residency: Duration) {
         self.device(slot).last_residency_ns = residency.0 as u64;
     }
 
-    /// `dev->poll_time_limit`: whether the polling state gave up. The kernel clears it when it
-    /// enters a polling state; `teo` of 6.1 clears it too.
+    /// Sets `dev->poll_time_limit`: whether the polling state gave up. The kernel clears it on entry
+    /// to a polling state; `teo` of 6.1 clears it, too.
     #[inline]
     pub fn set_poll_time_limit(&mut self, slot: usize, reached: bool) {
         let device = self.device(slot);
@@ -338,14 +335,14 @@ impl Instance {
         unsafe { (*self.slots[slot].dev).flags & abi::DEVICE_POLL_TIME_LIMIT != 0 }
     }
 
-    /// `dev->poll_limit_ns`: how long to poll; 0 leaves it to the kernel's `cpuidle_poll_time()`.
+    /// Returns `dev->poll_limit_ns`: the polling time; with 0, `cpuidle_poll_time()` computes it.
     #[inline]
     pub fn poll_limit_ns(&self, slot: usize) -> u64 {
         // SAFETY: the device lies in the instance's memory.
         unsafe { (*self.slots[slot].dev).poll_limit_ns }
     }
 
-    /// `cpuidle_poll_time()` stores its answer here, where governors can see it.
+    /// Sets `dev->poll_limit_ns`, as `cpuidle_poll_time()` does.
     #[inline]
     pub fn set_poll_limit_ns(&mut self, slot: usize, limit_ns: u64) {
         self.device(slot).poll_limit_ns = limit_ns;
@@ -362,23 +359,23 @@ impl Instance {
         unsafe { (*self.slots[slot].dev).last_state_idx }
     }
 
-    /// Whether the governor's own statics differ from right after its init: it then keeps state
-    /// that its CPUs share. Per-CPU data, parameters and the kapi's own data do not count.
+    /// Returns whether the governor's statics have changed since its init, so that its CPUs share
+    /// state. Per-CPU data, parameters and the kapi's data do not count.
     pub fn statics_changed(&self) -> bool {
         self.loaded.statics_changed()
     }
 
-    /// Returns the number of `WARN_ON`s that have fired, and the place of the first.
+    /// Returns the number of `WARN_ON`s that fired and the place of the first.
     pub fn warnings(&self) -> Option<(u64, String)> {
         self.loaded.warnings()
     }
 
-    /// A module parameter's value now, as sysfs would print it.
+    /// Returns a module parameter's current value, as sysfs prints it.
     pub fn param(&self, name: &str) -> Option<String> {
         self.loaded.param(name)
     }
 
-    /// Writes a module parameter, as a user does through sysfs while the system runs.
+    /// Writes a module parameter, like a user through sysfs.
     pub fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
         self.loaded.set_param(name, value)
     }
@@ -387,7 +384,7 @@ impl Instance {
         self.slots.len()
     }
 
-    /// The rating the governor registered with.
+    /// Returns the rating of the governor.
     pub fn rating(&self) -> u32 {
         // SAFETY: `governor` lies in the loaded image.
         unsafe { (*self.governor).rating }
@@ -417,9 +414,9 @@ impl Instance {
     }
 }
 
-/// The image may have written any count.
 #[cold]
 fn earliest_timer(cpu: &KapiCpu) -> Option<Instant> {
+    // The image could have written any count.
     let armed = (cpu.nr_timers as usize).min(abi::TIMERS_MAX);
     cpu.timers[..armed].iter().map(|t| Instant(t.expires_ns)).min()
 }

@@ -2,19 +2,19 @@
 use std::fmt;
 use torpor_machine::units::shown;
 
-/// Kind of policy: it decides what a C file registers.
+/// Kind of policy, by the structure that its C file registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     /// Idle states: a `struct cpuidle_governor`.
     Governor,
-    /// IO boost, which raises utilization after a wait for IO: a `struct ioboost_ops`.
+    /// Boost of utilization after a wait for IO: a `struct ioboost_ops`.
     IoBoost,
     /// The frequency of a clock: a `struct cpufreq_governor`.
     Cpufreq,
 }
 
 impl Kind {
-    /// Returns the noun for such a policy.
+    /// Returns the noun in messages.
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Kind::Governor => "governor",
@@ -30,7 +30,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Subject of a message, as the user named it. Prints as "governor `teo`".
+/// Kind and name of a policy in messages: "governor `teo`".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     pub kind: Kind,

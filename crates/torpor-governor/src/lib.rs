@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles, loads and calls CPU-idle governors, the kernel's own C source, unedited. Finds IO boosts
-//! and cpufreq governors, which a hosted kernel calls.
+//! Compiles, loads and calls CPU-idle governors from the kernel's own C source, unedited. Finds the
+//! sources of IO boosts and cpufreq governors, which run in a hosted kernel.
 //!
 //! ```
 //! use torpor_governor::{Catalog, CpuSetup, Inputs, Setup, StateDesc};
@@ -29,9 +29,9 @@
 //! ```
 //!
 //! **Isolation.** Each [`Instance`] has its own copy of the image: statics, per-CPU data, module
-//! parameters. **Containment.** A governor that faults or never returns ends in a [`Fault`]. What
-//! cannot be contained in one process is a stray write that hits mapped memory; pages that cannot
-//! be touched lie around everything a governor is given, which catches the usual ones.
+//! parameters. **Containment.** A governor that crashes or never returns ends in a [`Fault`]. Guard
+//! pages around all memory of a governor catch most stray writes; only a separate process
+//! ([`apart()`]) contains the others.
 
 #![warn(unreachable_pub)]
 
@@ -63,11 +63,11 @@ mod states;
 mod store;
 mod tree;
 
-/// Parts that other crates need to compile C and call it.
+/// Parts that other crates use to compile and call C.
 pub mod hosting {
     pub use crate::builtin::{file_name, ioboost_calls, shipped_folder};
     pub use crate::child::{Failure, Ran, run};
-    /// Files of a git revision.
+    /// Reads files of a git revision.
     pub mod git {
         pub use crate::git::{Blob, commit, list, read};
     }
@@ -94,7 +94,7 @@ pub use release::Release;
 pub use spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
 pub use tree::Part;
 
-/// A SHA-256 in hexadecimal digits.
+/// Returns the SHA-256 in hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::Digest;
     sha2::Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Puts an image and its CPUs into fresh memory, and starts it.
+//! Loads an image and its CPUs into new memory, and runs its initcalls.
 
 use crate::abi::{
     self, CpuidleDevice, CpuidleDriver, CpuidleGovernor, KapiCpu, KapiHost, NAME_LEN, TorporImage,
@@ -13,13 +13,13 @@ use crate::{GovernorError, Label};
 use std::ffi::CStr;
 use torpor_machine::units::{CpuId, Hz};
 
-/// A CPU's answers to the kapi lie on cache lines of their own.
+/// Distance of two CPUs' [`KapiCpu`], in bytes: they share no cache line.
 const KAPI_CPU_STRIDE: usize = 192;
 const _: () = assert!(size_of::<KapiCpu>() <= KAPI_CPU_STRIDE);
-/// Above any machine; keeps a garbled CPU number from asking for a huge table.
+/// End of the valid CPU numbers; limits the size of the table by number.
 const CPU_ID_MAX: u32 = 1 << 20;
 
-/// An image in memory with its CPUs.
+/// An image in memory, with its CPUs.
 pub(crate) struct Loaded {
     pub label: Label,
     pub host: *mut KapiHost,
@@ -35,8 +35,8 @@ pub(crate) struct Loaded {
     image: std::ops::Range<usize>,
 }
 
-/// Loads an image for the CPUs, each with its capacity, and next to it the blocks that `plan`
-/// already has. Nothing of it runs yet.
+/// Loads an image for CPUs, given with their capacities, next to the blocks that `plan` already has.
+/// Does not run it.
 pub(crate) fn load(
     label: &Label,
     file: &ImageFile,
@@ -146,7 +146,7 @@ fn copy_image(
     Ok(())
 }
 
-/// Makes code that was written visible to instruction fetches, on machines with separate caches.
+/// Makes new code visible to instruction fetches, on machines with separate caches.
 #[cfg(not(target_arch = "x86_64"))]
 fn flush_instructions(start: *mut u8, len: usize) {
     unsafe extern "C" {
@@ -177,7 +177,7 @@ fn check_table(table: &TorporImage, hz: Hz) -> Result<(), String> {
     Ok(())
 }
 
-/// The writable statics without the parameters, which users change.
+/// Returns the writable statics except the parameters, which users change.
 fn own_statics(file: &ImageFile, base: *mut u8, params: &[ParamPlace]) -> Vec<(*const u8, usize)> {
     let mut cuts: Vec<(usize, usize)> =
         params.iter().map(|p| (p.value as usize - base as usize, p.kind.size())).collect();
@@ -227,7 +227,7 @@ impl Loaded {
     }
 
     pub(crate) fn set_param(&mut self, name: &str, value: &str) -> Result<(), GovernorError> {
-        // A callback may write the parameter's value anywhere.
+        // A callback can store the value in any static.
         let had_changed = self.statics_changed();
         let stored = store_param(&self.label, &self.params, name, value);
         if !had_changed {
@@ -241,7 +241,7 @@ impl Loaded {
         Some(place.show())
     }
 
-    /// Returns the number of `WARN_ON`s that have fired, and the place of the first.
+    /// Returns the number of `WARN_ON`s that fired and the place of the first.
     pub(crate) fn warnings(&self) -> Option<(u64, String)> {
         // SAFETY: the host block lies in the image; the file is a string of the image.
         unsafe {
@@ -253,45 +253,38 @@ impl Loaded {
         }
     }
 
-    /// The governor that the image has registered: the one with the wanted name, else, as the
-    /// kernel does, the one with the highest rating.
+    /// Returns the registered governor with the given name, else, as the kernel does, the one with
+    /// the highest rating.
     pub(crate) fn governor(&self, name: &str) -> Result<*const CpuidleGovernor, GovernorError> {
         // SAFETY: the host block lies in the image.
         let host = unsafe { &*self.host };
-        let known = self.registered(&host.governors, host.nr_governors)?;
-        // SAFETY: just checked that they lie in the image.
-        let by_name = known.iter().find(|g| named(unsafe { &(***g).name }, name));
-        // SAFETY: as above.
-        let by_rating = known.iter().max_by_key(|g| unsafe { (***g).rating });
-        Ok(*by_name.or(by_rating).expect("there is at least one"))
-    }
-
-    /// Returns the policies that the image has registered: at least one, all of them statics.
-    fn registered<'a, T>(
-        &self,
-        table: &'a [*const T; 4],
-        count: u32,
-    ) -> Result<&'a [*const T], GovernorError> {
-        let kind = self.label.kind;
-        let broken = |reason| Err(GovernorError::Image { policy: self.label.clone(), reason });
-        let known = &table[..(count as usize).min(table.len())];
-        let inside = |p: &*const T| {
-            self.image.contains(&(*p as usize)) && *p as usize + size_of::<T>() <= self.image.end
+        let registered = &host.governors[..(host.nr_governors as usize).min(host.governors.len())];
+        let is_static = |governor: &*const CpuidleGovernor| {
+            let start = *governor as usize;
+            self.image.contains(&start) && start + size_of::<CpuidleGovernor>() <= self.image.end
         };
-        if known.is_empty() {
-            let function = "cpuidle_register_governor";
-            return broken(format!("it registers no {kind}; an initcall must call {function}()"));
+        let broken = |reason: &str| {
+            Err(GovernorError::Image { policy: self.label.clone(), reason: reason.to_owned() })
+        };
+        if !registered.iter().all(is_static) {
+            return broken("it registers one that is not a static governor");
         }
-        if !known.iter().all(inside) {
-            return broken(format!("it registers one that is not a static {kind}"));
+        // SAFETY: just checked that they lie in the image.
+        let by_name = registered.iter().find(|g| named(unsafe { &(***g).name }, name));
+        // SAFETY: as above.
+        let by_rating = registered.iter().max_by_key(|g| unsafe { (***g).rating });
+        match by_name.or(by_rating) {
+            Some(governor) => Ok(*governor),
+            None => broken(
+                "it registers no governor; an initcall must call cpuidle_register_governor()",
+            ),
         }
-        Ok(known)
     }
 
     pub(crate) fn fault(&self, cpu: CpuId, call: Call, caught: Caught) -> Fault {
-        // SAFETY: the host block lies in the image, and so does the string, unless the governor
-        // has overwritten the pointer: then it is not used.
+        // SAFETY: the host block lies in the image.
         let host = unsafe { &*self.host };
+        // The governor could have overwritten the pointer.
         let cause = if self.image.contains(&(host.bug_file as usize)) {
             // SAFETY: it lies in the image, whose strings end within it.
             let file = unsafe { CStr::from_ptr(host.bug_file) }.to_string_lossy().into_owned();

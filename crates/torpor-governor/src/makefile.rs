@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Reads which files form a governor, and with which flags, from the Makefile of its folder.
+//! Reads the files of a governor and their compiler flags from the Makefile of its folder.
 
 use std::collections::BTreeMap;
 
-/// Assignments of a Makefile, as kbuild uses them. Conditionals and functions are not evaluated.
+/// Assignments of a Kbuild Makefile. Conditionals and functions are not evaluated.
 pub(crate) struct Makefile {
     values: BTreeMap<String, String>,
 }
 
-/// Variables may name each other in a circle.
+/// Limit of the expansion of variables that refer to each other.
 const DEPTH_MAX: usize = 8;
 
 impl Makefile {
@@ -25,8 +25,8 @@ impl Makefile {
         Makefile { values }
     }
 
-    /// The C files that the Makefile links into one object, as `NAME-y := a.o b.o` or
-    /// `NAME-objs`, or the only object that it makes. Empty if it names no object or several.
+    /// Returns the C files of the object that the Makefile builds: `NAME-y := a.o b.o`, `NAME-objs`,
+    /// or a single `obj-y += NAME.o`. Empty if it builds no object or several.
     pub(crate) fn parts(&self) -> Vec<String> {
         let objects = |value: &str| -> Vec<String> {
             let value = self.expand(value, 0);
@@ -54,8 +54,8 @@ impl Makefile {
         made.next().filter(|_| made.next().is_none()).unwrap_or_default()
     }
 
-    /// The machine flags (`-m`), macros (`-D`) and optimisation levels (`-O`) that the Makefile
-    /// adds for a file. Others change warnings or the place of things, or run programs.
+    /// Returns the machine flags (`-m`), macros (`-D`) and optimization levels (`-O`) that the
+    /// Makefile adds for a file. Other flags are ignored; some could run programs.
     pub(crate) fn flags(&self, file: &str) -> Vec<String> {
         let object = file.strip_suffix(".c").map(|stem| format!("CFLAGS_{stem}.o"));
         let names = [Some("ccflags-y".to_owned()), object];
@@ -70,8 +70,8 @@ impl Makefile {
         all.split_whitespace().filter(is_used).map(str::to_owned).collect()
     }
 
-    /// With `$(NAME)` of the file replaced; those of the kernel's build, such as `CC_FLAGS_FPU`,
-    /// have nothing to allow in userspace.
+    /// Replaces `$(NAME)`. Variables of the kernel's build, such as `CC_FLAGS_FPU`, are empty, since
+    /// userspace does not need them.
     fn expand(&self, value: &str, depth: usize) -> String {
         let mut text = String::new();
         let mut rest = value;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One instance's memory: blocks with pages between them that cannot be touched, so that a
-//! governor that writes past what it owns is caught at once.
+//! The memory of one instance: blocks with guard pages between them, so that a governor's access
+//! beyond its data faults.
 
 use std::io;
 use std::ptr::NonNull;
 
-/// Space to move what lies in a block so that its alignment is as wanted: see [`Memory::at_end`].
+/// Extra space in a block for the alignment by [`Memory::at_end`], in bytes.
 pub(crate) const ALIGN_SLACK: usize = 64;
 
-/// Location of a block; computed before the memory exists.
+/// Location of a block, known before the memory is mapped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     start: usize,
     len: usize,
 }
 
-/// Collects blocks, then maps them all.
+/// Collects blocks, then maps all of them.
 pub(crate) struct Plan {
     page: usize,
     end: usize,
@@ -29,7 +29,7 @@ impl Plan {
         Plan { page, end: page, blocks: Vec::new() }
     }
 
-    /// Whole pages for `len` bytes, an untouchable page after them.
+    /// Adds whole pages for `len` bytes, followed by a guard page.
     pub(crate) fn block(&mut self, len: usize) -> Block {
         let block = Block { start: self.end, len: len.max(1).next_multiple_of(self.page) };
         self.end += block.len + self.page;
@@ -83,8 +83,8 @@ impl Memory {
         unsafe { self.base.as_ptr().add(block.start) }
     }
 
-    /// The place in `block` from which `len` bytes end as close to the untouchable page after it
-    /// as an alignment equal to `like`'s allows.
+    /// Returns the place for `len` bytes in `block` that is closest to the guard page after it and
+    /// aligned like `like`.
     pub(crate) fn at_end(&self, block: Block, len: usize, like: *const u8) -> *mut u8 {
         let latest = self.start(block).wrapping_add(block.len - len);
         let excess = (latest as usize).wrapping_sub(like as usize) % ALIGN_SLACK;
@@ -103,10 +103,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: a mapping made here; whoever held pointers into it is gone with its owner.
+        // SAFETY: a mapping made here; only its owner has pointers into it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
-// SAFETY: plain memory, used by one owner at a time.
+// SAFETY: plain memory with one owner.
 unsafe impl Send for Memory {}

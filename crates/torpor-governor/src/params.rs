@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Module parameters: the types the kernel has, and how it reads them from text.
+//! Module parameters: their types, and their values as text.
 
 use crate::abi::{KapiParam, KernelParam};
 use crate::guard;
@@ -19,74 +19,76 @@ pub enum ParamType {
     Ullong,
     Bool,
     Invbool,
-    /// `module_param_cb()`: the governor's own functions write and read it.
+    /// `module_param_cb()`: the governor's own functions set and get it.
     Callback,
 }
 
-const TYPES: [(&str, ParamType); 12] = [
-    ("byte", ParamType::Byte),
-    ("short", ParamType::Short),
-    ("ushort", ParamType::Ushort),
-    ("int", ParamType::Int),
-    ("uint", ParamType::Uint),
-    ("hexint", ParamType::Hexint),
-    ("long", ParamType::Long),
-    ("ulong", ParamType::Ulong),
-    ("ullong", ParamType::Ullong),
-    ("bool", ParamType::Bool),
-    ("invbool", ParamType::Invbool),
-    ("callback", ParamType::Callback),
+struct TypeInfo {
+    name: &'static str,
+    kind: ParamType,
+    size: usize,
+    least: i128,
+    most: i128,
+}
+
+/// Returns the entry of a type with the values of the integer type `$int`.
+macro_rules! integer {
+    ($name:literal, $kind:ident, $int:ty) => {
+        TypeInfo {
+            name: $name,
+            kind: ParamType::$kind,
+            size: size_of::<$int>(),
+            least: <$int>::MIN as i128,
+            most: <$int>::MAX as i128,
+        }
+    };
+}
+
+const TYPES: [TypeInfo; 12] = [
+    integer!("byte", Byte, u8),
+    integer!("short", Short, i16),
+    integer!("ushort", Ushort, u16),
+    integer!("int", Int, i32),
+    integer!("uint", Uint, u32),
+    integer!("hexint", Hexint, u32),
+    integer!("long", Long, i64),
+    integer!("ulong", Ulong, u64),
+    integer!("ullong", Ullong, u64),
+    TypeInfo { name: "bool", kind: ParamType::Bool, size: 1, least: 0, most: 1 },
+    TypeInfo { name: "invbool", kind: ParamType::Invbool, size: 1, least: 0, most: 1 },
+    TypeInfo { name: "callback", kind: ParamType::Callback, size: 0, least: 0, most: 0 },
 ];
 
 impl ParamType {
     fn from_name(name: &str) -> Option<ParamType> {
-        TYPES.iter().find(|(n, _)| *n == name).map(|(_, t)| *t)
+        TYPES.iter().find(|info| info.name == name).map(|info| info.kind)
+    }
+
+    fn info(self) -> &'static TypeInfo {
+        TYPES.iter().find(|info| info.kind == self).expect("every type is listed")
     }
 
     pub fn name(self) -> &'static str {
-        TYPES.iter().find(|(_, t)| *t == self).expect("every type has a name").0
+        self.info().name
     }
 
     pub(crate) fn size(self) -> usize {
-        match self {
-            ParamType::Byte | ParamType::Bool | ParamType::Invbool => 1,
-            ParamType::Short | ParamType::Ushort => 2,
-            ParamType::Int | ParamType::Uint | ParamType::Hexint => 4,
-            ParamType::Long | ParamType::Ulong | ParamType::Ullong => 8,
-            ParamType::Callback => 0,
-        }
-    }
-
-    fn range(self) -> (i128, i128) {
-        match self {
-            ParamType::Byte => (0, u8::MAX.into()),
-            ParamType::Short => (i16::MIN.into(), i16::MAX.into()),
-            ParamType::Ushort => (0, u16::MAX.into()),
-            ParamType::Int => (i32::MIN.into(), i32::MAX.into()),
-            ParamType::Uint | ParamType::Hexint => (0, u32::MAX.into()),
-            ParamType::Long => (i64::MIN.into(), i64::MAX.into()),
-            ParamType::Ulong | ParamType::Ullong => (0, u64::MAX.into()),
-            ParamType::Bool | ParamType::Invbool => (0, 1),
-            ParamType::Callback => (0, 0),
-        }
+        self.info().size
     }
 
     fn is_signed(self) -> bool {
-        self.range().0 < 0
+        self.info().least < 0
     }
 
-    /// Returns the allowed values, for an error's text.
+    /// Returns the allowed values, for errors.
     fn expected(self) -> String {
         match self {
             ParamType::Bool | ParamType::Invbool => "y or n (1, 0, on, off)".to_owned(),
-            _ => {
-                let (least, most) = self.range();
-                format!("{} from {least} to {most}", self.name())
-            }
+            _ => format!("{} from {} to {}", self.name(), self.info().least, self.info().most),
         }
     }
 
-    /// The variable's value, in the low bytes, or `None` if the text is no value of the type.
+    /// Returns the variable's value, in the low bytes, or `None` if the text is no value of the type.
     pub(crate) fn parse(self, text: &str) -> Option<u64> {
         if matches!(self, ParamType::Bool | ParamType::Invbool) {
             let value = match text.to_ascii_lowercase().as_str() {
@@ -100,7 +102,7 @@ impl ParamType {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        // Base as the kernel guesses it: 0x is 16, a leading 0 is 8.
+        // As the kernel determines the base: 0x is 16, a leading 0 is 8.
         let magnitude = if let Some(hex) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
             parse_digits(hex, 16)?
         } else if digits.len() > 1 && digits.starts_with('0') {
@@ -109,11 +111,10 @@ impl ParamType {
             parse_digits(digits, 10)?
         };
         let value = if negative { -magnitude } else { magnitude };
-        let (least, most) = self.range();
-        (least..=most).contains(&value).then_some(value as u64)
+        (self.info().least..=self.info().most).contains(&value).then_some(value as u64)
     }
 
-    /// The value as sysfs would print it.
+    /// Returns the value as sysfs prints it.
     fn format(self, raw: u64) -> String {
         match self {
             ParamType::Bool => if raw & 0xff != 0 { "Y" } else { "N" }.to_owned(),
@@ -129,7 +130,7 @@ impl ParamType {
 }
 
 fn parse_digits(digits: &str, base: u32) -> Option<i128> {
-    // `from_str_radix` takes a sign of its own.
+    // `from_str_radix` would accept another sign.
     let plain = digits.chars().all(|c| c.is_digit(base));
     (plain && !digits.is_empty() && digits.len() <= 30)
         .then(|| i128::from_str_radix(digits, base).ok())
@@ -141,9 +142,9 @@ fn parse_digits(digits: &str, base: u32) -> Option<i128> {
 pub struct Param {
     pub name: String,
     pub kind: ParamType,
-    /// As sysfs would print it.
+    /// Default value, as sysfs prints it.
     pub default: String,
-    /// `MODULE_PARM_DESC`, empty without.
+    /// Text of `MODULE_PARM_DESC`, or empty.
     pub description: String,
 }
 
@@ -157,7 +158,7 @@ pub(crate) struct ParamPlace {
 }
 
 impl ParamPlace {
-    /// The value as sysfs would print it.
+    /// Returns the value as sysfs prints it.
     pub(crate) fn show(&self) -> String {
         match self.kind {
             ParamType::Callback => self.show_by_callback(),
@@ -165,7 +166,7 @@ impl ParamPlace {
         }
     }
 
-    /// Writes a value as sysfs would; an error says what is expected instead.
+    /// Writes a value, like sysfs. The error lists the allowed values.
     pub(crate) fn store(&self, text: &str) -> Result<(), String> {
         if self.kind == ParamType::Callback {
             return self.store_by_callback(text);
@@ -185,10 +186,10 @@ impl ParamPlace {
 
     fn show_by_callback(&self) -> String {
         let kernel_param = self.value.cast::<KernelParam>();
-        // SAFETY: a callback's descriptor points to a `struct kernel_param` of the image, and that
-        // to operations of the image.
+        // SAFETY: a callback's descriptor points to a `struct kernel_param` of the image, which
+        // points to operations in the image.
         let Some(get) = (unsafe { (*(*kernel_param).ops).get }) else { return String::new() };
-        // A page is what the kernel gives; what is written beyond half of this is cut off.
+        // The kernel passes one page. The second one catches a function that writes more.
         let mut page = vec![0u8; 2 * PAGE];
         // SAFETY: as above.
         match unsafe { guard::call(get, page.as_mut_ptr().cast(), kernel_param.cast()) } {
@@ -205,26 +206,26 @@ impl ParamPlace {
         // SAFETY: as for `show_by_callback`.
         let set = unsafe { (*(*kernel_param).ops).set };
         let set = set.ok_or_else(|| "nothing: it cannot be written".to_owned())?;
-        let told = |why: &str| match self.description.as_str() {
+        let expected = |why: &str| match self.description.as_str() {
             "" => format!("values that its own set() accepts, which {why}"),
             described => described.to_owned(),
         };
-        let text = CString::new(text).map_err(|_| told("ends at a NUL"))?;
+        let text = CString::new(text).map_err(|_| expected("ends at a NUL"))?;
         // SAFETY: as for `show_by_callback`.
         match unsafe { guard::call(set, text.as_ptr().cast_mut().cast(), kernel_param.cast()) } {
             Ok(code) if code >= 0 => Ok(()),
-            Ok(code) => Err(told(&format!("answered {code}"))),
-            Err(caught) => Err(told(&format!("ended in signal {}", caught.signo))),
+            Ok(code) => Err(expected(&format!("returned {code}"))),
+            Err(caught) => Err(expected(&format!("ended in signal {}", caught.signo))),
         }
     }
 }
 
 const PAGE: usize = 4096;
 
-/// The descriptors that `module_param` and `MODULE_PARM_DESC` left in an image.
+/// Reads the descriptors that `module_param` and `MODULE_PARM_DESC` create in an image.
 ///
 /// # Safety
-/// The range is the image's descriptor table, its strings NUL-terminated.
+/// The range is the image's descriptor table, with NUL-terminated strings.
 pub(crate) unsafe fn read_descriptors(
     start: *const KapiParam,
     end: *const KapiParam,
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_as_the_kernel_reads_them() {
+    fn values_are_parsed_like_the_kernel_does() {
         assert_eq!(ParamType::Uint.parse("200000"), Some(200_000));
         assert_eq!(ParamType::Uint.parse("0x10"), Some(16));
         assert_eq!(ParamType::Uint.parse("010"), Some(8));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Common parts of governors and IO boosts: a C file, compiled, with its parameters.
+//! A compiled C file with its parameters.
 
 use crate::apart::{NoAnswer, Pulse, apart};
 use crate::elf::ImageFile;
@@ -41,8 +41,8 @@ pub enum Origin {
     Tree { tree: PathBuf, rev: Option<String> },
 }
 
-/// A value that the user chose, as a program stores it: `raw` in the low `size` bytes, or, where
-/// `size` is 0, by the policy's own function, which takes the text.
+/// A parameter value that the user has chosen: `raw` in the low `size` bytes. If `size` is 0, the
+/// policy's own function sets it from `text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenParam {
     pub name: String,
@@ -51,7 +51,7 @@ pub struct ChosenParam {
     pub raw: u64,
 }
 
-/// A source and its image, before the parameters are known.
+/// A compiled source whose parameters are not yet known.
 pub(crate) struct Compiled {
     pub name: String,
     pub label: Label,
@@ -61,27 +61,27 @@ pub(crate) struct Compiled {
     pub source: Arc<str>,
     pub image: Arc<ImageFile>,
     pub config: BTreeMap<String, String>,
-    /// Its code runs in processes of its own only.
+    /// Whether its code must run in a separate process.
     pub runs_apart: bool,
-    /// The user wants no more of it.
+    /// Set when the user interrupts.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Facts that only its own code contains.
+/// Facts that are known only after loading the image.
 #[derive(Serialize, Deserialize)]
-struct Learnt {
+struct Facts {
     params: Vec<Param>,
     settings: Vec<(String, String)>,
     rating: u32,
 }
 
 impl Policy {
-    /// Loads the image once to learn its parameters, checks the chosen values, and has `start` try
-    /// the policy; what that gives comes back.
+    /// Loads the image once to read its parameters, and checks the chosen values. Returns the policy
+    /// and its rating, which `rate` determines.
     pub(crate) fn new(
         compiled: Compiled,
         chosen: &[(String, String)],
-        start: impl FnOnce(&Policy) -> Result<u32, GovernorError>,
+        rate: impl FnOnce(&Policy) -> Result<u32, GovernorError>,
     ) -> Result<(Policy, u32), GovernorError> {
         let Compiled { name, label, hz, origin, release, source, image, config, runs_apart, stop } =
             compiled;
@@ -101,25 +101,25 @@ impl Policy {
             config,
             runs_apart,
         };
-        let learnt = if runs_apart {
-            let learn = |_: &Pulse| policy.learn(start).map_err(|e| e.to_string());
+        let facts = if runs_apart {
+            let find = |_: &Pulse| policy.find_facts(rate).map_err(|e| e.to_string());
             let goes_on = |_| !stop.as_ref().is_some_and(|stop| stop.load(Relaxed));
-            match apart(&policy.label, &mut { goes_on }, learn) {
-                Ok(learnt) => learnt.map_err(GovernorError::Told)?,
+            match apart(std::slice::from_ref(&policy.label), &mut { goes_on }, find) {
+                Ok(facts) => facts.map_err(GovernorError::Other)?,
                 Err(NoAnswer::Died(error)) => return Err(error),
                 Err(NoAnswer::Interrupted) => return Err(GovernorError::Interrupted),
             }
         } else {
-            policy.learn(start)?
+            policy.find_facts(rate)?
         };
-        (policy.params, policy.settings) = (learnt.params, learnt.settings);
-        Ok((policy, learnt.rating))
+        (policy.params, policy.settings) = (facts.params, facts.settings);
+        Ok((policy, facts.rating))
     }
 
-    fn learn(
+    fn find_facts(
         &self,
-        start: impl FnOnce(&Policy) -> Result<u32, GovernorError>,
-    ) -> Result<Learnt, GovernorError> {
+        rate: impl FnOnce(&Policy) -> Result<u32, GovernorError>,
+    ) -> Result<Facts, GovernorError> {
         let mut loaded = self.load(&[(CpuId(0), 1024)], Plan::new())?;
         let params = loaded.params.iter().map(|p| Param {
             name: p.name.clone(),
@@ -132,31 +132,31 @@ impl Policy {
             loaded.set_param(name, value)?;
         }
         let settings = loaded.params.iter().map(|p| (p.name.clone(), p.show())).collect();
-        Ok(Learnt { params, settings, rating: start(self)? })
+        Ok(Facts { params, settings, rating: rate(self)? })
     }
 
-    /// Whether its code runs in processes of its own only: who instantiates it is to do so in
-    /// [`apart`].
+    /// Returns whether its code must run in a separate process: instantiate it in [`apart`].
     pub fn runs_apart(&self) -> bool {
         self.runs_apart
     }
 
-    /// A private copy of the image for the CPUs, next to the blocks of `plan`.
+    /// Loads a private copy of the image for the CPUs, next to the blocks of `plan`.
     pub(crate) fn load(&self, cpus: &[(CpuId, u64)], plan: Plan) -> Result<Loaded, GovernorError> {
         load::load(&self.label, &self.image, self.hz, cpus, plan)
     }
 
-    /// The file's name without `.c`.
+    /// Returns the file name without `.c`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes of static per-CPU data, without the image's own.
+    /// Returns the size of the governor's static per-CPU data, in bytes.
     pub fn percpu_bytes(&self) -> usize {
+        // The kapi has one word.
         self.image.percpu.len().saturating_sub(size_of::<u64>())
     }
 
-    /// As the user typed it.
+    /// Returns the name that the user typed.
     pub fn label(&self) -> &str {
         &self.label.text
     }
@@ -169,13 +169,13 @@ impl Policy {
         &self.origin
     }
 
-    /// The kernel whose interface it is compiled against: the tree's, else the latest that has what
-    /// the source uses.
+    /// Returns the release whose kernel interface it is compiled against: that of the tree, else the
+    /// latest with all interfaces that the source uses.
     pub fn release(&self) -> Release {
         self.release
     }
 
-    /// The policy's own file; quoted includes are not part of it.
+    /// Returns the policy's C source, without included files.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -185,23 +185,23 @@ impl Policy {
         &self.source_sha256
     }
 
-    /// The module parameters that the source declares, with their defaults.
+    /// Returns the module parameters with their defaults.
     pub fn params(&self) -> &[Param] {
         &self.params
     }
 
-    /// The parameters as they will be: the chosen values, else the defaults.
+    /// Returns the parameters' values: the chosen ones, else the defaults.
     pub fn param_settings(&self) -> Vec<(String, String)> {
         self.settings.clone()
     }
 
-    /// Each symbol of the kernel's configuration that the source asks for, with its value here:
-    /// `y`, `n` for one that is not set, or what it is defined as.
+    /// Returns each kernel option that the source tests, with its value: `y`, `n` if it is not set, or
+    /// its definition.
     pub fn config(&self) -> &BTreeMap<String, String> {
         &self.config
     }
 
-    /// The chosen values for a program that stores them itself.
+    /// Returns the chosen values, for a program that stores them itself.
     pub fn stored_params(&self) -> Vec<ChosenParam> {
         let kind = |name: &str| {
             let param = self.params.iter().find(|p| p.name == name);
@@ -215,12 +215,12 @@ impl Policy {
         chosen.collect()
     }
 
-    /// The shared object's bytes.
+    /// Returns the bytes of the shared object.
     pub fn image_bytes(&self) -> &[u8] {
         &self.image.bytes
     }
 
-    /// Returns its name in messages.
+    /// Returns its kind and name, for messages.
     pub fn policy_label(&self) -> &Label {
         &self.label
     }

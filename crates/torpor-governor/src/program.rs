@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles a governor into a program of its own: what a sanitizer or a crash ends is then another
-//! process.
+//! Compiles a governor into a separate program, so that a sanitizer or a crash ends only that.
 
 use crate::compile::{Compiler, Key, Stage, put, staged_name};
 use crate::store::{Files, cache_error};
 use crate::tree::Sources;
-use crate::{GovernorError, GovernorSpec, Label, builtin, config, flags, sha256_hex};
+use crate::{GovernorError, GovernorSpec, Label, builtin, flags, sha256_hex};
 use std::fs;
 use std::path::{Path, PathBuf};
 use torpor_machine::units::{Hz, shown};
 
-/// The source of everything that is not the governor or the kapi.
+/// Source of a program, except the governor and the kapi.
 #[derive(Clone, Copy, Debug)]
 pub struct Harness<'a> {
     pub headers: &'a [HarnessFile<'a>],
-    /// Linked before the governor, and seeing the kapi's headers as it does: they can mark where
-    /// its data begins.
+    /// Files linked before the governor, compiled with the kapi's headers. They can mark the start
+    /// of its data.
     pub before: &'a [HarnessFile<'a>],
-    /// The same, linked after it.
+    /// Files linked after the governor, compiled with the kapi's headers.
     pub after: &'a [HarnessFile<'a>],
-    /// Sees the C library's headers instead.
+    /// Files compiled with the C library's headers.
     pub libc: &'a [HarnessFile<'a>],
+}
+
+impl<'a> Harness<'a> {
+    fn files(&self) -> impl Iterator<Item = &'a HarnessFile<'a>> {
+        self.headers.iter().chain(self.before).chain(self.after).chain(self.libc)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +37,10 @@ pub struct HarnessFile<'a> {
 /// Instrumentation of a governor. The harness itself is never instrumented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// As a kernel has it; variables on the stack start as zeros, its usual setting.
+    /// As in a kernel. Stack variables are initialized to zeros, the usual kernel option.
     Plain,
-    /// AddressSanitizer and UndefinedBehaviorSanitizer end the program at the first error, signed
-    /// overflow among them, and variables on the stack start as a pattern that is not zero.
+    /// AddressSanitizer and UndefinedBehaviorSanitizer end the program at the first error, including
+    /// signed overflow. Stack variables are initialized to a pattern other than zeros.
     Sanitized,
 }
 
@@ -43,10 +48,10 @@ pub enum Build {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub path: PathBuf,
-    /// The name to look for among the governors that it registers.
+    /// Name of the governor; a file can register several.
     pub governor: String,
     pub source_sha256: String,
-    /// The name that its file was compiled by, and the user's for it.
+    /// Name of the file as compiled, and the user's name for it.
     staged: String,
     file: String,
 }
@@ -62,24 +67,24 @@ impl Program {
         }
     }
 
-    /// Returns a sanitizer's report, with the governor's file as the user knows it. No compiler
-    /// maps the names that UndefinedBehaviorSanitizer has, as it does `__FILE__`.
-    pub fn with_file_named(&self, said: &str) -> String {
-        said.replace(&self.staged, &self.file)
+    /// Returns a sanitizer's report with the user's name of the governor's file, which compilers
+    /// set for `__FILE__` but not for UndefinedBehaviorSanitizer.
+    pub fn with_file_named(&self, report: &str) -> String {
+        report.replace(&self.staged, &self.file)
     }
 }
 
 const SANITIZERS: &[&str] =
     &["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
 
-/// The kapi's own file, under a name that no governor has.
+/// The kapi's C file, under a name that no governor has.
 const IMAGE: &str = "harness/torpor_image.c";
 const PROGRAM: &str = "program";
-/// With the sanitizers' code it requires some MiB.
+/// Size limit, in bytes. The sanitizers' code takes several MiB.
 const PROGRAM_MAX: u64 = 256 << 20;
 
 impl Build {
-    /// Flags for the governor's own file.
+    /// Returns the flags of the governor's own files.
     fn governor(self) -> Vec<&'static str> {
         match self {
             Build::Plain => vec![flags::WRAP],
@@ -103,7 +108,7 @@ impl Build {
     }
 }
 
-/// The program, from the cache or fresh.
+/// Returns the program, from the cache or newly compiled.
 pub(crate) fn compile(
     compiler: &Compiler,
     spec: &GovernorSpec,
@@ -120,7 +125,6 @@ pub(crate) fn compile(
         job.write(harness)?;
         job.make(hz, harness, build)?;
         let bytes = stage.product(&label, PROGRAM, PROGRAM_MAX)?;
-        // Only the program is kept: the objects and copies of the source have served.
         Ok(Files::from([(PROGRAM.to_owned(), bytes)]))
     };
     let what = format!("the program of {label}");
@@ -140,17 +144,14 @@ fn key(
     key.add(&hz.get().to_le_bytes());
     key.add(format!("{build:?} {:?} {}", build.governor(), build.stack()).as_bytes());
     flags::KAPI.iter().for_each(|flag| key.add(flag.as_bytes()));
-    for files in [harness.headers, harness.before, harness.after, harness.libc] {
-        for file in files {
-            key.add(file.name.as_bytes());
-            key.add(file.text.as_bytes());
-        }
+    for file in harness.files() {
+        key.add_file(file.name, file.text.as_bytes());
     }
     key.add_sources(sources);
     Ok(key.finish())
 }
 
-/// `cc -c` names an object after its source and puts it where it runs.
+/// Returns the name of the object that `cc -c` makes, in its current folder.
 fn object_name(source: &str) -> String {
     let file = Path::new(source).file_name().unwrap_or_default();
     Path::new(file).with_extension("o").to_string_lossy().into_owned()
@@ -167,10 +168,8 @@ impl Job<'_> {
     fn write(&self, harness: &Harness<'_>) -> Result<(), GovernorError> {
         let dir = self.stage.path().join("harness");
         fs::create_dir(&dir).map_err(|e| cache_error(&dir, e))?;
-        for files in [harness.headers, harness.before, harness.after, harness.libc] {
-            for file in files {
-                put(&dir.join(file.name), file.text.as_bytes())?;
-            }
+        for file in harness.files() {
+            put(&dir.join(file.name), file.text.as_bytes())?;
         }
         put(&self.stage.path().join(IMAGE), builtin::image_source().as_bytes())
     }
@@ -182,12 +181,12 @@ impl Job<'_> {
         let main = self.stage.main.as_str();
 
         let mut governor = [&kapi_side[..], &build.governor()].concat();
-        // The stack's start cannot be chosen everywhere; an answer that depends on it then goes
-        // unseen.
+        // Old compilers do not have this flag. Without it, the program misses decisions that depend
+        // on uninitialized variables.
         governor.push(build.stack());
         let compile = |flags: &[&str]| -> Result<Vec<String>, GovernorError> {
             let own: Vec<&str> = self.sources.main_flags.iter().map(String::as_str).collect();
-            self.run(&[flags, &own].concat(), &[main], true)?;
+            self.objects(&[flags, &own].concat(), &[main], true)?;
             self.compiler.parts(&self.label, self.sources, self.stage, flags)
         };
         let parts = match compile(&governor) {
@@ -205,9 +204,9 @@ impl Job<'_> {
             (names(harness.before), names(harness.after), names(harness.libc));
         let mut ours: Vec<&str> = before.iter().chain(&after).map(String::as_str).collect();
         ours.push(IMAGE);
-        self.run(&kapi_side, &ours, true)?;
+        self.objects(&kapi_side, &ours, true)?;
         let libc_refs: Vec<&str> = libc.iter().map(String::as_str).collect();
-        self.run(&["-std=gnu11", "-O2", "-Wall", "-fPIC"], &libc_refs, false)?;
+        self.objects(&["-std=gnu11", "-O2", "-Wall", "-fPIC"], &libc_refs, false)?;
 
         let objects: Vec<String> = (before.iter().map(String::as_str))
             .chain([main])
@@ -220,18 +219,13 @@ impl Job<'_> {
         self.link(&objects, build)
     }
 
-    fn run(&self, flags: &[&str], files: &[&str], sees_kapi: bool) -> Result<(), GovernorError> {
+    fn objects(&self, flags: &[&str], files: &[&str], for_kapi: bool) -> Result<(), GovernorError> {
         let mut command = self.compiler.command(self.stage);
         command.args(flags).arg("-c").args(files);
-        if sees_kapi {
-            command.args(["-include", config::HEADER]);
-            command.arg("-I").arg(self.stage.kapi().join("include"));
+        if for_kapi {
+            command.args(self.stage.kapi_args());
         }
-        let ran = self.compiler.run(&self.label, command, self.stage)?;
-        if ran.status.success() {
-            return Ok(());
-        }
-        Err(self.stage.error(&self.label, &ran.stderr))
+        self.compiler.make(&self.label, command, self.stage)
     }
 
     fn link(&self, objects: &[String], build: Build) -> Result<(), GovernorError> {
@@ -275,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_runtime_is_told_from_other_link_errors() {
+    fn missing_sanitizer_runtime_is_recognized() {
         assert!(lacks_sanitizer("/usr/bin/ld: cannot find -lasan: No such file or directory"));
         assert!(lacks_sanitizer("ld: cannot find libasan_preinit.o: No such file or directory"));
         assert!(lacks_sanitizer(

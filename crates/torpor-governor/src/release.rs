@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Release whose interface a governor is written for: the kernel tree's, else the one its text
-//! shows.
+//! Determines the release whose kernel interface a governor uses, from its tree or its text.
 
 use crate::config::without_comments;
 use std::fmt;
@@ -12,11 +11,10 @@ pub struct Release {
     pub minor: u8,
 }
 
-/// The kapi's own interface; `linux/version.h` says the same.
+/// Default release of the kapi, as in its `linux/version.h`.
 const KAPI: Release = Release { major: 6, minor: 12 };
 
-/// Removed interfaces, with the last release that had each. Words are whole; what follows them
-/// counts.
+/// Removed interfaces, with the last release that had each. They match as whole words.
 const GONE: &[(&str, u8, u8)] = &[
     ("__get_cpu_var(", 3, 18),
     ("CPUIDLE_FLAG_TIME_VALID", 3, 19),
@@ -43,13 +41,13 @@ const NEW: &[(&str, u8, u8)] = &[
 ];
 
 impl Release {
-    /// Returns the flag with its `KERNEL_VERSION` for the kapi.
+    /// Returns the definition that selects the release in the kapi.
     pub(crate) fn define(self) -> String {
         let code = u32::from(self.major) << 16 | u32::from(self.minor) << 8;
         format!("#define TORPOR_LINUX {code}\n")
     }
 
-    /// `VERSION` and `PATCHLEVEL` of a kernel tree's Makefile.
+    /// Reads `VERSION` and `PATCHLEVEL` of a kernel tree's Makefile.
     pub(crate) fn of_makefile(text: &str) -> Option<Release> {
         let number = |name: &str| {
             let mut values = text.lines().take(20).filter_map(|line| {
@@ -61,9 +59,10 @@ impl Release {
         Some(Release { major: number("VERSION")?, minor: number("PATCHLEVEL")? })
     }
 
-    /// The latest release, up to the kapi's own, that has all that a governor's text uses.
+    /// Returns the latest release, up to the kapi's default, that has all interfaces in a governor's
+    /// text.
     ///
-    /// A text of its own may ask the preprocessor and have both kinds; it then is the kapi's.
+    /// A text with both removed and new interfaces tests the version itself; it gets the default.
     pub(crate) fn of_text(text: &str) -> Release {
         let code = without_comments(text);
         let release = |(_, major, minor): &(&str, u8, u8)| Release { major: *major, minor: *minor };
@@ -72,7 +71,7 @@ impl Release {
         };
         let first = used(NEW).max();
         let mut last = used(GONE).min().unwrap_or(KAPI);
-        // Both are in use, in other units: to 5.4 all times were in microseconds.
+        // Up to 5.4 these two were in microseconds.
         if first.is_none_or(|f| f < Release { major: 5, minor: 5 })
             && has_word(&code, "cpuidle_governor_latency_req(")
             && (has_word(&code, "exit_latency") || has_word(&code, "target_residency"))
@@ -98,7 +97,7 @@ impl fmt::Display for Release {
     }
 }
 
-/// Whether a function is called with two arguments.
+/// Returns whether a function is called with two arguments.
 fn calls_with_two(code: &str, function: &str) -> bool {
     let start = format!("{function}(");
     let has_two = |rest: &str| {
@@ -117,9 +116,8 @@ fn calls_with_two(code: &str, function: &str) -> bool {
     code.split(&start).skip(1).any(has_two)
 }
 
-/// Whether `word` is in the code, not as the end of a longer name nor, if it ends like a name,
-/// as the start of one.
-fn has_word(code: &str, word: &str) -> bool {
+/// Returns whether the code contains `word` and not only as a part of longer names.
+pub(crate) fn has_word(code: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     code.match_indices(word).any(|(at, _)| {
         let (before, after) = (&code[..at], &code[at + word.len()..]);
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_text_uses_says_when_it_is_from() {
+    fn release_follows_from_the_interfaces_used() {
         for (text, expected) in [
             ("int x;", "6.12"),
             ("data = &__get_cpu_var(menu_devices);", "3.18"),
@@ -164,7 +162,7 @@ mod tests {
             ("x = sched_cpu_util(cpu, max); y = s->exit_latency_ns;", "5.19"),
             ("x = sched_cpu_util(first(a, b)); y = s->exit_latency_ns;", "6.12"),
             ("/* pm_qos_request() was */ int x; // __get_cpu_var(x)\nint y;", "6.12"),
-            // One that asks the preprocessor has both.
+            // This one tests the version.
             ("#ifdef A\nthis = __get_cpu_var(x);\n#else\nf(bool *stop_tick)\n#endif", "6.12"),
             ("my_pm_qos_request(1);", "6.12"),
         ] {

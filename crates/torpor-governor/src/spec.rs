@@ -2,10 +2,11 @@
 use crate::{GovernorError, Kind, Label};
 use std::ffi::OsStr;
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The forms it can be named in, for errors and help.
+/// Returns the forms in which such a policy can be named, for errors.
 pub(crate) fn forms(kind: Kind) -> &'static str {
     match kind {
         Kind::Governor => {
@@ -17,7 +18,7 @@ pub(crate) fn forms(kind: Kind) -> &'static str {
     }
 }
 
-/// Kernel trees have governors of their own, but no other policies as files.
+/// Returns the hint on kernel trees, which have idle governors as files but no other policies.
 pub(crate) fn tree_hint(kind: Kind, name: &str) -> String {
     match kind {
         Kind::Governor => format!(", a kernel tree an `@` (`{name}@TREE`)"),
@@ -25,7 +26,7 @@ pub(crate) fn tree_hint(kind: Kind, name: &str) -> String {
     }
 }
 
-/// Name of a governor, as a user types it. Prints as it was typed.
+/// Name of a governor with its parameters, as the user typed it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GovernorSpec {
     kind: Kind,
@@ -34,14 +35,6 @@ pub struct GovernorSpec {
     params: Vec<(String, String)>,
     config: Vec<(String, String)>,
 }
-
-/// Name of an IO boost, as a user types it. Prints as it was typed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct IoBoostSpec(pub(crate) GovernorSpec);
-
-/// Names a cpufreq governor's file as the user typed it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CpufreqSpec(pub(crate) GovernorSpec);
 
 /// Location of a policy's source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +45,7 @@ pub enum Place {
     File {
         path: PathBuf,
     },
-    /// Files that are one governor, of which one registers it. Governors only.
+    /// Several files that form one governor; one of them registers it. Governors only.
     Folder {
         path: PathBuf,
     },
@@ -70,34 +63,30 @@ impl GovernorSpec {
         &self.place
     }
 
-    /// In the order they were given.
+    /// Returns the module parameters in the order given.
     pub fn params(&self) -> &[(String, String)] {
         &self.params
     }
 
-    /// The kernel's configuration as far as the user sets it, in the order given: `CONFIG_` names,
-    /// and `y`, `n` or a number.
+    /// Returns the kernel options that the user sets, in the order given: `CONFIG_` names with
+    /// `y`, `n` or a number.
     pub fn config(&self) -> &[(String, String)] {
         &self.config
     }
 
-    /// As [`FromStr`], for what a command line or a file system gives.
+    /// Parses an argument of a command line or a file name.
     pub fn from_os(text: &OsStr) -> Result<GovernorSpec, GovernorError> {
-        GovernorSpec::parse_os(Kind::Governor, text)
+        let Some(text) = text.to_str() else {
+            let policy = Label { kind: Kind::Governor, text: text.to_string_lossy().into() };
+            let reason = "its name is not UTF-8, the encoding of results; rename it, or give it a \
+                          symbolic link";
+            return Err(GovernorError::Spec { policy, reason: reason.to_owned() });
+        };
+        text.parse()
     }
 
     pub fn label(&self) -> Label {
         Label { kind: self.kind, text: self.text.as_str().into() }
-    }
-
-    fn parse_os(kind: Kind, text: &OsStr) -> Result<GovernorSpec, GovernorError> {
-        let Some(text) = text.to_str() else {
-            let policy = Label { kind, text: text.to_string_lossy().into() };
-            let reason = "its name is not UTF-8, which results are written in; rename it, or give \
-                          it a symbolic link";
-            return Err(GovernorError::Spec { policy, reason: reason.to_owned() });
-        };
-        GovernorSpec::parse(kind, text)
     }
 
     fn parse(kind: Kind, text: &str) -> Result<GovernorSpec, GovernorError> {
@@ -112,7 +101,7 @@ impl GovernorSpec {
             let (name, value) = part
                 .split_once('=')
                 .ok_or_else(|| error(format!("`{part}` has no `=`: a parameter is NAME=VALUE")))?;
-            // The oracle's bound reads as one: `latency<=50us`.
+            // The oracle's bound is written `latency<=50us`.
             let is_oracle = matches!(&place, Place::Builtin { name } if name == "oracle");
             let name = name.strip_suffix('<').filter(|_| is_oracle).unwrap_or(name);
             if !is_identifier(name) {
@@ -138,66 +127,9 @@ impl GovernorSpec {
     }
 }
 
-impl IoBoostSpec {
-    /// Never [`Place::Tree`].
-    pub fn place(&self) -> &Place {
-        self.0.place()
-    }
-
-    /// In the order they were given.
-    pub fn params(&self) -> &[(String, String)] {
-        self.0.params()
-    }
-
-    pub fn label(&self) -> Label {
-        self.0.label()
-    }
-
-    /// As [`FromStr`], for what a command line or a file system gives.
-    pub fn from_os(text: &OsStr) -> Result<IoBoostSpec, GovernorError> {
-        GovernorSpec::parse_os(Kind::IoBoost, text).map(IoBoostSpec)
-    }
-}
-
-impl CpufreqSpec {
-    /// Never [`Place::Tree`].
-    pub fn place(&self) -> &Place {
-        self.0.place()
-    }
-
-    /// In the order they were given.
-    pub fn params(&self) -> &[(String, String)] {
-        self.0.params()
-    }
-
-    pub fn label(&self) -> Label {
-        self.0.label()
-    }
-}
-
-impl fmt::Display for CpufreqSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for CpufreqSpec {
-    type Err = GovernorError;
-
-    fn from_str(text: &str) -> Result<CpufreqSpec, GovernorError> {
-        GovernorSpec::parse(Kind::Cpufreq, text).map(CpufreqSpec)
-    }
-}
-
 impl fmt::Display for GovernorSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl fmt::Display for IoBoostSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -209,29 +141,64 @@ impl FromStr for GovernorSpec {
     }
 }
 
-impl FromStr for IoBoostSpec {
-    type Err = GovernorError;
+/// Defines the spec of another kind of policy. It dereferences to a [`GovernorSpec`] whose place is
+/// never [`Place::Folder`] or [`Place::Tree`].
+macro_rules! spec_of_kind {
+    ($(#[$doc:meta])* $name:ident, $kind:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub struct $name(GovernorSpec);
 
-    fn from_str(text: &str) -> Result<IoBoostSpec, GovernorError> {
-        GovernorSpec::parse(Kind::IoBoost, text).map(IoBoostSpec)
-    }
+
+        impl Deref for $name {
+            type Target = GovernorSpec;
+
+            fn deref(&self) -> &GovernorSpec {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = GovernorError;
+
+            fn from_str(text: &str) -> Result<$name, GovernorError> {
+                GovernorSpec::parse($kind, text).map($name)
+            }
+        }
+    };
 }
 
-/// Splits a name from its parameters. Folders and files may have commas in their names: what
-/// follows one is a parameter only if it reads so.
+spec_of_kind! {
+    /// Name of an IO boost, as the user typed it.
+    IoBoostSpec, Kind::IoBoost
+}
+
+spec_of_kind! {
+    /// Name of a cpufreq governor, as the user typed it.
+    CpufreqSpec, Kind::Cpufreq
+}
+
+/// Splits a name from its parameters. Names of folders and files can contain commas, so a comma
+/// starts the parameters only if `NAME=` follows it.
 fn split(text: &str) -> (&str, Vec<&str>) {
-    let reads_so = |part: &str| part.split_once('=').is_some_and(|(name, _)| is_identifier(name));
+    let is_param = |part: &str| part.split_once('=').is_some_and(|(name, _)| is_identifier(name));
     let commas = || text.match_indices(',').map(|(at, _)| at);
-    let first = commas().find(|at| reads_so(&text[at + 1..]));
+    let first = commas().find(|at| is_param(&text[at + 1..]));
     let place = &text[..first.unwrap_or(text.len())];
-    // An error in the parameters, not a name: `menu,x`, `./mine.c,x`.
+    // A parameter without `=`, not part of the name: `menu,x`, `./mine.c,x`.
     let is_path = place.contains(['/', '@']) || place.ends_with(".c");
-    let slip = match is_path && (place.ends_with(".c") || place.contains('@')) {
+    let mistake = match is_path && (place.ends_with(".c") || place.contains('@')) {
         true => None,
         false if is_path => commas().find(|at| text[..*at].ends_with(".c")),
         false => commas().next(),
     };
-    let end = slip.or(first).unwrap_or(text.len());
+    let end = mistake.or(first).unwrap_or(text.len());
     (&text[..end], text[end..].split(',').skip(1).collect())
 }
 
@@ -251,17 +218,21 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
     if text.contains('\0') {
         return Err("it has a NUL byte".to_owned());
     }
-    let article = if kind == Kind::Governor { "a" } else { "an" };
+    let named = |name: &str| {
+        let article = if kind == Kind::IoBoost { "an" } else { "a" };
+        is_file_stem(name).then(|| name.to_owned()).ok_or_else(|| {
+            format!(
+                "`{name}` is not the name of {article} {kind}: expected letters, digits, `_`, `-` \
+                 and `.`"
+            )
+        })
+    };
     // An `@` belongs to a path if a `/` comes before it: `./a@b/mine.c`.
     if let Some((name, tree)) = text.split_once('@').filter(|(name, _)| !name.contains('/')) {
         if kind != Kind::Governor {
             return Err(format!("kernel trees have no files of {kind}s"));
         }
-        if !is_file_stem(name) {
-            return Err(format!(
-                "`{name}` is not the name of {article} {kind}: expected letters, digits, `_`, `-` and `.`"
-            ));
-        }
+        let name = named(name)?;
         let (tree, rev) = match tree.rsplit_once(':') {
             Some((_, "")) => return Err("the revision after `:` is empty".to_owned()),
             Some((tree, rev)) if rev.starts_with('-') => {
@@ -273,7 +244,7 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
         if tree.is_empty() {
             return Err("the tree after `@` is empty".to_owned());
         }
-        return Ok(Place::Tree { name: name.to_owned(), tree: tree.into(), rev });
+        return Ok(Place::Tree { name, tree: tree.into(), rev });
     }
     if text.ends_with('/') && kind == Kind::Governor {
         return Ok(Place::Folder { path: text.into() });
@@ -287,12 +258,7 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
             Kind::IoBoost | Kind::Cpufreq => "a path must end in `.c`".to_owned(),
         });
     }
-    if !is_file_stem(text) {
-        return Err(format!(
-            "`{text}` is not the name of {article} {kind}: expected letters, digits, `_`, `-` and `.`"
-        ));
-    }
-    Ok(Place::Builtin { name: text.to_owned() })
+    Ok(Place::Builtin { name: named(text)? })
 }
 
 fn is_identifier(text: &str) -> bool {
@@ -300,7 +266,7 @@ fn is_identifier(text: &str) -> bool {
 }
 
 fn is_file_stem(text: &str) -> bool {
-    // A name such as `menu-3.8` is fine; one that begins with a point is a path's.
+    // `menu-3.8` is a name; `.` and `..` are paths.
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     text.starts_with(|c: char| c != '.') && text.chars().all(is_part)
 }
@@ -344,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_form_is_told_what_is_allowed() {
+    fn wrong_form_lists_the_allowed_ones() {
         for (text, part) in [
             ("", "it has no name"),
             ("menu,x", "`x` has no `=`"),
@@ -366,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_may_hold_what_they_like() {
+    fn file_names_may_contain_any_character() {
         let path = |text: &str| match parse(text) {
             GovernorSpec { place: Place::File { path }, params, .. } => (path, params.len()),
             other => panic!("{other:?}"),
@@ -400,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_configuration_is_told_from_parameters() {
+    fn config_names_set_kernel_options() {
         let spec = parse("./teo.c,CONFIG_CPU_IDLE_GOV_TEO_UTIL_AWARE=y,x=1,CONFIG_NR_CPUS=0x40");
         let config = [("CONFIG_CPU_IDLE_GOV_TEO_UTIL_AWARE", "y"), ("CONFIG_NR_CPUS", "0x40")];
         assert_eq!(spec.config(), config.map(|(n, v)| (n.to_owned(), v.to_owned())));
@@ -413,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn an_io_boost_is_named_alike_but_has_no_tree() {
+    fn io_boost_has_the_same_forms_but_no_tree() {
         let boost: IoBoostSpec = "iowait,boost_min=64".parse().unwrap();
         assert_eq!(boost.place(), &Place::Builtin { name: "iowait".into() });
         assert_eq!(boost.params(), [("boost_min".into(), "64".into())]);
@@ -422,8 +388,8 @@ mod tests {
             ("io wait", "is not the name of an IO boost"),
         ] {
             let error = text.parse::<IoBoostSpec>().expect_err(text).to_string();
-            let told = [part, "IO boost `", "expected NAME or PATH.c, each"];
-            assert!(told.iter().all(|t| error.contains(t)), "{text}: {error}");
+            let parts = [part, "IO boost `", "expected NAME or PATH.c, each"];
+            assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
         }
     }
 }

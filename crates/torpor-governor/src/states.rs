@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The drivers and devices that an idle governor is given.
+//! The drivers and devices that are passed to a governor.
 
 use crate::abi::{self, CpuidleDevice, CpuidleDriver};
 use crate::instance::{CpuSetup, Setup, Slot, StateDesc};
@@ -8,11 +8,11 @@ use crate::memory::{ALIGN_SLACK, Block, Plan};
 use crate::{GovernorError, Label};
 use torpor_machine::units::{Duration, NSEC_PER_USEC};
 
-/// Locations in memory.
+/// Blocks of the drivers and devices.
 pub(crate) struct States<'a> {
     setup: &'a Setup<'a>,
     tables: Vec<(&'a [StateDesc], Block)>,
-    /// For each CPU the number of its table, and its device.
+    /// For each CPU, the index of its table and the block of its device.
     cpus: Vec<(usize, Block)>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> States<'a> {
             write_device(unsafe { &mut *dev }, setup);
             let state_count = setup.states.len() as u32;
             let cpu = loaded.kapi_cpus[i];
-            // SAFETY: it lies in a block of its own, and nobody else refers to it yet.
+            // SAFETY: it lies in its own block, and nothing else refers to it yet.
             unsafe { (*cpu).driver = drivers[*table] };
             Slot { cpu, dev, drv: drivers[*table], state_count }
         };
@@ -81,8 +81,8 @@ fn check(policy: &Label, setup: &Setup<'_>) -> Result<(), GovernorError> {
     Ok(())
 }
 
-/// For each CPU the number of its table, and the tables. Whether a state is disabled is the
-/// CPU's, not the table's.
+/// Returns for each CPU the index of its table, and the tables. `is_disabled` belongs to the CPU, not
+/// to the table.
 fn distinct_tables<'a>(setup: &Setup<'a>) -> (Vec<usize>, Vec<&'a [StateDesc]>) {
     let same = |a: &StateDesc, b: &StateDesc| {
         a.name == b.name

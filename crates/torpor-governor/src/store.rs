@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The cache on disk. An entry is a folder, named by what it was made from and checked by what it
-//! holds; it appears whole or not at all, however many processes and PID namespaces share the
-//! cache.
+//! The cache on disk. An entry is a folder, named by a hash of its inputs, with checksums of its
+//! files. It is published atomically; processes in different PID namespaces can share the cache.
 //!
-//! Cached files run as code, so the folder must be private: this user's, writable for nobody else,
-//! and no symbolic link. Else a temporary folder takes its place.
+//! Cached files are run as code, so the folder must belong to the user, must not be writable by
+//! others, and must not be a symbolic link. Otherwise a temporary folder replaces it.
 
 use crate::GovernorError;
 use std::collections::BTreeMap;
@@ -17,16 +16,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 use torpor_machine::units::shown;
 
-/// In every entry: the SHA-256 and the name of each of its files, a line each.
+/// File in each entry, with the SHA-256 and the name of the other files.
 const SUMS: &str = "SHA256SUMS";
 /// Folder for files that are not yet published.
 const SCRATCH: &str = "scratch";
 /// Prefix of Torpor's names in the system's temporary folder.
 const PRIVATE_PREFIX: &str = "torpor-";
-/// An entry that is damaged again at once is somebody's doing.
+/// Attempts to publish an entry; others could damage it again each time.
 const TRIES: usize = 4;
 
-/// An entry's files by name; names can have folders.
+/// An entry's files by relative path.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 #[derive(Debug)]
@@ -39,7 +38,7 @@ pub struct Store {
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
-    /// Cache in a temporary folder: removed with this.
+    /// Temporary folder with the cache, if the user's cannot be used.
     _private: Option<Scratch>,
 }
 
@@ -49,12 +48,13 @@ pub struct Entry {
 }
 
 impl Store {
-    /// By default in `$XDG_CACHE_HOME/torpor`, else `$HOME/.cache/torpor`. Nothing is touched yet.
+    /// Creates a cache in the given folder, by default in `$XDG_CACHE_HOME/torpor` or
+    /// `$HOME/.cache/torpor`. Does not access it yet.
     pub fn new(given: Option<PathBuf>) -> Store {
         Store { given, root: OnceLock::new(), notes: Mutex::new(Vec::new()) }
     }
 
-    /// The entry, if it is there and whole; else with what `make` gives, published for all.
+    /// Returns an entry. If it is missing or damaged, publishes the files from `make`.
     ///
     /// `what` names it in notes.
     pub fn entry(
@@ -78,18 +78,18 @@ impl Store {
         Ok(Entry { path: home, files })
     }
 
-    /// A fresh folder that nobody else works in, removed on drop.
+    /// Creates a folder for exclusive use, deleted on drop.
     pub fn scratch(&self) -> Result<Scratch, GovernorError> {
         let place = self.root()?.join(SCRATCH);
         Scratch::new(&place, "").map_err(|e| cache_error(&place, e))
     }
 
-    /// Returns notes for the user, each once.
+    /// Returns the new notes for the user.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes what a user should know.
+    /// Adds a note for the user.
     pub fn note(&self, note: String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.push(shown::line(&note).into_owned());
@@ -128,8 +128,8 @@ impl Store {
         Ok(Root { path: private.path().to_owned(), _private: Some(private) })
     }
 
-    /// Renames, so that others see all of it or nothing; whoever was first wins, with the same
-    /// content.
+    /// Publishes an entry by a rename, so that others see all of it or nothing. If another process
+    /// was first, its entry stays: the content is the same.
     fn publish(&self, home: &Path, files: &Files) -> io::Result<()> {
         let parent = home.parent().expect("an entry lies in its kind's folder");
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -140,7 +140,7 @@ impl Store {
             let Err(error) = fs::rename(&fresh, home) else { return Ok(()) };
             match load(home) {
                 Ok(Some(_)) => return Ok(()),
-                // Made way for already.
+                // Another process has moved the damaged entry away.
                 Ok(None) if fs::symlink_metadata(home).is_err() => {}
                 _ if attempt + 1 == TRIES => return Err(error),
                 _ => {
@@ -152,11 +152,11 @@ impl Store {
                 }
             }
         }
-        Err(io::Error::other("others keep replacing it"))
+        Err(io::Error::other("other processes keep replacing it"))
     }
 }
 
-/// The user's folder of Torpor's; it may not be there yet.
+/// Returns the cache folder of the user, which need not exist.
 pub(crate) fn default_folder() -> Option<PathBuf> {
     let from =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -164,8 +164,8 @@ pub(crate) fn default_folder() -> Option<PathBuf> {
     Some(base.join("torpor"))
 }
 
-/// Makes the folder, or takes it as it is if nobody else could have put anything there; else says
-/// why not.
+/// Creates the folder, or checks that only this user can write to it. The error is the reason why it
+/// cannot be used.
 fn private_folder(path: &Path) -> Result<(), String> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
@@ -195,7 +195,7 @@ fn private_folder(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The files of an entry that is whole; `None` if there is none.
+/// Returns the files of an entry, or `None` if it does not exist. The error describes the damage.
 fn load(home: &Path) -> Result<Option<Files>, String> {
     match fs::symlink_metadata(home) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -236,7 +236,7 @@ fn read_all(dir: &Path, prefix: &str, files: &mut Files) -> Result<(), String> {
     Ok(())
 }
 
-/// Names are Torpor's or a kernel's: without line ends.
+/// Returns the text of [`SUMS`]. Names come from Torpor or a kernel and contain no line ends.
 fn sums_of(files: &Files) -> String {
     files.iter().map(|(name, bytes)| format!("{}  {name}\n", crate::sha256_hex(bytes))).collect()
 }
@@ -250,7 +250,7 @@ fn write(dir: &Path, files: &Files) -> io::Result<()> {
         let path = dir.join(name);
         folder(path.parent().expect("a joined path has a parent"))?;
         fs::write(&path, bytes)?;
-        // Programs are among them.
+        // Some are programs.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
     }
     Ok(())
@@ -264,8 +264,8 @@ pub(crate) fn cache_error(path: &Path, source: io::Error) -> GovernorError {
     GovernorError::Cache { path: path.to_owned(), source }
 }
 
-/// A folder of a name that nobody else has, removed on drop. While its owner lives it is locked,
-/// so that what a killed process leaves is known for that, in any PID namespace.
+/// A folder with a unique name, deleted on drop. Its owner holds a lock on it, so that the folders of
+/// killed processes are recognized in any PID namespace.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
@@ -274,7 +274,7 @@ pub struct Scratch {
 
 impl Scratch {
     fn new(place: &Path, prefix: &str) -> io::Result<Scratch> {
-        // No sweep between making and locking it.
+        // Keeps a sweep out between creating and locking it.
         let shared = lock(place, libc::LOCK_SH);
         let dir = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
         let lock = lock(dir.path(), libc::LOCK_EX | libc::LOCK_NB)?;
@@ -296,7 +296,7 @@ fn lock(dir: &Path, how: i32) -> io::Result<File> {
     }
 }
 
-/// Removes what killed processes have left in `place`. What cannot be removed is only disk space.
+/// Deletes the folders of killed processes in `place`. Failing to do so costs only disk space.
 fn sweep(place: &Path, prefix: &str) {
     // SAFETY: no preconditions.
     let user = unsafe { libc::geteuid() };
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_made_once_and_again_when_damaged() {
+    fn entry_is_made_once_and_again_if_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(Some(dir.path().join("cache")));
         assert_eq!(entry(&store, "one"), files("one"));
@@ -355,8 +355,8 @@ mod tests {
         assert_eq!(left, 0, "nothing is left of the making");
     }
 
-    /// Without a checksum, 8 of 1,500 single-bit flips in a cached image killed the process and 39
-    /// blamed the governor.
+    /// Without checksums, 8 of 1,500 flipped bits in a cached image killed the process, and 39 caused
+    /// a fault of the governor.
     #[test]
     fn every_flipped_bit_is_seen() {
         let image = crate::builtin::files(crate::Kind::Governor)[0]
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_filled_is_not_used() {
+    fn cache_writable_by_others_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let error = |path: PathBuf| {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Finds governors' sources: single files, kernel trees, tarballs, git revisions.
+//! Finds the sources of governors: single files, folders, kernel trees, tarballs, git revisions.
 
 use crate::builtin::KAPI;
 use crate::config::without_comments;
 use crate::makefile::Makefile;
 use crate::spec::Place;
-use crate::store::{Files, Store};
+use crate::store::{Entry, Files, Store};
 use crate::{GovernorError, Label, Release, git};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,31 +15,31 @@ use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 const GOVERNORS: &str = "drivers/cpuidle/governors";
-/// Makefile in the tree's root; it names the release.
+/// Makefile in the tree's root, with the release.
 const MAKEFILE: &str = "Makefile";
 const IDLE_LOOP: &str = "kernel/sched/idle.c";
-/// The header of that folder, since 6.6.
+/// Header in the folder of governors, since 6.6.
 const SHARED_HEADER: &str = "gov.h";
 const SHARED_HEADER_TEXT: &str = "include/torpor/gov.h";
 /// Suffixes of packed kernel sources.
 const TARBALLS: &[&str] = &[".tar.xz", ".tar.gz", ".tar.bz2", ".tar"];
 /// Folder of packaged kernel sources, for trees named by a version: `menu@6.12`.
 const SOURCE_DIR: &str = "/usr/src";
-/// The largest governor of any kernel has 40 KiB.
+/// Limit of a source file, in bytes. The largest governor of any kernel has 40 KiB.
 const SOURCE_MAX: u64 = 16 << 20;
 pub const SOURCES_ENV: &str = "TORPOR_KERNEL_SOURCES";
-/// In the user's cache: what `torpor kernel fetch` has fetched.
+/// Folder in the user's cache for `torpor kernel fetch`.
 const FETCHED: &str = "sources";
 
-/// A governor's files, and what they include in quotes.
+/// A governor's files and those they include in quotes.
 pub(crate) struct Sources {
     /// The file that registers.
     pub main: String,
-    /// Compiler flags of it.
+    /// Compiler flags of `main`.
     pub main_flags: Vec<String>,
     /// The other files to compile, where a governor has several.
     pub parts: Vec<Part>,
-    /// By path from the folder of `main`. At most one `..` begins it.
+    /// Contents by path relative to the folder of `main`, with at most one leading `..`.
     pub files: BTreeMap<String, Vec<u8>>,
     /// Folder of the files, for messages.
     pub dir: PathBuf,
@@ -57,9 +57,9 @@ pub struct Part {
 }
 
 impl Sources {
-    /// Collects `main` and what it includes in quotes, through `read`, which gives `None` for a
-    /// file that is not there. Without the tree's Makefile the text itself says whose it is.
-    /// The kapi has the header that governors share.
+    /// Collects `main` and the files that it includes in quotes. `read` returns `None` for a missing
+    /// file. Without the tree's Makefile, the release is determined from the text. The kapi provides
+    /// the governors' shared header.
     fn collect(
         main: String,
         dir: PathBuf,
@@ -74,7 +74,7 @@ impl Sources {
             if files.contains_key(&name) {
                 continue;
             }
-            // The compiler names a missing one, with the line that wants it.
+            // The compiler reports missing ones.
             if let Some(text) = read(&name)?.or_else(|| shared_header(&name)) {
                 wanted.extend(quoted_includes(&name, &text));
                 files.insert(name, text);
@@ -93,7 +93,7 @@ impl Sources {
         Sources { main, main_flags, parts, files, dir, release, config }
     }
 
-    /// The text of its C files, the one that registers first.
+    /// Returns the text of its C files, `main` first.
     pub(crate) fn text(&self) -> Vec<u8> {
         let mut text = self.files[&self.main].clone();
         self.parts.iter().for_each(|part| text.extend_from_slice(&self.files[&part.file]));
@@ -101,15 +101,15 @@ impl Sources {
     }
 }
 
-/// `gov.h`, which a governor's file includes and may be given without.
+/// Returns `gov.h`, which may be missing next to a single file.
 fn shared_header(name: &str) -> Option<Vec<u8>> {
     let is_it = Path::new(name).file_name() == Some(OsStr::new(SHARED_HEADER));
     let text = KAPI.iter().find(|(file, _)| is_it && *file == SHARED_HEADER_TEXT)?.1;
     Some(text.as_bytes().to_vec())
 }
 
-/// Files that `file` includes as `#include "..."`, from the governor's folder. Only those of this
-/// folder and of the one around it: others are not copied.
+/// Returns the files that `file` includes as `#include "..."`, relative to the governor's folder.
+/// Only those of this folder and its parent; others are not copied.
 fn quoted_includes(file: &str, text: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(text);
     let name = |line: &str| {
@@ -129,50 +129,51 @@ fn quoted_includes(file: &str, text: &[u8]) -> Vec<String> {
     text.lines().filter_map(name).collect()
 }
 
-/// A plain file of a reasonable size: a pipe or a device may never end.
+/// Reads a regular file of up to [`SOURCE_MAX`] bytes; a pipe or a device could never end.
 fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     let meta = fs::metadata(path)?;
     if !meta.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
+    read_limited(File::open(path)?)
+}
+
+fn read_limited(file: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    File::open(path)?.take(SOURCE_MAX + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > SOURCE_MAX { Err(too_large()) } else { Ok(text) }
+    file.take(SOURCE_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > SOURCE_MAX {
+        let reason = format!("it is larger than {} MiB", SOURCE_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
+    Ok(text)
 }
 
-fn too_large() -> io::Error {
-    let most = SOURCE_MAX >> 20;
-    io::Error::new(io::ErrorKind::InvalidData, format!("it is larger than {most} MiB"))
+fn read_error(label: &Label, path: &Path) -> impl Fn(io::Error) -> GovernorError {
+    let (policy, path) = (label.clone(), path.to_owned());
+    move |source| GovernorError::Read { policy: policy.clone(), path: path.clone(), source }
 }
 
-/// A built-in governor: it includes nothing in quotes.
+/// Returns a built-in governor, which includes nothing in quotes.
 pub(crate) fn from_text(name: &str, text: &str) -> Sources {
     let main = format!("{name}.c");
     let files = BTreeMap::from([(main.clone(), text.as_bytes().to_vec())]);
     Sources::new(main, files, PathBuf::new())
 }
 
-/// A file that lies where kernels have their governors is of that tree.
+/// Reads a single file. It belongs to a kernel tree if it is in the folder of that tree's governors.
 pub(crate) fn from_file(label: &Label, path: &Path) -> Result<Sources, GovernorError> {
     from_file_of(label, path, tree_of(path).as_deref())
 }
 
-/// The files of a folder that are one governor: the parts that its Makefile lists, or all C files.
+/// Reads a governor of several files: those that the folder's Makefile lists, or all C files.
 pub(crate) fn from_folder(label: &Label, folder: &Path) -> Result<Sources, GovernorError> {
-    let read_error =
-        |source| GovernorError::Read { policy: label.clone(), path: folder.to_owned(), source };
-    let setup = |reason: String| GovernorError::Setup { policy: label.clone(), reason };
     let makefile = read_source(&folder.join(MAKEFILE)).unwrap_or_default();
     let makefile = Makefile::parse(&String::from_utf8_lossy(&makefile));
     let mut names = makefile.parts();
     if names.is_empty() || names.iter().any(|name| !folder.join(name).is_file()) {
-        let entries = fs::read_dir(folder).map_err(read_error)?;
-        names = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            // A module's own product lies next to its source.
-            .filter(|name| name.ends_with(".c") && !name.ends_with(".mod.c"))
-            .collect();
-        names.sort();
+        names = file_names(folder).map_err(read_error(label, folder))?;
+        // A kernel's build generates NAME.mod.c.
+        names.retain(|name| name.ends_with(".c") && !name.ends_with(".mod.c"));
     }
     let tree = tree_of(&folder.join("any.c"));
     let mut found = Vec::new();
@@ -188,9 +189,11 @@ pub(crate) fn from_folder(label: &Label, folder: &Path) -> Result<Sources, Gover
         let list = |all: Vec<&str>| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
         let which = list(mains.iter().map(|i| found[*i].main.as_str()).collect());
         let all = list(names.iter().map(String::as_str).collect());
-        return Err(setup(format!(
-            "one file of a governor's folder calls cpuidle_register_governor(); of its C files              ({all}) these do: {which}"
-        )));
+        let reason = format!(
+            "exactly one C file of a folder must call cpuidle_register_governor(); of its C files \
+             ({all}) these do: {which}"
+        );
+        return Err(GovernorError::Setup { policy: label.clone(), reason });
     };
     let mut sources = found.remove(main);
     sources.main_flags = makefile.flags(&sources.main);
@@ -205,7 +208,7 @@ pub(crate) fn from_folder(label: &Label, folder: &Path) -> Result<Sources, Gover
     Ok(sources)
 }
 
-/// The root of the kernel tree in which a governor's file has the place of the kernel's own.
+/// Returns the root of the kernel tree if the file is in its folder of governors.
 fn tree_of(path: &Path) -> Option<PathBuf> {
     let path = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
     let mut folders = path.ancestors().skip(1).take(2);
@@ -213,13 +216,9 @@ fn tree_of(path: &Path) -> Option<PathBuf> {
 }
 
 fn from_file_of(label: &Label, path: &Path, tree: Option<&Path>) -> Result<Sources, GovernorError> {
-    let read_error = |path: &Path, source| GovernorError::Read {
-        policy: label.clone(),
-        path: path.to_owned(),
-        source,
-    };
     let main = path.file_name().and_then(OsStr::to_str).ok_or_else(|| {
-        read_error(path, io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"))
+        let reason = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
+        read_error(label, path)(reason)
     })?;
     let dir = path.parent().unwrap_or(Path::new("")).to_owned();
     let read = |name: &str| {
@@ -227,16 +226,16 @@ fn from_file_of(label: &Label, path: &Path, tree: Option<&Path>) -> Result<Sourc
         match read_source(&path) {
             Ok(text) => Ok(Some(text)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(read_error(&path, e)),
+            Err(e) => Err(read_error(label, &path)(e)),
         }
     };
     let makefile = tree.and_then(|tree| read_source(&tree.join(MAKEFILE)).ok());
     let makefile = makefile.map(|text| String::from_utf8_lossy(&text).into_owned());
     Sources::collect(main.to_owned(), dir.clone(), makefile, read)?
-        .ok_or_else(|| read_error(path, io::ErrorKind::NotFound.into()))
+        .ok_or_else(|| read_error(label, path)(io::ErrorKind::NotFound.into()))
 }
 
-/// Looks in a working copy, a tarball, or a git revision.
+/// Reads a governor of a kernel tree: a working copy, a tarball, or a git revision.
 pub(crate) fn from_tree(
     label: &Label,
     name: &str,
@@ -251,7 +250,7 @@ pub(crate) fn from_tree(
     let (root, governors) = match &found {
         Some(place) if place.is_dir() => (place.clone(), place.join(GOVERNORS)),
         Some(tarball) => {
-            let home = unpack_tarball(label, tarball, store)?;
+            let home = unpacked(label, tarball, MAKEFILE, store, extract_governors)?.path;
             (home.clone(), home)
         }
         None => {
@@ -269,16 +268,18 @@ pub(crate) fn from_tree(
     }
     if !path.is_file() {
         return Err(not_in_tree(label, tree, &format!("{GOVERNORS}/{name}.c"), || {
-            let known = governors_in(&governors);
+            let names = file_names(&governors).unwrap_or_default();
+            let known: Vec<&str> =
+                names.iter().filter_map(|name| name.strip_suffix(".c")).collect();
             if known.is_empty() { String::new() } else { format!("it has {}", known.join(", ")) }
         }));
     }
     from_file_of(label, &path, Some(&root))
 }
 
-/// Whether the kernel asks a governor about a table of one state. Since 7.0, and in stable releases
-/// of older ones, the idle loop takes that state without asking; without a tree, or without the
-/// loop in it, the release decides.
+/// Returns whether the kernel calls `select` for a driver with one state. Since 7.0, and in stable
+/// releases of older kernels, the idle loop does not. If its source is not available, the release
+/// decides.
 pub(crate) fn asks_about_one_state(
     label: &Label,
     place: &Place,
@@ -303,33 +304,42 @@ pub(crate) fn asks_about_one_state(
     })
 }
 
-/// One file of a tarball; `None` if it has none of that name.
+/// Reads one file of a tarball; returns `None` if it does not contain the file.
 fn from_tarball(
     label: &Label,
     tarball: &Path,
     wanted: &str,
     store: &Store,
 ) -> Result<Option<Vec<u8>>, GovernorError> {
-    let read_error =
-        |source| GovernorError::Read { policy: label.clone(), path: tarball.to_owned(), source };
     let name = wanted.rsplit('/').next().unwrap_or(wanted);
-    let extract = || -> io::Result<Files> {
-        for entry in open_tarball(tarball)?.entries()? {
-            let mut entry = entry?;
+    let extract = |archive: &mut Archive| -> io::Result<Files> {
+        for entry in archive.entries()? {
+            let entry = entry?;
             let path = entry.path()?.into_owned();
             let inside: PathBuf = path.components().skip(1).collect();
             if path == Path::new(wanted) || inside == Path::new(wanted) {
-                let mut text = Vec::new();
-                entry.by_ref().take(SOURCE_MAX).read_to_end(&mut text)?;
-                return Ok(Files::from([(name.to_owned(), text)]));
+                return Ok(Files::from([(name.to_owned(), read_limited(entry)?)]));
             }
         }
         Ok(Files::new())
     };
-    let key = tarball_key(wanted, tarball).map_err(read_error)?;
-    let made = || extract().map_err(read_error);
-    let entry = store.entry("trees", &key, &tarball.display().to_string(), made)?;
+    let entry = unpacked(label, tarball, wanted, store, extract)?;
     Ok(read_source(&entry.path.join(name)).ok())
+}
+
+/// Returns the cache entry with the files that `extract` takes from a tarball.
+fn unpacked(
+    label: &Label,
+    tarball: &Path,
+    what: &str,
+    store: &Store,
+    extract: impl FnOnce(&mut Archive) -> io::Result<Files>,
+) -> Result<Entry, GovernorError> {
+    let read_error = read_error(label, tarball);
+    let key = tarball_key(what, tarball).map_err(&read_error)?;
+    let files = || open_tarball(tarball).and_then(|mut archive| extract(&mut archive));
+    let shown = tarball.display().to_string();
+    store.entry("trees", &key, &shown, || files().map_err(&read_error))
 }
 
 fn not_in_tree(
@@ -346,18 +356,14 @@ fn not_in_tree(
     }
 }
 
-fn governors_in(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(".c").map(str::to_owned))
-        .collect();
+fn file_names(dir: &Path) -> io::Result<Vec<String>> {
+    let names = fs::read_dir(dir)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.collect();
     names.sort();
-    names
+    Ok(names)
 }
 
-/// The path itself, or what a bare version stands for.
+/// Returns the path of a tree, or of the packaged sources of a version such as `6.12`.
 pub fn locate(tree: &Path) -> Option<PathBuf> {
     if tree.exists() {
         return Some(packed_inside(tree).unwrap_or_else(|| tree.to_owned()));
@@ -381,8 +387,8 @@ pub fn locate(tree: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The tarball of a folder that has no tree but `linux-source-6.8.0/linux-source-6.8.0.tar.bz2`, as
-/// Ubuntu's packages.
+/// Returns the tarball in a folder such as `linux-source-6.8.0/linux-source-6.8.0.tar.bz2`, which
+/// Ubuntu's packages have instead of a tree.
 fn packed_inside(folder: &Path) -> Option<PathBuf> {
     let name = folder.file_name()?.to_str()?;
     if folder.join(MAKEFILE).exists() || folder.join(GOVERNORS).exists() {
@@ -392,7 +398,7 @@ fn packed_inside(folder: &Path) -> Option<PathBuf> {
     tarballs.find(|path| path.is_file())
 }
 
-/// A file of a revision; `None` if the revision does not have it.
+/// Returns a file of a revision, or `None` if the revision does not have it.
 fn git_show(
     label: &Label,
     tree: &Path,
@@ -418,17 +424,7 @@ fn from_git(label: &Label, name: &str, tree: &Path, rev: &str) -> Result<Sources
     })
 }
 
-/// Unpacks the governors' folder, once per tarball.
-fn unpack_tarball(label: &Label, tarball: &Path, store: &Store) -> Result<PathBuf, GovernorError> {
-    let read_error =
-        |source| GovernorError::Read { policy: label.clone(), path: tarball.to_owned(), source };
-    let key = tarball_key(MAKEFILE, tarball).map_err(read_error)?;
-    let made = || extract_governors(tarball).map_err(read_error);
-    let entry = store.entry("trees", &key, &tarball.display().to_string(), made)?;
-    Ok(entry.path)
-}
-
-/// One for what is taken out of a tarball, as size and time of change tell tarballs apart.
+/// Returns a cache key for files of a tarball, from its path, size and modification time.
 pub fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
     let path = tarball.canonicalize()?;
     let meta = fs::metadata(&path)?;
@@ -437,7 +433,7 @@ pub fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
     Ok(crate::sha256_hex(key.as_bytes())[..16].to_owned())
 }
 
-/// Read once, from its beginning to its end.
+/// A tarball, to be read once from start to end.
 pub type Archive = tar::Archive<Box<dyn Read>>;
 
 pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
@@ -460,25 +456,20 @@ pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
     Ok(tar::Archive::new(reader))
 }
 
-fn extract_governors(tarball: &Path) -> io::Result<Files> {
-    let mut archive = open_tarball(tarball)?;
+/// Extracts the folder of governors, and the Makefile of the root.
+fn extract_governors(archive: &mut Archive) -> io::Result<Files> {
     let mut files = Files::new();
     let mut inside = false;
     for entry in archive.entries()? {
-        let mut entry = entry?;
+        let entry = entry?;
         let path = entry.path()?.into_owned();
         let is_file = entry.header().entry_type().is_file();
-        let mut text = || {
-            let mut text = Vec::new();
-            entry.by_ref().take(SOURCE_MAX + 1).read_to_end(&mut text)?;
-            if text.len() as u64 > SOURCE_MAX { Err(too_large()) } else { Ok(text) }
-        };
         if is_file && is_root_makefile(&path) {
-            files.insert(MAKEFILE.to_owned(), text()?);
+            files.insert(MAKEFILE.to_owned(), read_limited(entry)?);
             continue;
         }
         if !is_in_governors(&path) {
-            // Tarballs of kernels are sorted: what comes after the folder is not wanted.
+            // Kernel tarballs are sorted, so the folder has been read.
             if inside {
                 break;
             }
@@ -488,7 +479,7 @@ fn extract_governors(tarball: &Path) -> io::Result<Files> {
         let name = path.file_name().and_then(OsStr::to_str);
         let name = name.filter(|name| *name != MAKEFILE && !name.contains(char::is_control));
         if let (true, Some(name)) = (is_file, name) {
-            files.insert(name.to_owned(), text()?);
+            files.insert(name.to_owned(), read_limited(entry)?);
         }
     }
     if inside {
@@ -497,7 +488,7 @@ fn extract_governors(tarball: &Path) -> io::Result<Files> {
     Err(io::Error::new(io::ErrorKind::NotFound, format!("it has no folder {GOVERNORS}")))
 }
 
-/// `ANY/drivers/cpuidle/governors/FILE`, or the folder itself; the first part may be missing.
+/// Matches `ANY/drivers/cpuidle/governors/FILE` and the folder itself; `ANY/` can be missing.
 fn is_in_governors(path: &Path) -> bool {
     let parts: Vec<&OsStr> = path
         .components()
@@ -507,7 +498,7 @@ fn is_in_governors(path: &Path) -> bool {
     (0..=1).any(|skip| parts.get(skip..).is_some_and(|rest| rest.starts_with(&folder)))
 }
 
-/// `ANY/Makefile`, or without the first part.
+/// Matches `ANY/Makefile` and `Makefile`.
 fn is_root_makefile(path: &Path) -> bool {
     let parts = path.components().filter(|c| matches!(c, Component::Normal(_))).count();
     (1..=2).contains(&parts) && path.file_name() == Some(OsStr::new(MAKEFILE))

@@ -32,15 +32,15 @@ pub(crate) fn check(
     let options = Options { seed, decisions, hz: parse_hz(hz)? };
     // An interrupt, or an error of the callback, is raised once the report is there to be dropped.
     let mut failure = None;
-    let mut told = 0;
+    let mut reported = 0;
     let catalog = crate::hosting::catalog(None, None);
     let report = py.detach(|| {
         torpor_check::check(&catalog, &spec, &options, &mut |made| {
-            let is_due = made - told >= decisions / 100;
+            let is_due = made - reported >= decisions / 100;
             if failure.is_some() || !is_due {
                 return failure.is_none();
             }
-            told = made;
+            reported = made;
             let ok = Python::attach(|py| {
                 py.check_signals()?;
                 progress.as_ref().map_or(Ok(()), |call| call.call1(py, (made,)).map(drop))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `torpor._engine`: glue between Python and the engine, and nothing else.
 //!
-//! Results cross as JSON text (small, read by people) and as Arrow streams (large, read by
-//! frames). No work is done here that the engine could do.
+//! Results stay in Rust as a [`record::Record`]; JSON text and Arrow streams are views of it. No
+//! work is done here that the engine could do.
 
 #![warn(unreachable_pub)]
 
@@ -19,6 +19,7 @@ mod idle_predict;
 mod kernel;
 mod lists;
 mod panics;
+mod record;
 mod result;
 mod schema;
 mod simulate;
@@ -60,6 +61,8 @@ mod _engine {
         trace_info, unknown_name,
     };
     #[pymodule_export]
+    use super::record::Record;
+    #[pymodule_export]
     use super::result::{LoadedTrace, Result, load_trace, replay};
     #[pymodule_export]
     use super::schema::{schema, toml_schema};
@@ -72,12 +75,11 @@ mod _engine {
     #[pymodule_export]
     use super::stats::{trace_sleeps, trace_stats};
     #[pymodule_export]
-    use super::table::{Table, lay_out, parse_parquet, read_table, table_names, tables};
+    use super::table::{Table, parse_parquet, read_table, table_names, tables};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("FORMAT", torpor_result::record::FORMAT)?;
-        module.add("FORMATS", torpor_result::record::FORMATS.to_vec())?;
         module
             .add("COMMIT", Some(env!("TORPOR_BUILT_FROM")).filter(|commit| !commit.is_empty()))?;
         module.add("TARGET", env!("TORPOR_TARGET"))?;

@@ -4,28 +4,29 @@
 use crate::columns;
 use crate::errors::{EngineError, engine_error, platform_error, value_error};
 use crate::hosting::{catalog, governor_specs, warn};
+use crate::record::Record;
 use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use torpor_engine::{Loaded, Options, Outcome, Request};
 use torpor_machine::platform::Platform;
 
-/// Result of a replay: JSON, and the decisions.
+/// Result of a replay, and its decisions.
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct Result {
-    outcome: Outcome,
+    outcome: Arc<Outcome>,
     has_decisions: bool,
 }
 
 #[pymethods]
 impl Result {
-    /// The whole result as JSON text, without the decisions.
-    fn json(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| serde_json::to_string(&self.outcome))
-            .map_err(|error| EngineError::new_err(format!("write the result as JSON: {error}")))
+    /// The whole result, without the decisions.
+    fn record(&self) -> Record {
+        Record::of_outcome(&self.outcome)
     }
 
     /// The table of decisions.
@@ -97,7 +98,7 @@ fn replayed(
     })?;
     warn(py, &catalog)?;
     let outcome = outcome.map_err(engine_error)?;
-    Ok(Result { outcome, has_decisions })
+    Ok(Result { outcome: Arc::new(outcome), has_decisions })
 }
 
 /// A recording in memory.

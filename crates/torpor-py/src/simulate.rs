@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Simulations, and the workloads that ship.
 
-use crate::errors::{EngineError, platform_error, sim_error, trace_error};
+use crate::errors::{platform_error, sim_error, trace_error};
 use crate::files::os_error;
 use crate::hosting::{catalog, governor_specs, warn};
+use crate::record::Record;
 use crate::result::read;
 use crate::watch::{watched, watched_to_the_end};
 use pyo3::prelude::*;
@@ -16,10 +17,10 @@ use torpor_machine::platform::Platform;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Journal, Options, Request, extract, workload};
 
-/// Result of a simulation, as JSON.
+/// Result of a simulation, and its journal.
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct Simulation {
-    outcome: Outcome,
+    outcome: Arc<Outcome>,
     journal: Option<Arc<Journal>>,
 }
 
@@ -38,16 +39,15 @@ impl Simulation {
         Some(format!("`{}`: {error}", path.display()))
     }
 
-    /// The whole result as JSON text.
-    fn json(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| serde_json::to_string(&self.outcome))
-            .map_err(|error| EngineError::new_err(format!("write the result as JSON: {error}")))
+    /// The whole result.
+    fn record(&self) -> Record {
+        Record::of_outcome(&self.outcome)
     }
 }
 
 /// Simulates a workload; see `torpor.simulate`. An interrupt returns the seeds that are finished if
 /// it cost some of the others, and is raised otherwise: a caller that looks at `interrupted`, or
-/// asked for one seed, cannot miss it. `journal` is its file, and what tells this engine from others.
+/// simulates one seed, cannot miss it. `journal` is its path and the engine's id.
 #[pyfunction]
 #[pyo3(signature = (workload, platform, governors, options, journal = None, progress = None))]
 pub(crate) fn simulate(
@@ -77,12 +77,12 @@ pub(crate) fn simulate(
     });
     warn(py, &catalog)?;
     match (outcome, seen) {
-        (Ok(outcome), Ok(())) => Ok(Simulation { outcome, journal }),
+        (Ok(outcome), Ok(())) => Ok(Simulation { outcome: Arc::new(outcome), journal }),
         (Ok(outcome), Err(stop))
             if outcome.interrupted
                 && stop.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) =>
         {
-            Ok(Simulation { outcome, journal })
+            Ok(Simulation { outcome: Arc::new(outcome), journal })
         }
         (_, Err(stop)) => Err(stop),
         (Err(error), Ok(())) => Err(sim_error(error)),

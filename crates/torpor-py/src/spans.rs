@@ -59,54 +59,79 @@ impl All {
     }
 }
 
+/// Columns of whole numbers, in their order.
+const INTS: [&str; 15] = [
+    "cpu",
+    "span",
+    "time_ns",
+    "sleep_length_ns",
+    "to_tick_ns",
+    "busy_ns",
+    "last_ns",
+    "last2_ns",
+    "last3_ns",
+    "util",
+    "nr_iowait",
+    "nr_running",
+    "freq_khz",
+    "length_ns",
+    "best_state",
+];
+
+/// Columns that are being filled, a row a span.
+struct Columns {
+    trace: StringBuilder,
+    ints: [Int64Builder; INTS.len()],
+    source: StringBuilder,
+    cause: StringBuilder,
+    brings_task: BooleanBuilder,
+    states: Vec<StateColumns>,
+}
+
+/// Cost of one idle state in a span.
+#[derive(Default)]
+struct StateColumns {
+    energy_uj: Float64Builder,
+    delay_ns: Int64Builder,
+    outcome: StringBuilder,
+}
+
 fn rows(
     trace: &Spanned,
     cpu: &SpannedCpu,
     states: usize,
     range: std::ops::Range<usize>,
 ) -> Result<RecordBatch, ArrowError> {
-    let [mut trace_path, mut source, mut came] = [(); 3].map(|()| StringBuilder::new());
-    let mut ints: Vec<(&str, Int64Builder)> = [
-        ("cpu", 0),
-        ("span", 0),
-        ("time_ns", 0),
-        ("sleep_length_ns", 0),
-        ("to_tick_ns", 0),
-        ("busy_ns", 0),
-        ("last_ns", 0),
-        ("last2_ns", 0),
-        ("last3_ns", 0),
-        ("util", 0),
-        ("nr_iowait", 0),
-        ("nr_running", 0),
-        ("freq_khz", 0),
-        ("length_ns", 0),
-        ("best_state", 0),
-    ]
-    .map(|(name, _)| (name, Int64Builder::new()))
-    .into();
-    let mut brings_task = BooleanBuilder::new();
-    let mut energies: Vec<Float64Builder> = (0..states).map(|_| Float64Builder::new()).collect();
-    let mut delays: Vec<Int64Builder> = (0..states).map(|_| Int64Builder::new()).collect();
-    let mut verdicts: Vec<StringBuilder> = (0..states).map(|_| StringBuilder::new()).collect();
-    for index in range {
+    let mut columns = Columns {
+        trace: StringBuilder::new(),
+        ints: INTS.map(|_| Int64Builder::new()),
+        source: StringBuilder::new(),
+        cause: StringBuilder::new(),
+        brings_task: BooleanBuilder::new(),
+        states: (0..states).map(|_| StateColumns::default()).collect(),
+    };
+    range.for_each(|index| columns.append(trace, cpu, index));
+    columns.finish()
+}
+
+impl Columns {
+    fn append(&mut self, trace: &Spanned, cpu: &SpannedCpu, index: usize) {
         let (span, known) = (&cpu.input.spans[index], cpu.known(index));
-        trace_path.append_value(&trace.path);
-        source.append_value(span.source.key());
-        came.append_value(cause(span.is_resched, span.stamp));
-        brings_task.append_value(span.ends_visit);
+        self.trace.append_value(&trace.path);
+        self.source.append_value(span.source.key());
+        self.cause.append_value(cause(span.is_resched, span.stamp));
+        self.brings_task.append_value(span.ends_visit);
         let choices: Vec<_> = (0..cpu.model.states.len())
             .map(|state| cpu.model.states[state].is_allowed.then(|| cpu.choice(span, state)))
             .collect();
         let costs = choices.iter().enumerate();
         let best = costs.filter_map(|(state, c)| Some((c.as_ref()?.0.energy, state))).min();
-        let some = |duration: Duration| Some(duration.ns());
-        let values = [
+        let values: [Option<i64>; INTS.len()] = [
             Some(i64::from(cpu.input.cpu.0)),
             Some(index as i64),
             Some(span.start.0),
-            some(known.sleep_length),
-            some(known.to_tick),
+            Some(known.sleep_length.ns()),
+            Some(known.to_tick.ns()),
             known.busy.map(Duration::ns),
             known.last[0].map(Duration::ns),
             known.last[1].map(Duration::ns),
@@ -115,37 +140,40 @@ fn rows(
             Some(i64::from(span.nr_iowait)),
             Some(i64::from(span.nr_running)),
             Some(i64::from(span.freq_khz)).filter(|&khz| khz > 0),
-            some(span.wake.since(span.start)),
+            Some(span.wake.since(span.start).ns()),
             best.map(|(_, state)| state as i64),
         ];
-        ints.iter_mut().zip(values).for_each(|((_, column), value)| column.append_option(value));
-        for state in 0..states {
+        self.ints.iter_mut().zip(values).for_each(|(column, value)| column.append_option(value));
+        for (state, columns) in self.states.iter_mut().enumerate() {
             let choice = choices.get(state).and_then(Option::as_ref);
             let energy = choice.filter(|_| trace.has_power).map(|c| c.0.energy.as_uj_f64());
-            energies[state].append_option(energy);
-            delays[state].append_option(choice.map(|c| c.0.delay.ns()));
-            verdicts[state].append_option(choice.map(|c| match c.1 {
+            columns.energy_uj.append_option(energy);
+            columns.delay_ns.append_option(choice.map(|c| c.0.delay.ns()));
+            columns.outcome.append_option(choice.map(|c| match c.1 {
                 Verdict::Fit => "fit",
                 Verdict::Above => "above",
                 Verdict::Below => "below",
             }));
         }
     }
-    let mut columns: Vec<(String, ArrayRef)> =
-        vec![("trace".to_owned(), Arc::new(trace_path.finish()))];
-    columns.extend(ints.iter_mut().map(|(name, column)| {
-        let array: ArrayRef = Arc::new(column.finish());
-        ((*name).to_owned(), array)
-    }));
-    columns.push(("source".to_owned(), Arc::new(source.finish())));
-    columns.push(("cause".to_owned(), Arc::new(came.finish())));
-    columns.push(("brings_task".to_owned(), Arc::new(brings_task.finish())));
-    for state in 0..states {
-        columns.push((format!("state{state}_energy_uj"), Arc::new(energies[state].finish())));
-        columns.push((format!("state{state}_delay_ns"), Arc::new(delays[state].finish())));
-        columns.push((format!("state{state}_outcome"), Arc::new(verdicts[state].finish())));
+
+    fn finish(mut self) -> Result<RecordBatch, ArrowError> {
+        let mut columns: Vec<(String, ArrayRef)> = Vec::new();
+        let mut put = |name: &str, array: ArrayRef| columns.push((name.to_owned(), array));
+        put("trace", Arc::new(self.trace.finish()));
+        for (name, column) in INTS.iter().zip(&mut self.ints) {
+            put(name, Arc::new(column.finish()));
+        }
+        put("source", Arc::new(self.source.finish()));
+        put("cause", Arc::new(self.cause.finish()));
+        put("brings_task", Arc::new(self.brings_task.finish()));
+        for (state, one) in self.states.iter_mut().enumerate() {
+            put(&format!("state{state}_energy_uj"), Arc::new(one.energy_uj.finish()));
+            put(&format!("state{state}_delay_ns"), Arc::new(one.delay_ns.finish()));
+            put(&format!("state{state}_outcome"), Arc::new(one.outcome.finish()));
+        }
+        batch(columns.iter().map(|(name, array)| (name.as_str(), Arc::clone(array))).collect())
     }
-    batch(columns.iter().map(|(name, array)| (name.as_str(), Arc::clone(array))).collect())
 }
 
 fn failed(error: ArrowError) -> PyErr {

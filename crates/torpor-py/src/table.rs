@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tables leave as Arrow: over the C stream interface without a copy, or into a file.
+//! Arrow tables: over the C stream interface without a copy, and in files.
 
 use crate::errors::{EngineError, value_error};
 use crate::files::os_error;
@@ -32,7 +32,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use torpor_machine::units::{UnknownName, WholeFile, open_regular};
+use torpor_machine::units::{WholeFile, open_regular};
 use torpor_result::tables::{TABLES, of_kind};
 
 /// The names that the Arrow PyCapsule interface prescribes.
@@ -83,7 +83,7 @@ impl Table {
         PyCapsule::new_with_value(py, schema, SCHEMA)
     }
 
-    /// The Arrow C stream. `requested_schema` is a wish that the interface lets a producer decline.
+    /// The Arrow C stream. `requested_schema` is ignored, as the interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -148,7 +148,7 @@ impl Table {
     }
 }
 
-/// Hands out batches that are made when they are read.
+/// Returns a stream of batches, which are made when they are read.
 pub(crate) fn stream<'py>(
     py: Python<'py>,
     batches: impl RecordBatchReader + Send + 'static,
@@ -197,21 +197,6 @@ fn write_ipc(
     let mut writer = FileWriter::try_new(file, schema)?;
     batches.into_iter().try_for_each(|batch| writer.write(&batch?))?;
     writer.finish()
-}
-
-/// The table `name` of a result of any kind, from its JSON.
-#[pyfunction]
-pub(crate) fn lay_out(py: Python<'_>, result: &str, name: &str) -> PyResult<Table> {
-    py.detach(|| {
-        let result: serde_json::Value = serde_json::from_str(result).map_err(value_error)?;
-        let kind = result["kind"].as_str().unwrap_or_default();
-        let table = of_kind(kind).find(|table| table.name == name).ok_or_else(|| {
-            let known = of_kind(kind).map(|table| table.name);
-            value_error(UnknownName::new("table", name, known, ""))
-        })?;
-        let laid_out = table.batch(&result).map(Table::new);
-        laid_out.map_err(|error| EngineError::new_err(format!("table `{name}`: {error}")))
-    })
 }
 
 /// The tables of a kind of result.

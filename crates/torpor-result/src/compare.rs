@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Columns become rows: what a governor came to, how it differs from the base, and who is best.
+//! Columns become rows: a governor's value, its difference from the base, and which one is best.
 //!
-//! The base is the first column that did not fail. A *change* says which way is better only where
-//! that can be distinguished: in a replay wherever two values do not read alike, over seeds or
-//! rounds where Student's paired test says so at 5 %, corrected by Holm's method for the number of
-//! metrics in the table. An interval is of its metric alone. *Best* are the governors that
-//! nobody beats so: the one with the best value, and those that cannot be distinguished from it;
-//! nobody, if that is all.
+//! The base is the first column that did not fail. A *change* is better or worse only if it is
+//! significant: in a replay if the two values read differently, over seeds or rounds if Student's
+//! paired test is significant at 5 %, corrected by Holm's method for the number of metrics in the
+//! table. An interval is not corrected. *Best* are the governor with the best value and those that
+//! cannot be distinguished from it; none, if that is all of them.
 
 use crate::interval;
 use crate::metric::{Direction, Info, Kind};
@@ -110,7 +109,7 @@ pub struct Change {
     /// The number of pairs that would show a difference of this size in 80 % of cases; null where
     /// it is shown, exact, 0, or more than 10,000 would be needed.
     pub pairs_needed: Option<usize>,
-    /// Null where neither way is better, or nobody can tell.
+    /// Null if neither direction is better, or the difference is not significant.
     pub is_better: Option<bool>,
     /// Empty where the two values read alike.
     pub text: String,

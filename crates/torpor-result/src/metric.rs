@@ -32,7 +32,7 @@ pub enum Kind {
     Power,
     Energy,
     Frequency,
-    /// A number whose meaning only the one who printed it knows.
+    /// A number that a program printed; its meaning is not known.
     Figure,
 }
 

@@ -10,25 +10,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_machine::units::Duration;
 
-/// Changes of each format of results, from the first on. To change the shape, add to them.
-pub const FORMATS: &[&str] = &[
-    "Replays and simulations without `format` and `kind`. A simulation had its runs in \
-     `traces[0]`.",
-    "`format` and `kind`. A simulation has `runs`, `comparison` and `strip` itself. A section (a \
-     recording's, or the simulation) has its `comparison`: rows with base, change, interval and \
-     best, which every page paints. `differences` of a run are in its cells. A metric has its \
-     `kind`. `ab` has a `comparison` in place of `rows`.",
-    "`options` holds every option that decides something, as resolved, and under `given` as given; \
-     `fidelity` has them, too, and a `catalogue` and `comparison`. A replay's `seed`, always 0, is \
-     gone.",
-    "`strips`, of every CPU, in place of `strip`, of the busiest.",
-    "`idle_power_mw`, `idle_energy_uj` and `over_oracle_pct` are of CPUs, clusters and package \
-     together; `cpu_idle_power_mw`, `cluster_power_mw`, `shared_state_mw` and `package_mw` are the \
-     parts. They were of CPUs alone.",
-];
-
-/// The shape of results.
-pub const FORMAT: u32 = FORMATS.len() as u32;
+/// Version of the shape of results; readers refuse others.
+pub const FORMAT: u32 = 1;
 
 /// Kind of a result, and the version that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -53,7 +36,7 @@ impl Head {
 /// Policies of a column.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// As typed, followed by what else varies.
+    /// The name as typed, then what else varies.
     pub label: String,
     pub name: String,
     /// `governor` or `oracle`.
@@ -65,7 +48,7 @@ pub struct Described {
     pub config: BTreeMap<String, String>,
 }
 
-/// One column: who decided, and what it came to.
+/// One column: the policies, and their metrics.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RunOutcome {
     pub governor: String,
@@ -96,7 +79,7 @@ pub struct ClusterOutcome {
     pub idle_power_mw: Option<f64>,
     /// The part that its idle CPUs consume.
     pub cpu_idle_power_mw: Option<f64>,
-    /// The part that it consumes apart from its CPUs; null if nobody measured it separately.
+    /// The part that it consumes apart from its CPUs; null if it was not measured separately.
     pub cluster_power_mw: Option<f64>,
     pub states: Vec<StateOutcome>,
 }

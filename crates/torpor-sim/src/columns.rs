@@ -9,7 +9,7 @@ use crate::options::{Options, Request};
 use crate::outcome::{KernelInfo, Policies};
 use std::fmt;
 use torpor_engine::Progress;
-use torpor_governor::{Catalog, CpufreqSpec, GovernorSpec, IoBoostSpec, Label, Place};
+use torpor_governor::{Catalog, GovernorSpec, IoBoostSpec, Label, Place};
 use torpor_machine::units::Hz;
 use torpor_result::record::Described;
 
@@ -154,7 +154,7 @@ pub(crate) fn columns(
 fn foreign(governor: &GovernorSpec, cpufreq: &Cpufreq, boost: &IoBoost) -> Vec<Label> {
     let is_file = |place: &Place| !matches!(place, Place::Builtin { .. });
     let governor = Some(governor.label()).filter(|_| is_file(governor.place()));
-    let cpufreq = cpufreq.file().map(CpufreqSpec::label);
+    let cpufreq = cpufreq.file().map(|spec| spec.label());
     let boost = match boost {
         IoBoost::Called(spec) if is_file(spec.place()) => Some(spec.label()),
         _ => None,

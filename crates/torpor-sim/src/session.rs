@@ -23,7 +23,7 @@ use torpor_engine::model::CpuModel;
 use torpor_engine::strip::{self, Slept};
 use torpor_engine::{EngineError, Progress, Unwatched};
 use torpor_governor::{Catalog, GovernorError, Isolation, NoAnswer, Pulse};
-use torpor_machine::platform::format_cpu_list;
+use torpor_machine::toml::format_cpu_list;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::metric;
 use torpor_result::record::{Head, Strip};
@@ -233,7 +233,8 @@ impl<'a> Session<'a> {
             return work(goes_on);
         }
         let Column { spec, foreign, .. } = &self.columns[column];
-        let label = foreign.first().cloned().unwrap_or_else(|| spec.label());
+        // The kernel calls all of them: the process's end does not show which one ended it.
+        let policies = if foreign.is_empty() { vec![spec.label()] } else { foreign.clone() };
         let there = |pulse: &Pulse| {
             let mut last = Instant(0);
             let mut tell = |now: Instant| {
@@ -248,7 +249,7 @@ impl<'a> Session<'a> {
             now += Duration(done as i64);
             goes_on(now)
         };
-        match torpor_governor::apart(&label, &mut tick, there) {
+        match torpor_governor::apart(&policies, &mut tick, there) {
             Ok(answer) => Ok(answer),
             Err(NoAnswer::Interrupted) => Err(Halt::Interrupted),
             Err(NoAnswer::Died(error)) => Ok(Err(error.to_string())),
@@ -313,11 +314,10 @@ impl<'a> Session<'a> {
         self.sleeps[column].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, progress: &dyn Progress) -> Result<Outcome, SimError> {
-        let Request { workload, platform, options, .. } = self.request;
-        let seeds: Vec<u64> = (0..u64::from(options.seeds)).map(|n| options.seed + n).collect();
-        // All columns of a seed before the next seed: what is done when the user stops it can be
-        // compared.
+    /// Runs every column with every seed, in this order; none for a run that was interrupted.
+    fn run_jobs(&self, seeds: &[u64], progress: &dyn Progress) -> Vec<Option<SeedRun>> {
+        // All columns of a seed come before the next seed, so that the runs that are finished when
+        // the user interrupts can be compared.
         let jobs: Vec<(usize, usize)> = (0..seeds.len())
             .flat_map(|seed| (0..self.columns.len()).map(move |column| (seed, column)))
             .collect();
@@ -325,51 +325,60 @@ impl<'a> Session<'a> {
         let work = self.work();
         let total = jobs.len() as u64 * (work.0 / 1_000_000) as u64;
         let done_ms = AtomicU64::new(0);
-        let runs: Vec<Option<SeedRun>> = jobs
-            .par_iter()
+        jobs.par_iter()
             .map(|&(seed, column)| {
-                let mut told = 0;
-                let mut tell = |now_ns: i64| {
+                let mut reported_ms = 0;
+                let mut report = |now_ns: i64| {
                     let now_ms = (now_ns / 1_000_000) as u64;
-                    let all = done_ms.fetch_add(now_ms - told, Ordering::Relaxed) + now_ms - told;
-                    told = now_ms;
-                    progress.advance(&workload.name, all, total);
+                    let more_ms = now_ms - reported_ms;
+                    let all = done_ms.fetch_add(more_ms, Ordering::Relaxed) + more_ms;
+                    reported_ms = now_ms;
+                    progress.advance(&self.request.workload.name, all, total);
                 };
                 let mut goes_on = |now: Instant| {
-                    tell(now.0);
+                    report(now.0);
                     !progress.cancelled()
                 };
                 if progress.cancelled() {
                     return None;
                 }
                 let run = self.kept_run(&keys, column, seeds[seed], &mut goes_on).ok()?;
-                tell(work.0);
+                report(work.0);
                 Some(run)
             })
-            .collect();
-        // Seeds that every column has finished can be compared.
+            .collect()
+    }
+
+    /// Returns the runs of each column, with those seeds that every column has finished.
+    fn finished_runs(&self, seeds: &[u64], progress: &dyn Progress) -> Vec<Vec<(u64, SeedRun)>> {
         let mut by_column: Vec<Vec<(u64, SeedRun)>> =
             (0..self.columns.len()).map(|_| Vec::new()).collect();
-        let mut runs = runs.into_iter();
-        for seed in &seeds {
+        let mut runs = self.run_jobs(seeds, progress).into_iter();
+        for seed in seeds {
             let of_seed: Vec<Option<SeedRun>> = runs.by_ref().take(by_column.len()).collect();
             let of_seed: Option<Vec<SeedRun>> = of_seed.into_iter().collect();
             for (runs, run) in by_column.iter_mut().zip(of_seed.into_iter().flatten()) {
                 runs.push((*seed, run));
             }
         }
+        by_column
+    }
+
+    fn run(&self, progress: &dyn Progress) -> Result<Outcome, SimError> {
+        let Request { workload, platform, options, .. } = self.request;
+        let seeds: Vec<u64> = (0..u64::from(options.seeds)).map(|n| options.seed + n).collect();
+        let by_column = self.finished_runs(&seeds, progress);
         let finished = by_column[0].len();
         let interrupted = finished < seeds.len();
         if finished == 0 {
             return Err(EngineError::Interrupted.into());
         }
-        let held = by_column.iter().flatten().filter_map(|(_, run)| run.as_ref().ok());
-        let against = held.filter_map(|counted| counted.against_oracle);
-        let crowded =
-            torpor_engine::oracle::note(against.map(|against| against.crowded_spans).sum());
-        let crowded = crowded.into_iter().collect();
+        let succeeded = by_column.iter().flatten().filter_map(|(_, run)| run.as_ref().ok());
+        let against = succeeded.filter_map(|counted| counted.against_oracle);
+        let crowded_spans = against.map(|against| against.crowded_spans).sum();
         let kernels = columns::kernels(&self.columns);
-        let mut notes = [summary::notes(self.request, &kernels), crowded].concat();
+        let mut notes = summary::notes(self.request, &kernels);
+        notes.extend(torpor_engine::oracle::note(crowded_spans));
         let wants_strip = options.strip && !interrupted;
         let strips = match &by_column[0][0].1 {
             first if wants_strip => self.strips(first, progress),
@@ -464,7 +473,7 @@ impl<'a> Session<'a> {
         });
         match (run, failed) {
             (Ok(_), Some(error)) => Err(error),
-            (Ok(Ok(Some(text))), None) => Err(GovernorError::Told(text).into()),
+            (Ok(Ok(Some(text))), None) => Err(GovernorError::Other(text).into()),
             (Ok(_), None) => Ok(()),
             (Err(_), _) => Err(EngineError::Interrupted.into()),
         }

@@ -13,7 +13,8 @@ use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
 use torpor_engine::cluster::has_static_power;
 use torpor_engine::summary::{self, CpuCounts, RunCounts};
-use torpor_machine::platform::{Cluster, Platform, StatePower, format_cpu_list};
+use torpor_machine::platform::{Cluster, IdleState, Platform, StatePower};
+use torpor_machine::toml::format_cpu_list;
 use torpor_machine::units::{CpuId, Duration, Energy, Power};
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::work::Flows;
@@ -373,11 +374,10 @@ pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
     .collect()
 }
 
-/// Returns the notes on the limits of a resolved request's numbers.
-pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
+/// Returns the note on the length of a simulation, its frequencies and its seeds.
+fn run_note(request: &Request) -> String {
     let Request { platform, options, .. } = request;
-    let cpufreq = &options.cpufreq;
-    let frequencies = match &cpufreq[..] {
+    let frequencies = match &options.cpufreq[..] {
         [Cpufreq::OfKernel { name: "performance", .. }] => "at the highest frequency".to_owned(),
         _ if platform.clusters.iter().all(|c| c.opps.is_empty()) => {
             format!("at one frequency, because the OPPs of `{}` are not known", platform.name)
@@ -385,7 +385,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
         [only] => format!("under {only}"),
         several => format!("under {} cpufreq governors", several.len()),
     };
-    let mut notes = vec![format!(
+    format!(
         "closed-loop simulation of {:.6} s {frequencies}{}: metrics are means over {} \
          seeds, and every governor uses the same ones{}",
         options.duration.0 as f64 / 1e9,
@@ -398,8 +398,13 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             Some(_) => "",
             None => "; the workload's tasks are the machine's only ones (--background)",
         }
-    )];
-    notes.push(torpor_result::latency::source_note(&platform.name));
+    )
+}
+
+/// Returns the notes on the limits of a resolved request's numbers.
+pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
+    let Request { platform, options, .. } = request;
+    let mut notes = vec![run_note(request), torpor_result::latency::source_note(&platform.name)];
     if let Some(online) = &options.cpus {
         notes.push(format!(
             "CPU {} of {} online: the others run no task and no interrupt, and the power of \
@@ -408,7 +413,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             platform.cpu_count()
         ));
     }
-    if !options.io_boosts.is_empty() && cpufreq.iter().any(Cpufreq::is_held) {
+    if !options.io_boosts.is_empty() && options.cpufreq.iter().any(Cpufreq::is_held) {
         notes.push(
             "an IO boost raises frequencies only where a governor follows utilization; where they \
              are held it only affects placement"
@@ -431,20 +436,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             platform.name
         ));
     }
-    let rejecting = platform.clusters.iter().flat_map(|cluster| {
-        let of = |s: &torpor_machine::platform::IdleState| {
-            let rejects = s.rejects?;
-            Some(format!("{} % of the entries into {} ({})", rejects.pct, s.name, cluster.name))
-        };
-        cluster.idle_states.iter().filter_map(of)
-    });
-    let rejecting: Vec<String> = rejecting.collect();
-    if !rejecting.is_empty() {
-        notes.push(format!(
-            "the driver rejects {}; the oracle's are all accepted",
-            rejecting.join(", ")
-        ));
-    }
+    notes.extend(rejects_note(platform));
     if options.against_oracle.is_some() {
         notes.push(
             "the oracle replays the idle spans of each governor's own run: it shows what these could \
@@ -452,21 +444,33 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let typical: Vec<String> = request
-        .workload
-        .devices
-        .iter()
-        .filter(|device| device.ships(platform))
-        .map(|device| format!("`{}`", device.name()))
-        .collect();
-    if !typical.is_empty() {
-        notes.push(format!(
-            "no measured IO device of `{}`: {} by data sheets and choice (platforms/io_devices)",
-            platform.name,
-            typical.join(", ")
-        ));
-    }
+    notes.extend(devices_note(request));
     notes
+}
+
+fn rejects_note(platform: &Platform) -> Option<String> {
+    let rejecting = platform.clusters.iter().flat_map(|cluster| {
+        let of_state = |state: &IdleState| {
+            let pct = state.rejects?.pct;
+            Some(format!("{pct} % of the entries into {} ({})", state.name, cluster.name))
+        };
+        cluster.idle_states.iter().filter_map(of_state)
+    });
+    let rejecting: Vec<String> = rejecting.collect();
+    let list = rejecting.join(", ");
+    (!list.is_empty()).then(|| format!("the driver rejects {list}; the oracle's are all accepted"))
+}
+
+fn devices_note(request: &Request) -> Option<String> {
+    let platform = &request.platform;
+    let devices = request.workload.devices.iter().filter(|device| device.ships(platform));
+    let names: Vec<String> = devices.map(|device| format!("`{}`", device.name())).collect();
+    let list = names.join(", ");
+    let note = format!(
+        "no measured IO device of `{}`: {list} by data sheets and choice (platforms/io_devices)",
+        platform.name
+    );
+    (!list.is_empty()).then_some(note)
 }
 
 #[cfg(test)]

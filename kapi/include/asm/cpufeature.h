@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-/* A word of the CPU's features times 32, plus the bit, as x86 numbers them. */
+/* A CPU feature: word times 32, plus the bit, as x86 numbers them. */
 #define X86_FEATURE_XMM		(0 * 32 + 25)
 #define X86_FEATURE_XMM2	(0 * 32 + 26)
 #define X86_FEATURE_XMM3	(4 * 32 + 0)
@@ -20,7 +20,7 @@
 #define X86_FEATURE_BMI2	(9 * 32 + 8)
 #define X86_FEATURE_AVX512F	(9 * 32 + 16)
 
-/* What every x86-64 has and nothing else, so that a run gives the same numbers everywhere. */
+/* Only features of every x86-64 CPU, so that a run gives the same numbers everywhere. */
 static inline bool boot_cpu_has(unsigned int feature)
 {
 	return feature == X86_FEATURE_XMM || feature == X86_FEATURE_XMM2;

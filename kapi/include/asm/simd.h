@@ -6,7 +6,7 @@
 #include <linux/compiler.h>
 #include <linux/interrupt.h>
 
-/* The registers are the thread's own. */
+/* In userspace each thread has its own registers. */
 static __always_inline bool may_use_simd(void)
 {
 	return 1;

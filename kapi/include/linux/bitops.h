@@ -6,7 +6,7 @@
 #include <linux/bits.h>
 #include <linux/compiler.h>
 
-/* "Find last set" counts from 1 and answers 0 for 0; the double-underscore forms count from 0. */
+/* fls() counts from 1 and returns 0 for 0; the double-underscore forms count from 0. */
 static __always_inline int fls(unsigned int x)
 {
 	return x ? 32 - __builtin_clz(x) : 0;
@@ -37,7 +37,7 @@ static __always_inline unsigned long __ffs(unsigned long x)
 	return __builtin_ctzl(x);
 }
 
-/* Portable counts: the compiler's builtin may call a helper that a kernel does not have. */
+/* Portable: the compiler's builtin can call a helper that a kernel does not have. */
 static inline unsigned int hweight64(u64 x)
 {
 	unsigned int count = 0;

@@ -6,7 +6,7 @@
 #include <linux/compiler.h>
 #include <torpor/context.h>
 
-/* A failed BUG_ON() ends the governor: the host catches the trap and says where it was. */
+/* A failed BUG_ON() ends the governor: the host catches the trap and reports the place. */
 #define BUG() kapi_bug(__FILE__, __LINE__)
 #define BUG_ON(cond) do { if (unlikely(cond)) BUG(); } while (0)
 

@@ -32,7 +32,7 @@
 #define ____cacheline_aligned_in_smp __aligned(64)
 #define fallthrough	__attribute__((__fallthrough__))
 
-/* Where the kernel places data or code for speed or to free it after boot. */
+/* Sections for speed, or to be freed after boot. */
 #define __read_mostly
 #define __ro_after_init
 #define __cpuidle

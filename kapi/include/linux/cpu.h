@@ -8,7 +8,7 @@
 
 static const struct bus_type cpu_subsys __attribute__((unused)) = { .name = "cpu" };
 
-/* Only to be handed on, to functions that do not look into it. */
+/* Opaque: only passed on. */
 static inline struct device *get_cpu_device(unsigned int cpu)
 {
 	return (struct device *)0;

@@ -32,7 +32,7 @@ struct cpuidle_driver;
 #define CPUIDLE_STATE_DISABLED_BY_USER		BIT(0)
 #define CPUIDLE_STATE_DISABLED_BY_DRIVER	BIT(1)
 
-/* Per CPU and state; only @disable is filled in here. */
+/* Per CPU and state; only @disable is used here. */
 struct cpuidle_state_usage {
 	unsigned long long	disable;
 	unsigned long long	usage;
@@ -42,7 +42,7 @@ struct cpuidle_state_usage {
 	unsigned long long	rejected;
 };
 
-/* @exit_latency and @target_residency are in microseconds, rounded down from the _ns fields. */
+/* @exit_latency and @target_residency are in us, rounded down from the _ns fields. */
 struct cpuidle_state {
 	char		name[CPUIDLE_NAME_LEN];
 	char		desc[CPUIDLE_DESC_LEN];
@@ -54,7 +54,7 @@ struct cpuidle_state {
 	unsigned int	target_residency;
 	int (*enter)(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index);
 #if KAPI_BEFORE(5, 5)
-	/* Taken out by the driver; here that is as good as by the user. */
+	/* Disabled by the driver; here that is the same as by the user. */
 	bool		disabled;
 #else
 	bool		kapi_pad;
@@ -98,7 +98,7 @@ struct cpuidle_driver {
 	const char		*governor;
 };
 
-/* A governor as the host calls it. Those of older kernels have a shape of their own. */
+/* A governor as the host calls it. That of older kernels is different. */
 #if KAPI_BEFORE(5, 5)
 struct kapi_governor {
 #else
@@ -122,20 +122,20 @@ struct cpuidle_governor {
 int cpuidle_register_governor(struct cpuidle_governor *gov);
 
 #if !KAPI_BEFORE(5, 5)
-/* The tighter of the CPU's own and the system's wake-up latency limit. */
+/* The lower of the latency limits of the CPU and the system. */
 static inline s64 cpuidle_governor_latency_req(unsigned int cpu)
 {
 	return kapi_cpu(cpu)->latency_req_ns;
 }
 #endif
 
-/* The driver of a CPU that is part of the run. */
+/* The driver of a CPU of the run. */
 static inline struct cpuidle_driver *cpuidle_get_cpu_driver(struct cpuidle_device *dev)
 {
 	return dev ? kapi_cpu(dev->cpu)->driver : NULL;
 }
 
-/* Asked from kernels whose arch code tunes it; here as on x86 and arm64 guests without it. */
+/* Some architectures tune it; here as on x86 and arm64 guests without that. */
 static inline int cpuidle_find_deepest_state(struct cpuidle_driver *drv,
 					     struct cpuidle_device *dev, u64 latency_limit_ns)
 {

@@ -9,17 +9,17 @@
 #include <linux/smp.h>
 #include <linux/string.h>
 
-/* The largest number that a kernel for x86-64 can be configured with. */
+/* The maximum for x86-64. */
 #define NR_CPUS		8192
 
 typedef struct cpumask {
 	unsigned long bits[NR_CPUS / BITS_PER_LONG];
 } cpumask_t;
 
-/* On the stack, as in a kernel without CPUMASK_OFFSTACK: no memory is handed out. */
+/* On the stack, as without CPUMASK_OFFSTACK: the kapi has no allocator. */
 typedef struct cpumask cpumask_var_t[1];
 
-/* The CPUs of the run are both the possible and the online ones. */
+/* The CPUs of the run are the possible and the online ones. */
 #define for_each_possible_cpu(cpu)					\
 	for ((cpu) = 0; (unsigned int)(cpu) < nr_cpu_ids; (cpu)++)	\
 		if (!kapi_host.cpu_by_id[cpu]) ; else
@@ -30,7 +30,7 @@ static inline bool cpu_possible(unsigned int cpu)
 	return cpu < nr_cpu_ids && kapi_host.cpu_by_id[cpu];
 }
 
-/* Stands for the CPUs of the run wherever a mask is read. */
+/* Represents the CPUs of the run wherever a mask is read. */
 #define cpu_online_mask		((const struct cpumask *)0)
 #define cpu_possible_mask	cpu_online_mask
 #define cpumask_bits(mask)	((mask)->bits)
@@ -98,7 +98,7 @@ static inline void free_cpumask_var(cpumask_var_t mask)
 {
 }
 
-/* Reads a CPU number at *@text and moves past it; returns -1 if there is none. */
+/* Reads a CPU number at *@text and advances it; returns -1 if there is none. */
 static inline int kapi_cpulist_number(const char **text)
 {
 	int value = -1;
@@ -134,7 +134,7 @@ static inline int cpulist_parse(const char *text, struct cpumask *mask)
 	return 0;
 }
 
-/* For a format with "%*pb" or "%*pbl". */
+/* For the formats "%*pb" and "%*pbl". */
 #define cpumask_pr_args(mask)	nr_cpu_ids, cpumask_bits(mask)
 
 #define for_each_cpu(cpu, mask)						\

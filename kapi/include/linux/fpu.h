@@ -3,7 +3,7 @@
 #ifndef _KAPI_LINUX_FPU_H
 #define _KAPI_LINUX_FPU_H
 
-/* In userspace the registers are the thread's own: there is nothing to save. */
+/* In userspace each thread has its own registers, so there is nothing to save. */
 static inline void kernel_fpu_begin(void)
 {
 }

@@ -9,7 +9,7 @@
 
 typedef int clockid_t;
 
-/* All of them are the one clock of the run. */
+/* All are the run's one clock. */
 #define CLOCK_REALTIME		0
 #define CLOCK_MONOTONIC		1
 #define CLOCK_BOOTTIME		7
@@ -28,19 +28,19 @@ enum hrtimer_mode {
 	HRTIMER_MODE_REL_PINNED_HARD = HRTIMER_MODE_REL_PINNED | HRTIMER_MODE_HARD,
 };
 
-/* A callback that wants its timer again starts it; to forward and restart one is not offered. */
+/* A callback restarts its timer by starting it again; there is no function to forward it. */
 enum hrtimer_restart {
 	HRTIMER_NORESTART,
 };
 
-/* @cpu is where it was started last; it is armed while that CPU lists it. */
+/* @cpu is where it was last started; it is armed while that CPU lists it. */
 struct hrtimer {
 	enum hrtimer_restart (*function)(struct hrtimer *timer);
 	ktime_t _softexpires;
 	struct kapi_cpu *cpu;
 };
 
-/* Until 6.14, with @function set by the caller; and the form that replaces it, from 6.13 on. */
+/* The form until 6.14, whose caller sets @function, and its replacement since 6.13. */
 static inline void hrtimer_init(struct hrtimer *timer, clockid_t clock, enum hrtimer_mode mode)
 {
 	*timer = (struct hrtimer) { };
@@ -54,8 +54,8 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 
 /*
- * Arms the timer on the CPU whose call this is, whatever the mode says of pinning; @slack_ns is
- * not used up: it expires on time.
+ * Arms the timer on the calling CPU, whatever pinning @mode requests. It expires on time: @slack_ns
+ * is ignored.
  */
 void hrtimer_start_range_ns(struct hrtimer *timer, ktime_t time, u64 slack_ns,
 			    const enum hrtimer_mode mode);
@@ -65,7 +65,7 @@ static inline void hrtimer_start(struct hrtimer *timer, ktime_t time, const enum
 	hrtimer_start_range_ns(timer, time, 0, mode);
 }
 
-/* 1 if it was armed. Callbacks never run during other calls, so there is none to wait for. */
+/* Returns 1 if it was armed. Callbacks never run during other calls, so there is no wait. */
 int hrtimer_try_to_cancel(struct hrtimer *timer);
 
 static inline int hrtimer_cancel(struct hrtimer *timer)

@@ -13,7 +13,7 @@
 
 typedef int (*initcall_t)(void);
 
-/* The host runs these once, right after it has loaded the image and set the parameters. */
+/* The host runs these once, after it has loaded the image and set the parameters. */
 #define _kapi_initcall(fn)						\
 	static const initcall_t _kapi_initcall_##fn			\
 	__attribute__((section("torpor_init"), used)) = fn

@@ -9,6 +9,6 @@
 #include <linux/kernel.h>
 #include <linux/kobject.h>
 
-/* A governor is no interrupt handler, and predictions of interrupts are not modelled. */
+/* Governors are not called in interrupts. Predictions of interrupts are not modelled. */
 
 #endif /* _KAPI_LINUX_INTERRUPT_H */

@@ -5,7 +5,7 @@
 
 #include <linux/compiler.h>
 
-/* A key is a variable here: it is read where a kernel patches its code. */
+/* A key is a variable here, which is read; a kernel patches its code instead. */
 struct static_key {
 	bool enabled;
 };

@@ -4,8 +4,8 @@
 #define _KAPI_LINUX_KCONFIG_H
 
 /*
- * A kernel with NO_HZ_IDLE, high resolution timers and SMP. CONFIG_HZ comes from the compiler's
- * command line: the tick rate is a choice of the run.
+ * A kernel with NO_HZ_IDLE, high resolution timers and SMP. The compiler's command line sets
+ * CONFIG_HZ, which is an option of the run.
  */
 #define CONFIG_64BIT 1
 #define CONFIG_SMP 1
@@ -16,7 +16,7 @@
 #define CONFIG_PM 1
 #define CONFIG_KVM_GUEST 1
 
-/* 1 for an option that is defined as 1, else 0: the pasted name expands to a second argument. */
+/* 1 for an option defined as 1, else 0: the pasted name expands to a second argument. */
 #define _kapi_enabled_1		0, 1,
 #define _kapi_second(a, b, ...)	b
 #define _kapi_pick(x)		_kapi_second(x 1, 0, 0)

@@ -5,7 +5,7 @@
 
 #include <linux/sysfs.h>
 
-/* There is no sysfs: objects are handed out, and what is put below them is not shown to anybody. */
+/* There is no sysfs: objects exist, but their files are not visible. */
 struct kobject {
 	const char *name;
 	struct kobject *parent;

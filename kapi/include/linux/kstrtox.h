@@ -7,7 +7,9 @@
 #include <linux/limits.h>
 #include <linux/types.h>
 
-/* The whole text is the number, a newline at its end excepted; base 0 asks its beginning. */
+/*
+ * The whole text must be the number, except a newline at its end; with base 0 the prefix decides.
+ */
 static inline int kstrtoull(const char *text, unsigned int base, unsigned long long *result)
 {
 	unsigned long long value = 0;

@@ -34,7 +34,7 @@
 	__typeof__(b) _ad_b = (b);		\
 	_ad_a > _ad_b ? _ad_a - _ad_b : _ad_b - _ad_a; })
 
-/* The largest r with r * r <= x. */
+/* Returns the largest r with r * r <= x. */
 static inline unsigned long int_sqrt(unsigned long x)
 {
 	unsigned long root = 0, bit = 1UL << 62;

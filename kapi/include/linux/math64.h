@@ -46,7 +46,7 @@ static inline s64 div64_s64(s64 dividend, s64 divisor)
 #define div64_ul(x, y)	div64_u64((x), (y))
 #define div64_long(x, y) div64_s64((x), (y))
 
-/* Divides in place, gives the remainder. */
+/* Divides in place; returns the remainder. */
 #define do_div(n, base) ({			\
 	u32 _do_div_base = (base);		\
 	u32 _do_div_rem = (u64)(n) % _do_div_base; \

@@ -4,8 +4,8 @@
 #define _KAPI_LINUX_MINMAX_H
 
 /*
- * Each operand is evaluated once. Operands of two types meet as C converts them; the kernel
- * refuses most such mixtures at compile time, so what compiles there means the same here.
+ * Each operand is evaluated once. Operands of different types are converted by C's rules; the
+ * kernel rejects most of these, and what it accepts means the same here.
  */
 #define min(x, y) ({				\
 	__typeof__(x) _min_x = (x);		\

@@ -15,7 +15,7 @@ struct module;
 
 
 #define module_init(fn)	_kapi_initcall(fn)
-/* An image is dropped whole, so what a module undoes when it leaves is never run. */
+/* Images are unloaded as a whole, so module exit functions are never called. */
 #define module_exit(fn)							\
 	static void (*const _kapi_exitcall_##fn)(void) __attribute__((unused)) = fn
 

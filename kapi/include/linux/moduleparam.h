@@ -8,8 +8,8 @@
 #include <torpor/context.h>
 
 /*
- * The C type of each name a parameter's type can have. Strings and arrays are not offered:
- * a parameter whose values are words is one of module_param_cb().
+ * The C type of each parameter type. There are no strings and arrays; use module_param_cb() for
+ * words.
  */
 #define _kapi_type_byte		unsigned char
 #define _kapi_type_short	short
@@ -26,11 +26,11 @@
 struct module;
 struct kernel_param;
 
-/* How a parameter with rules of its own is written and read: @set judges and stores the text. */
+/* Functions of a parameter: @set checks and stores the text. */
 struct kernel_param_ops {
 	unsigned int flags;
 	int (*set)(const char *val, const struct kernel_param *kp);
-	/* Into a page; answers the length. */
+	/* Writes into a page; returns the length. */
 	int (*get)(char *buffer, const struct kernel_param *kp);
 	void (*free)(void *arg);
 };
@@ -47,7 +47,9 @@ struct kernel_param {
 	};
 };
 
-/* Tells the host the parameter's name, type and place, and refuses a variable of another type. */
+/*
+ * Gives the host the parameter's name, type and place; a variable of another type does not compile.
+ */
 #define module_param_named(name, value, type, perm)			\
 	_Static_assert(__builtin_types_compatible_p(__typeof__(value), _kapi_type_##type), \
 		       "module parameter " #name " is no " #type);	\

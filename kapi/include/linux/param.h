@@ -3,7 +3,7 @@
 #ifndef _KAPI_LINUX_PARAM_H
 #define _KAPI_LINUX_PARAM_H
 
-/* The tick rate: one of the four that a kernel can be configured with. */
+/* The tick rate: one of the four that a kernel can have. */
 #ifndef CONFIG_HZ
 #error "CONFIG_HZ must be given on the command line"
 #endif

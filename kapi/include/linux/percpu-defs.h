@@ -8,8 +8,8 @@
 #include <torpor/context.h>
 
 /*
- * Variables of this section are the template of what each CPU gets a copy of; the copies lie
- * between pages that cannot be touched. An object's address plus the CPU's offset is its copy.
+ * Variables of this section are the template of the per-CPU data; each CPU has a copy between guard
+ * pages. The address of an object plus the CPU's offset is its copy.
  */
 #define _kapi_percpu_section	__attribute__((section("torpor_percpu"), used))
 
@@ -21,7 +21,7 @@
 #define DEFINE_PER_CPU_SHARED_ALIGNED(type, name) DEFINE_PER_CPU_ALIGNED(type, name)
 #define DEFINE_PER_CPU_READ_MOSTLY(type, name) DEFINE_PER_CPU(type, name)
 
-/* The asm hides from the compiler that the result points past the template object. */
+/* The asm hides from the compiler that the result points outside the template. */
 #define _kapi_shift(ptr, offset) ({					\
 	unsigned long _shift_ptr;					\
 	__asm__("" : "=r"(_shift_ptr) : "0"(ptr));			\

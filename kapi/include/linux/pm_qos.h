@@ -9,7 +9,7 @@
 #include <linux/version.h>
 #include <torpor/context.h>
 
-/* In microseconds unless the name says otherwise. */
+/* In us, unless the name says otherwise. */
 #define PM_QOS_LATENCY_ANY			S32_MAX
 #define PM_QOS_LATENCY_ANY_NS			((s64)PM_QOS_LATENCY_ANY * NSEC_PER_USEC)
 #define PM_QOS_CPU_LATENCY_DEFAULT_VALUE	(2000 * USEC_PER_SEC)
@@ -19,7 +19,7 @@
 #if KAPI_BEFORE(5, 7)
 #define PM_QOS_CPU_DMA_LATENCY			1
 
-/* The only class that governors ask for: the CPU's limit, its own one included. */
+/* The only class that governors use: the CPU's limit, combined with its own. */
 static inline int pm_qos_request(int class)
 {
 	s64 limit_us = kapi_host.cpu->latency_req_ns / NSEC_PER_USEC;
@@ -27,7 +27,7 @@ static inline int pm_qos_request(int class)
 	return limit_us < S32_MAX ? limit_us : S32_MAX;
 }
 
-/* No limit but the one above; until 4.14 that was said with a 0. */
+/* No further limit; until 4.14 the value for this was 0. */
 static inline s32 dev_pm_qos_raw_read_value(struct device *dev)
 {
 	return KAPI_BEFORE(4, 15) ? 0 : PM_QOS_RESUME_LATENCY_NO_CONSTRAINT;
@@ -46,7 +46,7 @@ enum dev_pm_qos_req_type {
 	DEV_PM_QOS_FLAGS,
 };
 
-/* No device limits anything. */
+/* No device has a limit. */
 static inline s32 dev_pm_qos_read_value(struct device *dev, enum dev_pm_qos_req_type type)
 {
 	bool is_upper = type == DEV_PM_QOS_RESUME_LATENCY || type == DEV_PM_QOS_MAX_FREQUENCY;

@@ -6,7 +6,7 @@
 #include <linux/compiler.h>
 #include <linux/list.h>
 
-/* Governors run with interrupts off on one CPU at a time: there is nothing to prevent. */
+/* Governors run on one CPU at a time with interrupts off, so there is nothing to disable. */
 #define preempt_disable()	barrier()
 #define preempt_enable()	barrier()
 

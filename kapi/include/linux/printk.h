@@ -10,7 +10,7 @@
 #define KERN_INFO	""
 #define KERN_DEBUG	""
 
-/* A governor's messages go nowhere, but the compiler still checks their formats. */
+/* Messages are discarded, but the compiler checks their formats. */
 static inline __printf(1, 2) int no_printk(const char *fmt, ...)
 {
 	return 0;

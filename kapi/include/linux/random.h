@@ -7,8 +7,8 @@
 #include <linux/version.h>
 
 /*
- * A stream of numbers for each CPU of an instance, the same in each run. FIDELITY(random): a kernel
- * gives others each time.
+ * A sequence for each CPU of an instance, the same in each run. FIDELITY(random): in a kernel it
+ * differs each time.
  */
 u64 kapi_random(void) __attribute__((visibility("hidden")));
 
@@ -44,7 +44,7 @@ static inline u32 get_random_u32_below(u32 ceil)
 	return (u64)get_random_u32() * ceil >> 32;
 }
 
-/* From @floor to @ceil, both included. */
+/* From @floor to @ceil, inclusive. */
 static inline u32 get_random_u32_inclusive(u32 floor, u32 ceil)
 {
 	return floor + ((u64)get_random_u32() * ((u64)ceil - floor + 1) >> 32);

@@ -5,7 +5,7 @@
 
 #include <linux/version.h>
 
-/* What RCU does in an idle CPU's stead is not modelled: nothing here is freed under a reader. */
+/* RCU's work for an idle CPU is not modelled: nothing is freed under a reader. */
 #define rcu_read_lock()		do { } while (0)
 #define rcu_read_unlock()	do { } while (0)
 #if KAPI_BEFORE(6, 6)

@@ -11,7 +11,7 @@
 #include <torpor/context.h>
 
 #if KAPI_BEFORE(4, 17)
-/* It was one header until 4.11, and the release of a single file is known no better than this. */
+/* Until 4.11 this was one header, and the release of a single file is only known approximately. */
 #include <linux/sched/clock.h>
 #include <linux/sched/loadavg.h>
 #include <linux/sched/stat.h>
@@ -22,7 +22,7 @@
 #define SCHED_CAPACITY_SCALE	(1L << SCHED_CAPACITY_SHIFT)
 
 #if KAPI_BEFORE(6, 0)
-/* At most @max, which until then was the caller's to look up. */
+/* At most @max, which the caller had to look up until then. */
 static inline unsigned long sched_cpu_util(int cpu, unsigned long max)
 {
 	unsigned long util = kapi_cpu(cpu)->util;
@@ -36,15 +36,15 @@ static inline unsigned long sched_cpu_util(int cpu)
 }
 #endif
 
-/* A governor is asked when its CPU has nothing to run. */
+/* A governor is called only when its CPU has nothing to run. */
 static inline bool need_resched(void)
 {
 	return 0;
 }
 
 /*
- * Kernels up to 3.15 have it: the load of the CPU at the last tick, 1024 for one task that always
- * runs. It is a macro, too, so that a source can tell whether it is there.
+ * In kernels up to 3.15: the CPU's load at the last tick, 1024 for one task that always runs. It is
+ * also a macro, so that a source can test for it.
  */
 static inline unsigned long this_cpu_load(void)
 {

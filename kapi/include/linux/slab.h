@@ -5,6 +5,6 @@
 
 #include <linux/gfp.h>
 
-/* A governor's memory is its statics and per-CPU data: none is handed out while it runs. */
+/* No allocation: a governor's memory is its statics and per-CPU data. */
 
 #endif /* _KAPI_LINUX_SLAB_H */

@@ -13,7 +13,7 @@
 #define put_cpu()		do { } while (0)
 #define nr_cpu_ids		(kapi_host.nr_cpu_ids)
 
-/* Governors run with interrupts off on one CPU at a time, so these have nothing to order. */
+/* Governors run on one CPU at a time with interrupts off, so these have nothing to order. */
 #define smp_mb()		barrier()
 #define smp_rmb()		barrier()
 #define smp_wmb()		barrier()

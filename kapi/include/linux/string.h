@@ -16,7 +16,7 @@ size_t strlen(const char *s);
 int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, size_t count);
 
-/* Equal texts, be there a newline at the end of one or not: `echo` writes one. */
+/* Compares texts without a final newline, which `echo` writes. */
 static inline bool sysfs_streq(const char *a, const char *b)
 {
 	while (*a && *a == *b)
@@ -28,7 +28,7 @@ static inline bool sysfs_streq(const char *a, const char *b)
 	return !*a && !*b;
 }
 
-/* Where in @array the text is; @n is the length, or -1 for one that ends in NULL. */
+/* Returns the index of the text in @array; @n is the length, or -1 for one that ends with NULL. */
 static inline int __sysfs_match_string(const char * const *array, size_t n, const char *text)
 {
 	for (size_t i = 0; i < n && array[i]; i++) {

@@ -42,8 +42,8 @@ static inline int sysfs_create_file(struct kobject *kobj, const struct attribute
 }
 
 /*
- * Write into a page, answer the length. Of conversions there are %s, %c, %d, %i, %u and %x with l
- * and ll, without width or flags; what else is there is written as it is.
+ * Write into a page and return the length. They support %s, %c, %d, %i, %u and %x with l and ll,
+ * without width or flags; other text is copied.
  */
 int sysfs_emit(char *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int sysfs_emit_at(char *page, int at, const char *format, ...)

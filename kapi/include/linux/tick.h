@@ -19,7 +19,7 @@
 extern bool tick_nohz_enabled __attribute__((visibility("hidden")));
 
 #if KAPI_BEFORE(4, 17)
-/* The tick has been stopped before the governor is asked, if it can be. */
+/* In these kernels the tick is stopped, if possible, before the governor is called. */
 static inline ktime_t tick_nohz_get_sleep_length(void)
 {
 	kapi_host.cpu->asked_sleep_length = 1;
@@ -27,7 +27,7 @@ static inline ktime_t tick_nohz_get_sleep_length(void)
 }
 #else
 /*
- * Time from the idle entry to the next timer, the tick not counted, if the tick can be stopped;
+ * Returns the time from idle entry to the next timer, without the tick if that can be stopped;
  * @delta_next is the time to the next event with the tick. Both can be negative.
  */
 static inline ktime_t tick_nohz_get_sleep_length(ktime_t *delta_next)
@@ -50,7 +50,7 @@ static inline bool tick_nohz_tick_stopped_cpu(int cpu)
 	return kapi_cpu(cpu)->tick_stopped;
 }
 
-/* Whether the tick ended the sleep. Reading the answer clears it. */
+/* Whether the tick ended the sleep. Reading clears it. */
 static inline bool tick_nohz_idle_got_tick(void)
 {
 	struct kapi_cpu *cpu = kapi_host.cpu;

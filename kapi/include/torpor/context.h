@@ -4,9 +4,8 @@
 #define _KAPI_TORPOR_CONTEXT_H
 
 /*
- * Interface between the host and a governor's image. The Rust side has the same
- * layouts in crates/torpor-governor/src/abi.rs and compares sizes when it loads
- * an image.
+ * Interface between the host and a governor's image. crates/torpor-governor/src/abi.rs has the same
+ * layouts and compares the sizes when it loads an image.
  */
 
 #include <linux/types.h>
@@ -15,7 +14,7 @@
 
 struct hrtimer;
 
-/* Timers that can be armed on a CPU at a time; a governor has use for one. */
+/* Maximum of armed timers on a CPU; a governor needs one. */
 #define KAPI_TIMERS_MAX 4
 
 struct kapi_timer {
@@ -24,7 +23,7 @@ struct kapi_timer {
 };
 
 /*
- * One per CPU. The host writes the inputs before each call, so that a question like
+ * One per CPU. The host writes the inputs before each call, so that a call such as
  * tick_nohz_get_sleep_length() is one load.
  */
 struct kapi_cpu {
@@ -37,20 +36,20 @@ struct kapi_cpu {
 	unsigned int nr_iowait;
 	bool tick_stopped;
 	bool got_tick;
-	/* Answers of a select() call. */
+	/* Outputs of select(). */
 	bool stop_tick;
 	bool asked_sleep_length;
 	/* Constant. */
 	unsigned long percpu_offset;
 	unsigned int cpu_id;
-	/* The armed timers are the first @nr_timers, in no order. */
+	/* The armed timers are the first @nr_timers, unsorted. */
 	unsigned int nr_timers;
 	unsigned long load_avg;
 	struct kapi_timer timers[KAPI_TIMERS_MAX];
 	void *driver;
 };
 
-/* One per image. @cpu is the one whose governor call is in flight. */
+/* One per image. @cpu is the one of the current call. */
 struct kapi_host {
 	struct kapi_cpu *cpu;
 	struct kapi_cpu **cpu_by_id;
@@ -67,8 +66,8 @@ struct kapi_host {
 extern struct kapi_host kapi_host __attribute__((visibility("hidden")));
 
 /*
- * A module parameter; with @type null, a parameter's description in @value. Compilers place these
- * in any order, so @line gives the source's.
+ * A module parameter, or, with @type NULL, the description of one in @value. Compilers place these
+ * in any order, so @line has the order of the source.
  */
 struct kapi_param {
 	const char *name;

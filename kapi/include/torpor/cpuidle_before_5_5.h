@@ -4,9 +4,8 @@
 #define _KAPI_TORPOR_CPUIDLE_BEFORE_5_5_H
 
 /*
- * CPU idle before Linux 5.5 counted in microseconds, and before 4.17 the tick was stopped before a
- * governor was asked. What such a governor registers is called through functions in image.c that
- * make one kind of call of the other; see old_governors there.
+ * Before Linux 5.5 cpuidle used us, and before 4.17 the tick was stopped before the governor was
+ * called. The host calls such a governor through functions in old_governors.h, which convert.
  */
 
 struct cpuidle_governor {
@@ -41,18 +40,21 @@ static inline int cpuidle_get_last_residency(struct cpuidle_device *dev)
 }
 
 #if KAPI_BEFORE(4, 14)
-/* The first state that does not poll: a constant of the architecture there, of the table here. */
+/*
+ * The first state that does not poll: a constant of the architecture in these kernels, derived from
+ * the table here.
+ */
 extern int kapi_driver_state_start __attribute__((visibility("hidden")));
 #define CPUIDLE_DRIVER_STATE_START	kapi_driver_state_start
 
-/* As a module it could be taken out again; an image is dropped whole. */
+/* Only for a module's exit; images are unloaded as a whole. */
 static inline void cpuidle_unregister_governor(struct cpuidle_governor *gov)
 {
 }
 #endif
 
 #if KAPI_BEFORE(4, 0)
-/* The residency in the state is measured, which it is in all. */
+/* The residency in the state is measured, as in all states. */
 #define CPUIDLE_FLAG_TIME_VALID		BIT(31)
 #endif
 

@@ -4,8 +4,8 @@
 #define _KAPI_TORPOR_OLD_GOVERNORS_H
 
 /*
- * Part of image.c for governors of kernels before 5.5: functions that the host can call, and what
- * such a kernel's core did around its own. FIDELITY(old-interface): as far as a replay has it.
+ * Part of image.c for governors of kernels before 5.5: functions for the host, which do what the
+ * core of such a kernel did around its calls. FIDELITY(old-interface): as far as a replay needs it.
  */
 
 static __in("torpor_kapi") struct cpuidle_governor *old_governors[4];
@@ -17,8 +17,8 @@ __in("torpor_kapi") int kapi_driver_state_start;
 #endif
 
 /*
- * The core of 3.8 to 3.10, whose menu has timers, called this on every way out
- * of idle, and so between an entry that was given up and the next.
+ * The core of 3.8 to 3.10, whose menu has timers, called this on every way out of idle, so also
+ * between an aborted entry and the next one.
  */
 __hidden __attribute__((weak)) void menu_hrtimer_cancel(void);
 
@@ -42,7 +42,7 @@ static int old_enable(int nr, struct cpuidle_driver *drv, struct cpuidle_device 
 	old_leave_idle();
 	old_driver(drv);
 	for (int i = 0; i < drv->state_count; i++) {
-		/* What a driver that does not know its states' power registered with. */
+		/* The default power of drivers that do not give the power of their states. */
 		drv->states[i].power_usage = -1 - i;
 #if KAPI_BEFORE(4, 0)
 		drv->states[i].flags |= CPUIDLE_FLAG_TIME_VALID;
@@ -73,7 +73,7 @@ static int old_select(int nr, struct cpuidle_driver *drv, struct cpuidle_device 
 	old_driver(drv);
 	old_residency(dev);
 #if KAPI_BEFORE(4, 17)
-	/* *stop_tick stays true: the tick had been stopped when the governor was asked. */
+	/* *stop_tick stays true: the tick was already stopped. */
 	return old_governors[nr]->select(drv, dev);
 #else
 	return old_governors[nr]->select(drv, dev, stop_tick);
@@ -88,7 +88,7 @@ static void old_reflect(int nr, struct cpuidle_device *dev, int index)
 	old_leave_idle();
 }
 
-/* One set for each governor that the host can hold; images register one as a rule. */
+/* One for each governor that an image can register; most register one. */
 #define OLD_CALLS(nr)							\
 	static int old_enable_##nr(struct cpuidle_driver *drv,		\
 				   struct cpuidle_device *dev)		\

@@ -4,22 +4,20 @@
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from torpor.cli import kernel, options
-from torpor.cli.ab_table import ab_text
-from torpor.cli.console import fail, print_note, stdout_width, write_stdout
-from torpor.cli.deliver import check, write_report
+from torpor.cli.console import fail, print_note
+from torpor.cli.deliver import check, print_result, write_report
 from torpor.machine.kernel import ab as comparing
 from torpor.machine.kernel import governors as kernel_governors
 from torpor.machine.kernel import journal
 from torpor.machine.kernel.build import Builder
-from torpor.view.post import post
 
 if TYPE_CHECKING:
-    from torpor.results import schema as shapes
+    from torpor.results.kinds import ab as shapes
 
 _Governors = Annotated[
     list[str],
@@ -132,10 +130,8 @@ def _print(made: comparing.Comparison, form: str, report: Path | None) -> None:
     finished = result["finished_rounds"]
     if finished:
         write_report(result, report)
-    if form == "json" or (form != "text" and finished):
-        write_stdout(post(result, form))
-    elif finished:
-        write_stdout(ab_text(cast("shapes.Ab", result), stdout_width()))
+    if finished or form == "json":
+        print_result(result, form)
     else:
         print_note("no round was finished, so there is nothing to compare")
 

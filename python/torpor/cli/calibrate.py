@@ -10,14 +10,14 @@ import typer
 
 from torpor.ask import toml_schemas
 from torpor.cli import kernel, options
-from torpor.cli.columns import columns_text
-from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.cli.console import fail, print_note, table_text, write_stdout
 from torpor.cli.values import duration_ns
 from torpor.machine import calibration
 from torpor.machine.calibration import load, machine, meters
 from torpor.machine.calibration.states import Cluster
 from torpor.machine.record.signals import Signals
 from torpor.results.files import write_whole
+from torpor.results.table import Table, word
 
 _MeterName = Annotated[
     str,
@@ -104,7 +104,8 @@ def _print_figures(
 ) -> None:
     headings = ["cluster", "state", "power mW", "entry µJ", "pays off after µs", "residency µs"]
     rows = machine.table(figures, clusters, targets)
-    write_stdout(columns_text(headings, rows, stdout_width()))
+    cells = [[word(text) for text in row] for row in rows]
+    write_stdout(table_text(Table("", "", headings, cells)))
     for cluster, busy in zip(clusters, figures.busy_mw, strict=True):
         print_note(f"{cluster.name}: a busy CPU takes {busy.value:.4g} mW at the frequency it had")
 

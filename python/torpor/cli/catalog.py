@@ -9,9 +9,15 @@ import typer
 
 from torpor.ask import toml_schemas
 from torpor.cli import options
-from torpor.cli.console import bare_table, print_note, render, stdout_width, write_stdout
+from torpor.cli.console import (
+    print_note,
+    stdout_width,
+    table_text,
+    write_stdout,
+)
 from torpor.machine import catalog as library
 from torpor.results.files import write_whole
+from torpor.results.table import Table, word
 
 #: The most columns of a listing, also in a pipe.
 _LISTING_WIDTH = 120
@@ -151,10 +157,6 @@ def _param(param: library.Param) -> str:
 
 
 def _listing(headings: list[str], rows: list[list[str]]) -> str:
-    table = bare_table()
-    for index, heading in enumerate(headings):
-        # Names are not folded; the other columns share the rest of the line.
-        table.add_column(heading, no_wrap=index == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return render(table, width=min(stdout_width(), _LISTING_WIDTH))
+    cells = [[word(text) for text in row] for row in rows]
+    table = Table("", "", headings, cells, keys=len(headings))
+    return table_text(table, width=min(stdout_width(), _LISTING_WIDTH))

@@ -11,7 +11,7 @@ from torpor import TorporError
 from torpor.cli import deliver, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
-from torpor.results.kinds.calls import finding_text
+from torpor.results.kinds.check import finding_text
 from torpor.run import checks
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
@@ -18,16 +18,12 @@ from torpor.results.text import printable
 from torpor.view.paint import UNLIMITED
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
-    from torpor.results.table import Post
+    from torpor.results.table import Post, Table
 
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100
 
-#: The escape character of colours that :func:`render` chose, until the text is written. Nobody else
-#: can know it.
+#: Starts Torpor's own colours until the text is written. No file can know it.
 _OUR_ESCAPE = f"\x1b{os.urandom(8).hex()}"
 
 # Some terminals and log collectors still know ASCII only.
@@ -70,7 +66,7 @@ def write_stdout(text: str) -> bool:
 
 
 def painted(text: str) -> str:
-    """Return text as it goes to a terminal: escaped, but for the colours of :func:`render`."""
+    """Return text as it goes to a terminal: escaped, but for Torpor's colours."""
     return "\x1b".join(printable(part) for part in text.split(_OUR_ESCAPE))
 
 
@@ -101,47 +97,28 @@ def text_width(width: int) -> int:
     return width if width >= UNLIMITED else min(width, _TEXT_WIDTH)
 
 
-def write_post(found: "Post", form: str | None = None) -> None:
-    """Write tables to stdout in a form; without one, as text that fits the terminal."""
-    from torpor.view.post import post_text
-
-    write_stdout(post_text(found, form, stdout_width()))
+def write_post(found: "Post", form: str | None = None) -> bool:
+    """Write tables to stdout in a form, by default as text; return whether anybody still reads."""
+    return write_stdout(post_text(found, form))
 
 
-def render(*parts: "RenderableType", width: int) -> str:
-    """Render for stdout: in colour on a terminal, plain elsewhere."""
-    import io
+def post_text(found: "Post", form: str | None = None) -> str:
+    """Return tables in a form, by default as text for stdout."""
+    from torpor.view import post
 
-    from rich.console import Console
-    from rich.text import Text
-
-    class Escaping(Console):
-        """Escapes before it lays out, while the width of a cell can still follow."""
-
-        def render_str(self, text: str, **options: Any) -> Text:
-            return super().render_str(printable(text), **options)
-
-    out = io.StringIO()
-    console = Escaping(
-        file=out,
-        force_terminal=sys.stdout.isatty(),
-        width=width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-    for part in parts:
-        console.print(part)
-    text = out.getvalue().replace("\x1b", _OUR_ESCAPE)
-    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    return post.post_text(found, form, stdout_width(), _escape())
 
 
-def bare_table() -> "Table":
-    """Return a table without columns, drawn in Torpor's style."""
-    from rich import box
-    from rich.table import Table
+def table_text(*tables: "Table", width: int | None = None) -> str:
+    """Return tables as text for stdout, by default of its width."""
+    from torpor.view.paint import tables_text
 
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    return tables_text(tables, stdout_width() if width is None else width, _escape())
+
+
+def _escape() -> str:
+    """Return what starts a colour: nothing where stdout is no terminal."""
+    return _OUR_ESCAPE if sys.stdout.isatty() else ""
 
 
 def wrap(text: str, width: int, indent: str = "  ") -> str:

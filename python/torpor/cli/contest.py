@@ -116,7 +116,7 @@ def contest(
         if found.is_interrupted:
             raise KeyboardInterrupt
     if plot is not None:
-        write_whole(plot, view("report.curves").front(found))
+        write_whole(plot, view("report.charts").front(found))
         print_note(f"plot: {plot}")
     if is_explained:
         first, second = [*(entries or []), BASE][:2]
@@ -124,7 +124,7 @@ def contest(
     elif form == "json":
         write_stdout(json.dumps(found.to_dict(), indent=1))
     else:
-        picture = view("report.curves").front(found) if form == "html" else ""
+        picture = view("report.charts").front(found) if form == "html" else ""
         post = run.contest_post(found, has_cells=has_cells)
         write_post(post._replace(picture=picture), form)
     raise typer.Exit(EXIT_FINDING if found.has_finding else 0)

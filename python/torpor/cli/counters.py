@@ -2,20 +2,15 @@
 """`torpor snapshot`, `torpor diff`: the kernel's own counters of idle states."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
 from torpor.cli import options
-from torpor.cli.console import print_note, stdout_width, write_stdout
-from torpor.cli.counter_table import diff_text
-from torpor.cli.deliver import check, write_report
+from torpor.cli.console import print_note, write_stdout
+from torpor.cli.deliver import check, print_result, write_report
 from torpor.cli.exits import EXIT_FINDING
 from torpor.machine import counters
-from torpor.view.post import post
-
-if TYPE_CHECKING:
-    from torpor.results import schema as shapes
 
 
 def snapshot(
@@ -76,9 +71,6 @@ def diff(
     check(folder=None, files=(report,))
     result = counters.diff(*dumps, labels=labels, by=by, is_paired=is_paired)
     write_report(result, report)
-    if form != "text":
-        write_stdout(post(result, form))
-    else:
-        write_stdout(diff_text(cast("shapes.Diff", result), stdout_width()))
+    print_result(result, form)
     if any(note["kind"] == "damage" for i in result["intervals"] for note in i["notes"]):
         raise typer.Exit(EXIT_FINDING)

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from torpor._engine import TorporError
-from torpor.cli.console import fail, print_note, stdout_width, write_stdout
+from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.parsing import typed
-from torpor.cli.table import comparison_text, tasks_text
 from torpor.results.comparison import unverified
+from torpor.results.kinds import posted
 from torpor.results.record import Compared, view
 from torpor.run.recordings import convert_trace
 from torpor.view.post import post
@@ -84,6 +84,14 @@ def trace_of(recording: str, report: Path | None, tracks: int = 1) -> Trace:
     return lambda out: convert_trace(recording, out)
 
 
+def print_result(result: Any, form: str) -> None:
+    """Print a result of any kind in a form."""
+    if form == "text":
+        write_post(posted(result))
+    else:
+        write_stdout(post(result, form))
+
+
 def deliver(
     outcome: Compared,
     *,
@@ -102,11 +110,8 @@ def deliver(
         write_stdout(outcome.to_json())
     elif form == "csv":
         write_stdout(outcome.to_csv())
-    elif form != "text":
-        write_stdout(post(result, form))
     else:
-        width = stdout_width()
-        write_stdout(comparison_text(result, width) + tasks_text(result, width))
+        print_result(result, form)
     has_failed = [bool(run["error"]) for run in outcome.runs]
     if has_failed and all(has_failed):
         return EXIT_FAILURE

@@ -9,16 +9,15 @@ import typer
 
 from torpor.ask import toml_schemas
 from torpor.cli.console import (
-    bare_table,
     fail,
     print_note,
-    render,
-    stdout_width,
+    table_text,
     write_stdout,
 )
 from torpor.cli.exits import EXIT_FINDING
 from torpor.machine import catalog as library
 from torpor.results.files import write_whole
+from torpor.results.table import Table, word
 
 # Tolerances of a simulation on the recorded machine.
 _CPU_SHARE = 0.02
@@ -123,17 +122,16 @@ def _check_text(check: "library.ExtractionCheck", off: "list[library.ExtractedTa
         f"idle lengths: {idle['recorded']} recorded, {idle['simulated']} simulated; Kolmogorov-"
         f"Smirnov {idle['ks']:.3f}, {idle['decades']:.2f} decades on average",
     ]
-    drawn = bare_table()
-    drawn.add_column("Autocorrelation, by the time between two sleeps")
+    headings = ["Autocorrelation, by the time between two sleeps"]
     for title in ("recorded", "simulated"):
-        for what in ("sleep length", "timer distance"):
-            drawn.add_column(f"{what}, {title}", justify="right")
+        headings += [f"{what}, {title}" for what in ("sleep length", "timer distance")]
+    rows = []
     both = (check["recorded_autocorrelation"], check["simulated_autocorrelation"])
     for pair in zip(*(one["lags"] for one in both), strict=True):
         ms = [pair[0][key] // 1_000_000 for key in ("from_ns", "to_ns")]
         found = [_share(lag[key]) for lag in pair for key in ("sleep_length", "timer_distance")]
-        drawn.add_row(f"{ms[0]} to {ms[1]} ms", *found)
-    lines += ["", render(drawn, width=stdout_width()).rstrip("\n")]
+        rows.append([word(text) for text in (f"{ms[0]} to {ms[1]} ms", *found)])
+    lines += ["", table_text(Table("", "", headings, rows)).rstrip("\n")]
     for task in off:
         lines.append(
             f"  {task['name']}: {task['recorded_cpu_ns'] / 1e3:.1f} us, now "

@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor fidelity`: can the replay be trusted?"""
 
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from torpor.cli import options, progress
-from torpor.cli.console import stdout_width, write_stdout
-from torpor.cli.deliver import check, trace_of, write_report
+from torpor.cli.deliver import check, print_result, trace_of, write_report
 from torpor.cli.exits import EXIT_FINDING
-from torpor.cli.fidelity_text import fidelity_text
 from torpor.results.comparison import unverified
 from torpor.run import verification
 from torpor.run.options import FidelityOptions
-from torpor.view.post import post, post_text, posted
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 
 @options.of(FidelityOptions, after="after")
@@ -80,11 +74,8 @@ def fidelity(
         )
     write_report(result, report, trace_of(trace, report))
     if result["kind"] == "outcomes":
-        write_stdout(post(result, form) if form != "text" else post_text(posted(result)))
+        print_result(result, form)
         raise typer.Exit(0 if at_least is None else EXIT_FINDING)
-    if form != "text":
-        write_stdout(post(result, form))
-    else:
-        write_stdout(fidelity_text(cast("results.Fidelity", result), stdout_width()))
+    print_result(result, form)
     is_low = at_least is not None and 100 * result["verdict"]["agreement"] < at_least
     raise typer.Exit(EXIT_FINDING if is_low or unverified(result) else 0)

@@ -22,7 +22,7 @@ from torpor.run import recordings
 
 if TYPE_CHECKING:
     from torpor.machine.record import session
-    from torpor.results import schema as shapes
+    from torpor.results.kinds import diff as shapes
 
 _DEFAULT_OUTPUT = Path("torpor.trace")
 _RECIPE_SECONDS = 10

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from torpor.cli import options, progress
-from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_stdout
+from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_post, write_stdout
 from torpor.cli.deliver import check, trace_of, write_report
 from torpor.cli.exits import EXIT_FINDING
-from torpor.cli.stats_text import stats_text
 from torpor.run import recordings
 from torpor.view.post import post
 
@@ -91,11 +90,13 @@ def stats(
             trace, platform=platform, before=before, after=after, progress=bar
         )
     write_report(found, report, trace_of(trace, report))
-    if form != "text":
-        write_stdout(post(found, form))
-    else:
+    if form == "text":
+        from torpor.results.kinds import trace_stats
+
         counted = cast("results.TraceStats", found)
-        write_stdout(stats_text(counted, top, is_each_cpu, stdout_width()))
+        write_post(trace_stats.post(counted, top=top, is_each_cpu=is_each_cpu))
+    else:
+        write_stdout(post(found, form))
     if any(loss["severity"] == "damage" for loss in found["trace"]["losses"]):
         raise typer.Exit(EXIT_FINDING)
 

@@ -10,11 +10,9 @@ from torpor import explain as explain_result
 from torpor._engine import TorporError
 from torpor.cli import options
 from torpor.cli.console import stdout_width, text_width, wrap, write_stdout
-from torpor.cli.table import rows_text
+from torpor.cli.deliver import print_result
 from torpor.results import compare as side_by_side
-from torpor.results.comparison import rows, short_labels
 from torpor.results.record import load
-from torpor.view.post import post
 
 
 def explain(
@@ -65,22 +63,7 @@ def compare(
     else:
         names = labels or _names([str(path) for path in results], len(loaded))
         found = side_by_side.compare(*loaded, labels=names)
-    if form == "text":
-        width = stdout_width()
-        write_stdout(_text(found, width))
-    else:
-        write_stdout(post(found, form))
-
-
-def _text(found: Any, width: int) -> str:
-    if found.get("kind") != "beside" if isinstance(found, dict) else True:
-        return post(found, "lkml")
-    compared = found["comparison"]
-    narrow = text_width(width)
-    lines = [wrap(f"{s['label']}: {s['what']}", narrow) for s in found["sources"]]
-    notes = [wrap(f"Note: {note}", narrow) for note in found["notes"]]
-    table = rows_text(short_labels(compared["labels"]), rows(compared), width)
-    return "\n".join([*lines, table, *notes])
+    print_result(found, form)
 
 
 def _loaded(path: Path) -> list[Any]:

@@ -4,20 +4,19 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from torpor.cli import values
-from torpor.cli.console import fail, painted, stdout_width, write_stdout
-from torpor.cli.counter_table import diff_text
+from torpor.cli.console import fail, painted, post_text, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import until_stopped
 from torpor.machine import counters
 from torpor.machine import running as live
+from torpor.results.kinds import posted
 
 if TYPE_CHECKING:
-    from torpor.results import schema as shapes
     from torpor.results.record import Record
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class _Shown:
 
             self._live = Live(auto_refresh=False, transient=True)
             self._live.start()
-        text = painted(diff_text(cast("shapes.Diff", result), stdout_width()))
+        text = painted(post_text(posted(result)))
         self._live.update(Text.from_ansi(text), refresh=True)
         return True
 
@@ -120,4 +119,4 @@ class _Shown:
         """Print a result; return whether anybody still reads."""
         if self._is_json:
             return write_stdout(json.dumps(result))
-        return write_stdout(diff_text(cast("shapes.Diff", result), stdout_width()) + "\n")
+        return write_stdout(post_text(posted(result)) + "\n")

@@ -11,11 +11,8 @@ from torpor.ask.studies import adaptation as learning
 from torpor.ask.studies import io_boost as study
 from torpor.cli import options, values
 from torpor.cli.console import (
-    bare_table,
     fail,
     print_note,
-    render,
-    stdout_width,
     write_post,
     write_stdout,
 )
@@ -26,9 +23,11 @@ from torpor.results.record import view
 from torpor.results.table import Post, Table, number, word
 
 if TYPE_CHECKING:
-    from rich.table import Table as Drawn
+    from torpor.ask.studies.io_boost import Scatter
+from torpor.results.table import Cell
 
-    from torpor.ask.studies.io_boost import Scatter, Setting
+if TYPE_CHECKING:
+    from torpor.ask.studies.io_boost import Scatter
 
 _Workload = Annotated[
     str | None,
@@ -94,12 +93,12 @@ def io_boost(
         threads=threads,
     )
     if plot is not None:
-        view("report.scatter").write(result, plot)
+        view("report.charts").write_io_boost(result, plot)
         print_note(f"plot: {plot}")
     if is_json:
         write_stdout(json.dumps(result, indent=1))
     else:
-        write_stdout(_text(result, stdout_width()))
+        write_post(_post(result))
 
 
 def adaptation(
@@ -126,7 +125,7 @@ def adaptation(
         platform=platform, governors=governors or learning.DEFAULT_GOVERNORS
     )
     if plot is not None:
-        write_whole(plot, view("report.curves").adaptation(found))
+        write_whole(plot, view("report.charts").adaptation(found))
         print_note(f"plot: {plot}")
     if form == "json":
         write_stdout(json.dumps(found, indent=1))
@@ -156,26 +155,18 @@ def adaptation(
     write_post(Post(title, [], [table], notes), form)
 
 
-def _text(result: "Scatter", width: int) -> str:
+def _post(result: "Scatter") -> Post:
+    """Return all boosts, and the fixed frequencies that no other beats."""
     fixed = [s for s in result["settings"] if s["kind"] == "fixed"]
     front = sorted((s for s in fixed if s["is_front"]), key=lambda s: s["iops"])
-    head = (
-        f"{result['workload']}\n{result['platform']}; {result['governor']}, {result['cpufreq']}\n"
-    )
     boosts = [s for s in result["settings"] if s["kind"] == "boost"]
-    table = render(_table(boosts, front), width=width)
-    return f"{head}\n{table}\nFixed: the best {len(front)} of {len(fixed)}."
-
-
-def _table(boosts: list["Setting"], front: list["Setting"]) -> "Drawn":
-    drawn = bare_table()
-    drawn.add_column("IO boost")
-    for title in ("IOPS", "µJ an IO", "mW", *(f"{name} MHz" for name in boosts[0]["freq_mhz"])):
-        drawn.add_column(title, justify="right")
-    for group in (boosts, front):
-        for setting in group:
-            numbers = (setting["iops"], setting["uj_per_io"], setting["power_mw"])
-            cells = [*numbers, *setting["freq_mhz"].values()]
-            drawn.add_row(setting["name"], *(format_number(cell) for cell in cells))
-        drawn.add_section()
-    return drawn
+    rows = []
+    for setting in (*boosts, *front):
+        values = [setting["iops"], setting["uj_per_io"], setting["power_mw"]]
+        values += setting["freq_mhz"].values()
+        rows.append([word(setting["name"]), *(Cell(v, format_number(v)) for v in values)])
+    headings = ["IO boost", "IOPS", "µJ an IO", "mW"]
+    headings += [f"{name} MHz" for name in boosts[0]["freq_mhz"]]
+    facts = [f"{result['platform']}; {result['governor']}, {result['cpufreq']}"]
+    notes = [f"Fixed: the best {len(front)} of {len(fixed)}."]
+    return Post(result["workload"], facts, [Table("settings", "", headings, rows)], notes)

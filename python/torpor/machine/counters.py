@@ -14,11 +14,11 @@ from torpor._engine import CountersError, TorporError
 from torpor.machine import cstate_counters as residency
 from torpor.machine import turbostat
 from torpor.results.files import write_whole
+from torpor.results.kinds.diff import DiffStateCounts
 from torpor.results.record import Record, headed
-from torpor.results.schema import DiffStateCounts
 
 if TYPE_CHECKING:
-    from torpor.results.schema import (
+    from torpor.results.kinds.diff import (
         Counts,
         CpuDelta,
         Delta,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
         Interval,
         Note,
         ShareChange,
-        SnapshotData,
         StateDelta,
     )
+    from torpor.results.schema import SnapshotData
 
     _Counter = Literal["usage", "time_us", "above", "below", "rejected"]
     #: The states of each CPU of a group, which are the same.

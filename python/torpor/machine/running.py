@@ -24,7 +24,10 @@ from torpor.machine.record import session
 from torpor.results.record import Record
 
 if TYPE_CHECKING:
-    from torpor.results import schema as shapes
+    from torpor.machine.kernel.status import Status
+    from torpor.machine.kernel.system import System
+    from torpor.results.kinds.ab import AbRun
+    from torpor.results.kinds.diff import Diff
 
 _Path = str | os.PathLike[str]
 _Tell = Callable[[str], None]
@@ -166,7 +169,7 @@ class Stat:
         """
         self._got = self._got or self._hardware.end()
         result = self._diff(self._first, counters.snapshot(root=self._root), "total")
-        counters.add_hardware(cast("shapes.Diff", result), self._got)
+        counters.add_hardware(cast("Diff", result), self._got)
         return result
 
     def _diff(self, before: counters.Snapshot, after: counters.Snapshot, label: str) -> Record:
@@ -216,7 +219,7 @@ def ab(
     modules: _Path | None = None,
     output: _Path | None = None,
     tell: _Tell | None = None,
-    progress: "Callable[[shapes.AbRun], None] | None" = None,
+    progress: "Callable[[AbRun], None] | None" = None,
 ) -> Record:
     """Compare governors on this machine: what ``torpor ab`` does. Requires root.
 

@@ -17,7 +17,7 @@ from torpor.results.files import open_regular
 from torpor.results.text import printable
 
 if TYPE_CHECKING:
-    from torpor.results.schema import CpuDelta, StateDelta
+    from torpor.results.kinds.diff import CpuDelta, StateDelta
 
 #: Columns of shares that are no idle state.
 _NO_STATES = ("Busy", "CPUGFX", "PKG_", "RAM_")

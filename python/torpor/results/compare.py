@@ -2,14 +2,14 @@
 """Saved results side by side, whatever made them: the same metric in the same row."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.results.comparison import fill, not_verified, section_name, sections, unverified
+from torpor.results.comparison import fill, not_verified, unverified
+from torpor.results.kind import Column
 from torpor.results.record import Record, headed
 
 if TYPE_CHECKING:
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 _SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Sums over a run that another metric gives as a rate or a mean.
 _SUMS = ("energy_uj", "idle_energy_uj", "delay_total_us", "package_j", "dram_j", "platform_j")
-
-
-class _Column(NamedTuple):
-    """One run of one result."""
-
-    label: str
-    values: dict[str, float | None]
-    #: Other inputs on which the numbers depend, by name.
-    of: dict[str, str]
 
 
 def compare(*results: Any, labels: list[str] | None = None) -> Record:
@@ -45,6 +36,9 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
 
     Raises TorporError where nothing can be compared, or a kind has no metrics.
     """
+    # The kinds import this module.
+    from torpor.results.kinds import KINDS
+
     parsed = [one.to_dict() if hasattr(one, "to_dict") else one for one in results]
     names = labels or [str(number) for number in range(1, len(parsed) + 1)]
     if len(names) != len(parsed):
@@ -52,12 +46,13 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
     sources, columns = [], []
     for name, result in zip(names, parsed, strict=True):
         kind = result.get("kind") if isinstance(result, Mapping) else None
-        if kind not in _KINDS:
-            expected = ", ".join(_KINDS)
+        columns_of = KINDS[kind].columns if kind in KINDS else None
+        if columns_of is None:
+            expected = ", ".join(name for name, of in KINDS.items() if of.columns)
             raise TorporError(
                 f"{name}: kind `{kind}` has no metrics to compare: expected {expected}"
             )
-        found = list(_KINDS[kind](result))
+        found = list(columns_of(result))
         alone = len(found) == 1
         columns += [c._replace(label=name if alone else f"{name}: {c.label}") for c in found]
         what = "; ".join(dict.fromkeys(v for c in found[:1] for v in c.of.values()))
@@ -84,7 +79,7 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
     )
 
 
-def _metrics(columns: list[_Column]) -> tuple[list[dict[str, Any]], list[str]]:
+def _metrics(columns: list[Column]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the metrics that two columns have, in the catalogue's order; and the titles of the
     others."""
     catalogues = json.loads(_engine.metrics())
@@ -120,7 +115,7 @@ def _unverified(names: list[str], parsed: list[Any]) -> list[str]:
     ]
 
 
-def _notes(columns: list[_Column], lonely: list[str]) -> list[str]:
+def _notes(columns: list[Column], lonely: list[str]) -> list[str]:
     notes = []
     for name in dict.fromkeys(name for column in columns for name in column.of):
         found = list(dict.fromkeys(column.of.get(name, "unknown") for column in columns))
@@ -132,116 +127,11 @@ def _notes(columns: list[_Column], lonely: list[str]) -> list[str]:
     return notes
 
 
-def _of_compared(result: Any) -> Iterator[_Column]:
-    several = len(sections(result)) > 1
-    for section in sections(result):
-        name = section_name(section)
-        if "trace" in section:
-            seconds = section["trace"]["duration_ns"] / 1e9
-            of = {"recording": name}
-        else:
-            seconds = result["options"]["duration_ns"] / 1e9
-            of = {"workload": name}
-        of |= {
-            "kind": result["kind"],
-            "machine": result["platform"]["name"],
-            "duration": f"{seconds:.2f} s",
-            "tick rate": f"{result['options']['hz']} Hz",
-        }
-        for run in section["runs"]:
-            label = f"{PurePath(name).name}, {run['governor']}" if several else run["governor"]
-            yield _Column(label, _with_rates(run["metrics"], seconds), of)
-
-
-def _with_rates(values: "results.Metrics", seconds: float) -> dict[str, float | None]:
+def with_rates(values: "results.Metrics", seconds: float) -> dict[str, float | None]:
+    """Return metrics by common names, with counts as rates."""
     found = {_SAME.get(key, key): value for key, value in values.items()}
     for key in _counts() & found.keys():
         count = found.pop(key)
         if count is not None and seconds:
             found[f"{key}_per_s"] = count / seconds
     return found
-
-
-def _of_ab(result: Any) -> Iterator[_Column]:
-    from torpor.results.ab_rows import values
-
-    of = {"kind": "ab", "workload": " ".join(result["command"]), "machine": result["kernel"]}
-    for governor in result["governors"]:
-        runs = [values(run) for run in result["runs"] if run["governor"] == governor["label"]]
-        keys = dict.fromkeys(key for run in runs for key in run)
-        means = {key: _mean([run.get(key) for run in runs]) for key in keys}
-        # Its wake-ups are sleeps by the catalogue's words.
-        means["sleeps_per_s"] = means.pop("wakeups_per_s", None)
-        yield _Column(governor["label"], _with_rates(means, 0), of)
-
-
-def _of_diff(result: Any) -> Iterator[_Column]:
-    labels = dict.fromkeys(i["label"] for i in result["intervals"])
-    for label in labels:
-        columns = [
-            (group, column)
-            for group in result["groups"]
-            for column in group["columns"]
-            if column["label"] == label
-        ]
-        sums = {
-            key: _sum([column["total"][key] for _, column in columns])
-            for key in ("usage", "above", "below", "time_us")
-        }
-        spans = [(c["elapsed_ns"], len(c["cpus"]), c["rounds"]) for _, c in columns]
-        whole_us = _sum([None if ns is None else ns / 1e3 * cpus for ns, cpus, _ in spans])
-        seconds = max((ns / 1e9 for ns, _, _ in spans if ns is not None), default=0)
-        deepest = _sum([c["states"][-1]["time_us"] for _, c in columns])
-        values = {
-            "sleeps_per_s": _share(sums["usage"], seconds, 1),
-            "above_pct": _share(sums["above"], sums["usage"]),
-            "below_pct": _share(sums["below"], sums["usage"]),
-            "idle_residency_pct": _share(sums["time_us"], whole_us),
-            "deepest_residency_pct": _share(deepest, whole_us),
-        }
-        interval = next(i for i in result["intervals"] if i["label"] == label)
-        of = {"kind": "diff", "machine": interval["driver"] or "unknown"}
-        if interval["kernel_release"]:
-            of["kernel"] = interval["kernel_release"]
-        yield _Column(label, values, of)
-
-
-def _of_stats(result: Any) -> Iterator[_Column]:
-    states, trace = result["states"], result["trace"]
-    usage, above, below, time_ns = (
-        _sum([state[key] for state in states]) for key in ("usage", "above", "below", "time_ns")
-    )
-    seconds = trace["duration_ns"] / 1e9
-    cpus = len({state["cpu"] for state in states})
-    values = {
-        "sleeps_per_s": _share(usage, seconds, 1),
-        "above_pct": _share(above, usage),
-        "below_pct": _share(below, usage),
-        "idle_residency_pct": _share(time_ns, trace["duration_ns"] * cpus),
-        "tick_wakeups_per_s": _share(result["tick"]["wakeups"], seconds, 1),
-    }
-    of = {"kind": "trace_stats", "recording": trace["path"], "duration": f"{seconds:.2f} s"}
-    of |= {"machine": result["platform"]} if result["platform"] else {}
-    yield _Column("recorded", values, of)
-
-
-def _sum(values: list[Any]) -> float | None:
-    return None if None in values or not values else sum(values)
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _share(part: float | None, whole: float | None, scale: float = 100) -> float | None:
-    return scale * part / whole if part is not None and whole else None
-
-
-_KINDS: dict[str, Callable[[Any], Iterator[_Column]]] = {
-    "replay": _of_compared,
-    "simulation": _of_compared,
-    "ab": _of_ab,
-    "diff": _of_diff,
-    "trace_stats": _of_stats,
-}

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A result's rows as every page paints them: terminal, report, notebook, CSV.
+"""Comparisons of columns, which the engine makes (``crates/torpor-result``), in words.
 
-The engine compares (``crates/torpor-result``): what a change is, whether it is more than chance and
-the best governors are in a section's ``comparison``. Nothing here computes.
+Changes, their significance and the best governors are in a section's ``comparison``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor.results.text import spreadsheet_field
@@ -20,38 +19,6 @@ if TYPE_CHECKING:
 
 # The catalogue is ASCII; people are used to the sign.
 _UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
-
-
-class Cell(NamedTuple):
-    """One governor's value of one metric, ready to print."""
-
-    text: str
-    change: str = ""
-    #: Better than the base, by the metric's direction; None where nobody can tell.
-    is_better: bool | None = None
-    #: Nobody beats it; several cannot be distinguished.
-    is_best: bool = False
-    is_known: bool = True
-
-    @property
-    def full(self) -> str:
-        """The value with its change, as ``187.8 (−10.17 %)``."""
-        return f"{self.text} ({self.change})" if self.change else self.text
-
-
-class Row(NamedTuple):
-    """One metric over all governors."""
-
-    key: str
-    title: str
-    unit: str
-    definition: str
-    cells: list[Cell]
-
-    @property
-    def heading(self) -> str:
-        """The title with the unit, so that no cell repeats it."""
-        return f"{self.title} {unit_text(self.unit)}" if self.unit else self.title
 
 
 def unit_text(unit: str) -> str:
@@ -74,31 +41,6 @@ def sections(result: "Result") -> list["Section"]:
 def section_name(section: "Section") -> str:
     """Return the recording or the workload."""
     return str(section["trace"]["path"] if "trace" in section else section["workload"]["name"])
-
-
-def rows(comparison: "results.Comparison") -> list[Row]:
-    """Return the rows of a ``comparison``, as the engine made them."""
-    return [
-        Row(
-            row["key"],
-            row["title"],
-            row["unit"],
-            row["definition"],
-            [_cell(cell) for cell in row["cells"]],
-        )
-        for row in comparison["rows"]
-    ]
-
-
-def _cell(cell: "results.Cell") -> Cell:
-    change = cell["change"]
-    return Cell(
-        cell["text"],
-        change["text"] if change else "",
-        change["is_better"] if change else None,
-        cell["is_best"],
-        cell["value"] is not None,
-    )
 
 
 def base_text(comparison: "results.Comparison", draws: str = "runs") -> str | None:
@@ -273,21 +215,6 @@ def _share(count: int, total: int) -> str:
     if percent >= 99.5:
         return f"{min(percent, 99.99):.2f} %"
     return f"{percent:.0f} %" if percent >= 0.5 else f"{max(percent, 0.01):.2f} %"
-
-
-def task_rows(result: "Result") -> tuple[list[str], list[Row]]:
-    """Return a simulation's flows and tasks: the governors, and rows whose key is the name."""
-    # A simulation alone has them; mypy takes nothing but the question.
-    flows: list[Any] = result["flow_comparisons"] if "flow_comparisons" in result else []  # noqa: SIM401
-    compared = result["task_comparisons"] if "task_comparisons" in result else []  # noqa: SIM401
-    compared = [*flows, *compared]
-    names = compared[0]["comparison"]["labels"] if compared else []
-    table = [
-        row._replace(key=task["name"], title=f"{task['name']}: {row.title}")
-        for task in compared
-        for row in rows(task["comparison"])
-    ]
-    return short_labels(names), table
 
 
 SLEEP_LENGTH_WORDS = {

@@ -6,6 +6,7 @@ import json
 import os
 import textwrap
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -76,7 +77,7 @@ class Record(dict[str, Any]):
 
         Raises :class:`torpor.TorporError` for a name that is not one of :attr:`tables`.
         """
-        return _engine.lay_out(json.dumps(self), name)
+        return _engine.Record(self).table(name)
 
     def to_json(self) -> str:
         """Return the whole result as JSON text, which :func:`torpor.load` reads."""
@@ -101,15 +102,14 @@ class Record(dict[str, Any]):
 
     def _repr_html_(self) -> str | None:
         """Return its tables for a notebook, or None for a kind without tables."""
-        found = self._posted()
-        return None if found is None else str(view("notebook").posted_html(found))
+        return None if self._posted() is None else str(view("notebook").to_html(self))
 
     def _repr_markdown_(self) -> str | None:
         """The same as Markdown, for what displays no HTML."""
         return None if self._posted() is None else str(view("post").post(self, "markdown"))
 
     def _posted(self) -> "Post | None":
-        from torpor.results.kinds.tables import posted
+        from torpor.results.kinds import posted
 
         try:
             return posted(self)
@@ -164,11 +164,10 @@ class Compared:
     It can be pickled, with all that :meth:`to_json` has, but not the decisions of a replay.
     """
 
-    def __init__(self, text: str, folder: Path | None = None) -> None:
-        """Hold the JSON text of a result; ``folder`` has tables that it does not hold."""
-        self._text = text
+    def __init__(self, result: str | _engine.Record, folder: Path | None = None) -> None:
+        """Hold a result, or its JSON text; ``folder`` has tables that it does not hold."""
+        self._record = _engine.Record(result) if isinstance(result, str) else result
         self._folder = folder
-        self._parsed: Any = None
 
     def __reduce__(self) -> tuple[type, tuple[str, Path | None]]:
         """Return the arguments with which another process makes it."""
@@ -201,7 +200,7 @@ class Compared:
 
         Raises :class:`torpor.TorporError` for a name that is not one of :attr:`tables`.
         """
-        return _engine.lay_out(self._text, name)
+        return self._record.table(name)
 
     def to_json(self) -> str:
         """Return the whole result as JSON text, the same bytes for the same inputs."""
@@ -243,11 +242,13 @@ class Compared:
             self.write_table(name, folder / f"{name}.parquet")
         write_whole(folder / RESULT_FILE, self._text)
 
-    @property
+    @cached_property
+    def _text(self) -> str:
+        return self._record.json()
+
+    @cached_property
     def _dict(self) -> Any:
-        if self._parsed is None:
-            self._parsed = json.loads(self._text)
-        return self._parsed
+        return json.loads(self._text)
 
     def _repr_html_(self) -> str:
         return str(view("notebook").to_html(self._dict))
@@ -335,11 +336,11 @@ def checked(data: Any, path: _Path) -> Record:
 
 
 def _record(result: dict[str, Any]) -> Record:
-    return _CLASSES.get(result["kind"], Record)(result)
+    # The kinds import this module.
+    from torpor.results.kinds import KINDS
 
-
-#: Classes of kinds that are not a plain record.
-_CLASSES: dict[str, type[Record]] = {"fidelity": Fidelity, "reproduction": Reproduction}
+    found = KINDS.get(result["kind"])
+    return (found.record if found else Record)(result)
 
 
 def _checked(data: Any, file: Path) -> dict[str, Any]:

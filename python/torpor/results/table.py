@@ -14,22 +14,34 @@ class Cell(NamedTuple):
 
     value: Value
     text: str
+    #: Better than the base; None where there is no difference beyond chance, or no direction.
+    is_better: bool | None = None
+    #: No other column beats it.
+    is_best: bool = False
+    #: Explanation that a page shows on hover.
+    hint: str = ""
 
 
 class Table(NamedTuple):
-    """A table: the first ``keys`` columns say what a row is of, the others what it came to."""
+    """A table: the first ``keys`` columns name a row, the others are its values."""
 
     name: str
     title: str
     headings: list[str]
     rows: list[list[Cell]]
     keys: int = 1
-    #: So many columns stay together where a table is folded.
+    #: Number of columns that stay together where a table is folded.
     together: int = 1
+    #: A terminal does not show it.
+    is_detail: bool = False
+    #: Number of rows that a terminal shows; 0 for all.
+    most: int = 0
+    #: Option that shows the other rows.
+    more: str = "--json"
 
 
 class Post(NamedTuple):
-    """All of a result that is posted."""
+    """A result as text, tables and notes, before any painter."""
 
     title: str
     facts: list[str]
@@ -40,10 +52,10 @@ class Post(NamedTuple):
 
 
 def number(value: float | None, digits: int = 0, *, is_signed: bool = False) -> Cell:
-    """Return a number to so many digits; None is not known.
+    """Return a number with this many digits; None is shown as not known.
 
-    >>> number(12.345, 2), number(None), number(3.0, 1, is_signed=True).text
-    (Cell(value=12.345, text='12.35'), Cell(value=None, text='-'), '+3.0')
+    >>> number(12.345, 2).text, number(None).text, number(3.0, 1, is_signed=True).text
+    ('12.35', '-', '+3.0')
     """
     if value is None:
         return Cell(None, UNKNOWN)

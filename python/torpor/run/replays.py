@@ -41,10 +41,13 @@ class Replay(Compared):
     """
 
     def __init__(
-        self, text: str, folder: Path | None = None, decided: _engine.Result | None = None
+        self,
+        result: str | _engine.Record,
+        folder: Path | None = None,
+        decided: _engine.Result | None = None,
     ) -> None:
-        """Hold the JSON text of a replay; ``decided`` or ``folder`` have its decisions."""
-        super().__init__(text, folder)
+        """Hold a replay, or its JSON text; ``decided`` or ``folder`` have its decisions."""
+        super().__init__(result, folder)
         self._decided = decided
 
     @property
@@ -229,4 +232,4 @@ def _replayed(
     names = [governors] if isinstance(governors, str) else list(governors)
     wanted = options.to_json(options.ReplayOptions, {"decisions": True, "strip": True} | given)
     found = engine(os.fspath(platform), names, wanted, progress)
-    return Replay(found.json(), decided=found if given.get("decisions", True) else None)
+    return Replay(found.record(), decided=found if given.get("decisions", True) else None)

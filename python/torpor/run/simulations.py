@@ -41,10 +41,13 @@ class Simulation(Compared):
     store_failure: str | None
 
     def __init__(
-        self, text: str, folder: Path | None = None, made: _engine.Simulation | None = None
+        self,
+        result: str | _engine.Record,
+        folder: Path | None = None,
+        made: _engine.Simulation | None = None,
     ) -> None:
-        """Hold the JSON text of a simulation, and what the engine knows of its store."""
-        super().__init__(text, folder)
+        """Hold a simulation, or its JSON text; ``made`` knows its store."""
+        super().__init__(result, folder)
         self.resumed_runs = made.resumed_runs if made else 0
         self.store_failure = made.journal_failure if made else None
 
@@ -135,7 +138,7 @@ def simulate(
     runs = (os.fspath(opened.runs), engine_id()) if opened else None
     began_s = time.monotonic()
     found = _engine.simulate(workload, platform, governors, wanted, runs, progress)
-    made = Simulation(found.json(), made=found)
+    made = Simulation(found.record(), made=found)
     results = made.to_dict()["runs"]
     new = sum(len(run["seeds"]) for run in results) - made.resumed_runs
     if opened is not None and new > 0 and made.store_failure is None:

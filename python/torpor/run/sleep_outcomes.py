@@ -7,7 +7,7 @@ from typing import Any
 
 from torpor import _engine
 from torpor.machine.counters import diff
-from torpor.results.kinds.cells import total
+from torpor.results.cells import total
 from torpor.results.record import Record
 from torpor.run import recordings
 

@@ -1,45 +1,65 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Painters: a post as mail, as Markdown, as CSV and as a page."""
+"""Painters: a post as mail, on a terminal, as Markdown, as CSV and as HTML."""
 
+import functools
 import html as escaping
 import io
 import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from torpor.results.table import Cell, Post, Table
+from torpor.results.table import Cell, Post, Table, word
 from torpor.results.text import printable, spreadsheet_field
 
-#: Width of a mailing list's lines, and of a terminal that shows them.
+#: Width of a mailing list's lines.
 WIDTH = 80
+#: Running text is hard to read in longer lines.
+_PROSE = 100
 _GAP = 2
 #: Longer words fold. Numbers are shorter.
 _CELL = 18
-#: No terminal, no line length: what reads a pipe or a file folds no lines.
+#: Least width of a key on a terminal, however narrow that is.
+_KEY = 10
+#: Width where stdout is no terminal: lines are not folded.
 UNLIMITED = 10_000
 _ASCII = str.maketrans(
     {"−": "-", "×": "x", "µ": "u", "–": "-", "—": "-", "…": "...", "±": "+-", "Δ": "d", "≥": ">="}
 )
 
 
-def lkml(posts: Sequence[Post], width: int = WIDTH) -> str:
-    """Return plain ASCII in so many columns, 80 for mail."""
-    return "\n\n".join(_mail(post, width) for post in posts) + "\n"
+def lkml(posts: Sequence[Post]) -> str:
+    """Return plain ASCII in 80 columns, for mail."""
+    mail = _Text(WIDTH, WIDTH, ascii_text)
+    return "\n\n".join(mail.post(post) for post in posts) + "\n"
 
 
-def _mail(post: Post, width: int) -> str:
-    lines = [*_folded(post.title, width)]
-    for fact in post.facts:
-        lines += _folded(fact, width)
-    for table in post.tables:
-        title = _folded(table.title, width) if table.title else []
-        lines += ["", *title, *_columns(table, width)]
-    if post.notes:
-        lines.append("")
-    for note in post.notes:
-        first, *rest = _folded(note, width - 2)
-        lines += [f"* {first}", *(f"  {line}" for line in rest)]
-    return "\n".join(line.rstrip() for line in lines)
+def terminal(post: Post, width: int, escape: str = "") -> str:
+    """Return text of this many columns, without details and the end of long tables.
+
+    ``escape`` starts a colour; empty for none.
+    """
+    prose = width if width >= UNLIMITED else min(width, _PROSE)
+    tables = [_shown(table) for table in post.tables if not table.is_detail]
+    return _Text(width, prose, printable, escape).post(post._replace(tables=tables)) + "\n"
+
+
+def tables_text(tables: Sequence[Table], width: int, escape: str = "") -> str:
+    """Return tables as text of this many columns; see :func:`terminal`."""
+    return terminal(Post("", [], list(tables), []), width, escape).lstrip("\n")
+
+
+def _shown(table: Table) -> Table:
+    """Return the rows that a terminal shows, a repeated first key once, and a count of the rest."""
+    rows, last = [], ""
+    for first, *rest in table.rows[: table.most or None]:
+        is_repeated = table.keys > 1 and first.text == last
+        rows.append([first._replace(text="") if is_repeated else first, *rest])
+        last = first.text
+    if left := len(table.rows) - len(rows):
+        more = Cell(None, f"and {left} more ({table.more})")
+        rows.append([more, *[word("")] * (len(table.headings) - 1)])
+    return table._replace(rows=rows)
 
 
 def ascii_text(text: str) -> str:
@@ -53,70 +73,113 @@ def ascii_text(text: str) -> str:
     return kept.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _folded(text: str, width: int) -> list[str]:
-    lines = ascii_text(text).splitlines() or [""]
-    return [part for line in lines for part in textwrap.wrap(line, width) or [""]]
-
-
 def _left(table: Table) -> set[int]:
-    """Columns that begin at the left: those that say in words what a row is of."""
+    """Return the columns that begin at the left: keys that are words."""
     keys = range(table.keys)
     return {key for key in keys if any(isinstance(row[key].value, str) for row in table.rows)}
 
 
-def _columns(table: Table, limit: int) -> list[str]:
-    """The table, or several below each other, the columns that say what a row is in each."""
-    texts = [[ascii_text(cell.text) for cell in row] for row in table.rows]
-    left = _left(table)
-    heads = [ascii_text(heading) for heading in table.headings]
-    widths = []
-    for place, head in enumerate(heads):
-        # A heading folds at its blanks; what a row is of is in one line where it fits.
-        is_whole = place < table.keys or limit >= UNLIMITED
-        words = [head] if is_whole else head.split() or [""]
-        widest = max(len(text) for text in (*words, *(row[place] for row in texts)))
-        widths.append(max(1, widest if is_whole else min(_CELL, widest)))
-    places = range(table.keys, len(heads))
-    groups = [
-        list(places[at : at + table.together]) for at in range(0, len(places), table.together)
-    ]
-    keys = list(range(table.keys))
-    least = max((_room(widths, group) for group in groups), default=0)
-    while sum(widths[k] + _GAP for k in keys) + least > limit + _GAP:
-        widest = max(keys, key=lambda k: widths[k])
-        widths[widest] -= 1
-    room = limit + _GAP - _room(widths, keys)
-    blocks: list[list[int]] = []
-    for group in groups:
-        if blocks and _room(widths, [*blocks[-1], *group]) <= room:
-            blocks[-1] += group
-        else:
-            blocks.append(list(group))
-    lines: list[str] = []
-    for block in blocks or [[]]:
-        lines += [""] * bool(lines)
-        for row in (heads, *texts):
-            lines += _row(row, [*keys, *block], widths, left)
-    return lines
+class _Text(NamedTuple):
+    """Painter of monospaced text."""
+
+    width: int
+    #: Width of running text.
+    prose: int
+    #: Spells other people's text.
+    spell: Callable[[str], str]
+    #: Starts a colour; empty for none.
+    escape: str = ""
+
+    def post(self, post: Post) -> str:
+        lines = self._folded(post.title, self.prose)
+        for fact in post.facts:
+            lines += self._folded(fact, self.prose, "  ")
+        for table in post.tables:
+            title = self._folded(table.title, self.prose) if table.title else []
+            lines += ["", *title, *self.table(table)]
+        lines += [""] * bool(post.notes)
+        for note in post.notes:
+            lines += self._folded(f"* {note}", self.prose, "  ")
+        return "\n".join(line.rstrip() for line in lines)
+
+    def table(self, table: Table) -> list[str]:
+        """Return a table, or several below each other, with the key columns in each."""
+        rows = [[self.spell(cell.text) for cell in row] for row in table.rows]
+        texts = [[self.spell(heading) for heading in table.headings], *rows]
+        styles = [
+            ["1"] * len(table.headings),
+            *([_style(cell) for cell in row] for row in table.rows),
+        ]
+        widths, blocks = self._layout(table, texts)
+        left = _left(table)
+        lines: list[str] = []
+        for block in blocks:
+            lines += [""] * bool(lines)
+            for row, style in zip(texts, styles, strict=True):
+                cells = [(row[at], widths[at], at in left, style[at]) for at in block]
+                lines += self._row(cells)
+        return lines
+
+    def _layout(self, table: Table, texts: list[list[str]]) -> tuple[list[int], list[list[int]]]:
+        """Return the columns' widths, and the columns of each table that fits."""
+        keys, places = list(range(table.keys)), range(table.keys, len(table.headings))
+        widths = []
+        for place, heading in enumerate(texts[0]):
+            # A heading folds at its blanks; a key is in one line where it fits.
+            is_whole = place < table.keys or self.width >= UNLIMITED
+            words = [heading] if is_whole else heading.split() or [""]
+            widest = max(len(text) for text in (*words, *(row[place] for row in texts[1:])))
+            widths.append(max(1, widest if is_whole else min(_CELL, widest)))
+        step = table.together
+        groups = [list(places[at : at + step]) for at in range(0, len(places), step)]
+        least = max((_room(widths, group) for group in groups), default=0)
+        limit = self.width + _GAP
+        least_key = 1 if self.spell is ascii_text else _KEY
+        while keys and _room(widths, keys) + least > limit:
+            if max(widths[k] for k in keys) <= least_key:
+                break
+            widths[max(keys, key=lambda k: widths[k])] -= 1
+        room = limit - _room(widths, keys)
+        blocks: list[list[int]] = []
+        for group in groups:
+            if blocks and _room(widths, [*blocks[-1], *group]) <= room:
+                blocks[-1] += group
+            else:
+                blocks.append(list(group))
+        return widths, [[*keys, *block] for block in blocks or [[]]]
+
+    def _row(self, cells: Sequence[tuple[str, int, bool, str]]) -> list[str]:
+        parts = [textwrap.wrap(text, width) or [""] for text, width, _, _ in cells]
+        lines = []
+        for level in range(max(len(part) for part in parts)):
+            drawn = []
+            for part, (_, width, is_left, style) in zip(parts, cells, strict=True):
+                text = part[level] if level < len(part) else ""
+                gap = " " * (width - len(text))
+                if self.escape and style and text:
+                    text = f"{self.escape}[{style}m{text}{self.escape}[0m"
+                drawn.append(text + gap if is_left else gap + text)
+            lines.append((" " * _GAP).join(drawn).rstrip())
+        return lines
+
+    def _folded(self, text: str, width: int, indent: str = "") -> list[str]:
+        lines = self.spell(text).splitlines() or [""]
+        fold = functools.partial(textwrap.wrap, width=width, subsequent_indent=indent)
+        if self.spell is printable:
+            # A path or a hash stays in one piece, to be copied.
+            fold = functools.partial(fold, break_long_words=False, break_on_hyphens=False)
+        return [part for line in lines for part in fold(line) or [""]]
+
+
+def _style(cell: Cell) -> str:
+    """Return the colour of a cell, as a terminal's code."""
+    if cell.is_better is not None:
+        return "32" if cell.is_better else "31"
+    return "1" if cell.is_best else "2" if cell.value is None else ""
 
 
 def _room(widths: Sequence[int], places: Sequence[int]) -> int:
     return sum(widths[place] + _GAP for place in places)
-
-
-def _row(
-    row: Sequence[str], places: Sequence[int], widths: Sequence[int], left: set[int]
-) -> list[str]:
-    parts = [textwrap.wrap(row[place], widths[place]) or [""] for place in places]
-    lines = []
-    for level in range(max(len(part) for part in parts)):
-        cells = []
-        for place, part in zip(places, parts, strict=True):
-            text = part[level] if level < len(part) else ""
-            width = widths[place]
-            cells.append(text.ljust(width) if place in left else text.rjust(width))
-        lines.append((" " * _GAP).join(cells).rstrip())
-    return lines
 
 
 def markdown(posts: Sequence[Post]) -> str:
@@ -179,39 +242,58 @@ svg{max-width:46rem;width:100%;height:auto}"""
 
 
 def html(posts: Sequence[Post]) -> str:
-    """Return a page of tables that needs nothing else; the report is another."""
-    text: Callable[[str], str] = lambda words: escaping.escape(printable(words))  # noqa: E731
-    parts = []
-    for post in posts:
-        parts.append(f"<section><h1>{text(post.title)}</h1>")
-        parts += [f"<p>{text(fact)}</p>" for fact in post.facts]
-        parts.append(post.picture)
-        for table in post.tables:
-            title = table.title or table.name
-            parts.append(f"<h2>{text(title)}</h2>")
-            region = f'<div class="scroll" role="region" tabindex="0" aria-label="{text(title)}">'
-            parts.append(f"{region}<table><thead><tr>")
-            left = _left(table)
-            for place, heading in enumerate(table.headings):
-                kind = ' class="key"' if place in left else ""
-                parts.append(f'<th scope="col"{kind}>{text(heading)}</th>')
-            parts.append("</tr></thead><tbody>")
-            for row in table.rows:
-                cells = []
-                for place, cell in enumerate(row):
-                    tag = 'th scope="row" class="key"' if place in left else "td"
-                    cells.append(f"<{tag}>{text(cell.text)}</{tag[:2]}>")
-                parts.append(f"<tr>{''.join(cells)}</tr>")
-            parts.append("</tbody></table></div>")
-        if post.notes:
-            parts.append(f"<ul>{''.join(f'<li>{text(note)}</li>' for note in post.notes)}</ul>")
-        parts.append("</section>")
-    name = text("; ".join(post.title for post in posts))
+    """Return a page of tables that needs nothing else."""
+    name = _escaped("; ".join(post.title for post in posts))
+    body = "".join(f"<section>{fragment(post)}</section>" for post in posts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'; img-src data:\">"
         f'<title>{name}</title><link rel="icon" href="data:,"><style>{_STYLE}</style></head>\n'
-        f"<body>\n{''.join(parts)}\n</body></html>\n"
+        f"<body>\n{body}\n</body></html>\n"
     )
+
+
+def fragment(post: Post, open_rows: int | None = None) -> str:
+    """Return a post as part of a page; details and tables with more rows are folded.
+
+    Without ``open_rows``, nothing is folded.
+    """
+    parts = [f"<h1>{_escaped(post.title)}</h1>", *(f"<p>{_escaped(f)}</p>" for f in post.facts)]
+    parts.append(post.picture)
+    for table in post.tables:
+        title = _escaped(table.title or table.name)
+        is_folded = open_rows is not None and (table.is_detail or len(table.rows) > open_rows)
+        if is_folded:
+            parts.append(f"<details><summary>{title}: {len(table.rows)} rows</summary>")
+        else:
+            parts.append(f"<h2>{title}</h2>")
+        region = f'<div class="scroll" role="region" tabindex="0" aria-label="{title}">'
+        parts.append(f"{region}{_table(table)}</div>{'</details>' * is_folded}")
+    if post.notes:
+        parts.append(f"<ul>{''.join(f'<li>{_escaped(note)}</li>' for note in post.notes)}</ul>")
+    return "".join(parts)
+
+
+def _table(table: Table) -> str:
+    left = _left(table)
+    kinds = [
+        ' class="key" style="text-align:left"' if place in left else ' style="text-align:right"'
+        for place in range(len(table.headings))
+    ]
+    heads = zip(kinds, table.headings, strict=True)
+    parts = [f'<th scope="col"{kind}>{_escaped(heading)}</th>' for kind, heading in heads]
+    parts = ["<table><thead><tr>", *parts, "</tr></thead><tbody>"]
+    for row in table.rows:
+        parts.append("<tr>")
+        for place, cell in enumerate(row):
+            tag, more = ("th", ' scope="row"') if place in left else ("td", "")
+            hint = f' title="{_escaped(cell.hint)}"' if cell.hint else ""
+            parts.append(f"<{tag}{more}{kinds[place]}{hint}>{_escaped(cell.text)}</{tag}>")
+        parts.append("</tr>")
+    return "".join([*parts, "</tbody></table>"])
+
+
+def _escaped(text: str) -> str:
+    return escaping.escape(printable(text))

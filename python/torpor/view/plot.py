@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from torpor._engine import TorporError
 from torpor.results.comparison import section_name, sections, unit_text
+from torpor.view.chart import Chart, Point, Series
 from torpor.view.report import bars, palette
 
 if TYPE_CHECKING:
@@ -167,25 +168,34 @@ def front(results: Mapping[str, Compared] | Compared, x: str, y: str) -> Any:
     named = results if isinstance(results, Mapping) else {"": results}
     first = next(iter(named.values()))
     across, up = _metric(first, x), _metric(first, y)
-    rows = []
+    series: dict[str, list[Point]] = {}
     for name, result in named.items():
         for recording, section in _sections(result):
+            own = series.setdefault(" ".join(filter(None, (name, recording))), [])
             for run in section["runs"]:
-                values = run["metrics"].get(x), run["metrics"].get(y)
-                if None not in values:
-                    of = " ".join(filter(None, (name, recording)))
-                    rows.append(
-                        {"of": of, "governor": run["governor"], "x": values[0], "y": values[1]}
-                    )
+                at, height = run["metrics"].get(x), run["metrics"].get(y)
+                if at is not None and height is not None:
+                    own.append(Point(at, height, "", run["governor"]))
+    title = f"{up['title']} over {across['title']}"
+    drawn = [Series(name, points, "") for name, points in series.items()]
+    return _points(Chart(title, _title(across), _title(up), drawn))
+
+
+def _points(chart: Chart) -> Any:
+    """Return the points of a chart, a colour for each series, with their labels."""
+    rows = [
+        {"of": series.name, "name": point.label, "x": point.x, "y": point.y}
+        for series in chart.series
+        for point in series.points
+    ]
     alt = _altair()
-    dots = alt.Chart(alt.Data(values=rows), title=f"{up['title']} over {across['title']}")
-    dots = dots.encode(
-        x=alt.X("x:Q", title=_title(across), scale=alt.Scale(zero=False)),
-        y=alt.Y("y:Q", title=_title(up), scale=alt.Scale(zero=False)),
+    dots = alt.Chart(alt.Data(values=rows), title=chart.title).encode(
+        x=alt.X("x:Q", title=chart.x_title, scale=alt.Scale(zero=False)),
+        y=alt.Y("y:Q", title=chart.y_title, scale=alt.Scale(zero=False)),
         color=alt.Color("of:N", title=None),
-        tooltip=["of:N", "governor:N", "x:Q", "y:Q"],
+        tooltip=["of:N", "name:N", "x:Q", "y:Q"],
     )
-    text = dots.mark_text(align="left", dx=7).encode(text="governor:N")
+    text = dots.mark_text(align="left", dx=7).encode(text="name:N")
     return alt.layer(dots.mark_point(filled=True, size=60), text).properties(width=_WIDTH)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Results as people post them: one model of tables, and a painter for each form."""
+"""Results in the forms in which people post them."""
 
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from torpor._engine import TorporError
-from torpor.results.kinds.tables import posted
+from torpor.results.kinds import posted
 from torpor.results.table import Post
 from torpor.view import paint
 
@@ -48,7 +48,9 @@ def post(result: Any, form: str = "lkml") -> str:
     return _PAINTERS[form]([posted(one) for one in parsed])
 
 
-def post_text(found: Post, form: str | None = None, width: int = paint.WIDTH) -> str:
-    """Write tables that are no result's in a form; without one, as text of so many columns."""
+def post_text(
+    found: Post, form: str | None = None, width: int = paint.WIDTH, escape: str = ""
+) -> str:
+    """Write tables in a form; by default as text for a terminal of this width."""
     painter = _PAINTERS.get(form or "")
-    return painter([found]) if painter else paint.lkml([found], width)
+    return painter([found]) if painter else paint.terminal(found, width, escape)

@@ -218,7 +218,7 @@ def _described(path: Path) -> tuple[str, str]:
 
 @functools.lru_cache(4096)
 def _read_description(path: Path, _modified_ns: int, size: int) -> tuple[str, str]:
-    from torpor.view.post import posted
+    from torpor.results.kinds import posted
 
     if size > _RESULT_BYTES:
         return "damaged", f"larger than {_RESULT_BYTES >> 20} MiB"

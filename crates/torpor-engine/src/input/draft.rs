@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A recording's spans, drawn while its events pass by: memory holds the spans, not the events.
+//! Reconstructs a recording's spans while its events pass: memory holds the spans, not the events.
 
 use super::segment::Collector;
 use super::spans::{Evidence, Joiner};
@@ -9,10 +9,10 @@ use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{Carries, Event, SoFar};
 
-/// Makes a [`Recording`] of events that are handed in part by part. Tasks are not followed yet.
+/// Builds a [`Recording`] from events that arrive in parts, without its task information.
 ///
-/// FIDELITY(recording-head): the tick, what the recording carries and the timers armed before it
-/// began are learned from the first part, which has to be long enough, and hold for all.
+/// FIDELITY(recording-head): the tick, the kinds of events and the timers armed before the
+/// recording began are learned from the first part, which must be long enough, and hold for all.
 pub struct Draft<'a> {
     recorded_on: Option<&'a Platform>,
     reading: Option<Reading<'a>>,
@@ -33,8 +33,8 @@ struct Reading<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// `recorded_on` is the machine of the recording, if known: its exit latencies turn `cpu_idle`
-    /// exit stamps into the moments of the wake-up events.
+    /// Starts a draft. `recorded_on` is the machine of the recording, if known: its exit latencies
+    /// turn `cpu_idle` exit stamps into the times of the wake-up events.
     pub fn new(recorded_on: Option<&'a Platform>) -> Draft<'a> {
         let stamps = WakeStamp::ALL.map(|stamp| (stamp.key(), 0)).into();
         Draft {
@@ -48,14 +48,14 @@ impl<'a> Draft<'a> {
 
     /// Takes the next events, in order of time.
     pub fn observe(&mut self, events: &[Event], so_far: &SoFar<'_>) {
-        // A recording in one part is drawn only after all of it was read.
+        // A recording in one part becomes spans only after all of it was read.
         self.draw();
         super::note_frequencies(&mut self.freq_max_khz, events, so_far.cpu_count);
         let reading = self.reading.get_or_insert_with(|| Reading::new(events, so_far));
         reading.collector.observe(events, so_far.cpu_count);
     }
 
-    /// The memory of the spans so far.
+    /// Returns the memory of the spans so far.
     pub fn held_bytes(&self) -> u64 {
         let spans: usize = self.joiners.iter().map(|joiner| joiner.spans.capacity()).sum();
         spans.saturating_mul(size_of::<Span>()) as u64
@@ -92,14 +92,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Turns the sleeps that are complete into spans.
+    /// Turns complete sleeps into spans.
     fn draw(&mut self) {
         let Some(Reading { collector, carries, exact_tick, evidence }) = &mut self.reading else {
             return;
         };
         let evidence = evidence.get_or_insert_with(|| Evidence {
             carries: *carries,
-            tick: exact_tick.or_else(|| tick::grid_from_wakeups(collector.done())),
+            tick: exact_tick.or_else(|| tick::grid_from_wakeups(collector.taskless_exits())),
             recorded_on: self.recorded_on,
         });
         for (number, segment) in collector.take_done() {
@@ -110,7 +110,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Does not let RCU keep the tick where the recorded kernel stopped it more often.
+    /// Clears `rcu_holds_tick` if the recorded kernel stopped the tick more often than it kept it.
     fn judge_rcu(&mut self) {
         if self.stats.rcu_stopped_ticks > self.stats.rcu_held_ticks {
             for span in self.joiners.iter_mut().flat_map(|joiner| &mut joiner.spans) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Timers that no event shows, inferred from the tasks they wake.
 //!
-//! A task that an interrupt wakes on the very CPU where the interrupt came had, most likely, a
-//! timer armed there from when it went to sleep. That bounds every sleep of that CPU in between.
+//! If an interrupt wakes a task on the CPU that took it, a timer for that task was most likely
+//! armed there since the task went to sleep. It bounds every sleep of that CPU in between.
 //! FIDELITY(inferred-timers): a device interrupt that wakes a task looks the same.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use torpor_machine::units::{CpuId, Instant};
 
-/// Collects sleep-to-wake-up stretches of tasks, by the CPU whose interrupt woke them.
+/// Collects the times from a task's sleep to its wake-up, by the CPU whose interrupt woke it.
 #[derive(Default)]
 pub(super) struct InferredTimers {
     asleep_since: HashMap<i32, Instant>,
@@ -21,7 +21,8 @@ impl InferredTimers {
         self.asleep_since.insert(pid, time);
     }
 
-    /// A task was woken; `by_interrupt_on` is the CPU whose interrupt did it, if one did.
+    /// Records the wake-up of a task; `by_interrupt_on` is the CPU whose interrupt woke it, if one
+    /// did.
     pub(super) fn woken(&mut self, pid: i32, by_interrupt_on: Option<CpuId>, time: Instant) {
         let Some(since) = self.asleep_since.remove(&pid) else { return };
         if let Some(cpu) = by_interrupt_on {
@@ -31,7 +32,7 @@ impl InferredTimers {
         }
     }
 
-    /// A cursor over one CPU's inferred timers.
+    /// Returns a cursor over one CPU's inferred timers.
     pub(super) fn on(&self, cpu: CpuId) -> InferredCursor {
         let mut timers = self.by_cpu.get(&cpu).cloned().unwrap_or_default();
         timers.sort_unstable();
@@ -39,7 +40,7 @@ impl InferredTimers {
     }
 }
 
-/// Answers "which timer is next" for moments that only move forward.
+/// Returns the next timer at times that only move forward.
 pub(super) struct InferredCursor {
     /// (armed, expires), by arming time.
     timers: Vec<(Instant, Instant)>,
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_waking_is_no_timer() {
+    fn remote_waking_is_no_timer() {
         let mut timers = InferredTimers::default();
         timers.switched_out(7, Instant(100));
         timers.woken(7, None, Instant(900));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From a recording to the inputs of a replay.
+//! Converts a recording into the inputs of a replay.
 //!
-//! Events caused by the recorded governor are not inputs: ticks that woke the CPU and polling that
-//! timed out are merged away, and every replayed governor makes its own. What is left is one
-//! [`Span`] for each wake-up that would have come anyway.
+//! Events that the recorded governor caused are not inputs: ticks that woke the CPU and polling
+//! that timed out are merged away, and every replayed governor produces its own. The rest is one
+//! [`Span`] for each wake-up that would have come under any governor.
 
 mod draft;
 mod follow;
@@ -21,7 +21,7 @@ use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_trace::{SoFar, Trace};
 
 pub use draft::Draft;
-pub use follow::{Follower, Seats};
+pub use follow::Follower;
 pub(crate) use segment::{RCU_HOLD, RCU_SOFTIRQ};
 pub use tick::TickGrid;
 pub(crate) use tick::{TickFunction, tick_function};
@@ -38,9 +38,9 @@ pub enum SleepSource {
     Probe,
     /// Timer start, cancel and expire events.
     TimerEvents,
-    /// No timer events: the local interrupt that woke a sleeping task is taken for its timer.
+    /// No timer events: the local interrupt that woke a sleeping task counts as its timer.
     WakingTimer,
-    /// No timer is known: governors know of none but the tick.
+    /// No timer is known: governors see only the tick.
     TickOnly,
 }
 
@@ -96,36 +96,35 @@ impl WakeStamp {
     }
 }
 
-/// One stretch of idleness between two pieces of work, as the recording gives it.
+/// One recorded stretch of idleness between two pieces of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The CPU had nothing to run: the idle loop began (or began again after an interrupt).
     pub start: Instant,
-    /// The event that ended it happened. Never before `start`.
+    /// Time of the event that ended it. Never before `start`.
     pub wake: Instant,
     /// The CPU ran again in the recording. Never before `wake`.
     pub resume: Instant,
-    /// The earliest hrtimer known at `start`, the tick's own left out.
+    /// The earliest hrtimer known at `start`, without the tick's.
     pub next_hrtimer: Instant,
     /// The earliest timer-wheel event known at `start`.
     pub next_wheel: Instant,
-    /// The CPU's frequency at `start`; 0 when the recording does not tell.
+    /// The CPU's frequency at `start`; 0 if not recorded.
     pub freq_khz: u32,
     /// Position among the platform's OPPs, set by [`Recording::bind_opps`].
     pub opp: u16,
-    /// Utilization of the CPU at `start`, in 1024ths of the biggest CPU; set by
-    /// a [`Follower`].
+    /// Utilization of the CPU at `start`, in 1024ths of the biggest CPU; set by a [`Follower`].
     pub util: u16,
     pub source: SleepSource,
     pub stamp: WakeStamp,
-    /// A task ran afterwards, so the tick was restarted. Otherwise an interrupt was handled and
-    /// the idle loop went round again with the tick as it was.
+    /// A task ran afterwards, so the tick was restarted. Otherwise an interrupt was handled and the
+    /// idle loop went round again with the tick unchanged.
     pub ends_visit: bool,
-    /// Another CPU gave it a task or asked it to reschedule, which takes an interrupt unless the
-    /// CPU polls.
+    /// Another CPU gave this one a task or asked it to reschedule, which takes an interrupt unless
+    /// the CPU polls.
     pub is_resched: bool,
-    /// Tasks that waited for IO at `start`, of those that slept last on this CPU; this and the
-    /// next are set by a [`Follower`].
+    /// Tasks waiting for IO at `start` that slept last on this CPU; this and the next field are set
+    /// by a [`Follower`].
     pub nr_iowait: u16,
     /// Tasks on the runqueue at the last tick before `start`.
     pub nr_running: u16,
@@ -133,10 +132,10 @@ pub struct Span {
     pub rcu_holds_tick: bool,
 }
 
-// Replay streams through these; a cache line holds one.
+// A replay streams through spans: one must fit in a cache line.
 const _: () = assert!(size_of::<Span>() <= 64);
 
-/// All inputs of one CPU, in order; `spans[k+1].start − spans[k].resume` is the work between.
+/// Inputs of one CPU, in order; `spans[k+1].start − spans[k].resume` is the work between two spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuInput {
     pub cpu: CpuId,
@@ -144,17 +143,17 @@ pub struct CpuInput {
     pub cut: CutSleeps,
 }
 
-/// Sleeps that began before the recording did or outlast it, which no replay can have.
+/// Sleeps that began before the recording or outlast it; they cannot be replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CutSleeps {
-    /// When the CPU, asleep at first, woke up.
+    /// End of the sleep at the start of the recording.
     pub until: Option<Instant>,
-    /// When the CPU, asleep at last, fell asleep.
+    /// Begin of the sleep at the end of the recording.
     pub from: Option<Instant>,
 }
 
 impl CutSleeps {
-    /// Their parts inside `span`.
+    /// Returns their parts inside `span`.
     pub fn within(&self, span: (Instant, Instant)) -> [(Instant, Instant); 2] {
         let (start, end) = span;
         let until = self.until.unwrap_or(start).clamp(start, end);
@@ -162,7 +161,7 @@ impl CutSleeps {
         [(start, until), (from, end)]
     }
 
-    /// The rest of `span`, for which the recording shows whole sleeps.
+    /// Returns the rest of `span`, for which the recording shows whole sleeps.
     pub fn observed(&self, span: (Instant, Instant)) -> Duration {
         let cut = self.within(span).map(|(from, to)| to.since(from));
         (span.1.since(span.0) - cut[0] - cut[1]).max(Duration::ZERO)
@@ -170,7 +169,7 @@ impl CutSleeps {
 }
 
 impl CpuInput {
-    /// From the first idle entry to the last wake-up: the time a replay speaks of.
+    /// Returns the replayed time: from the first idle entry to the last wake-up.
     pub fn window(&self) -> (Instant, Instant) {
         match (self.spans.first(), self.spans.last()) {
             (Some(first), Some(last)) => (first.start, last.resume),
@@ -179,18 +178,18 @@ impl CpuInput {
     }
 }
 
-/// A CPU leaves idle microseconds after the event that wakes it. More than this says that the event
-/// was not the cause, or that the CPU could not take the interrupt.
+/// A CPU leaves idle microseconds after the event that wakes it. A longer delay shows that the
+/// event was not the cause, or that the CPU could not take the interrupt.
 const EXIT_MAX: Duration = Duration(1_000_000);
 
-/// From the event that ends each span to the recorded exit from idle.
+/// Delay from the event that ends each span to the recorded exit from idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct EventToExit {
-    /// Spans whose event is known by more than the exit itself.
+    /// Spans whose event time comes from more than the exit itself.
     pub events: u64,
     /// Exits more than 1 ms after the event.
     pub over_1ms: u64,
-    /// Sum over all of them, in ns.
+    /// Total delay, in ns.
     pub time_ns: i64,
 }
 
@@ -220,7 +219,8 @@ pub struct InputStats {
     pub unclosed_entries: u64,
     /// Recorded sleeps left out because the recording cuts them at its edge.
     pub cut_sleeps: u64,
-    /// Sleeps soon after RCU raised its softirq that the tick ended, and those longer than a tick.
+    /// Sleeps soon after RCU raised its softirq: those that the tick ended, and those longer than a
+    /// tick.
     pub rcu_held_ticks: u64,
     pub rcu_stopped_ticks: u64,
     pub stamps: BTreeMap<&'static str, u64>,
@@ -238,16 +238,16 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reconstructs the inputs of a recording that is in memory, all but what its tasks tell.
-    /// `recorded_on` as for a [`Draft`].
+    /// Reconstructs the inputs of a recording in memory, without its task information. See
+    /// [`Draft::new`] for `recorded_on`.
     pub fn new(trace: &Trace, recorded_on: Option<&Platform>) -> Recording {
         let mut draft = Draft::new(recorded_on);
         draft.observe(&trace.events, &SoFar::whole(trace));
         draft.finish()
     }
 
-    /// Sets each span's OPP to the platform's lowest one at or above the recorded frequency (the
-    /// highest when none is). Without a recorded frequency it is the lowest OPP.
+    /// Sets each span's OPP: the platform's lowest one at or above the recorded frequency, or else
+    /// the highest. Without a recorded frequency it is the lowest OPP.
     pub fn bind_opps(&mut self, platform: &Platform, place: impl Fn(CpuId) -> CpuId) {
         for input in &mut self.cpus {
             let Some(cluster) = platform.cluster_of(place(input.cpu)) else { continue };
@@ -259,7 +259,7 @@ impl Recording {
         }
     }
 
-    /// The span that is replayed: from the first CPU's first idle entry to the last CPU's last
+    /// Returns the replayed span: from the first CPU's first idle entry to the last CPU's last
     /// wake-up.
     pub fn window(&self) -> (Instant, Instant) {
         let windows = || self.cpus.iter().map(CpuInput::window);
@@ -268,8 +268,8 @@ impl Recording {
         (start.unwrap_or(Instant(0)), end.unwrap_or(Instant(0)))
     }
 
-    /// Leaves what begins and ends between these moments; what is cut by them counts as cut by the
-    /// recording's edge.
+    /// Keeps the spans that lie between two moments; cut spans count as cut by the recording's
+    /// edge.
     pub fn keep_between(&mut self, from: Instant, to: Instant) {
         for input in &mut self.cpus {
             let first = input.spans.partition_point(|span| span.start < from);
@@ -290,17 +290,17 @@ impl Recording {
         self.cpus.retain(|input| !input.spans.is_empty());
     }
 
-    /// The time that energies are divided by: the mean over CPUs of that span without the sleeps
-    /// that the recording cuts. The energy of those is not known either.
+    /// Returns the time that energies are divided by: the mean over CPUs of the replayed span
+    /// without the cut sleeps, whose energy is not known either.
     ///
-    /// FIDELITY(recording-edges): it counts nowhere.
+    /// FIDELITY(recording-edges): cut sleeps count nowhere.
     pub fn observed(&self) -> Duration {
         let span = self.window();
         let sum: i64 = self.cpus.iter().map(|input| input.cut.observed(span).0).sum();
         Duration(sum / self.cpus.len().max(1) as i64)
     }
 
-    /// The longest time that a CPU was idle at once.
+    /// Returns the longest time that a CPU was idle.
     pub fn longest_idle(&self) -> Duration {
         let lengths = self.cpus.iter().flat_map(|c| &c.spans).map(|s| s.wake.since(s.start));
         lengths.max().unwrap_or(Duration::ZERO)
@@ -310,8 +310,32 @@ impl Recording {
         self.cpus.iter().map(|c| c.spans.len()).sum()
     }
 
-    /// The tick rate the recorded kernel ran with, where it shows.
+    /// Returns the recorded kernel's tick rate, if the recording shows it.
     pub fn hz(&self) -> Option<Hz> {
         self.tick.map(|t| t.hz)
+    }
+}
+
+/// Index of each CPU in a recording, by CPU number.
+#[derive(Clone)]
+pub struct CpuIndex(Vec<Option<usize>>);
+
+impl CpuIndex {
+    pub fn new(recording: &Recording, cpu_count: u32) -> CpuIndex {
+        let mut indices = vec![None; cpu_count as usize];
+        for (index, input) in recording.cpus.iter().enumerate() {
+            if let Some(of_cpu) = indices.get_mut(input.cpu.index()) {
+                *of_cpu = Some(index);
+            }
+        }
+        CpuIndex(indices)
+    }
+
+    pub fn cpu_count(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn of(&self, number: usize) -> Option<usize> {
+        self.0.get(number).copied().flatten()
     }
 }

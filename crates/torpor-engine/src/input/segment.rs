@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recorded sleeps with all that the recording says about each, cut from the events as they pass.
+//! Recorded sleeps, with everything that the recording shows about each.
 
 use super::CutSleeps;
 use super::infer::InferredTimers;
@@ -8,17 +8,19 @@ use super::timers::{Expiry, TimerTracker};
 use torpor_machine::units::{Duration, Instant, StateIdx};
 use torpor_trace::{Carries, Event, EventKind, InterruptCause, Wakeups, Woken};
 
-/// One recorded sleep: `cpu_idle` entry to exit, and what happened until the next entry.
+/// One recorded sleep, from `cpu_idle` entry to exit, with the events up to the next entry.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub enter: Instant,
     pub exit: Instant,
     pub state: StateIdx,
-    /// The first task that another CPU woke onto this one, or the first IPI that it sent.
+    /// Time of the first task that another CPU woke onto this one, or of the first IPI that it
+    /// sent.
     pub remote_waking: Option<Instant>,
     /// An interrupt on this CPU woke a task, onto any CPU.
     pub local_waking: bool,
-    /// The first task that another CPU woke onto this one, or the first reschedule interrupt.
+    /// Time of the first task that another CPU woke onto this one, or of the first reschedule
+    /// interrupt.
     pub resched: Option<Instant>,
     /// There was a reschedule interrupt.
     pub resched_ipi: bool,
@@ -38,41 +40,41 @@ pub(super) struct Segment {
 
 /// The RCU softirq's number (include/linux/interrupt.h).
 pub(crate) const RCU_SOFTIRQ: u32 = 9;
-/// RCU is taken to need the CPU this long after raising its softirq, unless the tick is stopped
-/// all the same. In probed guest recordings the window agreed with `rcu_needs_cpu()` in 99.3 % of
-/// 9,738 queries.
-/// FIDELITY(rcu-tick): a proxy for kernel state that no tracepoint shows.
+/// RCU is assumed to need the CPU this long after raising its softirq, unless the tick is stopped
+/// earlier. In probed guest recordings the window agreed with `rcu_needs_cpu()` in 99.3 % of 9,738
+/// queries. FIDELITY(rcu-tick): a proxy for kernel state that no tracepoint shows.
 pub(crate) const RCU_HOLD: Duration = Duration(12_500_000);
 
 #[derive(Default)]
 struct CpuState {
     open: Option<Segment>,
-    /// The segment whose exit was seen and whose aftermath is being collected.
+    /// The segment that has ended and whose following events are being collected.
     closing: Option<Segment>,
     segments: Vec<Segment>,
-    /// A sleep of it has been seen, whole or not.
+    /// The recording has shown a sleep of this CPU, whole or not.
     has_slept: bool,
     cut: CutSleeps,
     freq_khz: u32,
     rcu_raised: Option<Instant>,
-    /// The task on the CPU; the idle task while nothing else was seen.
+    /// The task on the CPU; the idle task until another is seen.
     running_pid: i32,
 }
 
-/// Cuts events into sleeps, CPU by CPU.
+/// Divides events into sleeps, by CPU.
 pub(super) struct Collector {
     timers: TimerTracker,
-    /// Followed only where no event shows timers.
+    /// Only for recordings without timer events.
     inferred: Option<InferredTimers>,
     wakeups: Wakeups,
     cpus: Vec<CpuState>,
     pub unclosed_entries: u64,
-    /// Sleeps that began before the recording did, or outlast it; or one end of which was lost.
+    /// Sleeps that began before the recording or outlast it, or that lack one end.
     pub cut_sleeps: u64,
 }
 
 impl Collector {
-    /// `head`: the recording's first events, or all, to learn from what was there before it began.
+    /// Starts from `head`, the recording's first events or all of them, which shows what was there
+    /// before the recording began.
     pub(super) fn new(head: &[Event], carries: Carries, tick: Option<&TickFunction>) -> Collector {
         Collector {
             timers: TimerTracker::new(head, tick),
@@ -84,7 +86,7 @@ impl Collector {
         }
     }
 
-    /// Takes the next events in, of so many CPUs.
+    /// Takes the next events, of `cpu_count` CPUs.
     pub(super) fn observe(&mut self, events: &[Event], cpu_count: u32) {
         let cpu_count = self.cpus.len().max(cpu_count as usize);
         self.cpus.resize_with(cpu_count, CpuState::default);
@@ -109,7 +111,7 @@ impl Collector {
         }
     }
 
-    /// Nothing follows: what is known of the last sleeps is all.
+    /// Completes the last sleeps at the end of the recording.
     pub(super) fn finish(&mut self) {
         for state in &mut self.cpus {
             state.segments.extend(state.closing.take());
@@ -118,23 +120,24 @@ impl Collector {
         }
     }
 
-    /// The sleeps at the recording's edges, by CPU number.
+    /// Returns the sleeps at the recording's edges, by CPU number.
     pub(super) fn cut(&self, cpu: usize) -> CutSleeps {
         self.cpus[cpu].cut
     }
 
-    /// The sleeps that nothing more can be said about, by CPU number.
-    pub(super) fn done(&self) -> impl Iterator<Item = &Segment> {
-        self.cpus.iter().flat_map(|state| &state.segments)
+    /// Returns the exits of complete sleeps that no task ended or followed.
+    pub(super) fn taskless_exits(&self) -> impl Iterator<Item = Instant> {
+        let done = self.cpus.iter().flat_map(|state| &state.segments);
+        done.filter(|s| !s.switched && s.remote_waking.is_none()).map(|s| s.exit)
     }
 
-    /// Hands those out.
+    /// Takes the complete sleeps out, with their CPU numbers.
     pub(super) fn take_done(&mut self) -> impl Iterator<Item = (usize, Segment)> {
         let cpus = self.cpus.iter_mut().enumerate();
         cpus.flat_map(|(cpu, state)| state.segments.drain(..).map(move |segment| (cpu, segment)))
     }
 
-    /// Timers known by the tasks that they woke.
+    /// Returns the timers inferred from the tasks that they woke.
     pub(super) fn inferred(&self) -> Option<&InferredTimers> {
         self.inferred.as_ref()
     }
@@ -189,7 +192,7 @@ impl Collector {
         });
     }
 
-    /// Another CPU woke a task onto one that was asleep at that time.
+    /// Notes that another CPU woke a task onto a sleeping CPU.
     fn wake(&mut self, woken: Woken) {
         if woken.waker == woken.cpu {
             return;
@@ -201,7 +204,7 @@ impl Collector {
         }
     }
 
-    /// Takes an event of a sleeping CPU, or of one that has just woken up.
+    /// Notes an event of a CPU that sleeps or has just woken up.
     fn note(&mut self, event: &Event) {
         let (time, cpu) = (event.time, event.cpu);
         let here = &mut self.cpus[cpu.index()];
@@ -221,8 +224,8 @@ impl Collector {
                 }
             }
             EventKind::SchedWaking { pid, target_cpu } => {
-                // A task that runs wakes others; while none does, an interrupt does it. A timer
-                // that a task waits for is armed where the task ran last.
+                // While no task runs, an interrupt did the waking. A task's timer is armed where
+                // the task ran last.
                 let is_interrupt = here.running_pid == 0;
                 if let Some(inferred) = &mut self.inferred {
                     let is_timer = is_interrupt && target_cpu == cpu;
@@ -293,15 +296,15 @@ fn advance(first: &mut Option<Instant>, time: Instant) {
 }
 
 impl CpuState {
-    /// The last sleep, if the CPU was in it at that time and no task has run since.
+    /// Returns the last sleep, if the CPU was in it at that time and no task has run since.
     fn asleep_at(&mut self, time: Instant) -> Option<&mut Segment> {
         let is_open = self.open.is_some();
         let segment = self.current()?;
         (segment.enter <= time && (is_open || time <= segment.exit)).then_some(segment)
     }
 
-    /// The sleep an event on this CPU belongs to: the open one, or the one just left as long as
-    /// no task has run since.
+    /// Returns the sleep that an event on this CPU belongs to: the open one, or the last one if no
+    /// task has run since.
     fn current(&mut self) -> Option<&mut Segment> {
         match &mut self.open {
             Some(segment) => Some(segment),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From recorded sleeps to spans: which wake-ups would have come under any governor, and when.
+//! Turns recorded sleeps into spans: decides which wake-ups would have come under any governor, and
+//! when.
 
 use super::segment::Segment;
 use super::tick::{TICK_WAKE_WINDOW, TickGrid};
@@ -8,10 +9,10 @@ use torpor_machine::platform::{IdleState, Platform};
 use torpor_machine::units::{CpuId, Hz, Instant};
 use torpor_trace::Carries;
 
-/// Why a recorded sleep ended.
+/// Cause of a recorded sleep's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wake {
-    /// Would have come anyway.
+    /// An event that comes under any governor.
     Event,
     /// The recorded governor kept the tick, and the tick did nothing but wake the CPU.
     Tick,
@@ -28,7 +29,7 @@ pub(super) struct Evidence<'a> {
 
 /// Joins a CPU's sleeps that only a tick or a poll time-out separated.
 pub(super) struct Joiner {
-    /// The sleep that the next span begins with.
+    /// The first sleep of the next span.
     first: Option<Segment>,
     /// Interrupts nest and stamps race by some ns; spans must not.
     busy_until: Instant,
@@ -69,7 +70,7 @@ impl Joiner {
         self.first.get_or_insert(segment);
     }
 
-    /// When the span began that the recording ends before.
+    /// Returns the start of the span that the recording's end cuts.
     pub(super) fn open_since(&self) -> Option<Instant> {
         self.first.as_ref().map(|segment| segment.enter)
     }
@@ -107,7 +108,7 @@ impl Joiner {
 }
 
 impl Evidence<'_> {
-    /// The tick was stopped: it would have ended the sleep.
+    /// Returns true if the sleep is longer than a tick, so the tick was stopped.
     fn outlasts_tick(&self, segment: &Segment) -> bool {
         let tick = self.tick.map_or(Hz::H100, |grid| grid.hz).tick();
         segment.exit.since(segment.enter) > tick + TICK_WAKE_WINDOW
@@ -128,8 +129,8 @@ impl Evidence<'_> {
         if self.state(cpu, segment).is_some_and(IdleState::is_polling) {
             return Wake::PollTimeout;
         }
-        // Nothing visible ended it. With timer events a tick would have shown; without them the
-        // tick's place in time is all there is.
+        // Nothing visible ended it. With timer events a tick would have shown; without them only
+        // the time of the exit can tell.
         let on_tick = !self.carries.hrtimers
             && self.tick.is_some_and(|grid| {
                 segment.exit.since(grid.floor(segment.exit)) <= TICK_WAKE_WINDOW
@@ -138,7 +139,7 @@ impl Evidence<'_> {
         if on_tick { Wake::Tick } else { Wake::Event }
     }
 
-    /// When the event that caused a wake-up happened.
+    /// Returns the time of the event that caused a wake-up, and its source.
     fn moment(&self, cpu: CpuId, segment: &Segment) -> (Instant, WakeStamp) {
         let asleep = |t: &Instant| segment.enter <= *t && *t <= segment.exit;
         if let Some(at) = segment.remote_waking.filter(asleep) {

@@ -2,45 +2,44 @@
 //! Scheduler state when a CPU went idle: tasks waiting for IO, and runqueue length at the last
 //! tick.
 //!
-//! FIDELITY(iowait): a recording tells which sleeps were waits for IO by `sched_blocked_reason`, at
-//! their end. Without such events, every uninterruptible sleep is taken for one.
+//! FIDELITY(iowait): `sched_blocked_reason` tells at the end of a sleep whether it was a wait for
+//! IO. Without these events, every uninterruptible sleep counts as one.
 
-use super::follow::Seats;
-use super::{CpuInput, Span, TickGrid};
+use super::{CpuIndex, CpuInput, Span, TickGrid};
 use std::collections::HashMap;
 use torpor_machine::units::Instant;
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 
 /// Sets each span's `nr_iowait` and `nr_running` while the events pass.
 pub(super) struct Counter {
-    seats: Seats,
+    index: CpuIndex,
     queues: Vec<Queue>,
     tasks: Tasks,
     tick: Option<TickGrid>,
 }
 
 impl Counter {
-    pub(super) fn new(seats: Seats, trace: &Trace, tick: Option<TickGrid>) -> Counter {
+    pub(super) fn new(index: CpuIndex, trace: &Trace, tick: Option<TickGrid>) -> Counter {
         let mut queues: Vec<Queue> = Vec::new();
-        queues.resize_with(seats.cpu_count(), Queue::default);
+        queues.resize_with(index.cpu_count(), Queue::default);
         let tasks = Tasks {
             at: HashMap::new(),
             waits: HashMap::new(),
             reasons: trace.event_counts.contains_key("sched_blocked_reason"),
         };
-        Counter { seats, queues, tasks, tick }
+        Counter { index, queues, tasks, tick }
     }
 
     pub(super) fn observe(&mut self, events: &[Event], cpus: &mut [CpuInput]) {
         for event in events {
             let number = event.cpu.index();
             let Some(queue) = self.queues.get_mut(number) else { continue };
-            if let (Some(seat), Some(tick)) = (self.seats.of(number), self.tick) {
-                queue.pass(&mut cpus[seat].spans, tick, |start| start < event.time);
+            if let (Some(cpu), Some(tick)) = (self.index.of(number), self.tick) {
+                queue.pass(&mut cpus[cpu].spans, tick, |start| start < event.time);
             }
             if let Some(wait) = self.tasks.observe(event, &mut self.queues, self.tick) {
-                if let Some(seat) = self.seats.of(wait.cpu) {
-                    wait.apply(&mut cpus[seat].spans);
+                if let Some(cpu) = self.index.of(wait.cpu) {
+                    wait.apply(&mut cpus[cpu].spans);
                 }
             }
         }
@@ -48,19 +47,19 @@ impl Counter {
 
     pub(super) fn finish(mut self, cpus: &mut [CpuInput]) {
         for (number, queue) in self.queues.iter_mut().enumerate() {
-            if let (Some(seat), Some(tick)) = (self.seats.of(number), self.tick) {
-                queue.pass(&mut cpus[seat].spans, tick, |_| true);
+            if let (Some(cpu), Some(tick)) = (self.index.of(number), self.tick) {
+                queue.pass(&mut cpus[cpu].spans, tick, |_| true);
             }
         }
         for wait in self.tasks.unfinished() {
-            if let Some(seat) = self.seats.of(wait.cpu) {
-                wait.apply(&mut cpus[seat].spans);
+            if let Some(cpu) = self.index.of(wait.cpu) {
+                wait.apply(&mut cpus[cpu].spans);
             }
         }
     }
 }
 
-/// An uninterruptible sleep. It counts on the CPU it began on until the task is woken.
+/// An uninterruptible sleep. It counts on the CPU where it began until the task is woken.
 #[derive(Clone, Copy)]
 struct Wait {
     cpu: usize,
@@ -113,12 +112,12 @@ struct Tasks {
     /// The CPU on whose runqueue a task is.
     at: HashMap<i32, usize>,
     waits: HashMap<i32, Wait>,
-    /// The recording tells which waits are for IO.
+    /// The recording has `sched_blocked_reason` events.
     reasons: bool,
 }
 
 impl Tasks {
-    /// Follows the tasks; answers with a wait for IO that has ended.
+    /// Follows the tasks. Returns a wait for IO that has ended.
     fn observe(
         &mut self,
         event: &Event,
@@ -152,7 +151,7 @@ impl Tasks {
                     self.waits.insert(prev_pid, wait);
                 }
                 if next_pid == 0 || next_pid == UNKNOWN_PID {
-                    // Whatever was thought to be queued has gone elsewhere.
+                    // Tasks that were thought to be queued have moved elsewhere.
                     queues[number].set(u16::from(next_pid != 0), time, tick);
                     return None;
                 }
@@ -167,7 +166,7 @@ impl Tasks {
                         queue.set(queue.now.saturating_add(1), time, tick);
                     }
                 }
-                // Its waking was lost.
+                // Its wake-up was lost.
                 let wait = self.end(next_pid, time);
                 wait.filter(|_| !self.reasons)
             }
@@ -175,7 +174,7 @@ impl Tasks {
         }
     }
 
-    /// Ends a task's wait; where the recording tells reasons, its event will say what for.
+    /// Ends a task's wait; if the recording has reasons, the reason follows later.
     fn wake(&mut self, pid: i32, time: Instant) -> Option<Wait> {
         if !self.reasons {
             return self.end(pid, time);
@@ -190,8 +189,8 @@ impl Tasks {
         Some(Wait { until: wait.until.min(time), ..wait })
     }
 
-    /// Waits that outlast the recording. One whose reason is known in others only is not for IO, as
-    /// far as anybody knows.
+    /// Returns the waits that outlast the recording. If the recording has reasons and this wait has
+    /// none, it does not count.
     fn unfinished(self) -> impl Iterator<Item = Wait> {
         let reasons = self.reasons;
         self.waits.into_values().filter(move |_| !reasons)
@@ -229,7 +228,7 @@ mod tests {
         event(1, at_us, EventKind::BlockedReason { pid, io_wait })
     }
 
-    /// (waiting for IO, running at the last tick) of CPU 0 at these moments.
+    /// Returns (tasks waiting for IO, tasks running at the last tick) of CPU 0 at these times.
     fn counted(events: Vec<Event>, at_us: &[i64]) -> Vec<(u16, u16)> {
         let mut trace = Trace { events, ..Trace::default() };
         trace.meta.cpu_count = 2;
@@ -274,7 +273,7 @@ mod tests {
                 switch(0, 25, 8, PrevState::DiskSleep, 0),
                 waking(1, 50, 7, 0),
                 reason(51, 7, io_wait),
-                // Task 8 never wakes, so nobody knows.
+                // Task 8 never wakes, so its reason is not known.
             ];
             counted(events, &[30, 50])
         };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The recorded kernel's tick: its rate, its phase, and the timer after it.
+//! The recorded kernel's tick: rate, phase and timer.
 
-use super::segment::Segment;
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::units::{Duration, Hz, Instant, NSEC_PER_SEC};
 use torpor_trace::{Event, EventKind, Function, SoFar};
@@ -18,15 +17,15 @@ impl TickGrid {
         TickGrid { hz, phase: Duration(phase.0.rem_euclid(hz.tick().0)) }
     }
 
-    /// The last tick at or before `time`.
+    /// Returns the last tick at or before `time`.
     #[inline]
     pub fn floor(self, time: Instant) -> Instant {
         let tick = self.hz.tick().0;
         Instant(time.0 - (time.0 - self.phase.0).rem_euclid(tick))
     }
 
-    /// The last tick at or before `time`, which is no earlier than the tick `before`. Saves the
-    /// division where `time` is near, as it often is from sleep to sleep.
+    /// Returns the last tick at or before `time`; `before` is an earlier tick. Saves the division
+    /// if `time` is near, as it often is from sleep to sleep.
     #[inline]
     pub fn floor_after(before: Instant, tick: Duration, time: Instant) -> Instant {
         let (behind, tick) = ((time.0 - before.0) as u64, tick.0 as u64);
@@ -39,14 +38,14 @@ impl TickGrid {
         }
     }
 
-    /// The first tick after `time`.
+    /// Returns the first tick after `time`.
     #[inline]
     pub fn next(self, time: Instant) -> Instant {
         self.floor(time) + self.hz.tick()
     }
 }
 
-/// The tick's hrtimer function, and the grid its expiry times lie on.
+/// The tick's hrtimer function, and the grid of its expiry times.
 #[derive(Clone, Debug)]
 pub(crate) struct TickFunction {
     address: u64,
@@ -64,7 +63,7 @@ impl TickFunction {
     }
 }
 
-/// Names the tick's handler has had: before and since Linux 6.8.
+/// Names of the tick's handler: before and since Linux 6.8.
 const TICK_SYMBOLS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
 
 /// Finds the tick among the hrtimers: by symbol, else as the busiest function that has at most
@@ -101,14 +100,14 @@ pub(crate) fn tick_function(events: &[Event], so_far: &SoFar<'_>) -> Option<Tick
         .map(|(_, _, function)| function)
 }
 
-/// A stopped tick without a timer after it is armed for the longest time that the clock can
-/// defer, minutes ahead and off the grid: only expiry times this near tell the grid.
+/// A stopped tick without a next timer is armed as far ahead as the clock allows, minutes ahead and
+/// off the grid: only expiry times this near show the grid.
 const NEAR: Duration = Duration(NSEC_PER_SEC);
 
 /// Share of a function's near expiry times that must lie on one grid.
 const MIN_ON_GRID: f64 = 0.98;
 
-/// The slowest tick rate on whose grid nearly all `times` lie.
+/// Returns the slowest tick rate on whose grid nearly all `times` lie.
 fn common_grid(times: &[i64]) -> Option<TickGrid> {
     Hz::ALL.into_iter().find_map(|hz| {
         let mut phases: BTreeMap<i64, usize> = BTreeMap::new();
@@ -127,8 +126,8 @@ const TIMER_SOFTIRQ: u32 = 1;
 /// Share of the timer softirqs that must come in the window after the tick.
 const MIN_IN_WINDOW: f64 = 0.9;
 
-/// Finds the tick by the softirq that it raises for expired timers: the slowest rate after whose
-/// ticks nearly all of them come.
+/// Finds the tick by the softirq that it raises for expired timers: the slowest rate whose ticks
+/// precede nearly all of them.
 ///
 /// FIDELITY(tick-rate): timers of minutes expire on multiples of several ticks.
 pub(crate) fn grid_from_softirqs(events: &[Event]) -> Option<TickGrid> {
@@ -144,20 +143,20 @@ pub(crate) fn grid_from_softirqs(events: &[Event]) -> Option<TickGrid> {
     rates.next().map(|(_, grid)| grid)
 }
 
-/// Width of the window in which a tick's wake-ups are looked for after the tick itself: exit
-/// latency and interrupt handling of a phone's deep state, with a margin.
+/// Window after a tick for its wake-ups: exit latency and interrupt handling of a phone's deep
+/// state, with a margin.
 pub(super) const TICK_WAKE_WINDOW: Duration = Duration::from_us(500);
 
 const BIN: Duration = Duration::from_us(50);
-/// A grid is believed when its window holds this many times what chance would put there.
+/// Least density of the fullest window, relative to an even spread, for a grid to be accepted.
 const MIN_CONCENTRATION: f64 = 3.0;
 const MIN_WAKEUPS: usize = 20;
-/// And when chance puts that many into one window this seldom. Windows overlap, so that of a
-/// hundred recordings without a grid about one seems to have one.
+/// Highest probability of such a window by chance. Windows overlap, so about one in a hundred
+/// recordings without a grid appears to have one.
 const MAX_CHANCE: f64 = 1e-4;
 
-/// Probability that an even spread of `count` wake-ups has `ratio` times its mean or more in one
-/// window: the tail of a Poisson distribution.
+/// Returns the probability that an even spread of `count` wake-ups has `ratio` times its mean or
+/// more in one window: the tail of a Poisson distribution.
 fn chance(ratio: f64, count: usize, hz: Hz) -> f64 {
     let mean = count as f64 * TICK_WAKE_WINDOW.0 as f64 / hz.tick().0 as f64;
     let inside = (ratio * mean).round() as u32;
@@ -170,12 +169,10 @@ fn chance(ratio: f64, count: usize, hz: Hz) -> f64 {
     1.0 - below
 }
 
-/// Without timer events the tick still shows: wake-ups after which no task ran crowd after it.
-pub(super) fn grid_from_wakeups<'a>(
-    segments: impl Iterator<Item = &'a Segment>,
-) -> Option<TickGrid> {
-    let exits: Vec<i64> =
-        segments.filter(|s| !s.switched && s.remote_waking.is_none()).map(|s| s.exit.0).collect();
+/// Finds the tick without timer events: exits from idle after which no task ran crowd after the
+/// tick.
+pub(super) fn grid_from_wakeups(exits: impl Iterator<Item = Instant>) -> Option<TickGrid> {
+    let exits: Vec<i64> = exits.map(|exit| exit.0).collect();
     if exits.len() < MIN_WAKEUPS {
         return None;
     }
@@ -203,7 +200,7 @@ fn concentration(exits: &[i64], hz: Hz) -> Option<(f64, TickGrid)> {
     let inside = |from: usize| -> u32 { (0..window).map(|k| counts[(from + k) % bins]).sum() };
     let best = (0..bins).max_by_key(|&from| (inside(from), std::cmp::Reverse(from)))?;
     let expected = exits.len() as f64 * window as f64 / bins as f64;
-    // The tick is at the front of the crowd: skip bins of the window that hold next to nothing.
+    // The tick is at the front of the crowd: skip nearly empty bins of the window.
     let crowd = inside(best) / window as u32;
     let lead = (0..window).find(|k| counts[(best + k) % bins] > crowd / 2).unwrap_or(0);
     let phase = Duration((best + lead) as i64 * BIN.0);
@@ -241,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_chance_makes_is_no_grid() {
+    fn a_random_crowd_is_no_grid() {
         // The tails of Poisson distributions with means 5 and 1.
         assert!((chance(3.2, 100, Hz::H100) - 6.9e-5).abs() < 1e-6);
         assert!((chance(4.0, 20, Hz::H100) - 0.018_988).abs() < 1e-6);
@@ -259,7 +256,7 @@ mod tests {
         }
         assert_eq!(grid_from_softirqs(&events).unwrap().hz, Hz::H1000);
         assert_eq!(grid_from_softirqs(&events[..19]), None);
-        // A third of them on no grid: that shows no rate.
+        // A third of them lie on no grid: no rate is found.
         events.iter_mut().step_by(3).for_each(|event| event.time.0 += 613_000);
         assert_eq!(grid_from_softirqs(&events), None);
     }

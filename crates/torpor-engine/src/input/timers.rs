@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Which timers are armed: the recorded kernel's own bookkeeping, rebuilt from its timer events.
+//! The armed timers: the recorded kernel's bookkeeping, rebuilt from its timer events.
 
 use super::tick::{TickFunction, TickGrid};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -37,7 +37,8 @@ impl Armed {
         Some(expires)
     }
 
-    /// The earliest timer of a CPU. One that is long overdue was stopped unseen and is passed over.
+    /// Returns the earliest timer of a CPU. A timer that is long overdue was stopped without an
+    /// event and is skipped.
     fn next(&self, cpu: CpuId, now: Instant) -> Instant {
         let from = (now - OVERDUE, 0);
         self.by_cpu
@@ -51,10 +52,10 @@ impl Armed {
     }
 }
 
-/// Follows timer events and answers which timer is next on a CPU, the tick's own left out.
+/// Follows timer events and returns the next timer of a CPU, without the tick's.
 pub(crate) struct TimerTracker {
     hrtimers: Armed,
-    /// Timers of the wheel that stay on their CPU, and those another CPU may take over.
+    /// Wheel timers that stay on their CPU, and those that another CPU may take over.
     pinned: Armed,
     global: Armed,
     tick: Option<TickFunction>,
@@ -62,20 +63,20 @@ pub(crate) struct TimerTracker {
     jiffies: Option<JiffyClock>,
 }
 
-/// Meaning of an expiry event for the wake-up it may have caused.
+/// Kind of an expiry event.
 pub(crate) enum Expiry {
     Tick,
     Timer {
         expires: Instant,
     },
-    /// A deferrable timer rides along with a wake-up and causes none.
+    /// A deferrable timer, which causes no wake-up.
     Deferred,
 }
 
 impl TimerTracker {
-    /// Timers armed before the recording began are added by hindsight: their expiry tells when
-    /// and where they were due, and the next time they are armed their flags.
-    /// FIDELITY(recording-head): as far as `events` go, the first of the recording or all of it.
+    /// Adds timers that were armed before the recording began: their expiry shows when and where
+    /// they were due, and the next arming shows their flags. FIDELITY(recording-head): only
+    /// `events`, the first of the recording or all of them, are searched.
     pub(crate) fn new(events: &[Event], tick: Option<&TickFunction>) -> TimerTracker {
         let mut tracker = TimerTracker {
             hrtimers: Armed::default(),
@@ -125,7 +126,7 @@ impl TimerTracker {
         tracker
     }
 
-    /// Takes one event in; an expiry is answered with what it was.
+    /// Takes an event. Returns the kind of an expiry.
     pub(crate) fn observe(&mut self, event: &Event) -> Option<Expiry> {
         match event.kind {
             EventKind::HrtimerStart { timer, function, expires, .. } if !self.is_tick(function) => {
@@ -170,17 +171,17 @@ impl TimerTracker {
         self.hrtimers.next(cpu, now)
     }
 
-    /// The earliest timer of the wheel that was armed on this CPU.
+    /// Returns the earliest wheel timer that was armed on this CPU.
     pub(crate) fn next_wheel(&self, cpu: CpuId, now: Instant) -> Instant {
         self.pinned.next(cpu, now).min(self.global.next(cpu, now))
     }
 
-    /// The timer of the wheel that an idle CPU must wake up for since Linux 6.9, where timers
-    /// that are not pinned are handed to a CPU that is awake: they count when due by `horizon`,
-    /// the next tick, for handing over is not worth it then, and when no other CPU is left to take
-    /// them, in which case those of all CPUs do.
+    /// Returns the wheel timer that an idle CPU must wake up for since Linux 6.9, where timers that
+    /// are not pinned are handed to a CPU that is awake. A global timer counts if it is due by
+    /// `horizon`, the next tick, as handing it over is not worth it then. If all other CPUs are
+    /// idle, the global timers of all CPUs count.
     ///
-    /// FIDELITY(timer-hierarchy): one level, and as of the moment it is asked.
+    /// FIDELITY(timer-hierarchy): one level, and as of the time of the call.
     pub(crate) fn next_wheel_in_hierarchy(
         &self,
         cpu: CpuId,
@@ -218,8 +219,8 @@ impl TimerTracker {
     }
 }
 
-/// Jiffies to nanoseconds: jiffy 0's instant, found from expiries of wheel timers, which the
-/// softirq handles within the tick that advanced `jiffies`.
+/// Converts jiffies to nanoseconds, by the time of jiffy 0. Expiries of wheel timers give it: the
+/// softirq handles them within the tick that advanced `jiffies`.
 #[derive(Clone, Copy)]
 struct JiffyClock {
     zero: i128,
@@ -236,7 +237,7 @@ impl JiffyClock {
                 *zeros.entry(tick - i128::from(now_jiffies) * tick_ns).or_default() += 1;
             }
         }
-        // A late softirq names an old jiffy, so stray answers lie above the true one.
+        // A late softirq names an old jiffy, so wrong answers lie above the true one.
         let most = zeros.values().copied().max()?;
         let zero = zeros.into_iter().find(|(_, n)| *n == most)?.0;
         Some(JiffyClock { zero, tick_ns })
@@ -252,14 +253,14 @@ impl JiffyClock {
     }
 }
 
-/// Levels of the wheel, buckets of each, and how much coarser each is than the one before
-/// (`LVL_DEPTH` is 9 from 250 Hz on, `LVL_SIZE`, `LVL_CLK_SHIFT`).
+/// Levels of the wheel, buckets of each, and the factor from one level to the next (`LVL_DEPTH` is
+/// 9 from 250 Hz on, `LVL_SIZE`, `LVL_CLK_SHIFT`).
 const WHEEL_LEVELS: u32 = 9;
 const WHEEL_BUCKETS: u64 = 64;
 const WHEEL_LEVEL_SHIFT: u32 = 3;
 
-/// When a timer due at `expires` fires that is armed in jiffy `now`: at the end of its bucket,
-/// whose width depends on how far ahead it is. Kernels before 6.3 do not write it down.
+/// Returns the jiffy in which a timer fires that is due at `expires` and armed in jiffy `now`: the
+/// end of its bucket, whose width depends on the distance. Kernels before 6.3 do not record it.
 fn bucket_expiry(now: u64, expires: u64) -> u64 {
     let ahead = expires.saturating_sub(now);
     let level = (0..WHEEL_LEVELS - 1)
@@ -277,7 +278,7 @@ mod tests {
     const TICK: i64 = 4_000_000;
     const FUNCTION: Function = Function { address: 7, symbol: None };
 
-    /// A tracker at 250 Hz whose jiffy 0 is at 0, without a recording's help.
+    /// Returns a tracker at 250 Hz whose jiffy 0 is at 0.
     fn tracker() -> TimerTracker {
         TimerTracker {
             hrtimers: Armed::default(),
@@ -310,7 +311,7 @@ mod tests {
         assert_eq!(bucket_expiry(1_000, 1_064), 1_072);
         assert_eq!(bucket_expiry(1_000, 1_000 + 503), 1_504);
         assert_eq!(bucket_expiry(1_000, 1_000 + 504), 1_536);
-        // Overdue ones fire at the next jiffy.
+        // Overdue timers fire at the next jiffy.
         assert_eq!(bucket_expiry(1_000, 900), 1_001);
     }
 
@@ -326,7 +327,7 @@ mod tests {
         };
         assert_eq!(tracker.next_wheel(CpuId(0), Instant(0)).0, 5 * TICK, "before 6.9");
         assert_eq!(next(1, false), 10, "CPU 1 is awake and takes the global timer");
-        assert_eq!(next(1, true), 4, "nobody else is: CPU 1's timer counts, too");
+        assert_eq!(next(1, true), 4, "no other CPU is: CPU 1's timer counts, too");
         assert_eq!(next(5, false), 5, "too near to be handed over");
     }
 
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn deferrable_timers_wake_nobody() {
+    fn deferrable_timers_wake_no_cpu() {
         let mut tracker = tracker();
         start(&mut tracker, 1, 10, TIMER_DEFERRABLE);
         assert_eq!(tracker.next_wheel(CpuId(0), Instant(0)), Instant::NEVER);

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The utilization of every CPU of a recording, from its task switches.
 //!
-//! FIDELITY(pelt-start): a recording does not say how busy CPUs and tasks were before it began, so
-//! all start at 0; what that hides halves every 33.6 ms.
-//! FIDELITY(pelt-new-task): a task that runs without ever having been woken is taken for a new one
-//! and starts with half of what its CPU has left, the most that the kernel gives; the kernel gives
-//! less where many tasks share the CPU. Without wake-up events nobody is new.
-//! FIDELITY(pelt-classes): real-time and deadline tasks count as fair ones; interrupts do not.
-//! FIDELITY(pelt-updates): the kernel also updates at ticks and wake-ups, and rounds each time.
-//! FIDELITY(pelt-migration): a task counts for another CPU from when it runs there, not from its
-//! wake-up or its balancing.
+//! FIDELITY(pelt-start): a recording does not show how busy CPUs and tasks were before it began, so
+//! all start at 0; the error halves every 33.6 ms. FIDELITY(pelt-new-task): a task that runs
+//! without ever having been woken counts as new and starts with half of what its CPU has left, the
+//! most that the kernel gives; the kernel gives less if many tasks share the CPU. Without wake-up
+//! events no task is new. FIDELITY(pelt-classes): real-time and deadline tasks count as fair ones;
+//! interrupts do not. FIDELITY(pelt-updates): the kernel also updates at ticks and wake-ups, and
+//! rounds each time. FIDELITY(pelt-migration): a task counts for another CPU from its first run
+//! there, not from its wake-up or its balancing.
 
-use super::{CpuInput, Seats, Span};
+use super::{CpuIndex, CpuInput, Span};
 use crate::pelt::{Runqueue, Scale, Task, decay};
 use std::collections::HashMap;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 
-/// The kernel renews the blocked utilization of idle CPUs this often.
-/// FIDELITY(pelt-blocked): by whichever CPU is awake; here each CPU, from its own last update.
+/// Interval at which the kernel renews the blocked utilization of idle CPUs.
+/// FIDELITY(pelt-blocked): the kernel does it on any CPU that is awake; here each CPU does, from
+/// its own last update.
 const REFRESH: Duration = Duration(32_000_000);
 const PERIOD_NS: i64 = 1 << 20;
 
 /// Sets the utilization of each span while the events pass.
 pub(crate) struct Tracker {
-    seats: Seats,
+    index: CpuIndex,
     cpus: Vec<Cpu>,
     tasks: Tasks,
-    /// A task that was not seen before has been forked.
+    /// The recording has wake-ups, so a task without one is new.
     wakings: bool,
 }
 
 impl Tracker {
-    /// `machine` gives a CPU's capacity and, where known, its highest frequency; else that of
-    /// `freq_max_khz`, by CPU number, stands for it.
+    /// Starts at the trace's beginning. `machine` returns a CPU's capacity and, if known, its
+    /// highest frequency; the default is that of `freq_max_khz`, by CPU number.
     pub(crate) fn new(
-        seats: Seats,
+        index: CpuIndex,
         trace: &Trace,
         freq_max_khz: &[u32],
         machine: impl Fn(CpuId) -> (u32, Option<u32>),
@@ -50,16 +50,16 @@ impl Tracker {
                 next_span: 0,
             }
         };
-        let cpus = (0..seats.cpu_count()).map(cpu).collect();
-        Tracker { seats, cpus, tasks: Tasks::new(), wakings: trace.carries.wakings }
+        let cpus = (0..index.cpu_count()).map(cpu).collect();
+        Tracker { index, cpus, tasks: Tasks::new(), wakings: trace.carries.wakings }
     }
 
     pub(crate) fn observe(&mut self, events: &[Event], inputs: &mut [CpuInput]) {
         for event in events {
             let number = event.cpu.index();
             let Some(cpu) = self.cpus.get_mut(number) else { continue };
-            if let Some(seat) = self.seats.of(number) {
-                cpu.pass(&mut inputs[seat].spans, |start| start < event.time);
+            if let Some(input) = self.index.of(number) {
+                cpu.pass(&mut inputs[input].spans, |start| start < event.time);
             }
             observe(event, &mut self.cpus, &mut self.tasks, self.wakings);
         }
@@ -67,8 +67,8 @@ impl Tracker {
 
     pub(crate) fn finish(mut self, inputs: &mut [CpuInput]) {
         for (number, cpu) in self.cpus.iter_mut().enumerate() {
-            if let Some(seat) = self.seats.of(number) {
-                cpu.pass(&mut inputs[seat].spans, |_| true);
+            if let Some(input) = self.index.of(number) {
+                cpu.pass(&mut inputs[input].spans, |_| true);
             }
         }
     }
@@ -87,7 +87,7 @@ pub(crate) fn note_frequencies(freq_max_khz: &mut Vec<u32>, events: &[Event], cp
     }
 }
 
-/// Utilization of a span after `idled`.
+/// Returns the utilization of a span after `idled`.
 #[inline]
 pub(crate) fn after_idling(util: u16, idled: Duration) -> u64 {
     if idled < REFRESH { u64::from(util) } else { refreshed(util, idled) }
@@ -106,7 +106,7 @@ struct Cpu {
 }
 
 impl Cpu {
-    /// Sets the spans that begin while nothing happens to the runqueue.
+    /// Sets the spans that begin before the runqueue changes.
     fn pass(&mut self, spans: &mut [Span], begun: impl Fn(Instant) -> bool) {
         while let Some(span) = spans.get_mut(self.next_span).filter(|s| begun(s.start)) {
             let now_ns = span.start.0 as u64;
@@ -121,7 +121,7 @@ impl Cpu {
 
 type Tasks = HashMap<i32, Task>;
 
-/// `wakings` as [`Tracker`] has it.
+/// Follows one event; see [`Tracker`] for `wakings`.
 fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
     let (number, now_ns) = (event.cpu.index(), event.time.0 as u64);
     match event.kind {
@@ -130,14 +130,14 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
             let freq = (u64::from(freq_khz) << 10) / u64::from(cpu.freq_max_khz.max(1));
             cpu.rq.set_freq(now_ns, freq.min(1024) as u32);
         }
-        // A task that sleeps has its average on the CPU where it ran last.
+        // A sleeping task's average is on the CPU where it ran last.
         EventKind::SchedWaking { pid, target_cpu } | EventKind::SchedWakeup { pid, target_cpu } => {
             if let Some(cpu) = cpus.get(target_cpu.index()) {
                 tasks.entry(pid).or_insert_with(|| Task::new(target_cpu.index(), &cpu.rq));
             }
         }
         EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
-            // A task that was not seen to start has been running since the beginning.
+            // A task without a recorded start has been running since the beginning.
             cpus[number].rq.switch(prev_pid != 0);
             cpus[number].rq.update(now_ns);
             if prev_pid != 0 && prev_pid != UNKNOWN_PID {
@@ -190,7 +190,7 @@ mod tests {
         Event { time: Instant(at_ms * MS), cpu: CpuId(cpu), kind }
     }
 
-    /// The utilization of each CPU at the given moments.
+    /// Returns the utilization of each CPU at the given times.
     fn tracked(events: Vec<Event>, capacity: u32, read: &[(u32, i64)]) -> Vec<u16> {
         tracked_in(Trace { events, ..Trace::default() }, capacity, read)
     }
@@ -225,7 +225,7 @@ mod tests {
         let util = tracked(events, 1024, &[(0, 5), (0, 44), (0, 50), (0, 76), (0, 5_000)]);
         assert_eq!(util[0], 0);
         assert!((505..520).contains(&util[1]), "{util:?}");
-        assert_eq!(util[2], util[1], "nobody has renewed it yet");
+        assert_eq!(util[2], util[1], "not renewed yet");
         // 32 ms on, 30.5 periods: 2^(-30.5/32) = 0.516 is left.
         assert!((255..270).contains(&util[3]), "{util:?}");
         assert_eq!(util[4], 0);
@@ -246,7 +246,7 @@ mod tests {
             switch(0, 100, 7, 0),
             switch(1, 100, 0, 7),
             switch(1, 101, 7, 0),
-            // Makes CPU 0 update, and finds itself without its task's share.
+            // Makes CPU 0 update, without its former task's share.
             switch(0, 102, 0, 8),
             switch(0, 103, 8, 0),
         ];
@@ -291,7 +291,7 @@ mod tests {
             cpu: CpuId(0),
             kind: EventKind::CpuFrequency { freq_khz },
         };
-        // Busy for 5 of 10 ms, at 1 GHz; 2 GHz is known from the last event only.
+        // Busy for 5 of 10 ms, at 1 GHz; only the last event shows 2 GHz.
         let mut events = vec![freq(0, 1_000_000)];
         for n in 0..100 {
             events.extend([switch(0, 10 * n, 0, 7), switch(0, 10 * n + 5, 7, 0)]);
@@ -299,7 +299,7 @@ mod tests {
         events.push(freq(1_000, 2_000_000));
         let at = (0, 995);
         let half = tracked(events.clone(), 1024, &[at])[0];
-        // A quarter of full speed, and a little above as it has just run.
+        // A quarter of full speed, and slightly more as it has just run.
         assert!((255..310).contains(&half), "{half}");
         let little = tracked(events, 512, &[at])[0];
         assert!((120..160).contains(&little), "{little}");

@@ -7,20 +7,20 @@ use torpor_machine::units::{Duration, Power, parse_duration};
 pub enum Aim {
     #[default]
     Energy,
-    /// A delay costs this power for as long.
+    /// A delay costs this power for its duration.
     Price(Power),
-    /// The mean delay of events is to be no longer.
+    /// The mean delay of events must be at most this.
     Within(Duration),
 }
 
-/// Dearer than any state: a megawatt.
+/// A megawatt: more than any state.
 const PRICE_MAX: Power = Power(1_000_000_000_000);
 
-/// A price that is found is at most so much too high: this share of it.
+/// Precision of a price that is searched: one part in so many.
 const PRICE_PARTS: i64 = 1_000;
 
 impl Aim {
-    /// As a user gives it, after the name.
+    /// Parses the parameters after the oracle's name.
     pub fn parse(params: &[(String, String)]) -> Result<Aim, String> {
         match params {
             [] => Ok(Aim::Energy),
@@ -56,12 +56,12 @@ fn parse_price(text: &str) -> Result<Power, String> {
     if price > PRICE_MAX { Err(error()) } else { Ok(price) }
 }
 
-/// The least price of delay at which the mean delay is no longer than `latency`, to a thousandth.
-/// `delay_at` answers with the mean delay of the cheapest decisions at a price, in ns, which falls
-/// as the price rises; `None` without leave to go on. `Some(Err)` is the least delay there is.
+/// Returns the least price of delay at which the mean delay is at most `latency`, to a thousandth.
+/// `delay_at` returns the mean delay of the cheapest decisions at a price, in ns, which falls as
+/// the price rises, or `None` if cancelled. `Some(Err)` is the least possible delay.
 ///
-/// No sequence of decisions that is late by as little in the mean as those at the price found takes
-/// less energy: it would be cheaper at that price.
+/// No decisions with as little mean delay take less energy than those at this price: they would be
+/// cheaper at this price.
 pub fn price_within(
     latency: Duration,
     delay_at: &mut dyn FnMut(Power) -> Option<f64>,
@@ -93,7 +93,8 @@ pub fn price_within(
     Some(Ok(high))
 }
 
-/// That there are no decisions within `latency`, where the mean delay is `least_ns` at best.
+/// Returns the error for a `latency` that no decisions can meet; `least_ns` is the least mean
+/// delay.
 pub fn too_tight(latency: Duration, least_ns: f64) -> String {
     let least = Duration(least_ns.ceil() as i64);
     format!("no decisions delay events by {latency} or less in the mean: {least} is the least")
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn aims_are_read_and_errors_say_what_is_allowed() {
+    fn invalid_aims_list_the_valid_ones() {
         assert_eq!(Aim::parse(&[]), Ok(Aim::Energy));
         assert_eq!(parsed("price", "1.5W"), Ok(Aim::Price(Power(1_500_000))));
         assert_eq!(parsed("price", "20mW"), Ok(Aim::Price(Power(20_000))));
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_price_that_is_late_by_no_more_is_found() {
+    fn least_price_within_the_delay_is_found() {
         // The delay drops from 9 to 5 at 12,345 uW, and to 1 at ten times that.
         let delay = |price: Power| match price.0 {
             ..12_345 => 9.0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Power that a CPU is credited with while it is in its deepest state, over time.
+//! Power that is credited to a CPU while it is in its deepest state, over time.
 
 use torpor_machine::units::{Energy, Instant, Power};
 
@@ -14,7 +14,7 @@ struct Piece {
     from: Instant,
     to: Instant,
     power: Power,
-    /// The energy of all pieces before this one.
+    /// Energy of all pieces before this one.
     before: Energy,
 }
 
@@ -43,18 +43,18 @@ impl Credit {
         self.pieces.is_empty()
     }
 
-    /// The credit of a rest from the beginning up to `time`.
+    /// Returns the credit of a rest from the beginning to `time`.
     pub fn upto(&self, time: Instant) -> Energy {
         let begun = self.pieces.partition_point(|piece| piece.from < time);
         begun.checked_sub(1).map_or(Energy::ZERO, |last| self.pieces[last].upto(time))
     }
 
-    /// The credit of a rest.
+    /// Returns the credit of a rest.
     pub fn between(&self, from: Instant, to: Instant) -> Energy {
         self.upto(to) - self.upto(from)
     }
 
-    /// The moments at which the power changes inside an interval.
+    /// Returns the times at which the power changes inside an interval.
     pub fn changes(&self, from: Instant, to: Instant) -> impl Iterator<Item = Instant> {
         let first = self.pieces.partition_point(|piece| piece.to <= from);
         let overlapping = self.pieces[first..].iter().take_while(move |piece| piece.from < to);

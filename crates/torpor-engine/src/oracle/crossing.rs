@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The search inside one span: paths that wait in it, and those that have come past its event.
+//! The search inside one span: paths that wait in it, and those that are past its event.
 
 use super::credit::Credit;
 use super::dense::Dense;
@@ -21,7 +21,7 @@ pub(super) struct Crossing<'a> {
     pub(super) beyond: Safe,
     pub(super) dense: Option<Dense>,
     pub(super) credit: Option<&'a Credit>,
-    /// Between this span's event and the next span; `None` after the last one.
+    /// Work between this span's event and the next span; `None` after the last span.
     pub(super) work: Option<Duration>,
     /// Past the event, by whether the tick is stopped then.
     pub(super) endings: [Front; 2],
@@ -42,12 +42,12 @@ impl<'a> Crossing<'a> {
         Crossing { span, price, here, beyond, dense, credit, work, endings, waiting }
     }
 
-    /// Credit up to the moment at which a path that ends at `now` comes to the next span.
+    /// Returns the credit up to the time at which a path that ends at `now` reaches the next span.
     pub(super) fn credit_ahead(&self, now: Instant) -> Energy {
         self.credit.zip(self.work).map_or(Energy::ZERO, |(credit, work)| credit.upto(now + work))
     }
 
-    /// No path will wait before `now` any more.
+    /// Drops paths that wait before `now`.
     pub(super) fn forget_before(&mut self, now: Instant) {
         self.waiting.iter_mut().for_each(|front| front.forget_before(now));
     }
@@ -56,16 +56,15 @@ impl<'a> Crossing<'a> {
         tick_stopped && !self.span.ends_visit
     }
 
-    /// A path is before the event, or finds that it has already happened. Says whether it was
-    /// kept.
+    /// Adds a path that is before the event, or that finds that it has happened. Returns true if it
+    /// was kept.
     pub(super) fn arrive(&mut self, mut path: Path, queue: &mut Queue) -> bool {
         if path.now > self.span.wake {
             return self.end(path);
         }
         let credit = self.credit.map_or(Energy::ZERO, |credit| credit.upto(path.now));
         path.standing = path.energy + credit;
-        // One that gives up is not to be weighed against earlier paths: those have a sleep to pay
-        // for.
+        // A path that gives up is not compared with earlier paths, as those must pay for a sleep.
         let is_kept = gives_up(self.span, path.now)
             || self.waiting[usize::from(path.tick_stopped)].offer(path, self.here);
         if is_kept {

@@ -23,20 +23,20 @@ use super::{Path, Search};
 use crate::input::Span;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
-/// Facts about one dense span.
+/// Constants of one dense span.
 #[derive(Clone, Copy)]
 pub(super) struct Dense {
-    /// The power of the rest.
+    /// Power of the rest.
     rest: Power,
-    /// A path that ends by then is punctual.
+    /// Latest end of a punctual path.
     punctual: Instant,
     /// `G` at the place after the span.
     margin: Energy,
 }
 
 impl Dense {
-    /// Whether having come to `ending`, in this span, is sure to cost no more in the end than
-    /// having come to `path`, which waits in it.
+    /// Returns true if `ending`, a way past this span, surely costs no more in the end than `path`,
+    /// which waits in it.
     pub(super) fn beats(&self, ending: &Path, path: &Path) -> bool {
         let later = self.rest.over(ending.now.since(path.now));
         ending.now <= self.punctual && ending.energy - later + self.margin <= path.energy
@@ -47,13 +47,13 @@ impl Dense {
 struct Bounds<'a> {
     search: &'a Search<'a>,
     rest: usize,
-    /// The latest that a path that rests can be, after an event.
+    /// Longest delay after an event of a path that rests.
     punctual: Duration,
     handling: Duration,
 }
 
 impl Search<'_> {
-    /// For each span, what there is to know if it is dense.
+    /// Returns the constants of each dense span.
     pub(super) fn dense(&self, spans: &[Span]) -> Vec<Option<Dense>> {
         let model = self.model;
         let rests_deep = self.credit.is_some() && self.allowed[0] == model.deepest;
@@ -91,12 +91,12 @@ impl Search<'_> {
 }
 
 impl Bounds<'_> {
-    /// Power of the rest state, which is free to enter.
+    /// Returns the power of the rest state, which is free to enter.
     fn power(&self, opp: u16) -> Power {
         self.search.model.costs.power(opp, self.rest)
     }
 
-    /// No sleep here is cheaper than as long a rest, nor is a tick.
+    /// Returns true if no sleep here is cheaper than a rest of the same length, and no tick is.
     fn is_dense(&self, span: &Span, earliest: Instant) -> bool {
         let (model, rest) = (self.search.model, self.power(span.opp));
         let idle = span.wake.since(earliest);
@@ -105,7 +105,8 @@ impl Bounds<'_> {
             let s = &model.states[state];
             let longest = idle + s.entry_latency + s.exit_latency;
             let credit = if state == model.deepest { credit } else { Energy::ZERO };
-            // The line of a state that pays off late enough lies above the rest's from zero on.
+            // A deep state's cost line that starts above the rest's and crosses it late lies above
+            // it all along.
             [Duration::ZERO, longest]
                 .iter()
                 .all(|&time| model.costs.sleep(span.opp, state, time) >= rest.over(time) + credit)
@@ -115,12 +116,13 @@ impl Bounds<'_> {
             && self.search.allowed.iter().all(|&state| is_no_cheaper(state))
     }
 
-    /// Being later at the end is worth nothing, but was paid for.
+    /// Returns the margin at the end: being later there gains nothing, but was paid for.
     fn at_end(&self, last: &Span) -> Energy {
         self.power(last.opp).over(self.punctual)
     }
 
-    /// In a span where all sleep alike up to the event or the tick: the earlier one for longer.
+    /// Returns the margin in a span in which all paths sleep alike up to the event or the tick, the
+    /// earlier one for longer.
     fn at_meeting(&self, before: &Span, span: &Span, earliest: Instant) -> Option<Energy> {
         let search = self.search;
         let settled = earliest + search.latest_ending + search.longest_entry;
@@ -130,15 +132,15 @@ impl Bounds<'_> {
         let most = search.allowed.iter().map(power).max().unwrap_or(Power::ZERO);
         let sooner = (most - self.power(before.opp)).over(search.latest_ending);
         let at_end = self.at_end(before);
-        // The later one has less time left for a credited rest.
+        // The later path has less time left for a credited rest.
         let credit = search.credit.map_or(Energy::ZERO, |credit| {
             credit.between(earliest, earliest + search.latest_ending)
         });
         meet.then(|| at_end.max(sooner) + credit)
     }
 
-    /// Cost of a dense span: change of the rest state's power, and ticks that the resting CPU may
-    /// have to handle.
+    /// Returns the margin that a dense span adds: a change of the rest state's power, and ticks
+    /// that the resting CPU may have to handle.
     fn through(&self, before: &Span, span: &Span, earliest: Instant) -> Energy {
         let search = self.search;
         let tick = search.model.tick.hz.tick();

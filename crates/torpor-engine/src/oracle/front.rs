@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The paths worth keeping at one place: none is both no later and no cheaper than another.
+//! The paths to keep at one place: none is both earlier and dearer than another.
 
 use super::{Path, Safe};
 use torpor_machine::units::Instant;
 
-/// So many may be past before they are dropped.
+/// Paths in the past that are kept before they are dropped.
 const PATHS_KEPT: usize = 32;
 
 /// Kept paths in order of time.
@@ -14,9 +14,9 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// Keeps `path` unless a kept one is as late and as cheap; drops those it makes needless.
-    /// Says whether it was kept. Where being later is not `safe`, a path makes only those of its
-    /// own moment needless.
+    /// Adds `path` unless a kept one is as late and as cheap, and drops those that it supersedes.
+    /// Returns true if it was kept. If being later is not `safe`, a path supersedes only those of
+    /// its own time.
     pub(super) fn offer(&mut self, path: Path, safe: Safe) -> bool {
         let at = self.paths.partition_point(|p| p.now < path.now);
         let no_worse = |earlier: &Path, later: &Path| {
@@ -33,7 +33,7 @@ impl Front {
         true
     }
 
-    /// Drops those before `now`, once there are some.
+    /// Drops paths before `now`, once there are enough.
     pub(super) fn forget_before(&mut self, now: Instant) {
         if self.paths.len() >= PATHS_KEPT && self.paths[PATHS_KEPT / 2].now < now {
             let past = self.paths.partition_point(|p| p.now < now);

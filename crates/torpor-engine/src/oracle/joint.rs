@@ -2,62 +2,53 @@
 //! The CPUs of a cluster that takes power of its own unless all of them rest.
 //!
 //! Their decisions depend on each other only through what the cluster saves. Split its power among
-//! the CPUs at each moment in any way: a CPU that is credited with its part while it rests, and
-//! plans for itself alone, saves the cluster's power where all rest, and is credited with too much
-//! where some do not. So the costs of such plans, summed, are a lower bound for what any decisions
-//! cost together: the Lagrangian dual of the joint problem. What the plans really cost together is
-//! an upper bound. Where the two are equal the plans are the cheapest there are.
+//! the CPUs in any way at each moment. Let each CPU plan alone, with its part credited while it
+//! rests: where all rest, the credits are what the cluster saves; where only some rest, they are
+//! too much. So the summed costs of such plans are a lower bound for the cost of any decisions: the
+//! Lagrangian dual of the joint problem. The real joint cost of the plans is an upper bound. Where
+//! the two are equal, the plans are optimal.
 //!
-//! The split is made in three steps. The first gives each CPU what resting costs it, by its own idle
-//! times. Then each CPU in turn plans for what the others have planned; the cost only falls. Then
-//! the split is made to fit these plans, so that nobody is credited where not all rest, and
-//! corrected by steps along the subgradient: from CPUs that rest to those that do not.
+//! The split is made in three steps. First, each CPU gets what resting costs it, by its own idle
+//! times. Then each CPU in turn replans for the plans of the others; the cost only falls. Then the
+//! split is fitted to these plans, so that no CPU is credited where not all rest, and corrected
+//! along the subgradient: from CPUs that rest to those that do not.
 //!
-//! Only moments matter in which all CPUs may rest. A CPU may while it is idle, and as long after its
-//! event as the deepest state takes to enter and leave.
+//! Only times in which all CPUs may rest matter. A CPU may rest while it is idle, and after its
+//! event for as long as the deepest state takes to enter and leave.
 
-use super::split::Segments;
+use super::split::{Members, Segments};
 use super::{Credit, Plan, Terms, plan};
 use crate::cluster::{rests, static_energy};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
-use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::Script;
-use torpor_machine::platform::Cluster;
-use torpor_machine::units::{Energy, Instant, Power};
+use torpor_machine::units::{Energy, Power};
 use torpor_result::DeepTimes;
 
-/// FIDELITY(oracle-clusters): where the gap is not closed by then, the bound is below what is
-/// possible. Splits that fit the best plans or are corrected, at most.
+/// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
+/// bound is below what is possible.
 const ROUNDS_MAX: usize = 10;
 
-/// A gap of this share of the cost is not worth a correction.
+/// A gap below this share of the cost is not corrected further.
 const GAP_SHARE: i128 = 100_000;
 
-/// Each CPU plans for the plans of the others so often, at most.
+/// Most rounds in which each CPU replans for the others' plans.
 const SWEEPS_MAX: usize = 2;
 
-/// The CPUs of a cluster, over the replayed span.
-pub struct Members<'a> {
-    pub cluster: &'a Cluster,
-    pub cpus: Vec<(&'a CpuModel, &'a CpuInput)>,
-    pub span: (Instant, Instant),
-}
-
-/// The plans of a cluster's CPUs.
+/// Plans of a cluster's CPUs.
 pub struct Joint {
-    /// In the order of the CPUs; their energy is not less any credit.
+    /// In the order of the CPUs; their energy includes no credit.
     pub plans: Vec<Plan>,
-    /// No decisions cost less than these by more than this; nothing if the plans are the cheapest.
+    /// Upper bound of what these decisions cost above the cheapest; zero if they are optimal.
     pub slack: Energy,
 }
 
-/// One CPU's plan and what it comes to.
+/// One CPU's plan and its cost.
 struct Planned {
     plan: Plan,
-    /// With the price of its delay.
+    /// Energy, and the price of the delay.
     cost: Energy,
     credited: Energy,
     deep: DeepTimes,
@@ -74,8 +65,8 @@ struct Solver<'a> {
     bound: Energy,
 }
 
-/// Plans the decisions of a cluster's CPUs, where delay costs `price`. `goes_on` is asked now and
-/// then; without its leave there are no plans.
+/// Plans the decisions of a cluster's CPUs; delay costs `price`. Returns `None` if `goes_on`
+/// returns false.
 pub fn plan_together(
     members: &Members<'_>,
     price: Power,
@@ -112,7 +103,7 @@ impl Solver<'_> {
         self.gap().0 <= 0
     }
 
-    /// Plans for each CPU with its part of the split: a lower bound.
+    /// Plans each CPU with its part of the split, which gives a lower bound.
     fn relax(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
         let (mut all, mut bound) = (Vec::new(), self.segments.unshared());
         for cpu in 0..self.members.cpus.len() {
@@ -124,7 +115,7 @@ impl Solver<'_> {
         Some(all)
     }
 
-    /// Plans for each CPU as if all others rested whenever they may.
+    /// Plans each CPU as if all others rested whenever they may.
     fn presume(&self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
         let cpus = 0..self.members.cpus.len();
         cpus.map(|cpu| self.plan(cpu, &self.segments.credit_of_all(cpu), goes_on)).collect()
@@ -156,14 +147,14 @@ impl Solver<'_> {
         let totals = run.close();
         let deep = totals.deep.unwrap_or_default();
         let credited: Energy = deep.iter().map(|(from, to)| credit.between(from, to)).sum();
-        assert_eq!(totals.energy - credited, plan.energy, "the plan costs what it says");
+        assert_eq!(totals.energy - credited, plan.energy, "the plan states its cost");
         plan.energy = totals.energy;
         let cost = totals.energy + self.price.over(plan.delay);
         Some(Planned { plan, cost, credited, deep })
     }
 
-    /// Each CPU in turn plans for what the others have planned, as long as that pays. Keeps the
-    /// plans if they are the cheapest so far.
+    /// Replans each CPU in turn for the plans of the others, as long as that pays. Keeps the plans
+    /// if they are the cheapest so far.
     fn respond(
         &mut self,
         mut plans: Vec<Planned>,
@@ -200,7 +191,7 @@ impl Solver<'_> {
         Some(())
     }
 
-    /// Splits the power so that it fits the best plans, and corrects the split.
+    /// Fits the split to the best plans, and corrects it.
     fn certify(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<()> {
         let deep: Vec<DeepTimes> = self.best.iter().map(|planned| planned.deep.clone()).collect();
         self.segments.refine(&deep);

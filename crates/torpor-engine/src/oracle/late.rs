@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Paths that may be too late for the current span, or for many more.
 //!
-//! Trips to a deep state make a path late for hundreds of spans where idleness is short. It does
-//! nothing in them, so it is not looked at either: the work between spans delays every path alike,
+//! If idle times are short, a trip to a deep state makes a path late for hundreds of spans. It
+//! makes no decisions in them, so it is not visited: the work between spans delays every path alike
 //! and is kept apart from their times.
 
 use super::Path;
@@ -12,7 +12,8 @@ use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 #[derive(Default)]
 pub(super) struct Late {
-    /// By whether the tick is stopped, and by time without the work so far; each moment's cheapest.
+    /// By whether the tick is stopped, and by time without the work so far; the cheapest of each
+    /// time.
     paths: [BTreeMap<Instant, Path>; 2],
     work: Duration,
 }
@@ -23,7 +24,7 @@ impl Late {
         keep_cheapest(&mut self.paths[usize::from(path.tick_stopped)], moment, path);
     }
 
-    /// Takes out those that arrive by `until`.
+    /// Removes and returns the paths that arrive by `until`.
     pub(super) fn take_until(&mut self, until: Instant) -> Vec<Path> {
         let mut taken = Vec::new();
         for paths in &mut self.paths {
@@ -38,7 +39,7 @@ impl Late {
         taken
     }
 
-    /// Spans that were skipped delay the event of a span that was due at `due`.
+    /// Delays the event of a skipped span that was due at `due`.
     pub(super) fn resume(&mut self, due: Instant, price: Power) {
         for (&moment, path) in self.paths.iter_mut().flatten() {
             path.now = moment + self.work;
@@ -46,7 +47,7 @@ impl Late {
         }
     }
 
-    /// A span ends, and with it a visit to the idle loop or not; `work` follows.
+    /// Passes the end of a span and the `work` after it; `ends_visit` restarts the tick.
     pub(super) fn pass(&mut self, ends_visit: bool, work: Duration) {
         if ends_visit {
             let [running, stopped] = &mut self.paths;
@@ -59,8 +60,8 @@ impl Late {
 }
 
 impl Late {
-    /// Keeps so many at most, those that have most to gain, and says whether it had more: each
-    /// moment that a path is later saves it that much power of a rest.
+    /// Keeps the `most` promising paths, and returns true if there were more: each moment that a
+    /// path is later saves it the power of a rest.
     pub(super) fn keep_best(&mut self, most: usize, rest: Power) -> bool {
         if self.paths.iter().map(BTreeMap::len).sum::<usize>() <= most {
             return false;

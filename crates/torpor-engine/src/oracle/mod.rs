@@ -38,8 +38,6 @@ mod tests;
 mod tests_credited;
 #[cfg(test)]
 mod tests_joint;
-#[cfg(test)]
-mod tests_priced;
 mod unroll;
 
 use crate::decision::Unobserved;
@@ -51,8 +49,9 @@ pub use aim::{Aim, price_within, too_tight};
 pub use credit::Credit;
 use crossing::{Crossing, Earliest, Queue};
 use front::Front;
-pub use joint::{Joint, Members, plan_together};
+pub use joint::{Joint, plan_together};
 use late::Late;
+pub use split::Members;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -60,7 +59,7 @@ use stretch::{Alike, Stretch};
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
-/// Note for the result of an oracle that had more paths than it follows.
+/// Returns the note on an oracle that had more paths than it follows.
 pub fn note(crowded_spans: u64) -> Option<String> {
     (crowded_spans > 0).then(|| {
         format!(
@@ -74,17 +73,16 @@ pub fn note(crowded_spans: u64) -> Option<String> {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub choices: Choices,
-    /// Less what is credited.
+    /// Without the credited energy.
     pub energy: Energy,
-    /// Total delay of all events against the recording.
+    /// Total delay of all events relative to the recording.
     pub delay: Duration,
-    /// After so many spans there were more ways than were followed further: a cheaper one may
-    /// exist.
+    /// Spans after which there were more paths than the search follows: a cheaper plan may exist.
     pub crowded_spans: u64,
 }
 
 impl Plan {
-    /// These choices, whatever they cost.
+    /// Returns the plan with given choices, whatever they cost.
     fn without_search(
         model: &CpuModel,
         spans: &[Span],
@@ -106,14 +104,14 @@ impl Plan {
     }
 }
 
-/// A way to reach a point of the recording.
+/// A path to a point of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Path {
     now: Instant,
     tick_stopped: bool,
-    /// With the price of the delay so far, and less what is credited.
+    /// Includes the price of the delay so far, without the credited energy.
     energy: Energy,
-    /// Order of two paths at one place: the energy, and the credit that a rest up to here would
+    /// Order of two paths at one place: the energy, plus the credit that a rest up to here would
     /// have earned.
     standing: Energy,
     delay: Duration,
@@ -122,7 +120,7 @@ struct Path {
 }
 
 impl Path {
-    /// The work of an event that was to begin at `due` begins now.
+    /// Starts the work of an event that was due at `due`.
     fn resume(&mut self, due: Instant, price: Power) {
         let late = self.now.since(due).max(Duration::ZERO);
         self.delay += late;
@@ -139,23 +137,23 @@ struct Step {
 
 const NO_STEP: u32 = u32::MAX;
 
-/// Decisions weighed between two looks at whether to go on.
-const DECISIONS_A_LOOK: u32 = 4_096;
+/// Decisions between two checks for cancellation.
+const DECISIONS_PER_CHECK: u32 = 4_096;
 
-/// FIDELITY(oracle-ways): so many ways to get to a place are followed further, those that promise
-/// most. Where a state takes longer to enter and leave than spans are long, each way is late by an
-/// amount of its own, and their number would double with each span.
+/// FIDELITY(oracle-ways): most paths that are followed from one span to the next, the most
+/// promising ones. If a state takes longer to enter and leave than spans last, each path is late by
+/// its own amount, and their number would double with each span.
 pub const WAYS_MAX: usize = 16;
 
-/// Stands for the choices of many laps, which are alike.
+/// Stands for the choices of many equal laps.
 struct Repeat {
     alike: Rc<Alike>,
-    /// Which of the paths.
+    /// Index of the path.
     index: usize,
     laps: i64,
 }
 
-/// In place of a state: `before` is the number of a [`Repeat`].
+/// Marks a step whose `before` is the number of a [`Repeat`].
 const REPEAT: u8 = u8::MAX;
 
 /// Cost and credit of decisions in addition to the CPU's own energy.
@@ -167,8 +165,8 @@ pub struct Terms<'a> {
     pub credit: Option<&'a Credit>,
 }
 
-/// Finds the cheapest decisions for one CPU. `goes_on` is asked now and then, with the spans done;
-/// without its leave there is no plan.
+/// Finds the cheapest decisions for one CPU. `goes_on` is called now and then with the spans done;
+/// returns `None` if it returns false.
 pub fn plan(
     model: &CpuModel,
     spans: &[Span],
@@ -188,13 +186,13 @@ fn plan_among(
     let rests = model.states[model.deepest].is_allowed && !model.states[model.deepest].is_polling;
     let credit = credit.filter(|credit| rests && !credit.is_empty());
     if model.states.len() <= 1 {
-        // The kernel asks nobody.
+        // The kernel asks no governor.
         return Plan::without_search(model, spans, credit, Choices::default(), goes_on);
     }
     let search = Search { ways_max, price, credit, ..Search::new(model) };
     if let [only] = search.allowed[..] {
         if model.states[only].is_polling {
-            // Polling goes on through ticks, so that it is all one whether they are stopped.
+            // Polling continues through ticks, so stopping them makes no difference.
             let choice = Choice { state: only as u8, stop_tick: false };
             let mut always = Choices::default();
             always.push(&[choice], u64::MAX);
@@ -204,24 +202,24 @@ fn plan_among(
     search.plan(spans, goes_on)
 }
 
-/// When being later at a place is sure to be no worse.
+/// Condition for a later path to be no worse.
 ///
 /// If rests are credited, the later path must be able to copy the next choice of the earlier one
-/// and wake up at the same moment: [`Settles`]. It then costs at most the credit between them more.
+/// and wake up at the same time: [`Settles`]. It then costs more by at most the credit between
+/// them.
 #[derive(Clone, Copy)]
 struct Safe {
-    /// The CPU will have settled in any state when the event comes, so that it resumes as the
-    /// earlier one does.
+    /// The CPU has settled in any state before the event, so it resumes as the earlier one does.
     until: Instant,
-    /// The tick that would begin the exit ahead of the event, and that the later one has missed if
-    /// it is between the two.
+    /// A tick that would start the exit ahead of the event; a path misses it if the tick is between
+    /// the two.
     tick: Instant,
     /// Present if rests are credited.
     settles: Option<Settles>,
 }
 
-/// Between two moments at which all choices last equally long there is no tick, nor while the later
-/// one enters a state.
+/// No tick comes between two moments that make all choices equally long, nor while the later path
+/// enters a state.
 #[derive(Clone, Copy)]
 struct Settles {
     grid: TickGrid,
@@ -244,7 +242,7 @@ impl Safe {
         later <= self.until && is_free_of_ticks
     }
 
-    /// The same as seen before `work`, for paths that are not earlier than `first`.
+    /// Returns the condition as seen before `work`, for paths from `first` on.
     fn ahead_of(self, work: Duration, first: Instant) -> Safe {
         let tick = self.tick - work;
         let tick = if tick <= first { Instant::NEVER } else { tick };
@@ -262,24 +260,24 @@ struct Search<'a> {
     credit: Option<&'a Credit>,
     steps: Vec<Step>,
     repeats: Vec<Repeat>,
-    /// Followed from one span to the next, at most.
+    /// Most paths to follow from one span to the next.
     ways_max: usize,
-    /// After so many spans there were more.
+    /// Spans after which there were more.
     crowded_spans: u64,
-    /// Weighed since the last look at whether to go on, and how many at most.
+    /// Decisions since the last check for cancellation, and the number between two checks.
     decisions: u32,
-    decisions_a_look: u32,
-    /// Long sleeps are passed in leaps.
+    decisions_per_check: u32,
+    /// Skip the equal ticks of long sleeps.
     leaps: bool,
-    /// Paths are dropped in dense spans.
+    /// Drop paths in dense spans.
     bounds: bool,
-    /// Whether two paths at different moments are both kept: they are if rests are credited.
+    /// Keep paths at different times, which also holds if rests are credited.
     keeps_all: bool,
     longest_entry: Duration,
-    /// Longest a resumption can follow the event: entry, exit and a tick's handling.
+    /// Longest delay of a resumption after the event: entry, exit and the handling of a tick.
     latest_ending: Duration,
-    /// Upper bound of the cost of being earlier, apart from time; `None` if trips in and out are
-    /// never free: many short ones then have no common bound.
+    /// Upper bound of the cost of being earlier, apart from time; `None` if no state is free to
+    /// enter: many short trips then have no common bound.
     trip: Option<Energy>,
     peak_power: Power,
 }
@@ -313,7 +311,7 @@ impl<'a> Search<'a> {
             ways_max: WAYS_MAX,
             crowded_spans: 0,
             decisions: 0,
-            decisions_a_look: DECISIONS_A_LOOK,
+            decisions_per_check: DECISIONS_PER_CHECK,
             leaps: true,
             bounds: true,
             keeps_all: false,
@@ -357,7 +355,7 @@ impl<'a> Search<'a> {
         Some(Plan { choices, energy, delay: best.delay, crowded_spans: self.crowded_spans })
     }
 
-    /// For each span, and for the end.
+    /// Returns the condition for each span, and for the end.
     fn safe(&self, spans: &[Span]) -> Vec<Safe> {
         let mut safe = Vec::with_capacity(spans.len() + 1);
         for (k, span) in spans.iter().enumerate() {
@@ -385,7 +383,8 @@ impl<'a> Search<'a> {
         Safe { until, tick: Instant::NEVER, settles }
     }
 
-    /// The most that sleeps in a span are credited, whose first one begins at `earliest`.
+    /// Returns an upper bound of the credit of sleeps in a span whose first one begins at
+    /// `earliest`.
     fn credit_about(&self, span: &Span, earliest: Instant) -> Energy {
         self.credit.map_or(Energy::ZERO, |credit| {
             credit.between(earliest, span.wake.max(earliest) + self.latest_ending)
@@ -396,8 +395,7 @@ impl<'a> Search<'a> {
         self.allowed.iter().any(|&state| self.model.states[state].is_polling)
     }
 
-    /// Takes every path through one span. What comes out is worth keeping; `None` without leave to
-    /// go on.
+    /// Takes every path through one span, and returns those worth keeping; `None` if cancelled.
     fn through(
         &mut self,
         mut crossing: Crossing<'_>,
@@ -426,7 +424,7 @@ impl<'a> Search<'a> {
             let polls = stretch.as_ref().is_none_or(|s| s.polls || !s.holds(path.now));
             self.decide(&path, polls, &mut crossing, &mut queue);
             self.decisions += 1;
-            if self.decisions >= self.decisions_a_look {
+            if self.decisions >= self.decisions_per_check {
                 self.decisions = 0;
                 if !goes_on() {
                     return None;
@@ -437,7 +435,7 @@ impl<'a> Search<'a> {
         Some(running.into_iter().chain(stopped))
     }
 
-    /// Takes what waits in the middle of a long sleep over all ticks that are alike, if they are.
+    /// Moves paths that wait in the middle of a long sleep over all equal ticks.
     fn leap(&mut self, stretch: &mut Stretch, crossing: &mut Crossing<'_>, queue: &mut Queue) {
         let is_worth =
             |path: &Path| !crossing.is_superseded(path) && !self.is_hopeless(path, crossing);
@@ -458,13 +456,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Every decision a governor could make here, each to where it leads.
+    /// Tries every decision that a governor could make here.
     fn decide(&mut self, path: &Path, polls: bool, crossing: &mut Crossing<'_>, queue: &mut Queue) {
         let (model, span) = (self.model, crossing.span);
         let (jiffy, tick) = (model.tick.floor(path.now), model.tick.hz.tick());
         let next = next_events(span, tick, jiffy, path.now, path.tick_stopped);
         if gives_up(span, path.now) {
-            // A decision without an effect.
+            // A decision without effect.
             let choice = Choice { state: self.allowed[0] as u8, stop_tick: false };
             self.step(path.step, choice, |step| crossing.end(Path { step, ..*path }));
             return;
@@ -502,7 +500,7 @@ impl<'a> Search<'a> {
                     step: NO_STEP,
                 };
                 if matches!(sleep.end, SleepEnd::Tick | SleepEnd::GovernorTimer) {
-                    // The plan arms no timers: it knows better.
+                    // The plan arms no timers: it knows the events.
                     after.now += model.tick_handling;
                     after.energy += model.costs.awake(span.opp, model.tick_handling);
                 }
@@ -519,14 +517,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Offers the path that a choice leads to, and forgets the step unless the path is kept.
+    /// Offers the path that a choice leads to, and keeps the step if the path is kept.
     fn step(&mut self, before: u32, choice: Choice, offer: impl FnOnce(u32) -> bool) {
         if offer(self.steps.len() as u32) {
             self.steps.push(Step { before, choice });
         }
     }
 
-    /// Whether some ending already found beats the best this path can still reach.
+    /// Returns true if an ending already found beats the best that this path can reach.
     fn is_hopeless(&self, path: &Path, crossing: &Crossing<'_>) -> bool {
         if let Some(dense) = &crossing.dense {
             if crossing.endings.iter().flat_map(Front::iter).any(|ending| dense.beats(ending, path))
@@ -544,7 +542,7 @@ impl<'a> Search<'a> {
         let latest = wake.max(path.now) + self.latest_ending;
         let beaten_by = |ending: &Path| {
             let head_start = latest.since(ending.now).max(Duration::ZERO);
-            // Resting costs delay, too, where the other one is late for the next event.
+            // Resting also costs delay if the path is late for the next event.
             let last = if self.price == Power::ZERO { ending.now } else { latest.max(ending.now) };
             crossing.beyond.covers(wake, last, false)
                 && ending.energy + self.peak_power.over(head_start) + trip <= at_least
@@ -555,8 +553,8 @@ impl<'a> Search<'a> {
         beaten(true) && (path.tick_stopped || beaten(false))
     }
 
-    /// The same where rests are credited. Whoever ends first copies the next choice of the other
-    /// one, and sleeps longer; whoever ends last does, too, and is credited less.
+    /// Does the same if rests are credited. The path that ends first copies the next choice of the
+    /// other one and sleeps longer; if it ends last, it is credited less.
     fn is_hopeless_with_credit(
         &self,
         path: &Path,
@@ -572,7 +570,7 @@ impl<'a> Search<'a> {
             if crossing.work.is_none() {
                 return ending.energy <= at_least;
             }
-            // If ticks may come between, resting until both meet may need one more trip.
+            // If ticks may come between, resting until both meet may take one more trip.
             let trip =
                 if crossing.beyond.settles.is_some() { Some(Energy::ZERO) } else { self.trip };
             let Some(trip) = trip else { return false };

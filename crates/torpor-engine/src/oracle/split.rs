@@ -2,12 +2,19 @@
 //! A cluster's power, split among its CPUs where all of them may rest.
 
 use super::Credit;
-use super::joint::Members;
 use crate::cluster::static_powers;
 use crate::input::{CpuInput, Span};
 use crate::model::CpuModel;
+use torpor_machine::platform::Cluster;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 use torpor_result::DeepTimes;
+
+/// The CPUs of a cluster, over the replayed span.
+pub struct Members<'a> {
+    pub cluster: &'a Cluster,
+    pub cpus: Vec<(&'a CpuModel, &'a CpuInput)>,
+    pub span: (Instant, Instant),
+}
 
 type Times = Vec<(Instant, Instant)>;
 
@@ -17,9 +24,9 @@ struct Segment {
     from: Instant,
     to: Instant,
     power: Power,
-    /// By CPU; together the cluster's power. Nothing for those that rest anyway.
+    /// By CPU; the sum is the cluster's power. Zero for CPUs that rest anyway.
     parts: Vec<Power>,
-    /// The power from which on it pays for a CPU to rest, by its own idle time; `None` for those
+    /// The least credit at which resting pays for each CPU, by its own idle time; `None` for CPUs
     /// that rest anyway.
     wants: Vec<Option<f64>>,
 }
@@ -27,16 +34,16 @@ struct Segment {
 pub(super) struct Segments {
     /// In order of time.
     segments: Vec<Segment>,
-    /// Energy of the cluster that no CPU is credited with, whatever it does: all of it, less what it
-    /// takes while all rest anyway.
+    /// Energy that no CPU is credited with: the cluster's, without what it takes while all rest
+    /// anyway.
     unshared: Energy,
-    /// Free times of each CPU that does not rest anyway.
+    /// Time of each CPU without its cut sleeps.
     free: Times,
     powers: Vec<(Instant, Instant, Power)>,
 }
 
 impl Segments {
-    /// Splits by what resting costs each CPU.
+    /// Splits the power by what resting costs each CPU.
     pub(super) fn new(members: &Members<'_>) -> Segments {
         let (cpus, span) = (&members.cpus, members.span);
         let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
@@ -89,7 +96,7 @@ impl Segments {
         self.unshared
     }
 
-    /// A CPU's part.
+    /// Returns the credit of a CPU's part.
     pub(super) fn credit(&self, cpu: usize) -> Credit {
         let mut credit = Credit::default();
         for segment in &self.segments {
@@ -98,7 +105,7 @@ impl Segments {
         credit
     }
 
-    /// The whole power where all may rest.
+    /// Returns the credit of the whole power while all may rest.
     pub(super) fn credit_of_all(&self, cpu: usize) -> Credit {
         let mut credit = Credit::default();
         for segment in self.segments.iter().filter(|segment| segment.wants[cpu].is_some()) {
@@ -107,7 +114,7 @@ impl Segments {
         credit
     }
 
-    /// The whole power where all others rest.
+    /// Returns the credit of the whole power while all others rest.
     pub(super) fn credit_beside(&self, cpu: usize, others: impl Iterator<Item = Times>) -> Credit {
         let all = others.fold(vec![self.free[cpu]], |all, other| overlap(&all, &other));
         let mut credit = Credit::default();
@@ -143,7 +150,7 @@ impl Segments {
         self.segments = fine;
     }
 
-    /// Splits so that plans with these rests are credited only where all rest.
+    /// Splits the power so that plans with these rests are credited only while all rest.
     pub(super) fn fit(&mut self, deep: &[DeepTimes]) {
         let shares = self.shares(deep);
         for (segment, shares) in self.segments.iter_mut().zip(shares) {
@@ -158,7 +165,8 @@ impl Segments {
         }
     }
 
-    /// One step along the subgradient, as long as Polyak's: `gap` is that between the bounds.
+    /// Takes one step along the subgradient, with Polyak's length; `gap` is the difference of the
+    /// bounds.
     pub(super) fn correct(&mut self, deep: &[DeepTimes], gap: Energy) {
         let shares = self.shares(deep);
         let mut squares = 0.0;
@@ -195,7 +203,7 @@ impl Segments {
         }
     }
 
-    /// The share of each segment that each CPU rests.
+    /// Returns the share of each segment in which each CPU rests.
     fn shares(&self, deep: &[DeepTimes]) -> Vec<Vec<f64>> {
         let mut rests: Vec<_> = deep.iter().map(|deep| deep.iter().peekable()).collect();
         let share = |segment: &Segment| {
@@ -219,11 +227,11 @@ impl Segments {
     }
 }
 
-/// When a CPU may rest.
+/// A time in which a CPU may rest.
 struct Window {
     from: Instant,
     to: Instant,
-    /// The power from which on it pays, unless it rests anyway.
+    /// The least credit at which resting pays; `None` if the CPU rests anyway.
     wants: Option<f64>,
 }
 
@@ -249,7 +257,7 @@ fn windows(model: &CpuModel, input: &CpuInput, span: (Instant, Instant)) -> Vec<
     windows
 }
 
-/// Extra cost of resting for an idle time against the cheapest other state, in uW.
+/// Returns the extra cost of resting for an idle time over the cheapest other state, in uW.
 fn wants(model: &CpuModel, span: &Span, idle: Duration) -> f64 {
     let cost = |state: usize| model.costs.sleep(span.opp, state, idle.max(Duration(1)));
     let others = model.allowed().into_iter().filter(|&state| state != model.deepest);
@@ -258,7 +266,8 @@ fn wants(model: &CpuModel, span: &Span, idle: Duration) -> f64 {
     more as f64 / idle.0.max(1) as f64
 }
 
-/// Gives each what it wants and the same of what is left, or in proportion where that is too much.
+/// Gives each CPU what it wants and an equal part of the rest, or in proportion if that is too
+/// much.
 fn split(power: Power, wants: &[Option<f64>]) -> Vec<Power> {
     let total: f64 = wants.iter().flatten().sum();
     let left = (power.0 as f64 - total).max(0.0) / wants.iter().flatten().count().max(1) as f64;
@@ -266,7 +275,7 @@ fn split(power: Power, wants: &[Option<f64>]) -> Vec<Power> {
     in_proportion(power, &parts)
 }
 
-/// Whole uW that together are the power.
+/// Returns whole uW whose sum is the power.
 fn in_proportion(power: Power, parts: &[Option<f64>]) -> Vec<Power> {
     let total: f64 = parts.iter().flatten().sum();
     let scale = if total > 0.0 { power.0 as f64 / total } else { 0.0 };
@@ -286,7 +295,7 @@ fn in_proportion(power: Power, parts: &[Option<f64>]) -> Vec<Power> {
     split
 }
 
-/// Times that are in both.
+/// Returns the times that are in both lists.
 fn overlap(a: &[(Instant, Instant)], b: &[(Instant, Instant)]) -> Times {
     let (mut i, mut k, mut both) = (0, 0, Vec::new());
     while let (Some(&(from, to)), Some(&(begins, ends))) = (a.get(i), b.get(k)) {

@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The middle of a long sleep, where each tick is like the one before.
+//! The middle of a long sleep, in which each tick is like the one before.
 //!
 //! Far from the event, a path that keeps the tick wakes up once a tick and has the same choices
-//! each time. So the paths that wait at a tick soon are those that waited some ticks before, each
-//! later by those ticks and dearer by the same: one tick before, or more where a state takes longer
-//! than a tick to leave, so that the cheapest way is to enter it at every second. From there on any
-//! number of such laps is one step. Nothing is lost between its ends: what stops the tick in one of
-//! the laps between has an energy that changes evenly from lap to lap, and so is no cheaper than
-//! what stops it in the first or in the last.
+//! each time. So the paths that wait at a tick soon equal those of some ticks before, each later by
+//! those ticks and dearer by the same amount: one tick before, or more if a state takes longer than
+//! a tick to leave and is entered at every second tick. From there on, any number of such laps is
+//! one step. Nothing is lost between its ends: a path that stops the tick in one of the laps has an
+//! energy that changes evenly from lap to lap, so it is no cheaper than one that does so in the
+//! first or in the last.
 
 use super::{Path, Search};
 use crate::input::{OVERDUE, RCU_HOLD, Span};
 use std::collections::VecDeque;
 use torpor_machine::units::{Duration, Energy, Instant};
 
-/// Shorter middles are searched tick by tick.
+/// Ticks of the shortest middle that is skipped.
 const TICKS_MIN: i64 = 8;
 
-/// Laps of up to so many ticks are found.
+/// Longest lap that is found, in ticks.
 const LAP_TICKS_MAX: usize = 16;
 
-/// The middle of one span, and what waited at its last ticks.
+/// The middle of one span, and the paths that waited at its last ticks.
 pub(super) struct Stretch {
     from: Instant,
     until: Instant,
-    /// When the tick ceases to be held by RCU; begins to be held by a timer of the wheel; and
-    /// ceases to be; and when a rest is credited with another power. In order.
+    /// Times at which RCU stops holding the tick, a wheel timer starts or stops holding it, or the
+    /// credited power changes. In order.
     holds: Vec<Instant>,
     tick: Duration,
-    /// Whether polling is left out: it costs more than sleeping through a tick.
+    /// Polling must be searched; false if it costs more than sleeping through a tick.
     pub polls: bool,
-    /// The next tick at which to look.
+    /// The next tick to look at.
     next: Instant,
     before: VecDeque<(Instant, Vec<Path>)>,
 }
 
-/// Alike paths at the ends of a lap, by their last steps.
+/// Equal paths at both ends of a lap, by their last steps.
 pub(super) struct Alike {
     pub before: Vec<u32>,
     pub after: Vec<u32>,
 }
 
 impl Alike {
-    /// Which path at the lap's beginning `step` belongs to.
+    /// Returns the path at the lap's beginning that `step` belongs to.
     pub(super) fn earlier(&self, step: u32) -> Option<usize> {
         self.before.iter().position(|&s| s == step)
     }
@@ -52,7 +52,7 @@ impl Alike {
     }
 }
 
-/// As many laps are alike, for the paths that wait at the beginning of the first.
+/// A number of equal laps, for the paths that wait at the beginning of the first.
 pub(super) struct Leap {
     pub alike: Alike,
     pub laps: i64,
@@ -61,7 +61,7 @@ pub(super) struct Leap {
 }
 
 impl Stretch {
-    /// The middle of `span` for paths that come to it by `latest`; `None` if it is short.
+    /// Returns the middle of `span` for paths that reach it by `latest`; `None` if it is short.
     pub(super) fn of(search: &Search<'_>, span: &Span, latest: Instant) -> Option<Stretch> {
         let (model, tick) = (search.model, search.model.tick.hz.tick());
         let margin = search.latest_ending + search.longest_entry + tick;
@@ -95,10 +95,11 @@ impl Stretch {
         now >= self.next && now < self.until
     }
 
-    /// Looks at what waits at the tick before `now`, in order of time.
+    /// Compares the paths that wait at the tick before `now`, in order of time, with those of
+    /// earlier ticks.
     pub(super) fn look(&mut self, tick_at: Instant, waiting: &[Path]) -> Option<Leap> {
         self.next = tick_at + self.tick;
-        // Differs in something that the tick could not do before.
+        // Earlier ticks differ in what holds the tick.
         let passed = self.holds.partition_point(|&at| at <= tick_at);
         let last = passed.checked_sub(1).map(|last| self.holds[last]);
         self.before.retain(|(from, _)| last.is_none_or(|last| last <= *from));
@@ -114,7 +115,7 @@ impl Stretch {
         };
         let lap = tick_at.since(*lap_from);
         let end = self.holds.get(passed).map_or(self.until, |&at| at.min(self.until));
-        // A lap and some ticks of it are left: they see the end coming.
+        // The last lap and some ticks are searched: they are near the end.
         let laps = (end.since(tick_at).0 - 4 * self.tick.0) / lap.0 - 1;
         let steps = |paths: &[Path]| paths.iter().map(|path| path.step).collect();
         let alike = Alike { before: steps(before), after: steps(waiting) };
@@ -134,7 +135,7 @@ impl Stretch {
     }
 }
 
-/// Whether `after` is `before` so much later, each path dearer by the same.
+/// Returns true if `after` equals `before`, but `later`, and each path dearer by the same amount.
 fn are_alike(before: &[Path], after: &[Path], later: Duration) -> bool {
     let (Some(first), Some(then)) = (before.first(), after.first()) else { return false };
     let dearer = then.energy - first.energy;
@@ -147,16 +148,16 @@ fn are_alike(before: &[Path], after: &[Path], later: Duration) -> bool {
 }
 
 impl Search<'_> {
-    /// Polling up to the next tick costs more than a sleep that the tick ends, and no state takes
-    /// more power than polling: then a path that polls in the middle of a long sleep is dearer than
-    /// one that sleeps instead, by more than it is later.
+    /// Returns true if polling up to the next tick costs more than a sleep that the tick ends, and
+    /// no state takes more power than polling. A path that polls in the middle of a long sleep is
+    /// then dearer than one that sleeps, by more than it is later.
     fn sleeping_beats_polling(&self, opp: u16) -> bool {
         let (model, costs) = (self.model, &self.model.costs);
         let tick = model.tick.hz.tick();
         let polling = self.allowed.iter().copied().find(|&s| model.states[s].is_polling);
         let Some(polling) = polling else { return true };
         let sleeping = || self.allowed.iter().copied().filter(|&s| s != polling);
-        // Latest time since the last tick at which a state that a tick ended is left.
+        // Latest time after a tick at which a state that it ended is left.
         let awake_at = |state: usize| {
             let s = &model.states[state];
             let (first, last) = (s.exit_latency + model.tick_handling, s.entry_latency);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From the last step of a path back to its choices, with laps that are alike written once.
+//! Collects the choices of a path from its last step backwards, with equal laps written once.
 
 use super::stretch::Alike;
 use super::{NO_STEP, REPEAT, Repeat, Search};
@@ -22,10 +22,10 @@ impl Search<'_> {
         choices
     }
 
-    /// The choices of laps that are alike, last first; the step before them.
+    /// Adds the choices of equal laps, last first. Returns the step before them.
     fn unroll(&self, repeat: &Repeat, choices: &mut Choices) -> u32 {
         let (alike, mut index, mut left) = (&repeat.alike, repeat.index, repeat.laps);
-        // The way back through the paths comes to a circle before it has met one twice.
+        // Going back through the paths reaches a cycle.
         let mut laps: Vec<(usize, Vec<Choice>)> = Vec::new();
         while left > 0 {
             if let Some(first) = laps.iter().position(|(met, _)| *met == index) {
@@ -46,8 +46,7 @@ impl Search<'_> {
         alike.step(index)
     }
 
-    /// The choices of the lap that this path has made, and which path of the lap before it
-    /// follows.
+    /// Returns the choices of the lap that led to this path, and the path of the lap before.
     fn lap(&self, alike: &Alike, index: usize) -> (Vec<Choice>, usize) {
         let (mut own, mut at) = (Vec::new(), alike.step(index));
         let earlier = loop {

@@ -4,11 +4,11 @@
 /// Units of time (1024 ns each) in a period.
 const PERIOD: u64 = 1024;
 const HALF_LIFE_PERIODS: u64 = 32;
-/// Beyond this many periods nothing is left.
+/// Sums vanish after this many periods.
 const MEMORY_PERIODS: u64 = 63 * HALF_LIFE_PERIODS;
-/// Sum of a signal that is always on, with the roundings of [`decay`].
+/// Sum of a signal that is always on, with the rounding of [`decay`].
 pub(super) const SUM_MAX: u32 = 47_742;
-/// The same at the very start of a period.
+/// `SUM_MAX` at the very start of a period.
 pub(super) const DIVIDER_MIN: u32 = SUM_MAX - PERIOD as u32;
 /// Utilization is in 1024ths of the biggest CPU.
 pub(super) const SCALE_SHIFT: u32 = 10;
@@ -49,7 +49,7 @@ const DECAY: [u32; HALF_LIFE_PERIODS as usize] = [
     0x82cd_8698,
 ];
 
-/// Rest of `sum` after `periods`: half of it after 32.
+/// Returns the rest of `sum` after `periods`: half of it after 32.
 pub(crate) fn decay(sum: u64, periods: u64) -> u64 {
     if periods > MEMORY_PERIODS {
         return 0;
@@ -59,14 +59,14 @@ pub(crate) fn decay(sum: u64, periods: u64) -> u64 {
     ((u128::from(halved) * u128::from(factor)) >> 32) as u64
 }
 
-/// Sum of a signal that is on since the middle of a period, through `periods` borders: the rest of
-/// the first period, the full ones between, and the part of the last.
+/// Returns the sum of a signal that has been on since the middle of a period, across `periods`
+/// borders: the rest of the first period, the full ones between, and the part of the last.
 fn accrued(first: u64, periods: u64, last: u64) -> u32 {
     let full = SUM_MAX - decay(u64::from(SUM_MAX), periods) as u32 - PERIOD as u32;
     decay(first, periods) as u32 + full + last as u32
 }
 
-/// `struct sched_avg`. Sums grow with time, averages are sums over what they could be at most.
+/// `struct sched_avg`. Averages are sums divided by their maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Average {
     /// On the [`Clock`](super::Clock) of the CPU, in whole units since it was first set.
@@ -82,8 +82,8 @@ pub struct Average {
 }
 
 impl Average {
-    /// Brings the sums up to `now_ns`, until when `load`, `runnable` and `is_running` held.
-    /// True if a period has ended: only then the kernel renews the averages.
+    /// Brings the sums up to `now_ns`; `load`, `runnable` and `is_running` held until then. Returns
+    /// true if a period has ended: only then the kernel renews the averages.
     pub fn accumulate(&mut self, now_ns: u64, load: u64, runnable: u64, is_running: bool) -> bool {
         let passed_ns = now_ns.wrapping_sub(self.updated_ns);
         if (passed_ns as i64) < 0 {
@@ -109,7 +109,7 @@ impl Average {
         }
         self.period_units = last as u32;
 
-        // A task without load neither runs nor waits to run.
+        // A task without load neither runs nor waits.
         if load > 0 {
             let weight = u64::from(weight);
             self.load_sum = self.load_sum.wrapping_add(load.wrapping_mul(weight));
@@ -130,17 +130,15 @@ impl Average {
         self.util_avg = u64::from(self.util_sum) / divider;
     }
 
-    /// Both, as every caller in the kernel has it. True if the averages were renewed.
-    pub fn update(&mut self, now_ns: u64, runnable: u64, is_running: bool) -> bool {
-        let load = u64::from(runnable > 0);
-        let is_renewed = self.accumulate(now_ns, load, runnable, is_running);
-        if is_renewed {
+    /// Brings the sums up to `now_ns`, and renews the averages if a period has ended.
+    pub fn update(&mut self, now_ns: u64, is_running: bool) {
+        let running = u64::from(is_running);
+        if self.accumulate(now_ns, running, running, is_running) {
             self.average(1);
         }
-        is_renewed
     }
 
-    /// The most a sum can be at this point of the period.
+    /// Returns the maximum of a sum at this point of the period.
     pub fn divider(&self) -> u32 {
         DIVIDER_MIN + self.period_units
     }
@@ -162,11 +160,11 @@ mod tests {
         assert_eq!(decay(u64::MAX, 2017), 0);
     }
 
-    /// Periods of being on, by single updates, until the average is at least `util`.
+    /// Returns the periods of running, one update each, until the average is at least `util`.
     fn periods_to_reach(util: u64) -> u64 {
         let mut average = Average::default();
         let reached = |n: &u64| {
-            average.update(n * PERIOD_NS, 1, true);
+            average.update(n * PERIOD_NS, true);
             average.util_avg >= util
         };
         (1..1_000).find(reached).expect("it gets there")
@@ -181,11 +179,11 @@ mod tests {
     #[test]
     fn a_busy_cpu_that_goes_idle_is_utilized_for_200_ms() {
         let mut average = Average::default();
-        average.update(1_000 * PERIOD_NS, 1, true);
+        average.update(1_000 * PERIOD_NS, true);
         assert_eq!(average.util_avg, 1024);
         let left = |periods: u64| {
             let mut idle = average;
-            idle.update((1_000 + periods) * PERIOD_NS, 0, false);
+            idle.update((1_000 + periods) * PERIOD_NS, false);
             idle.util_avg
         };
         assert_eq!(left(32), 511);
@@ -196,10 +194,10 @@ mod tests {
     #[test]
     fn averages_are_renewed_only_when_a_period_ends() {
         let mut average = Average::default();
-        average.update(PERIOD_NS - 1, 1, true);
+        average.update(PERIOD_NS - 1, true);
         // 1023 whole units of 1024 ns.
         assert_eq!((average.util_sum, average.util_avg), (1023 << 10, 0));
-        average.update(PERIOD_NS, 1, true);
+        average.update(PERIOD_NS, true);
         assert_eq!(average.util_avg, u64::from(average.util_sum) / 46_718);
         assert_eq!(average.updated_ns, PERIOD_NS);
     }

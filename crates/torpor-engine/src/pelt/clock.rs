@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A runqueue's time, in which a second of work on a small or slow CPU is shorter.
+//! A runqueue's clock, which runs slower on a small or slow CPU.
 
 use super::average::{DIVIDER_MIN, SCALE_SHIFT, SUM_MAX};
 
-/// `rq_clock_pelt()`. While a task runs it goes as fast as work gets done; when the CPU falls
-/// idle it catches up with real time, as if the work had been done sooner and the rest been idle.
+/// `rq_clock_pelt()`. While a task runs it advances as fast as work gets done; when the CPU falls
+/// idle it catches up with real time, as if the work had been done sooner and the rest had been
+/// idle time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     real_ns: u64,
     scaled_ns: u64,
-    /// A CPU without a pause to catch up in has nothing to catch up with: that time is lost.
+    /// A CPU without idle time cannot catch up: this time is lost.
     lost_ns: u64,
 }
 
 impl Clock {
-    /// Moves on to `real_ns`. `capacity` and `freq` are 1024 for the biggest CPU at its highest
+    /// Advances to `real_ns`. `capacity` and `freq` are 1024 for the biggest CPU at its highest
     /// frequency.
     pub fn advance(&mut self, real_ns: u64, is_idle: bool, capacity: u32, freq: u32) {
         let passed = real_ns.wrapping_sub(self.real_ns);
@@ -28,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// The last task has left, with `util_sum` of all classes.
+    /// Goes idle after the last task; `util_sum` is that of all classes.
     pub fn fall_idle(&mut self, util_sum: u32) {
         if util_sum >= (DIVIDER_MIN << SCALE_SHIFT) - SUM_MAX {
             let behind = self.real_ns.wrapping_sub(self.scaled_ns);

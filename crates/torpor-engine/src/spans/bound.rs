@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Best governor with limited knowledge.
 //!
-//! Knowledge at the beginning of a span is put into cells: the time to the next timer by half
-//! octaves, the time to the tick and the last length by octaves, and so on. In each cell every plan
-//! is priced on every span: its energy, and its delay at a price. The cheapest plan of each cell is
+//! Knowledge at the start of a span is put into cells: the time to the next timer by half octaves,
+//! the time to the tick and the last length by octaves, and so on. In each cell every plan is
+//! priced on every span: its energy, plus its delay at a price. The cheapest plan of each cell is
 //! the best that a governor can do that knows no more than the cell; the price is raised until the
-//! mean delay is as wanted. Trained on all spans the bound is optimistic: a cell with one span
+//! mean delay is as required. Trained on all spans, the bound is optimistic: a cell with one span
 //! knows its future. So the same is done with each fifth of every CPU's recording left out of the
-//! training, and evaluated there; a cell with few other spans then takes the plan of a coarser one.
+//! training and evaluated; a cell with few other spans then takes the plan of a coarser one.
 //!
-//! Plans are learnt from each span alone, as if none began later for the delay of the one before;
-//! what they cost is found on the way through the recording, where they do.
+//! Plans are trained on each span alone, as if none began late; their cost is found along the
+//! recording, where some do.
 //!
-//! FIDELITY(bound-spans): the tick is running when a span begins, and may always be stopped; a plan
-//! has one alarm.
+//! FIDELITY(bound-spans): the tick runs when a span begins, and may always be stopped; a plan has
+//! one alarm.
 
 use super::{Cost, Known, SpannedCpu};
 use crate::input::Span;
@@ -25,14 +25,14 @@ use torpor_machine::units::{Duration, Energy, Instant, Power};
 /// Parts of each CPU's recording that are left out of the training in turn.
 const FOLDS: usize = 5;
 
-/// A plan is learnt from so many spans at least, where it is used on others.
+/// Least number of spans to train a plan on that is used for others.
 const SPANS_MIN: u64 = 32;
 
 /// Ages at which a governor's own timer may expire: octaves from 32 us to 16 ms.
 const AGES_US: [i64; 10] = [32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384];
 
-/// Levels of knowledge, each including those before it: nothing, timers, the tick, the last length,
-/// and utilization and tasks that wait for IO.
+/// Levels of knowledge, each including those before it: nothing; timers; the tick; the last length;
+/// utilization and tasks waiting for IO.
 const LEVELS: usize = 5;
 
 /// The classes that have a bound, by their level.
@@ -42,13 +42,13 @@ const CLASSES: [(&str, usize); 3] =
 /// Plan for a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plan {
-    /// In one state.
+    /// Sleeps in one state.
     Stay(usize),
-    /// In the first state until the tick, if it comes, then in the second.
+    /// Sleeps in the first state until the tick, if it comes, then in the second.
     Tick(usize, usize),
-    /// The same with an own timer at this age.
+    /// Sleeps in the first state until a timer of its own at this age, then in the second.
     Timer(usize, Duration, usize),
-    /// In the first state until its latency before the timer that is known, then in the second.
+    /// Sleeps in the first state until its latency before the known timer, then in the second.
     Prewake(usize, usize),
 }
 
@@ -57,16 +57,16 @@ enum Plan {
 pub struct Bound {
     pub knows: &'static str,
     pub own_timers: bool,
-    /// Kinds of spans that it distinguishes.
+    /// Number of cells.
     pub cells: usize,
-    /// Trained on what it is evaluated on: energy in uJ and mean delay in us. None where no plans
-    /// are late by so little.
+    /// Trained and evaluated on all spans: energy in uJ and mean delay in us. None if no plans have
+    /// so little delay.
     pub in_sample: Option<[f64; 2]>,
     /// Trained on the other parts of the recording.
     pub cross_validated: Option<[f64; 2]>,
 }
 
-/// The cluster, and what is known.
+/// The cluster, and the knowledge.
 type Key = [u16; LEVELS + 1];
 
 /// Sums over one fold's spans in one cell: their number, and energy (fJ) and delay (ns) by plan.
@@ -86,7 +86,7 @@ impl Sums {
         }
     }
 
-    /// All folds but one.
+    /// Returns the sum of all folds but one.
     fn without(all: &[Sums; FOLDS], left_out: Option<usize>) -> Sums {
         let mut sum = Sums::default();
         for (_, part) in all.iter().enumerate().filter(|(fold, _)| Some(*fold) != left_out) {
@@ -99,7 +99,7 @@ impl Sums {
         sum
     }
 
-    /// The cheapest plan among the first `plans`.
+    /// Returns the cheapest plan among the first `plans`.
     fn best(&self, plans: usize, price: Power) -> usize {
         let cost = |&(energy, delay): &(i128, i64)| energy + price.over(Duration(delay)).0;
         let each = self.costs.iter().take(plans).map(cost).enumerate();
@@ -107,20 +107,20 @@ impl Sums {
     }
 }
 
-/// Cells of each level, and which of them each span is in.
+/// Cells of each level, and the cell of each span.
 struct Tables<'a> {
     cpus: &'a [SpannedCpu],
     levels: [BTreeMap<Key, [Sums; FOLDS]>; LEVELS],
     /// Spans of all CPUs, in order.
     known: Vec<(Known, Key)>,
-    /// Plans without own timers come first, so many of each cluster.
+    /// Plans of each cluster, and the number of those without own timers, which come first.
     plans: BTreeMap<usize, (Vec<Plan>, usize)>,
 }
 
-/// The plan of each cell, for each fold that it was not learnt from.
+/// The plan of each cell, for each fold that it was not trained on.
 type Choices = BTreeMap<Key, [usize; FOLDS]>;
 
-/// The best of each class, with a mean delay of at most `delay`.
+/// Returns the best of each class with a mean delay of at most `delay`.
 pub fn bounds(cpus: &[SpannedCpu], delay: Duration) -> Vec<Bound> {
     let tables = Tables::new(cpus);
     let mut found = Vec::new();
@@ -162,7 +162,7 @@ impl Tables<'_> {
         tables
     }
 
-    /// The cheapest plans at a price, learnt from the other folds or from all.
+    /// Returns the cheapest plans at a price, trained on the other folds or on all.
     fn choices(&self, level: usize, own_timers: bool, is_learnt: bool, price: Power) -> Choices {
         let of = |(key, folds): (&Key, &[Sums; FOLDS])| {
             let (plans, plain) = &self.plans[&usize::from(key[0])];
@@ -187,7 +187,7 @@ impl Tables<'_> {
         (0..=level).rev().filter_map(at).find(enough).or_else(|| at(0)).unwrap_or_default()
     }
 
-    /// Energy in uJ and the mean delay in us of these choices on all spans, one after another: a
+    /// Returns the energy in uJ and the mean delay in us of these choices on all spans, in order: a
     /// CPU that is late begins its next sleep later, as in a replay.
     fn run(&self, level: usize, choices: &Choices) -> [f64; 2] {
         let (mut energy, mut delay) = (Energy::ZERO, 0i128);
@@ -213,12 +213,12 @@ impl Tables<'_> {
     }
 }
 
-/// Parts of a key that a level has, after the cluster.
+/// Returns the parts of a key that a level uses, after the cluster.
 fn width(level: usize) -> usize {
     [0, 1, 2, 3, 5][level]
 }
 
-/// The cell of a level that a cell is in.
+/// Returns the cell of a level that contains a cell.
 fn coarse(mut key: Key, level: usize) -> Key {
     key[1 + width(level)..].fill(0);
     key
@@ -240,7 +240,7 @@ fn key(cpu: &SpannedCpu, span: &Span, known: &Known) -> Key {
     ]
 }
 
-/// All plans of a CPU, and how many of them come without an own timer.
+/// Returns all plans of a CPU, and the number of those without own timers.
 fn plans_of(cpu: &SpannedCpu) -> (Vec<Plan>, usize) {
     let states = cpu.model.allowed();
     let deeper = |from: usize| states.iter().copied().filter(move |&to| to > from);
@@ -257,7 +257,7 @@ fn plans_of(cpu: &SpannedCpu) -> (Vec<Plan>, usize) {
     (plans, plain)
 }
 
-/// Returns the cost of a plan that begins at `start`, and when the CPU has resumed.
+/// Returns the cost of a plan that begins at `start`, and the time at which the CPU has resumed.
 fn spend(
     cpu: &SpannedCpu,
     span: &Span,

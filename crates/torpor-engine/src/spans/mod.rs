@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Idle spans of recordings, one by one: what a governor could have known when each began, what
-//! came, and what each choice would have cost.
+//! Idle spans of recordings, one by one: what a governor could know at the start, what came, and
+//! the cost of each choice.
 
 pub mod bound;
 
@@ -13,7 +13,7 @@ use torpor_machine::units::{Duration, Energy, Instant};
 pub struct Spanned {
     /// The recording.
     pub path: String,
-    /// Whether energies are the machine's.
+    /// Energies are the machine's, not relative ones.
     pub has_power: bool,
     pub cpus: Vec<SpannedCpu>,
 }
@@ -25,10 +25,10 @@ pub struct SpannedCpu {
     pub model: CpuModel,
 }
 
-/// Knowledge at the beginning of a span, apart from [`Span`]'s.
+/// Knowledge at the start of a span, apart from [`Span`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// To the next timer; the tick's own where it must stay.
+    /// Time to the next timer; to the tick if it must stay.
     pub sleep_length: Duration,
     pub to_tick: Duration,
     /// Busy time of the CPU since the span before.
@@ -42,7 +42,7 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     pub energy: Energy,
-    /// Delay of the event's work against the recording.
+    /// Delay of the event's work relative to the recording.
     pub delay: Duration,
 }
 
@@ -62,8 +62,8 @@ impl SpannedCpu {
         }
     }
 
-    /// One sleep in `state` through the whole span, the tick stopped, and whether the kernel would
-    /// call it too deep or too shallow. A polling state polls until the event.
+    /// Returns the cost and the kernel's verdict of one sleep in `state` through the whole span,
+    /// with the tick stopped. A polling state polls until the event.
     pub fn choice(&self, span: &Span, state: usize) -> (Cost, Verdict) {
         let resume = self.sleep(span, state, span.start, Alarms::NONE).0;
         let residency = resume.since(span.start);

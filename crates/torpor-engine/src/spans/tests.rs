@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Spans whose costs are known by hand, on two states: 10 mW, and 20 uJ a trip and 160 us to leave.
+//! Spans whose costs are computed by hand, on two states: 10 mW, and 20 uJ a trip and 160 us to
+//! leave.
 
 use super::bound::bounds;
 use super::*;
@@ -12,7 +13,7 @@ fn cpu(spans: Vec<Span>) -> SpannedCpu {
 }
 
 #[test]
-fn each_choice_costs_what_one_sleep_in_it_does() {
+fn a_choice_costs_one_sleep() {
     let cpu = cpu(testing::spans(&[(1_500, 400), (2_500, 100)]));
     let long = &cpu.input.spans[1];
     let (shallow, verdict) = cpu.choice(long, 0);
@@ -29,9 +30,9 @@ fn each_choice_costs_what_one_sleep_in_it_does() {
     assert_eq!(cpu.known(0).busy, None);
 }
 
-/// Sleeps of 0.3 ms and 9 ms in turn, without timers: who knows the last length knows the next.
+/// Alternates sleeps of 0.3 ms and 9 ms without timers: the last length predicts the next.
 fn alternating() -> SpannedCpu {
-    // Each begins as long before a tick.
+    // Each begins equally long before a tick.
     let pairs = [(300, 3_700), (9_000, 3_000)];
     let pairs: Vec<(i64, i64)> = (0..1_000).map(|n| pairs[n % 2]).collect();
     let mut spans = testing::spans(&pairs);
@@ -53,17 +54,17 @@ fn more_knowledge_never_costs_more() {
         assert!(bound.cross_validated.unwrap()[1] <= 90.0);
     }
     let energy = |n: usize| found[n].in_sample.unwrap()[0];
-    // 500 long ones in the deep state for 20 uJ; 500 short ones at 10 mW, which begin 160 us late
-    // but for the first.
+    // 500 long ones in the deep state for 20 uJ; 500 short ones at 10 mW, of which all but the
+    // first begin 160 us late.
     let best = 500.0 * 20.0 + 499.0 * 1.41 + 3.01;
     assert!((energy(2) - best).abs() < 1e-6, "{} {best}", energy(2));
     assert!(found[2].cross_validated.unwrap()[0] < 1.01 * best);
     assert!(energy(0) > 1.5 * best, "the last length is worth much: {}", energy(0));
-    assert!(energy(1) < energy(0), "a timer of 0.3 ms tells them apart: {}", energy(1));
+    assert!(energy(1) < energy(0), "a timer of 0.3 ms distinguishes them: {}", energy(1));
 }
 
 #[test]
-fn what_cannot_be_is_none() {
+fn impossible_delay_has_no_bound() {
     let found = bounds(&[alternating()], Duration::ZERO);
     assert!(found.iter().all(|bound| bound.in_sample.is_none()));
 }

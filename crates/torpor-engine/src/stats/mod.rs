@@ -38,33 +38,33 @@ pub struct Stats<'a> {
     tasks: BTreeMap<Option<Name>, Task>,
     interrupts: BTreeMap<Cause, Interrupt>,
     latency: BTreeMap<usize, LatencyHistogram>,
-    /// When each armed hrtimer is due.
+    /// Expiry of each armed hrtimer.
     armed: HashMap<u64, Instant>,
     tick: Option<TickFunction>,
     is_tick_known: bool,
     tick_stops: [u64; 2],
     cut_sleeps: u64,
     verdicts: VerdictCheck,
-    /// All that is settled, for those who ask.
+    /// Settled sleeps, if requested.
     log: Option<Vec<Ended>>,
 }
 
-/// A recorded sleep, and what ended it.
+/// A recorded sleep, and its cause.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub cpu: CpuId,
     pub state: usize,
     pub entry: Instant,
     pub exit: Instant,
-    /// When what ended it happened, where the recording tells.
+    /// Time of the event that ended it, if the recording shows it.
     pub event: Option<Instant>,
     pub(crate) cause: Cause,
-    /// The task that ran first afterwards, and its name where that is known.
+    /// The task that ran first afterwards, and its name if known.
     pub ran: Option<Option<Name>>,
 }
 
 impl Ended {
-    /// The kind and the name of what ended it, as [`WakeupStats`] has them.
+    /// Returns the kind and the name of its cause, as in [`WakeupStats`].
     pub fn cause(&self, names: &Names) -> (&'static str, String) {
         spelled(self.cause, names)
     }
@@ -86,7 +86,7 @@ struct Counts {
     below: u64,
     miss_above: u64,
     miss_below: u64,
-    /// Too deep by the rule; the kernel said nothing of them.
+    /// Too deep by the rule, without a `cpu_idle_miss` event.
     unexplained: u64,
 }
 
@@ -115,7 +115,7 @@ impl Counts {
         self.miss_below += u64::from(miss == Verdict::Below);
     }
 
-    /// Above and below, from where the recording tells them.
+    /// Returns the counts above and below by the given source.
     fn wrong(&self, source: Option<VerdictSource>) -> (Option<u64>, Option<u64>) {
         match source {
             None => (None, None),
@@ -126,8 +126,8 @@ impl Counts {
 }
 
 impl<'a> Stats<'a> {
-    /// With a platform, states and clusters have names, and sleeps are judged by its states where
-    /// the recording has no `cpu_idle_miss`.
+    /// Starts counting. A platform names states and clusters, and judges sleeps if the recording
+    /// has no `cpu_idle_miss`.
     pub fn new(platform: Option<&'a Platform>) -> Stats<'a> {
         let models = platform.map_or_else(Vec::new, |platform| {
             let of = |cluster| verdicts(platform, cluster);
@@ -136,12 +136,12 @@ impl<'a> Stats<'a> {
         Stats { platform, models, ..Stats::default() }
     }
 
-    /// Keeps what ended each sleep.
+    /// Starts counting, and keeps the cause of each sleep's end.
     pub fn logging() -> Stats<'a> {
         Stats { log: Some(Vec::new()), ..Stats::new(None) }
     }
 
-    /// Returns the end of each sleep of the recording.
+    /// Returns the sleeps of the recording with their causes.
     pub fn into_log(mut self) -> Vec<Ended> {
         self.settle_all();
         self.log.unwrap_or_default()
@@ -190,8 +190,8 @@ impl<'a> Stats<'a> {
             }
             EventKind::IrqEntry { irq, name } => {
                 self.enter(number, Cause::Irq(irq, name), time);
-                // An arm64 kernel has an interrupt number for each kind of IPI, and one name for
-                // all; what this one is for, its sender says.
+                // An arm64 kernel has an interrupt number for each kind of IPI and one name for
+                // all; only the sender's event shows the purpose.
                 if name.is_some_and(|name| names.text(name) == "IPI") {
                     self.with_sleep(number, |sleep| sleep.is_ipi(irq));
                 }
@@ -208,7 +208,7 @@ impl<'a> Stats<'a> {
         self.cpus.entry(number).or_default()
     }
 
-    /// Lets the sleep see what happens on its CPU: the one under way, or the last until a task ran.
+    /// Updates a CPU's sleep: the current one, or the last one until a task has run.
     fn with_sleep(&mut self, number: CpuId, see: impl FnOnce(&mut Sleep)) {
         if let Some(sleep) = &mut self.cpu(number).sleep {
             see(sleep);
@@ -221,7 +221,7 @@ impl<'a> Stats<'a> {
                 self.settle(number);
                 let cpu = self.cpu(number);
                 cpu.sleep = Some(Sleep::new(state, time));
-                // No CPU idles in an interrupt: what is left here has no exit in the recording.
+                // No CPU idles in an interrupt: remaining handlers have no recorded exit.
                 cpu.handlers.clear();
             }
             None => match &mut self.cpu(number).sleep {
@@ -247,7 +247,7 @@ impl<'a> Stats<'a> {
         }
     }
 
-    /// A CPU did what wakes another.
+    /// Notes an event on one CPU that wakes another.
     fn call(&mut self, from: CpuId, target: CpuId, time: Instant, ipi: Option<InterruptCause>) {
         if from != target {
             if let Some(sleep) = &mut self.cpu(target).sleep {
@@ -278,7 +278,7 @@ impl<'a> Stats<'a> {
         }
     }
 
-    /// Counts a CPU's last sleep: all is known of it.
+    /// Counts a CPU's last sleep, which is complete.
     fn settle(&mut self, number: CpuId) {
         let Some(sleep) = self.cpu(number).sleep.take() else { return };
         let Some(exit) = sleep.exit else {
@@ -312,8 +312,8 @@ impl<'a> Stats<'a> {
         }
     }
 
-    /// Returns the statistics of the recording that `trace` describes.
-    /// `counters` are what sysfs counted meanwhile.
+    /// Returns the statistics of the recording that `trace` describes. `counters` is the growth of
+    /// sysfs counters meanwhile.
     pub fn finish(mut self, path: &str, trace: &Trace, counters: Option<&Delta>) -> TraceStats {
         self.settle_all();
         let source = match (trace.carries.cpu_idle_miss, self.platform) {
@@ -349,7 +349,8 @@ impl<'a> Stats<'a> {
         }
     }
 
-    /// Sleeps that only the rule calls too deep, and that the driver's refusals explain.
+    /// Returns the number of sleeps that only the rule calls too deep and that the driver's
+    /// refusals explain.
     fn rejected(&self, delta: &Delta) -> u64 {
         let of_cpus = delta.cpus.iter().flat_map(|cpu| cpu.states.iter().map(|s| (cpu.cpu, s)));
         let explained = of_cpus.map(|(cpu, state)| {
@@ -369,7 +370,7 @@ impl<'a> Stats<'a> {
         let counted: BTreeMap<(CpuId, usize), &StateDelta> = of_cpus
             .flat_map(|cpu| cpu.states.iter().map(|state| ((cpu.cpu, state.index as usize), state)))
             .collect();
-        // One that a driver always rejects was never entered.
+        // A state that a driver always rejects was never entered.
         let mut states = self.states.clone();
         for (key, _) in counted.iter().filter(|(_, state)| state.rejected > Some(0)) {
             states.entry(*key).or_default();
@@ -476,13 +477,13 @@ impl<'a> Stats<'a> {
     }
 }
 
-/// A cluster's states with nothing switched off and no latency limit.
+/// Returns the model of a cluster with all states enabled and no latency limit.
 fn verdicts(platform: &Platform, cluster: &Cluster) -> CpuModel {
     let grid = TickGrid::new(platform.hz, Duration::ZERO);
     CpuModel::new(platform, cluster, grid, Duration::MAX, |_| false)
 }
 
-/// A cause's kind and name.
+/// Returns a cause's kind and name.
 pub(crate) fn spelled(cause: Cause, names: &Names) -> (&'static str, String) {
     match cause {
         Cause::Timer(FunctionKey::Symbol(name)) => ("timer", names.text(name).to_owned()),
@@ -505,7 +506,7 @@ pub(crate) fn spelled(cause: Cause, names: &Names) -> (&'static str, String) {
 
 impl Sink for Stats<'_> {
     fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
-        // The first part has a million events, or all there are.
+        // The first part has a million events, or all of them.
         if !std::mem::replace(&mut self.is_tick_known, true) {
             self.tick = tick_function(&events, so_far);
         }

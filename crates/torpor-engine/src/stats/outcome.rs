@@ -17,7 +17,7 @@ pub enum VerdictSource {
 }
 
 /// Statistics of a recorded machine. Lists are ordered: CPUs and states ascending, all others by
-/// count, the largest first. A count of wrong-depth sleeps is `null` where nothing tells.
+/// count, the largest first. A count of wrong-depth sleeps is `null` if no source shows it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TraceStats {
     #[serde(flatten)]
@@ -26,10 +26,9 @@ pub struct TraceStats {
     /// The platform that names states and clusters, if one was given.
     pub platform: Option<String>,
     pub verdict_source: Option<VerdictSource>,
-    /// The kernel's verdicts against its rule on the recorded lengths, where there are both: a
-    /// recording without timers or switches can be verified no further.
+    /// The kernel's verdicts compared with its rule on the recorded lengths, if both are available.
     pub verdicts: Option<VerdictCheck>,
-    /// Sleeps whose both ends are recorded.
+    /// Sleeps with both ends recorded.
     pub sleeps: u64,
     /// Entries without an exit and exits without an entry.
     pub cut_sleeps: u64,
@@ -41,14 +40,14 @@ pub struct TraceStats {
     pub tick: TickStats,
 }
 
-/// Sleeps that the kernel and its rule, with the platform's states, judged.
+/// Sleeps judged both by the kernel and by its rule with the platform's states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct VerdictCheck {
     pub compared: u64,
     /// Sleeps on which both agree: too deep, too shallow, or neither.
     pub agreeing: u64,
-    /// Not compared: sleeps that only the rule calls too deep, as many as the driver refused to
-    /// begin. The kernel judges none of those, and sysfs alone tells how many there were.
+    /// Not compared: sleeps that only the rule calls too deep, as many as the driver refused. The
+    /// kernel does not judge refused entries, and only sysfs counts them.
     pub rejected: u64,
 }
 
@@ -73,10 +72,10 @@ pub struct StateStats {
 pub struct WakeupStats {
     /// `timer`, `tick`, `irq`, `ipi`, `poll` (a polling CPU saw `TIF_NEED_RESCHED`) or `unknown`.
     pub kind: &'static str,
-    /// A timer's function, an interrupt's name, what an IPI is for.
+    /// A timer's function, an interrupt's name or an IPI's purpose.
     pub name: String,
     pub count: u64,
-    /// The sleeps it ended, summed.
+    /// Total length of the sleeps that it ended.
     pub slept_ns: i64,
     pub above: Option<u64>,
     pub below: Option<u64>,
@@ -101,12 +100,12 @@ pub struct InterruptStats {
     pub kind: &'static str,
     pub name: String,
     pub count: u64,
-    /// In its handler; `null` where the recording has no exits.
+    /// Time in its handler; `null` if the recording has no exits.
     pub handler_ns: Option<i64>,
 }
 
-/// From an event that is known to the `cpu_idle` exit after it: another CPU's `sched_waking` or
-/// IPI, or a timer's expiry.
+/// Delay from a known event to the `cpu_idle` exit after it: another CPU's `sched_waking` or IPI,
+/// or a timer's expiry.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LatencyStats {
     pub state: usize,
@@ -118,12 +117,12 @@ pub struct LatencyStats {
     pub max_ns: i64,
 }
 
-/// `tick_stop` events, and the sleeps that nothing but the tick ended.
+/// `tick_stop` events, and the sleeps that only the tick ended.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct TickStats {
     /// `null` where the recording has no `tick_stop` events.
     pub stopped: Option<u64>,
-    /// Attempts that failed: something depended on the tick.
+    /// Attempts that failed because something depended on the tick.
     pub refused: Option<u64>,
     /// `null` where the recording has no hrtimers.
     pub wakeups: Option<u64>,

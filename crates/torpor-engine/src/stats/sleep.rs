@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One CPU's sleeps while a recording is read: what ended each, what ran after it.
+//! One CPU's sleeps while a recording is read: the cause of each end, and the task that ran next.
 
 use crate::model::Verdict;
 use torpor_machine::units::Instant;
 use torpor_trace::{Function, InterruptCause, Name};
 
-/// Cause of a sleep's end. The kinds that name nothing come last.
+/// Cause of a sleep's end. The kinds without a name come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
     Timer(FunctionKey),
-    /// The tick's timer alone.
+    /// Only the tick's timer.
     Tick,
     Irq(u32, Option<Name>),
     Ipi(InterruptCause),
-    /// No interrupt: a polling CPU saw that it had to reschedule.
+    /// No interrupt: a polling CPU saw `TIF_NEED_RESCHED`.
     Poll,
     Unknown,
 }
@@ -37,18 +37,18 @@ pub(super) struct Sleep {
     pub state: usize,
     pub entry: Instant,
     pub exit: Option<Instant>,
-    /// The kernel's, if it wrote one.
+    /// The kernel's verdict, if recorded.
     pub miss: Verdict,
-    /// Another CPU's event that was to wake this one.
+    /// Time of another CPU's event that wakes this one.
     pub called: Option<Instant>,
-    /// Purpose of the first IPI that was sent to it meanwhile.
+    /// Purpose of the first IPI sent to the CPU during the sleep.
     pub sent: Option<InterruptCause>,
-    /// When the timer that ended it was due.
+    /// Expiry of the timer that ended it.
     pub due: Option<Instant>,
     /// The task that ran first after it.
     pub ran: Option<Option<Name>>,
     cause: Option<Cause>,
-    /// The interrupt that ended it has not returned: what it does is why it came.
+    /// The interrupt that ended it has not returned: its handler shows its purpose.
     is_in_first: bool,
 }
 
@@ -68,7 +68,7 @@ impl Sleep {
         }
     }
 
-    /// The CPU was asleep at that time.
+    /// Returns true if the CPU was asleep at that time.
     pub(super) fn covers(&self, time: Instant) -> bool {
         self.entry <= time && self.exit.is_none_or(|exit| time <= exit)
     }
@@ -80,7 +80,7 @@ impl Sleep {
         }
     }
 
-    /// The interrupt of this number is an IPI.
+    /// Marks the interrupt of this number as an IPI.
     pub(super) fn is_ipi(&mut self, number: u32) {
         if matches!(self.cause, Some(Cause::Irq(irq, _)) if irq == number) {
             self.cause = Some(Cause::Ipi(self.sent.unwrap_or(InterruptCause::Other)));
@@ -91,8 +91,9 @@ impl Sleep {
         self.is_in_first = false;
     }
 
-    /// An hrtimer expired. It is the cause if it did so in the interrupt that ended the sleep, or
-    /// if the recording has no interrupts. One that the tick came with is more than the tick.
+    /// Notes that an hrtimer expired. It is the cause if it expired in the interrupt that ended the
+    /// sleep, or if the recording has no interrupts. A timer that expires with the tick replaces
+    /// the tick as the cause.
     pub(super) fn hrtimer(&mut self, cause: Cause, due: Option<Instant>) {
         let is_first = match self.cause {
             None => true,
@@ -107,7 +108,7 @@ impl Sleep {
         }
     }
 
-    /// A timer of the wheel expired, which the tick's interrupt serves.
+    /// Notes that a wheel timer expired, which the tick's interrupt handles.
     pub(super) fn wheel_timer(&mut self, cause: Cause) {
         if matches!(self.cause, None | Some(Cause::Tick)) {
             self.cause = Some(cause);
@@ -122,7 +123,7 @@ impl Sleep {
         }
     }
 
-    /// The moment of the event that ended it, if it lies in the sleep.
+    /// Returns the time of the event that ended the sleep, if it is within the sleep.
     pub(super) fn event(&self) -> Option<Instant> {
         let event = match self.cause() {
             Cause::Timer(_) | Cause::Tick => self.due,

@@ -107,7 +107,7 @@ fn first_expired_timer_explains_the_interrupt() {
 }
 
 #[test]
-fn another_cpus_waking_is_where_the_latency_begins() {
+fn latency_starts_at_another_cpus_waking() {
     let mut made = Recording::new();
     made.enter(0, 1, 2);
     made.push(100, 0, EventKind::SchedWaking { pid: 9, target_cpu: CpuId(1) });
@@ -120,7 +120,7 @@ fn another_cpus_waking_is_where_the_latency_begins() {
 }
 
 #[test]
-fn an_arm64_ipi_is_for_what_its_sender_says() {
+fn sender_names_the_purpose_of_an_arm64_ipi() {
     let mut made = Recording::new();
     let name = Some(made.names.intern("IPI"));
     made.enter(0, 1, 0);
@@ -156,11 +156,11 @@ fn kernels_verdict_comes_before_the_platforms() {
     };
     let none = wrong(make().stats(None, Carries::default()));
     assert_eq!(none, [(0, None, None), (1, None, None)]);
-    // The kernel wrote one verdict; the platform's table has two.
+    // The kernel recorded one verdict; the platform's table gives two.
     let carries = Carries { cpu_idle_miss: true, ..Carries::default() };
     let stats = make().stats(Some(&platform), carries);
     assert_eq!(stats.verdicts, Some(VerdictCheck { compared: 3, agreeing: 2, rejected: 0 }));
-    // The driver refused one: that is the short sleep of which the kernel said nothing.
+    // The driver refused one entry: the short sleep without a kernel's verdict.
     let refused = Delta {
         elapsed_ns: None,
         clock: None,

@@ -9,35 +9,34 @@ use torpor_machine::units::{CpuId, Duration};
 /// Assumptions about facts that no event contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Assumptions {
-    /// From the switch to the idle task to the `idle_entrytime` that follows it.
+    /// Time from the switch to the idle task to its `idle_entrytime`.
     ///
-    /// FIDELITY(entry-delay): one time for all entries, where each takes its own.
+    /// FIDELITY(entry-delay): one time for all entries, although each takes its own.
     pub entry_delay: Duration,
-    /// RCU needed the CPU for a while after it raised its softirq there.
+    /// RCU needs the CPU for a while after raising its softirq there.
     pub rcu_stand_in: bool,
-    /// `last_residency_ns` is measured between the `cpu_idle` events, which lie farther apart by
-    /// this.
+    /// Excess of the time between the `cpu_idle` events over `last_residency_ns`.
     ///
-    /// FIDELITY(residency-overhead): one time for all sleeps; the kernel's counters tell it.
+    /// FIDELITY(residency-overhead): one time for all sleeps; the kernel's counters show it.
     pub residency_overhead: Duration,
 }
 
-/// Residency overhead if counters do not show it: the least that was seen.
+/// Residency overhead if no counters show it: the least value observed.
 const RESIDENCY_OVERHEAD: Duration = Duration(650);
 
-/// Sleeps in a state that a mean requires.
+/// Least number of sleeps in a state for a mean.
 const SLEEPS_MIN: u64 = 10;
 
-/// By how much the events of a sleep lie farther apart than its residency: from states whose sleeps
-/// are all both in the recording and in the kernel's counters, a mean of each. The middle one of
-/// these is not moved by a single sleep with a stall between its events and the kernel's clock.
+/// Returns the residency overhead: the median over states of a state's mean. Only states count
+/// whose sleeps are all both in the recording and in the kernel's counters. The median ignores a
+/// single sleep with a stall between its events and the kernel's clock.
 pub(super) fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duration> {
     let mut seen: BTreeMap<(CpuId, usize), (u64, i64)> = BTreeMap::new();
     for recorded in &calls.decisions {
-        if let Some(told) = recorded.told {
-            let (sleeps, between_ns) = seen.entry((recorded.cpu, told.state)).or_default();
+        if let Some(reflected) = recorded.reflected {
+            let (sleeps, between_ns) = seen.entry((recorded.cpu, reflected.state)).or_default();
             *sleeps += 1;
-            *between_ns += told.between.0;
+            *between_ns += reflected.between.0;
         }
     }
     let mut means_ns = Vec::new();
@@ -57,18 +56,19 @@ pub(super) fn residency_overhead(calls: &Calls, grown: &Delta) -> Option<Duratio
 }
 
 impl Assumptions {
-    /// On hardware the idle entry's event comes within a microsecond of the switch, and bounds this.
+    /// On hardware, the idle entry's event comes within a microsecond of the switch, which bounds
+    /// the delay.
     pub(super) const DEFAULT: Assumptions = Assumptions {
         entry_delay: Duration(800),
         rcu_stand_in: true,
         residency_overhead: RESIDENCY_OVERHEAD,
     };
 
-    /// Delays that guests needed: 1.7 us if an instruction takes 1 ns, as a probe measured; 4 and
-    /// 10 us in two that an emulator ran in real time.
+    /// Delays of guests: 1.7 us if an instruction takes 1 ns, as a probe measured; 4 and 10 us in
+    /// two that an emulator ran in real time.
     const ENTRY_DELAYS_NS: [i64; 4] = [800, 1_700, 4_000, 10_000];
 
-    /// All that are tried, beginning with these.
+    /// Returns all alternatives, the default first.
     pub(super) fn alternatives(self) -> Vec<Assumptions> {
         let with = |delay, rcu_stand_in| Assumptions {
             entry_delay: Duration(delay),

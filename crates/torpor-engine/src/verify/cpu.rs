@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One CPU between events: where in the idle loop it is, and what the governor is yet to learn.
+//! One CPU between events: its place in the idle loop, and what the governor has not seen yet.
 
 use super::recorded::Recorded;
 use super::tick::TickTimer;
 use torpor_machine::units::{Duration, Instant};
 
-/// Evidence in the recording for the moment at which `ts->idle_entrytime` was set.
+/// Evidence for the time at which `ts->idle_entrytime` was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdleEntry {
-    /// Soon after the switch to the idle task, or after the idle loop's restart.
+    /// Shortly after the switch to the idle task, or after the idle loop's restart.
     LoopBegan(Instant),
     /// At the end of the interrupt whose last event this is.
     InterruptEnded(Instant),
-    /// A probe was there.
+    /// From a probe.
     Probed(Instant),
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Asleep {
 
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
-    /// Position among the CPUs of the machine; `None` for one that never sleeps.
+    /// Position among the machine's CPUs; `None` for one that never sleeps.
     pub slot: Option<usize>,
     pub is_idle: bool,
     pub idle_entry: IdleEntry,
@@ -49,7 +49,7 @@ pub(super) struct Cpu {
     pub selected: Option<Recorded>,
     pub asleep: Option<Asleep>,
     /// The decision whose sleep has ended and that the governor has not reflected.
-    pub untold: Option<usize>,
+    pub unreflected: Option<usize>,
 }
 
 impl Cpu {
@@ -65,7 +65,7 @@ impl Cpu {
             answers: Answers::default(),
             selected: None,
             asleep: None,
-            untold: None,
+            unreflected: None,
         }
     }
 
@@ -77,7 +77,7 @@ impl Cpu {
         self.answers = Answers::default();
     }
 
-    /// An event of an interrupt: whenever one ends in the idle loop, the idle time begins anew.
+    /// Notes an event of an interrupt: each interrupt in the idle loop renews `idle_entrytime`.
     pub(super) fn interrupted(&mut self, at: Instant) {
         if !self.is_idle {
             return;
@@ -86,7 +86,7 @@ impl Cpu {
         if let Some(asleep) = &mut self.asleep {
             asleep.was_interrupted = true;
         }
-        if self.untold.is_some() {
+        if self.unreflected.is_some() {
             self.clock = at;
         }
     }

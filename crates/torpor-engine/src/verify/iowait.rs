@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{EventKind, PrevState, Trace};
 
-/// Sets the count of every decision. Whether a task waits for IO shows when it wakes
-/// (`sched_blocked_reason`), so this is hindsight; without that event every uninterruptible sleep is
-/// taken for one.
+/// Sets the count of every decision. `sched_blocked_reason` shows only at the wake-up whether a
+/// task waited for IO, so later events are used; without it every uninterruptible sleep counts as a
+/// wait.
 ///
-/// FIDELITY(iowait-seen): tasks that left before the recording are not seen, nor are, with that
-/// event, those that wake after it.
+/// FIDELITY(iowait-seen): tasks that left before the recording are not seen, nor, with that event,
+/// are those that wake after it.
 pub(super) fn fill(trace: &Trace, calls: &mut Calls) {
     let changes = changes(trace);
     let mut waiting: BTreeMap<CpuId, u32> = BTreeMap::new();
@@ -25,7 +25,7 @@ pub(super) fn fill(trace: &Trace, calls: &mut Calls) {
     }
 }
 
-/// When a count goes up (true) or down, in order of time and place in the recording.
+/// Returns the times at which a count rises (true) or falls, in the order of the recording.
 fn changes(trace: &Trace) -> BTreeMap<(Instant, usize, CpuId), bool> {
     let has_reasons = trace.event_counts.contains_key("sched_blocked_reason");
     let mut left: BTreeMap<i32, (Instant, usize, CpuId)> = BTreeMap::new();

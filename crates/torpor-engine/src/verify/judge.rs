@@ -4,7 +4,7 @@
 use super::forcing::Answer;
 use super::outcome::Disagreement;
 use super::recorded::{Calls, Hold, LengthSource, Recorded};
-use super::walk::Seat;
+use super::walk::MachineCpu;
 use std::collections::BTreeMap;
 use torpor_governor::GovernorError;
 
@@ -13,23 +13,23 @@ use torpor_governor::GovernorError;
 pub(super) struct Judged {
     pub decisions: u64,
     pub agreeing: u64,
-    /// With the recording itself for the history before it, where nobody knows that.
+    /// The same after the recording itself as history, if the real history is unknown.
     pub agreeing_with_history: Option<u64>,
-    /// Decisions where the tick ran before, and those of them where it was stopped or kept alike.
+    /// Decisions with the tick running before, and those that agree on stopping it.
     pub tick_decisions: u64,
     pub tick_agreeing: u64,
     /// By (recorded state, chosen state).
     pub confusion: BTreeMap<(usize, usize), u64>,
-    /// Decisions and agreeing ones by where the sleep length came from.
+    /// Decisions and agreeing ones by the source of the sleep length.
     pub by_source: BTreeMap<LengthSource, (u64, u64)>,
     pub disagreements: Vec<Disagreement>,
     pub error: Option<String>,
 }
 
-/// Judges the decisions whose governor has a known past; keeps the first disagreements.
+/// Judges the decisions of a governor with a known history; keeps the first disagreements.
 pub(super) fn judge(
     calls: &Calls,
-    seats: &[Seat],
+    machine: &[MachineCpu],
     answers: Result<Vec<Answer>, GovernorError>,
     keep: usize,
 ) -> Judged {
@@ -56,14 +56,14 @@ pub(super) fn judge(
             judged.tick_agreeing += u64::from(is_stopped == recorded.asked.tick_is_stopped);
         }
         if !is_equal && judged.disagreements.len() < keep {
-            let seat = &seats[recorded.slot];
-            judged.disagreements.push(Disagreement::new(number, recorded, answer, seat));
+            let machine_cpu = &machine[recorded.slot];
+            judged.disagreements.push(Disagreement::new(number, recorded, answer, machine_cpu));
         }
     }
     judged
 }
 
-/// Whether the tick would have been stopped after this answer.
+/// Returns true if the tick would be stopped after this answer.
 fn stops_tick(recorded: &Recorded, answer: &Answer) -> bool {
     let asked = &recorded.asked;
     let is_held = matches!(asked.hold, Hold::Probed(true) | Hold::StandIn(true))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Verifying a recording: does the hosted governor decide as the recorded kernel's did?
+//! Verifies a recording: does the hosted governor decide as the recorded kernel's did?
 //!
-//! A replay asks *what if*: it takes what would have come anyway from the recording and models the
-//! rest, the tick above all. Verifying asks *was it so*: every question that the recorded governor
-//! was asked is rebuilt with all that the recording tells, later events included, and put to a
-//! hosted governor. Its answer is compared with the recorded state; then it learns what came of
-//! the *recorded* answer ("teacher forcing"), so that one difference does not breed others.
+//! A replay takes only the events that would have come under any governor and simulates the rest,
+//! above all the tick. A verification rebuilds every call that the recorded governor got, from
+//! everything in the recording, later events included, and makes it to a hosted governor. The
+//! answer is compared with the recorded state; then the hosted governor gets the outcome of the
+//! *recorded* answer ("teacher forcing"), so that one difference does not cause others.
 //!
-//! `walk` turns events into the governor's calls, `forcing` plays them to a governor, `judge`
+//! `walk` turns events into the governor's calls, `forcing` makes them to a governor, `judge`
 //! compares.
 
 mod assumptions;
@@ -44,9 +44,9 @@ use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_result::options::{self, Given};
 use torpor_trace::{EventKind, Probe, SoFar, Trace};
-use walk::{Seat, Walk};
+use walk::{MachineCpu, Walk};
 
-/// A recording, and the machine it was made on.
+/// A recording, and its machine.
 #[derive(Clone, Debug)]
 pub struct VerifyRequest {
     pub trace: PathBuf,
@@ -62,22 +62,22 @@ pub struct VerifyRequest {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "FidelityOptions")]
 pub struct VerifyOptions {
-    /// Take the answers that probes recorded. Without them timer events have to do.
+    /// Use the answers that probes recorded; otherwise timer events.
     pub probes: bool,
     /// Use the assumptions with the best agreement, unless probes make them unnecessary.
     pub fit: bool,
     /// The recorded machine's PM QoS limit.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
-    /// States that were off on the recorded machine.
+    /// States that were disabled on the recorded machine.
     pub disabled_states: Vec<DisabledState>,
-    /// When the governor was switched away and back, by `CLOCK_MONOTONIC`; in place of markers,
-    /// which a recording by perf does not have. Heeded if that is the recording's clock.
+    /// Time at which the governor was switched away and back, by `CLOCK_MONOTONIC`. Replaces
+    /// markers, which a recording by perf does not have. Used only if the recording has that clock.
     #[serde(rename = "reset_at_ns")]
     pub reset_at: Option<Instant>,
     /// Number of disagreements to keep.
     pub disagreements: usize,
-    /// A process for every governor, or none for any, where the caller makes the catalog so.
+    /// Run every governor in a process of its own, or none; the caller configures the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
     #[serde(skip_deserializing)]
@@ -109,9 +109,8 @@ impl Default for VerifyOptions {
 
 /// Verifies a recording with the named governors and every built-in one.
 ///
-/// # Errors
-/// If the recording cannot be read, lacks the events that it requires, or was not made on this
-/// machine; if a named governor cannot be had. One that fails on the way has its error in its own
+/// # Errors The recording cannot be read, lacks required events, or was not made on this machine;
+/// or a named governor cannot be loaded. A governor that fails later has its error in its own
 /// result.
 pub fn verify(
     request: &VerifyRequest,
@@ -124,8 +123,8 @@ pub fn verify(
     verify_trace(&path, &trace, exits, request, catalog, progress)
 }
 
-/// Verifies a recording that has been read; `path` is what errors call it, `exits` how late the
-/// exits of its idle spans are.
+/// Verifies a recording in memory; `path` names it in errors, `exits` returns the delays of its
+/// idle spans' exits.
 pub(crate) fn verify_trace(
     path: &str,
     trace: &Trace,
@@ -136,9 +135,9 @@ pub(crate) fn verify_trace(
 ) -> Result<Fidelity, EngineError> {
     let options = &request.options;
     let tick = check(path, trace)?;
-    let seats = seats(path, trace, request, &tick)?;
+    let machine = machine(path, trace, request, &tick)?;
     let governors = governors(&request.governors, catalog, &tick)?;
-    let asker = Asker { trace, seats: &seats, tick: &tick, options, governors: &governors };
+    let asker = Asker { trace, machine: &machine, tick: &tick, options, governors: &governors };
     let has_lengths = options.probes && has_probe(trace, Probe::SleepLength);
 
     let mut assumptions = Assumptions::DEFAULT;
@@ -172,7 +171,7 @@ pub(crate) fn verify_trace(
         platform: &request.platform,
         hz: tick.grid.hz,
         events: trace,
-        seats: &seats,
+        machine: &machine,
         calls: &calls,
         governors: &governors,
         judged: &judged,
@@ -184,7 +183,7 @@ pub(crate) fn verify_trace(
     }))
 }
 
-/// A governor to try, and whether the user named it.
+/// A governor to try; `is_named` if the user named it.
 pub(crate) struct Candidate {
     pub governor: Governor,
     pub is_named: bool,
@@ -192,7 +191,7 @@ pub(crate) struct Candidate {
 
 struct Asker<'a> {
     trace: &'a Trace,
-    seats: &'a [Seat],
+    machine: &'a [MachineCpu],
     tick: &'a TickFunction,
     options: &'a VerifyOptions,
     governors: &'a [Candidate],
@@ -201,9 +200,9 @@ struct Asker<'a> {
 impl Asker<'_> {
     fn calls(&self, assumptions: Assumptions) -> Calls {
         let tick = self.tick.clone();
-        let walk = Walk::new(self.trace, tick, self.seats, assumptions, self.options);
+        let walk = Walk::new(self.trace, tick, self.machine, assumptions, self.options);
         let mut calls = walk.run();
-        util::fill(self.trace, self.seats, &mut calls);
+        util::fill(self.trace, self.machine, &mut calls);
         iowait::fill(self.trace, &mut calls);
         calls
     }
@@ -220,12 +219,12 @@ impl Asker<'_> {
         progress.advance(path, 0, 1);
         let ask = |candidate: &Candidate| {
             let force = |has_history| {
-                forcing::force(&candidate.governor, calls, self.seats, has_history, progress)
+                forcing::force(&candidate.governor, calls, self.machine, has_history, progress)
             };
             let keep = self.options.disagreements;
-            let mut judged = judge::judge(calls, self.seats, force(false), keep);
+            let mut judged = judge::judge(calls, self.machine, force(false), keep);
             if calls.resets == 0 {
-                let again = judge::judge(calls, self.seats, force(true), 0);
+                let again = judge::judge(calls, self.machine, force(true), 0);
                 judged.agreeing_with_history = again.error.is_none().then_some(again.agreeing);
             }
             judged
@@ -234,7 +233,8 @@ impl Asker<'_> {
         if progress.cancelled() { Err(EngineError::Interrupted) } else { Ok(judged) }
     }
 
-    /// The agreement of one governor under each of `alternatives`; it is known for the first.
+    /// Returns the agreement of one governor under each of `alternatives`, of which the first is
+    /// known.
     fn fit(
         &self,
         governor: usize,
@@ -251,8 +251,8 @@ impl Asker<'_> {
                 by_first
             } else {
                 let calls = self.calls(*assumptions);
-                let answers = forcing::force(candidate, &calls, self.seats, false, progress);
-                judge::judge(&calls, self.seats, answers, 0).agreeing
+                let answers = forcing::force(candidate, &calls, self.machine, false, progress);
+                judge::judge(&calls, self.machine, answers, 0).agreeing
             };
             Tried::new(assumptions, agreeing)
         };
@@ -289,13 +289,13 @@ fn check(path: &str, trace: &Trace) -> Result<TickFunction, EngineError> {
     })
 }
 
-/// The CPUs that go idle, as the machine has them.
-fn seats(
+/// Returns the machine's CPUs that go idle.
+fn machine(
     path: &str,
     trace: &Trace,
     request: &VerifyRequest,
     tick: &TickFunction,
-) -> Result<Vec<Seat>, EngineError> {
+) -> Result<Vec<MachineCpu>, EngineError> {
     let VerifyRequest { platform, options, .. } = request;
     let mut deepest: std::collections::BTreeMap<CpuId, usize> = Default::default();
     for event in &trace.events {
@@ -307,7 +307,7 @@ fn seats(
         }
     }
     let limit = options.latency_limit.unwrap_or(Duration::MAX);
-    let mut seats = Vec::new();
+    let mut machine = Vec::new();
     for (cpu, deepest) in deepest {
         let Some(cluster) = platform.cluster_of(cpu) else {
             return Err(EngineError::NoSuchCpu {
@@ -335,16 +335,16 @@ fn seats(
         };
         let model = CpuModel::new(platform, table, tick.grid, limit, is_disabled);
         let states = state_descs(&table.idle_states, &model);
-        seats.push(Seat { cpu, model, states });
+        machine.push(MachineCpu { cpu, model, states });
     }
-    Ok(seats)
+    Ok(machine)
 }
 
-/// Built in, and no kernel's: a recorded machine ran it only if somebody names it, and as a control
-/// it would say nothing of how far the kernel's own governors are apart.
+/// Built-in governors that no kernel has: a machine ran one only if the user names it, and as a
+/// control it would not show how different the kernel's own governors are.
 const NO_KERNELS: [&str; 1] = ["tide"];
 
-/// The named ones, then all built-in ones that were not named and that a machine may have run.
+/// Returns the named governors, then the other built-in ones that a machine may have run.
 fn governors(
     named: &[GovernorSpec],
     catalog: &Catalog,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The result of verifying a recording, as it is printed and stored.
+//! The result of verifying a recording.
 
 use super::VerifyOptions;
 use super::assumptions::Assumptions;
 use super::forcing::Answer;
 use super::recorded::Recorded;
-use super::walk::Seat;
+use super::walk::MachineCpu;
 use crate::input::EventToExit;
 use crate::trace_info::TraceInfo;
 use schemars::JsonSchema;
@@ -30,8 +30,7 @@ pub struct Fidelity {
     pub governors: Vec<GovernorFidelity>,
     pub catalogue: &'static [Info],
     pub comparison: Comparison,
-    /// Assumptions that were tried in place of probes; empty if nothing had to be assumed or
-    /// fitting was off.
+    /// Assumptions that were tried in place of probes; empty if none was needed or fitting was off.
     pub assumptions: Vec<Tried>,
     /// Disagreements of the governor that agrees best.
     pub disagreements: Vec<Disagreement>,
@@ -49,31 +48,31 @@ pub struct DecisionsInfo {
     /// Not compared: before the governor's last reset.
     pub before_reset: u64,
     pub resets: u64,
-    /// Decisions for the state chosen most often: what a governor gets that always names it.
+    /// Decisions for the commonest state: the score of a governor that always chooses it.
     pub commonest: u64,
     /// The kernel's own sleep lengths were recorded.
     pub probed: bool,
 }
 
-/// In a sentence: who this machine behaves like.
+/// The governor that this machine ran, by its behaviour.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct VerdictInfo {
-    /// Governors with the highest agreement: several if the recording cannot tell them apart, in
+    /// Governors with the highest agreement: several if the recording cannot distinguish them, in
     /// no order.
     pub best: Vec<String>,
     pub agreement: f64,
-    /// The best agreement explains enough of what the commonest state leaves. If it does not, the
-    /// machine may not be the recorded one.
+    /// The best agreement explains enough of the decisions for other than the commonest state. If
+    /// not, the machine may not be the recorded one.
     pub is_verified: bool,
-    /// The recording tells governors from one that always names the commonest state.
+    /// The recording distinguishes governors from one that always chooses the commonest state.
     pub is_telling: bool,
-    /// `best` are several whose order depends on the governor's history before the recording, which
-    /// nobody knows: their agreement then is the highest one's.
+    /// The order of several `best` depends on the governor's history before the recording, which is
+    /// unknown: the agreement is then the highest of them.
     pub hangs_on_history: bool,
-    /// The next ones below.
+    /// The governors with the next lower agreement.
     pub next_best: Vec<String>,
     pub next_agreement: Option<f64>,
-    /// The best governor of a family that none of `best` is of: what a wrong governor scores here.
+    /// The best governor of a family that none of `best` belongs to: the score of a wrong governor.
     pub control: Option<String>,
     pub control_agreement: Option<f64>,
 }
@@ -83,12 +82,12 @@ pub struct GovernorFidelity {
     pub governor: String,
     pub named: bool,
     pub agreeing: u64,
-    /// The same with the recording itself for the history before it; `null` where the governor was
-    /// reset and so has none.
+    /// Agreeing decisions after the recording itself as history; `null` if the governor was reset
+    /// and has none.
     pub agreeing_with_history: Option<u64>,
     /// Share of the compared decisions, 0 to 1; `null` for a governor that failed.
     pub agreement: Option<f64>,
-    /// Decisions with the tick running, and those where it was stopped or kept alike.
+    /// Decisions with the tick running, and those that agree on stopping it.
     pub tick_decisions: u64,
     pub tick_agreeing: u64,
     pub confusion: Vec<Confusion>,
@@ -110,7 +109,7 @@ pub struct BySource {
     pub agreeing: u64,
 }
 
-/// One pair of assumptions and how the best governor did under it.
+/// One pair of assumptions, and the best governor's agreement under it.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Tried {
     pub entry_delay_ns: i64,
@@ -130,7 +129,7 @@ impl Tried {
     }
 }
 
-/// A decision where governor and recording differ, with all that went into it.
+/// A decision on which governor and recording differ, with its inputs.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Disagreement {
     pub decision: usize,
@@ -148,7 +147,7 @@ pub struct Disagreement {
     pub stop_tick: bool,
     pub local_clock_ns: i64,
     pub idle_entry_ns: i64,
-    /// From `idle_entry_ns`; `null` for none.
+    /// Time from `idle_entry_ns`; `null` for none.
     pub next_hrtimer_ns: Option<i64>,
     pub next_wheel_ns: Option<i64>,
     pub tick_ns: Option<i64>,
@@ -165,14 +164,14 @@ impl Disagreement {
         decision: usize,
         recorded: &Recorded,
         answer: &Answer,
-        seat: &Seat,
+        machine_cpu: &MachineCpu,
     ) -> Disagreement {
         let asked = &recorded.asked;
         let until =
             |timer: Instant| (timer != Instant::NEVER).then(|| timer.since(asked.idle_entry).0);
         Disagreement {
             decision,
-            cpu: seat.cpu.0,
+            cpu: machine_cpu.cpu.0,
             time_ns: recorded.at.0,
             recorded: recorded.state,
             chosen: answer.selection.state as usize,
@@ -191,26 +190,26 @@ impl Disagreement {
             latency_limit_ns: answer.inputs.latency_req.0,
             util: asked.util,
             nr_iowait: asked.nr_iowait,
-            residency_ns: recorded.told.map(|told| told.residency.0),
-            got_tick: recorded.told.map(|told| told.got_tick),
+            residency_ns: recorded.reflected.map(|reflected| reflected.residency.0),
+            got_tick: recorded.reflected.map(|reflected| reflected.got_tick),
         }
     }
 }
 
-/// A state's counters over the recording, reckoned from its sleeps and counted in its events.
+/// A state's counters over the recording, computed from its sleeps and counted from its events.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Counter {
     pub cpu: u32,
     pub state: usize,
     pub name: String,
-    /// Sleeps that the recording shows whole, as sysfs counts them.
+    /// Sleeps with both ends in the recording, as sysfs counts them.
     pub usage: u64,
-    /// The residencies of these sleeps, in microseconds, as the events show them.
+    /// Residencies of these sleeps, in microseconds, by the events.
     pub time_us: u64,
     pub above: u64,
     pub below: u64,
-    /// The kernel's own verdicts (`cpu_idle_miss`), of which one may belong to a sleep that the
-    /// recording's edge cuts.
+    /// The kernel's verdicts (`cpu_idle_miss`); one may belong to a sleep that the recording's edge
+    /// cuts.
     pub miss_above: u64,
     pub miss_below: u64,
     /// By sysfs before and after the recording, if both are available.

@@ -3,7 +3,7 @@
 
 use super::assumptions::Assumptions;
 use super::recorded::Step;
-use super::tests::seats;
+use super::tests::machine;
 use super::walk::Walk;
 use super::{VerifyOptions, forcing, iowait, judge, util};
 use crate::input::{TickFunction, TickGrid};
@@ -75,8 +75,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Nothing panics, every sleep is reflected once and after it was asked for, and only what was
-    /// asked is judged.
+    /// Nothing panics, every sleep is reflected once and after its select, and only known decisions
+    /// are judged.
     #[test]
     fn any_events_give_calls_that_a_governor_can_take(
         events in prop::collection::vec((0u32..2, 0i64..3_000_000, kind()), 0..120),
@@ -94,19 +94,19 @@ proptest! {
         let tick = TickFunction::at(1, TickGrid::new(Hz::H250, Duration::ZERO));
         let reset_at = reset_at.map(Instant);
         let options = VerifyOptions { probes: use_probes, reset_at, ..VerifyOptions::default() };
-        let seats = seats();
-        let mut calls = Walk::new(&trace, tick, &seats, Assumptions::DEFAULT, &options).run();
-        util::fill(&trace, &seats, &mut calls);
+        let machine = machine();
+        let mut calls = Walk::new(&trace, tick, &machine, Assumptions::DEFAULT, &options).run();
+        util::fill(&trace, &machine, &mut calls);
         iowait::fill(&trace, &mut calls);
 
-        let mut told = vec![false; calls.decisions.len()];
+        let mut reflected = vec![false; calls.decisions.len()];
         let mut asked = 0;
         for step in &calls.steps {
             match *step {
                 Step::Ask(decision) => asked = asked.max(decision + 1),
-                Step::Tell(decision) => {
-                    prop_assert!(decision < asked && !told[decision]);
-                    told[decision] = true;
+                Step::Reflect(decision) => {
+                    prop_assert!(decision < asked && !reflected[decision]);
+                    reflected[decision] = true;
                 }
                 Step::Reset => {}
             }
@@ -115,9 +115,9 @@ proptest! {
         for name in ["menu-6.12", "teo-6.12", "menu-3.8", "ladder"] {
             let governor = Catalog::new(Default::default());
             let governor = governor.resolve(&name.parse().unwrap(), Hz::H250).unwrap();
-            let answers = forcing::force(&governor, &calls, &seats, false, &Unwatched);
+            let answers = forcing::force(&governor, &calls, &machine, false, &Unwatched);
             prop_assert!(answers.is_ok(), "{}: {}", name, answers.unwrap_err());
-            let judged = judge::judge(&calls, &seats, answers, 3);
+            let judged = judge::judge(&calls, &machine, answers, 3);
             let known = calls.decisions.len() - calls.known_from;
             prop_assert_eq!(judged.decisions, known as u64);
             prop_assert_eq!(judged.confusion.values().sum::<u64>(), judged.decisions);

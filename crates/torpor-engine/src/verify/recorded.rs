@@ -5,15 +5,15 @@ use crate::model::Verdict;
 use torpor_governor::Inputs;
 use torpor_machine::units::{CpuId, Duration, Instant};
 
-/// Whether `tick_nohz_next_event()` was bound to the next tick whatever timers there were, as RCU
-/// and pending softirqs bind it, and how that is known.
+/// Whether `tick_nohz_next_event()` was bound to the next tick regardless of timers, as by RCU and
+/// pending softirqs, and the evidence for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     /// A probe saw `rcu_needs_cpu()`, or `tick_nohz_next_event()` itself.
     Probed(bool),
     /// The tick was stopped after the decision, so nothing held it.
     Stopped,
-    /// The RCU softirq was raised a short while ago, or it was not.
+    /// The RCU softirq was raised recently, or not.
     StandIn(bool),
 }
 
@@ -24,13 +24,13 @@ pub(super) enum Hold {
 pub(super) enum LengthSource {
     /// A return probe on `tick_nohz_get_sleep_length()`.
     Probe,
-    /// The timers that were armed, by their events.
+    /// Events of the armed timers.
     Timers,
-    /// To the tick: a timer of the wheel was due within it, or a probe saw that RCU kept it.
+    /// Time to the tick: a wheel timer was due within it, or a probe showed that RCU kept it.
     Tick,
-    /// To the tick: RCU is taken to have kept it.
+    /// Time to the tick: RCU is assumed to have kept it.
     Rcu,
-    /// To the tick: the governor asked to stop it and it went on.
+    /// Time to the tick: the governor asked to stop it and it went on.
     TickWentOn,
     /// The value that the stopped tick's timer was set to after the decision.
     StoppedTick,
@@ -58,17 +58,17 @@ impl LengthSource {
     }
 }
 
-/// The kernel's state when it asked the governor, as rebuilt from events up to the idle entry.
+/// The kernel's state at the select call, rebuilt from events up to the idle entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     /// `local_clock()`.
     pub clock: Instant,
     /// `ts->idle_entrytime`.
     pub idle_entry: Instant,
-    /// The earliest hrtimer but for the tick's.
+    /// The earliest hrtimer, without the tick's.
     pub next_hrtimer: Instant,
-    /// The timer wheel's next event. Where the tick was stopped after the decision, what the
-    /// kernel set the tick's timer to: that includes all that held the tick.
+    /// The timer wheel's next event. If the tick was stopped after the decision, the value of the
+    /// tick's timer, which includes everything that held the tick.
     pub next_wheel: Instant,
     /// The tick's own timer.
     pub tick: Instant,
@@ -87,12 +87,12 @@ pub(super) struct Asked {
     pub nr_iowait: u32,
 }
 
-/// The farthest an estimate of `idle_entrytime` is off: a host that stalls between two events.
+/// Largest error of an estimated `idle_entrytime`, from a host that stalls between two events.
 const ENTRY_ERROR_MAX: Duration = Duration::from_us(100);
 
 impl Asked {
-    /// Returns the answer of `tick_nohz_get_sleep_length()`, and its source. `went_on` says that
-    /// the tick must have been held, for the governor asked to stop it in vain.
+    /// Returns the answer of `tick_nohz_get_sleep_length()` and its source. `went_on`: the tick
+    /// must have been held, as the governor asked to stop it in vain.
     pub(super) fn sleep_length(&self, went_on: bool) -> (Duration, LengthSource) {
         let now = self.idle_entry;
         if let Some(probed) = self.probed {
@@ -117,13 +117,13 @@ impl Asked {
         }
     }
 
-    /// To the timer that the CPU's clock event device was programmed for.
+    /// Returns the time to the timer that the CPU's clock event device was programmed for.
     pub(super) fn delta_next(&self) -> Duration {
         self.tick.min(self.next_hrtimer).since(self.idle_entry)
     }
 
-    /// The probe's answer is the time from `idle_entrytime` to a timer whose expiry is known, which
-    /// gives that moment to the nanosecond.
+    /// Corrects `idle_entry`: the probe's answer is the time from it to a timer whose expiry is
+    /// known, which gives it to the nanosecond.
     pub(super) fn refined(mut self) -> Asked {
         let Some(probed) = self.probed else { return self };
         let guess = self.idle_entry;
@@ -136,7 +136,8 @@ impl Asked {
         self
     }
 
-    /// Whether a governor that asks to stop the tick, and sees it go on, learnt of the tick.
+    /// Returns true if it is unknown what sleep length a governor saw that asked in vain to stop
+    /// the tick.
     pub(super) fn is_undecided(&self) -> bool {
         self.probed.is_none()
             && !self.tick_was_stopped
@@ -154,8 +155,8 @@ impl Asked {
             nr_iowait: self.nr_iowait,
             util: self.util,
             capacity: u64::from(capacity),
-            // The kernels that can be recorded have no `this_cpu_load()` any more; a governor that
-            // asks for it gets the utilization there.
+            // Kernels that can be recorded have no `this_cpu_load()`; a governor that calls it gets
+            // the utilization.
             load_avg: self.util,
         }
     }
@@ -163,13 +164,13 @@ impl Asked {
 
 /// Arguments that `cpuidle_reflect()` passed to the governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reflected {
     /// The state that was entered.
     pub state: usize,
     /// `dev->last_residency_ns`.
     pub residency: Duration,
     pub got_tick: bool,
-    /// From event to event.
+    /// Time between the events.
     pub between: Duration,
     pub is_polling: bool,
     /// The CPU went from this sleep to a task, without asking the governor again.
@@ -185,33 +186,33 @@ pub(super) struct Recorded {
     pub cpu: CpuId,
     /// Position of the CPU among those that the recording shows idle.
     pub slot: usize,
-    /// When the state was entered; for one that was not, when `cpuidle_select()` returned.
+    /// Time of the entry; if the state was not entered, time at which `cpuidle_select()` returned.
     pub at: Instant,
     /// The governor's answer.
     pub state: usize,
-    /// The state that was entered: the answer, or a shallower one where entering that failed;
-    /// `None` for a hidden select, the CPU having had something to run by then.
+    /// The state that was entered: the answer, or a shallower one if that entry failed. `None` for
+    /// a hidden select: the CPU had something to run by then.
     pub entered: Option<usize>,
     pub asked: Asked,
-    /// `None` where the recording ends first or an event is missing.
-    pub told: Option<Told>,
+    /// `None` if the recording ends first or an event is missing.
+    pub reflected: Option<Reflected>,
 }
 
-/// Events of the recorded governor, in order; numbers are positions among the decisions.
+/// Events of the recorded governor, in order, with indices of decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Ask(usize),
-    Tell(usize),
-    /// The governor was enabled anew: all it had learned is gone.
+    Reflect(usize),
+    /// The governor was enabled again and has lost what it learned.
     Reset,
 }
 
-/// A recording as the calls that its governor got.
+/// A recording as its governor's calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calls {
     pub decisions: Vec<Recorded>,
     pub steps: Vec<Step>,
-    /// Decisions from here on come from a governor whose state is known; 0 without a reset.
+    /// First decision of a governor whose history is known; 0 without a reset.
     pub known_from: usize,
     pub resets: u64,
 }

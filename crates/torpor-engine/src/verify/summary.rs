@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From judged answers to what is reported.
+//! Results of a verification, computed from judged answers.
 
 use super::judge::Judged;
 use super::outcome::*;
 use super::recorded::{Calls, LengthSource};
-use super::walk::Seat;
+use super::walk::MachineCpu;
 use super::{Candidate, VerifyOptions};
 use crate::config_notes::config_notes;
 use crate::input::EventToExit;
@@ -25,7 +25,7 @@ pub(super) struct Parts<'a> {
     pub platform: &'a Platform,
     pub hz: Hz,
     pub events: &'a Trace,
-    pub seats: &'a [Seat],
+    pub machine: &'a [MachineCpu],
     pub calls: &'a Calls,
     pub governors: &'a [Candidate],
     pub judged: &'a [Judged],
@@ -44,14 +44,15 @@ impl Fidelity {
         let decisions = decisions(&parts);
         let kernel = recorded_release(parts.events);
         let verdict = verdict(&governors, &decisions, kernel);
-        let names = |seat: &Seat| seat.states.iter().map(|s| s.name.clone()).collect();
+        let names =
+            |machine_cpu: &MachineCpu| machine_cpu.states.iter().map(|s| s.name.clone()).collect();
         Fidelity {
             head: Head::of("fidelity"),
             catalogue: elsewhere::FIDELITY,
             comparison: compared(&governors, decisions.compared),
             platform: parts.platform.name.clone(),
             hz: parts.hz.get(),
-            states: parts.seats.first().map(names).unwrap_or_default(),
+            states: parts.machine.first().map(names).unwrap_or_default(),
             notes: [
                 notes(&parts, &decisions, &verdict),
                 config_notes(parts.governors.iter().map(|candidate| &*candidate.governor)),
@@ -70,8 +71,8 @@ impl Fidelity {
     }
 }
 
-/// Best first. Where the recording cannot tell governors apart, the release of its own kernel
-/// comes before others.
+/// Returns the governors, best first. Among equal ones, the release of the recorded kernel comes
+/// first.
 pub(super) fn ranking(trace: &Trace, governors: &[Candidate], judged: &[Judged]) -> Vec<usize> {
     let kernel = recorded_release(trace);
     let mut order: Vec<usize> = (0..judged.len()).collect();
@@ -95,21 +96,20 @@ fn release(text: &str) -> Option<Release> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// The first kernel with a governor of this name: `menu` and `teo` decide as Linux 6.1 does, and
-/// took their form in 5.0 and 5.1.
+/// Returns the first kernel with a governor of this name: `menu` and `teo` decide as in Linux 6.1,
+/// and took this form in 5.0 and 5.1.
 fn first_release(name: &str) -> Release {
     name.split_once('-').and_then(|(_, suffix)| release(suffix)).unwrap_or((5, 0))
 }
 
-/// Rates the fit of a governor's release to the kernel: the latest release that the kernel has
-/// comes first.
+/// Rates a governor's release against the kernel: the latest release that the kernel has is best.
 fn fit(name: &str, kernel: Option<Release>) -> (bool, Option<Release>) {
     let first = first_release(name);
     let fits = kernel.is_some_and(|kernel| first <= kernel);
     (fits, fits.then_some(first))
 }
 
-/// Keeps the recorded kernel's release of governors that differ in their release only.
+/// Among governors that differ only in their release, keeps the recorded kernel's.
 fn keep_own_releases(best: &mut Vec<String>, kernel: Option<Release>) {
     let all = best.clone();
     best.retain(|label| {
@@ -118,26 +118,27 @@ fn keep_own_releases(best: &mut Vec<String>, kernel: Option<Release>) {
     });
 }
 
-/// `menu-6.12` and `menu@TREE,x=1` are of one family, `./my-menu.c` is its own.
+/// Returns the family: that of `menu-6.12` and `menu@TREE,x=1` is `menu`; `./my-menu.c` is its own.
 fn family(label: &str) -> &str {
     let name = label.split(['@', ',']).next().unwrap_or(label);
     let is_file = name.contains('/');
     name.split_once('-').filter(|_| !is_file).map_or(name, |(family, _)| family)
 }
 
-/// The share of decisions that are not for the commonest state and that a governor must explain
-/// for its recording to count as verified. Measured on 45 recordings of guests, 42 of them of
-/// governors that heed the idle states: docs/fidelity.md, "Verifying a recording".
+/// Share of the decisions for other than the commonest state that a governor must explain for its
+/// recording to count as verified. Measured on 45 recordings of guests, 42 of them with governors
+/// that choose by the idle states: docs/fidelity.md, "Verifying a recording".
 const VERIFIED_RATIO: f64 = 0.85;
 
-/// Whether so many agreeing decisions show that the machine and the inputs are the recorded ones.
+/// Returns true if enough decisions agree to show that the machine and the inputs are the recorded
+/// ones.
 fn is_verified(agreeing: u64, decisions: &DecisionsInfo) -> bool {
     let left = decisions.compared.saturating_sub(decisions.commonest);
     let explained = agreeing.saturating_sub(decisions.commonest);
     left > 0 && explained as f64 >= VERIFIED_RATIO * left as f64
 }
 
-/// The other governors compared with the one that agrees best.
+/// Compares the other governors with the one that agrees best.
 fn compared(governors: &[GovernorFidelity], decisions: u64) -> Comparison {
     let share = |part: u64, of: u64| (of > 0).then(|| 100.0 * part as f64 / of as f64);
     let columns: Vec<Column> = governors
@@ -196,7 +197,7 @@ fn verdict(
 ) -> VerdictInfo {
     let alive: Vec<&GovernorFidelity> = governors.iter().filter(|g| g.error.is_none()).collect();
     let most = alive.first().map_or(0, |g| g.agreeing);
-    // Outcome of each with the worse and the better of its two histories.
+    // Agreement with the worse and with the better of two histories.
     let worse =
         |g: &GovernorFidelity| g.agreeing.min(g.agreeing_with_history.unwrap_or(g.agreeing));
     let better =
@@ -252,10 +253,10 @@ fn decisions(parts: &Parts<'_>) -> DecisionsInfo {
 
 fn counters(parts: &Parts<'_>) -> Vec<Counter> {
     let mut counters: BTreeMap<(CpuId, usize), Counter> = BTreeMap::new();
-    for seat in parts.seats {
-        for (state, description) in seat.states.iter().enumerate() {
+    for machine_cpu in parts.machine {
+        for (state, description) in machine_cpu.states.iter().enumerate() {
             let counter = Counter {
-                cpu: seat.cpu.0,
+                cpu: machine_cpu.cpu.0,
                 state,
                 name: description.name.clone(),
                 usage: 0,
@@ -266,19 +267,19 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
                 miss_below: 0,
                 sysfs: None,
             };
-            counters.insert((seat.cpu, state), counter);
+            counters.insert((machine_cpu.cpu, state), counter);
         }
     }
     let mut slept: BTreeMap<(CpuId, usize), Duration> = BTreeMap::new();
     for recorded in &parts.calls.decisions {
-        if let Some(told) = recorded.told {
-            if let Some(counter) = counters.get_mut(&(recorded.cpu, told.state)) {
-                let slept = slept.entry((recorded.cpu, told.state)).or_default();
-                *slept += told.residency;
+        if let Some(reflected) = recorded.reflected {
+            if let Some(counter) = counters.get_mut(&(recorded.cpu, reflected.state)) {
+                let slept = slept.entry((recorded.cpu, reflected.state)).or_default();
+                *slept += reflected.residency;
                 counter.usage += 1;
                 counter.time_us = (slept.0 / 1_000) as u64;
-                counter.above += u64::from(told.verdict == Verdict::Above);
-                counter.below += u64::from(told.verdict == Verdict::Below);
+                counter.above += u64::from(reflected.verdict == Verdict::Above);
+                counter.below += u64::from(reflected.verdict == Verdict::Below);
             }
         }
     }
@@ -303,7 +304,7 @@ fn counters(parts: &Parts<'_>) -> Vec<Counter> {
     counters.into_values().collect()
 }
 
-/// A wrong governor that comes this close shows that the recording hardly tells them apart.
+/// Lead of the best governor over the control below which the recording hardly distinguishes them.
 const CLOSE: f64 = 0.02;
 
 fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) -> Vec<String> {
@@ -372,7 +373,7 @@ mod tests {
 
     #[test]
     fn unknown_history_prevents_a_ranking() {
-        // A guest of Linux 6.1 whose menu was not reset, as met.
+        // A guest of Linux 6.1 whose menu was not reset.
         let met = [
             did("menu-6.12", 920, Some(918)),
             did("menu", 915, Some(921)),
@@ -385,7 +386,7 @@ mod tests {
             (found.next_best, found.next_agreement),
             (vec!["teo".to_owned()], met[2].agreement)
         );
-        // Reset in the recording, its history is known, and one is better.
+        // If it was reset in the recording, its history is known and one is better.
         let reset = [did("menu-6.12", 920, None), did("menu", 915, None)];
         let found = verdict(&reset, &counted(921, 600), None);
         assert_eq!((found.best, found.hangs_on_history), (vec!["menu-6.12".to_owned()], false));
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_of_one_state_tells_no_governor() {
+    fn one_state_distinguishes_no_governor() {
         let all = [did("deepest", 921, Some(921)), did("menu", 921, Some(921))];
         let found = verdict(&all, &counted(921, 921), None);
         assert!(!found.is_telling && !found.hangs_on_history && !found.is_verified);
@@ -433,7 +434,7 @@ mod tests {
 
     /// The commonest state alone explains 600 of 921, which leaves 321.
     #[test]
-    fn verified_is_what_the_commonest_state_leaves() {
+    fn verified_means_beyond_the_commonest_state() {
         for (agreeing, wanted) in [(600, false), (872, false), (873, true), (921, true)] {
             let found = verdict(&[did("menu", agreeing, None)], &counted(921, 600), None);
             assert_eq!(found.is_verified, wanted, "{agreeing}");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One rule a test, on event lists small enough to follow by hand. Times are in µs, the tick is at
-//! 250 Hz with its phase at 0, and the machine is POLL 0/0, C1 2/2, C1E 10/20, C6 85/200.
+//! One rule per test, on event lists that are checked by hand. Times are in µs, the tick is at 250
+//! Hz with its phase at 0, and the machine is POLL 0/0, C1 2/2, C1E 10/20, C6 85/200.
 
 use super::assumptions::Assumptions;
 use super::recorded::{Asked, Calls, Hold, LengthSource, Recorded, Step};
-use super::walk::{Seat, Walk};
+use super::walk::{MachineCpu, Walk};
 use super::{VerifyOptions, forcing, iowait};
 use crate::input::{TickFunction, TickGrid};
 use crate::options::Unwatched;
@@ -63,7 +63,7 @@ impl Script {
         self.at(us, start(TICK_TIMERS[0], TICK, expires_us))
     }
 
-    /// The tick's interrupt, armed again for the next period.
+    /// Adds the tick's interrupt, which arms the tick for the next period.
     fn tick(&mut self, us: f64) -> &mut Script {
         let now = Instant((us * 1_000.0) as i64);
         let timer = TICK_TIMERS[0];
@@ -94,7 +94,7 @@ impl Script {
         let grid = TickGrid::new(Hz::H250, Duration::ZERO);
         let tick = TickFunction::at(TICK.address, grid);
         let options = VerifyOptions::default();
-        Walk::new(&self.trace, tick, &seats(), assumptions, &options).run()
+        Walk::new(&self.trace, tick, &machine(), assumptions, &options).run()
     }
 
     fn only(&self) -> Recorded {
@@ -104,7 +104,7 @@ impl Script {
     }
 }
 
-pub(super) fn seats() -> Vec<Seat> {
+pub(super) fn machine() -> Vec<MachineCpu> {
     let cluster = testing::x86_cluster();
     let model = testing::model(&cluster);
     let describe = |s: &torpor_machine::platform::IdleState| StateDesc {
@@ -115,8 +115,9 @@ pub(super) fn seats() -> Vec<Seat> {
         is_disabled: false,
     };
     let states: Vec<StateDesc> = cluster.idle_states.iter().map(describe).collect();
-    let seat = |cpu| Seat { cpu: CpuId(cpu), model: model.clone(), states: states.clone() };
-    vec![seat(0), seat(1)]
+    let machine_cpu =
+        |cpu| MachineCpu { cpu: CpuId(cpu), model: model.clone(), states: states.clone() };
+    vec![machine_cpu(0), machine_cpu(1)]
 }
 
 fn switch(prev_pid: i32, next_pid: i32) -> EventKind {
@@ -159,7 +160,7 @@ fn interrupts_in_the_idle_loop_renew_entry_time() {
     // 0.7 us after the last event of the interrupt, not after the sleep.
     assert_eq!(calls.decisions[1].asked.idle_entry, Instant(4_010_700));
     assert_eq!(us(calls.decisions[1].asked.delta_next()), 3_989.3);
-    assert!(calls.decisions[0].told.unwrap().got_tick);
+    assert!(calls.decisions[0].reflected.unwrap().got_tick);
 }
 
 #[test]
@@ -169,9 +170,9 @@ fn polling_that_times_out_renews_nothing() {
     script.tick_starts(1.0, 4_000.0).idle(1_000.0).enter(1_005.0, 0).exit(1_026.0);
     script.enter(1_030.0, 1);
     let calls = script.calls();
-    let told = calls.decisions[0].told.unwrap();
-    assert!(told.is_polling && told.between == Duration::from_us(21));
-    assert_eq!(us(told.residency), 20.35, "21 us between the events, less 0.65");
+    let reflected = calls.decisions[0].reflected.unwrap();
+    assert!(reflected.is_polling && reflected.between == Duration::from_us(21));
+    assert_eq!(us(reflected.residency), 20.35, "21 us between the events, less 0.65");
     assert_eq!(calls.decisions[1].asked.idle_entry, Instant(1_000_800));
     // The governor was asked again after the polling, by its local clock.
     assert_eq!(calls.decisions[1].asked.clock, Instant(1_026_000));
@@ -180,7 +181,7 @@ fn polling_that_times_out_renews_nothing() {
 #[test]
 fn wheel_timer_within_a_tick_keeps_the_tick() {
     let mut script = Script::new();
-    // An expiry tells what jiffy it was: 100 began at 400 ms.
+    // An expiry shows its jiffy: 100 began at 400 ms.
     let expired = EventKind::TimerExpireEntry { timer: 30, function: TASK, now_jiffies: 100 };
     let wheel = |due| EventKind::TimerStart {
         timer: 31,
@@ -231,8 +232,8 @@ fn rcu_is_taken_to_hold_the_tick_for_a_while() {
     assert_eq!(held(20_000.0, without), LengthSource::Timers);
 }
 
-/// Deep sleep is asked for with the tick stopped; it goes on, so the kernel must have given the
-/// time to the tick, for which `menu` picks a shallower state.
+/// The governor asks for deep sleep with the tick stopped, but the tick goes on: the sleep length
+/// must have been the time to the tick, for which `menu` chooses a shallower state.
 #[test]
 fn tick_that_went_on_was_held() {
     let mut script = Script::new();
@@ -241,7 +242,7 @@ fn tick_that_went_on_was_held() {
     let calls = script.calls();
     let catalog = Catalog::new(Default::default());
     let menu = catalog.resolve(&"menu-6.12".parse().unwrap(), Hz::H250).unwrap();
-    let answer = forcing::force(&menu, &calls, &seats(), false, &Unwatched).unwrap()[0];
+    let answer = forcing::force(&menu, &calls, &machine(), false, &Unwatched).unwrap()[0];
     assert_eq!(answer.source, LengthSource::TickWentOn);
     assert_eq!(us(answer.inputs.sleep_length), 99.2);
 }
@@ -266,10 +267,10 @@ fn tick_is_reported_once_after_the_interrupts() {
     script.tick_starts(1.0, 4_000.0).idle(3_000.0).enter(3_005.0, 1);
     // The handler runs after the exit event if interrupts are off in the sleep.
     script.exit(4_001.0).tick(4_002.0).enter(4_010.0, 1).exit(5_000.0).task(5_001.0);
-    let told: Vec<_> = script.calls().decisions.iter().map(|d| d.told.unwrap()).collect();
-    assert!(told[0].got_tick && !told[1].got_tick);
-    assert_eq!(told[0].clock, Instant(4_004_000), "the handler's last event");
-    assert_eq!(told[1].clock, Instant(5_000_000));
+    let reflected: Vec<_> = script.calls().decisions.iter().map(|d| d.reflected.unwrap()).collect();
+    assert!(reflected[0].got_tick && !reflected[1].got_tick);
+    assert_eq!(reflected[0].clock, Instant(4_004_000), "the handler's last event");
+    assert_eq!(reflected[1].clock, Instant(5_000_000));
 }
 
 #[test]
@@ -288,12 +289,12 @@ fn a_select_that_no_entry_follows_is_given_up() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).idle(1_000.0).probe(1_003.0, Probe::Select, 2);
     script.task(1_005.0).idle(1_500.0).probe(1_503.0, Probe::Select, 1).enter(1_505.0, 1);
-    // No select: the idle loop went to sleep without asking.
+    // No select: the idle loop went to sleep without one.
     script.exit(1_600.0).task(1_601.0).idle(1_700.0).enter(1_705.0, 1).exit(1_800.0);
     let calls = script.calls();
     let seen: Vec<_> = calls.decisions.iter().map(|d| (d.state, d.entered.is_some())).collect();
     assert_eq!(seen, [(2, false), (1, true)]);
-    assert_eq!(calls.steps, [Step::Ask(0), Step::Ask(1), Step::Tell(1)]);
+    assert_eq!(calls.steps, [Step::Ask(0), Step::Ask(1), Step::Reflect(1)]);
 }
 
 #[test]
@@ -306,7 +307,7 @@ fn a_reset_forgets_and_asks_sleeping_cpus_anew() {
     let calls = script.calls();
     assert_eq!((calls.resets, calls.known_from), (1, 2));
     let steps =
-        [Step::Ask(0), Step::Tell(0), Step::Ask(1), Step::Reset, Step::Ask(1), Step::Ask(2)];
+        [Step::Ask(0), Step::Reflect(0), Step::Ask(1), Step::Reset, Step::Ask(1), Step::Ask(2)];
     assert_eq!(calls.steps[..6], steps);
 }
 

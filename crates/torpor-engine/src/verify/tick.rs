@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One CPU's tick as its timer's events show it: running or stopped, and what it is armed for.
+//! One CPU's tick by its timer's events: whether it runs, and its next expiry.
 
 use torpor_machine::units::Instant;
 
@@ -8,15 +8,15 @@ use torpor_machine::units::Instant;
 pub(super) enum TickEvent {
     /// Part of the interrupt that handles the tick.
     Handler,
-    /// The idle loop stopped the tick or set the stopped tick's timer anew.
+    /// The idle loop stopped the tick or reprogrammed the stopped tick's timer.
     Stopping,
-    /// The idle loop was left, which starts a stopped tick again.
+    /// The idle loop was left, which restarts a stopped tick.
     Restart,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TickTimer {
-    /// When the timer is due; `None` when it is not armed, or not known to be.
+    /// Expiry of the timer; `None` if it is not armed or not known.
     pub armed: Option<Instant>,
     pub is_stopped: bool,
     /// It fired while the tick ran, so the handler arms it again.
@@ -25,8 +25,7 @@ pub(super) struct TickTimer {
     is_stopping: bool,
     /// The last event of the CPU was the timer's cancellation.
     is_cancelled: bool,
-    /// State when the governor was asked, for the events that stop the tick come between that and
-    /// the idle entry.
+    /// State at the select call; the events that stop the tick come between it and the idle entry.
     asked: Option<(Option<Instant>, bool)>,
 }
 
@@ -48,7 +47,8 @@ impl TickTimer {
             self.armed = Some(expires);
             return TickEvent::Handler;
         }
-        // The tick's restart cancels its timer first. Setting a stopped tick's timer anew does not.
+        // The tick's restart cancels its timer first; reprogramming a stopped tick's timer does
+        // not.
         let is_restart = !self.is_stopping && (self.is_cancelled || !self.is_stopped);
         self.is_stopping = false;
         if is_restart {
@@ -63,30 +63,30 @@ impl TickTimer {
 
     pub(super) fn cancel(&mut self) {
         self.asked.get_or_insert((self.armed, self.is_stopped));
-        // Stopping the tick with no timer ahead cancels its own; nothing follows.
+        // Stopping the tick without a next timer only cancels its timer.
         self.is_cancelled = !std::mem::take(&mut self.is_stopping);
         self.armed = None;
     }
 
-    /// An event of another kind on the CPU.
+    /// Notes an event of another kind on the CPU.
     pub(super) fn other_event(&mut self) {
         self.is_stopping = false;
         self.is_cancelled = false;
     }
 
-    /// The idle loop was left, or begins again.
+    /// Notes that the idle loop was left or began again.
     pub(super) fn leave(&mut self) {
         self.is_stopped = false;
         self.asked = None;
     }
 
     /// Returns the timer's expiry, and whether the tick was stopped, at the select call for the
-    /// sleep that begins now.
+    /// coming sleep.
     pub(super) fn when_asked(&self) -> (Option<Instant>, bool) {
         self.asked.unwrap_or((self.armed, self.is_stopped))
     }
 
-    /// The sleep has begun.
+    /// Notes that the sleep has begun.
     pub(super) fn entered(&mut self) {
         self.asked = None;
     }
@@ -100,7 +100,7 @@ mod tests {
         Instant(ms * 1_000_000)
     }
 
-    /// The handler's restart and the idle loop's differ only in what came before them.
+    /// The handler's restart and the idle loop's differ only in the events before them.
     #[test]
     fn start_after_expiry_belongs_to_the_handler() {
         let mut tick = TickTimer { armed: Some(at(4)), ..TickTimer::default() };

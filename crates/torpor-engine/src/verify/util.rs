@@ -2,31 +2,34 @@
 //! Utilization at each decision, by the load tracking that replays use.
 
 use super::recorded::Calls;
-use super::walk::Seat;
-use crate::input::{self, CpuInput, Recording, Seats, SleepSource, Span, Tracker, WakeStamp};
+use super::walk::MachineCpu;
+use crate::input::{self, CpuIndex, CpuInput, Recording, SleepSource, Span, Tracker, WakeStamp};
 use torpor_machine::units::Instant;
 use torpor_trace::Trace;
 
 /// Sets the utilization of every decision.
-pub(super) fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
-    let empty =
-        |seat: &Seat| CpuInput { cpu: seat.cpu, spans: Vec::new(), cut: Default::default() };
-    let cpus = seats.iter().map(empty).collect();
+pub(super) fn fill(trace: &Trace, machine: &[MachineCpu], calls: &mut Calls) {
+    let empty = |machine_cpu: &MachineCpu| CpuInput {
+        cpu: machine_cpu.cpu,
+        spans: Vec::new(),
+        cut: Default::default(),
+    };
+    let cpus = machine.iter().map(empty).collect();
     let mut recording = Recording { cpus, ..Recording::default() };
     for decision in &calls.decisions {
         recording.cpus[decision.slot].spans.push(moment(decision.asked.idle_entry));
     }
     let capacity = |cpu| {
-        let seat = seats.iter().find(|seat| seat.cpu == cpu);
-        (seat.map_or(1024, |seat| seat.model.capacity), None)
+        let machine_cpu = machine.iter().find(|machine_cpu| machine_cpu.cpu == cpu);
+        (machine_cpu.map_or(1024, |machine_cpu| machine_cpu.model.capacity), None)
     };
     let mut freq_max_khz = Vec::new();
     input::note_frequencies(&mut freq_max_khz, &trace.events, trace.meta.cpu_count);
-    let places = Seats::new(&recording, trace.meta.cpu_count);
-    let mut tracker = Tracker::new(places, trace, &freq_max_khz, capacity);
+    let index = CpuIndex::new(&recording, trace.meta.cpu_count);
+    let mut tracker = Tracker::new(index, trace, &freq_max_khz, capacity);
     tracker.observe(&trace.events, &mut recording.cpus);
     tracker.finish(&mut recording.cpus);
-    let mut next = vec![0; seats.len()];
+    let mut next = vec![0; machine.len()];
     for decision in &mut calls.decisions {
         let span = &recording.cpus[decision.slot].spans[next[decision.slot]];
         next[decision.slot] += 1;
@@ -34,7 +37,7 @@ pub(super) fn fill(trace: &Trace, seats: &[Seat], calls: &mut Calls) {
     }
 }
 
-/// The load tracking looks at nothing of a span but its start.
+/// Returns a span of which the load tracking uses only the start.
 fn moment(start: Instant) -> Span {
     Span {
         start,

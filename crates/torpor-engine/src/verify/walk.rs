@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From events to the calls the recorded governor got: one pass over the recording.
+//! Turns events into the calls that the recorded governor got, in one pass.
 
 use super::VerifyOptions;
 use super::assumptions::Assumptions;
 use super::cpu::{Answers, Asleep, Cpu, IdleEntry};
-use super::recorded::{Asked, Calls, Hold, Recorded, Step, Told};
+use super::recorded::{Asked, Calls, Hold, Recorded, Reflected, Step};
 use super::tick::TickEvent;
 use crate::input::{RCU_HOLD, RCU_SOFTIRQ, TickFunction, TimerTracker};
 use crate::model::CpuModel;
@@ -16,12 +16,12 @@ use torpor_trace::{Event, EventKind, Probe, Trace};
 /// Marker that a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";
 
-/// From the last event of an interrupt to the `idle_entrytime` it sets: measured in guests whose
-/// instructions take 1 ns each, by the probe on `tick_nohz_get_sleep_length()`.
+/// Delay from the last event of an interrupt to its `idle_entrytime`: measured with the probe on
+/// `tick_nohz_get_sleep_length()` in guests whose instructions take 1 ns each.
 const INTERRUPT_EXIT_DELAY: Duration = Duration(700);
 
-/// A CPU that the recording shows idle.
-pub(super) struct Seat {
+/// A CPU of the recorded machine that the recording shows idle.
+pub(super) struct MachineCpu {
     pub cpu: CpuId,
     pub model: CpuModel,
     pub states: Vec<StateDesc>,
@@ -29,7 +29,7 @@ pub(super) struct Seat {
 
 pub(super) struct Walk<'a> {
     trace: &'a Trace,
-    seats: &'a [Seat],
+    machine: &'a [MachineCpu],
     tick: TickFunction,
     tick_timers: HashSet<u64>,
     timers: TimerTracker,
@@ -38,8 +38,8 @@ pub(super) struct Walk<'a> {
     uses_probes: bool,
     probes_select: bool,
     is_monotonic: bool,
-    heeds_markers: bool,
-    /// A reset that is still to come.
+    uses_markers: bool,
+    /// A coming reset.
     reset_at: Option<Instant>,
     cpus: Vec<Cpu>,
     calls: Calls,
@@ -49,7 +49,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(
         trace: &'a Trace,
         tick: TickFunction,
-        seats: &'a [Seat],
+        machine: &'a [MachineCpu],
         assumptions: Assumptions,
         options: &VerifyOptions,
     ) -> Walk<'a> {
@@ -57,7 +57,7 @@ impl<'a> Walk<'a> {
         let is_monotonic = trace.meta.clock == "mono";
         let reset_at = options.reset_at.filter(|_| is_monotonic);
         let start = trace.events.first().map_or(Instant(0), |event| event.time);
-        let slot = |cpu| seats.iter().position(|seat| seat.cpu == CpuId(cpu));
+        let slot = |cpu| machine.iter().position(|machine_cpu| machine_cpu.cpu == CpuId(cpu));
         let probes = |wanted| {
             uses_probes
                 && trace
@@ -67,7 +67,7 @@ impl<'a> Walk<'a> {
         };
         Walk {
             trace,
-            seats,
+            machine,
             tick_timers: tick_timers(trace, &tick),
             timers: TimerTracker::new(&trace.events, Some(&tick)),
             tick,
@@ -76,7 +76,7 @@ impl<'a> Walk<'a> {
             uses_probes,
             probes_select: probes(Probe::Select),
             is_monotonic,
-            heeds_markers: reset_at.is_none(),
+            uses_markers: reset_at.is_none(),
             reset_at,
             cpus: (0..trace.meta.cpu_count).map(|cpu| Cpu::new(slot(cpu), start)).collect(),
             calls: Calls::default(),
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
             }
         }
         for number in 0..self.cpus.len() {
-            self.tell(number);
+            self.reflect(number);
         }
         self.calls
     }
@@ -153,14 +153,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The CPU goes from the idle task to another.
+    /// Leaves the idle task for another task.
     fn leave(&mut self, number: usize) {
-        if let Some(decision) = self.cpus[number].untold {
-            if let Some(told) = &mut self.calls.decisions[decision].told {
-                told.ran_task = true;
+        if let Some(decision) = self.cpus[number].unreflected {
+            if let Some(reflected) = &mut self.calls.decisions[decision].reflected {
+                reflected.ran_task = true;
             }
         }
-        self.tell(number);
+        self.reflect(number);
         self.give_up(number);
         let cpu = &mut self.cpus[number];
         cpu.is_idle = false;
@@ -169,23 +169,23 @@ impl<'a> Walk<'a> {
         cpu.tick.leave();
     }
 
-    /// The idle loop was left and begun again without another task between.
+    /// Begins the idle loop again without another task between.
     ///
     /// FIDELITY(silent-restart): only the restart of a stopped tick shows it.
     fn restart(&mut self, number: usize, at: Instant) {
         if self.cpus[number].is_idle {
-            self.tell(number);
+            self.reflect(number);
             self.give_up(number);
             self.cpus[number].begin_loop(at);
         }
     }
 
     fn enter(&mut self, number: usize, at: Instant, state: StateIdx) {
-        self.tell(number);
+        self.reflect(number);
         self.cpus[number].is_idle = true;
         let selected = self.cpus[number].selected.take();
         let asked = match selected {
-            // Without the select that a probe would have shown, no governor was asked.
+            // Probes would have shown a select: no governor was called.
             None if self.probes_select => None,
             None => state.index().and_then(|state| self.ask(number, at, state)),
             selected => selected,
@@ -215,12 +215,12 @@ impl<'a> Walk<'a> {
         cpu.is_idle = true;
         let Some(asleep) = cpu.asleep.take() else { return };
         let recorded = &mut self.calls.decisions[asleep.decision];
-        let model = &self.seats[recorded.slot].model;
+        let model = &self.machine[recorded.slot].model;
         let Some(index) = recorded.entered else { return };
         let Some(state) = model.states.get(index) else { return };
         let between = at.since(asleep.from);
         let residency = Duration((between - self.assumptions.residency_overhead).0.max(0));
-        recorded.told = Some(Told {
+        recorded.reflected = Some(Reflected {
             state: index,
             residency,
             got_tick: false,
@@ -230,7 +230,7 @@ impl<'a> Walk<'a> {
             clock: at,
             verdict: model.verdict(index, residency),
         });
-        cpu.untold = Some(asleep.decision);
+        cpu.unreflected = Some(asleep.decision);
         cpu.clock = at;
         // Something woke it, unless polling just ended.
         if !asleep.was_interrupted && !state.is_polling {
@@ -241,7 +241,7 @@ impl<'a> Walk<'a> {
     fn probed(&mut self, number: usize, at: Instant, probe: Probe, value: i64) {
         match probe {
             Probe::SleepLength | Probe::NextEvent | Probe::RcuNeedsCpu | Probe::Util => {
-                self.tell(number);
+                self.reflect(number);
                 let answers = &mut self.cpus[number].answers;
                 match probe {
                     Probe::SleepLength => answers.sleep_length = Some(Duration(value)),
@@ -251,15 +251,15 @@ impl<'a> Walk<'a> {
                 }
             }
             Probe::Select => {
-                self.tell(number);
+                self.reflect(number);
                 self.give_up(number);
                 if let Ok(state) = usize::try_from(value) {
                     self.cpus[number].selected = self.ask(number, at, state);
                 }
             }
-            Probe::Reflect => self.tell(number),
+            Probe::Reflect => self.reflect(number),
             Probe::IdleEnter => {
-                self.tell(number);
+                self.reflect(number);
                 self.give_up(number);
                 let cpu = &mut self.cpus[number];
                 cpu.begin_loop(at);
@@ -276,18 +276,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tells the governor of the sleep that has ended, if it does not know yet.
-    fn tell(&mut self, number: usize) {
+    /// Reports the sleep that has ended to the governor, once.
+    fn reflect(&mut self, number: usize) {
         let cpu = &mut self.cpus[number];
-        let Some(decision) = cpu.untold.take() else { return };
-        if let Some(told) = &mut self.calls.decisions[decision].told {
-            told.got_tick = std::mem::take(&mut cpu.got_tick);
-            told.clock = cpu.clock;
+        let Some(decision) = cpu.unreflected.take() else { return };
+        if let Some(reflected) = &mut self.calls.decisions[decision].reflected {
+            reflected.got_tick = std::mem::take(&mut cpu.got_tick);
+            reflected.clock = cpu.clock;
         }
-        self.calls.steps.push(Step::Tell(decision));
+        self.calls.steps.push(Step::Reflect(decision));
     }
 
-    /// A select that no idle entry followed.
+    /// Adds a select that no idle entry followed.
     ///
     /// FIDELITY(hidden-select): only a probe shows it.
     fn give_up(&mut self, number: usize) {
@@ -297,10 +297,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The governor was enabled anew before this event.
+    /// Returns true if the governor was enabled again before this event.
     fn is_reset_at(&mut self, event: &Event) -> bool {
         match event.kind {
-            EventKind::Marker { text } if self.heeds_markers => {
+            EventKind::Marker { text } if self.uses_markers => {
                 self.trace.names.text(text).trim() == RESET_MARKER
             }
             _ => self.reset_at.take_if(|at| *at <= event.time).is_some(),
@@ -309,12 +309,12 @@ impl<'a> Walk<'a> {
 
     fn reset(&mut self) {
         for number in 0..self.cpus.len() {
-            self.tell(number);
+            self.reflect(number);
         }
         self.calls.steps.push(Step::Reset);
         self.calls.resets += 1;
         self.calls.known_from = self.calls.decisions.len();
-        // Switching governors wakes all CPUs, so who sleeps now has asked the new one.
+        // Switching governors wakes all CPUs, so CPUs that sleep now have called the new one.
         for cpu in &self.cpus {
             if let Some(asleep) = cpu.asleep {
                 self.calls.steps.push(Step::Ask(asleep.decision));
@@ -322,12 +322,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the governor's inputs, as far as they are known before the tick is stopped or kept.
+    /// Returns the governor's inputs as known before the tick is stopped or kept.
     fn ask(&self, number: usize, at: Instant, state: usize) -> Option<Recorded> {
         let cpu = &self.cpus[number];
         // A probe can have any value.
-        let slot = cpu.slot.filter(|&slot| state < self.seats[slot].states.len())?;
-        let id = self.seats[slot].cpu;
+        let slot = cpu.slot.filter(|&slot| state < self.machine[slot].states.len())?;
+        let id = self.machine[slot].cpu;
         let period = self.tick.grid.hz.tick();
         let estimate = match cpu.idle_entry {
             IdleEntry::LoopBegan(began) => began + self.assumptions.entry_delay,
@@ -382,12 +382,12 @@ impl<'a> Walk<'a> {
             state,
             entered: None,
             asked: asked.refined(),
-            told: None,
+            reflected: None,
         })
     }
 }
 
-/// Events that only an interrupt or a softirq of the idle task writes.
+/// Returns true for events that only an interrupt or a softirq of the idle task writes.
 fn belongs_to_interrupt(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -421,8 +421,8 @@ fn tick_timers(trace: &Trace, tick: &TickFunction) -> HashSet<u64> {
     trace.events.iter().filter_map(timer).collect()
 }
 
-/// Linux 6.9 brought the hierarchy that idle CPUs hand their timers to. A recording that does not
-/// name its kernel tells by the tick's handler, renamed in 6.8.
+/// Returns true if idle CPUs hand their timers to a hierarchy, as since Linux 6.9. If the recording
+/// does not name its kernel, the tick's handler shows it, which was renamed in 6.8.
 fn has_timer_hierarchy(trace: &Trace) -> bool {
     let release = trace.meta.kernel_release.as_deref().unwrap_or("");
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A request to stop takes effect at once, in every phase of the work.
+//! Cancelling takes effect at once, in every phase of the work.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use torpor_engine::{EngineError, Options, Progress, Request, run};
 use torpor_governor::Catalog;
 
-/// Three weeks asleep: 450 million ticks at 250 Hz, which take a governor that keeps them a minute.
+/// Writes a recording of three weeks asleep: 450 million ticks at 250 Hz, which take a governor
+/// that keeps them a minute.
 fn long_sleep(name: &str) -> PathBuf {
     let at = [(100, 1), (101, -1), (102, 1), (1_814_502, -1), (1_814_503, 1), (1_814_504, -1)];
     let line = |&(s, state): &(u64, i64)| {
@@ -19,7 +20,7 @@ fn long_sleep(name: &str) -> PathBuf {
     path
 }
 
-/// Asks to stop after a while.
+/// Cancels after a while.
 struct Impatient {
     until: Instant,
 }
@@ -32,8 +33,8 @@ impl Progress for Impatient {
     }
 }
 
-/// Time from the request to the end of the replay, which would have gone on.
-fn heard_after(name: &str, platform: &str, governor: &str, options: Options) -> Duration {
+/// Returns the time from cancelling to the end of the replay.
+fn cancelled_after(name: &str, platform: &str, governor: &str, options: Options) -> Duration {
     let path = long_sleep(name);
     let request = Request {
         traces: vec![path.clone()],
@@ -52,18 +53,18 @@ fn heard_after(name: &str, platform: &str, governor: &str, options: Options) -> 
 }
 
 #[test]
-fn a_replay_hears_it_inside_a_sleep() {
+fn a_replay_can_be_cancelled_inside_a_sleep() {
     let polls = Options {
         latency_limit: Some(torpor_machine::units::Duration::ZERO),
         ..Options::default()
     };
     for (name, platform, governor, options) in [
         ("governor", "pixel6", "shallowest", Options::default()),
-        // Nothing but polling is quick enough, and polling times out each 250 us or sooner.
+        // Only polling is quick enough, and it times out every 250 us or sooner.
         ("oracle", "i5-10600k", "oracle", polls),
     ] {
-        let after = heard_after(name, platform, governor, options);
-        // Half a second is what a person waits without wondering, on a busy machine too.
+        let after = cancelled_after(name, platform, governor, options);
+        // People notice half a second, also on a busy machine.
         assert!(after < Duration::from_millis(500), "{name}: {after:?}");
     }
 }

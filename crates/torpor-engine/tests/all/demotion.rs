@@ -45,7 +45,7 @@ fn short_sleeps_demote_and_a_long_one_ends_it() {
     assert_eq!((c1.usage, c6.usage, c6.demoted), (0, 6, 3));
     assert_eq!((c6.time, c6.got_time), (us(20_585), us(468)));
     assert_eq!((c1.time, c1.got_time), (us(0), us(20_117)));
-    // The kernel's counters are of what it has requested: all short ones are too deep.
+    // The kernel counts requested states: all short sleeps are too deep.
     assert_eq!((c6.above, c6.below), (5, 0));
     let energy = 0.1 * 20_117.0 + 0.01 * 468.0 + 18.0 * 3.0;
     assert!((totals.energy.as_uj_f64() - energy).abs() < 1e-6, "{:?}", totals.energy);

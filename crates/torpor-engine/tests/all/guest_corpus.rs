@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The project's own recordings of guests (tests/data/guest), verified: each governor that ran is
-//! found again, and our counters are the kernel's. What each recording reached when it was made
-//! is written here; a change that loses a decision must say why.
+//! The project's recordings of guests (tests/data/guest), verified: each finds the governor that
+//! ran, and our counters equal the kernel's. The numbers are those of the first verification; a
+//! change that loses a decision must say why.
 
 use std::path::{Path, PathBuf};
 use torpor_engine::Unwatched;
@@ -14,7 +14,7 @@ struct Recorded {
     governor: &'static str,
     /// Decisions followed by an idle entry.
     decisions: u64,
-    /// Decisions that do not agree: with the answers of probes, and by tracepoints alone.
+    /// Disagreeing decisions: with the answers of probes, and by tracepoints alone.
     astray: (u64, u64),
 }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Governors that do to their process what they must not: each ends in an error that names it, and
-//! the others' results are as they were.
+//! Governors that attack their process: each ends in an error that names it, and the others'
+//! results do not change.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use torpor_engine::{Options, Outcome, Request, Unwatched, run};
 use torpor_governor::{Catalog, CatalogOptions, GovernorError, Isolation, set_call_limit};
 
-/// They leave processes if they can, which only one test at a time can count.
+/// Some leave processes behind, so only one test at a time can count them.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// System calls that change nothing outside of a process of the governor's own.
+/// System calls that have no effect outside a process of the governor's own.
 const HARMLESS_CALLS: [u32; 4] = [13, 14, 35, 36];
 const SIGSYS: &str = "made a system call, which no kernel code does (SIGSYS); its inputs: now_ns=";
 
-/// Whether the kernel tells a governor's system calls from others: on x86 since Linux 5.11.
+/// Returns true if the kernel distinguishes a governor's system calls: on x86 since Linux 5.11.
 fn system_calls_are_faults() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
@@ -49,7 +49,7 @@ fn json(outcome: &Outcome, run: usize) -> String {
     serde_json::to_string(&outcome.traces[0].runs[run]).unwrap()
 }
 
-/// This process's children, and theirs if they have left them to us.
+/// Returns this process's children and orphaned grandchildren.
 fn children() -> Vec<String> {
     let pid = std::process::id();
     let all = std::fs::read_dir("/proc").unwrap().flatten();
@@ -84,7 +84,7 @@ fn hostile_governor_ends_alone_with_an_error() {
         (32, "select() on cpu", "SIGSEGV"),
         (33, "select() on cpu", "its inputs: now_ns="),
     ];
-    // Refused only by a kernel that tells whose a system call is.
+    // Refused only by a kernel that distinguishes system calls.
     let ended = "has ended its process in select() on cpu";
     let elsewhere = [
         (6, ended, "status 0; its inputs: now_ns="),
@@ -137,12 +137,12 @@ fn hostile_governor_ends_alone_with_an_error() {
 fn fatal_system_call_is_a_fault() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     if !system_calls_are_faults() {
-        return println!("not run: this kernel does not tell them apart");
+        return println!("not run: this kernel does not distinguish a governor's system calls");
     }
     let options = CatalogOptions { isolation: Isolation::None, ..CatalogOptions::default() };
     let catalog = Catalog::new(options);
     let alone = replay_with(&catalog, &["teo", "menu"]);
-    // exit_group(), SIGKILL, and a word to standard output.
+    // exit_group(), SIGKILL, and a write to standard output.
     for how in [6, 8, 14] {
         let outcome = replay_with(&catalog, &["teo", &hostile(how, 100), "menu"]);
         let error = outcome.traces[0].runs[1].error.as_deref().expect("it is a fault");
@@ -154,7 +154,7 @@ fn fatal_system_call_is_a_fault() {
 }
 
 #[test]
-fn what_does_no_harm_here_is_no_error() {
+fn harmless_calls_are_no_error() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     let well_behaved = replay(&[&hostile(0, 100)]);
     let metrics = |o: &Outcome| serde_json::to_string(&o.traces[0].runs[0].metrics).unwrap();

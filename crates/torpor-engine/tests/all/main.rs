@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The engine from outside: replays, the oracle, recordings, hostile governors. One
-//! program: each one more is linked anew.
+//! Tests of the engine from outside, in one program: each program is linked anew.
 
 mod cancel;
 mod demotion;

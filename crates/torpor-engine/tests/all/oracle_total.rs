@@ -32,8 +32,8 @@ fn replayed(traces: Vec<PathBuf>, machine: &str) -> Vec<TraceOutcome> {
     run(&request, &catalog, &Unwatched).expect("it can be replayed").traces
 }
 
-/// Checks the bound. Returns the share of it by which the decisions found are above it: 0 only where
-/// that is proven.
+/// Checks the bound. Returns the share by which the decisions found are above it; 0 only if they
+/// are proven optimal.
 fn bounded(trace: &TraceOutcome, machine: &str) -> f64 {
     let oracle = trace.oracle.expect("power is known");
     let what = format!("{} on {machine}", trace.trace.path);

@@ -21,7 +21,7 @@ fn load_tracking_is_that_of_linux_6_12() {
     compare("6.12");
 }
 
-/// One line to the C program: what it is about, and four arguments.
+/// One line to the C program: its kind, and four arguments.
 type Update = [u64; 5];
 type Answer = [u64; 8];
 
@@ -68,14 +68,14 @@ fn answer(average: &mut Average, clock: &mut (Clock, u64), update: &Update) -> A
     time.advance(now, a != 0, b as u32, c as u32);
     if c >> 32 != 0 {
         time.fall_idle((c >> 32) as u32 - 1);
-        // It has caught up with real time but for what is lost.
+        // It has caught up with real time, except for lost time.
         *lost_ns = now.wrapping_sub(time.now_ns());
     }
     [time.now_ns(), 0, 0, 0, 0, 0, 0, *lost_ns]
 }
 
-/// Random updates that dwell on what is delicate: gaps below a unit, around a period's border, of
-/// a few half-lives, beyond memory, and into the past.
+/// Makes random updates, mostly at delicate gaps: below a unit, around a period's border, of a few
+/// half-lives, beyond memory, and into the past.
 fn updates(count: usize) -> Vec<Update> {
     let mut rng = Rng(0x7045_0001);
     let (mut now, mut real) = (0_u64, 0_u64);

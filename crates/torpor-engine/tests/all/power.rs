@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Power is energy by the time for which the recording shows whole sleeps.
+//! Power is energy divided by the time for which the recording shows whole sleeps.
 
 use std::path::PathBuf;
 use torpor_engine::options::Others;
@@ -8,7 +8,7 @@ use torpor_engine::{Options, Outcome, Request, Unwatched, run};
 use torpor_governor::Catalog;
 use torpor_machine::units::CpuId;
 
-/// `cpu_idle` events at (µs, CPU, state), as text; 4294967295 is the exit.
+/// Writes `cpu_idle` events at (µs, CPU, state) as text; 4294967295 is the exit.
 fn recording(name: &str, events: &[(u64, u32, u32)]) -> PathBuf {
     let line = |&(us, cpu, state): &(u64, u32, u32)| {
         let (s, us) = (us / 1_000_000, us % 1_000_000);
@@ -56,8 +56,8 @@ fn replayed_with(
 
 const EXIT: u32 = u32::MAX;
 
-/// CPU 0 sleeps 2.9 ms of each 4.13 ms for 2 s, in which nobody sees a tick; CPU 5 ten times,
-/// within 0.1 s of them; CPU 1 once, from before the recording begins, and again to its end.
+/// CPU 0 sleeps 2.9 ms of each 4.13 ms for 2 s, without ticks; CPU 5 ten times, within 0.1 s of it;
+/// CPU 1 once, from before the recording begins, and again to its end.
 fn uneven() -> Vec<(u64, u32, u32)> {
     let often = (0..485).flat_map(|n| [(n * 4_130, 0, 1), (n * 4_130 + 2_900, 0, EXIT)]);
     let seldom = (0..10)
@@ -72,7 +72,7 @@ fn power_times_the_observed_time_is_energy_everywhere() {
     // From CPU 0's first entry to its last wake-up.
     assert_eq!(trace.inputs.replayed_ns, 484 * 4_130_000 + 2_900_000);
     let span_s = trace.inputs.replayed_ns as f64 / 1e9;
-    // CPU 1 slept 0.5 s and, from 1.799 s on, in sleeps whose other ends nobody saw.
+    // CPU 1 slept for 0.5 s and from 1.799 s on, in sleeps with one end only.
     let cut_s = 0.5 + (span_s - 1.799);
     let observed_s = span_s - cut_s / 3.0;
     for run in &trace.runs {
@@ -84,7 +84,7 @@ fn power_times_the_observed_time_is_energy_everywhere() {
         for cluster in &run.clusters {
             near(cluster.idle_power_mw.unwrap(), cluster.idle_energy_uj.unwrap());
         }
-        // Shares of time are of the same time, and of what the last sleeps overran it by.
+        // Shares of time refer to the same time, plus the overrun of the last sleeps.
         let idle: i64 = run.clusters.iter().flat_map(|c| &c.states).map(|s| s.time_ns).sum();
         let share = idle as f64 / 1e7 / (3.0 * observed_s);
         assert!((run.metrics["idle_residency_pct"].unwrap() - share).abs() < 0.05, "{share}");
@@ -98,7 +98,7 @@ fn power_times_the_observed_time_is_energy_everywhere() {
     );
 }
 
-/// The parts of each run's total, in mW.
+/// Returns the parts of each run's total, in mW.
 fn parts(trace: &TraceOutcome) -> Vec<[f64; 4]> {
     let keys = ["idle_power_mw", "cpu_idle_power_mw", "cluster_power_mw", "package_mw"];
     let of = |metrics: &torpor_result::metric::Values| keys.map(|key| metrics[key].unwrap_or(0.0));
@@ -152,7 +152,7 @@ fn no_cpu_is_idle_for_longer_than_its_time() {
         let cluster = &run.clusters[0];
         let idle: i64 = cluster.states.iter().map(|s| s.time_ns).sum();
         assert!(cluster.running_ns >= 0);
-        // The time is that of the recording, and of what the last sleep overran it by.
+        // The time is the recording's plus the overrun of the last sleep.
         let overrun = idle + cluster.running_ns - trace.inputs.replayed_ns;
         assert!((0..1_000_000).contains(&overrun), "{}: {overrun} ns", run.governor);
     }

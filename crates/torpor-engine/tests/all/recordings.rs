@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recordings as machines really make them: too long for memory, or with something wrong.
+//! Recordings of real machines: too long for memory, or damaged.
 
 use std::path::{Path, PathBuf};
 use torpor_engine::input::{Draft, Follower, Recording, Span, WakeStamp};
@@ -29,7 +29,7 @@ fn replayed(path: &Path) -> TraceOutcome {
     outcome.traces.remove(0)
 }
 
-/// The recording's inputs, from its events in these parts.
+/// Reconstructs the recording's inputs from its events in parts.
 fn in_parts<'a>(trace: &Trace, parts: impl Iterator<Item = &'a [Event]> + Clone) -> Recording {
     let mut draft = Draft::new(None);
     parts.clone().for_each(|part| draft.observe(part, &SoFar::whole(trace)));
@@ -44,12 +44,12 @@ fn in_one(trace: &Trace) -> Recording {
     in_parts(trace, std::iter::once(&trace.events[..]))
 }
 
-/// As it is, and without the timers that a long recording's head may not know.
+/// Returns the spans, with or without the timers that a long recording's head may not show.
 fn spans(recording: &Recording, with_timers: bool) -> Vec<Span> {
     let spans = recording.cpus.iter().flat_map(|input| &input.spans);
     let known = |span: &Span| {
         let nothing = torpor_machine::units::Instant::NEVER;
-        // A timer that is not known does not stamp the wake-up either.
+        // An unknown timer gives no wake-up time either.
         let stamp = WakeStamp::TimerExpiry;
         Span { next_hrtimer: nothing, next_wheel: nothing, stamp, wake: span.resume, ..*span }
     };
@@ -67,13 +67,12 @@ fn parts_make_the_same_recording() {
     assert_eq!(spans(&whole, false), spans(&parts, false));
     let pairs = spans(&whole, true).into_iter().zip(spans(&parts, true));
     let differing = pairs.filter(|(a, b)| a != b).count();
-    // In the first half, before a timer's first event in the second: they are few, as armed
-    // timers are armed again soon.
+    // Few timers have their first event in the second half, as armed timers are armed again soon.
     assert!(differing <= whole.span_count() / 100, "{differing} of {}", whole.span_count());
 }
 
 #[test]
-fn recordings_without_timer_events_too() {
+fn parts_are_equal_without_timer_events() {
     let mut trace = torpor_trace::read(&demo()).unwrap();
     trace.events.retain(|event| {
         use torpor_trace::EventKind::*;
@@ -83,14 +82,14 @@ fn recordings_without_timer_events_too() {
     let whole = in_one(&trace);
     let (head, rest) = trace.events.split_at(trace.events.len() / 2);
     let parts = in_parts(&trace, std::iter::once(head).chain(rest.chunks(777)));
-    // The crowd after the tick shows it to half a recording as to all of it.
+    // The crowd after the tick is visible in half a recording, too.
     assert!(whole.tick.is_some() && whole.tick == parts.tick);
     assert_eq!(whole.stats, parts.stats);
     assert!(spans(&whole, true) == spans(&parts, true));
 }
 
-/// Text as tracefs prints it, of a CPU that idles in state 1 for 600 of every 1,000 us and is woken
-/// by CPU 2 for task 7.
+/// Returns tracefs text of a CPU that idles in state 1 for 600 of every 1,000 us and is woken by
+/// CPU 2 for task 7.
 fn text(cpu: u32, from_us: u64, cycles: u64) -> Vec<(u64, String)> {
     let cycle = |n: u64| {
         let at = |us: u64| from_us + n * 1_000 + us;
@@ -157,8 +156,8 @@ fn clocks_of_32_bits_are_passed_without_a_seam() {
 
 #[test]
 fn a_clock_that_jumps_backwards_ends_no_replay() {
-    // Fifty cycles a second too late in the file: lines are sorted. And a clock that was set back:
-    // what happened twice at once cannot be distinguished, and stays within bounds.
+    // Fifty cycles stand a second too late in the file: lines are sorted. In the other, the clock
+    // was set back: overlapping events cannot be separated, and stay within bounds.
     let (sorted, _) = outcome(
         "unsorted",
         [plain(text(0, 2_000_000, 50)), plain(text(0, 1_000_000, 50))].concat(),
@@ -199,7 +198,7 @@ fn a_recording_may_start_and_end_amid_a_sleep() {
 
 #[test]
 fn a_cpu_may_come_and_go() {
-    // CPU 3 is there from 20 to 40 ms; it was unplugged asleep, and is woken by nothing.
+    // CPU 3 exists from 20 to 40 ms; it was unplugged asleep and never woken.
     let mut lines = text(0, 1_000_000, 100);
     let mut short = text(3, 1_020_300, 20);
     short.truncate(short.len() - 4);
@@ -266,7 +265,7 @@ fn recording_larger_than_memory_replays_the_same() {
     assert_eq!(whole.span_count(), 220_000);
 }
 
-/// Lines of ftrace text, by time in µs.
+/// Writes lines of ftrace text, by time in µs.
 fn ftrace_text(name: &str, mut lines: Vec<(u64, String)>) -> PathBuf {
     lines.sort();
     let line = |(us, event): &(u64, String)| {
@@ -276,7 +275,7 @@ fn ftrace_text(name: &str, mut lines: Vec<(u64, String)>) -> PathBuf {
     saved(name, format!("# tracer: nop\n#\n{lines}").as_bytes())
 }
 
-/// Sleeps of 3 ms and then one of `long_us`; RCU raises its softirq before each of these.
+/// Returns sleeps of 3 ms, each followed by one of `long_us` after RCU raised its softirq.
 fn sleeps_after_rcu(long_us: u64) -> Vec<(u64, String)> {
     let state = |state: u32| format!("cpu_idle: state={state} cpu_id=0");
     let waking = "irq_handler_entry: irq=7 name=eth0".to_owned();
@@ -306,13 +305,13 @@ fn rcu_keeps_no_tick_that_was_stopped() {
         let recording = in_one(&trace);
         recording.cpus[0].spans.iter().filter(|span| span.rcu_holds_tick).count()
     };
-    // No tick comes within these, so nothing contradicts that RCU keeps it.
+    // No tick comes within these, so nothing contradicts RCU.
     assert_eq!(held(2_000), 30);
-    // Sleeps of two of the slowest ticks: it was stopped.
+    // Sleeps of two of the slowest ticks: the tick was stopped.
     assert_eq!(held(20_000), 0);
 }
 
-/// Ticks of 100 Hz wake the CPU 200 times, and an interrupt between any two.
+/// Writes a recording whose CPU 200 ticks of 100 Hz wake, with an interrupt between any two.
 fn at_100_hz() -> PathBuf {
     let state = |state: u32| format!("cpu_idle: state={state} cpu_id=0");
     let waking = "irq_handler_entry: irq=7 name=eth0".to_owned();

@@ -114,7 +114,7 @@ fn no_governor_costs_less_than_the_oracle() {
 
 #[test]
 fn only_menu_of_6_1_breaks_the_latency_limit() {
-    // At the machine's 1000 Hz; at the recording's 250 Hz its way around is not taken.
+    // Only at the machine's 1000 Hz, not at the recording's 250 Hz.
     let options = Options {
         latency_limit: Some(Duration::from_us(150)),
         hz: torpor_machine::units::Hz::from_u32(1000),
@@ -125,9 +125,9 @@ fn only_menu_of_6_1_breaks_the_latency_limit() {
         let deepest = run.clusters[0].states.last().unwrap();
         assert_eq!(deepest.name, "C3_ACPI");
         assert_eq!(run.metrics["forbidden_sleeps"], Some(deepest.usage as f64));
-        // menu of 6.1 has a way around the limit: with the tick stopped, it chooses a state for its
+        // menu of 6.1 exceeds the limit with the tick stopped: it then chooses a state by its
         // target residency alone (fixed in Linux 6.17: "Avoid selecting states with too much
-        // latency"). The mirror has it too.
+        // latency"). The mirror does the same.
         let is_known = run.governor == "menu";
         assert_eq!(deepest.usage > 0, is_known, "{}: {}", run.governor, deepest.usage);
     }
@@ -182,7 +182,7 @@ fn nonexistent_state_is_that_governors_error() {
     assert_eq!(trace.runs[1].error, None);
 }
 
-/// Eight CPUs that sleep 1 to 8 ms at a time, out of step.
+/// Writes a recording of eight CPUs that sleep 1 to 8 ms at a time, out of step.
 fn eight_cpus() -> (tempfile::TempDir, PathBuf) {
     let mut lines: Vec<(u64, String)> = Vec::new();
     for cpu in 0..8_u64 {
@@ -233,7 +233,7 @@ fn a_cpu_the_platform_lacks_is_refused_with_a_hint() {
 }
 
 #[test]
-fn a_slip_in_an_option_is_an_error_and_not_ignored() {
+fn invalid_options_are_errors() {
     let refused = |governors: &[&str], options: Options| {
         try_replay("pixel6", governors, options).unwrap_err().to_string()
     };
@@ -295,7 +295,7 @@ fn part_of_a_recording_holds_whole_sleeps() {
     let whole = part(None, None);
     assert_eq!(part(Some(0), Some(60_000)).spans, whole.spans);
     let (first, last) = (part(None, Some(4_000)), part(Some(4_000), None));
-    // The sleep that goes on at 4 s, if one does, is in neither, and noted in both.
+    // A sleep that spans 4 s is in neither part, and noted in both.
     let cut = first.cut_sleeps - whole.cut_sleeps;
     assert_eq!(first.spans + last.spans + cut, whole.spans);
     assert_eq!(last.cut_sleeps - whole.cut_sleeps, cut);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Small machines for worked examples.
-// Nobody takes all of them.
+// Each test file uses some of these.
 #![allow(dead_code)]
 
 use torpor_engine::input::{SleepSource, Span, TickGrid, WakeStamp};
@@ -53,7 +53,7 @@ fn cluster(states: Vec<IdleState>) -> Cluster {
     }
 }
 
-/// WFI and a Pixel 6 LITTLE's c2, with round powers: 10 mW and 0.
+/// Returns WFI and a Pixel 6 LITTLE's c2, with round powers: 10 mW and 0.
 pub(crate) fn two_state_cluster() -> Cluster {
     cluster(vec![state("WFI", 0, 1, 1, 10.0), state("c2", 70, 160, 2_000, 0.0)])
 }
@@ -67,8 +67,8 @@ pub(crate) fn x86_cluster() -> Cluster {
     ])
 }
 
-/// As `arm_poll_idle` makes it: WFI, which takes 1 us to leave, is announced with the polling
-/// limit of 100 us.
+/// Returns states as `arm_poll_idle` makes them: WFI, which takes 1 us to leave, is announced with
+/// the polling limit of 100 us.
 pub(crate) fn arm_polling_cluster() -> Cluster {
     let event_stream = Some(Duration::from_us(100));
     let mut wfe = state("WFE", 0, 0, 0, 50.0);
@@ -106,7 +106,7 @@ pub(crate) fn x86_cpu() -> CpuModel {
     model(&x86_cluster())
 }
 
-/// A built-in governor with its parameters, for one CPU like `model`.
+/// Returns a built-in governor with its parameters, for one CPU like `model`.
 pub(crate) fn instance(spec: &str, model: &CpuModel) -> Instance {
     let states: Vec<StateDesc> = model
         .states
@@ -126,7 +126,7 @@ pub(crate) fn instance(spec: &str, model: &CpuModel) -> Instance {
     governor.instantiate(&Setup { cpus: &cpus }).unwrap()
 }
 
-/// Spans from (idle µs, work µs) pairs; timers are unknown unless a pair's wake-up is one.
+/// Returns spans from (idle µs, work µs) pairs; the only timer is the one at the wake-up.
 pub(crate) fn spans(pairs: &[(i64, i64)]) -> Vec<Span> {
     let mut at = Instant(0);
     let mut spans = Vec::new();

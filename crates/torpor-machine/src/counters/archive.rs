@@ -6,7 +6,7 @@ use crate::counters::error::Failure;
 use crate::counters::path::{self, Key};
 use std::io::Read;
 
-/// The largest text that is unpacked, and the longest archive that is gone through.
+/// Limits of an unpacked text, and of an archive.
 const TEXT_BYTES_MAX: u64 = 256 << 20;
 const ARCHIVE_BYTES_MAX: u64 = 2 << 30;
 /// Position of `ustar` in a tar file's first block, and the block's length.
@@ -24,7 +24,7 @@ pub(crate) fn is_tar(bytes: &[u8]) -> bool {
 /// Contents of a gzip file.
 pub(crate) enum Unpacked<'a> {
     Text(Vec<u8>),
-    /// Left packed: the values are a small part of an archive, which is read as it unpacks.
+    /// Not unpacked yet: an archive is read while it is unpacked.
     Tar(Box<dyn Read + 'a>),
 }
 
@@ -51,11 +51,11 @@ pub(crate) fn unpack(bytes: &[u8]) -> Result<Unpacked<'_>, Failure> {
     Ok(Unpacked::Text(start))
 }
 
-/// Reads the values of an archive up to its end, or to where it is damaged, which is reported.
+/// Reads the values of an archive up to its end, or to a damaged place, which is reported.
 pub(crate) fn read(archive: impl Read, builder: &mut Builder) {
     let mut archive = tar::Archive::new(archive.take(ARCHIVE_BYTES_MAX));
-    let told = read_entries(&mut archive, builder);
-    if let Err(error) = told {
+    let read = read_entries(&mut archive, builder);
+    if let Err(error) = read {
         builder.note(format!("the archive is truncated, the rest is missing: {error}"));
     }
 }

@@ -1,59 +1,36 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `cat /sys/devices/system/cpu/cpu*/cpuidle/state*/*`: values without their names.
 //!
-//! A state's files come in the order of their names, and which files there are depends on the
-//! kernel alone. So each set of files gives a pattern of numbers and words; where one pattern
-//! fits all lines, there is no doubt. CPUs come as a shell sorts them, cpu10 before cpu2.
+//! A state's files are sorted by name, and the set of files depends only on the kernel. Each set is a
+//! pattern of numbers and words; the dump is read if exactly one pattern fits all lines. CPUs are in
+//! the order of a shell, cpu10 before cpu2.
 
 use crate::counters::builder::{Builder, shown};
 use crate::counters::error::Failure;
 use crate::counters::path::Key;
 use crate::units::CpuId;
 
-/// The files of a state, from the kernels of today back: `rejected`, `default_status`, and `above`
-/// with `below` were added one after the other.
-const FILES: [&[&str]; 4] = [
-    &[
-        "above",
-        "below",
-        "default_status",
-        "desc",
-        "disable",
-        "latency",
-        "name",
-        "power",
-        "rejected",
-        "residency",
-        "time",
-        "usage",
-    ],
-    &[
-        "above",
-        "below",
-        "default_status",
-        "desc",
-        "disable",
-        "latency",
-        "name",
-        "power",
-        "residency",
-        "time",
-        "usage",
-    ],
-    &[
-        "above",
-        "below",
-        "desc",
-        "disable",
-        "latency",
-        "name",
-        "power",
-        "residency",
-        "time",
-        "usage",
-    ],
-    &["desc", "disable", "latency", "name", "power", "residency", "time", "usage"],
+/// The files of a state in today's kernels.
+const FILES: [&str; 12] = [
+    "above",
+    "below",
+    "default_status",
+    "desc",
+    "disable",
+    "latency",
+    "name",
+    "power",
+    "rejected",
+    "residency",
+    "time",
+    "usage",
 ];
+
+/// The files that older kernels lack, the latest addition first.
+const ADDED: [&str; 4] = ["rejected", "default_status", "above", "below"];
+
+/// How many of [`ADDED`] a kernel lacks; `above` and `below` came together.
+const LACKING: [usize; 4] = [0, 1, 2, 4];
 
 const HINT: &str = "record it with the files' names: \
                     grep . /sys/devices/system/cpu/cpu*/cpuidle/state*/*";
@@ -66,8 +43,12 @@ pub(crate) fn read(text: &str, builder: &mut Builder) -> Result<(), Failure> {
         // Messages of `cat` about the folder `s2idle` may be among the values.
         .filter(|line| !line.is_empty() && !line.starts_with("cat: "))
         .collect();
-    let fitting: Vec<&[&str]> = FILES.into_iter().filter(|files| fits(&lines, files)).collect();
-    let [files] = fitting[..] else {
+    let of_kernel = |count: usize| -> Vec<&str> {
+        FILES.into_iter().filter(|file| !ADDED[..count].contains(file)).collect()
+    };
+    let mut fitting: Vec<Vec<&str>> =
+        LACKING.into_iter().map(of_kernel).filter(|files| fits(&lines, files)).collect();
+    let (Some(files), true) = (fitting.pop(), fitting.is_empty()) else {
         return Err(doubt(&lines));
     };
     let states: Vec<&[&str]> = lines.chunks(files.len()).collect();
@@ -118,7 +99,7 @@ fn is_number(line: &str) -> bool {
     !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// `cpu0 cpu1 cpu10 cpu11 … cpu2 …`, as far as the kernel counts.
+/// CPUs in the order of a shell: `cpu0 cpu1 cpu10 cpu11 … cpu2 …`.
 fn shell_order(count: usize) -> Vec<CpuId> {
     let count = count.min((crate::counters::CPU_MAX as usize).saturating_add(1)) as u32;
     let mut cpus: Vec<CpuId> = (0..count).map(CpuId).collect();

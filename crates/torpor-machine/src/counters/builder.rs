@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Pairs of path and value in, a snapshot out. Every reader ends here.
+//! Builds a snapshot from pairs of path and value; all readers use it.
 
 use crate::counters::energy_model;
 use crate::counters::error::Failure;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// A sysfs value is one page at most.
 pub(crate) const VALUE_BYTES_MAX: usize = 4096;
-/// As much of a bad value as an error shows.
+/// Longest part of a bad value that an error shows.
 const SHOWN_CHARS_MAX: usize = 40;
 
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ struct Policy {
 }
 
 impl Builder {
-    /// Takes a value. Its path is used as it is where something is wrong with it.
+    /// Takes a value. `path` is for errors.
     pub(crate) fn put(&mut self, key: Key<'_>, path: &str, value: &[u8]) {
         let value = clean(value);
         match key {
@@ -72,7 +72,7 @@ impl Builder {
         }
     }
 
-    /// A CPU that has a folder, perhaps without anything in it.
+    /// Adds a CPU whose folder may be empty.
     pub(crate) fn see_cpu(&mut self, cpu: CpuId) {
         self.cpus.entry(cpu).or_insert_with(|| Cpu { cpu, ..Cpu::default() });
     }
@@ -190,10 +190,10 @@ impl Builder {
         if let Some(conflict) = self.conflict {
             return Err(conflict);
         }
-        let mut told = |path, reason: &str| {
+        let mut report = |path, reason: &str| {
             self.problems.push(Problem { path, reason: reason.to_owned() });
         };
-        let energy_model = self.energy_model.finish(&mut told);
+        let energy_model = self.energy_model.finish(&mut report);
         for ((cpu, _), state) in self.states {
             self.cpus.get_mut(&cpu).expect("a state's CPU is seen").states.push(state);
         }
@@ -229,7 +229,7 @@ impl Builder {
     }
 }
 
-/// Sets a value once: a file with two dumps in it would give a mixture of both.
+/// Sets a value once: two dumps in one file must not be mixed.
 fn set<T: PartialEq + std::fmt::Display>(
     field: &mut Option<T>,
     value: T,
@@ -262,14 +262,13 @@ fn no_states(driver: Option<&str>) -> Failure {
     )
 }
 
-/// The part of a path below `/sys/devices/system/cpu`, which is how errors name it.
+/// The part of a path below `/sys/devices/system/cpu`, for errors.
 fn tail_of(path: &str) -> &str {
     let below = path.rsplit_once("system/cpu/").map_or(path, |(_, tail)| tail);
     below.trim_start_matches("./")
 }
 
-/// Without the blanks around it, and without the NUL bytes by which `tar` fills up what sysfs
-/// claims is a page long.
+/// Trims blanks, and the NUL bytes with which `tar` fills the page that sysfs claims as size.
 fn clean(value: &[u8]) -> String {
     let value = &value[..value.len().min(VALUE_BYTES_MAX)];
     let text = String::from_utf8_lossy(value);

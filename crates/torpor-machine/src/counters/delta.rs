@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 /// Counts of one interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Delta {
-    /// `None` where the snapshots have no clock in common.
+    /// `None` if the snapshots have no common clock.
     pub elapsed_ns: Option<i64>,
-    /// Which clock was read: `monotonic`, `uptime` or `wall`.
+    /// The clock: `monotonic`, `uptime` or `wall`.
     pub clock: Option<&'static str>,
     /// Counted from 0: the machine was booted since `before`, or there is no `before`.
     pub is_since_boot: bool,
@@ -27,7 +27,7 @@ pub struct CpuDelta {
     pub states: Vec<StateDelta>,
 }
 
-/// A count is `None` where one of the snapshots does not have it.
+/// A count is `None` if a snapshot lacks it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StateDelta {
     pub index: u32,
@@ -47,7 +47,7 @@ pub struct StateDelta {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
     pub kind: NoteKind,
-    /// Empty where it holds for the machine.
+    /// Empty if it holds for the machine.
     #[serde(serialize_with = "cpu_numbers")]
     pub cpus: Vec<CpuId>,
     pub text: String,

@@ -108,21 +108,21 @@ impl Parts {
         Ok(())
     }
 
-    /// The domains that are whole; `told` is given a reason for each part that is not.
-    pub(crate) fn finish(self, told: &mut impl FnMut(String, &str)) -> Vec<PerfDomain> {
+    /// The domains that are whole; `report` is given a reason for each part that is not.
+    pub(crate) fn finish(self, report: &mut impl FnMut(String, &str)) -> Vec<PerfDomain> {
         let mut domains = Vec::new();
         // A folder without OPPs is something else that has a file of the same name.
         for (name, domain) in self.domains.into_iter().filter(|(_, d)| !d.states.is_empty()) {
             let path = format!("energy_model/{name}");
             let Some(cpus) = domain.cpus else {
-                told(format!("{path}/cpus"), "is not there: the domain is passed over");
+                report(format!("{path}/cpus"), "is not there: the domain is passed over");
                 continue;
             };
             let mut states = Vec::new();
             for (folder, state) in domain.states {
                 match state {
                     (Some(freq_khz), Some(power)) => states.push(PerfState { freq_khz, power }),
-                    _ => told(format!("{path}/{folder}"), "lacks its frequency or its power"),
+                    _ => report(format!("{path}/{folder}"), "lacks its frequency or its power"),
                 }
             }
             states.sort_by_key(|state| state.freq_khz);

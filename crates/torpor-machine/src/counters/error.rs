@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Why there is no snapshot.
+//! Errors of reading a snapshot.
 
 /// Nothing could be read, or what was read contradicts itself.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +10,7 @@ pub struct CountersError {
     pub hint: String,
 }
 
-/// Failure as a reader knows it; the file's name is added at the border.
+/// Failure of a reader; [`Failure::named`] adds the file's name.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub reason: String,

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 const HINT: &str = "give /sys/devices/system/cpu, or a directory that holds a copy of it";
 /// Folder of the CPUs in a whole filesystem.
 const BELOW_ROOT: &str = "sys/devices/system/cpu";
-/// The needed lines of `/proc/cpuinfo` are at its beginning.
+/// Enough of `/proc/cpuinfo` for its first CPU.
 const CPU_BYTES_MAX: u64 = 64 << 10;
-/// A kernel's configuration is a twentieth of that.
+/// Twenty times a kernel's configuration.
 const CONFIG_BYTES_MAX: u64 = 8 << 20;
 
-/// The time of a snapshot, as the caller's clocks show it.
+/// The time of a snapshot by the caller's clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     pub taken_at_ns: i64,
@@ -28,7 +28,7 @@ pub struct Clock {
 /// Takes a snapshot of the tree at `root`, which is that of the running machine.
 ///
 /// # Errors
-/// Where `root` holds no CPUs, or no CPU has idle states.
+/// If `root` has no CPUs, or no CPU has idle states.
 pub fn take(root: &Path, clock: Clock) -> Result<Snapshot, CountersError> {
     let mut snapshot = read(root).map_err(|failure| failure.named(&root.display().to_string()))?;
     snapshot.machine.taken_at_ns = Some(clock.taken_at_ns);
@@ -211,7 +211,7 @@ impl Tree {
     fn put(&self, path: &str, builder: &mut Builder) {
         match self.bounds.read_value(&self.root.join(path)) {
             Ok(value) => {
-                let key = path::parse(path).expect("only files with a meaning are asked for");
+                let key = path::parse(path).expect("only known files are read");
                 builder.put(key, path, &value);
             }
             Err(error) if is_absent(&error) => {}

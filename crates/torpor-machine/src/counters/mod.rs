@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Idle counters of sysfs: usage, time, above, below, rejected.
 //!
-//! One model, [`Snapshot`], whatever it was read from: the running machine, a copy of its tree, an
-//! archive, the output of `grep` or `cat` as people mail it, or a file this crate wrote.
-//! [`delta()`] says what was counted between two of them.
+//! A [`Snapshot`] is read from the running machine, a copy of its tree, an archive, the output of
+//! `grep` or `cat`, or a saved file. [`delta()`] returns what was counted between two of them.
 //!
-//! Every reader does the same: it finds pairs of a sysfs path and a value, and hands them to one
-//! builder. What cannot be used is reported in the snapshot, never dropped silently.
+//! Every reader finds pairs of a sysfs path and a value and passes them to one builder. A value that
+//! cannot be used is reported in the snapshot.
 
 mod archive;
 mod bare;

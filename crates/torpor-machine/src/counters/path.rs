@@ -92,7 +92,7 @@ pub(crate) const STATE_ATTRS: [&str; 13] = [
     "usage",
 ];
 
-/// `None` for a path that holds nothing Torpor asks for.
+/// Returns `None` for a path that Torpor does not read.
 pub(crate) fn parse(path: &str) -> Option<Key<'_>> {
     if let Some((fact, _)) = FACTS.iter().find(|(_, tail)| has_tail(path, tail)) {
         return Some(Key::Fact(*fact));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tells by its content what a dump is, and reads it.
+//! Detects the form of a dump from its content, and reads it.
 
 use crate::counters::archive::{self, Unpacked};
 use crate::counters::builder::Builder;
@@ -10,17 +10,17 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
-/// A tar file of a machine with 8192 CPUs is that large.
+/// Size of a tar file of a machine with 8192 CPUs.
 const FILE_BYTES_MAX: u64 = 2 << 30;
-/// Through a pipe come texts. Devices have no end, and nothing tells them apart before.
+/// Pipes carry texts. The bound also ends reading a device, which looks the same.
 const PIPE_BYTES_MAX: u64 = 256 << 20;
 
 type Finish = fn(Builder) -> Result<Snapshot, Failure>;
 
-/// Reads a folder or a file, whatever its form.
+/// Reads a folder or a file in any form.
 ///
 /// # Errors
-/// Where nothing in it can be used, or two dumps are mixed in it.
+/// If nothing in it can be used, or it mixes two dumps.
 pub fn read(path: &Path) -> Result<Snapshot, CountersError> {
     let name = path.display().to_string();
     if path.is_dir() {
@@ -45,19 +45,19 @@ fn load(path: &Path) -> Result<Vec<u8>, CountersError> {
     Ok(bytes)
 }
 
-/// Reads a file's bytes. `name` is what errors call it.
+/// Reads a file's bytes. `name` is for errors.
 ///
 /// # Errors
-/// Where nothing in it can be used, or two dumps are mixed in it.
+/// If nothing in it can be used, or it mixes two dumps.
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Snapshot, CountersError> {
     read_any(bytes, Builder::finish).map_err(|failure| failure.named(name))
 }
 
 /// Reads the kernel's energy model (`/sys/kernel/debug/energy_model`) from a folder or a file,
-/// whatever its form; what else is in there does not matter.
+/// in any form, and ignores the rest.
 ///
 /// # Errors
-/// Where there is none.
+/// If there is none.
 pub fn read_energy_model(path: &Path) -> Result<Snapshot, CountersError> {
     let name = path.display().to_string();
     let snapshot = match path.is_dir() {

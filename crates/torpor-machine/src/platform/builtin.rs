@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The machines that ship with Torpor, and how a name on the command line becomes one.
+//! The machines that ship with Torpor, and the lookup of a name on the command line.
 
-use crate::platform::toml_file::{fill, io_device_from_toml};
+use crate::platform::toml_file::{PLATFORM, io_device_from_toml};
 use crate::platform::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import};
-use crate::toml::{Param, split_params};
-use crate::units::{UnknownName, open_input};
-use std::io;
+use crate::toml::{Builtins, Param, Typed, read_text};
 use std::path::Path;
 
-/// File stem and text of each `platforms/*.toml`, in the order of their names.
-static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+static PLATFORMS: Builtins = Builtins {
+    kind: "platform",
+    folder: "platforms",
+    files: include!(concat!(env!("OUT_DIR"), "/builtins.rs")),
+};
 
-/// The same of each `platforms/io_devices/*.toml`.
-static IO_DEVICES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/io_devices.rs"));
+static IO_DEVICES: Builtins = Builtins {
+    kind: "IO device",
+    folder: "platforms/io_devices",
+    files: include!(concat!(env!("OUT_DIR"), "/io_devices.rs")),
+};
 
 /// A machine that ships with Torpor.
 #[derive(Clone, Debug)]
@@ -24,68 +28,59 @@ pub struct Builtin {
     pub platform: Platform,
 }
 
-/// Every machine that ships with Torpor, ordered by name.
+/// Returns every machine that ships with Torpor, ordered by name.
 pub fn builtins() -> Vec<Builtin> {
-    let read = |&(name, text): &(&'static str, &'static str)| {
-        let platform = from_toml(&origin_of(name), text)
-            .unwrap_or_else(|error| panic!("a shipped platform is broken: {error}"));
-        Builtin { name, text, platform }
-    };
-    FILES.iter().map(read).collect()
+    let all = PLATFORMS.read_all(from_toml);
+    all.map(|(name, text, platform)| Builtin { name, text, platform }).collect()
 }
 
-/// Every IO device that ships by itself, ordered by name.
+/// Returns every IO device that ships by itself, ordered by name.
 pub fn io_devices() -> Vec<IoDevice> {
-    let read = |&(name, text): &(&'static str, &'static str)| {
-        io_device_from_toml(&origin_of(&format!("io_devices/{name}")), text)
-            .unwrap_or_else(|error| panic!("a shipped IO device is broken: {error}"))
-    };
-    IO_DEVICES.iter().map(read).collect()
+    IO_DEVICES.read_all(io_device_from_toml).map(|(_, _, device)| device).collect()
 }
 
-/// The machine called `typed`: a built-in name, the path of a TOML file, or the path of anything
-/// that [`import()`](crate::platform::import()) reads. After the first two, `,path=number` replaces a
-/// number of the file.
+/// Returns the machine called `typed`: a built-in name, the path of a TOML file, or the path of
+/// anything that [`import()`](crate::platform::import()) reads. After the first two, `,path=number`
+/// replaces a number of the file.
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
 pub fn resolve(typed: &str) -> Result<Platform, PlatformError> {
-    let (origin, text) = read(typed)?;
+    let (origin, text, suffix) = read(typed)?;
     let mut platform = from_toml(&origin, &text)?;
-    let (base, _) = split_params(typed).unwrap_or((typed, Vec::new()));
-    platform.name += &typed[base.len()..];
+    platform.name += suffix;
     Ok(platform)
 }
 
-/// The TOML text of the machine called `typed`, as [`resolve`] reads it.
+/// Returns the TOML text of the machine called `typed`, as [`resolve`] reads it.
 pub fn text(typed: &str) -> Result<String, PlatformError> {
-    Ok(read(typed)?.1)
+    read(typed).map(|(_, text, _)| text)
 }
 
-/// The text, and what errors call it.
-fn read(typed: &str) -> Result<(String, String), PlatformError> {
+/// Returns the name in errors, the text, and the numbers after the name.
+fn read(typed: &str) -> Result<(String, String, &str), PlatformError> {
     let wrong = |reason| PlatformError::Param { typed: typed.to_owned(), reason };
-    let (name, params) = split_params(typed).map_err(wrong)?;
+    let parts = Typed::new(typed).map_err(wrong)?;
+    let (name, path) = (parts.name, Path::new(parts.name));
     let (origin, text) = if name.ends_with(".toml") {
-        let text = open_input(name.as_ref()).and_then(io::read_to_string);
-        let text = text.map_err(|source| PlatformError::Io {
-            path: name.into(),
-            action: "read platform",
-            source,
-        })?;
+        let action = "read platform";
+        let text = read_text(path);
+        let text =
+            text.map_err(|source| PlatformError::Io { path: path.into(), action, source })?;
         (name.to_owned(), text)
-    } else if name.contains('/') {
-        (name.to_owned(), from_dump(Path::new(name))?)
+    } else if parts.is_path() {
+        (name.to_owned(), from_dump(path)?)
     } else {
-        let (_, text) = FILES.iter().find(|(n, _)| *n == name).ok_or_else(|| unknown(name))?;
-        (origin_of(name), (*text).to_owned())
+        let hint = "for a file of your own, give its path, ending in `.toml`";
+        let (origin, text) = PLATFORMS.find(name, hint)?;
+        (origin, text.to_owned())
     };
-    let text = with_devices(text, &params);
-    Ok((origin, fill(&text, &params).map_err(wrong)?))
+    let text = with_devices(text, &parts.params);
+    Ok((origin, parts.fill(&text, &PLATFORM).map_err(wrong)?, parts.suffix))
 }
 
-/// The text with those shipped IO devices in it of which numbers are replaced.
+/// Adds the shipped IO devices of which numbers are replaced.
 fn with_devices(mut text: String, params: &[Param<'_>]) -> String {
-    for &(name, device) in IO_DEVICES {
+    for &(name, device) in IO_DEVICES.files {
         let prefix = format!("io_device.{name}.");
         let has_own = from_toml("", &text)
             .is_ok_and(|platform| platform.io_devices.iter().any(|own| own.name == name));
@@ -96,11 +91,11 @@ fn with_devices(mut text: String, params: &[Param<'_>]) -> String {
     text
 }
 
-/// The machine of a dump, named as the file is, with what a name cannot hold replaced.
+/// Imports a dump. The machine has the file's name, with `-` for what a name cannot hold.
 fn from_dump(path: &Path) -> Result<String, PlatformError> {
     let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name: String = stem.chars().map(|c| if legal(c) { c } else { '-' }).collect();
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let name: String = stem.chars().map(|c| if is_legal(c) { c } else { '-' }).collect();
     Ok(import(path, &ImportOptions::named(name))?.toml)
 }
 
@@ -109,15 +104,6 @@ impl Platform {
     pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
         resolve(name_or_path)
     }
-}
-
-fn origin_of(name: &str) -> String {
-    format!("platforms/{name}.toml")
-}
-
-fn unknown(name: &str) -> PlatformError {
-    let otherwise = "for a file of your own, give its path, ending in `.toml`";
-    UnknownName::new("platform", name, FILES.iter().map(|(name, _)| *name), otherwise).into()
 }
 
 #[cfg(test)]

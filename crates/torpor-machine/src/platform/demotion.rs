@@ -3,8 +3,8 @@
 //!
 //! Intel describes its own (`MSR_PKG_CST_CONFIG_CONTROL`, C1 and C3 auto-demotion and undemotion): a
 //! request for a deep state gets a shallower one until the core's recent residency is long enough,
-//! and a demoted core that stays idle goes on to the deep state by itself. How much of either is
-//! nowhere published; a platform's file says it.
+//! and a demoted core that stays idle enters the deep state by itself. The thresholds are not
+//! published; a platform file sets them.
 
 use crate::units::Duration;
 
@@ -13,11 +13,11 @@ use crate::units::Duration;
 pub struct Demotion {
     /// The state entered instead.
     pub to: usize,
-    /// So many sleeps in a row, each shorter than `short`, and the next requests are demoted; a
-    /// longer one ends that.
+    /// Number of consecutive sleeps shorter than `short` after which requests are demoted, until a
+    /// sleep is longer.
     pub after: u32,
     pub short: Duration,
-    /// From then on a demoted CPU enters the requested state after all.
+    /// Time after which a demoted CPU enters the requested state.
     pub undemote: Option<Duration>,
 }
 
@@ -29,12 +29,12 @@ pub struct SleepHistory {
 }
 
 impl SleepHistory {
-    /// The state that a request for `state` gets.
+    /// Returns the state that a request for `state` gets.
     pub fn got(&self, state: usize, demotion: Option<Demotion>) -> usize {
         demotion.filter(|rule| self.short[state] >= rule.after).map_or(state, |rule| rule.to)
     }
 
-    /// A sleep for which `state` was requested has lasted so long.
+    /// Records the residency of a sleep for which `state` was requested.
     pub fn slept(&mut self, state: usize, demotion: Option<Demotion>, residency: Duration) {
         let Some(rule) = demotion else { return };
         let short = &mut self.short[state];

@@ -32,7 +32,7 @@ pub struct IoDevice {
     pub irq: Duration,
     /// The block layer's completion of one request: at full capacity.
     pub softirq: Duration,
-    /// Both have it in them; a job that does not say what its own work is takes that times this.
+    /// Factor that `irq` and `softirq` include, and that a job's default work is multiplied by.
     pub work_ratio: f64,
 }
 
@@ -41,7 +41,7 @@ pub struct IoDevice {
 pub struct Flash {
     /// A read works on one die, by its address, and each die on one thing at a time.
     pub dies: u32,
-    /// Dies go round these; what was read goes out over them, one request at a time.
+    /// Channels shared by the dies in turn; data that was read leaves over them, one request at a time.
     pub channels: u32,
     pub channel_per_kib: Duration,
     /// A die's time to program what a write has left in the buffer.
@@ -50,8 +50,8 @@ pub struct Flash {
     pub buffer_kib: u32,
 }
 
-/// Work of a device's own: so long after its last request, if there were writes since the last
-/// time, and how long that lasts. Requests that come meanwhile wait.
+/// Background work of a device: its delay after the last request, if there were writes since the
+/// previous one, and its length. Requests that arrive during it wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdleWork {
     pub after: Duration,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Machines: TOML files and importers in, checked [`Platform`]s out.
 //!
-//! This crate says what a machine is. What a machine's numbers cost is the engine's business.
+//! The engine computes what these numbers cost.
 
 mod builtin;
 mod demotion;
@@ -11,7 +11,6 @@ mod io_device;
 mod model;
 mod toml_file;
 
-pub use crate::toml::{Problem, format_cpu_list, parse_cpu_list};
 pub use builtin::{Builtin, builtins, io_devices, resolve, text};
 pub use demotion::{Demotion, SleepHistory};
 pub use error::PlatformError;

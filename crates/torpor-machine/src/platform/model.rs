@@ -35,7 +35,7 @@ pub struct Platform {
 }
 
 /// Time that a simulated kernel spends on its own work, on the biggest CPU at its highest
-/// frequency; 0 where nobody measured it.
+/// frequency; 0 if not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
     pub context_switch: Duration,
@@ -89,7 +89,7 @@ impl Smt {
     pub const NONE: Smt = Smt { threads: 1, stride: 1, speed_pct: 100 };
 
     /// The core of a cluster's nth CPU, among the cluster's.
-    #[expect(clippy::arithmetic_side_effects, reason = "readers see to factors above 0")]
+    #[expect(clippy::arithmetic_side_effects, reason = "readers reject factors of 0")]
     pub fn core_of(&self, nth: usize) -> usize {
         nth / (self.stride * self.threads) * self.stride + nth % self.stride
     }
@@ -112,11 +112,11 @@ pub struct Opp {
     /// Power of one busy CPU.
     pub active_power: Option<Power>,
     /// Power the cluster takes, on top of its CPUs', unless all of them are in their deepest
-    /// state. Zero when nobody measured it apart from the CPUs.
+    /// state. Zero if it was not measured apart from the CPUs.
     pub static_power: Power,
 }
 
-/// Which CPUs must be in a state before its saving is had.
+/// The CPUs that must all be in a state before it saves energy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     Cpu,
@@ -198,7 +198,7 @@ impl PollLoop {
 /// Power of one CPU resting in an idle state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StatePower {
-    /// Nobody measured it. Energy on this machine is then not known.
+    /// Not measured. Energy on this machine is then not known.
     Unknown,
     /// The same at every OPP.
     Constant(Power),
@@ -225,8 +225,8 @@ impl Cluster {
 }
 
 impl Platform {
-    /// Switches a state on that is off by default, in every cluster that has it; `which` is its
-    /// name or its index. The machine is then called so.
+    /// Enables a state that is off by default, in every cluster that has it. `which` is its name or
+    /// index, and is appended to the machine's name.
     pub fn enable_state(&mut self, which: &str) -> Result<(), PlatformError> {
         let index: Option<usize> = which.parse().ok();
         let mut is_there = false;

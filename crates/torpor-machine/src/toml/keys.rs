@@ -35,8 +35,6 @@ pub enum Kind {
 
 pub struct Key {
     pub name: &'static str,
-    /// Other spellings that are understood. Dashes for underscores always are.
-    pub aliases: &'static [&'static str],
     pub kind: Kind,
     pub is_required: bool,
     pub doc: &'static str,
@@ -44,11 +42,11 @@ pub struct Key {
 
 impl Key {
     pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-        Key { name, aliases: &[], kind, is_required: true, doc }
+        Key { name, kind, is_required: true, doc }
     }
 
     pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-        Key { name, aliases: &[], kind, is_required: false, doc }
+        Key { name, kind, is_required: false, doc }
     }
 }
 

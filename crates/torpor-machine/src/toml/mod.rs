@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! TOML files that people write by hand: every key known, every value checked, every mistake
-//! reported with its place.
+//! Reads TOML files that people write by hand: checks every key and value, and reports each mistake
+//! with its place.
 //!
-//! A file's keys are in one table of [`Shape`]s, from which the checks and the JSON Schema both
-//! come. What must hold between values is the caller's to check, with [`Table::finding`].
+//! The keys of a file are one table of [`Shape`]s, which gives both the checks and the JSON Schema.
+//! The caller checks what must hold between values, with [`Report::reject`].
 
+mod builtins;
 mod cpulist;
 mod distribution;
 mod keys;
@@ -14,7 +15,7 @@ mod report;
 mod schema;
 mod table;
 
-pub use crate::units::closest;
+pub use builtins::{Builtins, Typed, read_text};
 pub use cpulist::{format_cpu_list, parse_cpu_list};
 pub use distribution::{Distribution, LENGTH_OR_DISTRIBUTION};
 pub use keys::{Key, Kind, Shape};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `NAME,path=number`: a file's text with numbers replaced, as a governor's parameters are.
 
-use crate::toml::closest;
 use crate::toml::keys::{Kind, Shape};
+use crate::units::closest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Comes after a number that the file did not have: whoever gave it is its source.
+/// Comment after a number that the file did not have; such a number needs no source.
 pub(crate) const GIVEN: &str = " # given with the name";
 
 /// A path into the file, and the number to put there.
@@ -78,7 +78,8 @@ pub fn fill_params(
     Ok(filled)
 }
 
-/// A number of the file: the keys to it, each with its other spelling, and its place.
+/// A number of the file: the path to it, with name and index of each entry of an array, and its
+/// place.
 struct Leaf {
     keys: Vec<[String; 2]>,
     span: Range<usize>,
@@ -172,8 +173,8 @@ fn collect(table: &DeTable<'_>, keys: &mut Vec<[String; 2]>, leaves: &mut Vec<Le
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
-        let written = key.get_ref().to_string();
-        keys.push([written.replace('-', "_"), written]);
+        let name = key.get_ref().to_string();
+        keys.push([name.clone(), name]);
         collect_value(value, keys, leaves);
         keys.pop();
     }
@@ -218,7 +219,7 @@ fn absent(
     let mut above = above.iter();
     while let Some(part) = above.next() {
         let key = shape.keys.iter().find(|key| key.name == *part)?;
-        let value = table.iter().find(|(k, _)| k.get_ref().replace('-', "_") == **part)?.1;
+        let value = table.iter().find(|(k, _)| k.get_ref() == *part)?.1;
         let (inner, item) = match (key.kind, value.get_ref()) {
             (Kind::Tables(inner), DeValue::Array(array)) => {
                 let wanted = above.next()?;
@@ -238,7 +239,7 @@ fn absent(
         key.kind,
         Kind::Number { .. } | Kind::Integer { .. } | Kind::Hz | Kind::NumberOr { .. }
     );
-    if !is_number || table.keys().any(|k| k.get_ref().replace('-', "_") == **last) {
+    if !is_number || table.keys().any(|k| k.get_ref() == *last) {
         return None;
     }
     let Some(span) = at else { return Some((0, format!("{last} = "), format!("{GIVEN}\n"))) };
@@ -277,10 +278,10 @@ mod tests {
     const TEXT: &str = "hz = 250 # ticks
 [[state]]
 name = \"a\"
-exit-us = 1
+exit_us = 1
 [[state]]
 name = \"b\"
-exit-us = 2
+exit_us = 2
 run_us = { mean = 3 }
 ";
 
@@ -290,8 +291,8 @@ run_us = { mean = 3 }
 
     #[test]
     fn number_is_found_by_path_index_or_part() {
-        let wanted = TEXT.replace("exit-us = 2", "exit-us = 7.5");
-        for path in ["state.b.exit_us", "state.1.exit_us", "b.exit_us", "b.exit-us"] {
+        let wanted = TEXT.replace("exit_us = 2", "exit_us = 7.5");
+        for path in ["state.b.exit_us", "state.1.exit_us", "b.exit_us"] {
             assert_eq!(filled(path, "7.5").as_ref(), Ok(&wanted), "{path}");
         }
         assert_eq!(filled("hz", "100"), Ok(TEXT.replace("250", "100")));
@@ -302,7 +303,7 @@ run_us = { mean = 3 }
     #[test]
     fn a_star_means_all_that_fit() {
         let both =
-            TEXT.replace("exit-us = 1", "exit-us = 25").replace("exit-us = 2\n", "exit-us = 25\n");
+            TEXT.replace("exit_us = 1", "exit_us = 25").replace("exit_us = 2\n", "exit_us = 25\n");
         assert_eq!(filled("*.exit_us", "25"), Ok(both));
         assert_eq!(filled("*.state.b.exit_us", "3"), filled("state.b.exit_us", "3"));
         assert!(filled("*.exit", "1").unwrap_err().contains("did you mean `exit_us`?"));

@@ -3,6 +3,7 @@
 
 use crate::toml::params::GIVEN;
 use crate::toml::problem::Problem;
+use crate::toml::table::Table;
 use std::ops::Range;
 
 /// The widest line and value worth showing whole.
@@ -49,6 +50,18 @@ impl<'a> Report<'a> {
             snippet: clip(&shown.replace('\t', " "), before.saturating_add(room)),
             width: width.min(room),
         });
+    }
+
+    /// Reports a value of `table` that is not allowed, and what is.
+    pub fn reject(
+        &mut self,
+        table: &Table,
+        key: &str,
+        message: impl Into<String>,
+        allowed: impl Into<String>,
+    ) {
+        let allowed = Some(allowed.into());
+        self.push(Finding { allowed, ..table.finding(key, message.into()) });
     }
 
     /// Whether the number at this place was given with the file's name: it needs no source.

@@ -25,22 +25,10 @@ fn object(shape: &Shape, way: &mut Way) -> Map<String, Value> {
         let mut property = of_kind(key.kind, key.name, way);
         property["description"] = key.doc.into();
         properties.insert(key.name.into(), property);
-        // Another spelling may stand for a required key, which `required` cannot say.
-        if key.is_required && key.aliases.is_empty() {
+        if key.is_required {
             required.push(Value::from(key.name));
         }
-        for alias in key.aliases {
-            let mut property = of_kind(key.kind, key.name, way);
-            property["description"] = format!("Another spelling of `{}`.", key.name).into();
-            properties.insert((*alias).into(), property);
-        }
     }
-    let dashed: Vec<(String, Value)> = properties
-        .iter()
-        .filter(|(name, _)| name.contains('_'))
-        .map(|(name, property)| (name.replace('_', "-"), property.clone()))
-        .collect();
-    properties.extend(dashed);
     Map::from_iter([
         ("type".to_owned(), "object".into()),
         ("properties".to_owned(), properties.into()),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One TOML table read by its [`Shape`]: every key known, every value of the right kind.
 
-use crate::toml::closest;
 use crate::toml::cpulist::parse_cpu_list;
 use crate::toml::keys::{Key, Kind, Shape};
 use crate::toml::problem::Problem;
 use crate::toml::report::{Finding, Report};
 use crate::units::CpuId;
+use crate::units::closest;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
@@ -39,8 +39,8 @@ enum Value {
     Tables(Vec<Table>),
 }
 
-/// Reads a file of the given shape and makes of it what `build` does. `None` from `build`, like a
-/// finding, must mean that something was reported.
+/// Reads a file of the given shape and passes it to `build`, which returns `None` only if it has
+/// reported a problem.
 pub fn read<T>(
     text: &str,
     shape: &'static Shape,
@@ -107,12 +107,9 @@ impl Table {
         value: &Spanned<DeValue<'_>>,
     ) {
         let spelling = written.get_ref().as_ref();
-        let normal = spelling.replace('-', "_");
-        let is_meant = |key: &&Key| key.name == normal || key.aliases.contains(&normal.as_str());
-        let Some(key) = shape.keys.iter().find(is_meant) else {
+        let Some(key) = shape.keys.iter().find(|key| key.name == spelling) else {
             let names: Vec<&str> = shape.keys.iter().map(|key| key.name).collect();
-            let aliases = shape.keys.iter().flat_map(|key| key.aliases).copied();
-            let near = closest(&normal, names.iter().copied().chain(aliases));
+            let near = closest(&spelling.replace('-', "_"), names.iter().copied());
             report.push(Finding {
                 span: written.span(),
                 key: format!("{}{spelling}", self.path),
@@ -123,16 +120,6 @@ impl Table {
             });
             return;
         };
-        if self.fields.contains_key(key.name) {
-            report.push(Finding {
-                span: written.span(),
-                key: format!("{}{spelling}", self.path),
-                message: format!("`{}` is given twice, in two spellings", key.name),
-                hint: Some("keep one of them".to_owned()),
-                ..Finding::default()
-            });
-            return;
-        }
         let full = format!("{}{}", self.path, key.name);
         let field = Field {
             span: value.span(),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Files that appear whole or not at all: every output of Torpor is written through here.
+//! Input files, and output files that appear whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Opens what is to be read from its beginning to its end.
+/// Opens a file or pipe for reading from its beginning to its end.
 ///
 /// # Errors
-/// As any opening; and of a FIFO that nobody writes to, where reading would wait for ever.
+/// Those of `open()`, and an error for a FIFO without a writer: reading it would block for ever.
 pub fn open_input(path: &Path) -> io::Result<impl Read + use<>> {
     let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let (mut first, mut count) = ([0; 512], 0);
@@ -21,16 +21,16 @@ pub fn open_input(path: &Path) -> io::Result<impl Read + use<>> {
             Err(error) => return Err(error),
         }
     }
-    // The writer exists: from here on it can be waited for.
+    // There is a writer, so a blocking read returns.
     let file = File::open(path)?;
-    Ok(io::Cursor::new(first).take(count as u64).chain(Heeding(file)))
+    Ok(io::Cursor::new(first).take(count as u64).chain(Interruptible(file)))
 }
 
-/// Ends where a signal has come while it waited: who waits for a pipe is to heed Ctrl-C, and the
-/// library's own functions would go on reading.
-struct Heeding(File);
+/// Turns a signal into an error, so that waiting for a pipe can be interrupted: the library's own
+/// functions retry after `EINTR`.
+struct Interruptible(File);
 
-impl Read for Heeding {
+impl Read for Interruptible {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => io::Error::other("interrupted by a signal"),
@@ -39,11 +39,10 @@ impl Read for Heeding {
     }
 }
 
-/// Opens a file of a folder that somebody filled: a pipe there would keep us waiting for who writes
-/// to it, and a device may have no end.
+/// Opens a regular file of a folder of unknown content: a pipe could block, a device may have no end.
 ///
 /// # Errors
-/// As any opening; and of what is no file.
+/// Those of `open()`, and an error for anything but a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     match file.metadata()?.is_file() {
@@ -52,10 +51,10 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file on its way: what is written goes next to its name, and [`WholeFile::commit`] puts it
-/// there once it has reached the disk. Dropped before, it leaves what stood there as it was.
+/// A file that appears whole: it is written next to its target, and [`WholeFile::commit`] renames it
+/// once it is on the disk. Without a commit the target stays as it was.
 ///
-/// Pipes and devices (`/dev/stdout`, a shell's `>(…)`) are written as they are.
+/// Pipes and devices (`/dev/stdout`, a shell's `>(…)`) are written directly.
 pub struct WholeFile {
     file: BufWriter<File>,
     /// None where it is written directly.
@@ -63,8 +62,7 @@ pub struct WholeFile {
     target: PathBuf,
 }
 
-/// Names next to the target that are tried; one is taken only by a killed run of this program, or
-/// by another that writes just now.
+/// Names tried next to the target. One is taken only if a run was killed, or writes just now.
 const TRIES_MAX: u32 = 1000;
 
 impl WholeFile {
@@ -87,8 +85,8 @@ impl WholeFile {
             Some(_) => fs::canonicalize(path)?,
             None => path.to_owned(),
         };
-        // One who may not write the file may still write its folder; that is no leave to replace it.
-        // And a folder is no file.
+        // A folder's permission to replace the file does not make up for a missing one to write it.
+        // A target that is a folder fails here.
         if known.is_some() {
             OpenOptions::new().write(true).open(&target)?;
         }
@@ -97,28 +95,27 @@ impl WholeFile {
         if let Some(known) = known {
             let open = file.file.get_ref();
             open.set_permissions(known.permissions())?;
-            // Root may keep another's file another's; others replace their own.
+            // Only root can keep the owner of another user's file.
             let _ = fchown(open, Some(known.uid()), Some(known.gid()));
         }
         Ok(file)
     }
 
-    /// The file takes its name.
+    /// Renames the file to its target.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.flush()?;
         let Some(beside) = &self.beside else { return Ok(()) };
         self.file.get_ref().sync_all()?;
         fs::rename(beside, &self.target)?;
         self.beside = None;
-        // The name, too, is to outlive a crash; a file system that cannot promise it has no error
-        // that anybody could act on.
+        // The name must outlive a crash, too. An error here would have no remedy.
         let folder = self.target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
         Ok(())
     }
 }
 
-/// Writes a whole file in one go.
+/// Writes a whole file at once.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = WholeFile::create(path)?;
     file.write_all(bytes)?;
@@ -128,7 +125,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn open_beside(target: &Path) -> io::Result<(File, PathBuf)> {
     let process = std::process::id();
     for number in 0..TRIES_MAX {
-        // Not the target's name with more to it: that might be too long for the file system.
+        // The target's name with a suffix could be too long for the file system.
         let beside = target.with_file_name(format!(".torpor-{process}-{number}.part"));
         let mut options = OpenOptions::new();
         match options.write(true).create_new(true).mode(0o666).open(&beside) {
@@ -185,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_given_up_leaves_what_stood_there() {
+    fn dropped_file_leaves_the_target_unchanged() {
         let folder = folder("given-up");
         let path = folder.join("report.html");
         fs::write(&path, "old").unwrap();
@@ -214,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_written_as_it_is() {
+    fn devices_are_written_directly() {
         write_whole(Path::new("/dev/null"), b"nothing").unwrap();
         let full = write_whole(Path::new("/dev/full"), b"nothing").unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A name that nothing has: the one way to say so, whatever was to be named.
+//! The error for an unknown name of any kind, with the valid ones and a hint.
 
 use std::fmt;
 
-/// A name that is none of those there are.
+/// An unknown name, and the valid ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// Kind of thing that was named: `governor`, `platform`.
+    /// Kind of thing, such as `governor` or `platform`.
     pub kind: String,
     pub name: String,
     /// Known names.
@@ -30,7 +30,7 @@ impl UnknownName {
         }
     }
 
-    /// The name that was most likely meant.
+    /// The known name that was most likely meant.
     pub fn suggestion(&self) -> Option<&str> {
         closest(&self.name, self.known.iter().map(String::as_str))
     }
@@ -50,7 +50,7 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// The candidate that `word` most likely stands for, if any is near enough to be worth saying.
+/// The candidate most similar to `word`, if one is similar enough to suggest.
 pub fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))

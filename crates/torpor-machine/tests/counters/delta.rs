@@ -19,7 +19,7 @@ fn snapshot(rows: &[(u32, u32, &str)]) -> Snapshot {
     read_bytes("test", text.as_bytes()).unwrap()
 }
 
-fn told(delta: &Delta) -> Vec<(NoteKind, Vec<u32>)> {
+fn message(delta: &Delta) -> Vec<(NoteKind, Vec<u32>)> {
     delta.notes.iter().map(|n| (n.kind, n.cpus.iter().map(|cpu| cpu.0).collect())).collect()
 }
 
@@ -66,7 +66,7 @@ fn falling_counters_mean_a_new_driver() {
     let after = snapshot(&[(0, 0, "usage=4 time=900"), (1, 0, "usage=6 time=9")]);
     let delta = delta(&before, &after);
     assert_eq!(delta.cpus.len(), 1);
-    assert_eq!(told(&delta)[0], (NoteKind::WentBack, vec![0]));
+    assert_eq!(message(&delta)[0], (NoteKind::WentBack, vec![0]));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_counter_that_went_back_leaves_its_cpu_out() {
     let delta = delta(&before, &after);
     assert_eq!(delta.cpus.iter().map(|cpu| cpu.cpu.0).collect::<Vec<_>>(), [0]);
     // Two CPUs with one story are reported once.
-    assert!(told(&delta).contains(&(NoteKind::WentBack, vec![1, 2])));
+    assert!(message(&delta).contains(&(NoteKind::WentBack, vec![1, 2])));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn cpus_and_states_that_come_and_go_are_told() {
     let delta = delta(&before, &after);
     assert_eq!((delta.cpus.len(), delta.cpus[0].states.len()), (1, 1));
     assert_eq!(
-        told(&delta),
+        message(&delta),
         [
             (NoteKind::StateVanished, vec![0]),
             (NoteKind::StateAppeared, vec![0]),
@@ -103,7 +103,7 @@ fn another_table_is_not_compared() {
     for values in ["name=C1E latency=2 usage=5", "name=C1 latency=10 usage=5"] {
         let delta = delta(&before, &snapshot(&[(0, 0, values)]));
         assert!(delta.cpus.is_empty());
-        assert_eq!(told(&delta), [(NoteKind::TableChanged, vec![0])]);
+        assert_eq!(message(&delta), [(NoteKind::TableChanged, vec![0])]);
     }
     // A dump that does not name its states is taken at its word.
     assert_eq!(delta(&before, &snapshot(&[(0, 0, "usage=5")])).cpus[0].states[0].name, "C1");
@@ -119,7 +119,7 @@ fn a_boot_in_between_counts_from_it() {
     let by_id = delta(&before, &after);
     assert_eq!(by_id.cpus[0].states[0].usage, Some(120));
     assert_eq!((by_id.is_since_boot, by_id.elapsed_ns), (true, Some(7)));
-    assert_eq!(told(&by_id), [(NoteKind::Rebooted, vec![])]);
+    assert_eq!(message(&by_id), [(NoteKind::Rebooted, vec![])]);
     // Without an id, a clock that went back says the same.
     before.machine.boot_id = None;
     before.machine.uptime_ns = Some(8);

@@ -137,10 +137,10 @@ fn a_bad_value_is_told_and_the_rest_kept() {
                 cpu9000/cpuidle/state0/usage:1\n";
     let snapshot = read_ok(text.as_bytes());
     assert_eq!(snapshot.cpus[0].states[0].usage, Some(12));
-    let told: Vec<String> =
+    let found: Vec<String> =
         snapshot.problems.iter().map(|p| format!("{} {}", p.path, p.reason)).collect();
     assert_eq!(
-        told,
+        found,
         [
             "cpu0/cpuidle/state0/above holds `99999999999999999999`, not a number from 0 to \
              18446744073709551615",
@@ -252,7 +252,7 @@ fn a_pipe_that_nobody_writes_to_is_refused() {
     pipe("proc/config.gz");
     let read = torpor_machine::counters::read(root.path()).unwrap();
     assert_eq!(read.cpus[0].states[0].usage, Some(3));
-    let told =
+    let found =
         read.problems.iter().any(|p| p.path.contains("time") && p.reason.contains("not a regular"));
-    assert!(told, "{:?}", read.problems);
+    assert!(found, "{:?}", read.problems);
 }

@@ -76,8 +76,8 @@ fn a_dump_without_values_is_read_and_tells_so() {
     assert!(after.problems.iter().all(|problem| problem.reason == "is empty"));
     let delta = delta(&sound(&folder, "before"), &after);
     assert!(delta.cpus.iter().flat_map(|cpu| &cpu.states).all(|s| s.usage.is_none()));
-    let told: Vec<&str> = delta.notes.iter().map(|note| note.text.as_str()).collect();
-    assert_eq!(told, ["no value of usage, time, above, below, rejected"]);
+    let found: Vec<&str> = delta.notes.iter().map(|note| note.text.as_str()).collect();
+    assert_eq!(found, ["no value of usage, time, above, below, rejected"]);
 }
 
 /// Cut at every 1,000th byte, and with 1,000 single bits flipped: an error or a loss, no panic.

@@ -272,10 +272,14 @@ fn a_dump_of_any_form_makes_the_same_platform() {
         }
     }
     fs::write(&file, mail).unwrap();
-    let (from_mail, told) = imported(&file);
+    let (from_mail, found) = imported(&file);
     let (from_tree, _) = imported(root.path());
     assert_eq!(from_mail.clusters[0].idle_states, from_tree.clusters[0].idle_states);
-    assert!(told.notes.iter().any(|note| note.contains("1 line is no value")), "{:?}", told.notes);
+    assert!(
+        found.notes.iter().any(|note| note.contains("1 line is no value")),
+        "{:?}",
+        found.notes
+    );
     // By its path alone, as `--platform` takes it.
     let resolved = Platform::resolve(file.to_str().unwrap()).unwrap();
     assert_eq!((resolved.name.as_str(), resolved.cpu_count()), ("mail", 2));
@@ -316,8 +320,8 @@ fn links_out_of_a_copy_are_not_followed() {
         let snapshot = torpor_machine::counters::read(given).unwrap();
         assert_eq!(snapshot.cpus.len(), 2);
         assert_eq!(snapshot.cpus[1].states.len(), 2);
-        let told = format!("{snapshot:?}");
-        assert!(!told.contains("hunter2"), "{told}");
+        let found = format!("{snapshot:?}");
+        assert!(!found.contains("hunter2"), "{found}");
         let reasons: Vec<_> = snapshot.problems.iter().map(|p| p.reason.as_str()).collect();
         assert!(reasons.iter().filter(|r| r.contains("link out of the copy")).count() >= 2);
     }

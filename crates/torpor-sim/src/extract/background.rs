@@ -6,7 +6,6 @@
 
 use super::{Act, Story, go_on, own_cpu, runs};
 use crate::error::SimError;
-use std::fmt::Write as _;
 use torpor_engine::Progress;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
@@ -36,8 +35,6 @@ pub(super) fn write(
         trace.meta.sha256,
     );
     // REUSE-IgnoreEnd
-    let takes_text = "strings take all text";
-    let recorded = trace.meta.cpu_count.max(1);
     let mut is_empty = true;
     for (index, thread) in story.followed.threads.iter().enumerate() {
         go_on(progress)?;
@@ -52,21 +49,8 @@ pub(super) fn write(
             continue;
         }
         is_empty = false;
-        write!(out, "\n[[task]]\nname = \"{}\"\n", story.names[index]).expect(takes_text);
-        if own.is_some() {
-            let stagger = Duration(span.0 / 7);
-            writeln!(out, "each_cpu = true\nstagger_us = {}", us(stagger)).expect(takes_text);
-        }
-        out.push_str("phase = [\n");
-        for line in rounds.chunks(PHASES_A_LINE / 2) {
-            let phases: Vec<String> = (line.iter())
-                .map(|(gap, work)| {
-                    format!("{{ sleep_us = {} }}, {{ run_us = {} }}", us(*gap), us(*work))
-                })
-                .collect();
-            writeln!(out, "    {},", phases.join(", ")).expect(takes_text);
-        }
-        out.push_str("]\n");
+        let stagger = own.map(|_| Duration(span.0 / 7));
+        out += &task(&story.names[index], stagger, &rounds);
     }
     if is_empty {
         return Err(SimError::Option {
@@ -75,32 +59,54 @@ pub(super) fn write(
             hint: "--background 'kworker*' --background 'rcu*'".to_owned(),
         });
     }
+    Ok(out + &interrupt(story, trace.meta.cpu_count.max(1)))
+}
+
+/// Returns the table of a task; with `stagger` every CPU has one.
+fn task(name: &str, stagger: Option<Duration>, rounds: &[(Duration, Duration)]) -> String {
+    let mut out = format!("\n[[task]]\nname = \"{name}\"\n");
+    if let Some(stagger) = stagger {
+        out += &format!("each_cpu = true\nstagger_us = {}\n", us(stagger));
+    }
+    out += "phase = [\n";
+    for line in rounds.chunks(PHASES_A_LINE / 2) {
+        let phase = |(gap, work): &(Duration, Duration)| {
+            format!("{{ sleep_us = {} }}, {{ run_us = {} }}", us(*gap), us(*work))
+        };
+        let phases: Vec<String> = line.iter().map(phase).collect();
+        out += &format!("    {},\n", phases.join(", "));
+    }
+    out + "]\n"
+}
+
+/// Returns the table of the interrupts that woke no task, of one of `recorded` CPUs.
+fn interrupt(story: &Story, recorded: u32) -> String {
+    let (start, end) = story.followed.window;
     let first = recorded_cpu(story).copied();
     let mut times: Vec<Instant> = (story.idle_interrupts.iter())
         .filter(|(cpu, _)| Some(*cpu) == first)
         .map(|(_, at)| *at)
         .collect();
     times.sort_unstable();
-    if times.len() > 1 {
-        let activity = story.autocorrelation.activity();
-        let mut lengths = quantiles(&times);
-        let mut named = String::new();
-        if let Some(activity) = activity {
-            narrow(&mut lengths, activity.share);
-            named = format!("activity = \"{}\"\n", runs::NAME);
-        }
-        let lengths: Vec<String> = lengths.into_iter().map(us).collect();
-        write!(
-            out,
-            "\n# Timers of the kernel and IPIs on one CPU of {recorded}: they woke no task.\n[[interrupt]]\nname = \"other\"\n\
-             each_cpu_us = {}\n{named}interval_us = {{ dist = \"empirical\", values = [{}] }}\n{}",
-            us(Duration(span.0 / 7)),
-            lengths.join(", "),
-            activity.map_or_else(String::new, runs::Measured::toml),
-        )
-        .expect(takes_text);
+    if times.len() < 2 {
+        return String::new();
     }
-    Ok(out)
+    let activity = story.autocorrelation.activity();
+    let mut lengths = quantiles(&times);
+    let mut named = String::new();
+    if let Some(activity) = activity {
+        narrow(&mut lengths, activity.share);
+        named = format!("activity = \"{}\"\n", runs::NAME);
+    }
+    let lengths: Vec<String> = lengths.into_iter().map(us).collect();
+    format!(
+        "\n# Timers of the kernel and IPIs on one CPU of {recorded}: they woke no task.\n\
+         [[interrupt]]\nname = \"other\"\neach_cpu_us = {}\n{named}\
+         interval_us = {{ dist = \"empirical\", values = [{}] }}\n{}",
+        us(Duration(end.since(start).0 / 7)),
+        lengths.join(", "),
+        activity.map_or_else(String::new, runs::Measured::toml),
+    )
 }
 
 /// The first CPU of which the recording tells when it was idle.

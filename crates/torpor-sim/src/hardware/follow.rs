@@ -44,32 +44,11 @@ impl<W: Work> Sim<W> {
 
     pub(super) fn look_at(&mut self, cpu: usize) {
         self.spend(cpu);
-        let abi::Cpu {
-            timer_ns,
-            sent,
-            task,
-            khz,
-            idle_state,
-            poll_until_ns,
-            tick_stopped,
-            entered_ns,
-            sleeps,
-            is_rejected,
-            ..
-        } = *self.instance.cpu(cpu);
-        // Another CPU waited for it, so it woke within the call; it may sleep again.
+        let abi::Cpu { timer_ns, sent, task, khz, idle_state, sleeps, .. } =
+            *self.instance.cpu(cpu);
         let is_over = |sleep: &mut Sleep| sleep.number != sleeps || idle_state < 0;
         if let Some(sleep) = self.cpus[cpu].asleep.take_if(is_over) {
-            self.polling.retain(|other| *other != cpu);
-            // One that the hardware had not entered yet never was.
-            match &mut self.machine.last_man {
-                Some(last_man) if sleep.since > self.now => _ = last_man.leave(cpu, self.now),
-                _ => {}
-            }
-            if sleep.since <= self.now {
-                let slept = Slept { has_task: task != 0, ..sleep.slept(self.now) };
-                self.left(cpu, slept);
-            }
+            self.end_sleep(cpu, sleep, task != 0);
         }
         if sent != 0 {
             self.instance.cpu_mut(cpu).sent = 0;
@@ -95,42 +74,69 @@ impl<W: Work> Sim<W> {
         }
         self.show_timers(cpu, u64::MAX);
         if idle_state >= 0 && self.cpus[cpu].asleep.is_none() {
-            let state = idle_state as usize;
-            let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
-            let demotion = states.get(state).and_then(|s| s.demotion).filter(|_| is_rejected == 0);
-            let got = self.cpus[cpu].history.got(state, demotion);
-            let last_man = &mut self.machine.last_man;
-            let last_man = last_man.as_mut().filter(|_| is_rejected == 0);
-            let spared = last_man.map(|all| all.enter(cpu, got));
-            let sleep = Sleep {
-                number: sleeps,
-                state,
-                got,
-                undemoted: None,
-                entered: Instant(entered_ns as i64),
-                since: self.now.max(self.cpus[cpu].from),
-                poll_until_ns,
-                timer: if timer_ns == NEVER { Instant::NEVER } else { Instant(timer_ns as i64) },
-                tick_stopped: tick_stopped != 0,
-                event: None,
-                is_resched: false,
-                spared: spared.unwrap_or(Duration::ZERO),
-                is_rejected: is_rejected != 0,
-            };
-            self.cpus[cpu].asleep = Some(sleep);
-            if sleep.polls() {
-                self.polling.push(cpu);
-            }
-            if let Some(time) = demotion.and_then(|rule| rule.undemote).filter(|_| got != state) {
-                self.queue.push(sleep.since + time, cpu, Event::Undemotes(sleeps));
-            }
-            if poll_until_ns != 0 {
-                self.queue.push(Instant(poll_until_ns as i64), cpu, Event::PollEnd(poll_until_ns));
-            }
-            match sleep.since > self.now {
-                true => self.queue.push(sleep.since, cpu, Event::Sleeps),
-                false => self.tell_sleep(cpu),
-            }
+            self.begin_sleep(cpu);
+        }
+    }
+
+    /// Ends a sleep that another CPU's call has ended; the CPU may already be asleep again.
+    fn end_sleep(&mut self, cpu: usize, sleep: Sleep, has_task: bool) {
+        self.polling.retain(|other| *other != cpu);
+        if sleep.since <= self.now {
+            let slept = Slept { has_task, ..sleep.slept(self.now) };
+            self.left(cpu, slept);
+        } else if let Some(last_man) = &mut self.machine.last_man {
+            // The hardware had not entered the state yet.
+            last_man.leave(cpu, self.now);
+        }
+    }
+
+    /// Puts a CPU into the state that the kernel has entered.
+    fn begin_sleep(&mut self, cpu: usize) {
+        let abi::Cpu {
+            timer_ns,
+            idle_state,
+            poll_until_ns,
+            tick_stopped,
+            entered_ns,
+            sleeps,
+            is_rejected,
+            ..
+        } = *self.instance.cpu(cpu);
+        let state = idle_state as usize;
+        let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
+        let demotion = states.get(state).and_then(|s| s.demotion).filter(|_| is_rejected == 0);
+        let got = self.cpus[cpu].history.got(state, demotion);
+        let last_man = &mut self.machine.last_man;
+        let last_man = last_man.as_mut().filter(|_| is_rejected == 0);
+        let spared = last_man.map(|all| all.enter(cpu, got));
+        let sleep = Sleep {
+            number: sleeps,
+            state,
+            got,
+            undemoted: None,
+            entered: Instant(entered_ns as i64),
+            since: self.now.max(self.cpus[cpu].from),
+            poll_until_ns,
+            timer: if timer_ns == NEVER { Instant::NEVER } else { Instant(timer_ns as i64) },
+            tick_stopped: tick_stopped != 0,
+            event: None,
+            is_resched: false,
+            spared: spared.unwrap_or(Duration::ZERO),
+            is_rejected: is_rejected != 0,
+        };
+        self.cpus[cpu].asleep = Some(sleep);
+        if sleep.polls() {
+            self.polling.push(cpu);
+        }
+        if let Some(time) = demotion.and_then(|rule| rule.undemote).filter(|_| got != state) {
+            self.queue.push(sleep.since + time, cpu, Event::Undemotes(sleeps));
+        }
+        if poll_until_ns != 0 {
+            self.queue.push(Instant(poll_until_ns as i64), cpu, Event::PollEnd(poll_until_ns));
+        }
+        match sleep.since > self.now {
+            true => self.queue.push(sleep.since, cpu, Event::Sleeps),
+            false => self.tell_sleep(cpu),
         }
     }
 

@@ -12,7 +12,7 @@ mod timers;
 mod work;
 
 use crate::kernel::abi::{IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
-use crate::kernel::{Instance, Machine, TaskHandle, TaskSetup, Trouble};
+use crate::kernel::{Attributes, Instance, Machine, TaskHandle, TaskSetup, Trouble};
 use cpu::Cpu;
 pub use last_man::LastMan;
 use queue::Queue;
@@ -345,14 +345,14 @@ impl<W: Work> Sim<W> {
         }
     }
 
-    /// The task that has the CPU has done what it had to, and says what is next.
+    /// Continues the CPU's task, which has finished its computation.
     fn advance(&mut self, cpu: usize) -> Result<(), Trouble> {
         self.account(cpu);
         let turn = self.cpus[cpu].turn;
         let index = self.cpus[cpu].task as usize - 1;
         self.task(index).left = Duration::ZERO;
         self.cpus[cpu].done_at = Instant::NEVER;
-        // Until it computes, is held up, or makes way.
+        // Until the task computes, is delayed, or leaves the CPU.
         while self.cpus[cpu].turn == turn {
             if self.cpus[cpu].from > self.now {
                 self.plan_done(cpu);
@@ -374,13 +374,12 @@ impl<W: Work> Sim<W> {
                     return self.instance.sleep(cpu, until);
                 }
                 Step::Wait | Step::WaitIo if task.woken_before > 0 => task.woken_before -= 1,
-                Step::Wait => {
+                Step::Wait | Step::WaitIo => {
                     (task.is_waiting, task.has_left) = (true, true);
-                    return self.instance.block(cpu);
-                }
-                Step::WaitIo => {
-                    (task.is_waiting, task.has_left) = (true, true);
-                    return self.instance.block_io(cpu);
+                    return match step {
+                        Step::WaitIo => self.instance.block_io(cpu),
+                        _ => self.instance.block(cpu),
+                    };
                 }
                 Step::Wake(other) => self.wake(cpu, other, false)?,
                 Step::WakeSync(other) => self.wake(cpu, other, true)?,
@@ -393,25 +392,8 @@ impl<W: Work> Sim<W> {
                     self.queue.push(now + time, cpu, Event::Completion(index));
                     return self.instance.block_io(cpu);
                 }
-                Step::Yield => {
-                    task.has_left = true;
-                    // It comes back with nothing left, and is asked again.
-                    self.instance.yield_cpu(cpu)?;
-                    self.follow();
-                    if self.cpus[cpu].turn == turn {
-                        self.task(index).has_left = false;
-                        self.plan_done(cpu);
-                    }
-                    return Ok(());
-                }
-                Step::Change(other, attributes) => {
-                    let other = self.task(other.0);
-                    if !other.has_exited {
-                        let handle = other.handle;
-                        self.instance.change(handle, cpu, &attributes)?;
-                        self.follow();
-                    }
-                }
+                Step::Yield => return self.yield_cpu(cpu, index),
+                Step::Change(other, attributes) => self.change(cpu, other, &attributes)?,
                 Step::Exit => {
                     (task.has_left, task.has_exited) = (true, true);
                     return self.instance.exit(cpu);
@@ -421,6 +403,34 @@ impl<W: Work> Sim<W> {
                     return Ok(());
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Yields the CPU. The task has no work when it runs again, and continues with its next step.
+    fn yield_cpu(&mut self, cpu: usize, index: usize) -> Result<(), Trouble> {
+        let turn = self.cpus[cpu].turn;
+        self.task(index).has_left = true;
+        self.instance.yield_cpu(cpu)?;
+        self.follow();
+        if self.cpus[cpu].turn == turn {
+            self.task(index).has_left = false;
+            self.plan_done(cpu);
+        }
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        cpu: usize,
+        TaskId(other): TaskId,
+        attributes: &Attributes,
+    ) -> Result<(), Trouble> {
+        let other = self.task(other);
+        if !other.has_exited {
+            let handle = other.handle;
+            self.instance.change(handle, cpu, attributes)?;
+            self.follow();
         }
         Ok(())
     }

@@ -362,17 +362,8 @@ impl HostSide {
             params: Vec::new(),
             rejects: None,
         });
-        // A name or a value with a NUL is cut there, as on a command line.
-        let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
+        host.set_params(machine, kernel);
         let cpufreq = &machine.cpufreq;
-        let governor = [text("cpufreq.default_governor"), text(&cpufreq.governor)];
-        let own = kernel.params().map(|(name, value)| [text(&name), text(value)]);
-        let tunables = cpufreq.tunables.iter().map(|(name, value)| [text(name), text(value)]);
-        host.texts.extend(own.chain([governor]).chain(tunables).flatten().flatten());
-        let pairs = host.texts.chunks_exact(2);
-        host.params = pairs
-            .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
-            .collect();
         let (params, tunables) = host.params.split_at(host.params.len() - cpufreq.tunables.len());
         let (params, tunables) = ((params.len(), params.as_ptr()), tunables.as_ptr());
         let mut core_of = [0; abi::CPUS_MAX];
@@ -409,6 +400,21 @@ impl HostSide {
         }));
         host.table.context = (&raw mut *host).cast();
         host
+    }
+
+    /// Stores the parameters of the kernel, then the tunables of its cpufreq governor.
+    fn set_params(&mut self, machine: &Machine, kernel: &Kernel) {
+        // A name or a value with a NUL is cut there, as on a command line.
+        let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
+        let cpufreq = &machine.cpufreq;
+        let governor = [text("cpufreq.default_governor"), text(&cpufreq.governor)];
+        let own = kernel.params().map(|(name, value)| [text(&name), text(value)]);
+        let tunables = cpufreq.tunables.iter().map(|(name, value)| [text(name), text(value)]);
+        self.texts.extend(own.chain([governor]).chain(tunables).flatten().flatten());
+        let pairs = self.texts.chunks_exact(2);
+        self.params = pairs
+            .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
+            .collect();
     }
 }
 

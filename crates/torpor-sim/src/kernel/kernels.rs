@@ -283,7 +283,7 @@ impl Kernels {
                 return Ok(Kernel { io_boost: Some(io_boost), ..kernel.clone() });
             }
         }
-        let sources = catalog.unchecked_ioboost_files(spec)?;
+        let sources = catalog.unchecked_files(spec)?;
         let linked =
             self.with_policy(kernel, PolicyKind::IoBoost, &spec.to_string(), &sources, progress)?;
         let io_boost = IoBoost { name: sources.name, params, linked: FOREIGN.to_owned() };
@@ -298,7 +298,7 @@ impl Kernels {
         spec: &CpufreqSpec,
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
-        let sources = catalog.unchecked_cpufreq_files(spec)?;
+        let sources = catalog.unchecked_files(spec)?;
         let linked =
             self.with_policy(kernel, PolicyKind::Cpufreq, &spec.to_string(), &sources, progress)?;
         Ok(Kernel { cpufreq: Some(sources.name.clone()), ..linked })

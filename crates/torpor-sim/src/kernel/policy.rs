@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use torpor_governor::hosting::{Key, Ran, ioboost_calls, missing_names};
-use torpor_governor::{Catalog, CatalogOptions, GovernorError, SourceFiles};
+use torpor_governor::{Catalog, CatalogOptions, GovernorError, IoBoostSpec, SourceFiles};
 
 /// A policy may be of another release: what does not fit is an error, not a warning.
 const FLAGS: &[&str] = &[
@@ -100,8 +100,10 @@ pub(crate) fn shipped() -> Result<Vec<(PolicyKind, SourceFiles)>, GovernorError>
     let catalog = Catalog::new(CatalogOptions::default());
     let idle = Catalog::builtin_names()
         .map(|name| Ok((PolicyKind::Idle, catalog.unchecked_files(&name.parse()?)?)));
-    let boosts = Catalog::ioboost_names()
-        .map(|name| Ok((PolicyKind::IoBoost, catalog.unchecked_ioboost_files(&name.parse()?)?)));
+    let boosts = Catalog::ioboost_names().map(|name| {
+        let spec: IoBoostSpec = name.parse()?;
+        Ok((PolicyKind::IoBoost, catalog.unchecked_files(&spec)?))
+    });
     idle.chain(boosts).collect()
 }
 

@@ -23,8 +23,6 @@ pub struct Attributes {
     pub nice: i32,
     /// `uclamp_min` and `uclamp_max`.
     pub uclamp: (u32, u32),
-    /// The slice that it asks for; 0 for the scheduler's own.
-    pub slice: Duration,
     /// None: all CPUs.
     pub affinity: CpuSet,
 }
@@ -58,7 +56,7 @@ impl FromIterator<CpuId> for CpuSet {
 impl Default for Attributes {
     fn default() -> Attributes {
         let (policy, affinity) = (Policy::Normal, CpuSet::default());
-        Attributes { policy, nice: 0, uclamp: (0, 1024), slice: Duration::ZERO, affinity }
+        Attributes { policy, nice: 0, uclamp: (0, 1024), affinity }
     }
 }
 
@@ -78,7 +76,7 @@ impl Attributes {
             nice: self.nice,
             uclamp_min: self.uclamp.0,
             uclamp_max: self.uclamp.1,
-            slice_ns: self.slice.0.max(0) as u64,
+            slice_ns: 0,
             affinity: self.affinity.0,
         }
     }

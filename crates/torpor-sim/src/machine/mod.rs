@@ -12,6 +12,7 @@ mod events;
 mod flow;
 mod hint;
 mod host;
+mod io;
 mod irq;
 mod mask;
 mod program;
@@ -371,7 +372,6 @@ impl<'a, S: Sink> Machine<'a, S> {
             policy: Policy::Normal,
             nice: nice_of(kind.weight),
             uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
-            slice: kind.slice,
             affinity: kind.cpus.iter().flatten().copied().collect(),
         }
     }

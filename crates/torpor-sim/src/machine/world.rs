@@ -18,6 +18,9 @@ use std::collections::VecDeque;
 use torpor_machine::units::{Duration, Instant};
 use torpor_result::TaskTotals;
 
+/// Most tasks alive at once; more are a program that forks without end.
+const TASKS_MAX: usize = 20_000;
+
 pub(super) struct World<'a> {
     pub plan: &'a Plan<'a>,
     pub now: Instant,
@@ -152,9 +155,8 @@ impl<'a> World<'a> {
         };
         self.live += 1;
         self.under_way += 1;
-        if self.live > workload.tasks_max {
-            let reason =
-                format!("more than {} tasks alive: a fork that runs away", workload.tasks_max);
+        if self.live > TASKS_MAX {
+            let reason = format!("more than {TASKS_MAX} tasks are alive: runaway `spawn`");
             return Err(self.stuck(id, reason));
         }
         Ok(id)
@@ -267,5 +269,5 @@ impl<'a> World<'a> {
 /// Returns the number of initial tasks, as far as there may be so many.
 fn tasks_at_first(workload: &Workload) -> usize {
     let all: u64 = workload.tasks.iter().map(|task| u64::from(task.count)).sum();
-    all.min(workload.tasks_max as u64) as usize
+    all.min(TASKS_MAX as u64) as usize
 }

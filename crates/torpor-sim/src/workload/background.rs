@@ -30,7 +30,6 @@ impl Workload {
         both.sources.extend(other.sources.iter().cloned());
         let hashes = format!("{} {}", self.sha256, other.sha256);
         both.sha256 = Sha256::digest(hashes).iter().map(|byte| format!("{byte:02x}")).collect();
-        both.tasks_max = self.tasks_max.saturating_add(other.tasks_max);
         // Draws depend on names, so what the workload draws stays as it is.
         let named = |name: &str| format!("{}:{name}", other.name);
         both.tasks.extend(other.tasks.iter().map(|task| {

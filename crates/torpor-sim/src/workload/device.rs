@@ -5,7 +5,8 @@ use super::read::dist;
 use super::{Dist, Stream};
 use crate::error::SimError;
 use torpor_machine::platform::{Flash, IoDevice, Platform, ServiceTime};
-use torpor_machine::toml::{Finding, Problem, Report, Table, closest};
+use torpor_machine::toml::{Finding, Problem, Report, Table};
+use torpor_machine::units::closest;
 use torpor_machine::units::{CpuId, Duration};
 
 /// Reference to a device in a workload.

@@ -33,11 +33,6 @@ pub(super) static WORKLOAD: Shape = Shape {
         required("name", Kind::Word, "Short name, as typed after `torpor simulate`."),
         required("title", Kind::Text, "The workload in words."),
         required("source", Kind::Texts, "Where its numbers come from, or that they are chosen."),
-        optional(
-            "tasks_max",
-            COUNT,
-            "More tasks alive at once end the run with an error. Without it, 20000.",
-        ),
         optional("task", Kind::Tables(&TASK), "Tasks. One at least of these or of `fio`."),
         optional("fio", Kind::Tables(&FIO), "Tasks that do IO, in the terms of fio's jobs."),
         optional("interrupt", Kind::Tables(&INTERRUPT), "Interrupts from outside."),
@@ -94,12 +89,6 @@ static TASK: Shape = Shape {
             "weight",
             Kind::Integer { max: 88_761.0 },
             "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",
-        ),
-        optional(
-            "slice_us",
-            TIME,
-            "The slice that it asks for with `sched_setattr()`, which EEVDF makes its deadlines of: \
-             100 to 100000. Without it, the scheduler's own.",
         ),
         optional(
             "activity",
@@ -223,11 +212,6 @@ static FIO: Shape = Shape {
             Kind::Integer { max: 1e9 },
             "With `direct = false`: size of the file that all of these jobs read, each block once \
              before any is read again. Without it, nothing is read twice.",
-        ),
-        optional(
-            "page_cache_mib",
-            Kind::Integer { max: 1e9 },
-            "With `direct = false`: how much of the file memory can hold. Without it, all.",
         ),
         optional("numjobs", COUNT, "How many of these there are. Without it, 1."),
         optional(

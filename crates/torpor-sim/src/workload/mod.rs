@@ -37,8 +37,6 @@ pub struct Workload {
     pub sources: Vec<String>,
     /// SHA-256 of the text it was read from.
     pub sha256: String,
-    /// More tasks alive at once than this end the run: a fork that runs away.
-    pub tasks_max: usize,
     pub tasks: Vec<TaskKind>,
     pub interrupts: Vec<Interrupt>,
     pub devices: Vec<DeviceRef>,
@@ -95,8 +93,6 @@ pub struct TaskKind {
     pub timer_slack: Duration,
     /// Among the tasks of a CPU; 1024 is that of nice 0.
     pub weight: u32,
-    /// The slice that it asks for with `sched_setattr()`; 0 for the scheduler's own.
-    pub slice: Duration,
     /// Activity that it shares with others.
     pub activity: Option<usize>,
     pub clamp: Clamp,
@@ -252,12 +248,10 @@ pub enum Op {
     },
 }
 
-/// Cache of a file: its blocks, each of which is read once before any is read again, and how many
-/// of them the page cache holds.
+/// A file in the page cache. A job reads each block once before it reads any again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cache {
     pub blocks: u64,
-    pub kept: u64,
 }
 
 /// The share of reads, and the stream that draws them.

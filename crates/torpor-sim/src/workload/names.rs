@@ -4,7 +4,8 @@
 use super::read::from_us;
 use super::{DeviceRef, Flow, Hint};
 use std::collections::HashMap;
-use torpor_machine::toml::{Finding, Report, Table, closest};
+use torpor_machine::toml::{Finding, Report, Table};
+use torpor_machine::units::closest;
 
 /// A channel, and where it is first waited on and woken.
 struct Channel {

@@ -14,7 +14,6 @@ use sha2::{Digest, Sha256};
 use torpor_machine::toml::{Report, Table};
 use torpor_machine::units::{CpuId, Duration};
 
-const TASKS_MAX_DEFAULT: f64 = 20_000.0;
 pub(super) const WEIGHT_DEFAULT: f64 = 1024.0;
 
 /// Reads the text of a workload file. `origin` names it in errors.
@@ -79,7 +78,6 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
         title: file.text("title")?.to_owned(),
         sources: file.texts("source").to_vec(),
         sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
-        tasks_max: file.number("tasks_max").unwrap_or(TASKS_MAX_DEFAULT) as usize,
         barriers: Barrier::all(&names.barriers.names, &tasks),
         tasks,
         interrupts,
@@ -118,7 +116,6 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         clamp: clamp(report, table),
         timer_slack: from_us(table.number("timer_slack_us").unwrap_or(0.0)),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
-        slice: slice(report, table),
         activity: names.activity(report, table),
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
@@ -126,17 +123,6 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         timers: 0,
         program: program.steps,
     })
-}
-
-/// `slice_us`, in the range that the kernel keeps slices in.
-fn slice(report: &mut Report, table: &Table) -> Duration {
-    let slice = table.number("slice_us");
-    if slice.is_some_and(|us| !(100.0..=100_000.0).contains(&us)) {
-        let mut finding = table.finding("slice_us", "the kernel has no such slice".to_owned());
-        finding.allowed = Some("100 to 100000".to_owned());
-        report.push(finding);
-    }
-    from_us(slice.unwrap_or(0.0))
 }
 
 fn activity(report: &mut Report, table: &Table) -> Option<Activity> {

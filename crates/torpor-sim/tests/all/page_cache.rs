@@ -57,9 +57,6 @@ fn what_is_read_a_second_time_is_there() {
     assert_eq!((counted.kinds[0].ios, counted.devices[0].requests), (10_000, 256));
     let once = run("", "direct = false\nnumber_ios = 1000");
     assert_eq!(once.devices[0].requests, 1_000, "of a file without a size nothing is");
-    // Half of it fits: what is read before its turn comes again may have gone.
-    let half = run("", "direct = false\nsize_mib = 4\npage_cache_mib = 2\nnumber_ios = 4096");
-    assert!((2_500..4_096).contains(&half.devices[0].requests), "{}", half.devices[0].requests);
     // Four jobs read the same file: each finds what the others have read.
     let shared = run("", "direct = false\nsize_mib = 4\nnumjobs = 4\nnumber_ios = 1024");
     assert_eq!(shared.kinds[0].ios, 4_096);

@@ -25,8 +25,7 @@ phase = [{ wait = "y" }, { wake = "x" }]
     );
     // 50 us of work, after the way out of C6.
     assert!(error.starts_with("task `a` (0) at phase[1], 0.00013"), "{error}");
-    let all =
-        "deadlock: nothing is left that could wake `a` (0) on channel `x`, `b` (0) on channel `y`";
+    let all = "deadlock: nothing can wake `a` (0) on channel `x`, `b` (0) on channel `y`";
     assert!(error.ends_with(all), "{error}");
 }
 
@@ -77,7 +76,7 @@ fn a_fork_that_runs_away_is_told() {
     let error = ends_with(
         "[[task]]\nname = \"f\"\nphase = [{ run_us = 1 }, { spawn = \"f\", count = 2 }]\n",
     );
-    assert!(error.contains("more than 20000 tasks alive"), "{error}");
+    assert!(error.contains("more than 20000 tasks are alive"), "{error}");
     assert!(error.starts_with("task `f`"), "{error}");
 }
 

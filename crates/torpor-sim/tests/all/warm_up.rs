@@ -76,20 +76,6 @@ fn seeds_that_disagree_are_named() {
     assert_eq!(task("1000"), None);
 }
 
-/// EEVDF lets a task run for its slice before another has its turn; ticks come every 4 ms.
-#[test]
-fn longer_slice_means_fewer_preemptions() {
-    let preemptions = |slice: &str| {
-        let text =
-            format!("[[task]]\nname = \"t\"\ncount = 3\n{slice}phase = [{{ run_us = 1000 }}]\n");
-        let counted = count(&request(machine(1, ""), load(&text), &["menu"], 1_000)).unwrap();
-        counted.kinds[0].preemptions
-    };
-    let (own, long) = (preemptions(""), preemptions("slice_us = 20000\n"));
-    assert!((240..=260).contains(&own), "{own}");
-    assert!((45..=55).contains(&long), "{long}");
-}
-
 /// A run that is held against its oracle runs once more for its strips; another keeps them at once.
 #[test]
 fn strips_are_of_the_measured_part() {

@@ -7,7 +7,7 @@
 #include <linux/version.h>
 #include <torpor/context.h>
 
-/* Tasks of that CPU that wait for IO; for another CPU, what it was at that CPU's last select. */
+/* Tasks of that CPU that wait for IO; for another CPU, the number at its last select(). */
 static inline unsigned int nr_iowait_cpu(int cpu)
 {
 	return kapi_cpu(cpu)->nr_iowait;
@@ -15,8 +15,8 @@ static inline unsigned int nr_iowait_cpu(int cpu)
 
 #if KAPI_BEFORE(4, 20)
 /*
- * @load was that of the last tick at first, as this_cpu_load() gives it; since 4.2 it is the weight
- * of what is on the runqueue, which an idle CPU's has nothing of.
+ * @load was first that of the last tick, like this_cpu_load(); since 4.2 it is the weight of the
+ * runqueue, which is 0 on an idle CPU.
  */
 static inline void get_iowait_load(unsigned long *nr_waiters, unsigned long *load)
 {

@@ -17,8 +17,8 @@ from torpor.results.record import Reproduction, headed
 from torpor.run.simulations import Simulation, simulate
 
 if TYPE_CHECKING:
-    from torpor.results import schema as shapes
     from torpor.results import types as results
+    from torpor.results.kinds import reproduction as shapes
 
     _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost"]
 

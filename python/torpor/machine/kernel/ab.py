@@ -25,11 +25,10 @@ from torpor.machine.kernel.modules import Governor, resolve
 from torpor.machine.kernel.rapl import Meter
 from torpor.machine.kernel.system import System
 from torpor.machine.record.signals import Signals
-from torpor.results.ab_rows import compare as compare_rows
 from torpor.results.record import Record
 
 if TYPE_CHECKING:
-    from torpor.results import schema as shapes
+    from torpor.results.kinds import ab as shapes
 
 #: Without a --metric: a number as programs print it, the last one.
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -67,6 +66,8 @@ class Comparison:
 
 def result(made: Comparison) -> Record:
     """Return a comparison as a result; without a finished round, nothing in it is compared."""
+    from torpor.results.kinds.ab import compare as compare_rows
+
     labels = [governor["label"] for governor in made.head["governors"]]
     finished = len({run["round"] for run in made.runs})
     found: shapes.Ab = {

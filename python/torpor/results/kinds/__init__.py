@@ -1,2 +1,68 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Tables of each kind of result."""
+"""Every kind of result, in one list. All that shows, explains or compares results reads it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torpor._engine import TorporError
+from torpor.results.kind import Kind
+from torpor.results.kinds import (
+    ab,
+    beside,
+    check,
+    diff,
+    fidelity,
+    outcomes,
+    replay,
+    reproduction,
+    simulation,
+    trace_stats,
+)
+from torpor.results.table import Post
+
+__all__ = ["KINDS", "explain", "posted"]
+
+_MODULES = (
+    *(replay, simulation, diff, ab, reproduction),
+    *(trace_stats, fidelity, outcomes, check, beside),
+)
+KINDS: dict[str, Kind] = {module.KIND.name: module.KIND for module in _MODULES}
+
+
+def posted(result: Any) -> Post:
+    """Return the tables of a result of any kind.
+
+    Raises :class:`torpor.TorporError` for a kind that has no tables.
+    """
+    found = KINDS.get(_name(result))
+    if found is None:
+        expected = ", ".join(KINDS)
+        raise TorporError(f"a result of kind `{_name(result)}` has no tables: expected {expected}")
+    return found.post(result)
+
+
+def explain(result: Any, *, governor: str | None = None) -> list[str]:
+    """Return up to six sentences on a result.
+
+    ``result`` is what any call returned, or :func:`torpor.load` has read. ``governor`` is the one
+    compared with the first; by default the first other that finished and is no reference.
+
+    Raises :class:`torpor.TorporError` for a kind of result that has nothing to explain, and for a
+    governor that is not in it.
+
+    >>> result = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
+    >>> torpor.explain(result)[0].partition(":")[0]
+    'teo against menu'
+    """
+    data = result.to_dict() if hasattr(result, "to_dict") else result
+    found = KINDS.get(_name(data))
+    if found is None or found.explain is None:
+        expected = ", ".join(name for name, kind in KINDS.items() if kind.explain)
+        raise TorporError(
+            f"nothing to explain in a result of kind `{_name(data)}`: expected {expected}"
+        )
+    return [sentence for sentence in found.explain(data, governor) if sentence]
+
+
+def _name(result: Any) -> str:
+    return str(result.get("kind")) if isinstance(result, Mapping) else "None"

@@ -400,4 +400,4 @@ def _is_orphan(path: Path) -> bool:
 
 def _table(records: list[Row]) -> _engine.Table:
     result = {"kind": "sweep", "catalogue": catalogue(), "points": records}
-    return _engine.lay_out(json.dumps(result), "points")
+    return _engine.Record(result).table("points")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from torpor.view.report.numbers import cpu_list, duration, listing, number, share
+from torpor.results.numbers import cpu_list, duration, listing, number, share
 from torpor.view.report.palette import state_class
 
 if TYPE_CHECKING:

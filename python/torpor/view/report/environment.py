@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from torpor.results.comparison import unit_text
-from torpor.view.report.numbers import cpu_list, duration, grouped, number, share
+from torpor.results.numbers import cpu_list, duration, grouped, number, share
 
 TEMPLATES = Path(__file__).parent / "templates"
 

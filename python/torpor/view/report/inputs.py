@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from torpor.results.comparison import agreement_text
-from torpor.view.report.numbers import number, share
+from torpor.results.numbers import number, share
 
 if TYPE_CHECKING:
     from torpor.results import types as results

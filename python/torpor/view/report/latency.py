@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from torpor.view.report.numbers import duration, share
+from torpor.results.numbers import duration, share
 
 if TYPE_CHECKING:
     from torpor.results import types as results

@@ -7,26 +7,22 @@ from os import PathLike
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from torpor.results.comparison import base_text, rows, section_name, sections, task_rows
-from torpor.results.over_recordings import over_recordings, sign_text
+from torpor.results.comparison import base_text, section_name, sections
+from torpor.results.kinds import replay, simulation
+from torpor.results.kinds.runs import verdict_of
 from torpor.view.report import bars, inputs, palette, strip
 from torpor.view.report.environment import page
-from torpor.view.report.finding import finding
 from torpor.view.report.handover import handover, without
 from torpor.view.report.latency import latency
-from torpor.view.report.numbers import duration, number
 
 if TYPE_CHECKING:
     from torpor.results import types as results
     from torpor.results.comparison import Result, Section
-    from torpor.results.over_recordings import OverCell
 
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
 _WITH_TRACE = (*_SCRIPTS, "perfetto.js")
 # Below 1 MB with space for the markup around the strips' data.
 _PAGE_BYTES = 960_000
-# Number of causes shown; the others fold away.
-_CAUSES = 8
 
 
 def render(
@@ -42,7 +38,7 @@ def render(
     """
     counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
     parts = sections(result)
-    over = over_recordings(result)
+    over = replay.over(result) if "traces" in result else []
     traces = [_section(result, part, number) for number, part in enumerate(parts, 1)]
     title = f"{traces[0]['name']} on {result['platform']['name']}"
     handed = handover(trace, title) if trace else without(result["kind"], why_no_trace)
@@ -57,9 +53,7 @@ def render(
             scripts=_WITH_TRACE if handed["data"] else _SCRIPTS,
             handover=handed,
             more_style=palette.css(counts),
-            over=over and list(zip(rows(over["comparison"]), over["rows"], strict=True)),
-            over_labels=over and over["comparison"]["labels"],
-            sign=_sign,
+            over=over,
             result=result,
             governors=_governors(parts),
             traces=traces,
@@ -77,37 +71,15 @@ def _section(result: Result, own: Section, number: int) -> dict[str, object]:
         "id": f"t{number}",
         "name": PurePath(section_name(own)).name,
         "raw": own,
-        "finding": finding(runs, own["inputs"]["sleep_length_sources"] if "inputs" in own else {}),
+        "finding": verdict_of(own),
         "comparison": own["comparison"],
         "base_text": base_text(own["comparison"]),
         "residency": bars.residency(platform, runs),
         "depth": bars.wrong_depth(platform, runs),
         "latency": latency(runs),
         "inputs": inputs.tables(own) if "trace" in own else None,
-        "causes": _causes(own),
-        "tasks": task_rows(own) if "workload" in own else None,
-    }
-
-
-def _causes(own: Section) -> dict[str, object] | None:
-    """Return the causes of each governor's sleeps, those with the most sleeps of a wrong depth
-    first."""
-    found: Any = own.get("causes") if "trace" in own else None
-    if not found:
-        return None
-    groups: dict[str, list[dict[str, object]]] = {}
-    for cause in found:
-        woken = cause["woken"]
-        row: dict[str, object] = {
-            **{key: number(cause[key]) for key in ("sleeps", "above", "below")},
-            "kind": cause["kind"],
-            "name": cause["name"],
-            "mean": duration(cause["latency_ns"] / woken) if woken else "–",
-            "max": duration(cause["latency_max_ns"]) if woken else "–",
-        }
-        groups.setdefault(cause["governor"], []).append(row)
-    return {
-        "groups": [(name, rows[:_CAUSES], rows[_CAUSES:]) for name, rows in groups.items()],
+        "causes": replay.causes(own),
+        "tasks": simulation.tasks(own) if "workload" in own else [],
     }
 
 
@@ -208,8 +180,3 @@ def _governors(parts: list[Section]) -> list[results.RunOutcome]:
         for run in part["runs"]:
             seen.setdefault(run["governor"], run)
     return list(seen.values())
-
-
-def _sign(cell: OverCell) -> str:
-    """The sign test in one line: a narrow page scrolls its table."""
-    return sign_text(cell).replace(" ", "\N{NO-BREAK SPACE}")

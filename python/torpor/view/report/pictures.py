@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from torpor import _engine
+from torpor.results.kind import Clusters
+from torpor.results.kinds import KINDS
+from torpor.results.numbers import share
 from torpor.view.report import bars
-from torpor.view.report.changes import changes
-from torpor.view.report.numbers import share
+from torpor.view.report.charts import changes
 from torpor.view.report.palette import state_class
 
 
@@ -23,29 +24,28 @@ class Picture(NamedTuple):
     rows: str = ""
 
 
-#: Sums of what a run did: clusters (name, CPUs, time awake), each with its states.
-_Clusters = list[dict[str, Any]]
-
-
 def pictures(result: Mapping[str, Any]) -> list[Picture]:
-    """Return the pictures of a result; a kind that has none gives none."""
-    draw = _KINDS.get(result["kind"])
-    return draw(result) if draw else []
+    """Return the pictures of a result; none for a kind that has none."""
+    draw = _OTHERS.get(result["kind"])
+    return draw(result) if draw else _counted(_states(result))
+
+
+def _states(result: Mapping[str, Any]) -> list[tuple[str, Clusters]]:
+    states = KINDS[result["kind"]].states
+    return states(result) if states else []
 
 
 def state_counts(result: Mapping[str, Any]) -> set[int]:
     """The numbers of states that have colours in the pictures of a result."""
     if result["kind"] == "fidelity":
         return {len(result["states"]), 2}
-    runs = _RUNS[result["kind"]](result) if result["kind"] in _RUNS else []
-    return {len(cluster["states"]) for _, clusters in runs for cluster in clusters}
+    return {len(cluster["states"]) for _, clusters in _states(result) for cluster in clusters}
 
 
-def _counted(result: Mapping[str, Any]) -> list[Picture]:
+def _counted(states: list[tuple[str, Clusters]]) -> list[Picture]:
     """Return pictures of each column's time, and of its sleeps of a wrong depth."""
     runs: list[Any] = [
-        {"governor": label, "error": None, "clusters": clusters}
-        for label, clusters in _RUNS[result["kind"]](result)
+        {"governor": label, "error": None, "clusters": clusters} for label, clusters in states
     ]
     machine: dict[str, dict[str, Any]] = {}
     for run in runs:
@@ -89,103 +89,6 @@ def _counted(result: Mapping[str, Any]) -> list[Picture]:
         )
         found.append(Picture("depth", "Wrong depth, by the state entered", lead, depth))
     return found
-
-
-def _cluster(
-    name: str, cpus: list[int], states: Iterable[Mapping[str, Any]], whole_ns: float | None
-) -> dict[str, Any]:
-    own = [
-        {
-            "index": index,
-            "name": state["name"],
-            "time_ns": state["time_ns"],
-            "usage": state["usage"] or 0,
-            "above": state["above"],
-            "below": state["below"],
-        }
-        for index, state in enumerate(states)
-    ]
-    slept_ns = sum(state["time_ns"] for state in own)
-    running_ns = 0 if whole_ns is None else max(0, whole_ns - slept_ns)
-    return {
-        "name": name,
-        "cpus": cpus,
-        "running_ns": running_ns,
-        "states": own,
-        "has_clock": whole_ns is not None,
-    }
-
-
-def _of_diff(result: Any) -> list[tuple[str, _Clusters]]:
-    runs: dict[str, _Clusters] = {}
-    for group in result["groups"]:
-        name = f"CPU {_engine.format_cpu_list(group['cpus'])}"
-        for column in group["columns"]:
-            states = [
-                {**counts, "name": state["name"], "time_ns": 1000 * (counts["time_us"] or 0)}
-                for state, counts in zip(group["states"], column["states"], strict=True)
-            ]
-            is_whole = column["residency_of"] == "elapsed" and column["elapsed_ns"] is not None
-            whole_ns = column["elapsed_ns"] * len(column["cpus"]) if is_whole else None
-            runs.setdefault(column["label"], []).append(_cluster(name, [], states, whole_ns))
-    return list(runs.items())
-
-
-def _of_ab(result: Any) -> list[tuple[str, _Clusters]]:
-    runs = []
-    for governor in result["governors"]:
-        of = [run["counters"] for run in result["runs"] if run["governor"] == governor["label"]]
-        clusters = []
-        for place, group in enumerate(of[0]["groups"] if of else ()):
-            each = [counters["groups"][place]["states"] for counters in of]
-            states = [
-                {
-                    "name": state["name"],
-                    "time_ns": 1000 * (_sum(each, index, "time_us") or 0),
-                    **{key: _sum(each, index, key) for key in ("usage", "above", "below")},
-                }
-                for index, state in enumerate(group["states"])
-            ]
-            elapsed = [counters["elapsed_ns"] for counters in of]
-            whole_ns = None if None in elapsed else sum(elapsed) * len(group["cpus"])
-            name = f"CPU {_engine.format_cpu_list(group['cpus'])}"
-            clusters.append(_cluster(name, [], states, whole_ns))
-        runs.append((governor["label"], clusters))
-    return runs
-
-
-def _sum(each: list[Any], index: int, key: str) -> int | None:
-    counts = [states[index][key] for states in each]
-    return None if None in counts else sum(counts)
-
-
-def _of_trace(stats: Any) -> list[tuple[str, _Clusters]]:
-    """Return the recorded machine's states, as far as the recording shows them."""
-    found: dict[str, dict[int, dict[str, Any]]] = {}
-    cpus: dict[str, set[int]] = {}
-    is_judged = stats["verdict_source"] is not None
-    for state in stats["states"]:
-        name = state["cluster"] or "all CPUs"
-        cpus.setdefault(name, set()).add(state["cpu"])
-        sums = found.setdefault(name, {}).setdefault(state["state"], _empty(state, is_judged))
-        for key in ("time_ns", "usage", *("above", "below") * is_judged):
-            sums[key] += state[key] or 0
-    clusters = []
-    for name, states in found.items():
-        # States are distinguished by their place, which one that was never entered has, too.
-        every = [
-            states.get(index) or _empty({"name": None, "state": index}, is_judged)
-            for index in range(max(states) + 1)
-        ]
-        whole_ns = stats["trace"]["duration_ns"] * len(cpus[name])
-        clusters.append(_cluster(name, sorted(cpus[name]), every, whole_ns))
-    return [("recorded", clusters)]
-
-
-def _empty(state: Mapping[str, Any], is_judged: bool) -> dict[str, Any]:
-    none = 0 if is_judged else None
-    name = state["name"] or f"state {state['state']}"
-    return {"name": name, "time_ns": 0, "usage": 0, "above": none, "below": none}
 
 
 def _fidelity(result: Any) -> list[Picture]:
@@ -263,15 +166,8 @@ def _reproduction(result: Any) -> list[Picture]:
     return [Picture("plot", "Changes, published and simulated", lead, plot)]
 
 
-_RUNS: dict[str, Callable[[Any], list[tuple[str, _Clusters]]]] = {
-    "diff": _of_diff,
-    "ab": _of_ab,
-    "trace_stats": _of_trace,
-}
-_KINDS: dict[str, Callable[[Any], list[Picture]]] = {
-    "diff": _counted,
-    "ab": _counted,
-    "trace_stats": _counted,
+#: Pictures of kinds that have no states of their own.
+_OTHERS: dict[str, Callable[[Any], list[Picture]]] = {
     "fidelity": _fidelity,
     "reproduction": _reproduction,
 }

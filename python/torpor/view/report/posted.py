@@ -9,9 +9,8 @@ from os import PathLike
 from typing import Any
 
 from torpor._engine import TorporError
-from torpor.results.kinds.calls import finding_text
-from torpor.results.sentences import explain
-from torpor.view.post import posted
+from torpor.results.kinds import explain, posted
+from torpor.results.kinds.check import finding_text
 from torpor.view.report import palette
 from torpor.view.report.environment import page
 from torpor.view.report.handover import handover, without

@@ -3,10 +3,11 @@
 
 use super::ImportOptions;
 use super::share::{Group, Latency, Machine, Sources, State, group};
-use crate::platform::{Scope, format_cpu_list};
+use crate::platform::Scope;
+use crate::toml::format_cpu_list;
 use std::fmt::Write as _;
 
-/// The machine's own numbers are nobody's work: no licence line in what comes out.
+/// The output has no licence line: a machine's own numbers have no author.
 pub(super) fn platform(options: &ImportOptions, machine: &Machine, notes: &[String]) -> String {
     let Machine { origin, sources, .. } = machine;
     let mut out = format!(

@@ -23,7 +23,7 @@ pub(super) fn merge(
             return Err(Failure {
                 reason: format!(
                     "{of} is for CPU {}, and not all of these are in the machine",
-                    crate::platform::format_cpu_list(&domain.cpus)
+                    crate::toml::format_cpu_list(&domain.cpus)
                 ),
                 hint: "give the energy model of the same machine".to_owned(),
             });

@@ -59,7 +59,7 @@ pub(super) enum Latency {
 
 impl Latency {
     /// Returns the latency that a governor sees.
-    pub(super) fn told_us(self) -> u64 {
+    pub(super) fn governor_us(self) -> u64 {
         match self {
             Latency::Whole { us } | Latency::Parts { wakeup_us: Some(us), .. } => us.into(),
             Latency::Parts { entry_us, exit_us, .. } => {

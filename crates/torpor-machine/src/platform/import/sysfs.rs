@@ -195,7 +195,7 @@ fn fill_gaps(cpus: &mut BTreeMap<CpuId, Share>, silent: &[CpuId], notes: &mut Ve
     if !filled.is_empty() {
         notes.push(format!(
             "CPU {} shows no idle states (offline or absent): counted as its neighbour",
-            crate::platform::format_cpu_list(&filled)
+            crate::toml::format_cpu_list(&filled)
         ));
     }
 }

@@ -21,9 +21,7 @@ pub(super) fn build(
     cite(sources, &format!("{name} OPPs"), table.texts("opp_source"));
     cite(sources, &format!("{name} power"), table.texts("power_source"));
     if table.number("capacity") == Some(0.0) {
-        let mut finding = table.finding("capacity", "a CPU without capacity does no work".into());
-        finding.allowed = Some("1 to 1024".to_owned());
-        report.push(finding);
+        report.reject(table, "capacity", "a CPU without capacity does no work", "1 to 1024");
     }
 
     let opps = build_opps(report, table);
@@ -57,9 +55,7 @@ fn build_smt(report: &mut Report, cluster: &Table) -> Option<Smt> {
     need_source(report, cluster, "smt_speed_pct", "smt_source");
     for key in ["threads_per_core", "sibling_stride", "smt_speed_pct"] {
         if cluster.number(key) == Some(0.0) {
-            let mut finding = cluster.finding(key, "nothing has none of it".to_owned());
-            finding.allowed = Some("1 or more".to_owned());
-            report.push(finding);
+            report.reject(cluster, key, "this is 0", "1 or more");
             return None;
         }
     }
@@ -67,9 +63,12 @@ fn build_smt(report: &mut Report, cluster: &Table) -> Option<Smt> {
     let threads = cluster.number("threads_per_core").map_or(1, |number| number as usize);
     for key in ["sibling_stride", "smt_speed_pct"] {
         if threads == 1 && cluster.has(key) {
-            let mut finding = cluster.finding(key, "a core here has one thread".to_owned());
-            finding.allowed = Some("together with `threads_per_core`, 2 or more".to_owned());
-            report.push(finding);
+            report.reject(
+                cluster,
+                key,
+                "a core here has one thread",
+                "together with `threads_per_core`, 2 or more",
+            );
         }
     }
     let cores = cpus.checked_div(threads).unwrap_or(0);
@@ -78,10 +77,12 @@ fn build_smt(report: &mut Report, cluster: &Table) -> Option<Smt> {
     if threads > 1 && rest != Some(0) {
         let key = if cluster.has("sibling_stride") { "sibling_stride" } else { "threads_per_core" };
         let message = format!("{cpus} CPUs are no whole number of such cores");
-        let mut finding = cluster.finding(key, message);
-        finding.allowed =
-            Some("threads times stride divides the number of the cluster's CPUs".to_owned());
-        report.push(finding);
+        report.reject(
+            cluster,
+            key,
+            message,
+            "threads times stride divides the number of the cluster's CPUs",
+        );
         return None;
     }
     let speed_pct = cluster.number("smt_speed_pct").map_or(100, |number| number as u32);
@@ -91,9 +92,12 @@ fn build_smt(report: &mut Report, cluster: &Table) -> Option<Smt> {
 fn build_clock(report: &mut Report, cluster: &Table) -> Clock {
     for key in ["clock_latency_ns", "rate_limit_us", "fast_switch"] {
         if cluster.has(key) && !cluster.has("opp") {
-            let mut finding = cluster.finding(key, "there is no OPP to change to".to_owned());
-            finding.allowed = Some("together with `[[cluster.opp]]`".to_owned());
-            report.push(finding);
+            report.reject(
+                cluster,
+                key,
+                "there is no OPP to change to",
+                "together with `[[cluster.opp]]`",
+            );
         }
     }
     let latency_ns = cluster.number("clock_latency_ns").unwrap_or(0.0);
@@ -113,16 +117,14 @@ fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {
                 report.push(missing_source(table, key, "power_source"));
             }
         }
-        let Some((key, freq_khz)) = frequency(report, table) else {
+        let Some(freq_khz) = frequency(report, table) else {
             is_sound = false;
             continue;
         };
         if let Some(below) = opps.last() {
             if below.freq_khz >= freq_khz {
                 let message = format!("the OPP before has {} kHz", below.freq_khz);
-                let mut finding = table.finding(key, message);
-                finding.allowed = Some("OPPs ascending in frequency".to_owned());
-                report.push(finding);
+                report.reject(table, "freq_khz", message, "OPPs ascending in frequency");
             }
         }
         let active_power = table.number("active_power_mw").map(Power::from_mw);
@@ -132,28 +134,14 @@ fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {
     is_sound.then_some(opps)
 }
 
-/// The key an OPP's frequency is written under, and the frequency in kHz.
-fn frequency(report: &mut Report, table: &Table) -> Option<(&'static str, u32)> {
-    let key = match (table.has("freq_khz"), table.has("opp_hz")) {
-        (true, false) => "freq_khz",
-        (false, true) => "opp_hz",
-        (has_both, _) => {
-            let message = if has_both { "also given as `opp_hz`" } else { "this key is missing" };
-            let mut finding = table.finding("freq_khz", message.to_owned());
-            finding.allowed = Some("either `freq_khz` or `opp_hz`".to_owned());
-            report.push(finding);
-            return None;
-        }
-    };
-    let number = table.number(key)?;
-    let freq_khz = if key == "opp_hz" { number / 1e3 } else { number };
-    if freq_khz.fract() != 0.0 || freq_khz == 0.0 {
-        let mut finding = table.finding(key, "not a frequency cpufreq can hold".to_owned());
-        finding.allowed = Some("whole kilohertz above 0".to_owned());
-        report.push(finding);
+/// Frequency of an OPP, in kHz.
+fn frequency(report: &mut Report, table: &Table) -> Option<u32> {
+    let freq_khz = table.number("freq_khz")?;
+    if freq_khz == 0.0 {
+        report.reject(table, "freq_khz", "the clock would stand still", "1 or more");
         return None;
     }
-    Some((key, freq_khz as u32))
+    Some(freq_khz as u32)
 }
 
 /// Checks what must hold between the states, apart from power.
@@ -187,9 +175,12 @@ fn check_ascends(report: &mut Report, pair: &[Table], key: &str, value: fn(&Tabl
         let name = pair[0].text("name").unwrap_or("?");
         let message =
             format!("a {what} of {deeper} us is below the shallower `{name}`'s {shallower} us");
-        let mut finding = pair[1].finding(key, message);
-        finding.allowed = Some(format!("states ordered by depth, {what} never falling"));
-        report.push(finding);
+        report.reject(
+            &pair[1],
+            key,
+            message,
+            format!("states ordered by depth, {what} never falling"),
+        );
     }
 }
 
@@ -253,12 +244,15 @@ fn build_own(report: &mut Report, state: &Table, entry: f64, exit: f64) -> Optio
             Some(own) if own > whole => format!("the state's own is {whole} us in all"),
             _ => continue,
         };
-        let mut finding = state.finding(key, message);
-        finding.allowed = Some(match has_scope {
-            true => format!("0 to {whole}"),
-            false => "together with a `scope` other than `cpu`".to_owned(),
-        });
-        report.push(finding);
+        report.reject(
+            state,
+            key,
+            message,
+            match has_scope {
+                true => format!("0 to {whole}"),
+                false => "together with a `scope` other than `cpu`".to_owned(),
+            },
+        );
     }
     let is_given = keys.iter().any(|(key, _)| state.has(key));
     let of = |(key, whole): (&str, f64)| from_us(state.number(key).unwrap_or(whole));
@@ -270,27 +264,34 @@ fn check_latencies(report: &mut Report, state: &Table) {
     let detailed = ["entry_latency_us", "exit_latency_us", "wakeup_latency_us"];
     if state.has("latency_us") {
         if let Some(key) = detailed.into_iter().find(|key| state.has(key)) {
-            let mut finding = state.finding(key, "`latency_us` is given too".to_owned());
-            finding.allowed =
-                Some("either `latency_us`, or `entry_latency_us` and `exit_latency_us`".into());
-            report.push(finding);
+            report.reject(
+                state,
+                key,
+                "`latency_us` is given too",
+                "either `latency_us`, or `entry_latency_us` and `exit_latency_us`",
+            );
         }
         return;
     }
     if !state.has("exit_latency_us") {
-        let mut finding = state.finding("exit_latency_us", "this key is missing".to_owned());
-        finding.allowed =
-            Some("either `exit_latency_us` (device tree) or `latency_us` (sysfs)".into());
-        report.push(finding);
+        report.reject(
+            state,
+            "exit_latency_us",
+            "this key is missing",
+            "either `exit_latency_us` (device tree) or `latency_us` (sysfs)",
+        );
     }
     let (entry, exit) = (state.number("entry_latency_us"), state.number("exit_latency_us"));
     if let (Some(wakeup), Some(exit)) = (state.number("wakeup_latency_us"), exit) {
         let sum = entry.unwrap_or(0.0) + exit;
         if !(exit..=sum).contains(&wakeup) {
             let message = "a wake-up includes the exit, and at most one entry before it";
-            let mut finding = state.finding("wakeup_latency_us", message.to_owned());
-            finding.allowed = Some(format!("{exit} (the exit latency) to {sum} (entry plus exit)"));
-            report.push(finding);
+            report.reject(
+                state,
+                "wakeup_latency_us",
+                message.to_owned(),
+                format!("{exit} (the exit latency) to {sum} (entry plus exit)"),
+            );
         }
     }
 }
@@ -305,15 +306,16 @@ fn build_power(report: &mut Report, cluster: &Table, state: &Table) -> Option<St
         let has_power = state.has("power_mw") || state.has("power_per_opp_mw");
         if !has_power {
             let message = "the power of the state is not given".to_owned();
-            let mut finding = state.finding("energy_per_entry_uj", message);
-            finding.allowed = Some("together with `power_mw` or `power_per_opp_mw`".to_owned());
-            report.push(finding);
+            report.reject(
+                state,
+                "energy_per_entry_uj",
+                message,
+                "together with `power_mw` or `power_per_opp_mw`",
+            );
         }
     }
     if state.has("power_mw") && state.has("power_per_opp_mw") {
-        let mut finding = state.finding("power_per_opp_mw", "`power_mw` is given too".to_owned());
-        finding.allowed = Some("one of the two".to_owned());
-        report.push(finding);
+        report.reject(state, "power_per_opp_mw", "`power_mw` is given too", "one of the two");
         return None;
     }
     if state.has("power_mw") {
@@ -326,9 +328,12 @@ fn build_power(report: &mut Report, cluster: &Table, state: &Table) -> Option<St
     let opp_count = cluster.tables("opp").len();
     if powers.len() != opp_count {
         let message = format!("{} values for {opp_count} OPPs", powers.len());
-        let mut finding = state.finding("power_per_opp_mw", message);
-        finding.allowed = Some("one value for each `[[cluster.opp]]`, in their order".to_owned());
-        report.push(finding);
+        report.reject(
+            state,
+            "power_per_opp_mw",
+            message,
+            "one value for each `[[cluster.opp]]`, in their order",
+        );
         return None;
     }
     Some(StatePower::PerOpp(powers.iter().map(|&mw| Power::from_mw(mw)).collect()))
@@ -356,9 +361,7 @@ fn check_power_falls(report: &mut Report, tables: &[Table], states: &[Option<Idl
                 above.as_mw_f64(),
                 shallower.name
             );
-            let mut finding = table.finding(key, message);
-            finding.allowed = Some("power that never rises with depth".to_owned());
-            report.push(finding);
+            report.reject(table, key, message, "power that never rises with depth");
         }
     }
 }

@@ -1,41 +1,38 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Driver and hardware side of a state that a governor has selected.
 
-use super::{from_us, missing_source};
+use super::{from_us, need_source};
 use crate::platform::{Demotion, Rejects};
 use crate::toml::{Report, Table};
 use crate::units::Duration;
 
 pub(super) fn refill(report: &mut Report, state: &Table) -> Duration {
-    if state.has("refill_us") && !state.has("refill_source") {
-        report.push(missing_source(state, "refill_us", "refill_source"));
-    }
+    need_source(report, state, "refill_us", "refill_source");
     state.number("refill_us").map_or(Duration::ZERO, from_us)
 }
 
-/// Reads a driver's refusals; the attempt takes as long as entering the state does, and never zero
-/// time, which would let a CPU retry for ever.
+/// Reads how often the driver refuses the state. An attempt takes the entry latency by default, and
+/// never 0: a CPU would retry for ever.
 pub(super) fn rejects(report: &mut Report, state: &Table, entry_us: f64) -> Option<Rejects> {
     need_key(report, state, &["reject_us", "reject_source"], "reject_pct");
     let pct = state.number("reject_pct").filter(|pct| *pct > 0.0)?;
-    if !state.has("reject_source") {
-        report.push(missing_source(state, "reject_pct", "reject_source"));
-    }
+    need_source(report, state, "reject_pct", "reject_source");
     if state.bool("polling") == Some(true) || state.has("driver") {
-        let mut finding = state.finding("reject_pct", "the state polls".to_owned());
-        finding.allowed = Some("a state that a driver can refuse to enter".to_owned());
-        report.push(finding);
+        report.reject(
+            state,
+            "reject_pct",
+            "the state polls",
+            "a state that a driver can refuse to enter",
+        );
     }
     let time_us = state.number("reject_us").unwrap_or(entry_us.max(1.0));
     if time_us <= 0.0 {
-        let mut finding = state.finding("reject_us", "no attempt takes no time".to_owned());
-        finding.allowed = Some("a time above 0".to_owned());
-        report.push(finding);
+        report.reject(state, "reject_us", "no attempt takes no time", "a time above 0");
     }
     Some(Rejects { pct, time: from_us(time_us) })
 }
 
-/// When the hardware enters one of the `shallower` states instead of this one.
+/// Reads when the hardware enters one of the `shallower` states instead of this one.
 pub(super) fn demotion(
     report: &mut Report,
     shallower: &[Table],
@@ -44,35 +41,37 @@ pub(super) fn demotion(
     let others = ["demote_after", "demote_below_us", "undemote_us", "demote_source"];
     need_key(report, state, &others, "demote_to");
     let name = state.text("demote_to")?;
-    if !state.has("demote_source") {
-        report.push(missing_source(state, "demote_to", "demote_source"));
-    }
+    need_source(report, state, "demote_to", "demote_source");
     let polls = |table: &Table| table.bool("polling") == Some(true) || table.has("driver");
     let names = |table: &&Table| !polls(table) && table.text("name").is_some();
     let Some(to) = shallower.iter().position(|table| table.text("name") == Some(name)) else {
         let known: Vec<&str> =
             shallower.iter().filter(names).filter_map(|t| t.text("name")).collect();
-        let mut finding = state.finding("demote_to", "no shallower state has this name".to_owned());
-        finding.allowed = Some(match known.is_empty() {
-            true => "nothing: no shallower state rests".to_owned(),
-            false => known.join(", "),
-        });
-        report.push(finding);
+        report.reject(
+            state,
+            "demote_to",
+            "no shallower state has this name",
+            match known.is_empty() {
+                true => "nothing: no shallower state rests".to_owned(),
+                false => known.join(", "),
+            },
+        );
         return None;
     };
     if polls(state) || polls(&shallower[to]) {
-        let mut finding = state.finding("demote_to", "a polling state is no demotion".to_owned());
-        finding.allowed = Some("states in which the CPU rests".to_owned());
-        report.push(finding);
+        report.reject(
+            state,
+            "demote_to",
+            "a polling state is no demotion",
+            "states in which the CPU rests",
+        );
     }
     let residency = state.number("target_residency_us").unwrap_or(0.0);
     let below = state.number("demote_below_us").unwrap_or(residency);
     let after = state.number("demote_after").unwrap_or(1.0);
     for (key, value) in [("demote_below_us", below), ("demote_after", after)] {
         if value <= 0.0 && state.has(key) {
-            let mut finding = state.finding(key, "no request would be demoted".to_owned());
-            finding.allowed = Some("more than 0".to_owned());
-            report.push(finding);
+            report.reject(state, key, "no request would be demoted", "more than 0");
         }
     }
     // It is in the shallower state before it leaves that for the deeper one.
@@ -81,11 +80,14 @@ pub(super) fn demotion(
     Some(Demotion { to, after: after as u32, short: from_us(below), undemote })
 }
 
-/// Keys that say nothing without another one.
+/// Reports `keys` without the key that they depend on.
 fn need_key(report: &mut Report, state: &Table, keys: &[&str], needs: &str) {
     for key in keys.iter().filter(|key| state.has(key) && !state.has(needs)) {
-        let mut finding = state.finding(key, format!("there is no `{needs}`"));
-        finding.allowed = Some(format!("together with `{needs}`"));
-        report.push(finding);
+        report.reject(
+            state,
+            key,
+            format!("there is no `{needs}`"),
+            format!("together with `{needs}`"),
+        );
     }
 }

@@ -23,9 +23,7 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
         }
     }
     if table.cpus("irq_cpu").is_some_and(|cpus| cpus.len() != 1) {
-        let mut finding = table.finding("irq_cpu", "more than one CPU".to_owned());
-        finding.allowed = Some("one CPU in a string, such as \"0\"".to_owned());
-        report.push(finding);
+        report.reject(table, "irq_cpu", "more than one CPU", "one CPU in a string, such as \"0\"");
     }
     let read = service_time(report, table, "read_us", "read_per_kib_us");
     let write = service_time(report, table, "write_us", "write_per_kib_us");
@@ -62,17 +60,23 @@ fn queues(report: &mut Report, table: &Table) -> Option<(Option<u32>, u32)> {
     if table.bool("command_queue") == Some(false) {
         for key in ["nr_hw_queues", "queue_depth"] {
             if table.number(key).is_some_and(|number| number != 1.0) {
-                let mut finding = table.finding(key, "`command_queue` is false".to_owned());
-                finding.allowed = Some("1: the host sends a request after the last".to_owned());
-                report.push(finding);
+                report.reject(
+                    table,
+                    key,
+                    "`command_queue` is false",
+                    "1: the host sends a request after the last",
+                );
             }
         }
         return Some((Some(1), 1));
     }
     if !table.has("queue_depth") {
-        let mut finding = table.finding("queue_depth", "this key is missing".to_owned());
-        finding.allowed = Some("`queue_depth`, or `command_queue = false`".to_owned());
-        report.push(finding);
+        report.reject(
+            table,
+            "queue_depth",
+            "this key is missing",
+            "`queue_depth`, or `command_queue = false`",
+        );
     }
     let queues = table.number("nr_hw_queues").map(|n| n as u32);
     Some((queues, table.number("queue_depth")? as u32))

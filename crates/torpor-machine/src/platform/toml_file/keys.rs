@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Every key a platform file may hold. The reader's checks and the JSON Schema both come from
-//! here, so they cannot tell different stories.
+//! this list, so they agree.
 
 use super::state_keys::IDLE_STATE;
 use crate::toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
@@ -230,14 +230,12 @@ pub(crate) static CLUSTER: Shape = Shape {
             "Where the cluster's power numbers come from; required with any of them.",
         ),
         optional("opp", Kind::Tables(&OPP), "Operating points, ascending in frequency."),
-        Key {
-            name: "clock_latency_ns",
-            aliases: &["cpuinfo_transition_latency"],
-            kind: TIME,
-            is_required: false,
-            doc: "Longest time a change of frequency takes (device tree `clock-latency-ns`, sysfs \
-                  `cpuinfo_transition_latency`). Without it, 0: not known, and at once.",
-        },
+        optional(
+            "clock_latency_ns",
+            TIME,
+            "Longest time a change of frequency takes (device tree `clock-latency-ns`, sysfs \
+             `cpuinfo_transition_latency`). Without it, 0: not known, and at once.",
+        ),
         optional(
             "rate_limit_us",
             TIME,
@@ -274,16 +272,7 @@ pub(crate) static CLUSTER: Shape = Shape {
 
 pub(crate) static OPP: Shape = Shape {
     keys: &[
-        optional(
-            "freq_khz",
-            Kind::Integer { max: u32::MAX as f64 },
-            "Frequency, as cpufreq spells it. Either this or `opp_hz`.",
-        ),
-        optional(
-            "opp_hz",
-            Kind::Integer { max: u32::MAX as f64 * 1e3 },
-            "Frequency, as device tree spells it. Whole kilohertz.",
-        ),
+        required("freq_khz", Kind::Integer { max: u32::MAX as f64 }, "Frequency, as in cpufreq."),
         optional("active_power_mw", POWER, "Power of one busy CPU."),
         optional(
             "static_power_mw",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Platform files. `keys` says what may be in one, `toml` checks value by value,
-//! `cluster` and this file build the model and check what only shows across values.
+//! Platform files. `keys` lists the keys, `toml` checks each value, `cluster` and this file build
+//! the model and check what must hold between values.
 
 mod cluster;
 mod driver;
@@ -10,8 +10,9 @@ mod polling;
 mod state_keys;
 
 use crate::platform::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
-use crate::toml::{Finding, Param, Report, Table, format_cpu_list};
+use crate::toml::{Finding, Report, Table, format_cpu_list};
 use crate::units::{CpuId, Duration, Hz, Power};
+pub(super) use keys::PLATFORM;
 use sha2::{Digest, Sha256};
 
 /// Default: in the demo recording (a virtual machine on an AMD EPYC), half of the local timer
@@ -20,13 +21,8 @@ const TICK_HANDLING_DEFAULT: Duration = Duration::from_us(3);
 
 /// Reads the text of a platform file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
-    crate::toml::read(text, &keys::PLATFORM, |report, file| build(report, file, text))
+    crate::toml::read(text, &PLATFORM, |report, file| build(report, file, text))
         .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
-}
-
-/// The text of a platform file with numbers replaced; see [`crate::toml::fill_params`].
-pub(crate) fn fill(text: &str, params: &[Param<'_>]) -> Result<String, String> {
-    crate::toml::fill_params(text, params, &keys::PLATFORM)
 }
 
 /// Reads the text of a file that holds one IO device.
@@ -38,27 +34,11 @@ pub fn io_device_from_toml(origin: &str, text: &str) -> Result<IoDevice, Platfor
 /// Returns the JSON Schema of platform files, for editors. [`from_toml`] also checks what must hold
 /// between values: states ordered by depth, sources present, CPUs without gaps.
 pub fn json_schema() -> String {
-    crate::toml::json_schema(&keys::PLATFORM, "Torpor platform")
+    crate::toml::json_schema(&PLATFORM, "Torpor platform")
 }
 
 fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
-    let mut sources = Vec::new();
-    cite(&mut sources, "machine", file.texts("source"));
-    need_source(report, file, "tick_handling_us", "tick_handling_source");
-    cite(&mut sources, "tick handling", file.texts("tick_handling_source"));
-    need_source(report, file, "package_floor_power_mw", "package_floor_power_source");
-    need_source(report, file, "package_awake_power_mw", "package_awake_power_source");
-    need_source(report, file, "package_awake_rise_us", "package_awake_rise_source");
-    let overheads =
-        ["context_switch_us", "ipi_send_us", "ipi_delivery_us", "ipi_handling_us", "virt_exit_us"];
-    for key in overheads {
-        need_source(report, file, key, "overhead_source");
-    }
-    cite(&mut sources, "overheads", file.texts("overhead_source"));
-    cite(&mut sources, "package floor power", file.texts("package_floor_power_source"));
-    cite(&mut sources, "package awake power", file.texts("package_awake_power_source"));
-    cite(&mut sources, "package awake power's rise", file.texts("package_awake_rise_source"));
-
+    let mut sources = cite_sources(report, file);
     let tables = file.tables("cluster");
     if tables.is_empty() && file.field("cluster").is_some_and(|f| f.raw.starts_with('[')) {
         let message = "a machine has at least one cluster".to_owned();
@@ -76,6 +56,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
 
     let mut clusters: Vec<_> = clusters.into_iter().collect::<Option<_>>()?;
     clusters.sort_by_key(|cluster| cluster.cpus.first().copied());
+    let time = |key| file.number(key).map_or(Duration::ZERO, from_us);
     Some(Platform {
         name: file.text("name")?.to_owned(),
         title: file.text("title")?.to_owned(),
@@ -84,11 +65,11 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
         hz: Hz::from_u32(file.number("hz")? as u32)?,
         tick_handling: file.number("tick_handling_us").map_or(TICK_HANDLING_DEFAULT, from_us),
         overheads: Overheads {
-            context_switch: file.number("context_switch_us").map_or(Duration::ZERO, from_us),
-            ipi_send: file.number("ipi_send_us").map_or(Duration::ZERO, from_us),
-            ipi_delivery: file.number("ipi_delivery_us").map_or(Duration::ZERO, from_us),
-            ipi_handling: file.number("ipi_handling_us").map_or(Duration::ZERO, from_us),
-            virt_exit: file.number("virt_exit_us").map_or(Duration::ZERO, from_us),
+            context_switch: time("context_switch_us"),
+            ipi_send: time("ipi_send_us"),
+            ipi_delivery: time("ipi_delivery_us"),
+            ipi_handling: time("ipi_handling_us"),
+            virt_exit: time("virt_exit_us"),
         },
         cpufreq_governor: match file.text("cpufreq_governor") {
             Some("powersave") => CpufreqGovernor::Powersave,
@@ -97,10 +78,31 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
         },
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
         awake_power: Power::from_mw(file.number("package_awake_power_mw").unwrap_or(0.0)),
-        awake_rise: file.number("package_awake_rise_us").map_or(Duration::ZERO, from_us),
+        awake_rise: time("package_awake_rise_us"),
         clusters,
         io_devices: devices.into_iter().collect::<Option<_>>()?,
     })
+}
+
+/// Returns the sources of the numbers that belong to no cluster; reports those without one.
+fn cite_sources(report: &mut Report, file: &Table) -> Vec<String> {
+    let mut sources = Vec::new();
+    cite(&mut sources, "machine", file.texts("source"));
+    let overheads: &[&str] =
+        &["context_switch_us", "ipi_send_us", "ipi_delivery_us", "ipi_handling_us", "virt_exit_us"];
+    for (what, source, keys) in [
+        ("tick handling", "tick_handling_source", &["tick_handling_us"][..]),
+        ("overheads", "overhead_source", overheads),
+        ("package floor power", "package_floor_power_source", &["package_floor_power_mw"]),
+        ("package awake power", "package_awake_power_source", &["package_awake_power_mw"]),
+        ("package awake power's rise", "package_awake_rise_source", &["package_awake_rise_us"]),
+    ] {
+        for key in keys {
+            need_source(report, file, key, source);
+        }
+        cite(&mut sources, what, file.texts(source));
+    }
+    sources
 }
 
 /// The clusters must hold each of the CPUs 0..n exactly once.
@@ -116,9 +118,7 @@ fn check_cpus(report: &mut Report, clusters: &[Table]) {
     for pair in owners.windows(2) {
         if pair[0].0 == pair[1].0 {
             let message = format!("{} is already in `{}cpus`", pair[1].0, pair[0].1.path);
-            let mut finding = pair[1].1.finding("cpus", message);
-            finding.allowed = Some("each CPU in one cluster only".to_owned());
-            return report.push(finding);
+            return report.reject(pair[1].1, "cpus", message, "each CPU in one cluster only");
         }
     }
     if let Some((missing, (_, next))) = (0..).map(CpuId).zip(&owners).find(|(n, (cpu, _))| n != cpu)
@@ -126,9 +126,12 @@ fn check_cpus(report: &mut Report, clusters: &[Table]) {
         let all: Vec<CpuId> = owners.iter().map(|(cpu, _)| *cpu).collect();
         let message =
             format!("no cluster holds {missing}; together they hold {}", format_cpu_list(&all));
-        let mut finding = next.finding("cpus", message);
-        finding.allowed = Some("all clusters together cover 0 to the last CPU, without gap".into());
-        report.push(finding);
+        report.reject(
+            next,
+            "cpus",
+            message,
+            "all clusters together cover 0 to the last CPU, without gap",
+        );
     }
 }
 
@@ -144,10 +147,12 @@ fn check_io_devices(report: &mut Report, devices: &[Table], clusters: &[Table]) 
         let irq_cpu = table.cpus("irq_cpu").and_then(|cpus| cpus.first());
         if let (Some(cpu), Some(last)) = (irq_cpu, last) {
             if cpu > last {
-                let mut finding =
-                    table.finding("irq_cpu", "the machine has no such CPU".to_owned());
-                finding.allowed = Some(format!("0 to {}", last.0));
-                report.push(finding);
+                report.reject(
+                    table,
+                    "irq_cpu",
+                    "the machine has no such CPU",
+                    format!("0 to {}", last.0),
+                );
             }
         }
     }
@@ -159,10 +164,12 @@ fn check_capacities(report: &mut Report, clusters: &[Table]) {
     if let Some(biggest) = biggest {
         if capacities.iter().all(|capacity| capacity.is_some_and(|c| c < 1024.0)) {
             let message = "no cluster has capacity 1024, and this is the biggest".to_owned();
-            let mut finding = biggest.finding("capacity", message);
-            finding.allowed =
-                Some("1024 for the machine's biggest CPU, others in proportion".into());
-            report.push(finding);
+            report.reject(
+                biggest,
+                "capacity",
+                message,
+                "1024 for the machine's biggest CPU, others in proportion",
+            );
         }
     }
 }

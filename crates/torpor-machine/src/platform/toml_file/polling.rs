@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The polling state: which loop it runs, and what that loop's driver tells governors.
+//! The polling state: its loop, and the limit that governors see.
 
 use super::from_us;
 use crate::platform::{IdleState, PollLoop};
@@ -27,9 +27,12 @@ pub(super) fn build(report: &mut Report, index: usize, state: &Table) -> Option<
     let asked = state.bool("polling");
     let driver = match state.text("driver") {
         Some(_) if asked == Some(false) => {
-            let mut finding = state.finding("driver", "`polling` is false".to_owned());
-            finding.allowed = Some("a driver for a polling state only".to_owned());
-            report.push(finding);
+            report.reject(
+                state,
+                "driver",
+                "`polling` is false",
+                "a driver for a polling state only",
+            );
             return None;
         }
         None if asked == Some(true) => Some("poll_idle"),
@@ -41,17 +44,18 @@ pub(super) fn build(report: &mut Report, index: usize, state: &Table) -> Option<
                 Some(other) => format!("`{other}` has no such key"),
                 None => "the state does not poll".to_owned(),
             };
-            let mut finding = state.finding(key, message);
-            finding.allowed = Some(format!("together with `driver = \"{owner}\"`"));
-            report.push(finding);
+            report.reject(state, key, message, format!("together with `driver = \"{owner}\"`"));
         }
     }
     let driver = driver?;
     if index > 0 {
         let key = if state.has("driver") { "driver" } else { "polling" };
-        let mut finding = state.finding(key, format!("state {index} polls"));
-        finding.allowed = Some("a polling state at index 0 only, as the kernel has it".into());
-        report.push(finding);
+        report.reject(
+            state,
+            key,
+            format!("state {index} polls"),
+            "a polling state at index 0 only, as the kernel has it",
+        );
     }
     Some(match driver {
         "arm_poll_idle" => PollLoop::ArmPollIdle { event_stream: event_stream(report, state) },
@@ -71,9 +75,12 @@ fn event_stream(report: &mut Report, state: &Table) -> Option<Duration> {
         Some(Duration::ZERO) => "without an event stream a CPU could wait for ever".to_owned(),
         _ => return if has_wfet { None } else { Some(period.unwrap_or(EVENT_STREAM_DEFAULT)) },
     };
-    let mut finding = state.finding("event_stream_us", message);
-    finding.allowed = Some("a period above 0, or `wfet = true` without one".to_owned());
-    report.push(finding);
+    report.reject(
+        state,
+        "event_stream_us",
+        message,
+        "a period above 0, or `wfet = true` without one",
+    );
     None
 }
 
@@ -90,9 +97,12 @@ pub(super) fn set_limit(report: &mut Report, tables: &[Table], states: &mut [Opt
         Some(None) => return,
         None => {
             let message = "no state follows for when polling ends".to_owned();
-            let mut finding = table.finding("driver", message);
-            finding.allowed = Some("`arm_poll_idle` with a deeper state, `WFI`".to_owned());
-            return report.push(finding);
+            return report.reject(
+                table,
+                "driver",
+                message,
+                "`arm_poll_idle` with a deeper state, `WFI`",
+            );
         }
     }
     if let (Some(Some(deeper)), Some(deeper_table)) = (states.get(2), tables.get(2)) {
@@ -105,9 +115,12 @@ pub(super) fn set_limit(report: &mut Report, tables: &[Table], states: &mut [Opt
                 "a polling limit of {} us makes state 1 deeper than `{name}`",
                 limit.as_us_f64()
             );
-            let mut finding = table.finding(key, message);
-            finding.allowed = Some(format!("`poll_limit_us` up to {most}, as `{name}` has it"));
-            report.push(finding);
+            report.reject(
+                table,
+                key,
+                message,
+                format!("`poll_limit_us` up to {most}, as `{name}` has it"),
+            );
         }
     }
 }

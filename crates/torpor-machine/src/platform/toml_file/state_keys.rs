@@ -2,7 +2,7 @@
 //! The keys of an idle state.
 
 use super::keys::{ENERGY, POWER, POWER_MAX_MW, TIME, optional, required};
-use crate::toml::{Key, Kind, Shape};
+use crate::toml::{Kind, Shape};
 
 pub(crate) static IDLE_STATE: Shape = Shape {
     keys: &[
@@ -19,22 +19,17 @@ pub(crate) static IDLE_STATE: Shape = Shape {
             TIME,
             "Worst case from wake-up event to running. Without it, entry plus exit latency.",
         ),
-        Key {
-            name: "latency_us",
-            aliases: &["latency"],
-            kind: TIME,
-            is_required: false,
-            doc: "sysfs has only one latency, which is the exit latency, and entry takes 0. \
-                  Instead of the three other latencies.",
-        },
-        Key {
-            name: "target_residency_us",
-            aliases: &["min_residency_us", "residency_us", "residency"],
-            kind: TIME,
-            is_required: true,
-            doc: "Shortest stay that pays off (sysfs `residency`, device tree \
-                  `min-residency-us`).",
-        },
+        optional(
+            "latency_us",
+            TIME,
+            "sysfs has only one latency, which is the exit latency, and entry takes 0. Instead of \
+             the three other latencies.",
+        ),
+        required(
+            "target_residency_us",
+            TIME,
+            "Shortest stay that pays off (sysfs `residency`, device tree `min-residency-us`).",
+        ),
         optional(
             "polling",
             Kind::Bool,
@@ -74,12 +69,12 @@ pub(crate) static IDLE_STATE: Shape = Shape {
         optional(
             "default_status",
             Kind::Choice(&["enabled", "disabled"]),
-            "As in sysfs: whether the state is used unless somebody asks otherwise.",
+            "As in sysfs: whether the state is used by default.",
         ),
         optional(
             "scope",
             Kind::Choice(&["cpu", "core", "cluster", "package"]),
-            "Which CPUs must be in the state before its saving is had. Without it, `cpu`.",
+            "The CPUs that must all be in the state before it saves energy. Without it, `cpu`.",
         ),
         optional(
             "own_entry_latency_us",

@@ -2,7 +2,8 @@
 //! Words of a command line, and what they set, each with its place.
 
 use std::ops::Range;
-use torpor_machine::toml::{Finding, Report, closest};
+use torpor_machine::toml::{Finding, Report};
+use torpor_machine::units::closest;
 
 pub(super) struct Word {
     pub text: String,

@@ -130,9 +130,3 @@ fn drain(job: &mut Job<'_>) -> usize {
     job.push("its end", Op::Goto(drain));
     drain
 }
-
-/// Returns the cache of a file, with so much memory for it, or with enough.
-pub(super) fn cache(size: u64, kept: Option<u64>, bytes: u32) -> Cache {
-    let of = |whole: u64| (whole / u64::from(bytes)).max(1);
-    Cache { blocks: of(size), kept: kept.map_or(of(size), of).min(of(size)) }
-}

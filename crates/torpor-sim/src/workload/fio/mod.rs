@@ -82,7 +82,6 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         activity: None,
         timer_slack: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
-        slice: Duration::ZERO,
         clamp: clamp(report, table),
         groups: 1,
         repeat: None,
@@ -169,15 +168,14 @@ fn mix(report: &mut Report, table: &Table, job: &mut Job<'_>) -> Option<Mix> {
 /// Reads the cached part of the job's file, if its size is known.
 fn cache(report: &mut Report, table: &Table, is_cached: bool) -> Option<super::Cache> {
     let bytes = if table.has("bs") { block_size(report, table)? } else { BLOCK_DEFAULT };
-    for key in ["size_mib", "page_cache_mib"] {
-        if table.has(key) && !is_cached {
-            let mut finding = table.finding(key, "the job goes past the page cache".to_owned());
-            finding.allowed = Some("together with `direct = false`".to_owned());
-            report.push(finding);
-        }
+    if table.has("size_mib") && !is_cached {
+        let message = "direct IO does not use the page cache".to_owned();
+        let mut finding = table.finding("size_mib", message);
+        finding.allowed = Some("together with `direct = false`".to_owned());
+        report.push(finding);
     }
-    let of = |key| table.number(key).map(|mib| mib as u64 * (1 << 20));
-    Some(cached::cache(of("size_mib")?, of("page_cache_mib"), bytes))
+    let size = table.number("size_mib")? as u64 * (1 << 20);
+    Some(super::Cache { blocks: (size / u64::from(bytes)).max(1) })
 }
 
 /// A job's work as it says itself.

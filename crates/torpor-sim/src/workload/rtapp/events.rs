@@ -5,7 +5,8 @@ use super::json::Entry;
 use super::object::Object;
 use crate::workload::{Channel, Dist, Draw, Op, Step};
 use std::collections::BTreeMap;
-use torpor_machine::toml::{Finding, Report, closest};
+use torpor_machine::toml::{Finding, Report};
+use torpor_machine::units::closest;
 use torpor_machine::units::{Duration, Instant};
 
 const LOOPS_MAX: f64 = 1e9;

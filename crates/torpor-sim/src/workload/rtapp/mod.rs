@@ -20,7 +20,6 @@ use sha2::{Digest, Sha256};
 use torpor_machine::toml::{Finding, Report};
 use torpor_machine::units::{CpuId, Duration};
 
-const TASKS_MAX: usize = 20_000;
 const HOUR_US: f64 = 3.6e9;
 
 const FILE_KEYS: &[&str] = &["tasks", "global", "resources"];
@@ -103,7 +102,6 @@ fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<W
         title: format!("rt-app: {} threads", tasks.iter().map(|t| t.count).sum::<u32>()),
         sources: vec!["an rt-app file".to_owned()],
         sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
-        tasks_max: TASKS_MAX,
         barriers: Barrier::all(&names.barriers, &tasks),
         channels: names.channels(),
         tasks,
@@ -194,7 +192,6 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         activity: None,
         timer_slack: Duration::ZERO,
         weight: crate::workload::attributes::NICE_WEIGHTS[(nice + 20.0) as usize],
-        slice: Duration::ZERO,
         repeat: (passes >= 0.0).then_some(passes as u64),
         draws: program.draws,
         depth: program.depth,

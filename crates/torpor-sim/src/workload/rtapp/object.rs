@@ -2,7 +2,8 @@
 //! An object of an rt-app file, with what is wrong in it reported at its place.
 
 use super::json::{Entry, Json, Value};
-use torpor_machine::toml::{Finding, Report, closest};
+use torpor_machine::toml::{Finding, Report};
+use torpor_machine::units::closest;
 
 /// An object and where it is, such as `tasks.thread0.phases.p1`.
 pub(super) struct Object<'a> {

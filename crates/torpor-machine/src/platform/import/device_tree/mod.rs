@@ -156,7 +156,7 @@ fn domain_of(cpus_node: Node<'_>, cpu: Node<'_>) -> Result<Option<String>, Failu
 }
 
 /// FIDELITY(domain-idle-state): the states of the domains around a CPU follow its own, and
-/// are off: no governor is asked for them.
+/// are off: no governor selects them.
 fn add_domain_states(
     nodes: &[Node<'_>],
     cpus: &mut BTreeMap<CpuId, Share>,
@@ -183,7 +183,7 @@ fn add_domain_states(
                 // The domain sleeps only while the CPU does: its latency is no less than the CPU's.
                 if let Some(above) = share.states.last() {
                     state.residency_us = state.residency_us.max(above.residency_us);
-                    if state.latency.told_us() < above.latency.told_us() {
+                    if state.latency.governor_us() < above.latency.governor_us() {
                         state.latency = above.latency;
                     }
                 }
@@ -196,7 +196,7 @@ fn add_domain_states(
                      `--enable-state {}` lets governors select it, as a state of each CPU",
                     state.name,
                     state.residency_us,
-                    state.latency.told_us(),
+                    state.latency.governor_us(),
                     state.name
                 );
                 note_once(notes, note);
@@ -214,7 +214,7 @@ fn check_states(nodes: &[Node<'_>], cpus: &BTreeMap<CpuId, Share>) -> Result<(),
             let (above, state) = (&pair[0], &pair[1]);
             let values = [
                 ("min-residency-us", above.residency_us.into(), state.residency_us.into()),
-                ("latency", above.latency.told_us(), state.latency.told_us()),
+                ("latency", above.latency.governor_us(), state.latency.governor_us()),
             ];
             for (what, shallower, deeper) in values {
                 if deeper < shallower {

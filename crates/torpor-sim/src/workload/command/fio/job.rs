@@ -6,7 +6,8 @@ use super::super::toml::{fit, quoted};
 use super::super::{count, positive};
 use super::names::{NOT_SIMULATED, SIMULATED, WITHOUT_MEANING};
 use std::fmt::Write as _;
-use torpor_machine::toml::{Finding, Report, closest};
+use torpor_machine::toml::{Finding, Report};
+use torpor_machine::units::closest;
 
 /// Engines by how they ask and wait.
 const ENGINES: &[(&str, &str)] = &[
@@ -39,20 +40,7 @@ pub(super) struct Job {
 impl Job {
     pub(super) fn of(report: &mut Report<'_>, name: &str, settings: &[Setting]) -> Option<Job> {
         let mut job = Job { name: fit(name), ..Job::default() };
-        let mut known: Vec<(&'static str, &Setting)> = Vec::new();
-        for setting in settings {
-            let names = |names: &&&[&'static str]| names.contains(&setting.key.as_str());
-            if let Some(names) = SIMULATED.iter().find(names) {
-                known.retain(|(key, _)| *key != names[0]);
-                known.push((names[0], setting));
-            } else if WITHOUT_MEANING.contains(&setting.key.as_str()) {
-                job.without_meaning.push(setting.key.clone());
-            } else if NOT_SIMULATED.contains(&setting.key.as_str()) {
-                job.not_simulated.push(setting.key.clone());
-            } else {
-                job.unknown(report, setting);
-            }
-        }
+        let known = job.simulated(report, settings);
         let get = |key: &str| known.iter().find(|(k, _)| *k == key).map(|(_, setting)| *setting);
         let is_direct = get("direct").is_some_and(is_on)
             || get("buffered").is_some_and(|setting| setting.value.as_deref() == Some("0"));
@@ -110,6 +98,29 @@ impl Job {
         }
         job.waits_for_previous = get("stonewall").is_some_and(is_on);
         Some(job)
+    }
+
+    /// Returns the simulated options by fio's first name for each; the last setting wins.
+    fn simulated<'a>(
+        &mut self,
+        report: &mut Report<'_>,
+        settings: &'a [Setting],
+    ) -> Vec<(&'static str, &'a Setting)> {
+        let mut known: Vec<(&'static str, &Setting)> = Vec::new();
+        for setting in settings {
+            let names = |names: &&&[&'static str]| names.contains(&setting.key.as_str());
+            if let Some(names) = SIMULATED.iter().find(names) {
+                known.retain(|(key, _)| *key != names[0]);
+                known.push((names[0], setting));
+            } else if WITHOUT_MEANING.contains(&setting.key.as_str()) {
+                self.without_meaning.push(setting.key.clone());
+            } else if NOT_SIMULATED.contains(&setting.key.as_str()) {
+                self.not_simulated.push(setting.key.clone());
+            } else {
+                self.unknown(report, setting);
+            }
+        }
+        known
     }
 
     fn unknown(&self, report: &mut Report<'_>, setting: &Setting) {

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A kind of result: everything that Torpor knows about it, in one object."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from torpor.results.record import Record
+from torpor.results.table import Post
+
+#: Clusters of one column: each with its CPUs, time awake, and states.
+Clusters = list[dict[str, Any]]
+
+
+class Column(NamedTuple):
+    """Metrics of one run, to compare with runs of other results."""
+
+    label: str
+    values: dict[str, float | None]
+    #: Other inputs on which the numbers depend, by name.
+    of: dict[str, str]
+
+
+class Kind(NamedTuple):
+    """A kind of result. A function that is None does not apply to it."""
+
+    name: str
+    #: Tables, for mail, pages, notebooks and the terminal.
+    post: Callable[[Any], Post]
+    #: Sentences of ``torpor explain`` and of pages; the name of a governor may be given.
+    explain: Callable[[Any, str | None], list[str]] | None = None
+    #: Class of a loaded result.
+    record: type[Record] = Record
+    #: TypedDict of its JSON; None if the engine makes it and has the schema.
+    shape: type | None = None
+    #: Metrics to compare with other results.
+    columns: Callable[[Any], Iterator[Column]] | None = None
+    #: Idle states of each column, for pictures of residency and wrong depth.
+    states: Callable[[Any], list[tuple[str, Clusters]]] | None = None
+
+
+def cluster(
+    name: str, cpus: list[int], states: Sequence[Mapping[str, Any]], whole_ns: float | None
+) -> dict[str, Any]:
+    """Return the states of some CPUs for a picture; ``whole_ns`` is their time, awake or asleep."""
+    own = [
+        {
+            "index": index,
+            "name": state["name"],
+            "time_ns": state["time_ns"],
+            "usage": state["usage"] or 0,
+            "above": state["above"],
+            "below": state["below"],
+        }
+        for index, state in enumerate(states)
+    ]
+    slept_ns = sum(state["time_ns"] for state in own)
+    running_ns = 0 if whole_ns is None else max(0, whole_ns - slept_ns)
+    return {
+        "name": name,
+        "cpus": cpus,
+        "running_ns": running_ns,
+        "states": own,
+        "has_clock": whole_ns is not None,
+    }

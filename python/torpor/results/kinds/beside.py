@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Results side by side, whatever made them: ``torpor compare``."""
+
+from typing import Literal, TypedDict
+
+from torpor.results.cells import compared
+from torpor.results.kind import Kind
+from torpor.results.sentences import cannot_show, differences
+from torpor.results.table import Post
+from torpor.results.types import Comparison, Version
+
+
+class BesideSource(TypedDict):
+    """Results side by side."""
+
+    label: str
+    kind: str
+    #: In a sentence: of what, on which machine, made how.
+    what: str
+
+
+class Beside(TypedDict):
+    """Result of ``torpor compare``: results side by side, whatever made them."""
+
+    format: int
+    kind: Literal["beside"]
+    torpor: Version
+    sources: list[BesideSource]
+    comparison: Comparison
+    #: Other differences between the columns, and metrics without a counterpart.
+    notes: list[str]
+
+
+def post(result: Beside) -> Post:
+    """Return one comparison."""
+    facts = [f"{source['label']}: {source['what']}" for source in result["sources"]]
+    return Post("Results side by side", facts, [compared(result["comparison"])], result["notes"])
+
+
+def explain(result: Beside, _governor: str | None) -> list[str]:
+    found = result["comparison"]
+    said = [
+        f"{len(result['sources'])} results, {len(found['rows'])} metrics that two of them have."
+    ]
+    for place in range(1, len(found["labels"])):
+        if found["base"] is not None and place != found["base"]:
+            said.append(differences(found, found["base"], place))
+    differing = sum(note.startswith("Besides the column") for note in result["notes"])
+    limits = f"which of {differing} other differences made them" if differing else "what repeats"
+    return [*said[:4], cannot_show([limits, "chance, with 0 paired runs"])]
+
+
+KIND = Kind("beside", post, explain, shape=Beside)

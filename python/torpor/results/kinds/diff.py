@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Counters of idle states between snapshots: ``torpor diff`` and ``torpor stat``."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypedDict
+
+from torpor import _engine
+from torpor.results.cells import count_cells, states_table, sum_or_none
+from torpor.results.comparison import percent
+from torpor.results.kind import Clusters, Column, Kind, cluster
+from torpor.results.sentences import (
+    WRONG,
+    Side,
+    cannot_show,
+    counts_of,
+    grouped,
+    other_of,
+    state_text,
+    where,
+)
+from torpor.results.table import UNKNOWN, Cell, Post, Table, number, share, word
+from torpor.results.types import Version
+
+
+class Counts(TypedDict):
+    """Counters of some states; null where a kernel does not have one."""
+
+    usage: int | None
+    time_us: int | None
+    above: int | None
+    below: int | None
+    rejected: int | None
+
+
+class DiffCounts(Counts):
+    """The same, and what follows from them."""
+
+    mean_sleep_us: float | None
+    #: Share of ``usage``.
+    above_ratio: float | None
+    below_ratio: float | None
+    residency_ratio: float | None
+
+
+class DiffStateCounts(DiffCounts):
+    """Counts of one state."""
+
+    is_off: bool
+
+
+class DiffState(TypedDict):
+    """An idle state of a group."""
+
+    index: int
+    name: str
+    latency_us: int | None
+    residency_us: int | None
+
+
+class ShareChange(TypedDict):
+    """Difference of a share from the first column's, with its 95 % interval."""
+
+    difference: float
+    low: float
+    high: float
+    is_significant: bool
+
+
+class DiffGot(TypedDict):
+    """A state of the hardware's, as its own counter has it, and who asked for it."""
+
+    counter: str
+    #: Indices of the states that ask for it, and their share of time together.
+    states: list[int]
+    requested_ratio: float | None
+    got_ratio: float
+
+
+class DiffColumn(TypedDict):
+    """Counts of a group of CPUs over the intervals of one label."""
+
+    label: str
+    rounds: int
+    cpus: list[int]
+    elapsed_ns: int | None
+    #: Base of ``residency_ratio``: elapsed time, or all idle time.
+    residency_of: Literal["elapsed", "idle"]
+    states: list[DiffStateCounts]
+    total: DiffCounts
+    #: Changes of ``above`` and ``below``, by name; null in the first column.
+    changes: dict[str, ShareChange | None] | None
+    #: Hardware's residency; empty if it was not counted.
+    got: list[DiffGot]
+
+
+class DiffGroup(TypedDict):
+    """CPUs that share their idle states."""
+
+    cpus: list[int]
+    states: list[DiffState]
+    columns: list[DiffColumn]
+
+
+class Note(TypedDict):
+    """Note that a reader of the counts must know."""
+
+    kind: str
+    #: Empty where it holds for the machine.
+    cpus: list[int]
+    text: str
+
+
+class Interval(TypedDict):
+    """Between two snapshots, or from boot to one."""
+
+    label: str
+    before: str | None
+    after: str
+    governor: str | None
+    driver: str | None
+    kernel_release: str | None
+    elapsed_ns: int | None
+    clock: str | None
+    is_since_boot: bool
+    notes: list[Note]
+
+
+class Diff(TypedDict):
+    """Result of ``torpor diff`` and ``torpor stat``."""
+
+    format: int
+    kind: Literal["diff"]
+    torpor: Version
+    intervals: list[Interval]
+    groups: list[DiffGroup]
+
+
+class StateDelta(DiffState, Counts):
+    """Counts of a CPU's state between two snapshots."""
+
+    is_off: bool
+
+
+class CpuDelta(TypedDict):
+    """Counts of a CPU."""
+
+    cpu: int
+    states: list[StateDelta]
+
+
+class Delta(TypedDict):
+    """Counts between two snapshots, before a result groups them."""
+
+    elapsed_ns: int | None
+    clock: str | None
+    is_since_boot: bool
+    cpus: list[CpuDelta]
+    notes: list[Note]
+
+
+def post(result: Diff) -> Post:
+    """Return a table for each group of CPUs and label, and the changes between labels."""
+    tables = []
+    for group in result["groups"]:
+        cpus = f"CPU {_engine.format_cpu_list(group['cpus'])}"
+        if len(group["columns"]) > 1:
+            tables.append(_comparison(group, cpus))
+        for column in group["columns"]:
+            tables.append(_states(group, column, cpus))
+            if column.get("got"):
+                tables.append(_got(group, column))
+    label = ", ".join(dict.fromkeys(interval["label"] for interval in result["intervals"]))
+    facts = [_fact(interval) for interval in result["intervals"]]
+    return Post(f"idle counters: {label}", facts, tables, _notes(result))
+
+
+def _fact(interval: Interval) -> str:
+    facts = [f"{interval['before'] or 'boot'} to {interval['after']}"]
+    if interval["elapsed_ns"]:
+        facts.append(f"{interval['elapsed_ns'] / 1e9:.2f} s")
+    of = interval["governor"], interval["driver"], interval["kernel_release"]
+    facts += [kind + name for kind, name in zip(("", "driver ", "Linux "), of, strict=True) if name]
+    return f"{interval['label']}: {', '.join(facts)}"
+
+
+def _states(group: DiffGroup, column: DiffColumn, cpus: str) -> Table:
+    rows = []
+    for state, counts in zip(group["states"], column["states"], strict=True):
+        off = " (off)" if counts["is_off"] else ""
+        limits = [number(state["latency_us"]), number(state["residency_us"])]
+        own = [*limits, number(counts["mean_sleep_us"], 1), *count_cells(counts)]
+        rows.append([word(f"{state['index']} {state['name']}{off}"), *own])
+    total = column["total"]
+    own = [word(""), word(""), number(total["mean_sleep_us"], 1), *count_cells(total)]
+    rows.append([word("all"), *own])
+    several = len(group["columns"]) > 1
+    title = f"{cpus}, {column['label']}" if several else cpus
+    title += f", {column['rounds']} rounds" if column["rounds"] > 1 else ""
+    title += "" if column["residency_of"] == "elapsed" else "; time% of all idle time"
+    return states_table(title, ["state"], rows, ["latency µs", "residency µs", "mean µs"])
+
+
+def _got(group: DiffGroup, column: DiffColumn) -> Table:
+    rows = []
+    for got in column["got"]:
+        names = [group["states"][place]["name"] for place in got["states"]]
+        ratios = [number(share(got[key], 1), 2) for key in ("requested_ratio", "got_ratio")]
+        rows.append([word(got["counter"]), word(", ".join(names) or UNKNOWN), *ratios])
+    headings = ["hardware's counter", "requested by", "requested%", "got%"]
+    return Table("got", f"{column['label']}, requested and got", headings, rows, keys=2)
+
+
+def _comparison(group: DiffGroup, cpus: str) -> Table:
+    """Return a row for each figure, a column for each label."""
+    columns = group["columns"]
+    totals: list[Mapping[str, Any]] = [column["total"] for column in columns]
+    rows = [
+        [word("usage per s"), *(number(_per_second(column), 1) for column in columns)],
+        [word("mean sleep µs"), *(number(total["mean_sleep_us"], 1) for total in totals)],
+    ]
+    for place, state in enumerate(group["states"]):
+        shares = [share(column["states"][place]["residency_ratio"], 1) for column in columns]
+        rows.append([word(f"time in {state['name']} %"), *(number(each, 2) for each in shares)])
+    for key, words in (("above", "too deep (above) %"), ("below", "too shallow (below) %")):
+        ratios = [share(total[f"{key}_ratio"], 1) for total in totals]
+        rows.append([word(words), *(number(ratio, 2) for ratio in ratios)])
+        rows.append([word(f"change of {key}, points"), *(_change(c, key) for c in columns)])
+    rows.append([word("rejected"), *(number(total["rejected"]) for total in totals)])
+    headings = ["", *(column["label"] for column in columns)]
+    title = f"{cpus}: changes from {columns[0]['label']}, with 95 % intervals"
+    return Table("totals", title, headings, rows)
+
+
+def _per_second(column: DiffColumn) -> float | None:
+    usage, elapsed_ns = column["total"]["usage"], column["elapsed_ns"]
+    return usage / elapsed_ns * 1e9 if usage is not None and elapsed_ns else None
+
+
+def _change(column: DiffColumn, key: str) -> Cell:
+    change = column["changes"] and column["changes"][key]
+    if not change:
+        return word("")
+    points, low, high = (100 * change[k] for k in ("difference", "low", "high"))
+    verdict = "" if change["is_significant"] else " n.s."
+    return Cell(points, f"{points:+.2f} [{low:+.2f}, {high:+.2f}]{verdict}")
+
+
+def _notes(result: Diff) -> list[str]:
+    columns = [column for group in result["groups"] for column in group["columns"]]
+    notes = []
+    for interval in result["intervals"]:
+        for note in interval["notes"]:
+            cpus = f"CPU {_engine.format_cpu_list(note['cpus'])}: " if note["cpus"] else ""
+            which = f"{interval['label']}: " if len(result["intervals"]) > 1 else ""
+            notes.append(f"{which}{cpus}{note['text']}")
+    if any(column["residency_of"] == "idle" for column in columns):
+        notes.append("the dumps have no clock, so time% is a share of all time in idle states")
+    if any(column["changes"] for column in columns):
+        notes.append("n.s.: not significant, 0 is in the 95 % interval")
+    return list(dict.fromkeys(notes))
+
+
+def explain(result: Diff, governor: str | None) -> list[str]:
+    said = []
+    for group in result["groups"]:
+        cpus = _engine.format_cpu_list(group["cpus"])
+        names = [f"{state['index']} {state['name']}" for state in group["states"]]
+        sides = [
+            Side(
+                column["label"],
+                {
+                    ("", place, name): counts_of(counts)
+                    for place, (name, counts) in enumerate(
+                        zip(names, column["states"], strict=True)
+                    )
+                },
+                {},
+            )
+            for column in group["columns"]
+        ]
+        if len(sides) == 1:
+            total = group["columns"][0]["total"]
+            worst = max(sides[0].states, key=lambda k: sides[0].states[k]["above"])
+            said.append(
+                f"CPUs {cpus}: {grouped(total['usage'] or 0)} sleeps, "
+                f"{percent(total['above_ratio'])} too deep and {percent(total['below_ratio'])} too "
+                f"shallow; {state_text(worst)} has {grouped(sides[0].states[worst]['above'])} of "
+                "those too deep."
+            )
+            continue
+        labels = [side.label for side in sides]
+        other = other_of(labels, 0, range(len(labels)), governor)
+        assert other is not None, "there are two columns"
+        column, base = group["columns"][other], group["columns"][0]
+        said += [
+            f"CPUs {cpus}: {_share_changes(base, column)}",
+            where(sides[0], sides[other]),
+            _work(base, column),
+        ]
+    reasons = [
+        "what ran in the intervals, and what woke the CPUs, which 5 counters a state do not hold"
+    ]
+    if any(c["residency_of"] == "idle" for g in result["groups"] for c in g["columns"]):
+        reasons.append("shares of all time, since the dumps have no clock")
+    rounds = min((c["rounds"] for g in result["groups"] for c in g["columns"]), default=0)
+    if rounds < 2:
+        reasons.append(
+            "what repeats: a column has 1 interval, so its spread is that over CPUs alone"
+        )
+    return [*said, cannot_show(reasons)]
+
+
+def _share_changes(base: DiffColumn, column: DiffColumn) -> str:
+    parts = []
+    for key, words in WRONG.items():
+        change = (column["changes"] or {}).get(key)
+        if change is None:
+            continue
+        ends = [f"{100 * change[end]:+.2f}" for end in ("low", "high")]
+        verdict = "" if change["is_significant"] else ", which may be chance"
+        parts.append(
+            f"{words} {percent(column['total'][f'{key}_ratio'])}, "  # type: ignore[literal-required]
+            f"{100 * change['difference']:+.2f} points ({ends[0]} to {ends[1]}, 95 %){verdict}"
+        )
+    said = "; ".join(parts) or "neither has counters of wrong depth"
+    return f"{column['label']} against {base['label']}: {said}."
+
+
+def _work(base: DiffColumn, column: DiffColumn) -> str:
+    before, after = base["total"]["usage"], column["total"]["usage"]
+    if not before or after is None:
+        return ""
+    means = [c["total"]["mean_sleep_us"] for c in (column, base)]
+    slept = ""
+    if None not in means:
+        slept = f", of {means[0]:,.1f} µs on average against {means[1]:,.1f} µs"
+    return (
+        f"{column['label']} has {grouped(after)} sleeps "
+        f"({100 * (after / before - 1):+.2f} %){slept}: "
+        "shares are compared, counts are not."
+    )
+
+
+def columns(result: Diff) -> Iterator[Column]:
+    labels = dict.fromkeys(i["label"] for i in result["intervals"])
+    for label in labels:
+        columns = [
+            (group, column)
+            for group in result["groups"]
+            for column in group["columns"]
+            if column["label"] == label
+        ]
+        sums = {
+            key: sum_or_none([column["total"][key] for _, column in columns])
+            for key in ("usage", "above", "below", "time_us")
+        }
+        spans = [(c["elapsed_ns"], len(c["cpus"]), c["rounds"]) for _, c in columns]
+        whole_us = sum_or_none([None if ns is None else ns / 1e3 * cpus for ns, cpus, _ in spans])
+        seconds = max((ns / 1e9 for ns, _, _ in spans if ns is not None), default=0)
+        deepest = sum_or_none([c["states"][-1]["time_us"] for _, c in columns])
+        values = {
+            "sleeps_per_s": share(sums["usage"], seconds, 1),
+            "above_pct": share(sums["above"], sums["usage"]),
+            "below_pct": share(sums["below"], sums["usage"]),
+            "idle_residency_pct": share(sums["time_us"], whole_us),
+            "deepest_residency_pct": share(deepest, whole_us),
+        }
+        interval = next(i for i in result["intervals"] if i["label"] == label)
+        of = {"kind": "diff", "machine": interval["driver"] or "unknown"}
+        if interval["kernel_release"]:
+            of["kernel"] = interval["kernel_release"]
+        yield Column(label, values, of)
+
+
+def states(result: Diff) -> list[tuple[str, Clusters]]:
+    """Return the states of each label's groups of CPUs."""
+    runs: dict[str, Clusters] = {}
+    for group in result["groups"]:
+        name = f"CPU {_engine.format_cpu_list(group['cpus'])}"
+        for column in group["columns"]:
+            states = [
+                {**counts, "name": state["name"], "time_ns": 1000 * (counts["time_us"] or 0)}
+                for state, counts in zip(group["states"], column["states"], strict=True)
+            ]
+            elapsed_ns = column["elapsed_ns"] if column["residency_of"] == "elapsed" else None
+            whole_ns = None if elapsed_ns is None else elapsed_ns * len(column["cpus"])
+            runs.setdefault(column["label"], []).append(cluster(name, [], states, whole_ns))
+    return list(runs.items())
+
+
+KIND = Kind("diff", post, explain, shape=Diff, columns=columns, states=states)

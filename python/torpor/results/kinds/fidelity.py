@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Verification of a recording: how well governors explain its decisions."""
+
+from typing import TYPE_CHECKING, Any
+
+from torpor.results.comparison import agreement_text, percent, unit_text
+from torpor.results.kind import Kind
+from torpor.results.record import Fidelity
+from torpor.results.sentences import cannot_show, grouped, ratio
+from torpor.results.table import Cell, Post, Table, number, share, word
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+#: Sources of the time to the next timer.
+_SOURCES = {
+    "probe": "the kernel's own value, by a probe",
+    "timers": "timers",
+    "tick": "timers: the tick, kept by a timer due before it",
+    "rcu_stand_in": "the tick, kept by RCU (approximated)",
+    "tick_went_on": "the tick, which went on instead of being stopped",
+    "stopped_tick": "the expiry of the stopped tick",
+}
+
+
+def post(result: "results.Fidelity") -> Post:
+    """Return the agreement of each governor, where the best one differs, and the counters."""
+    best = result["governors"][0]
+    tables = [_governors(result["comparison"])]
+    if best["error"] is None:
+        tables.append(_sources(best))
+        if best["agreeing"] < result["decisions"]["compared"]:
+            tables.append(_confusion(result, best))
+    tables += [_disagreements(result)] if result["disagreements"] else []
+    tables += [_assumptions(result)] if result["assumptions"] else []
+    tables.append(_counters(result))
+    count = result["decisions"]["compared"]
+    title = f"{result['trace']['path']}: {count} decisions on {result['platform']}"
+    failed = [f"{g['governor']} failed: {g['error']}" for g in result["governors"] if g["error"]]
+    return Post(title, _facts(result), tables, [*failed, *result["notes"]])
+
+
+def _governors(found: "results.Comparison") -> Table:
+    """Return the comparison with a row for each governor."""
+    titles = [f"{row['title']} {unit_text(row['unit'])}".rstrip() for row in found["rows"]]
+    rows = [
+        [word(label), *(_cell(row["cells"][place]) for row in found["rows"])]
+        for place, label in enumerate(found["labels"])
+    ]
+    return Table("comparison", "", ["governor", *titles], rows)
+
+
+def _cell(cell: "results.Cell") -> Cell:
+    change = cell["change"]
+    text = f"{cell['text']} ({change['text']})" if change and change["text"] else cell["text"]
+    return Cell(cell["value"], text, change["is_better"] if change else None, cell["is_best"])
+
+
+def _facts(result: "results.Fidelity") -> list[str]:
+    trace, decisions, verdict = result["trace"], result["decisions"], result["verdict"]
+    facts = [trace["format"], f"{trace['duration_ns'] / 1e9:.2f} s"]
+    facts += [f"Linux {trace['kernel_release']}"] if trace["kernel_release"] else []
+    counts = f"{decisions['compared']:,} decisions"
+    if decisions["hidden"]:
+        counts += f", {decisions['hidden']} of them without an idle entry"
+    if decisions["before_reset"]:
+        counts += f"; {decisions['before_reset']} before the governor was reset left out"
+    lines = [f"{', '.join(facts)}, tick {result['hz']} Hz", counts]
+    lines.append(agreement_text(result, "--platform"))
+    best = " or ".join(verdict["best"])
+    if decisions["commonest"] == decisions["compared"]:
+        lines.append("All decisions are for one state, which shows neither governor nor machine.")
+    elif verdict["is_verified"] and verdict["hangs_on_history"]:
+        lines.append(
+            f"This recording cannot distinguish {best}: that would require the governor's history "
+            "before it."
+        )
+    if verdict["next_agreement"] is not None:
+        others = ", ".join(verdict["next_best"])
+        lines.append(f"Next best {others}: {percent(verdict['next_agreement'])}")
+    return lines
+
+
+def _sources(governor: "results.GovernorFidelity") -> Table:
+    rows = [
+        [
+            *(word(_SOURCES[row["source"]]), number(row["decisions"]), number(row["agreeing"])),
+            number(share(row["agreeing"], row["decisions"]), 2),
+        ]
+        for row in governor["by_source"]
+    ]
+    title = f"By source of the time to the next timer, {governor['governor']}"
+    return Table("sources", title, ["source", "decisions", "agree", "agree %"], rows)
+
+
+def _confusion(result: "results.Fidelity", governor: "results.GovernorFidelity") -> Table:
+    names = result["states"]
+    counts = {(c["recorded"], c["chosen"]): c["count"] for c in governor["confusion"]}
+    rows = [
+        [word(name), *(number(counts.get((recorded, chosen))) for chosen in range(len(names)))]
+        for recorded, name in enumerate(names)
+    ]
+    title = f"Recorded states, and what {governor['governor']} chose"
+    return Table("confusion", title, ["recorded", *names], rows)
+
+
+def _disagreements(result: "results.Fidelity") -> Table:
+    names = result["states"]
+    rows = []
+    for one in result["disagreements"]:
+        entered = "" if one["entered"] else " (not entered)"
+        times = ("sleep_length_ns", "delta_next_ns", "next_hrtimer_ns", "next_wheel_ns", "tick_ns")
+        sleep_length, *others = (_time(one[key]) for key in times)  # type: ignore[literal-required]
+        slept = _time(one["residency_ns"]) + (", tick" if one["got_tick"] else "")
+        texts = [
+            *(f"{one['time_ns'] / 1e9:.9f}", str(one["cpu"])),
+            *(f"{names[one['recorded']]}{entered}", names[one["chosen"]]),
+            *(sleep_length, one["source"], *others, _tick(one)),
+            *(f"{one['idle_entry_ns'] / 1e9:.9f}", f"{one['local_clock_ns'] / 1e9:.9f}"),
+            *(str(one["util"]), str(one["nr_iowait"]), slept),
+        ]
+        rows.append([word(text) for text in texts])
+    headings = [
+        *("time s", "CPU", "recorded", "chosen", "sleep length", "source", "next event"),
+        *("hrtimer", "wheel", "tick", "tick after", "idle since", "local clock", "util"),
+        *("iowait", "slept"),
+    ]
+    return Table("disagreements", "The first disagreements", headings, rows, keys=2)
+
+
+def _tick(disagreement: "results.Disagreement") -> str:
+    if disagreement["tick_was_stopped"]:
+        return "stopped before"
+    recorded = "stopped" if disagreement["tick_is_stopped"] else "went on"
+    return f"{recorded}; the answer was to {'stop' if disagreement['stop_tick'] else 'keep'} it"
+
+
+def _time(time_ns: int | None) -> str:
+    if time_ns is None:
+        return "none"
+    for unit, size in (("s", 1e9), ("ms", 1e6)):
+        if abs(time_ns) >= size:
+            return f"{time_ns / size:.6g} {unit}"
+    return f"{time_ns / 1e3:g} µs"
+
+
+def _assumptions(result: "results.Fidelity") -> Table:
+    rows = [
+        [
+            *(word(_time(tried["entry_delay_ns"])), word("yes" if tried["rcu_stand_in"] else "no")),
+            *(number(tried["agreeing"]), word("chosen" if tried["is_chosen"] else "")),
+        ]
+        for tried in result["assumptions"]
+    ]
+    headings = ["idle entry after the switch", "RCU assumed", "agree", ""]
+    title = "Assumptions tried, and decisions that then agree"
+    return Table("assumptions", title, headings, rows)
+
+
+def _counters(result: "results.Fidelity") -> Table:
+    has_sysfs = any(counter["sysfs"] for counter in result["counters"])
+    keys = ("usage", "above", "below")
+    rows = []
+    for counter in result["counters"]:
+        own: Any = counter
+        sysfs: Any = counter["sysfs"] or {}
+        row = [word(str(counter["cpu"])), word(f"{counter['state']} {counter['name']}")]
+        row += [number(own[key]) for key in (*keys, "miss_above", "miss_below")]
+        row += [number(sysfs.get(key)) for key in keys] if has_sysfs else []
+        rows.append(row)
+    headings = ["CPU", "state", *keys, "miss above", "miss below"]
+    headings += ["sysfs usage", "sysfs above", "sysfs below"] if has_sysfs else []
+    title = "Sleeps by Torpor's rule, by the kernel's cpu_idle_miss events"
+    title += ", and by sysfs" if has_sysfs else ""
+    return Table("counters", title, headings, rows, keys=2)
+
+
+def explain(result: "results.Fidelity", _governor: str | None) -> list[str]:
+    verdict, decisions = result["verdict"], result["decisions"]
+    best = next((g for g in result["governors"] if g["governor"] in verdict["best"]), None)
+    said = [agreement_text(result, "--platform")]
+    wrong = [c for c in best["confusion"] if c["recorded"] != c["chosen"]] if best else []
+    if wrong:
+        most = max(wrong, key=lambda c: c["count"])
+        said.append(
+            f"Most often, {grouped(most['count'])} times, it chooses state {most['chosen']} where "
+            f"the kernel chose {most['recorded']}."
+        )
+    share = ratio(decisions["commonest"], decisions["compared"])
+    said.append(
+        f"A governor that always names the commonest state would agree in {percent(share)}."
+    )
+    known, source = (100, "probes") if decisions["probed"] else (0, "timer events are used")
+    said.append(f"Sleep lengths are the kernel's own in {known} % of the decisions ({source}).")
+    if not verdict["is_telling"]:
+        said.append(cannot_show(["which governor ran: the shares are too near that"]))
+    return said
+
+
+KIND = Kind("fidelity", post, explain, record=Fidelity)

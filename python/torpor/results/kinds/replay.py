@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Replays of recordings under several governors."""
+
+from typing import TYPE_CHECKING, Any
+
+from torpor import _engine
+from torpor.results.cells import RUN, SIDES, compared, missed_cells
+from torpor.results.comparison import needed_text, section_name, short_labels, unit_text
+from torpor.results.kind import Kind
+from torpor.results.kinds import runs
+from torpor.results.over_recordings import over_recordings, sign_text
+from torpor.results.table import UNKNOWN, Cell, Post, Table, counted, number, share, word
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+#: With more recordings, a terminal shows a line for each instead of a table.
+_FULL_TABLES = 4
+#: Causes of sleeps' ends that a terminal shows for each governor.
+_CAUSES = 8
+#: Metrics of a recording's line.
+_SHORT = ("sleeps", "above_pct", "below_pct", "latency_mean_us", "idle_power_mw")
+
+
+def post(result: "results.Replay") -> Post:
+    """Return a comparison for each recording, details, and means over several recordings."""
+    traces = result["traces"]
+    several, is_long = len(traces) > 1, len(traces) > _FULL_TABLES
+    tables: list[Table] = [_lines(result)] if is_long else []
+    for section in traces:
+        name = section_name(section)
+        of = f"{name}: " if several else ""
+        found = compared(section["comparison"], title=name if several else "")
+        tables.append(found._replace(is_detail=is_long))
+        rows = [
+            [word(short), *missed_cells(run["metrics"])]
+            for run, short in zip(section["runs"], runs.short_names(section), strict=True)
+            if run["error"] is None
+        ]
+        headings = ["gov", *RUN, "ratio", *SIDES]
+        tables.append(Table("runs", f"{of}all CPUs", headings, rows, is_detail=True))
+        tables += [*runs.states(section, of), *causes(section, of)]
+    tables += over(result)
+    facts = [runs.machine_fact(result), *(_fact(section) for section in traces)]
+    title = section_name(traces[0]) if len(traces) == 1 else f"{len(traces)} recordings"
+    title += f": replay on {result['platform']['name']}, tick {result['options']['hz']} Hz"
+    return Post(title, facts, tables, runs.notes(result))
+
+
+def _fact(section: "results.TraceOutcome") -> str:
+    trace = section["trace"]
+    count = trace["cpu_count"]
+    part = {cpu for run in section["runs"] for c in run["clusters"] for cpu in c["cpus"]}
+    share_of = f"{len(part)} of " if 0 < len(part) < count else ""
+    facts = [trace["format"], f"{share_of}{counted(count, 'CPU')}"]
+    facts.append(f"{trace['duration_ns'] / 1e9:.2f} s")
+    if trace["kernel_release"]:
+        facts.append(f"Linux {trace['kernel_release']}")
+    return f"{trace['path']}: {', '.join(facts)}"
+
+
+def _lines(result: "results.Replay") -> Table:
+    """Return a line for each recording and governor."""
+    known = {metric["key"]: metric for metric in result["catalogue"]}
+    keys = [key for key in _SHORT if key != "idle_power_mw" or result["platform"]["has_power"]]
+    headings = ["recording", "gov"]
+    headings += [f"{known[key]['title']} {unit_text(known[key]['unit'])}".rstrip() for key in keys]
+    rows = []
+    for section in result["traces"]:
+        for run, label in zip(section["runs"], runs.short_names(section), strict=True):
+            cells = [_figure(run["metrics"].get(key)) for key in keys]
+            if run["error"]:
+                cells = [Cell(None, "failed")] * len(keys)
+            rows.append([word(section_name(section)), word(label), *cells])
+    return Table("recordings", "", headings, rows, keys=2)
+
+
+def _figure(value: float | None) -> Cell:
+    return Cell(value, UNKNOWN if value is None else _engine.format_number(value))
+
+
+def causes(section: Any, of: str = "") -> list[Table]:
+    """Return the causes of each governor's wake-ups, if requested."""
+    labels = [run["governor"] for run in section["runs"] if not run["error"]]
+    tables = []
+    for label, short in zip(labels, short_labels(labels), strict=True):
+        rows = []
+        for cause in section.get("causes") or ():
+            if cause["governor"] != label:
+                continue
+            mean = share(cause["latency_ns"], cause["woken"], 1e-3)
+            most = cause["latency_max_ns"] / 1e3 if cause["woken"] else None
+            counts = [number(cause[key]) for key in ("sleeps", "below", "above", "woken")]
+            late = [number(mean, 1), number(most, 1)]
+            rows.append([word(cause["kind"]), word(cause["name"]), *counts, *late])
+        headings = ["by", "name", "idles", "belows", "aboves", "woken", "mean µs", "max µs"]
+        title = f"{of}{short}: what ended the sleeps, and the latency"
+        if rows:
+            tables.append(Table("causes", title, headings, rows, keys=2, most=_CAUSES))
+    return tables
+
+
+def over(result: "results.Replay") -> list[Table]:
+    """Return means over several recordings."""
+    found = over_recordings(result)
+    if found is None:
+        return []
+    labels, rows = short_labels(found["comparison"]["labels"]), []
+    for row, more in zip(found["comparison"]["rows"], found["rows"], strict=True):
+        title = f"{row['title']} {unit_text(row['unit'])}".rstrip()
+        for label, cell, own in zip(labels, row["cells"], more["cells"], strict=True):
+            change = cell["change"]["text"] if cell["change"] else ""
+            cells = [Cell(cell["value"], cell["text"]), _figure(own["spread"]), word(change)]
+            rows.append([word(title), word(label), *cells, word(sign_text(own))])
+    title = (
+        f"Over {found['recordings']} recordings: mean, standard deviation, change from {labels[0]} "
+        "with its 95 % interval paired by recording, sign test over recordings"
+    )
+    if needed := needed_text(found["comparison"], "recordings"):
+        title += f". {needed}"
+    headings = ["metric", "gov", "mean", "sd", "change", "sign test"]
+    return [Table("over", title, headings, rows, keys=2)]
+
+
+KIND = Kind("replay", post, runs.explain, columns=runs.columns)

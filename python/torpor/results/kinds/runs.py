@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Governors that were run: parts that replays and simulations share."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from torpor import _engine
+from torpor.results.cells import count_cells, states_table
+from torpor.results.compare import with_rates
+from torpor.results.comparison import (
+    SLEEP_LENGTH_WORDS,
+    agreement_text,
+    base_text,
+    percent,
+    section_name,
+    sections,
+    short_labels,
+    sources_text,
+)
+from torpor.results.kind import Column
+from torpor.results.sentences import (
+    WRONG,
+    Side,
+    alone,
+    cannot_show,
+    differences,
+    grouped,
+    other_of,
+    ratio,
+    sentence,
+    side_of_run,
+    where,
+)
+from torpor.results.table import Table, share, word
+from torpor.results.verdict import verdict
+
+if TYPE_CHECKING:
+    from torpor.results.comparison import Result, Section
+
+#: Parts of the strip, to find the one in which two governors differ most.
+_WINDOWS = 10
+
+
+def machine_fact(result: "Result") -> str:
+    """Return the machine, limits and version."""
+    options = result["options"]
+    facts = [f"{result['platform']['title']}"]
+    if options["latency_limit_ns"] is not None:
+        facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} us")
+    for disabled in options["disabled_states"]:
+        cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
+        facts.append(f"state {disabled['state']}{cpu} disabled")
+    return f"{', '.join(facts)}; Torpor {result['torpor']['version']}"
+
+
+def notes(result: "Result") -> list[str]:
+    """Return failures, the base of changes, inputs and losses of each section; then its notes."""
+    found = []
+    for section in sections(result):
+        found += [
+            f"{run['governor']} failed: {run['error']}" for run in section["runs"] if run["error"]
+        ]
+        if text := base_text(section["comparison"]):
+            found.append(text)
+        if "trace" in section:
+            sources = section["inputs"]["sleep_length_sources"]
+            if sum(sources.values()):
+                shares = sources_text(sources, SLEEP_LENGTH_WORDS)
+                found.append(f"Time to the next timer known from: {shares}.")
+            if agreement := section.get("agreement"):
+                found.append(
+                    f"{agreement_text(agreement, '--recorded-on')} "
+                    "For details, run `torpor fidelity`."
+                )
+            found += [
+                f"{loss['severity'].capitalize()}: {loss['count']} × {loss['advice']}"
+                for loss in section["trace"]["losses"]
+                if loss["severity"] != "info"
+            ]
+    return [*dict.fromkeys(found), *result["notes"]]
+
+
+def short_names(section: "Section") -> list[str]:
+    """Return the governors of a section, shortened."""
+    return short_labels([run["governor"] for run in section["runs"]])
+
+
+def states(section: "Section", of: str = "") -> list[Table]:
+    """Return a table of idle states for each governor; a terminal does not show it."""
+    tables = []
+    for run, short in zip(section["runs"], short_names(section), strict=True):
+        rows = []
+        for cluster in run["clusters"]:
+            slept_ns = sum(state["time_ns"] for state in cluster["states"])
+            whole_ns = cluster["running_ns"] + slept_ns
+            for state in cluster["states"]:
+                counts = {**state, "time_us": state["time_ns"] / 1e3}
+                counts["residency_ratio"] = share(state["time_ns"], whole_ns, 1)
+                name = f"{state['index']} {state['name']}"
+                rows.append([word(cluster["name"]), word(name), *count_cells(counts)])
+        if rows:
+            found = states_table(f"{of}{short}", ["cluster", "state"], rows)
+            tables.append(found._replace(is_detail=True))
+    return tables
+
+
+def explain(result: Any, governor: str | None) -> list[str]:
+    """Return what differs beyond chance, where, when, by which inputs, and what it cannot show."""
+    said = []
+    several = sections(result)
+    for section in several:
+        runs = section["runs"]
+        places = [place for place, run in enumerate(runs) if not run["error"]]
+        base = section["comparison"]["base"]
+        if base is None:
+            said.append("No governor finished, so nothing is compared.")
+            continue
+        other = other_of(section["comparison"]["labels"], base, places, governor)
+        name = f"{section['trace']['path']}: " if "trace" in section and len(several) > 1 else ""
+        limits = _limits(result, section)
+        if other is None:
+            one = side_of_run(runs[base])
+            said += [name + alone(one), verdict_of(section), _inputs(section, [runs[base]]), limits]
+            continue
+        first, second = side_of_run(runs[base]), side_of_run(runs[other])
+        said += [
+            name + differences(section["comparison"], base, other),
+            where(first, second),
+            _when(section, first.label, second.label) or _cpus(first, second),
+            verdict_of(section),
+            _inputs(section, [runs[base], runs[other]]),
+            limits,
+        ]
+    return said
+
+
+def verdict_of(section: "Section") -> str:
+    """Return which governor is best in a section, and its cost."""
+    sources = section["inputs"]["sleep_length_sources"] if "inputs" in section else {}
+    return verdict(section["runs"], sources)
+
+
+def _cpus(first: Side, second: Side) -> str:
+    """Return the CPUs on which most of the change is."""
+    if len(second.cpus) < 2:
+        return ""
+    changes = {
+        cpu: sum(counts[s] - first.cpus.get(cpu, {}).get(s, 0) for s in WRONG)
+        for cpu, counts in second.cpus.items()
+    }
+    whole = sum(changes.values())
+    if not whole:
+        return ""
+    same_way = {cpu: c for cpu, c in changes.items() if c * whole > 0}
+    ranked = sorted(same_way, key=lambda cpu: (-abs(same_way[cpu]), cpu))
+    half, reached = [], 0.0
+    for cpu in ranked:
+        half.append(cpu)
+        reached += same_way[cpu]
+        if abs(reached) * 2 >= abs(whole):
+            break
+    listed = _engine.format_cpu_list(sorted(half))
+    return (
+        f"CPU{'s' * (len(half) > 1)} {listed}, {len(half)} of {len(changes)}, account for "
+        f"{reached:+,.0f} of the change of {whole:+,.0f} in sleeps of a wrong depth."
+    )
+
+
+def _when(section: Any, first: str, second: str) -> str:
+    """Return the time at which the two chose differently, on the busiest CPU."""
+    strip = next(iter(section["strips"]), None)
+    rows = {row["governor"]: row["segments"] for row in strip["rows"]} if strip else {}
+    if strip is None or first not in rows or second not in rows:
+        return ""
+    start, end = strip["start_ns"], strip["end_ns"]
+    each = (end - start) / _WINDOWS
+    both = [0.0] * _WINDOWS
+    apart = [0.0] * _WINDOWS
+    deeper = 0.0
+    a, b = rows[first], rows[second]
+    i = j = 0
+    while i < len(a) and j < len(b):
+        (begin1, end1, state1), (begin2, end2, state2) = a[i], b[j]
+        begin, stop = max(begin1, begin2), min(end1, end2)
+        if begin < stop and each:
+            for window in range(int((begin - start) // each), _WINDOWS):
+                low, high = start + window * each, start + (window + 1) * each
+                overlap = min(stop, high) - max(begin, low)
+                if overlap <= 0:
+                    break
+                both[window] += overlap
+                apart[window] += overlap * (state1 != state2)
+                deeper += overlap * (state2 > state1)
+        i, j = (i + 1, j) if end1 <= end2 else (i, j + 1)
+    if not sum(apart):
+        return ""
+    top = max(range(_WINDOWS), key=lambda w: apart[w])
+    low, high = (each * top / 1e9, each * (top + 1) / 1e9)
+    return (
+        f"On CPU {strip['cpu']} the two are in different states in "
+        f"{percent(sum(apart) / sum(both))} of the time that both sleep ({second} deeper in "
+        f"{percent(deeper / sum(both))}); "
+        f"{percent(apart[top] / sum(apart))} of that is between {low:.2f} s and {high:.2f} s."
+    )
+
+
+def _inputs(section: Any, runs: Sequence[Any]) -> str:
+    """Describe the governors' inputs: the time to the next timer, and the tick."""
+    parts = []
+    ticks = [(run["metrics"].get("tick_wakeups"), run) for run in runs]
+    said = [
+        f"{grouped(count)} of {grouped(run['metrics']['sleeps'])} sleeps with {run['governor']}"
+        for count, run in ticks
+        if count is not None and run["metrics"].get("sleeps")
+    ]
+    if said and any(count for count, _ in ticks):
+        parts.append(f"the tick alone, which a governor may keep, ended {' and '.join(said)}")
+    sources = runs[-1]["sleep_length_sources"]
+    if sum(sources.values()) and "trace" in section:
+        shares = sources_text(sources, SLEEP_LENGTH_WORDS)
+        parts.append(f"the time to the next timer came from: {shares}")
+    return sentence("; ".join(parts))
+
+
+def _limits(result: Any, section: Any) -> str:
+    """Describe what this recording cannot show, the first reasons with their figure."""
+    reasons = []
+    failed = [run["governor"] for run in section["runs"] if run["error"]]
+    if failed:
+        reasons.append(f"{len(failed)} governors failed ({', '.join(failed)})")
+    if "trace" in section:
+        sources = section["inputs"]["sleep_length_sources"]
+        unknown = ratio(sources.get("tick_only", 0), sum(sources.values()))
+        if unknown:
+            reasons.append(f"in {percent(unknown)} of the decisions the next timer is not recorded")
+        lost = sum(x["count"] for x in section["trace"]["losses"] if x["severity"] != "info")
+        if lost:
+            reasons.append(f"{grouped(lost)} pieces of the recording are lost")
+        agreement = section.get("agreement")
+        if agreement and not agreement["verdict"]["is_verified"]:
+            reasons.append(
+                "what the recorded machine did, of whose decisions no governor on the machine of "
+                f"--recorded-on explains more than {percent(agreement['verdict']['agreement'])}"
+            )
+    if not result["platform"]["has_power"]:
+        reasons.append(f"energy: {result['platform']['name']} has 0 measured powers")
+    if "trace" in section:
+        seconds = section["trace"]["duration_ns"] / 1e9
+        count = len(result["traces"])
+        reasons.append(
+            f"what a later wake-up changes in the work, since the input is {seconds:.2f} s of "
+            f"{'one recording' if count == 1 else 'a recording'}; and chance, of which one "
+            "recording has no measure"
+        )
+    else:
+        reasons.append(
+            f"what another workload or machine does: this is 1 workload, "
+            f"{result['options']['seeds']} seeds, on a model of {result['platform']['name']}"
+        )
+    return cannot_show(reasons)
+
+
+def columns(result: Any) -> Iterator[Column]:
+    """Return the metrics of each run."""
+    several = len(sections(result)) > 1
+    for section in sections(result):
+        name = section_name(section)
+        if "trace" in section:
+            seconds = section["trace"]["duration_ns"] / 1e9
+            of = {"recording": name}
+        else:
+            seconds = result["options"]["duration_ns"] / 1e9
+            of = {"workload": name}
+        of |= {
+            "kind": result["kind"],
+            "machine": result["platform"]["name"],
+            "duration": f"{seconds:.2f} s",
+            "tick rate": f"{result['options']['hz']} Hz",
+        }
+        for run in section["runs"]:
+            label = f"{PurePath(name).name}, {run['governor']}" if several else run["governor"]
+            yield Column(label, with_rates(run["metrics"], seconds), of)

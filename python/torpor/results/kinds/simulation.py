@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Simulations of a workload under several governors."""
+
+from typing import TYPE_CHECKING
+
+from torpor.results.cells import RUN, SIDES, change_cell, compared, missed_cells
+from torpor.results.kind import Kind
+from torpor.results.kinds import runs
+from torpor.results.table import Post, Table, counted, number, word
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+
+def post(result: "results.Simulation") -> Post:
+    """Return the comparison, flows and tasks, and details by seed and by state."""
+    options, name = result["options"], result["workload"]["name"]
+    tables = [compared(result["comparison"]), *tasks(result), _seeds(result)]
+    tables += runs.states(result)
+    seconds, machine = options["duration_ns"] / 1e9, result["platform"]["name"]
+    title = (
+        f"{name}: simulation on {machine}, {counted(options['seeds'], 'seed')} of {seconds:.2f} s, "
+        f"tick {options['hz']} Hz"
+    )
+    return Post(title, [runs.machine_fact(result)], tables, runs.notes(result))
+
+
+def tasks(result: "results.Simulation") -> list[Table]:
+    """Return the comparison of each flow and kind of task; a single one is a detail."""
+    named = [*result.get("flow_comparisons", ()), *result.get("task_comparisons", ())]
+    if not named:
+        return []
+    tables = [compared(one["comparison"]) for one in named]
+    rows = [
+        [row[0]._replace(text=f"{one['name']}: {row[0].text}"), *row[1:]]
+        for one, table in zip(named, tables, strict=True)
+        for row in table.rows
+    ]
+    is_single = len({one["name"] for one in named}) < 2
+    table = tables[0]._replace(name="tasks", title="By flow and task", rows=rows)
+    return [table._replace(is_detail=is_single)]
+
+
+def _seeds(result: "results.Simulation") -> Table:
+    has_io = any(run["metrics"].get("iops") is not None for run in result["runs"])
+    base = result["comparison"]["base"]
+    key = "iops" if has_io else "throughput"
+    first = result["runs"][base]["metrics"].get(key) if base is not None else None
+    rows = []
+    for run, short in zip(result["runs"], runs.short_names(result), strict=True):
+        for seed in run["seeds"]:
+            score = seed["metrics"].get(key)
+            row = [word(result["workload"]["name"]), word(short), number(seed["seed"])]
+            row.append(number(score, 0 if has_io else 2))
+            row += [] if has_io else [change_cell(score, first)]
+            rows.append([*row, *missed_cells(seed["metrics"])])
+    if has_io:
+        headings = ["workload", "gov", "iter", "iops", *RUN, "ratio", *SIDES]
+    else:
+        headings = ["test", "gov", "i", "score", "%change", *RUN, "miss_rt", *SIDES]
+    what = "IO a second" if has_io else "passes a second; %change against the first's mean"
+    return Table("runs", f"Each seed: {what}", headings, rows, keys=3, is_detail=True)
+
+
+KIND = Kind("simulation", post, runs.explain, columns=runs.columns)

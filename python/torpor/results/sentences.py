@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Sentences that several kinds of result share, and the counts that they compare.
+
+Rules over the numbers, each sentence with its figure: what differs by more than chance, in which
+states, CPUs and time, what the governors knew, and what the result cannot show.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torpor import _engine
+from torpor._engine import TorporError
+from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+_NAMED = 4
+WRONG = {"above": "too deep", "below": "too shallow"}
+_REFERENCES = ("shallowest", "deepest")
+
+#: `above`, `below`, `usage` and `time_ns` of a state, or of a CPU.
+Counts = dict[str, float]
+
+
+class Side(NamedTuple):
+    """Counts of one column, by state and by CPU."""
+
+    label: str
+    states: dict[tuple[str, int, str], Counts]
+    cpus: dict[int, Counts]
+
+
+def side_of_run(run: Any) -> Side:
+    states: dict[tuple[str, int, str], Counts] = {}
+    for cluster in run["clusters"]:
+        for state in cluster["states"]:
+            key = (cluster["name"], state["index"], f"{state['index']} {state['name']}")
+            add(states.setdefault(key, none()), counts_of(state))
+    cpus: dict[int, Counts] = {}
+    for cpu in run.get("cpus", ()):
+        for state in cpu["states"]:
+            add(cpus.setdefault(cpu["cpu"], none()), counts_of(state))
+    return Side(run["governor"], states, cpus)
+
+
+def none() -> Counts:
+    return {"above": 0, "below": 0, "usage": 0, "time_ns": 0}
+
+
+def counts_of(counts: Mapping[str, Any]) -> Counts:
+    time_ns = counts.get("time_ns")
+    if time_ns is None:
+        time_ns = 1000 * (counts.get("time_us") or 0)
+    return {**{key: counts[key] or 0 for key in ("above", "below", "usage")}, "time_ns": time_ns}
+
+
+def add(sums: Counts, more: Mapping[str, float]) -> None:
+    for key in sums:
+        sums[key] += more[key]
+
+
+def total(side: Side, key: str) -> float:
+    return sum(counts[key] for counts in side.states.values())
+
+
+def state_text(key: tuple[str, int, str]) -> str:
+    cluster, _, name = key
+    return f"state {name}" + (f" of {cluster}" if cluster else "")
+
+
+def ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def grouped(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def number(value: float) -> str:
+    return _engine.format_number(value)
+
+
+def sentence(text: str) -> str:
+    if not text:
+        return ""
+    # A governor's or a file's name keeps its case.
+    start = text[0].upper() if text.startswith(("the ", "of ", "in ", "state ")) else text[0]
+    return f"{start}{text[1:]}."
+
+
+def alone(side: Side) -> str:
+    usage = sum(counts["usage"] for counts in side.states.values())
+    shares = [f"{percent(ratio(total(side, s), usage))} {w}" for s, w in WRONG.items()]
+    return sentence(f"{side.label}: {grouped(usage)} sleeps, {' and '.join(shares)}")
+
+
+def where(first: Side, second: Side) -> str:
+    """In which state the counts of wrong depth differ, and where the time went."""
+    parts = []
+    changes = {side: total(second, side) - total(first, side) for side in WRONG}
+    side = max(changes, key=lambda s: abs(changes[s]))
+    whole = changes[side]
+    if whole:
+        by_state = {
+            key: counts[side] - first.states.get(key, {}).get(side, 0)
+            for key, counts in second.states.items()
+        }
+        key = max(by_state, key=lambda k: by_state[k] * (1 if whole > 0 else -1))
+        parts.append(
+            f"{grouped(total(second, side))} sleeps are {WRONG[side]} with {second.label} and "
+            f"{grouped(total(first, side))} with {first.label}; {state_text(key)} has "
+            f"{by_state[key]:+,.0f} of that change of {whole:+,.0f}"
+        )
+    spans = [sum(c["time_ns"] for c in s.states.values()) for s in (first, second)]
+    if all(spans):
+        moved = {
+            key: counts["time_ns"] / spans[1]
+            - first.states.get(key, {}).get("time_ns", 0) / spans[0]
+            for key, counts in second.states.items()
+        }
+        most = max(moved, key=lambda k: abs(moved[k]))
+        before = first.states.get(most, {}).get("time_ns", 0) / spans[0]
+        after = second.states[most]["time_ns"] / spans[1]
+        parts.append(
+            f"of idle time {state_text(most)} has {percent(after)}, against {percent(before)}"
+        )
+    return sentence("; ".join(parts))
+
+
+def differences(compared: "results.Comparison", base: int, other: int, most: int = _NAMED) -> str:
+    """Return at most so many differences beyond chance, the most asked-for metrics first."""
+    labels, samples = compared["labels"], compared["samples"]
+    known = []
+    for row in compared["rows"]:
+        change = row["cells"][other]["change"]
+        if change is not None:
+            known.append((row, row["cells"][other]["text"], change))
+    found = [each for each in known if each[2]["text"] and each[2]["is_significant"]]
+    found.sort(key=lambda each: first_of(each[0]["key"]))
+    shown = [
+        f"{row['title']} {text} {unit_text(row['unit'])}".rstrip() + f" ({change['text']})"
+        for row, text, change in found[:most]
+    ]
+    who = f"{labels[other]} against {labels[base]}"
+    if compared["sampling"] == "paired" and samples < 2:
+        return f"{who}: 1 run each, which cannot show what differs by chance."
+    basis = f"{samples} paired runs" if compared["sampling"] == "paired" else "the same input"
+    if corrected := correction_text(compared.get("tests", 0)):
+        basis += f", {corrected}"
+    needed = needed_text(compared, other=other)
+    open_text = f" {needed}" if needed else ""
+    if not found:
+        return (
+            f"{who}: none of {len(known)} metrics differs by more than chance ({basis}).{open_text}"
+        )
+    more = "" if compared["sampling"] == "exact" else " by more than chance"
+    count = f"{len(found)} of {len(known)} metrics differ{more} ({basis})"
+    return f"{who}: {count}, among them {', '.join(shown)}.{open_text}"
+
+
+def other_of(
+    labels: Sequence[str], base: int, places: Iterable[int], governor: str | None
+) -> int | None:
+    if governor is not None:
+        found = [place for place, label in enumerate(labels) if label.partition(" ")[0] == governor]
+        if not found or found[0] == base:
+            others = ", ".join(label for place, label in enumerate(labels) if place != base)
+            raise TorporError(f"no `{governor}` to compare with {labels[base]}: expected {others}")
+        return found[0]
+    rest = [place for place in places if place != base]
+    named = [p for p in rest if labels[p].partition(",")[0] not in (*_REFERENCES, "oracle")]
+    return next(iter([*named, *rest]), None)
+
+
+def cannot_show(reasons: Iterable[str]) -> str:
+    """Return the sentence on what a result leaves open; empty without a reason."""
+    text = "; ".join(reasons)
+    return f"This cannot show: {text}." if text else ""

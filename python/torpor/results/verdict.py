@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The verdict on governors that were run: which is best, and its cost in wake-up latency.
+
+A governor is called best only if the seeds separate it from the others, and only if the recording
+shows the next timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torpor.results.comparison import paired, percent
+from torpor.results.numbers import listing, number
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+    from torpor.results.types import RunOutcome as Run
+
+
+#: With fewer decisions that knew of a timer, replay says little of governors that ask for one.
+_KNOWN_SHARE_MIN = 0.5
+#: Smallest share that is mentioned.
+_UNKNOWN_SHARE_MIN = 0.005
+
+
+def verdict(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
+    """Name the governor nearest the oracle (or with the least energy), and its cost in wake-up
+    latency.
+
+    ``sleep_length_sources`` counts from where decisions knew the time to the next timer.
+    """
+    good = [r for r in runs if not r["error"] and r["kind"] == "governor"]
+    if not good:
+        return "No governor finished on this trace, so there is nothing to compare."
+    sources = sleep_length_sources or {}
+    asked, unknown = sum(sources.values()), sources.get("tick_only", 0)
+    if asked and 1 - unknown / asked < _KNOWN_SHARE_MIN:
+        return (
+            f"No verdict: for {percent(unknown / asked)} of the decisions the recording does not "
+            "show when the next timer was due, and governors choose by that."
+        )
+    text = _best(runs, good)
+    if asked and unknown / asked >= _UNKNOWN_SHARE_MIN:
+        text += (
+            f" In {percent(unknown / asked)} of the decisions no timer but the tick was known: "
+            "there, choices are not those of a kernel."
+        )
+    return text
+
+
+def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
+    oracle = next((r for r in runs if r["kind"] == "oracle" and not r["error"]), None)
+    if oracle:
+        for key, what in (
+            ("over_oracle_pct", "idle energy in total"),
+            ("relative_over_oracle_pct", "relative energy"),
+        ):
+            if _known(good, key):
+                return _by_oracle(_known(good, key), good, key, what)
+    # A simulation knows what its machine took in all; to sleep less and work less is no loss.
+    for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy in total")):
+        if _known(good, key):
+            return _by_energy(_known(good, key), good, key, what)
+    return _by_depth(good)
+
+
+def _by_oracle(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -> str:
+    best, ties = _least(known, key)
+    over = best["metrics"][key]
+    if len(good) == 1:
+        return f"{_name(best)} uses {number(over)} % more {what} than the oracle."
+    rivals = [r for r in known if r not in ties]
+    span = ""
+    if rivals:
+        most = _most(rivals, key)
+        farthest = number(most["metrics"][key])
+        span = f" (the farthest, {_name(most)}, is {farthest} % above)"
+    verb = "are" if len(ties) > 1 else "is"
+    return (
+        f"{listing([_name(r) for r in ties])} {verb} nearest the oracle in {what}, "
+        f"{number(over)} % above it{span}{_latency(best, good)}."
+    )
+
+
+def _by_energy(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -> str:
+    best, ties = _least(known, key)
+    energy = number(best["metrics"][key])
+    if len(good) == 1:
+        return f"{_name(best)} uses {energy} µJ of {what}."
+    if _is_undecided(known):
+        return (
+            f"{_name(best)} used the least {what}, {energy} µJ, in one seed, which may be chance."
+        )
+    if len(ties) == len(known) > 1:
+        return f"No governor's {what} differs from the least, {energy} µJ, by more than chance."
+    verb = "use" if len(ties) > 1 else "uses"
+    names = listing([_name(r) for r in ties])
+    tied = ", and the seeds do not separate them" if len(ties) > 1 and _seeds(best) else ""
+    return f"{names} {verb} the least {what}, {energy} µJ{tied}{_latency(best, good)}."
+
+
+def _by_depth(good: Sequence[Run]) -> str:
+    known = _known(good, "wrong_pct")
+    why = "this platform has no power numbers, so energy is not known"
+    if not known:
+        return f"Nothing can be ranked: {why}."
+    best, ties = _least(known, "wrong_pct")
+    metrics = best["metrics"]
+    detail = (
+        f"{number(_value(metrics, 'wrong_pct'))} % of its sleeps "
+        f"({number(metrics['above_pct'])} % too deep, "
+        f"{number(metrics['below_pct'])} % too shallow)"
+    )
+    if len(good) == 1:
+        return f"{_name(best)} picks the wrong depth in {detail}; {why}."
+    if _is_undecided(known):
+        return f"{_name(best)} picked the wrong depth least often in one seed, in {detail}; {why}."
+    if len(ties) == len(known) and _seeds(best):
+        return f"No governor picks the wrong depth less often by more than chance; {why}."
+    text = f"{_name(best)} picks the wrong depth least often, in {detail}"
+    return f"{text}{_latency(best, good)}; {why}."
+
+
+def _latency(best: Run, good: Sequence[Run]) -> str:
+    """Describe the cost of the best: its mean wake-up latency compared with the quickest
+    governor's."""
+    known = _known(good, "latency_mean_us")
+    if best not in known:
+        return ""
+    mean = best["metrics"]["latency_mean_us"] or 0.0
+    quickest, ties = _least(known, "latency_mean_us")
+    if best in ties:
+        return f"; no governor wakes faster (mean {number(mean)} µs)"
+    low = quickest["metrics"]["latency_mean_us"] or 0.0
+    return (
+        f"; its mean wake-up latency is {number(mean)} µs, "
+        f"{number(mean - low)} µs more than {_name(quickest)}, the quickest"
+    )
+
+
+def _name(run: Run) -> str:
+    return str(run["governor"])
+
+
+def _known(runs: Sequence[Run], key: str) -> Sequence[Run]:
+    return [r for r in runs if _value(r["metrics"], key) is not None]
+
+
+def _value(metrics: dict[str, float | None], key: str) -> float | None:
+    if key != "wrong_pct":
+        return metrics.get(key)
+    above, below = metrics.get("above_pct"), metrics.get("below_pct")
+    return None if above is None or below is None else above + below
+
+
+def _seeds(run: Run) -> list[results.SeedOutcome]:
+    # A simulation's alone has them.
+    return run["seeds"] if "seeds" in run else []  # noqa: SIM401
+
+
+def _is_undecided(runs: Sequence[Run]) -> bool:
+    """Whether there are seeds, too few to say anything of their differences."""
+    return any(len(_seeds(run)) == 1 for run in runs)
+
+
+def _least(runs: Sequence[Run], key: str) -> tuple[Run, list[Run]]:
+    """Return the least, and all that tie with it: the printed number is the same, or the seeds
+    that both have run do not separate them."""
+    best = min(runs, key=lambda run: _value(run["metrics"], key) or 0.0)
+    text = number(_value(best["metrics"], key))
+
+    def is_tied(run: Run) -> bool:
+        if run is best or number(_value(run["metrics"], key)) == text:
+            return True
+        change = paired(*_pairs(best, run, key))
+        return change is not None and not change["is_significant"]
+
+    return best, [run for run in runs if is_tied(run)]
+
+
+def _pairs(first: Run, second: Run, key: str) -> tuple[list[float], list[float]]:
+    """Return the values that both had under the same seeds."""
+    values: list[dict[int, float]] = [{}, {}]
+    for of_seed, run in zip(values, (first, second), strict=True):
+        for seed in _seeds(run):
+            if (value := _value(seed["metrics"], key)) is not None:
+                of_seed[seed["seed"]] = value
+    shared = [seed for seed in values[0] if seed in values[1]]
+    return [values[0][seed] for seed in shared], [values[1][seed] for seed in shared]
+
+
+def _most(runs: Sequence[Run], key: str) -> Run:
+    return max(runs, key=lambda r: r["metrics"][key] or 0.0)

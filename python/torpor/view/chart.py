@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Charts of points and lines: one model, drawn as SVG for pages and files.
+
+``torpor.plot`` hands the same model to Altair.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+_STYLE = Path(__file__).parent / "report" / "templates" / "report.css"
+
+#: Colours of series, from the pages' style sheet: light and dark.
+COLOURS = ("--ink", "--above", "--link", "--below", "--muted")
+_LEFT, _RIGHT, _BOTTOM = 72.0, 24.0, 54.0
+#: Space around the outermost points for their labels, as a share of what the points take.
+_PAD = 0.1
+_TICKS = 6
+_FONT = 12.5
+#: Width of a letter in the page's fonts; a little too wide rather than too narrow.
+_LETTER = 0.56
+_LINE = 15.0
+_PIECE = 4.0
+#: Points nearer than this share a label.
+_SAME = 5.0
+#: Places of a label next to its point: right and left first.
+_SIDES = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, -1), (0, 1))
+#: Ratios that the axes of changes name.
+_RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20, 50, 100)
+#: Least reach of an axis of changes, as a ratio: a change of a per cent is no picture.
+_LEAST = 1.3
+
+
+class Point(NamedTuple):
+    """A value over another."""
+
+    x: float
+    y: float
+    #: Tooltip.
+    hint: str
+    #: Label next to the point; empty for none.
+    label: str = ""
+    is_hollow: bool = False
+
+
+class Series(NamedTuple):
+    """Points of one colour."""
+
+    #: In the legend; empty for none.
+    name: str
+    points: list[Point]
+    colour: str
+    radius: float = 2.5
+    #: Points are connected in their order.
+    is_line: bool = False
+
+
+class Chart(NamedTuple):
+    """A chart: one value over another."""
+
+    title: str
+    x_title: str
+    y_title: str
+    series: list[Series]
+    #: Lines of text below the title.
+    facts: tuple[str, ...] = ()
+    #: Axes are logarithmic ratios about 1, named as changes in per cent, and have one scale.
+    is_change: bool = False
+    size: tuple[float, float] = (960.0, 300.0)
+    #: Legend of hollow points.
+    hollow: str = ""
+
+    @property
+    def points(self) -> list[Point]:
+        """Points of all series."""
+        return [point for series in self.series for point in series.points]
+
+
+class _Box(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: "_Box") -> float:
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(width, 0.0) * max(height, 0.0)
+
+
+class _Mark(NamedTuple):
+    """A labelled point, or several in one place."""
+
+    x: float
+    y: float
+    names: tuple[str, ...]
+    colour: str
+    radius: float
+
+
+def svg(*charts: Chart) -> str:
+    """Return charts below one another as a file, in the reader's light or dark scheme."""
+    width = max(chart.size[0] for chart in charts)
+    heights = [chart.size[1] for chart in charts]
+    tops = [sum(heights[:n]) for n in range(len(charts))]
+    drawn = [
+        f'<g transform="translate(0 {top:.0f})">\n{_drawn(chart)}\n</g>'
+        for top, chart in zip(tops, charts, strict=True)
+    ]
+    style = _STYLE.read_text("utf-8")
+    palette = style[style.index(":root") : style.index("* {")].strip()
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {sum(heights):.0f}" '
+            "role=\"img\" font-family=\"system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', "
+            f'\'Liberation Sans\', Arial, sans-serif" font-size="{_FONT}">',
+            # REUSE-IgnoreStart
+            "<!-- SPDX-License-Identifier: MIT OR GPL-2.0-only -->",
+            # REUSE-IgnoreEnd
+            f"<title>{escape('; '.join(chart.title for chart in charts))}</title>",
+            f"<style>{palette}</style>",
+            f'<rect width="{width:.0f}" height="{sum(heights):.0f}" fill="var(--paper)"/>',
+            *drawn,
+            "</svg>\n",
+        ]
+    )
+
+
+def inline(chart: Chart) -> Markup:
+    """Return a chart as a part of a page, which has the colours and the title."""
+    width, height = chart.size
+    return Markup(
+        f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="img" '
+        f'aria-label="{escape(chart.title)}" font-size="12">'
+        f"{_drawn(chart._replace(title=''))}</svg>"
+    )
+
+
+def _drawn(chart: Chart) -> str:
+    frame = _Frame(chart)
+    parts = [*_heading(chart), *frame.axes()]
+    marks: list[_Mark] = []
+    lines: list[list[tuple[float, float]]] = []
+    for series in chart.series:
+        placed = [frame.place(point) for point in series.points]
+        if series.is_line and len(placed) > 1:
+            lines.append(placed)
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+            parts.append(
+                f'<polyline fill="none" stroke="var({series.colour})" stroke-width="1.5" '
+                f'points="{path}"/>'
+            )
+        labelled = zip(series.points, placed, strict=True)
+        _add_marks(marks, series, [(point.label, at) for point, at in labelled if point.label])
+    # Large points first: they are the ones that a reader looks for.
+    marks.sort(key=lambda mark: -mark.radius)
+    parts += _labels(marks, lines, frame.paper)
+    for series in chart.series:
+        # Hollow points first: the others are on top of those in the same place.
+        for point in sorted(series.points, key=lambda point: not point.is_hollow):
+            at = frame.place(point)
+            parts.append(_dot(*at, series.radius, series.colour, point.is_hollow, point.hint))
+    return "\n".join(parts)
+
+
+class _Frame:
+    """Axes of a chart, and the places of its points."""
+
+    def __init__(self, chart: Chart) -> None:
+        self.chart = chart
+        width, height = chart.size
+        top = 14.0 + (22 if chart.title else 0) + 16 * len(chart.facts) + 24 * _has_legend(chart)
+        self.paper = _Box(_LEFT, top + 12, width - _RIGHT, height - _BOTTOM)
+        xs = [self._scaled(point.x) for point in chart.points]
+        ys = [self._scaled(point.y) for point in chart.points]
+        if chart.is_change:
+            reach = max(math.log(_LEAST), *(abs(value) for value in (*xs, *ys))) * 1.08
+            self.x_ends = self.y_ends = (-reach, reach)
+        else:
+            self.x_ends, self.y_ends = _ends(xs), _ends(ys)
+
+    def _scaled(self, value: float) -> float:
+        return math.log(value) if self.chart.is_change else value
+
+    def x(self, value: float) -> float:
+        low, high = self.x_ends
+        part = (self._scaled(value) - low) / (high - low)
+        return self.paper.left + part * (self.paper.right - self.paper.left)
+
+    def y(self, value: float) -> float:
+        low, high = self.y_ends
+        part = (self._scaled(value) - low) / (high - low)
+        return self.paper.bottom - part * (self.paper.bottom - self.paper.top)
+
+    def place(self, point: Point) -> tuple[float, float]:
+        return self.x(point.x), self.y(point.y)
+
+    def axes(self) -> list[str]:
+        left, top, right, bottom = self.paper
+        middle = (left + right) / 2
+        parts = self._quarters() if self.chart.is_change else []
+        for value, text in self._ticks(self.y_ends, self.y):
+            at = self.y(value)
+            if not self.chart.is_change:
+                parts.append(f'<path d="M{left:.0f} {at:.1f}H{right:.0f}" stroke="var(--rule)"/>')
+            parts.append(_text(left - 8, at + 4, text, "--muted", "end"))
+        for value, text in self._ticks(self.x_ends, self.x):
+            parts.append(_text(self.x(value), bottom + 18, text, "--muted", "middle"))
+        parts.append(f'<path d="M{left:.0f} {bottom:.1f}H{right:.0f}" stroke="var(--strong)"/>')
+        parts.append(_text(middle, bottom + 42, self.chart.x_title, "--ink", "middle"))
+        parts.append(_text(4, top - 10, self.chart.y_title, "--ink"))
+        return parts
+
+    def _quarters(self) -> list[str]:
+        """Shade the quarters in which the changes have different signs; draw the diagonal."""
+        left, top, right, bottom = self.paper
+        across, up = (left + right) / 2, (top + bottom) / 2
+        size = f'width="{across - left:.1f}" height="{up - top:.1f}" fill="var(--wash)"'
+        return [
+            f'<rect x="{left:.1f}" y="{top:.1f}" {size}/>',
+            f'<rect x="{across:.1f}" y="{up:.1f}" {size}/>',
+            f'<path d="M{left:.1f} {bottom:.1f}L{right:.1f} {top:.1f}" stroke="var(--strong)"/>',
+            f'<path d="M{left:.1f} {up:.1f}H{right:.1f}M{across:.1f} {top:.1f}V{bottom:.1f}" '
+            'stroke="var(--rule)"/>',
+        ]
+
+    def _ticks(
+        self, ends: tuple[float, float], place: Callable[[float], float]
+    ) -> list[tuple[float, str]]:
+        low, high = ends
+        if self.chart.is_change:
+            found: list[tuple[float, str]] = []
+            # From the middle, so that 0 and the smallest changes have names.
+            for ratio in sorted(_RATIOS, key=lambda ratio: abs(math.log(ratio))):
+                text = f"{100 * (ratio - 1):+.0f} %".replace("-", "−") if ratio != 1 else "0"
+                is_apart = all(abs(place(ratio) - place(other)) >= 48 for other, _ in found)
+                if low <= math.log(ratio) <= high and is_apart:
+                    found.append((ratio, text))
+            return found
+        step = 10 ** math.floor(math.log10((high - low) / _TICKS))
+        step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= _TICKS)
+        numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
+        return [(step * n, _tick(step * n)) for n in numbers]
+
+
+def _ends(values: list[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    room = (high - low) * _PAD or abs(high) * _PAD or 1.0
+    return low - room, high + room
+
+
+def _tick(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}"
+
+
+def _has_legend(chart: Chart) -> bool:
+    return any(series.name for series in chart.series)
+
+
+def _heading(chart: Chart) -> list[str]:
+    """Return the title, the facts and the legend."""
+    parts, y = [], 24.0
+    if chart.title:
+        parts.append(_text(_LEFT, y, chart.title, "--ink", size=15, weight=600))
+        y += 20
+    for fact in chart.facts:
+        parts.append(_text(_LEFT, y, fact, "--muted"))
+        y += 16
+    x, y = _LEFT + 4, y + 4
+    named = [series for series in chart.series if series.name]
+    entries = [(s.name, s.colour, False, s.is_line) for s in named]
+    if chart.hollow and any(point.is_hollow for point in chart.points):
+        entries.append((chart.hollow, "--ink", True, False))
+    for name, colour, is_hollow, is_line in entries if named else ():
+        if is_line:
+            parts.append(f'<path d="M{x - 6:.1f} {y - 4:.1f}h20" stroke="var({colour})"/>')
+        parts.append(_dot(x + 4 * is_line, y - 4, 4, colour, is_hollow))
+        parts.append(_text(x + 10 + 10 * is_line, y, name, "--ink"))
+        x += 30 + 10 * is_line + len(name) * _FONT * _LETTER
+    return parts
+
+
+def _add_marks(
+    marks: list[_Mark], series: Series, labels: list[tuple[str, tuple[float, float]]]
+) -> None:
+    """Add labels; one near another is added to its mark."""
+    for label, (x, y) in labels:
+        near = (i for i, m in enumerate(marks) if math.hypot(m.x - x, m.y - y) < _SAME)
+        at = next(near, None)
+        if at is None:
+            marks.append(_Mark(x, y, (label,), series.colour, series.radius))
+        else:
+            marks[at] = marks[at]._replace(names=(*marks[at].names, label))
+
+
+def _labels(marks: list[_Mark], lines: list[list[tuple[float, float]]], paper: _Box) -> list[str]:
+    """Place each label where it hides least: near its point, off other points and labels."""
+    taken = [_square(mark.x, mark.y, mark.radius) for mark in marks]
+    taken += [piece for line in lines for piece in _along(line)]
+    placed: list[_Box] = []
+    drawn = []
+    for mark in marks:
+        box, away = min(
+            _candidates(mark), key=lambda c: (_hidden(c[0], taken, placed, paper), c[1])
+        )
+        placed.append(box)
+        if away:
+            x = min(max(mark.x, box.left), box.right)
+            y = box.top if box.top > mark.y else box.bottom
+            drawn.append(
+                f'<path d="M{mark.x:.1f} {mark.y:.1f}L{x:.1f} {y:.1f}" stroke="var(--rule)"/>'
+            )
+        for row, name in enumerate(mark.names):
+            at = box.top + _LINE * (row + 0.8)
+            drawn.append(_text(box.left, at, name, mark.colour, has_halo=True))
+    return drawn
+
+
+def _square(x: float, y: float, radius: float) -> _Box:
+    return _Box(x - radius, y - radius, x + radius, y + radius)
+
+
+def _along(line: list[tuple[float, float]]) -> list[_Box]:
+    """Return a line as boxes."""
+    pieces = []
+    for (x1, y1), (x2, y2) in itertools.pairwise(line):
+        count = math.ceil(math.hypot(x2 - x1, y2 - y1) / _PIECE)
+        pieces += [
+            _square(x1 + (x2 - x1) * n / count, y1 + (y2 - y1) * n / count, _PIECE / 2)
+            for n in range(count)
+        ]
+    return pieces
+
+
+def _candidates(mark: _Mark) -> list[tuple[_Box, int]]:
+    """Return places for a label, each with its distance from the point."""
+    width = max(map(len, mark.names)) * _FONT * _LETTER
+    height = _LINE * len(mark.names)
+    found = []
+    for away, gap in enumerate((3.0, 14.0, 28.0, 44.0, 64.0, 90.0)):
+        for dx, dy in _SIDES:
+            reach = (mark.radius + gap) * (0.75 if dx and dy else 1)
+            left = mark.x + dx * reach - width * (1 - dx) / 2
+            top = mark.y + dy * reach - height * (1 - dy) / 2
+            found.append((_Box(left, top, left + width, top + height), away))
+    return found
+
+
+def _hidden(box: _Box, taken: list[_Box], placed: list[_Box], paper: _Box) -> float:
+    """Return how much of a label overlaps something or is off the paper; labels weigh most."""
+    beside = (box.right - box.left) * (box.bottom - box.top) - box.overlap(paper)
+    found = sum(map(box.overlap, taken)) + 4 * sum(map(box.overlap, placed)) + 4 * beside
+    return round(found, 3)
+
+
+def _dot(x: float, y: float, radius: float, colour: str, is_hollow: bool, hint: str = "") -> str:
+    fill, stroke = ("--paper", colour) if is_hollow else (colour, "--paper")
+    title = f"<title>{escape(hint)}</title>" if hint else ""
+    return (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="var({fill})" '
+        f'stroke="var({stroke})" stroke-width="{2 if is_hollow else 1}">{title}</circle>'
+    )
+
+
+def _text(
+    x: float,
+    y: float,
+    text: str,
+    colour: str,
+    anchor: str = "start",
+    size: float = _FONT,
+    weight: int = 400,
+    has_halo: bool = False,
+) -> str:
+    style = f' font-size="{size:g}"' if size != _FONT else ""
+    style += f' font-weight="{weight}"' if weight != 400 else ""
+    style += f' text-anchor="{anchor}"' if anchor != "start" else ""
+    if has_halo:
+        style += ' stroke="var(--paper)" stroke-width="3" paint-order="stroke"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="var({colour})"{style}>{escape(text)}</text>'

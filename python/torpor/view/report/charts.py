@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Charts of studies, contests and reproductions."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from torpor.results.files import write_whole
+from torpor.results.numbers import number
+from torpor.view.chart import COLOURS, Chart, Point, Series, inline, svg
+from torpor.view.report.environment import page
+
+if TYPE_CHECKING:
+    from torpor.ask.contest.run import Contest
+    from torpor.ask.studies.adaptation import Adaptation
+    from torpor.ask.studies.io_boost import Scatter, Setting
+    from torpor.results.kinds.reproduction import Reproduction
+
+#: Points of a contest's front beyond this are left out: they would hide the others' differences.
+_FAR_PCT = 100.0
+
+
+def write_io_boost(result: Scatter, path: str | PathLike[str]) -> None:
+    """Write the chart of a study of IO boosts: a page if the name ends in ``.html``, else an SVG.
+
+    Raises OSError if the file cannot be written.
+    """
+    is_page = Path(path).suffix in (".html", ".htm")
+    write_whole(path, io_boost_page(result) if is_page else svg(io_boost(result)))
+
+
+def io_boost_page(result: Scatter) -> str:
+    """Return the chart with its table as one page that needs no network."""
+    return page("io-boost.html.j2", result=result, plot=Markup(svg(io_boost(result))))
+
+
+def io_boost(result: Scatter) -> Chart:
+    """Return IOPS over energy of IO boosts and of fixed frequencies."""
+    settings = result["settings"]
+    front = sorted((s for s in settings if s["is_front"]), key=lambda s: s["iops"])
+    others = [s for s in settings if s["kind"] == "fixed" and not s["is_front"]]
+    families: dict[str, list[Setting]] = {}
+    for setting in settings:
+        if setting["kind"] == "boost":
+            families.setdefault(setting["name"].partition(",")[0], []).append(setting)
+    series = [
+        Series("", [_setting(s, "") for s in others], "--strong", 2.0),
+        Series(
+            "best fixed frequencies, MHz",
+            [_setting(s, s["name"].partition(" MHz")[0]) for s in front],
+            "--muted",
+            3.0,
+            is_line=True,
+        ),
+    ]
+    for place, (name, own) in enumerate(families.items()):
+        colour = COLOURS[place % len(COLOURS)]
+        series.append(Series(name, [_setting(s, s["name"]) for s in own], colour, 5.0))
+    return Chart(
+        "IO boosts: IOPS over energy an IO",
+        "µJ an IO, all of the machine",
+        "IOPS",
+        series,
+        (
+            f"{result['workload']}; {result['platform']}",
+            f"idle {result['governor']}, {result['cpufreq']}",
+        ),
+        size=(960.0, 620.0),
+        hollow="with other parameters",
+    )
+
+
+def _setting(setting: Setting, label: str) -> Point:
+    freqs = ", ".join(f"{name} {mhz:.0f} MHz" for name, mhz in setting["freq_mhz"].items())
+    hint = (
+        f"{setting['name']}: {number(setting['iops'])} IOPS, {number(setting['uj_per_io'])} µJ an "
+        f"IO, {number(setting['power_mw'])} mW; on average {freqs}"
+    )
+    is_hollow = setting["kind"] == "boost" and "," in setting["name"]
+    return Point(setting["uj_per_io"], setting["iops"], hint, label, is_hollow)
+
+
+def adaptation(found: Adaptation) -> str:
+    """Draw idle energy over the time since a change, a chart for each load."""
+    window_s = found["window_ms"] / 1000
+    charts = []
+    for load in dict.fromkeys(curve["load"] for curve in found["curves"]):
+        own = [curve for curve in found["curves"] if curve["load"] == load]
+        series = []
+        for place, curve in enumerate(own):
+            at = [((n + 0.5) * window_s, value) for n, value in enumerate(curve["windows_pct"])]
+            points = [Point(x, y, _hint(curve["governor"], x, y)) for x, y in at]
+            colour = COLOURS[(place + 1) % len(COLOURS)]
+            series.append(Series(curve["governor"], points, colour, is_line=True))
+        title = f"{found['platform']}: idle energy after a change to {load}, oracle = 100"
+        charts.append(Chart(title, "s since the change", "%", series))
+    return svg(*charts)
+
+
+def front(found: Contest) -> str:
+    """Draw energy over delay of all replays: the oracle's front, and the governors."""
+    known = [
+        (one.governor, one.delay_pct, one.energy_pct)
+        for one in found.front
+        if one.delay_pct is not None and one.energy_pct is not None
+    ]
+    oracle, others = [], []
+    for name, x, y in known:
+        hint = _hint(name, x, y)
+        if name.partition(",")[0] == "oracle":
+            oracle.append(Point(x, y, hint))
+        elif max(x, y) <= _FAR_PCT:
+            others.append(Point(x, y, hint, name))
+    series = [
+        Series("oracle", sorted(oracle), "--above", is_line=True),
+        Series("", others, "--ink"),
+    ]
+    title = f"Energy over delay, all replays of corpus {found.corpus.title}, from teo"
+    return svg(Chart(title, "delay %", "energy %", series))
+
+
+def _hint(name: str, x: float, y: float) -> str:
+    return f"{name}: {x:.4g}, {y:.4g}"
+
+
+def changes(result: Reproduction) -> Markup | None:
+    """Draw each change as published and as simulated; None without two numbers to compare."""
+    series = [Series("", [], colour, 5.0) for colour in ("--link", "--above", "--muted")]
+    right, wrong, open_ = series
+    for table in result["tables"]:
+        for row in table["rows"]:
+            cells = list(row["cells"].items())
+            for column, cell in cells[1:]:
+                base = cells[0][1]
+                there = _ratio(cell["published"], base["published"])
+                here = _ratio(cell["ours"], base["ours"])
+                if there is None or here is None:
+                    continue
+                hint = (
+                    f"{row['title']}, {column}: {100 * (there - 1):+.1f} % published, "
+                    f"{100 * (here - 1):+.1f} % here"
+                )
+                judged = cell["right"]
+                point = Point(there, here, hint, is_hollow=judged is None)
+                of = open_ if judged is None else right if judged.get("sign", True) else wrong
+                of.points.append(point)
+    count = sum(len(one.points) for one in series)
+    if not count:
+        return None
+    title = f"{count} changes, as published and as simulated"
+    axes = ("change as published", "change as simulated")
+    return inline(Chart(title, *axes, series, is_change=True, size=(540.0, 510.0)))
+
+
+def _ratio(value: object, base: object) -> float | None:
+    if not isinstance(value, int | float) or not isinstance(base, int | float):
+        return None
+    return value / base if value > 0 and base > 0 else None

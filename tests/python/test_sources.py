@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Properties of the sources that no linter checks."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Paths of one machine.
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|work|Users)/")
+#: `if let A = a && ...` in one line, or as rustfmt breaks it: Rust 1.85 (Cargo.toml) refuses it.
+LET_CHAIN = re.compile(
+    r"&&\s+let\s"
+    r"|\b(?:if|while) let (?:[^;{]|\{[^{}\n]*\} =)*\n\s*&& "
+    r"|\b(?:if|while) let [^;=\n]* = (?:[^;{(|\n]|\([^()\n]*\))*&& "
+)
+
+
+def sources(*suffixes: str) -> dict[str, str]:
+    """Return the text of each file that git knows, by path."""
+    done = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip("not run, because this is no git checkout")
+    names = [name for name in done.stdout.splitlines() if name.endswith(suffixes)]
+    return {
+        name: (ROOT / name).read_text(encoding="utf-8") for name in names if (ROOT / name).is_file()
+    }
+
+
+def test_no_source_names_a_machines_path():
+    texts = sources(".rs", ".py", ".pyi", ".c", ".h", ".sh", ".toml", ".js")
+    assert [name for name, text in texts.items() if MACHINE_PATH.search(text)] == []
+
+
+def test_no_rust_source_chains_let():
+    assert LET_CHAIN.search("if let Some(a) = b(c) && d {")
+    assert not LET_CHAIN.search("if let Some(a) = b.find(|b| c && d) {")
+    assert [name for name, text in sources(".rs").items() if LET_CHAIN.search(text)] == []
+
+
+def test_python_functions_have_at_most_70_lines():
+    long = []
+    for name, text in sources(".py").items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                # Without its parameters and docstring: a command's options and its help.
+                first = node.body[1 if ast.get_docstring(node) and node.body[1:] else 0]
+                count = node.end_lineno - first.lineno + 1
+                long += [f"{name}: {node.name} has {count} lines"] if count > 70 else []
+    assert long == []
