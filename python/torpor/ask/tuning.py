@@ -217,8 +217,7 @@ def tune(
     front and the references are then measured on ``holdout``. ``tell`` is called with the number
     of finished settings and of all. ``given`` is for :func:`torpor.sweep`.
 
-    All runs are points of the store: the same call continues from there, and a call with more
-    trials begins with those of fewer.
+    All runs are points of the store: the same call continues from there.
 
     Raises :class:`SweepError` for an unknown objective, one that is neither better nor worse, and
     if Optuna is not installed; GovernorError, PlatformError and WorkloadError for an unknown
@@ -236,11 +235,9 @@ def tune(
     searched = [read_param(each) if isinstance(each, str) else each for each in params]
     if not searched:
         raise SweepError("nothing to tune: there is no parameter\nhint: --param NAME=A..B")
+    directions = ["maximize" if each.is_better_higher else "minimize" for each in wanted]
     sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-    study = optuna.create_study(
-        directions=["maximize" if each.is_better_higher else "minimize" for each in wanted],
-        sampler=sampler,
-    )
+    study = optuna.create_study(directions=directions, sampler=sampler)
     base = _Setting(governor)
     runs = _Runs(base, wanted, store, given)
     settings: dict[str, _Setting] = {}

@@ -139,9 +139,11 @@ def simulate(
     began_s = time.monotonic()
     found = _engine.simulate(workload, platform, governors, wanted, runs, progress)
     made = Simulation(found.record(), made=found)
+    if opened is None:
+        return made
     results = made.to_dict()["runs"]
     new = sum(len(run["seeds"]) for run in results) - made.resumed_runs
-    if opened is not None and new > 0 and made.store_failure is None:
+    if new > 0 and made.store_failure is None:
         run_ms = 1000 * (time.monotonic() - began_s) / new
         try:
             keep_rows(opened, points(workload, platform, governors, given), results, run_ms)

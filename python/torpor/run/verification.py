@@ -41,7 +41,7 @@ def fidelity(
         governors: Tried in addition to every built-in one.
         before: Dump of the machine's idle counters before the recording, of any form.
         after: The same after it. Default for both: the dumps saved with the recording.
-        progress: Called periodically with (what, done, total).
+        progress: Called with (what, done, total).
         {options}
 
     The keys of the result: ``trace``, ``platform``, ``hz``, ``states`` (names), ``decisions``
@@ -70,10 +70,9 @@ def fidelity(
         # A bare file name would be looked up among the built-in machines.
         platform = Path(dumps[0]).absolute()
     if platform is None:
-        raise _engine.PlatformError(
-            f"recording `{path}`: there is no dump of its machine's idle states next to it\n"
-            "hint: name the machine (platform, --platform), or a copy of its sysfs"
-        )
+        reason = "there is no dump of its machine's idle states next to it"
+        hint = "hint: name the machine (platform, --platform), or a copy of its sysfs"
+        raise _engine.PlatformError(f"recording `{path}`: {reason}\n{hint}")
     if isinstance(governors, str):
         governors = [governors]
     try:
