@@ -238,8 +238,7 @@ def tune(
     directions = ["maximize" if each.is_better_higher else "minimize" for each in wanted]
     sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
     study = optuna.create_study(directions=directions, sampler=sampler)
-    base = _Setting(governor)
-    runs = _Runs(base, wanted, store, given)
+    runs = _Runs(_Setting(governor), wanted, store, given)
     settings: dict[str, _Setting] = {}
     tried: dict[str, _Changes] = {}
     for begun in range(0, trials, _BATCH):
@@ -264,7 +263,7 @@ def tune(
         wanted,
         [shown(name, tried) for name in tried],
         [shown(name, tried) for name in front],
-        [shown(each.name, trained) for each in (base, *others)],
+        [shown(each.name, trained) for each in (runs.base, *others)],
     )
 
 
