@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.run.sweeps.axes import PLACES, Axes, Point, SweepError, split_numbers
@@ -28,6 +28,8 @@ _NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _OBJECTIVE = re.compile(rf"(\w+)(?:=({_NUMBER}))?(?:@(.+))?")
 
 _Path = str | os.PathLike[str]
+#: Values of a setting by objective; None is unknown.
+_Changes = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -210,19 +212,16 @@ def tune(
     """Search for settings that no other setting beats in all objectives.
 
     A parameter is one of the governor's, or a number of all platforms or workloads, as
-    ``Axes.param`` names them. A setting's value in an objective is its change from the governor's
-    defaults over all scenarios of ``train``: the geometric mean of ratios, or the mean difference
-    of a share; with a target (``METRIC=TARGET``) it is how far the mean is off. Settings of the
-    front, and the references, are then measured on ``holdout``. ``tell`` is called with how many
-    settings are done, and of how many. ``given`` is for :func:`torpor.sweep`.
+    ``Axes.param`` names them. The value of a setting is its change from the governor's defaults
+    over all scenarios of ``train``; for ``METRIC=TARGET``, its distance from the target. The
+    front and the references are then measured on ``holdout``. ``tell`` is called with the number
+    of finished settings and of all. ``given`` is for :func:`torpor.sweep`.
 
-    All runs are points of the store: the same call asks for the same settings, so that one that was
-    interrupted goes on where it was, and one with more trials begins with those of fewer.
+    All runs are points of the store: the same call continues from there.
 
-    Raises :class:`SweepError` for an objective that is unknown or neither better nor worse, and
-    where Optuna is not installed; :class:`torpor.GovernorError` for a parameter that the governor
-    does not have, :class:`torpor.PlatformError` and :class:`torpor.WorkloadError` for a number that
-    their files do not have.
+    Raises :class:`SweepError` for an unknown objective, one that is neither better nor worse, and
+    if Optuna is not installed; GovernorError, PlatformError and WorkloadError for an unknown
+    parameter or number.
 
     >>> import tempfile
     >>> store = tempfile.mkdtemp()
@@ -231,79 +230,32 @@ def tune(
     >>> found.base, found.references[0].train
     ('teo', (0.0, 0.0))
     """
-    try:
-        import optuna
-    except ImportError:
-        raise SweepError(
-            "tuning requires Optuna, which is not installed\nhint: pip install 'torpor[tune]'"
-        ) from None
+    optuna = _optuna()
     wanted = tuple(read_objective(text) for text in objectives)
     searched = [read_param(each) if isinstance(each, str) else each for each in params]
     if not searched:
         raise SweepError("nothing to tune: there is no parameter\nhint: --param NAME=A..B")
-    directions: list[Literal["minimize", "maximize"]] = [
-        "maximize" if objective.is_better_higher else "minimize" for objective in wanted
-    ]
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(
-        directions=directions, sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-    )
-    base = _Setting(governor)
-
-    def measure(axes: Axes, settings: Sequence[_Setting]) -> dict[str, tuple[float | None, ...]]:
-        points = {each.name: each.points(axes) for each in (base, *settings)}
-        done = sweep(
-            dict.fromkeys(point for several in points.values() for point in several), store, **given
-        )
-        if done.is_interrupted:
-            raise KeyboardInterrupt
-        rows = done.rows()
-        found = {n: [rows.get(done.names[p]) for p in several] for n, several in points.items()}
-        counted = []
-        for objective in wanted:
-            places = [n for n, point in enumerate(points[base.name]) if objective.counts(point)]
-            if not places:
-                raise SweepError(f"no point matches the objective `{objective.text}`")
-            counted.append((objective, places))
-        return {
-            name: tuple(
-                objective.value(
-                    [found[base.name][n] for n in places], [found[name][n] for n in places]
-                )
-                for objective, places in counted
-            )
-            for name in points
-        }
-
-    tried: dict[str, tuple[float | None, ...]] = {}
+    directions = ["maximize" if each.is_better_higher else "minimize" for each in wanted]
+    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    study = optuna.create_study(directions=directions, sampler=sampler)
+    runs = _Runs(_Setting(governor), wanted, store, given)
     settings: dict[str, _Setting] = {}
+    tried: dict[str, _Changes] = {}
     for begun in range(0, trials, _BATCH):
-        asked = [study.ask() for _ in range(min(_BATCH, trials - begun))]
-        made = [
-            _Setting(governor, tuple((p.name, p.suggest(trial)) for p in searched))
-            for trial in asked
-        ]
-        answers = measure(train, made)
-        for trial, setting in zip(asked, made, strict=True):
-            settings[setting.name] = setting
-            tried[setting.name] = answers[setting.name]
-            values = [value for value in answers[setting.name] if value is not None]
-            if len(values) == len(wanted):
-                study.tell(trial, values)
-            else:
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        count = min(_BATCH, trials - begun)
+        for setting, values in _batch(study, searched, runs, train, count):
+            settings[setting.name], tried[setting.name] = setting, values
         if tell is not None:
-            tell(begun + len(asked), trials)
-    signs = [-1 if objective.is_better_higher else 1 for objective in wanted]
-    front = _front(tried, signs)
+            tell(begun + count, trials)
+    front = _front(tried, [-1 if each.is_better_higher else 1 for each in wanted])
     others = [_Setting(name) for name in references if name != governor]
-    if not any(axes.workload or axes.ties for axes in (train, *([holdout] if holdout else []))):
-        # In closed loop it is no governor.
+    if not any(axes.workload or axes.ties for axes in (train, holdout) if axes):
+        # In closed loop the oracle is not a governor.
         others.append(_Setting("oracle"))
-    trained = measure(train, others)
-    held = measure(holdout, [*(settings[name] for name in front), *others]) if holdout else {}
+    trained = runs.measure(train, others)
+    held = runs.measure(holdout, [*(settings[n] for n in front), *others]) if holdout else {}
 
-    def shown(name: str, values: Mapping[str, tuple[float | None, ...]]) -> Trial:
+    def shown(name: str, values: Mapping[str, _Changes]) -> Trial:
         return Trial(name, values[name], held.get(name, ()))
 
     return Tuned(
@@ -311,8 +263,77 @@ def tune(
         wanted,
         [shown(name, tried) for name in tried],
         [shown(name, tried) for name in front],
-        [shown(each.name, trained) for each in (base, *others)],
+        [shown(each.name, trained) for each in (runs.base, *others)],
     )
+
+
+def _batch(
+    study: "optuna.Study", params: Sequence[Param], runs: "_Runs", axes: Axes, count: int
+) -> list[tuple[_Setting, _Changes]]:
+    """Measure the settings that Optuna asks for next, and report their values to it."""
+    from optuna.trial import TrialState
+
+    asked = [study.ask() for _ in range(count)]
+    governor = runs.base.governor
+    made = [
+        _Setting(governor, tuple((p.name, p.suggest(trial)) for p in params)) for trial in asked
+    ]
+    answers = runs.measure(axes, made)
+    for trial, setting in zip(asked, made, strict=True):
+        values = [value for value in answers[setting.name] if value is not None]
+        if len(values) == len(answers[setting.name]):
+            study.tell(trial, values)
+        else:
+            study.tell(trial, state=TrialState.FAIL)
+    return [(setting, answers[setting.name]) for setting in made]
+
+
+def _optuna() -> Any:
+    """Return Optuna. Raises :class:`SweepError` if it is not installed."""
+    try:
+        import optuna
+    except ImportError:
+        raise SweepError(
+            "tuning requires Optuna, which is not installed\nhint: pip install 'torpor[tune]'"
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+class _Runs:
+    """Settings measured as points of a store."""
+
+    def __init__(
+        self, base: _Setting, objectives: Sequence[Objective], store: _Path, given: dict[str, Any]
+    ) -> None:
+        """Take the setting to compare with, and the options of :func:`torpor.sweep`."""
+        self.base, self._objectives = base, objectives
+        self._store, self._given = store, given
+
+    def measure(self, axes: Axes, settings: Sequence[_Setting]) -> dict[str, _Changes]:
+        """Return the values of settings in each objective, and those of the base."""
+        points = {each.name: each.points(axes) for each in (self.base, *settings)}
+        every = dict.fromkeys(point for of_setting in points.values() for point in of_setting)
+        done = sweep(every, self._store, **self._given)
+        if done.is_interrupted:
+            raise KeyboardInterrupt
+        rows = done.rows()
+        found = {name: [rows.get(done.names[p]) for p in of] for name, of in points.items()}
+        base = found[self.base.name]
+        places = [self._places(objective, points[self.base.name]) for objective in self._objectives]
+
+        def value(name: str, number: int) -> float | None:
+            mine, chosen = found[name], places[number]
+            before, after = [base[n] for n in chosen], [mine[n] for n in chosen]
+            return self._objectives[number].value(before, after)
+
+        return {name: tuple(value(name, n) for n in range(len(places))) for name in points}
+
+    def _places(self, objective: Objective, points: Sequence[Point]) -> list[int]:
+        places = [number for number, point in enumerate(points) if objective.counts(point)]
+        if not places:
+            raise SweepError(f"no point matches the objective `{objective.text}`")
+        return places
 
 
 def tuned_post(found: Tuned) -> Post:

@@ -19,58 +19,62 @@ from torpor.machine.kernel.build import Builder
 if TYPE_CHECKING:
     from torpor.results.kinds import ab as shapes
 
+_Governors = Annotated[
+    list[str],
+    typer.Option(
+        "--governor",
+        "-g",
+        metavar="GOV",
+        help="NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
+        "NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the "
+        "first one.",
+    ),
+]
+_Metric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGEX",
+        help="Its only group is the command's figure; default: the last number that the "
+        "command prints.",
+    ),
+]
+_Seed = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Shuffle each round; default: alternate forward and reverse order."
+    ),
+]
+_WarmUp = Annotated[
+    int,
+    typer.Option("--warm-up", metavar="N", min=0, help="Runs before the first round, not counted."),
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write each run as a line of JSON as soon as it ends.",
+    ),
+]
+
 
 def ab(
     command: Annotated[
         list[str], typer.Argument(metavar="-- COMMAND...", help="What runs under each governor.")
     ],
-    governors: Annotated[
-        list[str],
-        typer.Option(
-            "--governor",
-            "-g",
-            metavar="GOV",
-            help="NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
-            "NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the "
-            "first one.",
-        ),
-    ],
+    governors: _Governors,
     rounds: Annotated[
         int, typer.Option(metavar="N", min=1, help="How often each governor runs the command.")
     ] = 10,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REGEX",
-            help="Its only group is the command's figure; default: the last number that the "
-            "command prints.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Shuffle each round; default: alternate forward and reverse order."
-        ),
-    ] = None,
-    warm_up: Annotated[
-        int,
-        typer.Option(
-            "--warm-up", metavar="N", min=0, help="Runs before the first round, not counted."
-        ),
-    ] = 1,
+    metric: _Metric = None,
+    seed: _Seed = None,
+    warm_up: _WarmUp = 1,
     modules: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Modules that `torpor kernel build` made elsewhere."),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write each run as a line of JSON as soon as it ends.",
-        ),
-    ] = None,
+    output: _Output = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
     report: options.ReportPath = None,

@@ -2,6 +2,7 @@
 """`torpor platform calibrate`: the power of this machine's idle states."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,32 +14,32 @@ from torpor.cli.console import fail, print_note, table_text, write_stdout
 from torpor.cli.values import duration_ns
 from torpor.machine import calibration
 from torpor.machine.calibration import load, machine, meters
+from torpor.machine.calibration.states import Cluster
 from torpor.machine.record.signals import Signals
 from torpor.results.files import write_whole
 from torpor.results.table import Table, word
+
+_MeterName = Annotated[
+    str,
+    typer.Option(
+        metavar="WHAT",
+        help="rapl, hwmon, battery, or a sensor's file; default: the first of the three.",
+    ),
+]
+_RateList = Annotated[str, typer.Option(metavar="LIST", help="Wake-ups per second of each CPU.")]
+_Rounds = Annotated[
+    int, typer.Option(metavar="N", min=1, help="How often each state and rate is measured.")
+]
 
 
 def calibrate(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The platform's TOML.")
     ],
-    meter: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT",
-            help="rapl, hwmon, battery, or a sensor's file; default: the first of the three.",
-        ),
-    ] = "auto",
-    rates: Annotated[
-        str, typer.Option(metavar="LIST", help="Wake-ups per second of each CPU.")
-    ] = "20,200,1000",
-    rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How often each state and rate is measured.")
-    ] = 3,
+    meter: _MeterName = "auto",
+    rates: _RateList = "20,200,1000",
+    rounds: _Rounds = 3,
     window: Annotated[str, typer.Option(metavar="TIME", help="Length of each measurement.")] = "5s",
-    settle: Annotated[
-        str, typer.Option(metavar="TIME", help="Time before it, not counted.")
-    ] = "1s",
     name: options.MachineName = None,
     title: options.MachineTitle = None,
     hz: options.MachineHz = None,
@@ -57,9 +58,7 @@ def calibrate(
     """
     if output.exists() and not force:
         fail(f"`{output}` exists", "choose another file with -o, or use --force")
-    plan = calibration.Plan(
-        _rates(rates), rounds, (duration_ns(window) or 0) / 1e9, (duration_ns(settle) or 0) / 1e9
-    )
+    plan = calibration.Plan(_rates(rates), rounds, (duration_ns(window) or 0) / 1e9)
     if plan.window_s <= 0:
         raise typer.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
     system = kernel.make_system(is_dry_run=is_dry_run)
@@ -86,24 +85,29 @@ def calibrate(
     if stopping:
         print_note("stopped: idle states are as before, nothing is written")
         raise typer.Exit(128 + stopping)
-    figures = calibration.figures(clusters, measured)
-    day = time.strftime("%Y-%m-%d")
     source = (
-        f"measured {day} with torpor platform calibrate: {found.name}, {len(measured)} windows of "
-        f"{plan.window_s:g} s at {rates} wake-ups/s, Linux {system.machine.release()}; "
-        "95 % intervals"
+        f"measured {time.strftime('%Y-%m-%d')} with torpor platform calibrate: {found.name}, "
+        f"{len(measured)} windows of {plan.window_s:g} s at {rates} wake-ups/s, Linux "
+        f"{system.machine.release()}; 95 % intervals"
     )
+    figures = calibration.figures(clusters, measured)
     toml, notes = machine.with_power(text, clusters, figures, source)
-    headings = ["cluster", "state", "power mW", "entry µJ", "pays off after µs", "residency µs"]
-    rows = machine.table(figures, clusters, machine.targets_of(text))
-    cells = [[word(text) for text in row] for row in rows]
-    write_stdout(table_text(Table("", "", headings, cells)))
-    for cluster, busy in zip(clusters, figures.busy_mw, strict=True):
-        print_note(f"{cluster.name}: a busy CPU takes {busy.value:.4g} mW at the frequency it had")
+    _print_figures(figures, clusters, machine.targets_of(text))
     for note in notes:
         print_note(f"note: {note}")
     write_whole(output, toml_schemas.with_schema("platform", toml))
     print_note(f"platform: {output}")
+
+
+def _print_figures(
+    figures: calibration.Figures, clusters: Sequence[Cluster], targets: dict[str, dict[str, float]]
+) -> None:
+    headings = ["cluster", "state", "power mW", "entry µJ", "pays off after µs", "residency µs"]
+    rows = machine.table(figures, clusters, targets)
+    cells = [[word(text) for text in row] for row in rows]
+    write_stdout(table_text(Table("", "", headings, cells)))
+    for cluster, busy in zip(clusters, figures.busy_mw, strict=True):
+        print_note(f"{cluster.name}: a busy CPU takes {busy.value:.4g} mW at the frequency it had")
 
 
 def _rates(text: str) -> tuple[float, ...]:

@@ -21,64 +21,71 @@ from torpor.results.record import view
 #: A contest shares its points with sweeps only where asked to.
 _STORE = Path("contest")
 
+_Store = Annotated[
+    Path, typer.Option("--store", "-o", metavar="DIR", help="Where points are kept.")
+]
+_Data = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data", metavar="DIR", help="A folder of recordings; they are known by their content."
+    ),
+]
+_Half = Annotated[str | None, typer.Option(metavar="HALF", help="open or held-out; default: both.")]
+_Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="PATTERN", help="These scenarios: requests, 'guest-*,pixel6'."),
+]
+_Baselines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--baseline",
+        metavar="G",
+        help="One more governor to compare with, as teo@../linux-6.12; can be repeated.",
+    ),
+]
+_Corpus = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Another manifest than the shipped one.")
+]
+_Seeds = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Seeds; default: the corpus's.")
+]
+_Duration = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Simulated time; default: the corpus's.")
+]
+_Explained = Annotated[
+    bool,
+    typer.Option(
+        "--explain",
+        help="Show where the first entry beats the second, or else teo, and the reverse.",
+    ),
+]
+_Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Draw energy over delay with the oracle's front: .svg."),
+]
+
 
 def contest(
     entries: Annotated[
         list[str] | None,
         typer.Argument(metavar="[ENTRY]...", help="Governors: ./my.c, teo@../linux."),
     ] = None,
-    store: Annotated[
-        Path, typer.Option("--store", "-o", metavar="DIR", help="Where points are kept.")
-    ] = _STORE,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data", metavar="DIR", help="A folder of recordings; they are known by their content."
-        ),
-    ] = None,
-    half: Annotated[
-        str | None, typer.Option(metavar="HALF", help="open or held-out; default: both.")
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only", metavar="PATTERN", help="These scenarios: requests, 'guest-*,pixel6'."
-        ),
-    ] = None,
-    baselines: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--baseline",
-            metavar="G",
-            help="One more governor to compare with, as teo@../linux-6.12; can be repeated.",
-        ),
-    ] = None,
-    corpus: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Another manifest than the shipped one.")
-    ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Seeds; default: the corpus's.")
-    ] = None,
-    duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Simulated time; default: the corpus's.")
-    ] = None,
+    store: _Store = _STORE,
+    data: _Data = None,
+    half: _Half = None,
+    only: _Only = None,
+    baselines: _Baselines = None,
+    corpus: _Corpus = None,
+    seeds: _Seeds = None,
+    duration: _Duration = None,
     is_bare: Annotated[
         bool, typer.Option("--no-rules", help="Do not run `torpor governor check` on the entries.")
     ] = False,
     has_cells: Annotated[
         bool, typer.Option("--cells", help="Show every governor in every scenario.")
     ] = False,
-    is_explained: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Show where the first entry beats the second, or else teo, and the reverse.",
-        ),
-    ] = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw energy over delay with the oracle's front: .svg."),
-    ] = None,
+    is_explained: _Explained = False,
+    plot: _Plot = None,
     threads: options.Threads = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
@@ -89,15 +96,7 @@ def contest(
     Exit status: 1 if an entry breaks a rule or fails.
     """
     form = options.form(form, is_json=is_json)
-    if is_explained and not 1 <= len(entries or []) <= 2:
-        raise typer.BadParameter("--explain requires one entry, or two")
-    if half is not None and half not in corpora.HALVES:
-        raise typer.BadParameter(f"--half {half}: expected {' or '.join(corpora.HALVES)}")
-    for folder in data or []:
-        if not folder.is_dir():
-            raise typer.BadParameter(f"--data {folder}: expected a folder")
-    if plot is not None and plot.suffix != ".svg":
-        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
+    _check(entries or [], half, data or [], plot, is_explained=is_explained)
     obtain(())
     with progress.if_watched() as bar, sweeping.kept(store):
         found = run.contest(
@@ -129,3 +128,18 @@ def contest(
         post = run.contest_post(found, has_cells=has_cells)
         write_post(post._replace(picture=picture), form)
     raise typer.Exit(EXIT_FINDING if found.has_finding else 0)
+
+
+def _check(
+    entries: list[str], half: str | None, data: list[Path], plot: Path | None, *, is_explained: bool
+) -> None:
+    """Refuse wrong options before anything runs."""
+    if is_explained and not 1 <= len(entries) <= 2:
+        raise typer.BadParameter("--explain requires one entry, or two")
+    if half is not None and half not in corpora.HALVES:
+        raise typer.BadParameter(f"--half {half}: expected {' or '.join(corpora.HALVES)}")
+    for folder in data:
+        if not folder.is_dir():
+            raise typer.BadParameter(f"--data {folder}: expected a folder")
+    if plot is not None and plot.suffix != ".svg":
+        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")

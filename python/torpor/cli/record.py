@@ -47,6 +47,32 @@ class Recipe(str, Enum):
     TRACEFS = "tracefs"
 
 
+_BackendName = Annotated[
+    Backend,
+    typer.Option(metavar="B", help="tracefs, perf, or auto: tracefs if possible."),
+]
+_BufferKb = Annotated[
+    int | None,
+    typer.Option("--buffer-kb", metavar="N", min=64, help="The kernel's buffer of each CPU."),
+]
+_Reset = Annotated[
+    bool,
+    typer.Option(
+        "--reset-governor",
+        help="Switch to another idle governor and back, so that its state is known.",
+    ),
+]
+_RecipeName = Annotated[
+    Recipe | None,
+    typer.Option(
+        "--print",
+        metavar="TOOL",
+        help="Print how to record with perf, trace-cmd, perfetto or a bare shell (tracefs), "
+        "and record nothing.",
+    ),
+]
+
+
 def record(
     command: Annotated[
         list[str] | None,
@@ -61,34 +87,14 @@ def record(
         str | None,
         typer.Option(metavar="TIME", help="How long, such as 10s; default: until Ctrl-C."),
     ] = None,
-    backend: Annotated[
-        Backend,
-        typer.Option(metavar="B", help="tracefs, perf, or auto: tracefs if possible."),
-    ] = Backend.AUTO,
-    buffer_kb: Annotated[
-        int | None,
-        typer.Option("--buffer-kb", metavar="N", min=64, help="The kernel's buffer of each CPU."),
-    ] = None,
+    backend: _BackendName = Backend.AUTO,
+    buffer_kb: _BufferKb = None,
     no_probes: Annotated[
         bool, typer.Option("--no-probes", help="Set no return probes in the kernel.")
     ] = False,
-    reset_governor: Annotated[
-        bool,
-        typer.Option(
-            "--reset-governor",
-            help="Switch to another idle governor and back, so that its state is known.",
-        ),
-    ] = False,
+    reset_governor: _Reset = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
-    recipe: Annotated[
-        Recipe | None,
-        typer.Option(
-            "--print",
-            metavar="TOOL",
-            help="Print how to record with perf, trace-cmd, perfetto or a bare shell (tracefs), "
-            "and record nothing.",
-        ),
-    ] = None,
+    recipe: _RecipeName = None,
 ) -> None:
     """Record this machine: idle states, wake-ups, timers, and the governor's inputs.
 

@@ -23,37 +23,42 @@ from torpor.results.kinds import reproduction as shapes
 from torpor.results.table import Cell, Table, word
 from torpor.view.post import post
 
+_Duration = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Simulated time per run, instead of the study's."),
+]
+_Seeds = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Runs per governor, instead of the study's."),
+]
+_Kernels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kernel",
+        "-k",
+        metavar="K",
+        help="Another kernel, as in torpor simulate. Repeat it to compare several.",
+    ),
+]
+_Calibrated = Annotated[
+    bool,
+    typer.Option(
+        "--calibrate",
+        help="Find the numbers of machines that meet the study's calibrated cells, in place of "
+        "running the rest.",
+    ),
+]
+
 
 def reproduce(
     study: Annotated[
         str | None,
         typer.Argument(metavar="STUDY", help="A study: a name, or a .toml file. Default: all."),
     ] = None,
-    duration: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Simulated time per run, instead of the study's."),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Runs per governor, instead of the study's."),
-    ] = None,
-    kernels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kernel",
-            "-k",
-            metavar="K",
-            help="Another kernel, as in torpor simulate. Repeat it to compare several.",
-        ),
-    ] = None,
-    is_calibrated: Annotated[
-        bool,
-        typer.Option(
-            "--calibrate",
-            help="Find the numbers of machines that meet the study's calibrated cells, in place of "
-            "running the rest.",
-        ),
-    ] = False,
+    duration: _Duration = None,
+    seeds: _Seeds = None,
+    kernels: _Kernels = None,
+    is_calibrated: _Calibrated = False,
     threads: options.Threads = None,
     form: options.Form = None,
     is_json: Annotated[

@@ -9,8 +9,8 @@ import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note, write_post, write_stdout
-from torpor.results.table import Post, Table, number, word
-from torpor.run.idle_spans import bound
+from torpor.results.table import Post, Table, counted, number, word
+from torpor.run.idle_spans import Bound, bound
 from torpor.run.idle_spans import spans as read_spans
 from torpor.run.options import SpanOptions
 
@@ -51,29 +51,35 @@ def spans(
 
     As CSV to stdout, or to a file. With --bound, a table instead.
     """
-    if output is not None and (is_bound or output.suffix not in _FORMATS):
-        if is_bound:
+    if is_bound:
+        if output is not None:
             fail("--output: --bound writes its table to stdout")
-        fail(f"`{output}`: the file name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
-    if not is_bound:
-        if form is not None or is_json:
-            fail("--format and --json are for --bound", "-o FILE.parquet writes another format")
+        form = options.form(form, is_json=is_json)
         with progress.if_watched() as bar:
-            found = read_spans(traces, platform=platform, progress=bar, **given)
-        if output is None:
-            for text in found.csv():
-                if not write_stdout(text):
-                    break
+            rows = bound(traces, platform=platform, base=base, progress=bar, **given)
+        if form == "json":
+            write_stdout(json.dumps(rows, indent=1))
         else:
-            found.write(output)
-            print_note(f"spans: {output}")
+            write_post(
+                _bound_post(rows, base, f"{counted(len(traces), 'recording')}, {platform}"), form
+            )
         return
-    form = options.form(form, is_json=is_json)
+    if output is not None and output.suffix not in _FORMATS:
+        fail(f"`{output}`: the file name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
+    if form is not None or is_json:
+        fail("--format and --json are for --bound", "-o FILE.parquet writes another format")
     with progress.if_watched() as bar:
-        rows = bound(traces, platform=platform, base=base, progress=bar, **given)
-    if form == "json":
-        write_stdout(json.dumps(rows, indent=1))
+        found = read_spans(traces, platform=platform, progress=bar, **given)
+    if output is not None:
+        found.write(output)
+        print_note(f"spans: {output}")
         return
+    for text in found.csv():
+        if not write_stdout(text):
+            break
+
+
+def _bound_post(rows: list[Bound], base: str, inputs: str) -> Post:
     lines = [
         [
             word(row["knows"]),
@@ -88,15 +94,8 @@ def spans(
     ]
     headings = ["knows", "own timers", "cells", "energy uJ", "closed %", "learnt uJ", "closed %"]
     title = f"The best at {base}'s mean delay, and how much of its gap to the oracle that closes"
-    notes = [
+    note = (
         "energy: trained on the same spans, optimistic; learnt: on four fifths of each CPU's "
-        "recording, used on the other",
-    ]
-    count = len(traces)
-    post = Post(
-        f"bounds on {count} recording{'s' * (count != 1)}, {platform}",
-        [],
-        [Table("bounds", title, headings, lines, 2)],
-        notes,
+        "recording, used on the other"
     )
-    write_post(post, form)
+    return Post(f"bounds on {inputs}", [], [Table("bounds", title, headings, lines, 2)], [note])

@@ -29,32 +29,35 @@ from torpor.results.table import Cell
 if TYPE_CHECKING:
     from torpor.ask.studies.io_boost import Scatter
 
+_Workload = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="A workload with IO: a name or a .toml file. Default: one job of random reads, "
+        "calibrated on an RK3399.",
+    ),
+]
+_Boosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--io-boost",
+        metavar="B",
+        help="A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
+        "their defaults "
+        "and with one parameter changed.",
+    ),
+]
+
 
 def io_boost(
-    workload: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="A workload with IO: a name or a .toml file. Default: one job of random reads, "
-            "calibrated on an RK3399.",
-        ),
-    ] = None,
+    workload: _Workload = None,
     platform: Annotated[
         str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
     ] = study.DEFAULT_PLATFORM,
     governor: Annotated[
         str, typer.Option("--governor", "-g", metavar="G", help="The idle governor.")
     ] = "teo",
-    io_boosts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--io-boost",
-            metavar="B",
-            help="A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
-            "their defaults "
-            "and with one parameter changed.",
-        ),
-    ] = None,
+    io_boosts: _Boosts = None,
     cpufreq: Annotated[
         str, typer.Option(metavar="POLICY", help="The cpufreq governor to boost.")
     ] = study.DEFAULT_CPUFREQ,
@@ -62,12 +65,7 @@ def io_boost(
         str, typer.Option(metavar="TIME", help="Simulated time per run, such as 2s.")
     ] = "10s",
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs per setting.")] = 1,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            "-j", "--threads", metavar="N", min=1, help="Number of threads; default: one per core."
-        ),
-    ] = None,
+    threads: options.Threads = None,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Plot IOPS over energy: .svg, or .html with a table."),
@@ -108,9 +106,6 @@ def adaptation(
         str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
     ] = "pixel6",
     governors: Annotated[list[str] | None, options.governor(learning.DEFAULT_GOVERNORS)] = None,
-    changes: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Changes of load; default: 20.")
-    ] = 20,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the curves: an .svg file.")
     ] = None,
@@ -127,7 +122,7 @@ def adaptation(
     form = options.form(form, is_json=is_json)
     obtain(())
     found = learning.adaptation(
-        platform=platform, governors=governors or learning.DEFAULT_GOVERNORS, changes=changes
+        platform=platform, governors=governors or learning.DEFAULT_GOVERNORS
     )
     if plot is not None:
         write_whole(plot, view("report.charts").adaptation(found))

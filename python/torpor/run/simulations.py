@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torpor import _engine
+from torpor._engine import TorporError
 from torpor.results.record import Compared, with_columns
 from torpor.run import options
 from torpor.run.finished import keep_rows, points
@@ -138,12 +139,17 @@ def simulate(
     began_s = time.monotonic()
     found = _engine.simulate(workload, platform, governors, wanted, runs, progress)
     made = Simulation(found.record(), made=found)
+    if opened is None:
+        return made
     results = made.to_dict()["runs"]
     new = sum(len(run["seeds"]) for run in results) - made.resumed_runs
-    if opened is not None and new > 0 and made.store_failure is None:
+    if new > 0 and made.store_failure is None:
         run_ms = 1000 * (time.monotonic() - began_s) / new
         try:
             keep_rows(opened, points(workload, platform, governors, given), results, run_ms)
         except OSError as error:
             made.store_failure = f"`{error.filename}`: {error.strerror}"
+        except TorporError:
+            # A sweep cannot name every point, such as a governor that only the kernel has.
+            pass
     return made

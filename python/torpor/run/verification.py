@@ -32,8 +32,7 @@ def fidelity(
 ) -> Fidelity | Record:
     """Ask governors the questions of the recorded governor, and compare the decisions.
 
-    This is not a replay: governors see the outcome of the *recorded* decision, and the tick is
-    taken from the recording, not modelled.
+    Unlike in a replay, governors see the outcome of the *recorded* decision and the recorded tick.
 
     Args:
         trace: A recording with timer events, task switches and ``cpu_idle``.
@@ -42,7 +41,7 @@ def fidelity(
         governors: Tried in addition to every built-in one.
         before: Dump of the machine's idle counters before the recording, of any form.
         after: The same after it. Default for both: the dumps saved with the recording.
-        progress: Called periodically with (what, done, total).
+        progress: Called with (what, done, total).
         {options}
 
     The keys of the result: ``trace``, ``platform``, ``hz``, ``states`` (names), ``decisions``
@@ -52,13 +51,12 @@ def fidelity(
     (what was tried and chosen), ``disagreements`` of the best governor with every input,
     ``counters`` (Torpor's, the kernel's events, sysfs) and ``notes``. Times are in ns.
 
-    A recording without timers or task switches holds no questions that could be asked again. Its
-    result is of ``kind`` ``outcomes``: what its sleeps came to, counted and held against what else
-    counted them. Its keys: ``trace``, ``platform``, ``lacks`` (events), ``sleeps``, ``verdicts``
-    (on how many sleeps the kernel's ``above`` and ``below`` agree with its rule on the recorded
-    lengths; None without ``cpu_idle_miss``), ``verdict_source``, and ``states``, by ``cluster`` and
-    ``state``: ``usage``, ``time_ns``, ``above``, ``below``, and ``sysfs``, the same between the
-    dumps, with ``rejected``.
+    A recording without timers or task switches has no questions that could be asked again. Its
+    result has ``kind`` ``outcomes``, and compares its sleeps with other counts: ``trace``,
+    ``platform``, ``lacks`` (events), ``sleeps``, ``verdicts`` (on how many sleeps the kernel's
+    ``above`` and ``below`` agree with its rule; None without ``cpu_idle_miss``),
+    ``verdict_source``, and ``states``, by ``cluster`` and ``state``: ``usage``, ``time_ns``,
+    ``above``, ``below``, and ``sysfs``, the same between the dumps, with ``rejected``.
 
     Raises:
         TraceError: The recording is missing or unreadable.
@@ -72,10 +70,9 @@ def fidelity(
         # A bare file name would be looked up among the built-in machines.
         platform = Path(dumps[0]).absolute()
     if platform is None:
-        raise _engine.PlatformError(
-            f"recording `{path}`: there is no dump of its machine's idle states next to it\n"
-            "hint: name the machine (platform, --platform), or a copy of its sysfs"
-        )
+        reason = "there is no dump of its machine's idle states next to it"
+        hint = "hint: name the machine (platform, --platform), or a copy of its sysfs"
+        raise _engine.PlatformError(f"recording `{path}`: {reason}\n{hint}")
     if isinstance(governors, str):
         governors = [governors]
     try:

@@ -125,14 +125,14 @@ def contest(
         data: Folders that hold recordings of the corpus.
         half: ``open`` or ``held-out``; default: both.
         only: Patterns of scenarios, ``NAME`` or ``NAME,MACHINE``.
-        baselines: Governors that take part as the standing baselines do, without rules.
+        baselines: Further governors to compare with, without rules.
         seeds: Of a simulation; default: the corpus's.
         duration: Simulated time; default: the corpus's.
         has_rules: Check the entries by the rules; requires a C compiler.
         threads: Points that run at a time.
         progress: Called after each point.
 
-    Raises :class:`SweepError` where nothing is left to run, and for a governor that is unknown.
+    Raises :class:`SweepError` if nothing is left to run, or a governor is unknown.
     """
     corpus = corpus or read_corpus()
     named = tuple(dict.fromkeys(entries))
@@ -142,22 +142,11 @@ def contest(
     scenarios, missing = corpus.scenarios(data, half=half, only=only)
     if not scenarios:
         names = ", ".join(recording.name for recording in missing)
-        raise SweepError(
-            f"nothing to run: recordings that are not here: {names}\n"
-            "hint: --data FOLDER names where they are"
-        )
-    axes = Axes(
-        governor=list(
-            dict.fromkeys([BASE, *corpus.baselines, *baselines, ORACLE, *PRICES, *named])
-        ),
-        seeds=seeds or corpus.seeds,
-        options={"duration": duration or corpus.duration},
-        ties=[
-            {"trace" if s.kind == "replay" else "workload": s.source, "platform": s.platform}
-            for s in scenarios
-        ],
-        excluded=_excluded(scenarios, corpus, {*baselines, *named}),
-    )
+        hint = "hint: --data FOLDER names where they are"
+        raise SweepError(f"nothing to run: recordings that are not here: {names}\n{hint}")
+    axes = _axes(corpus, scenarios, baselines, named)
+    axes.seeds = seeds or corpus.seeds
+    axes.options = {"duration": duration or corpus.duration}
     done = sweep(axes, store, threads=threads, progress=progress)
     rows = list(done.rows().values())
     found = cells(rows, scenarios)
@@ -180,6 +169,21 @@ def contest(
         sorted(front, key=lambda s: (s.energy_pct is None, s.energy_pct or 0, s.governor)),
         rules,
         done.is_interrupted,
+    )
+
+
+def _axes(
+    corpus: Corpus, scenarios: Sequence[Scenario], baselines: Sequence[str], entries: Sequence[str]
+) -> Axes:
+    """Return every governor in every scenario."""
+    governors = [BASE, *corpus.baselines, *baselines, ORACLE, *PRICES, *entries]
+    return Axes(
+        governor=list(dict.fromkeys(governors)),
+        ties=[
+            {"trace" if s.kind == "replay" else "workload": s.source, "platform": s.platform}
+            for s in scenarios
+        ],
+        excluded=_excluded(scenarios, corpus, {*baselines, *entries}),
     )
 
 

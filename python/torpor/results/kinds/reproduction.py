@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Published tables, simulated and judged: ``torpor reproduce``."""
+"""Published tables, simulated and judged: ``torpor study run``."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
@@ -105,7 +105,7 @@ class StudyJudged(TypedDict):
 
 
 class Reproduction(TypedDict):
-    """Result of ``torpor reproduce``, one for each study."""
+    """Result of ``torpor study run``, one for each study."""
 
     format: int
     kind: Literal["reproduction"]
