@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The benchmark's queueing loop in SimPy: tasks that work on one of the CPUs, then sleep."""
+"""The queueing loop of the benchmark in SimPy: tasks run on one of the CPUs, then sleep."""
 
 import random
 import time

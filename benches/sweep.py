@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Measures the overhead of a sweep per point: ``python benches/sweep.py [POINTS]``.
 
-The demo recording is replayed once a point, in one thread of one process, first by itself and then
-as a sweep. Ratios are of CPU time: wall time goes by what else the machine does.
+The demo recording is replayed once per point, in one thread of one process, first directly and then
+as a sweep. Ratios are of CPU time, which excludes other load.
 """
 
 import sys
@@ -13,7 +13,7 @@ from pathlib import Path
 import torpor
 
 RECORDING = Path(__file__).resolve().parents[1] / "demo" / "web-server.perf.data"
-#: The sweep's budget: times the bare runs, and ms a point.
+#: Limits of a sweep: ratio to the bare runs, and overhead per point.
 RATIO_MAX = 1.2
 OVERHEAD_MAX_MS = 3.0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Writes dumps of idle counters, small enough to mutate, in the forms that people send.
+"""Writes small dumps of idle counters in the usual forms, as seeds.
 
 usage: make_dumps.py CORPUS_DIR
 """
@@ -15,7 +15,7 @@ STATES = [("POLL", 0, 0), ("C1", 2, 2), ("C6", 133, 600)]
 
 
 def values():
-    """Paths below /sys/devices/system/cpu, in the order of a shell."""
+    """Yield paths below /sys/devices/system/cpu, in a shell's order, with their values."""
     yield "cpuidle/current_driver", "intel_idle"
     yield "cpuidle/current_governor", "menu"
     for cpu in range(2):
@@ -39,7 +39,7 @@ def values():
 
 
 def tar(pairs):
-    """An archive as `tar` makes one of sysfs: every file a page long."""
+    """Return an archive like `tar`'s of sysfs: files padded with NULs."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for path, value in pairs:
@@ -50,7 +50,7 @@ def tar(pairs):
 
 
 def saved():
-    """A saved snapshot of one state."""
+    """Return a saved snapshot with one state."""
     machine = dict.fromkeys(
         [
             "title",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Packs the beginnings of texts in every way that a recording may be packed.
+"""Packs the starts of texts in every supported compression, as seeds.
 
 usage: make_packed.py CORPUS_DIR RECORDING...
 """

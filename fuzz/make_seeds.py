@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Cuts recordings into seeds small enough to mutate.
+"""Cuts recordings into small seeds.
 
 usage: make_seeds.py CORPUS_DIR RECORDING...
 
-A Perfetto trace becomes one file a packet kind and size class, and a few of packets in a row;
-a text or web page becomes pieces of whole lines; any other file under 64 kB is copied whole.
+A Perfetto trace becomes one file per kind and size class of packets, and a few with packets in a
+row; a text or web page becomes pieces of whole lines; any other file under 64 kB is copied.
 """
 
 import pathlib
@@ -28,7 +28,7 @@ def varint(data, pos):
 
 
 def packets(data):
-    """The packets of a trace, each with its tag and length."""
+    """Yield the packets of a trace, each with its tag and length."""
     pos = 0
     while pos < len(data):
         start = pos
@@ -40,7 +40,7 @@ def packets(data):
 
 
 def kinds(packet):
-    """The field numbers in a packet."""
+    """Return the field numbers of a packet."""
     _, pos = varint(packet, 1)
     numbers = []
     while pos < len(packet):
@@ -57,7 +57,7 @@ def kinds(packet):
 
 
 def pieces(name, data):
-    """Whole lines from some places of a text; a page's stand in a page again."""
+    """Yield pieces of whole lines; those of a page are pages again."""
     for index in range(TEXT_PIECES):
         start = data.find(b"\n", len(data) * index // TEXT_PIECES) + 1
         end = data.rfind(b"\n", start, start + TEXT_PIECE_BYTES) + 1

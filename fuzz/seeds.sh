@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# Writes the seeds of every target to fuzz/corpus. Needs `torpor` in PATH, for recordings of simulations.
+# Writes the seeds of every target to fuzz/corpus. Needs `torpor` in PATH, to record simulations.
 set -eu
 cd "$(dirname "$0")"
 made=$(mktemp -d)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Measures a call through `Instance` against the bare function of the same shared object.
 //!
-//! The bare loop opens the object with the system's loader and does nothing but write the inputs
-//! and call `select` and `reflect`. Both meet the same inputs; rounds alternate, and the fastest
-//! round of each counts, so that a busy machine disturbs the ratio little.
+//! The bare loop opens the object with the system's loader, writes the inputs and calls `select` and
+//! `reflect`. Both get the same inputs. Rounds alternate and the fastest of each counts, so that other
+//! load hardly affects the ratio.
 //!
-//! `cargo bench -p torpor-benches --bench calls` measures the built-in governors;
-//! with `-- menu@TREE ...` those named.
-//! Loading an instance is measured in any case.
+//! `cargo bench -p torpor-benches --bench calls` measures the built-in governors, or those named with
+//! `-- menu@TREE ...`, and the loading of an instance.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Decisions per second that `torpor governor check` makes, sanitizers on, all of its work included
-//! (making sequences, judging them, leak and build comparisons, timing, shrinking), compared to the
-//! same sequences through `Instance`: no sanitizer, no other process, nothing judged.
+//! Measures decisions per second of `torpor governor check`, with sanitizers and all of its work (generating
+//! and judging sequences, comparisons, timing, shrinking), against the same sequences through
+//! `Instance`, without sanitizers or judging.
 //!
-//! `cargo bench -p torpor-benches --bench check` measures the built-in governors; with
-//! `-- menu@TREE ...` those named. Programs are compiled before the clock starts.
+//! `cargo bench -p torpor-benches --bench check` measures the built-in governors, or those named with
+//! `-- menu@TREE ...`. Programs are compiled before the measurement.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;

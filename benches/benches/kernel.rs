@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Events a second of CPU time of a hosted kernel, which part of that is the simulator's around the
-//! kernel's own code, how both grow with the machine, and what an instance takes to start. An event
-//! is an entry taken off the hardware's queue: a timer, an IPI, a state left, work done.
+//! Measures a hosted kernel: events per second of CPU time, the simulator's share, the growth of
+//! both with the machine, and the start of an instance. An event is an entry of the hardware's
+//! queue: a timer, an IPI, the exit from an idle state, the end of work.
 //!
-//! `cargo bench -p torpor-benches --bench kernel -- 6.12`, with the name of a kernel as `--kernel`
-//! takes it; numbers after it are the machines to measure, by their CPUs.
+//! `cargo bench -p torpor-benches --bench kernel -- 6.12`, with a kernel as for `--kernel`, and
+//! perhaps numbers of CPUs.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant as Wall;
+use torpor_benches::{cpu_s, verdict};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_sim::hardware::{Sim, Step, TaskId};
 use torpor_sim::kernel::{Kernel, Kernels, Machine, TaskSetup};
 
-/// A round gets some 50 samples at 250 a second; all of them place the own part to some 4 ns of 60.
+/// A round has about 50 samples at 250 per second; all rounds give the simulator's part to +-4 ns.
 const ROUNDS: usize = 15;
-/// With 8 CPUs and 100 tasks, in millions a second.
+/// With 8 CPUs and 100 tasks, in millions per second.
 const AIM: f64 = 6.0;
-/// At 256 CPUs against 8, of the simulator's own part.
+/// Growth of the simulator's part from 8 to 256 CPUs.
 const OWN_GROWTH_AIM: f64 = 1.5;
 const START_AIM_MS: f64 = 10.0;
 const CPUS: [usize; 4] = [8, 16, 64, 256];
@@ -62,26 +63,13 @@ fn main() {
     );
 }
 
-fn verdict(is_met: bool) -> &'static str {
-    if is_met { "met" } else { "not met" }
-}
-
-/// CPU time of this thread, in seconds; other load on the machine does not count.
-fn cpu_s() -> f64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is a local variable.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
-    assert_eq!(result, 0, "Linux has this clock");
-    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
-}
-
 /// Addresses of the running kernel's code, and the number of samples in them.
 static CODE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 static IN_KERNEL: AtomicU64 = AtomicU64::new(0);
 static SAMPLES: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn sample(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the system gives a handler with SA_SIGINFO the context that it interrupts.
+    // SAFETY: a handler with SA_SIGINFO gets a valid context.
     let context = unsafe { &*context.cast::<libc::ucontext_t>() };
     #[cfg(target_arch = "x86_64")]
     let at = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
@@ -92,15 +80,15 @@ extern "C" fn sample(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc
     IN_KERNEL.fetch_add(is_in_kernel.into(), Relaxed);
 }
 
-/// Samples while `body` runs; returns how many samples were in the kernel's code, and of how many.
+/// Samples while `body` runs. Returns the samples in the kernel's code, and all samples.
 fn sampled(body: impl FnOnce()) -> (u64, u64) {
     let before = (IN_KERNEL.load(Relaxed), SAMPLES.load(Relaxed));
     let every = |microseconds| libc::itimerval {
         it_interval: libc::timeval { tv_sec: 0, tv_usec: microseconds },
         it_value: libc::timeval { tv_sec: 0, tv_usec: microseconds },
     };
-    // SAFETY: the handler only counts; it has the stack of the governors' guard, as all have that
-    // come while a thread of the kernel runs on its own.
+    // SAFETY: the handler only counts. SA_ONSTACK is needed while a thread of the kernel runs on its
+    // own stack.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = sample as extern "C" fn(_, _, _) as usize;
@@ -125,7 +113,7 @@ fn find_code() {
     }
 }
 
-/// A machine of like CPUs, as many as asked, in clusters of 8 with a cache each.
+/// Returns a machine of equal CPUs in clusters of 8 with a cache each.
 fn machine(cpus: usize) -> Machine {
     let mut machine =
         Machine::of_platform(&Platform::resolve("i5-10600k").unwrap_or_else(|e| panic!("{e}")));
@@ -137,7 +125,7 @@ fn machine(cpus: usize) -> Machine {
     machine
 }
 
-/// Tasks that compute and sleep by turns, each with times of its own; all together half a load.
+/// Returns the work of tasks that alternately run and sleep, with a total load of one half.
 fn work(tasks: usize) -> impl FnMut(TaskId, Instant) -> Step {
     let mut asleep = vec![false; tasks];
     let mut seed = 1_u64;
@@ -180,7 +168,7 @@ fn started(kernel: &Kernel, cpus: usize) -> (f64, Sim<impl FnMut(TaskId, Instant
     (start_ms, sim)
 }
 
-/// The best of some rounds, and the share of all of them that is the simulator's.
+/// Returns the fastest round, and the simulator's share of all rounds.
 fn measure(kernel: &Kernel, cpus: usize) -> Measured {
     let (mut event_ns, mut start_ms, mut events) = (f64::MAX, f64::MAX, 0);
     let mut samples = (0, 0);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Measures the reading of a Perfetto trace against limits measured in the same run.
 //!
-//! `cargo bench -p torpor-benches --bench read`. Ends with status 1 below the goal of 150 MB/s on one core.
+//! `cargo bench -p torpor-benches --bench read`. Exits with status 1 below 150 MB/s on one core.
 //!
-//! The input is a recording made long by repeating it with its times moved on, as a longer
-//! recording would have them: `../shared/traces/pixel6a-startup.perfetto-trace` where it is
-//! present, else a synthetic one of the same make-up.
+//! The input is a recording repeated with shifted times:
+//! `../shared/traces/pixel6a-startup.perfetto-trace` if present, else a similar synthetic one.
 
 use std::hint::black_box;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use torpor_benches::{best, require, shared_trace};
 
 #[path = "../../crates/torpor-trace/tests/support/proto.rs"]
 mod proto;
@@ -33,7 +32,7 @@ fn varint(bytes: &[u8], pos: &mut usize) -> u64 {
     }
 }
 
-/// Calls `visit` with each field's number and where its value lies.
+/// Calls `visit` with each field's number and the range of its value.
 fn fields(bytes: &[u8], visit: &mut dyn FnMut(u64, usize, usize)) {
     let mut pos = 0;
     while pos < bytes.len() {
@@ -55,7 +54,7 @@ fn fields(bytes: &[u8], visit: &mut dyn FnMut(u64, usize, usize)) {
     }
 }
 
-/// Positions of every event's absolute time.
+/// Returns the ranges of all absolute times.
 fn time_offsets(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     fields(bytes, &mut |_, packet, packet_end| {
@@ -72,7 +71,7 @@ fn time_offsets(bytes: &[u8]) -> Vec<(usize, usize)> {
                             found.push((inner + start, inner + end));
                         }
                     }),
-                    // The first number of the arrays of times; the rest are differences.
+                    // The first number of an array of times; the others are differences.
                     4 => fields(&bytes[inner..inner_end], &mut |number, start, _| {
                         if number == 1 || number == 7 {
                             let mut end = inner + start;
@@ -88,7 +87,7 @@ fn time_offsets(bytes: &[u8]) -> Vec<(usize, usize)> {
     found
 }
 
-/// One copy with its times moved on; a time must keep its length in bytes.
+/// Returns a copy with shifted times, which must keep their lengths.
 fn moved(bytes: &[u8], times: &[(usize, usize)], by_ns: u64) -> Vec<u8> {
     let mut copy = bytes.to_vec();
     for &(start, end) in times {
@@ -100,7 +99,7 @@ fn moved(bytes: &[u8], times: &[(usize, usize)], by_ns: u64) -> Vec<u8> {
     copy
 }
 
-/// Two CPUs that wake, switch twice and sleep every 100 us, as most recordings look.
+/// Returns a trace of two CPUs that wake, switch twice and sleep every 100 us, and its length.
 fn synthetic() -> (Vec<u8>, u64) {
     let begin = 1_000_000_000_000_000u64;
     let packets = (0..400u64).map(|index| {
@@ -135,14 +134,14 @@ fn synthetic() -> (Vec<u8>, u64) {
 }
 
 fn input() -> (String, Vec<u8>) {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/traces/pixel6a-startup.perfetto-trace");
-    let (name, bytes, span_ns) = match std::fs::read(shared) {
-        Ok(bytes) => ("pixel6a-startup".to_owned(), bytes, 2_000_000_000),
-        Err(_) => {
-            println!("not run on pixel6a-startup: ../shared/traces is absent");
+    let (name, bytes, span_ns) = match shared_trace("pixel6a-startup.perfetto-trace") {
+        Some(path) => {
+            let bytes = std::fs::read(path).expect("a recording is readable");
+            ("pixel6a-startup", bytes, 2_000_000_000)
+        }
+        None => {
             let (bytes, span_ns) = synthetic();
-            ("synthetic".to_owned(), bytes, span_ns)
+            ("synthetic", bytes, span_ns)
         }
     };
     let times = time_offsets(&bytes);
@@ -151,19 +150,7 @@ fn input() -> (String, Vec<u8>) {
     (format!("{name} x {copies}"), long)
 }
 
-/// The best of some rounds: the one least disturbed by others.
-fn best(mut work: impl FnMut()) -> Duration {
-    (0..ROUNDS)
-        .map(|_| {
-            let start = Instant::now();
-            work();
-            start.elapsed()
-        })
-        .min()
-        .expect("there are rounds")
-}
-
-/// The least a reader can do: step over every field of every event, and look at none.
+/// Steps over every field of every event, the minimum work of a reader.
 fn bare_walk(bytes: &[u8]) -> u64 {
     fn walk(bytes: &[u8], depth: u32) -> u64 {
         let (mut pos, mut sum) = (0, 0);
@@ -173,7 +160,7 @@ fn bare_walk(bytes: &[u8]) -> u64 {
                 0 => sum += varint(bytes, &mut pos),
                 2 => {
                     let length = varint(bytes, &mut pos) as usize;
-                    // Trace, packet, bundle (1), event (2): what lies below is the payload.
+                    // Trace, packet, bundle (1), event (2); payloads are skipped.
                     let inner = match (depth, tag >> 3) {
                         (0 | 1, 1) | (2, 2) => walk(&bytes[pos..pos + length], depth + 1),
                         _ => length as u64,
@@ -203,19 +190,19 @@ fn main() {
     println!("input: {name}, {mb:.1} MB");
     let rate = |took: Duration| mb / took.as_secs_f64();
 
-    let memory = rate(best(|| {
+    let memory = rate(best(ROUNDS, || {
         black_box(sum_of_words(black_box(&bytes)));
     }));
-    let walk = rate(best(|| {
+    let walk = rate(best(ROUNDS, || {
         black_box(bare_walk(black_box(&bytes)));
     }));
     let mut events = 0;
-    let parse = rate(best(|| {
+    let parse = rate(best(ROUNDS, || {
         let trace = torpor_trace::bench_support::parse(black_box(&bytes));
         events = trace.events.len();
         black_box(trace);
     }));
-    let read = rate(best(|| {
+    let read = rate(best(ROUNDS, || {
         black_box(torpor_trace::read_bytes("bench", black_box(&bytes)).expect("it is a trace"));
     }));
     let size = size_of::<torpor_trace::Event>();
@@ -224,8 +211,5 @@ fn main() {
     println!("bare walk over the fields  {walk:8.0} MB/s   the limit");
     println!("events, one core           {parse:8.0} MB/s   {:.2} of the limit", parse / walk);
     println!("events and SHA-256         {read:8.0} MB/s   the hash on a second core");
-    if parse < GOAL_MB_PER_S {
-        println!("below the goal of {GOAL_MB_PER_S} MB/s");
-        std::process::exit(1);
-    }
+    require(parse, GOAL_MB_PER_S, "MB/s");
 }

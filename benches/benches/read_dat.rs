@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Measures the reading of a trace.dat against `trace-cmd report` on the same file.
 //!
-//! `cargo bench -p torpor-benches --bench read_dat`. Ends with status 1 where one core reads less
-//! than ten times the events a second that trace-cmd prints to nowhere.
+//! `cargo bench -p torpor-benches --bench read_dat`. Exits with status 1 if one core reads less than
+//! ten times the events per second that trace-cmd prints to /dev/null.
 //!
-//! The input is a recording made long by repeating its pages with their times moved on:
-//! `../shared/traces/juno-sched-load.v6.dat` where it is present, else a synthetic one.
+//! The input is a recording whose pages are repeated with shifted times:
+//! `../shared/traces/juno-sched-load.v6.dat` if present, else a synthetic one.
 
 use std::hint::black_box;
-use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use torpor_benches::{best, require, shared_trace};
 use torpor_trace::{Event, Sink, SoFar};
 
 #[path = "../../crates/torpor-trace/tests/support/dat.rs"]
@@ -26,7 +26,7 @@ const GOAL_RATIO: f64 = 10.0;
 const INPUT_BYTES: u64 = 64 << 20;
 const ROUNDS: usize = 5;
 
-/// Two CPUs that wake and sleep every 100 us, 20,000 times.
+/// Returns a recording of two CPUs that wake and sleep every 100 us, 20,000 times.
 fn synthetic() -> Dat {
     let cpus = (0..2u32).map(|cpu| {
         let mut pages = vec![Page::new(X86_64, 0)];
@@ -46,32 +46,15 @@ fn synthetic() -> Dat {
 }
 
 fn input() -> (String, Vec<u8>) {
-    let shared =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/juno-sched-load.v6.dat");
-    let (name, file, cpu_count) = match std::fs::read(shared) {
-        Ok(file) => ("juno-sched-load", file, 6),
-        Err(_) => {
-            println!("not run on juno-sched-load: ../shared/traces is absent");
-            ("synthetic", synthetic().bytes(), 2)
-        }
+    let (name, file, cpu_count) = match shared_trace("juno-sched-load.v6.dat") {
+        Some(path) => ("juno-sched-load", std::fs::read(path).expect("a recording is readable"), 6),
+        None => ("synthetic", synthetic().bytes(), 2),
     };
     let copies = dat_long::copies_for(&file, cpu_count, INPUT_BYTES);
     let mut long = Vec::new();
     dat_long::repeat(&file, cpu_count, copies, 2_000_000_000, &mut long)
         .expect("memory is writable");
     (format!("{name} x {copies}"), long)
-}
-
-/// The best of some rounds: the one least disturbed by others.
-fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
-    (0..rounds)
-        .map(|_| {
-            let start = Instant::now();
-            work();
-            start.elapsed()
-        })
-        .min()
-        .expect("there are rounds")
 }
 
 #[derive(Default)]
@@ -113,8 +96,5 @@ fn main() {
         return;
     };
     println!("trace-cmd report > /dev/null {peer:8.2} M events/s   {:.1} times", parse / peer);
-    if parse < GOAL_RATIO * peer {
-        println!("below the goal of {GOAL_RATIO} times");
-        std::process::exit(1);
-    }
+    require(parse / peer, GOAL_RATIO, "times");
 }

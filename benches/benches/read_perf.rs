@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Measures the reading of a perf.data against `perf script` on the same file.
 //!
-//! `cargo bench -p torpor-benches --bench read_perf`. Ends with status 1 where one core reads less
-//! than five times the events a second that perf prints to nowhere.
+//! `cargo bench -p torpor-benches --bench read_perf`. Exits with status 1 if one core reads less than
+//! five times the events per second that perf prints to /dev/null.
 //!
-//! The input is recorded on the spot, by perf, of this machine under a load of wake-ups; where that
-//! is not permitted it is the demo's recording, which is too short to hide perf's own start.
+//! The input is recorded by perf on this machine under a load of wake-ups. If that is not permitted
+//! it is the demo's recording, which is too short to hide perf's start-up.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use torpor_benches::{best, require};
 
 const GOAL_RATIO: f64 = 5.0;
 const ROUNDS: usize = 5;
 const EVENTS: &str = "power:cpu_idle,sched:sched_switch,sched:sched_waking,timer:hrtimer_start,\
                       timer:hrtimer_cancel,timer:hrtimer_expire_entry,irq:softirq_raise,\
                       irq:softirq_entry,irq:softirq_exit";
-/// Two processes that hand a byte to and fro.
+/// Two processes that pass a byte back and forth.
 const LOAD: &str = "perf bench sched pipe -l 300000";
 
 fn run(command: &mut Command) -> bool {
@@ -29,16 +30,6 @@ fn record(path: &Path) -> bool {
     let mut perf = Command::new("perf");
     perf.args(["record", "-a", "-m", "8192", "-k", "CLOCK_MONOTONIC", "-e", EVENTS, "-o"]);
     run(perf.arg(path).args(["--", "sh", "-c", LOAD]))
-}
-
-/// The best of some rounds: the one least disturbed by others.
-fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
-    let round = |_| {
-        let start = Instant::now();
-        work();
-        start.elapsed()
-    };
-    (0..rounds).map(round).min().expect("there are rounds")
 }
 
 fn main() {
@@ -69,15 +60,12 @@ fn main() {
             run(&mut script);
         }))
     });
-    // The file does not exist if nothing was recorded.
+    // Without a recording there is no file.
     let _ = std::fs::remove_file(&own);
     let Some(peer) = peer else {
         println!("not run: perf script, which is absent or cannot read the file");
         return;
     };
     println!("perf script > /dev/null      {peer:8.2} M events/s   {:.1} times", parse / peer);
-    if parse < GOAL_RATIO * peer {
-        println!("below the goal of {GOAL_RATIO} times");
-        std::process::exit(1);
-    }
+    require(parse / peer, GOAL_RATIO, "times");
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Measures the reading of ftrace text against the cheapest way to read lines.
 //!
-//! `cargo bench -p torpor-benches --bench read_text`. Ends with status 1 below the goal of
-//! 300 MB/s on one core.
+//! `cargo bench -p torpor-benches --bench read_text`. Exits with status 1 below 300 MB/s on one core.
 //!
-//! The input repeats one tick of a kernel's `trace` file, every kind of event that a busy
-//! recording is made of, with its times moved on.
+//! The input repeats one tick of a kernel's `trace` file, with every kind of event of a busy
+//! recording and shifted times.
 
 use std::fmt::Write;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use torpor_benches::{best, require};
 
 const GOAL_MB_PER_S: f64 = 300.0;
 const INPUT_BYTES: usize = 64 << 20;
 const ROUNDS: usize = 7;
 const TICK_US: u64 = 4_000;
 
-/// An event's moment in the tick, what precedes its time, and what is after.
+/// Events: time in the tick in us, text before the time, text after it.
 const TICK: [(u64, &str, &str); 16] = [
     (
         0,
@@ -84,18 +84,6 @@ fn input() -> String {
     text
 }
 
-/// The best of some rounds: the one least disturbed by others.
-fn best(mut work: impl FnMut()) -> Duration {
-    (0..ROUNDS)
-        .map(|_| {
-            let start = Instant::now();
-            work();
-            start.elapsed()
-        })
-        .min()
-        .expect("there are rounds")
-}
-
 fn main() {
     let text = input();
     let bytes = text.as_bytes();
@@ -103,8 +91,8 @@ fn main() {
     let lines = memchr::memchr_iter(b'\n', bytes).count();
     println!("input: {lines} lines, {mb:.1} MB");
     let rate = |took: Duration| mb / took.as_secs_f64();
-    // One call a line, as every reader of lines must do at least.
-    let walk = rate(best(|| {
+    // One call per line is the minimum.
+    let walk = rate(best(ROUNDS, || {
         let (mut rest, mut sum) = (black_box(bytes), 0);
         while let Some(end) = memchr::memchr(b'\n', rest) {
             sum += end;
@@ -113,7 +101,7 @@ fn main() {
         black_box(sum);
     }));
     let mut events = 0;
-    let parse = rate(best(|| {
+    let parse = rate(best(ROUNDS, || {
         let trace = torpor_trace::bench_support::parse(black_box(bytes));
         events = trace.events.len();
         black_box(trace);
@@ -121,8 +109,5 @@ fn main() {
     println!("{events} events");
     println!("bare walk over the lines   {walk:8.0} MB/s   the limit");
     println!("events, one core           {parse:8.0} MB/s   {:.3} of the limit", parse / walk);
-    if parse < GOAL_MB_PER_S {
-        println!("below the goal of {GOAL_MB_PER_S} MB/s");
-        std::process::exit(1);
-    }
+    require(parse, GOAL_MB_PER_S, "MB/s");
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Measures a replay against the bare select + reflect loop of the same shared object on the same
-//! inputs: one core, whole idle loop with accounting and costs. The aim is at most twice.
+//! Measures a replay (the whole idle loop with accounting and costs) against the bare select +
+//! reflect loop of the same shared object on the same inputs, on one core. The aim is a ratio of at
+//! most two.
 //!
-//! `cargo bench -p torpor-benches --bench replay -- GOVERNOR... [TRACE]`; hosted upstream files are
-//! named as `teo@TREE`. Rounds alternate and the fastest of each counts.
+//! `cargo bench -p torpor-benches --bench replay -- GOVERNOR... [TRACE]`, with governors of a kernel
+//! tree as `teo@TREE`. Rounds alternate and the fastest of each counts.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant as Clock;
@@ -109,7 +110,7 @@ fn instance(governor: &Governor, states: &[StateDesc]) -> Instance {
     governor.instantiate(&setup).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Passes everything on and notes it down.
+/// Passes calls on and logs them.
 struct Log<'a> {
     instance: &'a mut Instance,
     steps: &'a mut Vec<Step>,

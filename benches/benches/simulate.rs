@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Events a second of the simulator on one core, and how the cost of one grows with the machine
-//! and with the number of tasks. An event is an entry taken off the queue: a state left, work
-//! done, a timer, a tick, an interrupt.
+//! Measures the simulator on one core: events per second, the growth of an event's cost with the
+//! machine and with the number of tasks, and the time for a minute of browsing on a phone by
+//! governor. An event is an entry of the queue: an exit from an idle state, the end of work, a timer,
+//! a tick, an interrupt, or an IO request.
 //!
-//! With IO, an event is also a request served, and its interrupt.
-//!
-//! Then the time that a minute of browsing on a phone takes, by governor.
-//!
-//! `cargo bench -p torpor-benches --bench simulate`, with `-- growth` that of many tasks alone.
-//! With it, where Python has simpy, which `make bench` sees to: the same queueing loop (tasks that
-//! work and sleep on CPUs) as a toy, without scheduler and idle states.
+//! `cargo bench -p torpor-benches --bench simulate`, or `-- growth` for many tasks only. If Python
+//! has simpy (`make bench` installs it), the same queueing loop runs there for comparison, without
+//! scheduler and idle states.
 
 use std::process::Command;
+use torpor_benches::{cpu_s, verdict};
 use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;
 use torpor_machine::platform::Platform;
@@ -22,7 +20,7 @@ const ROUNDS: usize = 5;
 const AIM: f64 = 3.0;
 /// With frequencies that follow utilization, with IO and with a boost for it.
 const FULL_AIM: f64 = 2.0;
-/// With a hundred times as many tasks an event costs at most this many times as much.
+/// Limit of the growth of an event's cost with a hundred times as many tasks.
 const GROWTH_AIM: f64 = 1.3;
 /// Limit for a minute of a phone, in seconds.
 const MINUTE_AIM_S: f64 = 1.0;
@@ -35,7 +33,7 @@ fn main() {
     let rate = measure("8 CPUs, 100 tasks, menu", 8, 100, "menu", 2_000);
     measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
     measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
-    println!("aim: {AIM} M/s with menu; {}", if rate >= AIM { "met" } else { "not met" });
+    println!("aim: {AIM} M/s with menu; {}", verdict(rate >= AIM));
     let full = [
         ("100 tasks", load(8, 100)),
         ("IO: psync, 8 jobs", jobs("psync", 8, 1)),
@@ -48,7 +46,7 @@ fn main() {
         for boost in ["none", "iowait", "per-task"] {
             request.options.io_boosts = vec![boost.parse().unwrap_or_else(|e| panic!("{e}"))];
             let rate = measure_request(&format!("{what}, {boost}"), &request);
-            println!("aim: {FULL_AIM} M/s; {}", if rate >= FULL_AIM { "met" } else { "not met" });
+            println!("aim: {FULL_AIM} M/s; {}", verdict(rate >= FULL_AIM));
         }
     }
     for cpus in [8, 16, 32, 64, 128, 256] {
@@ -66,7 +64,7 @@ fn main() {
     simpy();
 }
 
-/// The workload that the study of the Pixel 6 has calibrated, under the phone's own schedutil.
+/// Simulates the calibrated workload of the Pixel 6 study, with schedutil as on the phone.
 fn phone_minute() {
     const BROWSING: &str = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -81,7 +79,7 @@ fn phone_minute() {
             options: Options { duration: Duration(60_000_000_000), ..Options::default() },
         };
         let (events, took_s) = fastest(&request);
-        let verdict = if took_s <= MINUTE_AIM_S { "met" } else { "not met" };
+        let verdict = verdict(took_s <= MINUTE_AIM_S);
         println!(
             "phone minute, {governor}: {events} events, {took_s:.2} s; aim {MINUTE_AIM_S} s: {verdict}"
         );
@@ -91,12 +89,12 @@ fn phone_minute() {
 fn growth() {
     let settled = [100, 1_000, 10_000].map(measure_settled);
     let growth = settled[2] / settled[0];
-    let verdict = if growth <= GROWTH_AIM { "met" } else { "not met" };
+    let verdict = verdict(growth <= GROWTH_AIM);
     println!("10000 tasks: {growth:.2} times the cost of 100; aim {GROWTH_AIM}: {verdict}");
 }
 
-/// Measures the cost of an event after all tasks have started. Starting 10,000 tasks is not an
-/// event, and takes a good part of a run's first second.
+/// Measures the cost of an event after all tasks have started: starting 10,000 tasks takes much of a
+/// run's first second.
 fn measure_settled(tasks: usize) -> f64 {
     let cost = |ms: usize| fastest(&request(load(8, tasks), 8, "menu", ms));
     let ((few, short_s), (many, long_s)) = (cost(1_000), cost(3_000));
@@ -123,7 +121,7 @@ fn request(workload: Workload, cpus: usize, governor: &str, ms: usize) -> Reques
     }
 }
 
-/// Millions of events a second, the best of some rounds.
+/// Returns the events of the fastest round, in millions per second.
 fn measure_request(what: &str, request: &Request) -> f64 {
     let (events, took_s) = fastest(request);
     let rate = 1e-6 * events as f64 / took_s;
@@ -131,31 +129,22 @@ fn measure_request(what: &str, request: &Request) -> f64 {
     rate
 }
 
-/// Events, and the seconds that the fastest of some rounds took.
+/// Returns the number of events, and the seconds of the fastest round.
 fn fastest(request: &Request) -> (u64, f64) {
     let session = Session::new(request, &Catalog::new(Default::default()));
     let session = session.unwrap_or_else(|e| panic!("{e}"));
     let (mut best_s, mut events) = (f64::INFINITY, 0);
     for _ in 0..ROUNDS {
-        let begin_ns = cpu_time_ns();
+        let began_s = cpu_s();
         let run = session.simulate(0, 1, Unobserved, &mut |_| true);
         let (counted, _) = run.unwrap_or_else(|e| panic!("{e}")).unwrap_or_else(|e| panic!("{e}"));
         events = counted.events;
-        best_s = best_s.min(1e-9 * (cpu_time_ns() - begin_ns) as f64);
+        best_s = best_s.min(cpu_s() - began_s);
     }
     (events, best_s)
 }
 
-/// This thread's own time: what others do on the machine does not count.
-fn cpu_time_ns() -> i64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call fills in the structure it is given.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
-    assert_eq!(result, 0, "a thread has a clock");
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
-/// Tasks that keep the CPUs half busy, in passes of 200 us on average.
+/// Returns tasks that keep the CPUs half busy, in passes of 200 us on average.
 fn load(cpus: usize, tasks: usize) -> Workload {
     let sleep = (200.0 * (2.0 * tasks as f64 / cpus as f64 - 1.0)).max(200.0);
     let text = format!(
@@ -175,7 +164,7 @@ phase = [
     workload::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Random reads from the NVMe drive that ships.
+/// Returns random reads from the built-in NVMe drive.
 fn jobs(engine: &str, numjobs: u32, iodepth: u32) -> Workload {
     let text = format!(
         r#"
@@ -221,7 +210,7 @@ idle_state = [
     torpor_machine::platform::from_toml("bench", &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The toy runs for as long as Python has simpy; otherwise it says why it does not.
+/// Runs the loop in simpy, or prints why it cannot.
 fn simpy() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/simpy_toy.py");
     match Command::new("python3").arg(script).output() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The floor: a governor's shared object called by nothing but a loop.
+//! The lower bound: a bare loop that calls a governor's shared object.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fs;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use torpor_governor::{Governor, Inputs, NO_LATENCY_LIMIT, StateDesc};
 use torpor_machine::units::Duration;
 
-/// One pass through the idle loop, as a governor sees it.
+/// One pass through the idle loop: the calls of a governor.
 #[derive(Clone, Copy)]
 pub struct Step {
     pub inputs: Inputs,
     pub residency: Duration,
-    /// `None` for a state that does not poll.
+    /// `None` for a state without polling.
     pub poll_timed_out: Option<bool>,
-    /// When the governor learns how it went.
+    /// Time of `reflect()`.
     pub reflected: torpor_machine::units::Instant,
     pub got_tick: bool,
 }
@@ -22,13 +22,13 @@ pub struct Step {
 /// `poll_time_limit`, the third of the device's flag bits.
 const POLL_TIME_LIMIT: u32 = 1 << 2;
 
-/// Sums answers so that equal sums mean equal answers in equal order.
+/// Hashes choices, so that equal sums mean equal choices in equal order.
 pub fn add(sum: u64, state: i32, stop_tick: bool) -> u64 {
     sum.wrapping_mul(31).wrapping_add(state as u64 * 2 + u64::from(stop_tick))
 }
 
-/// The same object in the system's loader. Layouts are those of `kapi/include`, written down once
-/// more so that a mistake in the host's would show as a different sum.
+/// The same object in the system's loader. The layouts of `kapi/include` are repeated here, so that a
+/// mistake in the host's shows as a different sum.
 pub struct Bare {
     host: *mut *mut Cpu,
     cpu: Box<Cpu>,
@@ -127,14 +127,14 @@ struct Registered {
 
 impl Bare {
     pub fn open(governor: &Governor, states: &[StateDesc]) -> Bare {
-        // The loader takes equal paths for equal objects, even after the file has changed.
+        // The loader identifies objects by path, even after the file has changed.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Relaxed);
         let unique = format!("torpor-bench-{}-{number}.so", std::process::id());
         let file = std::env::temp_dir().join(unique);
         fs::write(&file, governor.image_bytes()).expect("the object can be written");
         let path = CString::new(file.to_str().expect("UTF-8")).expect("no NUL");
-        // SAFETY: the object was built here; the layouts are compared through the sums.
+        // SAFETY: the object was built here, and comparing sums checks the layouts.
         unsafe {
             let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
             assert!(!handle.is_null(), "dlopen fails");
@@ -172,12 +172,12 @@ impl Bare {
         }
     }
 
-    /// Makes every call; the answers come back as one sum.
+    /// Makes every call, and returns the hash of the choices.
     pub fn run(&mut self, steps: &[Step]) -> u64 {
         let cpu = &raw mut *self.cpu;
         let (device, driver) = (&raw mut *self.device, &raw mut *self.driver);
         let mut sum = 0_u64;
-        // SAFETY: the pointers lead into boxes owned here, which the object uses only during calls.
+        // SAFETY: the pointers refer to boxes owned here, and the object uses them only in calls.
         unsafe {
             *self.host = cpu;
             for step in steps {

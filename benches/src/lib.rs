@@ -3,8 +3,52 @@
 
 pub mod bare;
 
-/// The governors named on the command line, else the built-in ones. Options, such as the `--bench`
-/// that cargo passes, are passed over.
+use std::time::{Duration, Instant};
+
+/// Returns the time of the fastest round, the one least disturbed by other load.
+pub fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
+    let round = |_| {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    };
+    (0..rounds).map(round).min().expect("at least one round")
+}
+
+/// Returns the CPU time of this thread, in seconds, which excludes other load.
+pub fn cpu_s() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills in a local variable.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+    assert_eq!(result, 0, "Linux has this clock");
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// Returns the path of a recording next to the project, or prints that it is absent.
+pub fn shared_trace(name: &str) -> Option<std::path::PathBuf> {
+    let path = format!("{}/../../shared/traces/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::path::Path::new(&path).exists() {
+        return Some(path.into());
+    }
+    println!("not run on {name}: ../shared/traces is absent");
+    None
+}
+
+/// Ends the process with status 1 if a rate is below its goal.
+pub fn require(rate: f64, goal: f64, unit: &str) {
+    if rate < goal {
+        println!("below the goal of {goal} {unit}");
+        std::process::exit(1);
+    }
+}
+
+/// Returns "met" or "not met".
+pub fn verdict(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "not met" }
+}
+
+/// Returns the governors named on the command line, else the built-in ones. Options, such as
+/// cargo's `--bench`, are ignored.
 pub fn named_governors() -> Vec<String> {
     let named: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     if !named.is_empty() {

@@ -8,10 +8,10 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(snapshot) = read_bytes("fuzz", bytes) else {
         return;
     };
-    // A snapshot that was read can be saved, and reading that gives the same again.
-    let again = read_bytes("saved", to_json(&snapshot).as_bytes()).expect("it was saved by us");
+    // A snapshot can be saved and read back.
+    let again = read_bytes("saved", to_json(&snapshot).as_bytes()).expect("a saved snapshot");
     assert_eq!(snapshot, again);
-    // Nothing was counted between a snapshot and itself.
+    // The difference between a snapshot and itself is zero.
     let none = delta(&snapshot, &again);
     for state in none.cpus.iter().flat_map(|cpu| &cpu.states) {
         assert!([state.usage, state.above, state.rejected].into_iter().flatten().all(|n| n == 0));

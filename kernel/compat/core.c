@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: torpor_core - what idle governors need to be modules
+ * DOC: torpor_core - support for idle governors as modules
  *
- * Linux takes governors only when it is built: the functions they call are not exported, and there
- * is no unregistering. This module finds the functions by name, and takes governors out of the
- * core's list in such a way that no CPU is left inside them.
+ * Linux supports governors only if they are built in: it does not export the functions that they
+ * call, and has no function to unregister one. This module finds the functions by name, and removes
+ * governors from the core's list after all CPUs have left them.
  *
- * A governor of Torpor's never becomes the current one by being loaded: it is registered with a
- * rating of 0, whatever its file says.
+ * Loading a governor does not make it the current one: it is registered with a rating of 0, whatever
+ * its file says.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -196,11 +196,10 @@ void torpor_unregister_governor(struct cpuidle_governor *gov)
 EXPORT_SYMBOL_GPL(torpor_unregister_governor);
 
 /**
- * torpor_can_unregister - whether a registered governor can be taken out again
+ * torpor_can_unregister - whether a registered governor can be removed later
  *
- * It requires the core's variables, since nobody else can tell which governor is current, and
- * another governor to leave the machine with. A governor that comes first stays, so that one is
- * always there for those that come after it.
+ * This needs the core's variables, which alone show the current governor, and another governor that
+ * can replace it. The first governor of a kernel stays, so that the others have a replacement.
  */
 bool torpor_can_unregister(void)
 {

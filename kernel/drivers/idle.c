@@ -2,9 +2,9 @@
 /*
  * DOC: torpor_idle - idle states for machines that have none
  *
- * A virtual machine usually has one way to idle. This driver gives it the states of any machine:
- * in each of them the CPU halts, and on waking up spends the state's exit latency before it goes
- * on. So governors choose, and wake-ups cost time, as on that machine; energy is not saved.
+ * A virtual machine usually has one idle state. This driver provides the states of any machine: in
+ * each of them the CPU halts, and after wake-up spends the state's exit latency. So governors choose,
+ * and wake-ups take time, as on that machine. No energy is saved.
  *
  *     states=POLL,C1:2:2,C1E:10:20,C6:133:600
  *
@@ -12,15 +12,15 @@
  * can only be the first, is the kernel's own polling state. An exit latency is served with
  * interrupts off, and is 100 ms at most.
  *
- * serve= says how the exit latency is spent:
+ * serve= selects how the exit latency is spent:
  *
- *  - time: until the CPU's cycle counter says so.
- *  - count: in rounds of a loop that take count_ps each. Exact where an emulator counts
- *    instructions instead of time: QEMU's -icount shift=N makes a round last 2^(N + 1) ns.
+ *  - time: by the CPU's cycle counter.
+ *  - count: in iterations of a loop that take count_ps each. This is exact if an emulator counts
+ *    instructions instead of time: with QEMU's -icount shift=N an iteration takes 2^(N + 1) ns.
  *  - off: not at all.
  *
- * On x86 the interrupt that ends a sleep is handled before the exit latency, on arm64 after it, as
- * on hardware.
+ * As on hardware, the interrupt that ends a sleep is handled before the exit latency on x86, and
+ * after it on arm64.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DOC: torpor_poll_arm64 - waits for work without going to sleep, on arm64
+ * DOC: torpor_poll_arm64 - waits for work without sleeping, on arm64
  *
- * Two states, as in the driver that was posted in April 2024 (linux-pm, "arm64: cpuidle: Add
- * arm_poll_idle"). In WFE the CPU watches its own need_resched flag: it waits for an event, which a
- * write to the flag or an interrupt raises, and wakes up without the cost of an interrupt. After
- * poll_limit it gives up (dev->poll_time_limit), and the governor is asked again. WFI is the state
- * that every arm64 CPU has. Governors see poll_limit as its latency and its target residency:
- * cpuidle_poll_time() takes the limit from there.
+ * It has two states, like the driver posted in April 2024 (linux-pm, "arm64: cpuidle: Add
+ * arm_poll_idle"). In WFE the CPU monitors its own need_resched flag: it waits for an event, which a
+ * write to the flag or an interrupt causes, and wakes up without the cost of an interrupt. After
+ * poll_limit it gives up (dev->poll_time_limit), and the governor selects again. WFI is the state of
+ * all arm64 CPUs. Its latency and target residency are poll_limit: cpuidle_poll_time() gets the
+ * limit from there.
  *
- * Something has to end the wait when no event comes:
+ * If no event comes, one of these ends the wait:
  *
- *  - WFET, where all CPUs have it (FEAT_WFxT): its operand is the time at which to give up, and the
- *  limit   is exact.
- *  - The timer's event stream otherwise. It ticks at 10 kHz or so: a poll can outlast its limit by
+ *  - WFET, if all CPUs have it (FEAT_WFxT): its operand is the deadline, and the limit is exact.
+ *  - The timer's event stream otherwise. It ticks at about 10 kHz, so a poll can exceed its limit by
  *    100 us.
  *
- * With neither a CPU could wait for ever, so the driver refuses to load where the CPUs lack WFET
- * and the stream is not built in or off (clocksource.arm_arch_timer.evtstrm=0).
+ * Without both a CPU could wait forever, so the driver does not load if the CPUs lack WFET and the
+ * stream is not built in or is off (clocksource.arm_arch_timer.evtstrm=0).
  *
- * A hypervisor can trap WFE and WFET. Then a poll takes a way out of the guest and back each time,
- * and may lose the CPU; KVM traps them where other tasks wait for the CPU.
+ * A hypervisor can trap WFE and WFET. Then each poll exits to the host and can lose the CPU; KVM
+ * traps them if other tasks wait for the CPU.
  *
- * Kernels without TIF_POLLING_NRFLAG for arm64, such as 6.1 and 6.12, send an
- * interrupt even to a polling CPU. Then only the way out of WFI is saved.
+ * Kernels without TIF_POLLING_NRFLAG for arm64, such as 6.1 and 6.12, send an interrupt even to a
+ * polling CPU. Then polling saves only the exit from WFI.
  *
  * CPUs whose device tree has a thermal-idle node get an idle cooling device, as with the kernel's
- * own drivers. The kernel cannot take it back: it stays when the module goes.
+ * own drivers. The kernel cannot remove it: it stays after the module is unloaded.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

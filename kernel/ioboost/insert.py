@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Puts the IO boosts of governors/ioboost into a kernel's source tree, or takes them out.
+"""Insert the IO boosts of governors/ioboost into a kernel's source tree, or remove them.
 
     insert.py install LINUX [BOOST.c...]
     insert.py uninstall LINUX
 
-All files go into a folder of their own, kernel/sched/ioboost. The tree's files get single lines,
-marked as ours; none of theirs is changed. Each place is named by the function or struct it lies in
-and a line there, which has to be the only one like it: in another kernel than Linux 6.12 a place
-may be missing, and then nothing is written.
+All files go into the folder kernel/sched/ioboost. The tree's files get single marked lines; their
+own lines do not change. A place is a function or struct and a line in it that must match exactly
+once. If a kernel other than Linux 6.12 lacks a place, nothing is written.
 """
 
 import re
@@ -29,15 +28,15 @@ MADE_FOR = "Linux 6.12"
 
 
 class InsertError(Exception):
-    """A boost that is not there, or a place that a tree does not have, or has more than once."""
+    """A missing boost, or a place that a tree does not have exactly once."""
 
 
 @dataclass(frozen=True)
 class Hook:
-    """One inserted line: behind the line like `anchor`, a regular expression, or before it."""
+    """One inserted line, after or before the line that matches `anchor`, a regular expression."""
 
     file: str
-    #: The function or struct, or nothing where the whole file is meant.
+    #: The function or struct; empty for the whole file.
     scope: str
     anchor: str
     line: str
@@ -51,7 +50,7 @@ SUGOV = "kernel/sched/cpufreq_schedutil.c"
 
 HOOKS = (
     Hook("kernel/sched/Makefile", "", r"obj-y \+= fair\.o", "obj-y += ioboost/"),
-    # A boost keeps its knowledge about a task in the task.
+    # A boost's state of a task is in the task.
     Hook(
         "include/linux/sched.h",
         "",
@@ -153,7 +152,7 @@ HOOKS = (
 
 
 def inserted(linux: Path) -> dict[str, str]:
-    """The tree's files with our lines in them, by path; raises InsertError."""
+    """Return the tree's files with the inserted lines, by path; raise InsertError."""
     texts: dict[str, str] = {}
     for hook in HOOKS:
         if hook.file not in texts:
@@ -163,7 +162,7 @@ def inserted(linux: Path) -> dict[str, str]:
 
 
 def without(linux: Path, file: str) -> str:
-    """A file of the tree without our lines."""
+    """Return a file of the tree without the inserted lines."""
     try:
         text = (linux / file).read_text(encoding="utf-8")
     except OSError as error:
@@ -189,7 +188,7 @@ def _insert(text: str, hook: Hook) -> str:
 
 
 def _scope(text: str, hook: Hook) -> tuple[int, int]:
-    """Return the begin and end of the scope's definition: its braces stand at lines' beginnings."""
+    """Return the start and end of the scope's definition, whose last brace starts a line."""
     if not hook.scope:
         return 0, len(text)
     heads = list(
@@ -205,12 +204,12 @@ def _scope(text: str, hook: Hook) -> tuple[int, int]:
 
 
 def sources(boosts: list[Path]) -> list[Path]:
-    """All files that go into our folder, those that are written there left out."""
+    """Return the files to copy into the folder; its Makefile is generated."""
     folders = {BOOSTS, *(boost.parent for boost in boosts)}
     for boost in boosts:
         if not boost.is_file() or boost.name == "core.c":
             raise InsertError(f"{boost}: no file of a boost; core.c is what calls them")
-        # It becomes a word of a makefile.
+        # The name becomes a word of a makefile.
         if not re.fullmatch(r"\w[\w.+-]*", boost.stem, re.A):
             raise InsertError(f"{boost}: expected letters, digits, `_`, `-`, `.`, `+` in the name")
     headers = {header for folder in folders for header in folder.glob("*.h")}
@@ -218,7 +217,7 @@ def sources(boosts: list[Path]) -> list[Path]:
 
 
 def install(linux: Path, boosts: list[Path]) -> None:
-    """Put the boosts in, or update what is there."""
+    """Insert the boosts, or update them."""
     objects = " ".join(f"{file.stem}.o" for file in boosts)
     makefile = f"# SPDX-License-Identifier: GPL-2.0-only\nobj-y += core.o {objects}\n"
     ours = {file.name: file.read_text(encoding="utf-8") for file in sources(boosts)}
@@ -235,13 +234,13 @@ def install(linux: Path, boosts: list[Path]) -> None:
 
 
 def uninstall(linux: Path) -> None:
-    """Take them out: the tree is as it was."""
+    """Remove the boosts: restore the tree."""
     _write(linux, {hook.file: without(linux, hook.file) for hook in HOOKS})
     shutil.rmtree(linux / FOLDER, ignore_errors=True)
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
-    """Leave files alone that are as they should be: most of a kernel is built anew for sched.h."""
+    """Write only files that differ: a new sched.h rebuilds most of a kernel."""
     for name, text in texts.items():
         file = folder / name
         if not file.exists() or file.read_text(encoding="utf-8") != text:
@@ -249,7 +248,7 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Do what the command line says; the exit status."""
+    """Run the command line; return the exit status."""
     if len(arguments) < 2 or arguments[0] not in ("install", "uninstall"):
         print(__doc__, file=sys.stderr)
         return 2

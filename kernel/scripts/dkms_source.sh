@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Puts what DKMS builds into a folder: dkms_source.sh FOLDER VERSION PREFIX
+# Copies the sources of the DKMS package to a folder: dkms_source.sh FOLDER VERSION PREFIX
 set -eu
 
 folder=$1 version=$2 prefix=$3

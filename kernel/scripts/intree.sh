@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Puts governors into a kernel's source tree, where each has its own option, or takes them out:
+# Inserts governors into a kernel's source tree, each with an option, or removes them:
 #
 #     intree.sh install LINUX PREFIX FILE...
 #     intree.sh uninstall LINUX PREFIX FILE...
 #
-# All goes into a folder of their own; of the tree's files two get one line each. To install again
-# updates what is there.
+# All files go into one new folder; two files of the tree get one line each. Installing again updates
+# them.
 set -eu
 
 action=$1 linux=$2 prefix=$3
@@ -30,7 +30,7 @@ uninstall() {
 	rm -rf "$torpor"
 }
 
-# One governor: its file as it is, the wrapper around it, and its option.
+# Adds a governor: its file, unchanged, the wrapper, and its option.
 add() {
 	name=$(basename "$1" .c)
 	object=torpor_$(echo "$name" | tr .- __)

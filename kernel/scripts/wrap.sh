@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Writes the C files that become modules, each around a file that stays where and as it is:
+# Writes the C files of modules, each a wrapper that includes a file unchanged:
 #
 #     wrap.sh module OUT MODULE FILE...         a module's own source
-#     wrap.sh governor OUT MODULE FILE NAME     an idle governor, offered as NAME
+#     wrap.sh governor OUT MODULE FILE NAME     an idle governor, registered as NAME
 #     wrap.sh intree OUT MODULE FILE NAME       the same, in a kernel's own tree
 #
-# A wrapper is touched only if it changes, so make rebuilds no more than it must.
+# Rewrites a wrapper only if it changes, so that make rebuilds only what is necessary.
 set -eu
 
 kind=$1 out=$2 module=$3
@@ -21,7 +21,7 @@ die() {
 	exit 2
 }
 
-# Prints the symbols that torpor_core looks up and the file names.
+# Prints the symbols of torpor_core that the file contains.
 needs() {
 	for symbol in $(sed -n 's/.*\bX(\([a-z_]*\)).*/\1/p' "$symbols") tick_nohz_enabled; do
 		if grep -qw "$symbol" "$file"; then
@@ -30,12 +30,12 @@ needs() {
 	done
 }
 
-# Whether the file sets timers of its own.
+# Prints 1 if the file uses hrtimers, else 0.
 has_timers() {
 	grep -q '\bhrtimer_start' "$file" && echo 1 || echo 0
 }
 
-# Governors that were always built in may lack what a module has to say of itself.
+# Prints a MODULE_*() macro that a module needs and a built-in governor can lack.
 say() {
 	grep -q "^MODULE_$1(" "$file" || echo "MODULE_$1(\"$2\");"
 }

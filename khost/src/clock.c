@@ -22,23 +22,22 @@ u64 khost_now_ns;
 #define ON_BEFORE_NS NSEC_PER_SEC
 
 /*
- * DOC: What the kernel's work takes
+ * DOC: Time that the kernel's work takes
  *
- * A call from the simulator begins and ends at one time of the machine. To the kernel, time passes
- * in it: a CPU's own clock goes ahead of the machine's by what the CPU has done, and the simulator
- * lets nothing else begin there before the machine's has come after it.
+ * A call from the simulator starts and ends at one time of the machine. For the kernel, time passes
+ * during the call: the CPU's own clock runs ahead of the machine's by the work of the CPU, and the
+ * simulator starts nothing else on it before the machine's clock has caught up.
  *
- * Two things are known of that work. The platform has figures of whole ways: an interrupt, a switch,
- * an IPI. And the kernel's steps are counted where they go through the host: to find the data of a
- * CPU by its number (more where that is another: its cache has the data), and to take a lock. A way
- * with few steps takes what the platform says; one with
- * many, as when all CPUs are looked at for a task, takes what its steps take. So neither counts twice.
+ * There are two sources for the time of that work. The platform gives the time of whole paths: an
+ * interrupt, a context switch, an IPI. And the host counts steps of the kernel: finding the data of
+ * a CPU by its number (more for another CPU, whose cache has the data), and taking a lock. A path
+ * with few steps takes the platform's time; one with many, such as a search for a CPU over all CPUs,
+ * takes the time of its steps. So nothing counts twice.
  *
- * Steps are counted in the source, so their number is the same whatever the compiler makes of it.
+ * Steps are counted in the source, so their number does not depend on the compiler.
  *
- * The clock of timers is read the same way. Another CPU may read less than this one has read, by as
- * much as this one has worked ahead; the kernel expects that of clocks, and never lets its own time
- * go back.
+ * Timers use the same clock. Another CPU can read an earlier time than this one has read, by as much
+ * as this one has run ahead. The kernel expects this of clocks and never sets its own time back.
  */
 u64 khost_local_ns(void)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The Rust engine. Results cross as JSON text and as Arrow streams."""
+"""The Rust engine. A result stays there; JSON text and Arrow streams are views of it."""
 
 from collections.abc import Callable
 from typing import Any, TypedDict, final, type_check_only

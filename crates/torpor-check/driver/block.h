@@ -22,11 +22,11 @@ enum block_op {
 
 enum block_flag {
 	FLAG_REJECT = 1,	/* the driver refuses the entry, or a task has become runnable */
-	FLAG_GOT_TICK = 2,	/* if the tick is what ends the sleep, the kernel says so */
+	FLAG_GOT_TICK = 2,	/* if the tick ends the sleep, the kernel reports it */
 	FLAG_POLL_TIMEOUT = 4,	/* a polling state gives up */
 	FLAG_BUSY_AFTER = 8,	/* the CPU leaves idle afterwards: the tick runs again */
 	FLAG_SHALLOWER = 16,	/* the driver enters the next shallower enabled state instead */
-	FLAG_EARLY_EVENT = 32,	/* with the tick stopped, something still comes before the timers */
+	FLAG_EARLY_EVENT = 32,	/* with the tick stopped, an event still comes before the timers */
 	FLAG_TICK_HELD = 64,	/* the tick cannot be stopped now */
 	FLAG_OTHER_GOVERNOR = 128, /* OP_REPLUG: another one ran meanwhile and left @arg & 15 - 1 */
 };
@@ -57,20 +57,20 @@ struct block_step {
 	long long event_ns;
 	long long latency_req_ns;
 	unsigned long long gap_ns;		/* since the last call on this CPU */
-	unsigned long long residency_ns;	/* unless something ends the sleep before */
-	unsigned int late_ns;			/* how long after the event the CPU is awake */
+	unsigned long long residency_ns;	/* unless an event ends the sleep earlier */
+	unsigned int late_ns;			/* delay from the event until the CPU is awake */
 	unsigned int lag_ns;			/* from there to reflect() */
 	unsigned int nr_iowait;
 	unsigned short util;
 	unsigned short capacity;
 	unsigned char op;
-	unsigned char cpu;			/* the place in @cpus */
+	unsigned char cpu;			/* index in @cpus */
 	unsigned char flags;
 	unsigned char arg;
 	unsigned int pad;
 };
 
-/* What the step's calls were given and what they answered. */
+/* Arguments and results of a step's calls. */
 struct block_answer {
 	unsigned long long now_ns;
 	long long sleep_length_ns;
@@ -100,7 +100,7 @@ struct block {
 	unsigned int is_isolated;
 	unsigned int is_timed;
 	unsigned int cpu_limit_ms;
-	unsigned int timer_ns;			/* reply: what taking the time takes */
+	unsigned int timer_ns;			/* reply: time of one clock reading */
 	unsigned long long clock_ns;
 	struct block_state states[BLOCK_STATES];
 	struct block_cpu cpus[BLOCK_CPUS];

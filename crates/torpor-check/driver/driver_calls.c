@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Plays the idle loop of the CPUs in a block. It keeps every sequence legal, whatever is cut out
- * of it: the tick, the clock and the end of a sleep follow from what the governor answers. Nothing
- * is judged here.
+ * Runs the idle loop of the CPUs in a block. Every part of a sequence stays legal: the tick, the
+ * clock and the end of a sleep follow from the governor's answers. Nothing is judged here.
  *
- * Compiled without the sanitizers. Where it copies what they guard it must do so byte by byte:
- * memcpy() is theirs.
+ * Compiled without the sanitizers. Memory that they guard must be copied byte by byte, as they
+ * intercept memcpy().
  */
 #include <linux/cpuidle.h>
 #include <linux/jiffies.h>
@@ -17,7 +16,7 @@
 
 #include "block.h"
 
-/* The member of that name is meant here. */
+/* Refers to the member of that name. */
 #undef nr_cpu_ids
 
 #define CPUIDLE_POLL_MIN_NS	10000
@@ -40,7 +39,7 @@ struct torpor_image {
 
 extern const struct torpor_image torpor_image;
 
-/* A range of statics and what it held after init(). */
+/* A range of statics and its contents after init(). */
 struct snapshot {
 	char *start;
 	size_t size;
@@ -118,7 +117,7 @@ static bool names_equal(const char *a, const char *b)
 	return true;
 }
 
-/* The one with the file's name, else, as the kernel does, the one with the highest rating. */
+/* Returns the governor with the file's name, or else, as the kernel does, the highest rated. */
 static struct kapi_governor *registered(const char *name)
 {
 	struct kapi_governor *best = NULL;
@@ -187,7 +186,7 @@ int calls_start(struct block *shared, const char *name)
 	       snapshot(3, __start_torpor_percpu, __stop_torpor_percpu);
 }
 
-/* States beyond the table are memory that nobody has filled in. */
+/* States beyond the table are uninitialised memory. */
 static void guard_unused(void)
 {
 	size_t count = block->state_count, unused = CPUIDLE_STATE_MAX - count;
@@ -270,7 +269,7 @@ static void reset(void)
 	for (u32 i = 0; i < block->cpu_count; i++) {
 		fill_cpu(&cpus[i], &block->cpus[i]);
 		if (block->cpus[i].cpu_id >= ids) {
-			/* The old table is small and few; the governor may hold no pointer to it. */
+			/* Old tables are few and small; the governor may not keep a pointer to one. */
 			ids = block->cpus[i].cpu_id + 1;
 			cpu_by_id = driver_memory(ids * sizeof(*cpu_by_id));
 		}
@@ -306,7 +305,7 @@ static u64 poll_limit_ns(struct cpuidle_device *dev)
 	return limit_ns;
 }
 
-/* The length of a sleep in @state, as the kernel measures it. */
+/* Returns the length of a sleep in @state, as the kernel measures it. */
 static u64 sleep_ns(struct cpu *cpu, const struct block_step *step, int state, s64 event_ns)
 {
 	u64 until_event_ns = max(event_ns, (s64)0) + (u64)step->late_ns;
@@ -363,7 +362,7 @@ static void ask(struct cpu *cpu, const struct block_step *step, struct block_ans
 	answer->asked_sleep_length = kapi->asked_sleep_length;
 }
 
-/* Returns whether the governor can be asked again: not after an index that is none. */
+/* Returns whether the governor can be called again: not after an invalid index. */
 static bool idle(struct cpu *cpu, const struct block_step *step, struct block_answer *answer)
 {
 	struct kapi_cpu *kapi = cpu->kapi;

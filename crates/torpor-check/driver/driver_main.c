@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * A governor as a program: answers each byte on stdin with one on stdout, after making the calls
- * that the shared block describes. Whatever ends the program is the checker's to explain.
+ * that the shared block describes. The checker explains a crash of the program.
  */
 #define _GNU_SOURCE
 #include "block.h"
@@ -70,7 +70,7 @@ void driver_exit(void)
 	_exit(3);
 }
 
-/* The CPU's time, not the wall's: a busy machine makes no governor endless. */
+/* CPU time, not wall time: a busy machine makes no governor endless. */
 static void limit_cpu_ms(unsigned int ms)
 {
 	struct itimerval timer = { { 0, 0 }, { ms / 1000, ms % 1000 * 1000 } };
@@ -78,7 +78,7 @@ static void limit_cpu_ms(unsigned int ms)
 	setitimer(ITIMER_PROF, &timer, NULL);
 }
 
-/* The least that lies between two readings of the clock. */
+/* Returns the least time between two readings of the clock. */
 static unsigned int timer_ns(void)
 {
 	unsigned long long least_ns = ~0ULL;
@@ -156,6 +156,6 @@ int main(int argc, char **argv)
 		if (write(1, "", 1) != 1)
 			return 2;
 	} while (read(0, &byte, 1) == 1 && (run(block), 1));
-	/* Statics that still point to memory are no leak. */
+	/* Memory that statics still point to is no leak. */
 	_exit(0);
 }

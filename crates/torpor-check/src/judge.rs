@@ -201,9 +201,9 @@ fn differs(
     others: &[Answer],
     kind: Kind,
 ) -> Option<Breach> {
-    let told = |a: &Answer| (a.state, a.stop_tick != 0);
+    let choice = |a: &Answer| (a.state, a.stop_tick != 0);
     steps
         .zip(others)
-        .find(|(i, other)| told(&answers[*i]) != told(other))
-        .map(|(i, other)| Breach { otherwise: Some(told(other)), ..Breach::new(kind, i) })
+        .find(|(i, other)| choice(&answers[*i]) != choice(other))
+        .map(|(i, other)| Breach { otherwise: Some(choice(other)), ..Breach::new(kind, i) })
 }

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn two_steps_far_apart_are_what_stays() {
+    fn shrinking_keeps_two_distant_steps() {
         let is_limited = |s: &Step| s.op == op::IDLE && s.latency_req_ns == 0;
         let seed = (0..200).find(|seed| {
             let steps = generate::sequence(*seed, Hz::H250, 1).steps;
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_a_state_moves_what_names_later_ones() {
+    fn removing_a_state_renumbers_later_ones() {
         let seed = (0..200).find(|seed| generate::sequence(*seed, Hz::H250, 1).states.len() >= 4);
         let mut sequence = generate::sequence(seed.expect("most tables are longer"), Hz::H250, 1);
         sequence.cpus[0].disabled_mask = 0b1101;

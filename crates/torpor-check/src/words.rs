@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_undefined_operation_is_told_by_its_place() {
+    fn undefined_operation_is_identified_by_place() {
         let said = "x.c:12:9: runtime error: division by zero\n";
         let (kind, words, signature) = read(said).expect("it is an error");
         assert_eq!((kind, signature.as_str()), (Kind::Arithmetic, "x.c:12:9"));

@@ -159,7 +159,7 @@ fn each_flaw_is_found_shrunk_to_its_minimum_and_alone() {
 
 /// Reports of both sanitizers, for any file name.
 #[test]
-fn a_file_is_called_what_its_user_calls_it() {
+fn findings_use_the_users_file_name() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("odd names");
     std::fs::create_dir_all(&dir).expect("the folder can be made");
     let bad = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");

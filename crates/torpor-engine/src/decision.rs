@@ -163,8 +163,11 @@ mod tests {
             // The excess shows at the end, or earlier.
             for governors in [enough + 1, 20 * enough] {
                 let error = kept(governors, isolation).unwrap_err();
-                let told = matches!(error, EngineError::TooManyDecisions { .. });
-                assert!(told && error.to_string().contains("web-server.perf.data"), "{error}");
+                let is_refused = matches!(error, EngineError::TooManyDecisions { .. });
+                assert!(
+                    is_refused && error.to_string().contains("web-server.perf.data"),
+                    "{error}"
+                );
             }
         }
     }

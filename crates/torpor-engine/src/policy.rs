@@ -20,14 +20,18 @@ pub struct Reflection {
 pub trait Policy {
     fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault>;
 
-    fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault>;
+    fn reflect(&mut self, _slot: usize, _reflection: &Reflection) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// An interrupt that wakes no task leaves a polling CPU polling, as in the kernel.
     const POLLS_ON: bool = true;
 
     /// Returns the polling limit: `dev->poll_limit_ns`, which `cpuidle_poll_time()` sets to
     /// `default` if the governor has not set it.
-    fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration;
+    fn poll_limit(&mut self, _slot: usize, default: Duration) -> Duration {
+        default
+    }
 
     /// Returns the expiry of the first timer that the policy itself has armed on the CPU.
     #[inline]
@@ -178,13 +182,5 @@ impl Policy for Script {
             stop_tick: choice.stop_tick,
             asked_sleep_length: true,
         })
-    }
-
-    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
-        default
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Reading a recording for a replay, in memory for its sleeps and not its events.
+//! Reads a recording for a replay; memory holds its spans, not its events.
 //!
-//! Spans come first, then what tasks tell of each of them. A recording that came in one part is in
-//! memory for that; a longer one is read a second time.
+//! The first pass gives the spans, a second one the task information of each. A recording of one
+//! part stays in memory for the second pass; a longer one is read again.
 
 use crate::causes::Causes;
 use crate::error::EngineError;
@@ -17,9 +17,9 @@ use torpor_trace::{Event, Sink, SoFar, Source, Trace, TraceError};
 /// The first events of a recording.
 #[derive(Default)]
 pub(crate) struct Head {
-    /// Empty of a recording in many parts, if nobody asked for its head.
+    /// Empty for a recording in several parts, unless its head is kept.
     pub events: Vec<Event>,
-    /// No others follow.
+    /// These are all events of the recording.
     pub is_all: bool,
 }
 
@@ -32,10 +32,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// # Errors
-    /// As [`torpor_trace::read`].
+    /// Reads a recording. `max_bytes` bounds its memory; by default it is half of the machine's, and
+    /// at most 8 GiB.
     ///
-    /// `max_bytes` bounds its memory; by default it is half of the machine's, and at most 8 GiB.
+    /// # Errors
+    /// See [`torpor_trace::read`].
     pub fn read(
         path: &Path,
         max_bytes: Option<u64>,
@@ -52,7 +53,7 @@ impl Loaded {
         Ok(Loaded { path: path.display().to_string(), trace: Trace { events, ..trace }, bare })
     }
 
-    /// Memory that its events use, in bytes.
+    /// Returns the memory of its events, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.trace.events.capacity().saturating_mul(size_of::<Event>())
     }
@@ -62,7 +63,7 @@ impl Loaded {
     }
 }
 
-/// Opens a recording, which takes as long as a pipe's writer does.
+/// Opens a recording; a pipe is waited for.
 pub(crate) fn open(path: &Path, progress: &dyn Progress) -> Result<Source, EngineError> {
     Source::open_while(path, &|| !progress.cancelled()).map_err(error)
 }

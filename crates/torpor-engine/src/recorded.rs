@@ -130,7 +130,7 @@ mod tests {
     use torpor_trace::{Carries, Names};
 
     #[test]
-    fn a_sleep_counts_when_both_its_ends_are_there() {
+    fn a_sleep_counts_with_both_ends() {
         let running = StateIdx::RUNNING;
         let state = StateIdx;
         // An exit first; a sleep of 5; an entry that another follows, which lasts 3; an open end.

@@ -486,11 +486,11 @@ mod tests {
     use super::left_out;
 
     #[test]
-    fn only_what_was_left_out_is_told() {
+    fn only_skipped_sleeps_are_noted() {
         assert_eq!(left_out(0, 0.0, 0).count(), 0);
-        let told: Vec<String> = left_out(2, 12.34, 0).collect();
-        assert!(told.len() == 1 && told[0].starts_with("2 recorded sleeps"), "{told:?}");
-        assert!(told[0].contains("12.3 % of all CPUs' time"), "{told:?}");
+        let notes: Vec<String> = left_out(2, 12.34, 0).collect();
+        assert!(notes.len() == 1 && notes[0].starts_with("2 recorded sleeps"), "{notes:?}");
+        assert!(notes[0].contains("12.3 % of all CPUs' time"), "{notes:?}");
         assert!(left_out(0, 0.0, 7).next().unwrap().starts_with("7 idle entries"));
     }
 }

@@ -68,9 +68,9 @@ impl<P: Policy> Policy for Timed<'_, P> {
     }
 
     fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault> {
-        let (told, took) = self.time(|policy| policy.reflect(slot, reflection));
+        let (answer, took) = self.time(|policy| policy.reflect(slot, reflection));
         self.decided(slot, took);
-        told
+        answer
     }
 
     fn poll_limit(&mut self, slot: usize, default: Duration) -> Duration {

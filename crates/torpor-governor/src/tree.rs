@@ -190,7 +190,7 @@ pub(crate) fn from_folder(label: &Label, folder: &Path) -> Result<Sources, Gover
         let which = list(mains.iter().map(|i| found[*i].main.as_str()).collect());
         let all = list(names.iter().map(String::as_str).collect());
         let reason = format!(
-            "exactly one C file of its folder must call cpuidle_register_governor(); of these \
+            "exactly one C file of a folder must call cpuidle_register_governor(); of its C files \
              ({all}) these do: {which}"
         );
         return Err(GovernorError::Setup { policy: label.clone(), reason });

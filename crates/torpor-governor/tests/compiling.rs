@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Whatever becomes of the process that compiles, nothing of it is left; and who shares a cache
-//! gets what is his.
+//! A compiling process leaves no files or processes, however it ends; processes can share a cache.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use torpor_governor::{Catalog, CatalogOptions, CpuSetup, GovernorError, Inputs, Setup, StateDesc};
 use torpor_machine::units::{CpuId, Hz};
 
-/// A test's own folder.
+/// Returns an empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiling").join(name);
     let _ = fs::remove_dir_all(&dir);
@@ -21,7 +20,7 @@ fn folder(name: &str) -> PathBuf {
     dir
 }
 
-/// A governor that answers its number.
+/// Writes a governor that selects state `number`.
 fn governor(dir: &Path, number: u32) -> PathBuf {
     let path = dir.join(format!("g{number}.c"));
     let text = format!(
@@ -36,7 +35,7 @@ fn governor(dir: &Path, number: u32) -> PathBuf {
     path
 }
 
-/// A compiler that starts another process and never comes back.
+/// Writes a compiler that starts another process and never ends.
 fn endless_compiler(dir: &Path) -> PathBuf {
     let path = dir.join("endless-cc");
     let text = format!(
@@ -72,7 +71,7 @@ fn resolve(options: CatalogOptions, path: &Path) -> Result<i32, GovernorError> {
     Ok(governor.instantiate(&setup)?.select(0, &Inputs::default())?.state)
 }
 
-fn waited_for(what: &str, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
         assert!(started.elapsed() < Duration::from_secs(60), "not so after a minute: {what}");
@@ -87,8 +86,8 @@ fn is_running(dir: &Path) -> bool {
 }
 
 fn nothing_is_left(dir: &Path) {
-    waited_for("the compiler's process has ended", || !is_running(dir));
-    waited_for("its folder is gone", || {
+    wait_until("the compiler's process has ended", || !is_running(dir));
+    wait_until("its folder is gone", || {
         fs::read_dir(dir.join("cache/scratch")).unwrap().next().is_none()
     });
 }
@@ -110,14 +109,14 @@ fn a_compiler_ends_when_the_user_asks_to_stop() {
     let options = CatalogOptions { stop: Some(stop.clone()), ..options(&dir) };
     let path = governor(&dir, 1);
     let compiling = std::thread::spawn(move || resolve(options, &path));
-    waited_for("the compiler runs", || dir.join("pid").exists());
+    wait_until("the compiler runs", || dir.join("pid").exists());
     stop.store(true, Ordering::Relaxed);
     let error = compiling.join().unwrap().expect_err("it was stopped");
     assert!(matches!(error, GovernorError::Interrupted), "{error}");
     nothing_is_left(&dir);
 }
 
-/// Not a test of its own: what the tests below run in other processes.
+/// Not a test: the tests below run this in other processes.
 #[test]
 fn compile_as_a_process() {
     let Some(dir) = std::env::var_os("TORPOR_TEST_COMPILE").map(PathBuf::from) else { return };
@@ -149,7 +148,7 @@ fn a_killed_process_leaves_nothing() {
         let dir = folder(name);
         endless_compiler(&dir);
         let mut command = this_test(&dir, &[]);
-        // A shell's background job ignores SIGINT, and so would what it starts.
+        // Background jobs of a shell ignore SIGINT, and so do their children.
         // SAFETY: the one call is async-signal-safe.
         unsafe {
             command.pre_exec(|| {
@@ -158,7 +157,7 @@ fn a_killed_process_leaves_nothing() {
             })
         };
         let mut process = command.process_group(0).spawn().unwrap();
-        waited_for("the compiler runs", || {
+        wait_until("the compiler runs", || {
             fs::read_to_string(dir.join("pid")).is_ok_and(|pid| pid.ends_with('\n'))
         });
         assert!(is_running(&dir));
@@ -169,7 +168,7 @@ fn a_killed_process_leaves_nothing() {
     }
 }
 
-/// Scratch folders were once named by pid, which is the same number in another namespace.
+/// Folder names must not depend on PIDs, which can be equal in two namespaces.
 #[test]
 fn two_pid_namespaces_share_a_cache() {
     let dir = folder("namespaces");
@@ -191,7 +190,7 @@ fn two_pid_namespaces_share_a_cache() {
 }
 
 #[test]
-fn without_a_home_nothing_of_others_is_loaded() {
+fn files_of_other_users_are_not_loaded() {
     let dir = folder("homeless");
     (0..4).for_each(|number| drop(governor(&dir, number)));
     let temporary = dir.join("tmp");
@@ -220,7 +219,7 @@ fn without_a_home_nothing_of_others_is_loaded() {
     assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
 }
 
-/// Not a test of its own.
+/// Not a test: the test above runs this in another process.
 #[test]
 fn resolve_without_a_home() {
     let Some(dir) = std::env::var_os("TORPOR_TEST_HOMELESS").map(PathBuf::from) else { return };

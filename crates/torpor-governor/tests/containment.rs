@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A governor that fails ends in an error that says how; the process and the others go on.
+//! A failing governor ends in an error with its cause; the process and other governors continue.
 
 mod support;
 
 use std::path::Path;
-use support::{catalog, server_states};
+use support::{server_states, try_resolve};
 use torpor_governor::{
-    Cause, CpuSetup, Fault, Governor, GovernorError, Inputs, Instance, Setup, set_call_limit,
+    Cause, CpuSetup, Fault, GovernorError, Inputs, Instance, Setup, set_call_limit,
 };
-use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-
-fn resolve(text: &str) -> Result<Governor, GovernorError> {
-    catalog().resolve(&text.parse().expect("the test's spec is sound"), Hz::H250)
-}
+use torpor_machine::units::{CpuId, Duration, Instant};
 
 fn broken(params: &str) -> Result<Instance, GovernorError> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/governors/broken.c");
@@ -21,14 +17,14 @@ fn broken(params: &str) -> Result<Instance, GovernorError> {
 
 fn instance(text: &str) -> Result<Instance, GovernorError> {
     let states = server_states();
-    resolve(text)?.instantiate(&Setup { cpus: &[CpuSetup::new(CpuId(3), &states)] })
+    try_resolve(text)?.instantiate(&Setup { cpus: &[CpuSetup::new(CpuId(3), &states)] })
 }
 
 fn inputs() -> Inputs {
     Inputs { now: Instant(12), sleep_length: Duration(345), ..Inputs::default() }
 }
 
-/// Fails in select() while another instance and another governor work, before and after.
+/// Fails in select(), between calls of another instance and another governor.
 fn fault_in_select(how: u32) -> Fault {
     let mut healthy = broken(",how=0").unwrap();
     let mut teo = instance("teo").unwrap();
@@ -100,7 +96,7 @@ fn a_bug_says_where_it_is() {
 }
 
 #[test]
-fn an_answer_that_no_driver_has_is_refused() {
+fn state_outside_the_table_is_refused() {
     let cause = Cause::NoSuchState { index: 4, state_count: 4 };
     assert_eq!(fault_in_select(6).detail().cause, cause);
     let cause = Cause::NoSuchState { index: -1, state_count: 4 };
@@ -151,8 +147,8 @@ fn warnings_are_counted() {
     assert!(count == 2 && place.contains("broken.c:"), "{count} {place}");
 }
 
-/// A fault that is not a governor's goes to whoever handled it before: here, the system, which
-/// ends the process.
+/// A fault outside a governor goes to the previous handler: here the default, which ends the
+/// process.
 #[test]
 fn a_fault_outside_a_governor_is_not_swallowed() {
     instance("menu").unwrap().select(0, &inputs()).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The result model's own functions, for what Python measures itself.
+//! Functions of the result model, for measurements made in Python.
 
 use crate::errors::value_error;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ struct Table {
     sampling: Sampling,
 }
 
-/// The comparison of columns, as JSON: `metrics`, `columns` and `sampling` in JSON.
+/// Compares columns. `table` is JSON with `metrics`, `columns` and `sampling`; so is the result.
 #[pyfunction]
 pub(crate) fn compare(table: &str) -> PyResult<String> {
     let table: Table = serde_json::from_str(table).map_err(value_error)?;
@@ -24,14 +24,14 @@ pub(crate) fn compare(table: &str) -> PyResult<String> {
     serde_json::to_string(&found).map_err(value_error)
 }
 
-/// The difference of two shares, the second less the first, as JSON; each share is hits and tries
-/// of CPUs and rounds.
+/// Returns the second share minus the first, as JSON. A share is the hits and tries of each CPU and
+/// round.
 #[pyfunction]
 pub(crate) fn compare_shares(first: Vec<Cluster>, second: Vec<Cluster>) -> String {
     json!(interval::shares(&first, &second)).to_string()
 }
 
-/// The chances of several tests, corrected for their number.
+/// Corrects the p-values of several tests by Holm's method.
 #[pyfunction]
 pub(crate) fn holm(chances: Vec<f64>) -> Vec<f64> {
     interval::holm(&chances)

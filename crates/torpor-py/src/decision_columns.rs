@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Columns of single decisions, for a governor's author: the other inputs, the cause of the sleep's
-//! end, and the cost.
+//! Columns of single decisions for authors of governors: further inputs, cause of the wake-up, cost.
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
@@ -14,8 +13,8 @@ use torpor_engine::input::WakeStamp;
 use torpor_machine::units::{Duration, Energy};
 use torpor_result::RELATIVE_UNIT;
 
-/// Columns of these decisions. Where the machine's power is not known, energies are null and relative
-/// ones are not: how long the shallowest state would last for them.
+/// Returns the columns. If the machine's power is not known, energies are null, and relative ones are
+/// the time in the shallowest state that takes the same energy.
 pub(crate) fn columns<'a>(
     decisions: impl Iterator<Item = &'a Decision>,
     has_power: bool,

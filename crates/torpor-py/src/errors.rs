@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The one exception tree, and the one place where a crate's error becomes an exception.
+//! The exception tree, and the conversion of each crate's error.
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Output files for Python: whole or not at all, as all of Torpor's.
+//! Output files for Python that appear whole or not at all.
 
 use crate::errors::value_error;
 use pyo3::exceptions::PyOSError;
@@ -8,8 +8,8 @@ use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A file that appears under its name once it is whole. A context manager: left without an
-/// exception it is committed, left with one it leaves what stood there.
+/// A file that appears under its name once it is whole. A context manager: it commits at its end,
+/// and leaves the old file after an exception.
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct WholeFile {
     path: PathBuf,
@@ -70,7 +70,7 @@ impl WholeFile {
     }
 }
 
-/// With errno and file name, so that Python makes it a `PermissionError`, a `FileNotFoundError`...
+/// Adds errno and file name, so that Python raises `PermissionError`, `FileNotFoundError`...
 pub(crate) fn os_error(path: &Path, error: std::io::Error) -> PyErr {
     let text = error.to_string();
     let strerror = text.split(" (os error").next().unwrap_or_default().to_owned();

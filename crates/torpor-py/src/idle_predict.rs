@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::Duration;
 use torpor_result::idle_predict;
 
-/// The threads of `idle-predict`, from its making until `finish()`.
+/// The threads of `idle-predict`; they run until `finish()`.
 #[pyclass(module = "torpor._engine")]
 pub struct IdlePredict {
     running: Option<idle_predict::Running>,
@@ -29,7 +29,7 @@ impl IdlePredict {
         Ok(IdlePredict { running: Some(running) })
     }
 
-    /// Ends it; what was done, as JSON.
+    /// Stops the threads and returns their counts as JSON.
     fn finish(&mut self) -> PyResult<String> {
         let running = self.running.take();
         let done = running.ok_or_else(|| value_error("it is over already"))?.finish();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The governors that become kernel modules, and what tells kernels and governors apart.
+//! Governors as kernel modules, and ids of kernels.
 
 use crate::errors::{governor_error, parse_hz, sim_error};
 use crate::hosting::catalog;
@@ -23,7 +23,7 @@ pub(crate) struct GovernorSource {
     /// The governor's own among `files`.
     main: String,
     files: Files,
-    /// As they were given, and checked.
+    /// The options as given, and checked.
     params: Vec<(String, String)>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<Govern
     })
 }
 
-/// Whether a kernel to host is on this machine: its image ships with Torpor, or its source is found.
+/// Returns whether a kernel can be hosted here: its image ships with Torpor, or its source is found.
 #[pyfunction]
 pub(crate) fn has_hosted_kernel(kernel: &str, hz: u32) -> PyResult<bool> {
     let Ok(spec): Result<KernelSpec, Infallible> = kernel.parse();
@@ -58,14 +58,14 @@ pub(crate) fn has_hosted_kernel(kernel: &str, hz: u32) -> PyResult<bool> {
     has.map_err(|error| sim_error(error.into()))
 }
 
-/// The release that is hosted unless another is named.
+/// The release hosted by default.
 #[pyfunction]
 pub(crate) fn default_kernel() -> &'static str {
     DEFAULT_KERNEL
 }
 
-/// Returns what tells a kernel from all others: a hash of all it is made from. Compiles it if that
-/// was not done before, or if policies are to be linked to it.
+/// Returns a kernel's id, a hash of its inputs. Compiles the kernel if it is not cached, or if
+/// policies must be linked to it.
 #[pyfunction]
 #[pyo3(signature = (kernel, hz, is_linked, progress = None))]
 pub(crate) fn hosted_kernel_id(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Catalogues, and two values that people type.
+//! Catalogues, and parsing of CPU lists and durations.
 
 use crate::errors::parse_hz;
 use crate::errors::{
@@ -122,7 +122,7 @@ pub(crate) fn platform_toml(name: &str) -> PyResult<String> {
         .map_err(platform_error)
 }
 
-/// A machine's sysfs or device tree as TOML, and notes on what that does not tell.
+/// Imports sysfs or a device tree: the TOML text, and notes on what was assumed.
 #[pyfunction]
 #[pyo3(signature = (root, name, title = None, hz = None, energy_model = None))]
 pub(crate) fn import_platform(
@@ -139,8 +139,7 @@ pub(crate) fn import_platform(
     Ok((imported.toml, imported.notes))
 }
 
-/// The recordings that can be read, the events that are taken from them, and what a reader may
-/// have to skip, as JSON.
+/// The formats of recordings, the events read from them, and what a reader may skip, as JSON.
 #[pyfunction]
 pub(crate) fn trace_formats() -> String {
     let formats = torpor_trace::formats().iter().map(|format| {
@@ -176,7 +175,7 @@ pub(crate) fn trace_info(
     Ok(info.to_string())
 }
 
-/// Writes a recording in the format that the new file's name asks for.
+/// Writes a recording in the format of the new file's name.
 #[pyfunction]
 pub(crate) fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()> {
     watched(py, None, |watch| {
@@ -185,26 +184,26 @@ pub(crate) fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyRe
     })?
 }
 
-/// A length of time with its unit, in nanoseconds.
+/// Parses a duration with its unit, into ns.
 #[pyfunction]
 pub(crate) fn parse_duration_ns(text: &str) -> PyResult<i64> {
     torpor_machine::units::parse_duration(text).map(|d| d.ns()).map_err(value_error)
 }
 
-/// Ascending CPUs as the kernel writes them.
+/// Formats ascending CPUs as a kernel CPU list.
 #[pyfunction]
 pub(crate) fn format_cpu_list(cpus: Vec<u32>) -> String {
     torpor_machine::toml::format_cpu_list(&cpus.into_iter().map(CpuId).collect::<Vec<_>>())
 }
 
-/// The CPUs of such a list, ascending.
+/// Parses a kernel CPU list; the CPUs are ascending.
 #[pyfunction]
 pub(crate) fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
     let cpus = torpor_machine::toml::parse_cpu_list(text).map_err(value_error)?;
     Ok(cpus.into_iter().map(|cpu| cpu.0).collect())
 }
 
-/// The point of Student's t that bounds an interval of 95 %.
+/// Student's t quantile of a 95 % interval.
 #[pyfunction]
 pub(crate) fn student_95(freedom: usize) -> f64 {
     torpor_result::interval::student_95(freedom)

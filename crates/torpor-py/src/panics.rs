@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Panics of other people's libraries, which assert some of what a damaged file says.
+//! Panics of third-party readers, which assert parts of a damaged file.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -9,7 +9,7 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns what `read` returns, or None if it panics; nothing is printed then.
+/// Returns the value of `read`, or None if it panics, and prints nothing.
 pub(crate) fn quietly<T>(read: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

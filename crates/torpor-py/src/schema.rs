@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The JSON schema of what the engine hands out, from the types that hold it.
+//! JSON Schemas of results, from their Rust types.
 
 use pyo3::prelude::*;
 use schemars::generate::SchemaSettings;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use torpor_result::metric;
 use torpor_result::record::Head;
 
-/// `$defs`, and the name of each kind's among them, as JSON.
+/// Returns `$defs`, and the name of each kind's definition, as JSON.
 #[pyfunction]
 pub(crate) fn schema() -> String {
     let mut made = SchemaSettings::draft2020_12().for_serialize().into_generator();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tables leave as Arrow: over the C stream interface without a copy, or into a file.
+//! Arrow tables: over the C stream interface without a copy, and in files.
 
 use crate::errors::{EngineError, value_error};
 use crate::files::os_error;
@@ -83,7 +83,7 @@ impl Table {
         PyCapsule::new_with_value(py, schema, SCHEMA)
     }
 
-    /// The Arrow C stream. `requested_schema` is a wish that the interface lets a producer decline.
+    /// The Arrow C stream. `requested_schema` is ignored, as the interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -148,7 +148,7 @@ impl Table {
     }
 }
 
-/// Hands out batches that are made when they are read.
+/// Returns a stream of batches, which are made when they are read.
 pub(crate) fn stream<'py>(
     py: Python<'py>,
     batches: impl RecordBatchReader + Send + 'static,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Long work with a hand on it: Ctrl-C ends it, a Python callback follows it.
+//! Long work that Ctrl-C can end and a Python callback can follow.
 //!
-//! Python delivers signals to its main thread only, and the engine works on many. So the engine
-//! gets a thread of its own, and the thread that called us stays to look after Python.
+//! Python delivers signals to its main thread only. So the engine runs on a thread of its own, and the
+//! calling thread polls Python.
 
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Longest delay of Ctrl-C; a person does not notice less.
+/// Longest delay of Ctrl-C; a shorter one is not noticeable.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Progress and cancellation, from any thread.
@@ -23,12 +23,12 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct State {
-    /// Done and total of each kind of work, since the last look.
+    /// Done and total of each kind of work, since the last poll.
     news: BTreeMap<String, (u64, u64)>,
     is_over: bool,
 }
 
-/// Marks the work as over however it ends, so that the watcher never waits for a panic.
+/// Marks the work as over on drop, so that the watcher does not wait after a panic.
 struct OverOnDrop<'a>(&'a Watch);
 
 impl Drop for OverOnDrop<'_> {
@@ -39,7 +39,7 @@ impl Drop for OverOnDrop<'_> {
 }
 
 impl Watch {
-    /// Set when the work is to end.
+    /// Set when the work must end.
     pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         self.is_cancelled.clone()
     }
@@ -66,7 +66,7 @@ impl torpor_engine::Progress for Watch {
     }
 }
 
-/// Runs `work` without the GIL. The error is Python's own: an interrupt, or what `callback` raised.
+/// Runs `work` without the GIL. The error is Python's: an interrupt, or an exception of `callback`.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
@@ -76,7 +76,7 @@ pub(crate) fn watched<T: Send>(
     seen.map(|()| outcome)
 }
 
-/// The same, for work that has something to show when it is stopped half-way.
+/// The same, for work that has a result when it is stopped.
 pub(crate) fn watched_to_the_end<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
@@ -102,7 +102,7 @@ pub(crate) fn watched_to_the_end<T: Send>(
     })
 }
 
-/// Returns when the work is over, or as soon as Python wants it to be.
+/// Returns when the work is over, or on an interrupt or exception of Python.
 fn look_after(watch: &Watch, callback: Option<&Py<PyAny>>) -> PyResult<()> {
     let mut state = watch.lock();
     loop {

@@ -90,7 +90,7 @@ pub struct Sums {
     pub has_power: bool,
     /// Energy outside the CPUs.
     pub apart: Apart,
-    /// The least total energy, where it was asked for: comparable with [`Sums::total`].
+    /// The least total energy, if computed: comparable with [`Sums::total`].
     pub oracle: Option<Energy>,
     /// Work of tasks, devices, clocks and the whole machine, which only a simulation knows.
     pub work: Option<Work>,

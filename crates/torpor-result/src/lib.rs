@@ -6,10 +6,10 @@
 //!
 //! - [`idle`] and [`work`]: what is counted, and the metrics made of it, each in one expression;
 //!   [`elsewhere`]: those of a verification and of a running machine.
-//! - [`compare()`]: columns become rows: base, change, interval, significance, who is best.
+//! - [`compare()`]: columns become rows: base, change, interval, significance, the best.
 //! - [`interval`]: Student, Wilson and Newcombe.
 //! - [`number`]: how a value is written.
-//! - [`options`]: what a user asked for, as given and as resolved.
+//! - [`options`]: options of a run, as given and as resolved.
 //! - `tables` (a feature): any result as Arrow.
 
 #![warn(unreachable_pub)]
@@ -41,6 +41,6 @@ pub use metric::{Direction, Info, Kind, Metric, Values};
 pub use options::{Given, Options};
 pub use work::{TaskTotals, Work};
 
-/// Power of the shallowest state of a machine that nobody has measured. Each next state takes the same
+/// Power of the shallowest state of a machine without measured power. Each next state takes the same
 /// share less, and the numbers of states that Linux allows (`CPUIDLE_STATE_MAX` is 10) divide it.
 pub const RELATIVE_UNIT: torpor_machine::units::Power = torpor_machine::units::Power(2_520);

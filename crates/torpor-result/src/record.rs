@@ -36,7 +36,7 @@ impl Head {
 /// Policies of a column.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// As typed, followed by what else varies.
+    /// The name as typed, then what else varies.
     pub label: String,
     pub name: String,
     /// `governor` or `oracle`.
@@ -48,7 +48,7 @@ pub struct Described {
     pub config: BTreeMap<String, String>,
 }
 
-/// One column: who decided, and what it came to.
+/// One column: the policies, and their metrics.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RunOutcome {
     pub governor: String,
@@ -79,7 +79,7 @@ pub struct ClusterOutcome {
     pub idle_power_mw: Option<f64>,
     /// The part that its idle CPUs consume.
     pub cpu_idle_power_mw: Option<f64>,
-    /// The part that it consumes apart from its CPUs; null if nobody measured it separately.
+    /// The part that it consumes apart from its CPUs; null if it was not measured separately.
     pub cluster_power_mw: Option<f64>,
     pub states: Vec<StateOutcome>,
 }

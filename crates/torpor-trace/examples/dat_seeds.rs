@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes a small trace.dat of every form into a directory, for the fuzzer to start from.
+//! Writes a small trace.dat of every form into a directory, as seeds for the fuzzer.
 
 #[path = "../tests/support/dat.rs"]
 mod dat;
@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
     std::fs::create_dir_all(&directory)?;
     for (version, compression) in [(6, "none"), (7, "none"), (7, "zlib"), (7, "zstd")] {
         for (is_big_endian, long_bytes) in [(false, 8), (false, 4), (true, 8), (true, 4)] {
-            // Small pages, so that a change is likely to meet something.
+            // With small pages, most changes hit data.
             let machine = Machine { is_big_endian, long_bytes, page_bytes: 512 };
             let recording = dat_sample::dat(version, compression, machine);
             let name = format!("v{version}-{compression}-{is_big_endian}-{long_bytes}.dat");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! ZIP archives, as Android's bug reports and mail clients make them: the one recording inside.
+//! ZIP archives, such as Android bug reports: finds the one recording inside.
 
 use crate::bytes::HEAD_BYTES;
 use crate::error::TraceError;
@@ -9,19 +9,19 @@ use crate::stop::GoOn;
 use std::io::Cursor;
 use zip::ZipArchive;
 
-/// A bug report has some thousand files.
+/// A bug report has a few thousand files.
 const MEMBERS_MAX: usize = 100_000;
-/// So many names are in an error.
+/// Names listed in an error.
 const NAMES_MAX: usize = 5;
 
 pub(crate) fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
 }
 
-/// Unpacks the member that is a recording, of which there has to be one.
+/// Unpacks the only member that is a recording.
 ///
-/// Each member is judged by its first bytes, so an archive costs memory for these and for that
-/// one recording, whatever it says of sizes.
+/// Each member is recognised by its first bytes, so only these and the recording itself take
+/// memory, whatever sizes the archive claims.
 pub(crate) fn recording(
     name: &str,
     bytes: &[u8],

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Collects events of every reader: checks each event's borders, interns names, sorts, sums up.
+//! Collects the events of a reader: checks ranges, interns names, sorts, and passes batches on.
 
 use crate::bytes::STEP_BYTES;
 use crate::gap::Gaps;
 use crate::hrtimers::{Hrtimers, is_hrtimer};
 use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
-use crate::model::{Carries, Event, EventKind, Function, InterruptCause, Meta, Name, Names, Trace};
+use crate::model::{Carries, Event, EventKind, InterruptCause, Meta, Name, Names, Trace};
 use crate::stop::Stop;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
@@ -15,30 +15,30 @@ use torpor_machine::units::{CpuId, Instant};
 /// The largest `CONFIG_NR_CPUS` of any architecture.
 pub(crate) const CPUS_MAX: u32 = 8192;
 
-/// Estimates from a recording as a whole, such as the clock of its timers, come from its first
-/// events, which are held back until there are so many of them. Shorter recordings are seen whole.
+/// Events held back before the first batch. Properties of a whole recording, such as the clock of
+/// its timers, are estimated from them; a shorter recording is one batch.
 const HEAD_EVENTS: usize = 1 << 20;
-/// Events that are sorted and passed on at once.
+/// Events of each later batch.
 const BATCH_EVENTS: usize = 1 << 16;
 
-/// Events in order of time, all later than those of the batch before; or none, to tell only how
-/// far the reader is.
+/// Events in order of time, all later than those of the batch before. A batch without events
+/// reports progress.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub events: Vec<Event>,
-    /// Names that were not in the batches before.
+    /// Names that earlier batches lack.
     pub names: Vec<Box<str>>,
-    /// Contents of these events and those of the batches before, and the CPUs they show.
+    /// Kinds of events up to this batch, and the CPUs they name.
     pub carries: Carries,
     pub cpu_count: u32,
     /// Bytes of the file that have been read.
     pub read_bytes: u64,
-    /// Unpacked, and in memory until the end.
+    /// Unpacked bytes, held in memory until the end.
     pub unpacked_bytes: u64,
 }
 
-/// Memory that an event takes: itself, its place while events are sorted, and its share of the
-/// segment and the span that a replay makes of a sleep's two events.
+/// Memory of an event: itself, its sort key, and its share of the segment and the span that a
+/// replay builds from a sleep.
 pub(crate) const EVENT_HELD_BYTES: u64 = 200;
 
 /// Destination of batches.
@@ -54,26 +54,26 @@ pub(crate) struct Builder {
     pub names: Names,
     pub event_counts: BTreeMap<String, u64>,
     pub losses: Tally,
-    /// Names of timer functions. Where both are empty, they keep what they have.
+    /// Names of timer functions by address. If both are empty, the events' own names stay.
     pub symbols: Kallsyms,
     pub functions: HashMap<u64, Option<Name>>,
-    /// Progress of the reader, and when it was reported last.
+    /// Progress of the reader, and at the last report.
     read_bytes: u64,
-    told_bytes: u64,
+    reported_bytes: u64,
     hrtimers: Hrtimers,
     /// Events that an earlier one may still follow.
     pending: Vec<Event>,
-    /// With so many events pending it is time to pass some on.
+    /// Number of pending events from which settled ones are passed on.
+    flush_at: usize,
+    /// Number of pending events that fit in memory.
     pending_max: usize,
-    /// No more than these fit in memory.
-    pending_most: usize,
     is_over_memory: bool,
     unpacked_bytes: u64,
     settled_ns: u64,
-    /// Every event before this was passed on.
+    /// Every event before this time was passed on.
     passed_ns: u64,
     comms: CommCache,
-    /// `sched_wakeup` events, and whether there is a `sched_waking`.
+    /// Number of `sched_wakeup` events.
     wakeups: u64,
     has_wakings: bool,
     carries: Carries,
@@ -105,11 +105,11 @@ impl Builder {
             symbols: Kallsyms::default(),
             functions: HashMap::new(),
             read_bytes: 0,
-            told_bytes: 0,
+            reported_bytes: 0,
             hrtimers: Hrtimers::default(),
             pending: Vec::new(),
-            pending_max: HEAD_EVENTS,
-            pending_most: usize::MAX,
+            flush_at: HEAD_EVENTS,
+            pending_max: usize::MAX,
             is_over_memory: false,
             unpacked_bytes: 0,
             settled_ns: 0,
@@ -132,15 +132,15 @@ impl Builder {
         self.pending.len()
     }
 
-    /// Ends the reading where the events and these unpacked bytes would take more memory.
+    /// Limits the memory of the events and of these unpacked bytes; reading stops there.
     pub(crate) fn bounded(mut self, unpacked_bytes: u64, max_bytes: u64) -> Builder {
         let room_bytes = max_bytes.saturating_sub(unpacked_bytes);
-        self.pending_most = (room_bytes / EVENT_HELD_BYTES) as usize;
+        self.pending_max = (room_bytes / EVENT_HELD_BYTES) as usize;
         self.unpacked_bytes = unpacked_bytes;
         self
     }
 
-    /// True if the reading ended for want of memory.
+    /// True if reading stopped at the memory limit.
     pub(crate) fn is_over_memory(&self) -> bool {
         self.is_over_memory
     }
@@ -151,12 +151,12 @@ impl Builder {
         self.stop.set();
     }
 
-    /// True while no event was taken in.
+    /// True if there was no event so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.window.is_none()
     }
 
-    /// True if nobody wants the rest. Readers look each time they have read some more.
+    /// True if reading was cancelled. Readers poll it.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.is_set()
@@ -166,28 +166,33 @@ impl Builder {
         self.losses.add(kind, count);
     }
 
-    /// Takes one event, or counts it as lost if its time or CPU cannot be one.
+    /// Counts recorded events of this name, whether they become events of the model or not.
+    pub(crate) fn count(&mut self, name: String, count: u64) {
+        let sum = self.event_counts.entry(name).or_default();
+        *sum = sum.saturating_add(count);
+    }
+
+    /// Takes an event, or counts it as lost if its time or CPU is out of range.
     #[inline]
     pub(crate) fn push(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
-        if cpu >= CPUS_MAX || target_of(&kind).is_some_and(|target| target.0 >= CPUS_MAX) {
+        if cpu >= CPUS_MAX || kind.target_cpu().is_some_and(|target| target.0 >= CPUS_MAX) {
             return self.lose(&loss::CPU_OUT_OF_RANGE, 1);
         }
-        // i64::MAX is `Instant::NEVER`, which no event can have happened at.
+        // i64::MAX is `Instant::NEVER`.
         if time_ns >= i64::MAX as u64 {
             return self.lose(&loss::TIME_OUT_OF_RANGE, 1);
         }
         if time_ns < self.passed_ns {
             return self.lose(&loss::OUT_OF_ORDER, 1);
         }
-        if self.pending.len() >= self.pending_most {
+        if self.pending.len() >= self.pending_max {
             return self.stop_over_memory();
         }
         self.pending.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
     }
 
-    /// Says that no event before `time_ns` will follow, on any CPU. Readers of formats that are
-    /// in order, or that mark such moments, call it now and then; what they know of clock and
-    /// symbols they have to say before.
+    /// States that no event before `time_ns` will follow, on any CPU. Readers of formats that are
+    /// in order, or that mark such moments, call it regularly, after setting clock and symbols.
     #[inline]
     pub(crate) fn settle(&mut self, time_ns: u64) {
         self.settled_ns = self.settled_ns.max(time_ns);
@@ -196,19 +201,19 @@ impl Builder {
         }
     }
 
-    /// So much more of the file has been read.
+    /// Adds to the progress of the reader.
     #[inline]
     pub(crate) fn advance(&mut self, bytes: u64) {
         self.read_bytes = self.read_bytes.saturating_add(bytes);
-        if self.read_bytes.saturating_sub(self.told_bytes) >= STEP_BYTES as u64 {
+        if self.read_bytes.saturating_sub(self.reported_bytes) >= STEP_BYTES as u64 {
             self.send(Vec::new());
         }
     }
 
-    /// True if the next moment that is settled passes events on.
+    /// True if the next [`settle`](Builder::settle) passes events on.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.pending.len() >= self.pending_max
+        self.pending.len() >= self.flush_at
     }
 
     #[cold]
@@ -216,21 +221,19 @@ impl Builder {
         sort(&mut self.pending);
         let settled = Instant(self.settled_ns.min(i64::MAX as u64) as i64);
         let count = self.pending.partition_point(|event| event.time < settled);
-        // As many again before the next try, so that what cannot be passed on is not sorted
-        // over and over.
-        self.pending_max =
+        // Doubling bounds how often unsettled events are sorted again.
+        self.flush_at =
             self.pending.len().saturating_sub(count).saturating_mul(2).max(BATCH_EVENTS);
         if count > 0 {
             self.passed_ns = self.settled_ns;
-            let mut rest =
-                Vec::with_capacity(self.pending_max.saturating_add(self.pending_max / 4));
+            let mut rest = Vec::with_capacity(self.flush_at.saturating_add(self.flush_at / 4));
             rest.extend(self.pending.drain(count..));
             let batch = std::mem::replace(&mut self.pending, rest);
             self.pass(batch);
         }
     }
 
-    /// Completes what the reader could not know of an event alone, and passes the events on.
+    /// Cuts gaps, names functions, aligns hrtimers, sums up, and passes the events on.
     fn pass(&mut self, mut events: Vec<Event>) {
         let cut = self.gaps.cut(&mut events);
         self.lose(&loss::IMPLAUSIBLE_GAP, cut);
@@ -246,7 +249,7 @@ impl Builder {
                 EventKind::SchedWakeup { .. } => self.wakeups = self.wakeups.saturating_add(1),
                 _ => {}
             }
-            let target = target_of(&event.kind).unwrap_or(event.cpu);
+            let target = event.kind.target_cpu().unwrap_or(event.cpu);
             self.cpu_count = self.cpu_count.max(event.cpu.max(target).0.saturating_add(1));
             note(&mut self.carries, &event.kind);
         }
@@ -255,7 +258,7 @@ impl Builder {
             self.hrtimers.align(&mut events, hrtimers, clock, &mut self.losses);
         }
         if let Output::Kept(_) = &self.output {
-            self.pending_most = self.pending_most.saturating_sub(events.len());
+            self.pending_max = self.pending_max.saturating_sub(events.len());
         }
         match &mut self.output {
             Output::Kept(kept) if kept.is_empty() => *kept = events,
@@ -266,11 +269,11 @@ impl Builder {
 
     fn send(&mut self, events: Vec<Event>) {
         let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
-        self.told_bytes = read_bytes;
+        self.reported_bytes = read_bytes;
         if let Output::Sent(batches) = &self.output {
             let names = self.names.since(self.names_sent);
             self.names_sent = self.names_sent.saturating_add(names.len());
-            // It fails if nobody listens any more; the rest is read for its summary.
+            // This fails if the receiver is gone; the rest is then read for its summary alone.
             let _ = batches.send(Batch {
                 events,
                 names,
@@ -282,19 +285,19 @@ impl Builder {
         }
     }
 
-    /// As many as were seen, or as the file says it has.
+    /// Returns the number of CPUs that events or the file's header name.
     fn cpu_count(&self) -> u32 {
         self.meta.cpu_count.min(CPUS_MAX).max(self.cpu_count)
     }
 
-    /// A task's name or an interrupt's: there are few of them.
+    /// Interns the name of a task or an interrupt.
     #[inline]
     pub(crate) fn comm(&mut self, comm: &[u8]) -> Name {
         self.comms.intern(comm, &mut self.names)
     }
 
-    /// Says what the trace's clock is minus `CLOCK_MONOTONIC`, in which the kernel keeps hrtimers.
-    /// Where it is not said before events are passed on, it is estimated.
+    /// Sets the offset of the trace's clock from `CLOCK_MONOTONIC`, the clock of hrtimers. Without
+    /// it, the offset is estimated.
     pub(crate) fn align_hrtimers(&mut self, offset_ns: Option<i64>) {
         self.hrtimers.known_offset_ns = offset_ns;
     }
@@ -305,7 +308,7 @@ impl Builder {
             return;
         }
         for event in events {
-            if let Some(function) = function_of(&mut event.kind) {
+            if let Some(function) = event.kind.function_mut() {
                 function.symbol = *self.functions.entry(function.address).or_insert_with(|| {
                     let symbol = self.symbols.symbol(function.address)?;
                     Some(self.names.intern(symbol))
@@ -314,7 +317,7 @@ impl Builder {
         }
     }
 
-    /// Returns the recording. Events that were passed on are not in it.
+    /// Returns the recording, without the events that were sent.
     pub(crate) fn finish(mut self) -> Trace {
         let mut rest = std::mem::take(&mut self.pending);
         sort(&mut rest);
@@ -338,14 +341,14 @@ impl Builder {
     }
 }
 
-/// Bits of a sort key for an event's CPU and for its place among the events.
+/// Bits of a sort key for an event's CPU and for its index.
 const CPU_BITS: u32 = 16;
 const PLACE_BITS: u32 = 48;
 const _: () = assert!(CPUS_MAX <= 1 << CPU_BITS);
 
-/// Orders by time, then CPU, then place in the file: a file's order of events on different CPUs at
-/// one time depends on the tool that wrote it. The buffers of CPUs leave many short runs behind,
-/// and an event is large: so keys are sorted, and then each event moves once.
+/// Orders by time, then CPU, then place in the file: the order in which a file has simultaneous
+/// events of different CPUs depends on the tool that wrote it. Events are large, and the CPUs'
+/// buffers leave many short runs, so keys are sorted and then each event moves once.
 fn sort(events: &mut [Event]) {
     if events.is_sorted_by_key(|event| (event.time, event.cpu)) {
         return;
@@ -359,35 +362,13 @@ fn sort(events: &mut [Event]) {
     keys.sort_unstable();
     let place_of = |key: u128| (key & ((1 << PLACE_BITS) - 1)) as usize;
     for place in 0..events.len() {
-        // The event that was here may have been swapped to where an earlier one came from.
+        // An earlier swap may have moved the event that was here.
         let mut from = place_of(keys[place]);
         while from < place {
             from = place_of(keys[from]);
         }
         keys[place] = from as u128;
         events.swap(place, from);
-    }
-}
-
-/// The other CPU an event names.
-#[inline]
-fn target_of(kind: &EventKind) -> Option<CpuId> {
-    match kind {
-        EventKind::SchedWaking { target_cpu, .. }
-        | EventKind::SchedWakeup { target_cpu, .. }
-        | EventKind::SchedWakeupNew { target_cpu, .. }
-        | EventKind::IpiSend { target_cpu, .. } => Some(*target_cpu),
-        _ => None,
-    }
-}
-
-fn function_of(kind: &mut EventKind) -> Option<&mut Function> {
-    match kind {
-        EventKind::HrtimerStart { function, .. }
-        | EventKind::HrtimerExpireEntry { function, .. }
-        | EventKind::TimerStart { function, .. }
-        | EventKind::TimerExpireEntry { function, .. } => Some(function),
-        _ => None,
     }
 }
 
@@ -424,9 +405,8 @@ fn note(carries: &mut Carries, kind: &EventKind) {
     }
 }
 
-/// Remembers the task names met last, so that the common one costs no hashing of a string.
-///
-/// A kernel task name has at most 15 bytes, which fit two machine words.
+/// Caches recent task names, so that most need no string hashing. A kernel task name has at most
+/// 15 bytes.
 #[derive(Debug)]
 struct CommCache {
     slots: Box<[([u8; 16], Option<Name>); 256]>,
@@ -446,7 +426,7 @@ impl CommCache {
         }
         let mut key = [0; 16];
         key[..comm.len()].copy_from_slice(comm);
-        // The length tells `a` from `a\0`.
+        // With the length, `a` and `a\0` differ.
         key[15] = comm.len() as u8;
         let word = u128::from_le_bytes(key);
         let mixed = ((word as u64) ^ (word >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

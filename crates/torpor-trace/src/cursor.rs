@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Reads that end where the bytes end, in the byte order of the machine that wrote them.
+//! Bounds-checked reads in the byte order of the recorded machine.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Endian {
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Bytes up to a NUL, which is taken too.
+    /// Takes the bytes up to a NUL, and the NUL.
     pub(crate) fn c_str(&mut self) -> Option<&'a [u8]> {
         let length = self.rest.iter().position(|&byte| byte == 0)?;
         let text = self.rest.get(..length)?;
@@ -86,13 +86,19 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns the bytes after the `length` bytes at `at`; nothing, if they reach beyond the end.
+/// Returns the bytes after the `length` bytes at `at`; nothing if these reach beyond the end.
 #[inline]
 pub(crate) fn after(bytes: &[u8], at: usize, length: usize) -> &[u8] {
     at.checked_add(length).and_then(|end| bytes.get(end..)).unwrap_or_default()
 }
 
-/// Returns the number of `bytes` that precede `rest`, which is their end.
+/// Returns the bytes before and after the first `separator`.
+pub(crate) fn split<'a>(bytes: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = memchr::memmem::find(bytes, separator)?;
+    Some((&bytes[..at], after(bytes, at, separator.len())))
+}
+
+/// Returns the offset of `rest`, the tail of `bytes`, in them.
 #[inline]
 pub(crate) fn offset(bytes: &[u8], rest: &[u8]) -> usize {
     bytes.len().saturating_sub(rest.len())

@@ -2,10 +2,10 @@
 use thiserror::Error;
 use torpor_machine::units::shown;
 
-/// Why a recording could not be read at all.
+/// The reason why a recording cannot be read at all.
 ///
-/// A recording of which a part could be read is no error: it comes back as a
-/// [`Trace`](crate::Trace) with a [`Loss`](crate::Loss) of severity `Damage`.
+/// A recording that can be read in part becomes a [`Trace`](crate::Trace) with a
+/// [`Loss`](crate::Loss) of severity `Damage`.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -45,22 +45,22 @@ pub enum TraceError {
     },
     #[error(
         "read trace `{}`: the file became shorter, or its disk failed, while it was being read\n\
-         hint: wait until nobody writes to it any more, and read it again",
+         hint: wait until its recorder has finished, then read it again",
         shown::line(name)
     )]
     Shortened { name: String },
     #[error(
-        "read trace `{}`: there are more than {max_bytes} bytes, and a recording that is not a \
-         regular file is held in memory\n\
-         hint: write it to a file and name that, which may be of any size",
+        "read trace `{}`: more than {max_bytes} bytes of input; a recording that is not a regular \
+         file is held in memory\n\
+         hint: write it to a file, which may have any size, and name that",
         shown::line(name)
     )]
     TooLarge { name: String, max_bytes: u64 },
     #[error(
-        "read trace `{}`: what it unpacks to and the events in it take more than {:.3} GB of \
-         memory, which is the bound\n\
+        "read trace `{}`: its unpacked bytes and events take more than {:.3} GB of memory, which \
+         is the bound\n\
          hint: the bound is half of the machine's memory and at most 8 GiB, or `--memory` of a \
-         sweep; unpack the file first, or take a part of the recording",
+         sweep; unpack the file first, or read a part of the recording",
         shown::line(name),
         *max_bytes as f64 / 1e9
     )]
@@ -69,7 +69,7 @@ pub enum TraceError {
     Stopped { name: String },
 }
 
-/// Failure as a format's reader knows it; the file's name is added at the border.
+/// An error of a format's reader, which does not know the file's name.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     pub offset: u64,

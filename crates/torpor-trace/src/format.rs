@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Which formats there are, and how a file is recognised: by its content, never by its name.
+//! The formats. A file is recognised by its content, never by its name.
 
 use crate::archive::is_zip;
 use crate::builder::Builder;
@@ -12,31 +12,20 @@ use std::borrow::Cow;
 /// A recording format, for error texts, `--help` and the documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// As it is in [`Meta::format`](crate::Meta::format).
+    /// Name, as in [`Meta::format`](crate::Meta::format).
     pub name: &'static str,
     /// Usual file names.
     pub files: &'static str,
     /// Mark by which the content is recognised.
     pub recognised_by: &'static str,
     is_it: fn(&[u8]) -> bool,
-    read: Read,
+    pub(crate) read: Read,
 }
 
-/// Takes the content and, if there is one, a copy of the machine's `/proc/kallsyms`.
+/// Reads the content, with a copy of the machine's `/proc/kallsyms` if there is one.
 type Read = fn(&[u8], Option<&[u8]>, &mut Builder) -> Result<(), Malformed>;
 
-impl Format {
-    pub(crate) fn read(
-        &self,
-        bytes: &[u8],
-        kallsyms: Option<&[u8]>,
-        out: &mut Builder,
-    ) -> Result<(), Malformed> {
-        (self.read)(bytes, kallsyms, out)
-    }
-}
-
-/// To add a format: a folder next to `perfetto`, with the two functions named here.
+/// All formats. A new one needs a folder next to `perfetto` and the two functions named here.
 static FORMATS: &[Format] = &[
     Format {
         name: "perf.data",
@@ -69,14 +58,14 @@ static FORMATS: &[Format] = &[
     Format {
         name: "ftrace-text",
         files: "trace.txt, *.txt",
-        recognised_by: "lines as of the kernel's `trace` file, `trace-cmd report`, `perf script` or, \
-                        of LTTng's events, babeltrace",
+        recognised_by: "lines of the kernel's `trace` file, `trace-cmd report`, `perf script` or \
+                        babeltrace (LTTng's events)",
         is_it: ftrace_text::is_ftrace_text,
         read: ftrace_text::read,
     },
 ];
 
-/// Every format that [`read`](crate::read) understands; each may be packed, or in an archive.
+/// Returns every format that [`read`](crate::read) understands; each may be packed or in an archive.
 pub fn formats() -> &'static [Format] {
     FORMATS
 }
@@ -85,11 +74,11 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<&'static Format> {
     FORMATS.iter().find(|format| (format.is_it)(bytes))
 }
 
-/// Says whether a recording may start with these bytes, of which more may follow: unpacking or
-/// reading on costs memory, and some files have no end.
+/// Checks that a recording may start with these bytes before more are read or unpacked: that costs
+/// memory, and some files have no end.
 ///
 /// # Errors
-/// If it is of no known format.
+/// If the format is unknown.
 pub(crate) fn check_head(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
     let head = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
     // An archive's directory is at its end.
@@ -106,10 +95,10 @@ pub(crate) fn check_head(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
     }
 }
 
-/// The error for bytes of no known format.
+/// Returns the error for bytes of an unknown format.
 pub(crate) fn unknown(name: &str, bytes: &[u8]) -> TraceError {
     let (found, hint) = match bytes {
-        [] => ("a packed file of which nothing unpacks".to_owned(), "copy it again".to_owned()),
+        [] => ("a packed file that does not unpack".to_owned(), "copy it again".to_owned()),
         _ => describe(bytes),
     };
     refused(name, found, hint)
@@ -119,19 +108,17 @@ pub(crate) fn refused(name: &str, found: String, hint: String) -> TraceError {
     TraceError::UnknownFormat { name: name.to_owned(), found, expected: allowed(), hint }
 }
 
-/// Packings of a recording.
-const PACKINGS: &str = "gzip, zstd, xz or bzip2, or in a ZIP archive";
-
-/// The formats as one line of an error text.
+/// Lists the formats in one line.
 fn allowed() -> String {
     let texts: Vec<String> = FORMATS
         .iter()
         .map(|format| format!("{} ({}; {})", format.name, format.recognised_by, format.files))
         .collect();
-    format!("{}; each also packed with {PACKINGS}", texts.join(", "))
+    let packed = "gzip, zstd, xz or bzip2, or in a ZIP archive";
+    format!("{}; each also packed with {packed}", texts.join(", "))
 }
 
-/// Files people are likely to try, recognised by name: (start of the file, what it is, hint).
+/// Other files that people are likely to try: (start of the file, name, hint).
 const OTHERS: &[(&[u8], &str, &str)] = &[
     (
         b"{",
@@ -150,10 +137,10 @@ const BABELTRACE: &str = "print the trace's folder as text and name that: \
                           `babeltrace2 --clock-seconds FOLDER >trace.txt`";
 const PERF_SCRIPT: &str = "a sum holds no sleeps; name the perf.data it was made from, or the text \
                            of plain `perf script`";
-/// As much of a text as tells what it is.
+/// Length of the start of a text that is searched for a report's words.
 const TEXT_BYTES: usize = 4096;
 
-/// Reports made from recordings or counters, by words at their beginning.
+/// Reports made from recordings or counters: (words near their start, name, hint).
 const REPORTS: &[(&[&[u8]], &str, &str)] = &[
     (
         &[b"Busy%", b"Bzy_MHz"],
@@ -172,7 +159,7 @@ const REPORTS: &[(&[&[u8]], &str, &str)] = &[
     (&[b"Runtime ms", b"Switches"], "a report of `perf sched latency`", PERF_SCRIPT),
 ];
 
-/// Describes an unknown file, and the remedy.
+/// Describes an unknown file, with a hint.
 fn describe(bytes: &[u8]) -> (String, String) {
     for (start, what, hint) in OTHERS {
         if bytes.starts_with(start) {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A gap in time that no recording has: a damaged time stands alone, before or after all others.
+//! Implausible gaps in time. A damaged time is far before or after all others.
 
 use crate::model::Event;
 use torpor_machine::units::{Duration, Instant};
 
-/// No machine goes without an event for 30 days: its watchdogs alone wake each CPU every few
-/// seconds, and the largest buffer does not last so long.
+/// The longest plausible gap: watchdogs alone wake each CPU every few seconds, and no ring buffer
+/// lasts 30 days.
 pub(crate) const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);
 
-/// Keeps what is together in time with most of the first events.
+/// Drops the events that an implausible gap separates from most of the first ones.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
-    /// The last event that was kept.
+    /// Time of the last event that was kept.
     last: Option<Instant>,
 }
 
 impl Gaps {
-    /// Cuts what implausible gaps separate from the rest, of events in order of time that follow
-    /// those of the calls before; how many there were.
+    /// Drops separated events, and returns their number. Events are in order of time and follow
+    /// those of earlier calls.
     pub(crate) fn cut(&mut self, events: &mut Vec<Event>) -> u64 {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return 0 };
         let begins_at = self.last.unwrap_or(first.time);
@@ -37,7 +37,7 @@ impl Gaps {
     }
 }
 
-/// The end of the run at `from`, which follows an event at `last`.
+/// Returns the end of the run at `from`, which follows an event at `last`.
 fn run_from(events: &[Event], from: usize, mut last: Instant) -> usize {
     let run = events.iter().skip(from).take_while(|event| {
         let follows = event.time.since(last) <= GAP_MAX;
@@ -47,7 +47,7 @@ fn run_from(events: &[Event], from: usize, mut last: Instant) -> usize {
     from.saturating_add(run.count())
 }
 
-/// The run without such a gap that has most events; the first of those as long.
+/// Returns the run without a gap that has most events, the first one on a tie.
 fn longest_run(events: &[Event]) -> (usize, usize) {
     let (mut longest, mut from) = ((0_usize, 0_usize), 0);
     while let Some(first) = events.get(from) {
@@ -74,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn the_most_events_that_are_together_stay() {
+    fn the_largest_run_stays() {
         let mut gaps = Gaps::default();
         let mut events = at(&[0, 100, 101, 131, 400]);
         assert_eq!(gaps.cut(&mut events), 2);
         assert_eq!(events, at(&[100, 101, 131]));
-        // Later events are compared with those that stayed.
+        // Later events are compared with the last one kept.
         let mut events = at(&[161, 162, 500, 501, 502]);
         assert_eq!(gaps.cut(&mut events), 3);
         assert_eq!(events, at(&[161, 162]));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_week_of_idleness_is_none() {
+    fn thirty_days_are_no_gap() {
         let mut events = at(&[0, 7, 30, 60]);
         assert_eq!(Gaps::default().cut(&mut events), 0);
         assert_eq!(events.len(), 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Moves hrtimer times from `CLOCK_MONOTONIC`, in which the kernel keeps them, to the trace's
-//! clock, so that an expiry can be compared with an event.
+//! Converts hrtimer times from `CLOCK_MONOTONIC` to the trace's clock, so that expiries can be
+//! compared with events.
 //!
 //! FIDELITY(hrtimer-clock): timers of other clock bases (real time) keep their own offset.
 
@@ -10,10 +10,10 @@ use torpor_machine::units::Instant;
 
 #[derive(Debug, Default)]
 pub(crate) struct Hrtimers {
-    /// The trace's clock minus the monotonic one, as the recording has it; else it is read off the
-    /// timers that fired.
+    /// The trace's clock minus the monotonic one, if the recording states it; else it is estimated
+    /// from the timers that fired.
     pub known_offset_ns: Option<i64>,
-    /// Settled by the first hrtimers that are met.
+    /// Decided by the first batch with hrtimers.
     decided: Option<Decided>,
 }
 
@@ -27,7 +27,8 @@ enum Decided {
 }
 
 impl Hrtimers {
-    /// `hrtimers` of the events are such. A clock that they contradict loses its name.
+    /// Shifts the times of hrtimers, `hrtimers` of the events. A clock that they contradict loses
+    /// its name.
     pub(crate) fn align(
         &mut self,
         events: &mut [Event],
@@ -64,33 +65,32 @@ impl Hrtimers {
     }
 }
 
-/// Name of a clock whose times nothing explains.
 const UNKNOWN_CLOCK: &str = "unknown";
 
-/// Largest delay between a timer's `now` and the event of its firing, and how far `now` may lie
-/// after that event, as clocks are read one after the other.
+/// Largest plausible delay from a timer's `now` to the event of its expiry, and the largest lead
+/// of `now`, as the two clocks are read one after the other.
 const DELAY_MAX_NS: i64 = 20_000_000;
 const EARLY_MAX_NS: i64 = 1_000_000;
 
-/// Timers that contradict a known offset are at least so many; fewer prove nothing.
-const MIN_FIRED: usize = 4;
-/// Share of the timers that must bear out a known offset, as a divisor: those of other clock bases
+/// Fired timers needed to contradict a known offset.
+const FIRED_MIN: usize = 4;
+/// Divisor of the share of timers that must agree with a known offset; timers of other clock bases
 /// do not.
-const BEARING_OUT: usize = 10;
+const AGREE_DIVISOR: usize = 10;
 
 fn decide(known_ns: Option<i64>, delays: &[i64]) -> Decided {
     let estimated = estimated(delays);
     let Some(known_ns) = known_ns else {
         return estimated.map_or(Decided::Unknown, Decided::Estimated);
     };
-    let bears_out = |delay: &&i64| {
+    let agrees = |delay: &&i64| {
         let rest = delay.saturating_sub(known_ns);
         (-EARLY_MAX_NS..=DELAY_MAX_NS).contains(&rest)
     };
-    let agree = delays.iter().filter(bears_out).count();
+    let agree = delays.iter().filter(agrees).count();
     match estimated {
         Some(offset_ns)
-            if delays.len() >= MIN_FIRED && agree.saturating_mul(BEARING_OUT) < delays.len() =>
+            if delays.len() >= FIRED_MIN && agree.saturating_mul(AGREE_DIVISOR) < delays.len() =>
         {
             Decided::Contradicted(offset_ns)
         }
@@ -98,8 +98,8 @@ fn decide(known_ns: Option<i64>, delays: &[i64]) -> Decided {
     }
 }
 
-/// Times from each timer's `now` to the event of its firing, in ns, the least first. The two are
-/// in different clocks.
+/// Returns the delays from each timer's `now` to the event of its expiry, in ns, shortest first. The
+/// two are in different clocks.
 fn delays_of(events: &[Event]) -> Vec<i64> {
     let mut delays: Vec<i64> = events
         .iter()
@@ -112,8 +112,8 @@ fn delays_of(events: &[Event]) -> Vec<i64> {
     delays
 }
 
-/// A timer's `now` was taken just before the event of its firing. The least delay between the two
-/// is the closest to none. Timers of other clocks are hours away from the median, and left out.
+/// Estimates the offset as the shortest delay: `now` is read just before the event is recorded.
+/// Timers of other clock bases are hours away from the median, and ignored.
 fn estimated(delays: &[i64]) -> Option<i64> {
     let median = *delays.get(delays.len() / 2)?;
     delays.iter().copied().find(|delay| median.saturating_sub(*delay) < EARLY_MAX_NS)
@@ -137,8 +137,7 @@ mod tests {
 
     const SECOND_NS: i64 = 1_000_000_000;
 
-    /// Timers that fire 2 us after they are due, in a clock so far ahead of theirs, and one that
-    /// is armed for a second later.
+    /// Timers that expire 2 us late, in a clock this far ahead of theirs.
     fn aligned(ahead_ns: &[i64], clock: &str) -> (Vec<Event>, String, Vec<String>) {
         let function = Function { address: 7, symbol: None };
         let fired = ahead_ns.iter().zip(1..).map(|(ahead, n)| {
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_overrule_the_clock_that_a_recording_names() {
+    fn timers_overrule_a_wrong_clock_name() {
         let (events, clock, losses) = aligned(&[1_000 * SECOND_NS; 8], "mono");
         assert_eq!(delays_of(&events), [0; 8]);
         assert_eq!(
@@ -164,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_timers_bear_out_stays() {
-        // One in five is a timer of real time, which is years away.
+    fn a_clock_that_timers_confirm_stays() {
+        // One timer in five is in real time, years away.
         let mut ahead = [0, 0, 0, 0, -1_700_000_000 * SECOND_NS].repeat(2);
         let (events, clock, losses) = aligned(&ahead, "mono");
         assert_eq!(delays_of(&events)[2..], [2_000; 8]);
         assert_eq!((clock.as_str(), losses.len()), ("mono", 0));
-        // Three timers prove nothing.
+        // Three timers are too few to contradict.
         ahead = vec![1_000 * SECOND_NS; 3];
         assert_eq!(aligned(&ahead, "mono").1, "mono");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Unpacking with a bound, so that a small file cannot ask for all of memory.
+//! Decompression with a size limit, so that a small file cannot exhaust memory.
 
 use crate::loss::{self, LossKind};
 use crate::stop::GoOn;
@@ -7,16 +7,16 @@ use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use std::io::Read;
 
-/// The largest block inside a recording. Perfetto's stay under 512 kB packed.
+/// Size limit of a compressed block in a recording. Perfetto's stay under 512 kB packed.
 pub(crate) const BLOCK_MAX: u64 = 64 << 20;
-/// After so many bytes it is asked whether to go on.
+/// Interval of checks for cancellation.
 const STEP_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Inflated {
-    /// All that could be unpacked.
+    /// The bytes up to the end, the first error or the limit.
     pub bytes: Vec<u8>,
-    /// False if the input broke off, is damaged, or is larger than the bound.
+    /// False if the input is cut, damaged, or larger than the limit.
     pub is_whole: bool,
     pub is_too_large: bool,
 }
@@ -52,7 +52,7 @@ impl Packing {
         }
     }
 
-    /// Whoever stops it gets what there is so far.
+    /// Unpacks up to `max` bytes, or until `go_on` returns false.
     pub(crate) fn unpack(self, bytes: &[u8], max: u64, go_on: GoOn<'_>) -> Inflated {
         match self {
             Packing::Gzip => drain(flate2::bufread::MultiGzDecoder::new(bytes), max, go_on),
@@ -69,7 +69,7 @@ impl Packing {
     }
 }
 
-/// `BZh`, the block's size, and a block's mark or the end's.
+/// Recognises `BZh`, the block's size, and the mark of a block or of the end.
 fn is_bzip2(bytes: &[u8]) -> bool {
     bytes.starts_with(b"BZh")
         && bytes.get(3).is_some_and(|size| (b'1'..=b'9').contains(size))
@@ -78,7 +78,7 @@ fn is_bzip2(bytes: &[u8]) -> bool {
 
 const BZIP2_BLOCK: &[u8] = &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
 const BZIP2_END: &[u8] = &[0x17, 0x72, 0x45, 0x38, 0x50, 0x90];
-/// Memory that `xz -9` needs, and some more: a file may name up to 4 GiB.
+/// Memory limit of the decoder, enough for `xz -9`: a file may ask for up to 4 GiB.
 const XZ_MEMORY_MAX: u64 = 128 << 20;
 
 pub(crate) fn zlib(bytes: &[u8], max: u64) -> Inflated {
@@ -89,7 +89,7 @@ pub(crate) fn zstd(bytes: &[u8], max: u64) -> Inflated {
     Packing::Zstd.unpack(bytes, max, &|| true)
 }
 
-/// Keeps what came before an error.
+/// Reads a decoder, keeping what precedes an error.
 pub(crate) fn drain(mut decoder: impl Read, max: u64, go_on: GoOn<'_>) -> Inflated {
     let mut bytes = Vec::new();
     loop {
@@ -97,7 +97,7 @@ pub(crate) fn drain(mut decoder: impl Read, max: u64, go_on: GoOn<'_>) -> Inflat
         let read = decoder.by_ref().take(left.min(STEP_BYTES)).read_to_end(&mut bytes);
         let is_cut = left == 0 && !matches!(decoder.read(&mut [0]), Ok(0));
         match read {
-            // A byte beyond the bound means that the content was cut there.
+            // A byte beyond the limit means that the content was cut.
             Ok(0) => return Inflated { bytes, is_whole: !is_cut, is_too_large: is_cut },
             Ok(_) if go_on() => {}
             _ => return Inflated { bytes, is_whole: false, is_too_large: false },

@@ -4,15 +4,15 @@
 #[derive(Debug, Default)]
 pub(crate) struct Kallsyms {
     text: String,
-    /// Sorted by address; where in the text the name is.
+    /// Address, and offset and length of the name in `text`, sorted by address.
     symbols: Vec<(u64, u32, u32)>,
 }
 
 impl Kallsyms {
-    /// Lines such as `ffffffff8112b9c0 t tick_nohz_handler`, perhaps with a module in brackets.
-    /// An address of 0 is one the kernel hid (`kernel.kptr_restrict`).
+    /// Parses lines such as `ffffffff8112b9c0 t tick_nohz_handler`, perhaps with a module in
+    /// brackets. The kernel prints hidden addresses (`kernel.kptr_restrict`) as 0.
     pub(crate) fn parse(text: &[u8]) -> Kallsyms {
-        // No kernel has 4 GB of symbols: what follows is no list of them.
+        // Offsets are 32-bit; no kernel has 4 GB of symbols.
         let text = &text[..text.len().min(u32::MAX as usize)];
         let text = String::from_utf8_lossy(text).into_owned();
         let place =
@@ -26,7 +26,7 @@ impl Kallsyms {
                 (address != 0).then(|| (address, place(name), name.len() as u32))
             })
             .collect();
-        // The first listed name of an address is taken.
+        // The sort is stable: the first name of an address wins.
         symbols.sort_by_key(|(address, ..)| *address);
         Kallsyms { text, symbols }
     }
@@ -39,7 +39,7 @@ impl Kallsyms {
         self.text.get(start as usize..start.saturating_add(length) as usize).unwrap_or_default()
     }
 
-    /// Every symbol with where it starts and where the next one does.
+    /// Iterates over the symbols: start, start of the next one, name.
     pub(crate) fn functions(&self) -> impl Iterator<Item = (u64, u64, &str)> {
         let (mut end, mut last) = (u64::MAX, u64::MAX);
         self.symbols.iter().rev().map(move |&(start, name, length)| {
@@ -50,7 +50,7 @@ impl Kallsyms {
         })
     }
 
-    /// The function that starts at `address`. Timers hold nothing but starts of functions.
+    /// Returns the function that starts at `address`, as function pointers of timers do.
     pub(crate) fn symbol(&self, address: u64) -> Option<&str> {
         let index = self.symbols.partition_point(|(start, ..)| *start < address);
         match self.symbols.get(index) {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_is_named_by_where_it_starts() {
+    fn a_function_is_found_by_its_start() {
         let text =
             b"0000000000000000 A hidden\nff10 t tick_nohz_handler\nff00 T first [mod]\nbad\n";
         let kallsyms = Kallsyms::parse(text);
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(kallsyms.symbol(0), None);
     }
 
-    /// Two names of one address end where the next address starts.
+    /// Two names of one address have the same end.
     #[test]
     fn a_function_ends_where_the_next_one_starts() {
         let kallsyms = Kallsyms::parse(b"20 t last\n10 T first\n10 T alias\n");

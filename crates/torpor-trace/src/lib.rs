@@ -6,12 +6,13 @@
 //! assert!(error.to_string().contains("expected one of: perf.data"));
 //! ```
 //!
-//! A reader is a folder: it tokenizes its format, fills what a tracepoint's spec asks for
-//! (`tracepoint`), and counts whatever it had to skip (`loss`). What came out of a file is a
-//! [`Trace`]: events in order, what they [carry](Carries), and every [`Loss`].
+//! Each format has a reader in a folder of its own. It tokenizes the bytes, fills in the fields
+//! that a tracepoint's spec names (`tracepoint`), and counts what it skips (`loss`). The result is
+//! a [`Trace`]: events in order of time, the kinds of data it [carries](Carries), and every
+//! [`Loss`].
 
 #![warn(unreachable_pub)]
-// Numbers of a damaged file may be any.
+// A damaged file may hold any number.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod archive;
@@ -43,7 +44,7 @@ pub use loss::{LossKind, loss_kinds};
 pub use model::*;
 pub use perfetto::{Slice, Track, write_perfetto, write_tracks};
 pub use stop::GoOn;
-pub use stream::{Sink, SoFar, Source, read_while, read_within, stream, stream_while};
+pub use stream::{Sink, SoFar, Source, read_while, read_within, stream};
 pub use tracepoint::event_names;
 pub use wakeups::{Wakeups, Woken};
 
@@ -57,17 +58,17 @@ use stop::Stop;
 
 /// Reads a recording, whatever its format; see [`formats`]. `-` is standard input.
 ///
-/// If a copy of the machine's `/proc/kallsyms` lies next to it, named as the recording with
-/// `.kallsyms` added, timer functions that the recording gives by address alone get their names.
+/// A copy of the machine's `/proc/kallsyms` next to it, named like the recording plus `.kallsyms`,
+/// gives names to timer functions that the recording holds by address.
 ///
 /// # Errors
-/// If the file cannot be opened, is empty, is no recording of a known format, or is damaged so
-/// that nothing of it could be read. Lesser damage is reported in [`Trace::losses`].
+/// If the file cannot be opened, is empty, has an unknown format, or is too damaged to read any of
+/// it. Lesser damage is reported in [`Trace::losses`].
 pub fn read(path: &Path) -> Result<Trace, TraceError> {
     read_while(path, &|| true)
 }
 
-/// Reads a recording that is in memory; `name` is what errors call it.
+/// Reads a recording from memory. Errors name it `name`.
 ///
 /// # Errors
 /// As [`read`].
@@ -102,19 +103,19 @@ struct Input<'a> {
     name: &'a str,
     bytes: &'a [u8],
     kallsyms: Option<&'a [u8]>,
-    /// Hash of the bytes, if they have been read before.
+    /// Hash of the bytes, if it is known from an earlier pass.
     sha256: Option<&'a str>,
     stop: &'a Stop,
     /// Limit for the unpacked bytes and the events together.
     max_bytes: u64,
 }
 
-/// Reads a recording into the builder that `builder` makes for the format's name. `pass_by` is
-/// called each time some more of the bytes has been hashed.
+/// Reads a recording into the builder that `builder` makes for the format's name. `on_hashed` is
+/// called after every [`STEP_BYTES`] that were hashed.
 fn parse(
     input: Input<'_>,
     builder: impl FnOnce(&'static str) -> Builder,
-    pass_by: &(dyn Fn() + Sync),
+    on_hashed: &(dyn Fn() + Sync),
 ) -> Result<Trace, TraceError> {
     let Input { name, bytes, kallsyms, sha256: known_sha256, stop, max_bytes } = input;
     if bytes.is_empty() {
@@ -133,19 +134,15 @@ fn parse(
     if let Some(loss) = loss {
         out.lose(loss, 1);
     }
-    let hash = || sha256(bytes, stop, pass_by);
-    let sha256 = if let Some(known) = known_sha256 {
-        format.read(&content, kallsyms, &mut out).map(|()| known.to_owned())
-    } else if bytes.len() < PARALLEL_MIN_BYTES {
-        format.read(&content, kallsyms, &mut out).map(|()| hash())
-    } else {
-        // The hash and the events need the same bytes and nothing of each other.
-        std::thread::scope(|scope| {
+    let hash = || sha256(bytes, stop, on_hashed);
+    let mut read = || (format.read)(&content, kallsyms, &mut out);
+    let (outcome, sha256) = match known_sha256 {
+        Some(known) => (read(), known.to_owned()),
+        None if bytes.len() < PARALLEL_MIN_BYTES => (read(), hash()),
+        None => std::thread::scope(|scope| {
             let hash = scope.spawn(hash);
-            let outcome = format.read(&content, kallsyms, &mut out);
-            let sha256 = hash.join().expect("hashing bytes does not fail");
-            outcome.map(|()| sha256)
-        })
+            (read(), hash.join().expect("hashing bytes does not fail"))
+        }),
     };
     if out.is_over_memory() {
         return Err(TraceError::OverMemory { name: name.to_owned(), max_bytes });
@@ -153,11 +150,12 @@ fn parse(
     if stop.is_set() {
         return Err(TraceError::Stopped { name: name.to_owned() });
     }
-    out.meta.sha256 = sha256.map_err(|malformed| malformed.named(name, format.name))?;
+    outcome.map_err(|malformed| malformed.named(name, format.name))?;
+    out.meta.sha256 = sha256;
     Ok(out.finish())
 }
 
-/// The content of a packed file, or the bytes as they are; and why not all of it came out.
+/// Unpacks a packed file and returns others as they are, with the loss if unpacking failed midway.
 fn unpacked<'a>(
     name: &str,
     bytes: &'a [u8],
@@ -176,7 +174,7 @@ fn unpacked<'a>(
         loss = inflated.loss();
         content = Cow::Owned(inflated.bytes);
     }
-    // A member of an archive may be packed once more.
+    // A member of an archive may itself be compressed.
     if let Some(packing) = Packing::of(&content) {
         let inflated = packing.unpack(&content, max_bytes, &go_on);
         check_room(&inflated)?;
@@ -186,30 +184,31 @@ fn unpacked<'a>(
     Ok((content, loss))
 }
 
-/// A thread costs as much as hashing some ten kB.
+/// Shorter recordings are hashed on the reader's thread: starting one costs as much as hashing
+/// tens of kB.
 const PARALLEL_MIN_BYTES: usize = 256 << 10;
 
-fn sha256(bytes: &[u8], stop: &Stop, pass_by: &(dyn Fn() + Sync)) -> String {
+fn sha256(bytes: &[u8], stop: &Stop, on_hashed: &(dyn Fn() + Sync)) -> String {
     let mut hash = Sha256::new();
     for part in bytes.chunks(STEP_BYTES) {
         if stop.is_set() {
             break;
         }
         hash.update(part);
-        pass_by();
+        on_hashed();
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// For the benchmark alone: the events without the hash, on the caller's core.
+/// Reads events without hashing, on the caller's core, for benchmarks.
 #[doc(hidden)]
 pub mod bench_support {
     /// # Panics
-    /// If the bytes are no recording.
+    /// If the bytes are not a recording.
     pub fn parse(bytes: &[u8]) -> crate::Trace {
         let format = crate::format::detect(bytes).expect("a recording");
         let mut out = crate::Builder::new(format.name, crate::stop::Stop::default());
-        format.read(bytes, None, &mut out).expect("a sound recording");
+        (format.read)(bytes, None, &mut out).expect("a sound recording");
         out.finish()
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Everything a reader may have to skip, with what it means for a replay and what helps.
+//! The losses that readers report: what was skipped, and how to avoid it.
 
 use crate::model::{Loss, Severity};
 use std::collections::BTreeMap;
 
-/// One kind of loss. The key is stable: scripts and golden files name it.
+/// A kind of loss. Keys are stable: scripts and golden files use them.
 #[derive(Debug)]
 pub struct LossKind {
     pub key: &'static str,
@@ -12,7 +12,7 @@ pub struct LossKind {
     pub advice: &'static str,
 }
 
-/// Everything that a reader may have to skip.
+/// Returns all kinds of losses.
 pub fn loss_kinds() -> &'static [&'static LossKind] {
     ALL
 }
@@ -34,7 +34,7 @@ losses! {
     MALFORMED_EVENTS, Damage, "malformed_events",
         "some events do not parse and were skipped: copy the file again, compare its SHA-256";
     UNREADABLE_REST, Damage, "unreadable_rest_bytes",
-        "from some point on nothing could be understood, and that many bytes were left unread";
+        "the file is unreadable from some point on, and that many bytes were left unread";
     INFLATE_FAILED, Damage, "undecompressed_blocks",
         "some compressed blocks could not be unpacked: copy the file again";
     CPU_OUT_OF_RANGE, Damage, "cpu_out_of_range_events",
@@ -42,8 +42,8 @@ losses! {
     TIME_OUT_OF_RANGE, Damage, "time_out_of_range_events",
         "events whose time does not fit 63 bits of nanoseconds were skipped";
     IMPLAUSIBLE_GAP, Damage, "events_behind_a_gap",
-        "events more than 30 days apart from the others were skipped, whose times cannot be right: \
-         no machine goes so long without an event";
+        "events more than 30 days apart from the others were skipped: their times cannot be right, \
+         as no machine goes so long without an event";
     OUT_OF_ORDER, Damage, "out_of_order_events",
         "events far out of order, after later ones had been processed, were skipped: \
          copy the file again";
@@ -71,10 +71,9 @@ losses! {
         "events whose number the file does not describe were skipped: the recorder could not read \
          all of the kernel's formats";
     RECORDED_TWICE, Info, "events_recorded_twice",
-        "several tracing instances recorded the same kind of event; it was taken from the one that \
-         had it first";
+        "several tracing instances recorded the same kind of event; it was taken from the first";
     WAKEUPS_FOR_WAKINGS, Loss, "wakeups_for_wakings",
-        "the recording has no sched_waking: the time of sched_wakeup is used, which is some \
+        "the recording has no sched_waking, so the time of sched_wakeup is used, which is some \
          microseconds later and may be after the woken CPU left its idle state: record \
          sched_waking";
     PACKETS_DROPPED, Loss, "perfetto_dropped_packets",
@@ -83,20 +82,20 @@ losses! {
         "the recorder's central buffer was overwritten or discarded data: record with a larger \
          buffers.size_kb, or write into the file while recording (write_into_file)";
     FIRST_PREV_UNKNOWN, Info, "switches_without_prev_pid",
-        "compact scheduling names no previous task; at a CPU's first switch, and after a gap, it \
-         is unknown and recorded as pid -1";
+        "compact scheduling does not name the previous task: at a CPU's first switch and after a \
+         gap it is recorded as pid -1";
     CLOCK_MIXED, Loss, "events_in_other_clock",
         "events of a CPU buffer that used another clock without a common snapshot were skipped: \
          their times cannot be ordered with the rest";
     HRTIMER_CLOCK_UNKNOWN, Loss, "hrtimers_in_unknown_clock",
-        "hrtimer expiries are in CLOCK_MONOTONIC, the trace is not, and nothing ties the two: \
+        "hrtimer expiries are in CLOCK_MONOTONIC, the trace is not, and their offset is unknown: \
          record with `perf record -k CLOCK_MONOTONIC`";
     HRTIMER_CLOCK_ESTIMATED, Info, "hrtimers_in_estimated_clock",
-        "hrtimer expiries were moved from CLOCK_MONOTONIC to the trace's clock by an offset taken \
-         from the timers that fired; `perf record -k CLOCK_MONOTONIC` makes that exact";
+        "hrtimer expiries were moved from CLOCK_MONOTONIC to the trace's clock by an offset \
+         estimated from the timers that fired; `perf record -k CLOCK_MONOTONIC` makes it exact";
     HRTIMER_CLOCK_CONTRADICTED, Loss, "hrtimers_against_the_clock",
         "the times at which hrtimers fired contradict the clock that the recording names: the \
-         timers were moved by an offset taken from those that fired, and the clock counts as \
+         timers were moved by an offset estimated from those that fired, and the clock counts as \
          unknown; find out which tool shifted the times";
     PERF_LOST, Loss, "perf_lost_events",
         "perf could not keep up: record with a larger -m, or with fewer events";
@@ -109,23 +108,23 @@ losses! {
     NO_RAW, Loss, "events_without_raw_data",
         "samples of a tracepoint without its fields were skipped: record with `perf record -R`";
     TEXT_NOT_UNDERSTOOD, Loss, "text_lines_not_understood",
-        "lines that are neither an event nor a known remark were skipped; marks of several lines \
-         are such";
+        "lines that are neither an event nor a known remark were skipped, such as the second line \
+         of a mark";
     TIME_UNIT_UNKNOWN, Loss, "times_without_unit",
-        "times without a decimal point were taken for nanoseconds, which they are not in every \
-         clock: write `mono` to trace_clock and record again";
+        "times without a decimal point were read as nanoseconds, which some clocks do not use: \
+         write `mono` to trace_clock and record again";
     TIMERS_HIDDEN, Loss, "timers_without_address",
-        "the kernel hid which timers these are, so a function's timers on one CPU were taken for \
-         one, and cancelled ones go unseen: boot with `no_hash_pointers`, or record a trace.dat";
+        "the kernel hid the addresses of timers, so a function's timers on one CPU count as one, \
+         and cancellations are missing: boot with `no_hash_pointers`, or record a trace.dat";
     TIMER_FLAGS_UNKNOWN, Info, "timers_without_flags",
-        "this trace-cmd or perf printed all flags for every timer, so none were believed: name \
-         the trace.dat or perf.data instead";
+        "this trace-cmd or perf printed all flags for every timer, so they were ignored: name the \
+         trace.dat or perf.data instead";
     PROBES_WITHOUT_SYMBOL, Loss, "probes_without_symbol",
-        "dynamic probes that a text gives by address alone were skipped: name the kernel's own \
+        "dynamic probes that a text names by address alone were skipped: name the kernel's own \
          trace file, or the trace.dat";
 }
 
-/// Losses as they are met, reported once each with their count.
+/// Counts losses by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     counts: BTreeMap<&'static str, (&'static LossKind, u64)>,
@@ -140,7 +139,7 @@ impl Tally {
         }
     }
 
-    /// Worst first, then by key.
+    /// Returns the losses, worst first, then by key.
     pub(crate) fn into_losses(self) -> Vec<Loss> {
         let mut losses: Vec<Loss> = self
             .counts
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_first() {
+    fn damage_comes_first() {
         let mut tally = Tally::default();
         tally.add(&FIRST_PREV_UNKNOWN, 1);
         tally.add(&TRUNCATED, 1);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The one event model every format is read into.
+//! The event model, the same for all formats.
 //!
-//! A reader turns bytes into [`Event`]s, says what it found ([`Carries`]) and counts what it lost
-//! ([`Loss`]). Nothing here knows a file format, and nothing downstream needs to.
+//! A reader turns bytes into [`Event`]s, notes the kinds it found ([`Carries`]) and counts losses
+//! ([`Loss`]). Neither this module nor its users depend on a file format.
 
 use std::collections::BTreeMap;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
 
 /// One event of the kernel, on one CPU.
 ///
-/// `cpu` is the CPU the event speaks of: for `cpu_idle` and `cpu_frequency` that is the event's
-/// own `cpu_id` field, else the CPU whose ring buffer held it.
+/// `cpu` is the event's own `cpu_id` field for `cpu_idle` and `cpu_frequency`, else the CPU whose
+/// ring buffer held the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub time: Instant,
@@ -22,7 +22,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(pub u32);
 
-/// The function of a timer: its address, and its symbol where the recording holds one.
+/// The function of a timer: its address, and its symbol if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
     pub address: u64,
@@ -39,31 +39,30 @@ pub enum InterruptCause {
     Other,
 }
 
-/// State in which a task left its CPU.
+/// The state in which a task left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PrevState {
-    /// Preempted, or it yielded: it waits for a CPU.
+    /// Preempted or yielded; waits for a CPU.
     Runnable,
-    /// Waits, interruptibly or as a kernel thread with nothing to do, or is stopped.
+    /// Sleeps interruptibly, is an idle kernel thread, or is stopped.
     Sleeping,
-    /// Waits uninterruptibly (`D`), as tasks that wait for IO do.
+    /// Sleeps uninterruptibly (`D`), as tasks that wait for IO do.
     DiskSleep,
     /// Has exited.
     Dead,
 }
 
-/// A kernel function that a dynamic probe (kprobe, kretprobe or fprobe) watched, and what the
-/// probe's value is: what the function returned where it returns something.
+/// A kernel function that a dynamic probe (kprobe, kretprobe or fprobe) watched, and the meaning of
+/// the probe's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Probe {
     /// `cpuidle_select()` returned: the state's index, or an error.
     Select,
-    /// `cpuidle_reflect()` was called: the state that was entered, where recorded.
+    /// `cpuidle_reflect()` was called: the state that was entered, if recorded.
     Reflect,
     /// `tick_nohz_get_sleep_length()` returned: ns.
     SleepLength,
-    /// `tick_nohz_next_event()` returned: the `CLOCK_MONOTONIC` time in ns, 0 if the tick must go
-    /// on.
+    /// `tick_nohz_next_event()` returned: the `CLOCK_MONOTONIC` time in ns, 0 if the tick must stay.
     NextEvent,
     /// `rcu_needs_cpu()` returned.
     RcuNeedsCpu,
@@ -79,7 +78,7 @@ pub enum Probe {
     IrqExit,
 }
 
-/// A task that a recording does not name. The kernel numbers tasks from 0.
+/// The pid of a task that a recording does not name. The kernel's start at 0.
 pub const UNKNOWN_PID: i32 = -1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +87,7 @@ pub enum EventKind {
     CpuIdle {
         state: StateIdx,
     },
-    /// `power:cpu_idle_miss`; `below` as the kernel's field: true means too shallow.
+    /// `power:cpu_idle_miss`; `below` is the kernel's field: true if the state was too shallow.
     CpuIdleMiss {
         state: StateIdx,
         below: bool,
@@ -96,7 +95,7 @@ pub enum EventKind {
     CpuFrequency {
         freq_khz: u32,
     },
-    /// `prev_pid` 0 is the idle task; [`UNKNOWN_PID`] where the recording does not say.
+    /// `prev_pid` is 0 for the idle task, [`UNKNOWN_PID`] if not recorded.
     SchedSwitch {
         prev_pid: i32,
         prev_state: PrevState,
@@ -104,8 +103,8 @@ pub enum EventKind {
         next_comm: Option<Name>,
     },
     /// `sched_waking`; the waker runs on `Event::cpu`. `target_cpu` is the CPU where the task ran
-    /// last: the kernel writes the event before it selects a CPU. [`Wakeups`](crate::Wakeups)
-    /// knows which CPU the task then woke.
+    /// last: the kernel writes the event before it selects a CPU. [`Wakeups`](crate::Wakeups) finds
+    /// the CPU that was woken.
     SchedWaking {
         pid: i32,
         target_cpu: CpuId,
@@ -121,17 +120,17 @@ pub enum EventKind {
         pid: i32,
         target_cpu: CpuId,
     },
-    /// `sched_blocked_reason`: whether the task that now wakes had waited for IO.
+    /// `sched_blocked_reason`: `io_wait` is true if the waking task had waited for IO.
     BlockedReason {
         pid: i32,
         io_wait: bool,
     },
-    /// A dynamic probe on a function of the idle loop; `value` is 0 where the probe has none.
+    /// A dynamic probe on a function of the idle loop; `value` is 0 if the probe has none.
     Probed {
         probe: Probe,
         value: i64,
     },
-    /// `name` is what the driver calls it, as `/proc/interrupts` shows.
+    /// `name` is the driver's name, as in `/proc/interrupts`.
     IrqEntry {
         irq: u32,
         name: Option<Name>,
@@ -202,16 +201,41 @@ pub enum EventKind {
     },
 }
 
-/// Contents of a recording, by the kinds of event that were seen in it.
+impl EventKind {
+    /// Returns the other CPU that an event names.
+    #[inline]
+    pub fn target_cpu(&self) -> Option<CpuId> {
+        match self {
+            EventKind::SchedWaking { target_cpu, .. }
+            | EventKind::SchedWakeup { target_cpu, .. }
+            | EventKind::SchedWakeupNew { target_cpu, .. }
+            | EventKind::IpiSend { target_cpu, .. } => Some(*target_cpu),
+            _ => None,
+        }
+    }
+
+    /// Returns the function of a timer.
+    pub fn function_mut(&mut self) -> Option<&mut Function> {
+        match self {
+            EventKind::HrtimerStart { function, .. }
+            | EventKind::HrtimerExpireEntry { function, .. }
+            | EventKind::TimerStart { function, .. }
+            | EventKind::TimerExpireEntry { function, .. } => Some(function),
+            _ => None,
+        }
+    }
+}
+
+/// The kinds of events in a recording.
 ///
-/// A replay is only as good as its inputs, so this is shown with every result.
+/// A replay is only as good as its inputs, so every result shows these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carries {
     pub cpu_idle: bool,
     pub cpu_idle_miss: bool,
     pub frequency: bool,
     pub switches: bool,
-    /// `sched_waking`, or `sched_wakeup` in its place.
+    /// `sched_waking`, or `sched_wakeup` instead.
     pub wakings: bool,
     pub hrtimers: bool,
     pub wheel_timers: bool,
@@ -224,11 +248,11 @@ pub struct Carries {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing a replay uses is missing.
+    /// All inputs of a replay are complete.
     Info,
-    /// Some inputs are missing; results are valid, with less to support them.
+    /// Some inputs are missing; results are valid, with less support.
     Loss,
-    /// The file is damaged from some point on.
+    /// The file is damaged.
     Damage,
 }
 
@@ -242,7 +266,7 @@ impl Severity {
     }
 }
 
-/// Something a reader skipped or could not read, counted.
+/// A count of what a reader skipped or could not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// Stable key in snake case, such as `ftrace_overrun_events`.
@@ -255,29 +279,29 @@ pub struct Loss {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// `perfetto`, `perf.data`.
+    /// Name of the [format](crate::Format), such as `perf.data`.
     pub format: String,
-    /// The clock of all times, spelled as the kernel spells it: `boot`, `mono`, `perf`.
+    /// The clock of all times, by the kernel's name: `boot`, `mono`, `perf`.
     pub clock: String,
     pub kernel_release: Option<String>,
     pub machine: Option<String>,
     pub arch: Option<String>,
-    /// SHA-256 of the file as it lies on disk.
+    /// SHA-256 of the file on disk.
     pub sha256: String,
-    /// Highest CPU number seen, plus one (or the count the header states, if larger).
+    /// Highest CPU number seen plus one, or the header's count if larger.
     pub cpu_count: u32,
 }
 
-/// A recording: events in order of (time, position in the file).
+/// A recording: events in order of time, then CPU, then position in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     pub meta: Meta,
     pub events: Vec<Event>,
-    /// Times of the first and of the last event, also of a trace that was streamed.
+    /// Times of the first and last event, also if the events were streamed.
     pub window: Option<(Instant, Instant)>,
     pub names: Names,
     pub carries: Carries,
-    /// Events of every kind in the file, known or not, by their kernel name.
+    /// Number of events by kernel name, including names that the model lacks.
     pub event_counts: BTreeMap<String, u64>,
     pub losses: Vec<Loss>,
 }
@@ -300,7 +324,7 @@ impl Names {
         name
     }
 
-    /// The texts that were added after the first `count` ones, in order.
+    /// Returns the texts after the first `count`, in order.
     pub(crate) fn since(&self, count: usize) -> Vec<Box<str>> {
         self.texts[count..].to_vec()
     }
@@ -312,7 +336,7 @@ impl Names {
         }
     }
 
-    /// The text of a name this table made.
+    /// Returns the text of a name of this table.
     pub fn text(&self, name: Name) -> &str {
         &self.texts[name.0 as usize]
     }

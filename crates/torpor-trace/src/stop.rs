@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Cancellation of reading.
+//! Cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asked now and then, on any thread; work ends soon after it answers no.
+/// Polled during long work, on any thread. The work stops soon after it returns false.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Set by who wants no more of a recording, seen by who reads it.
+/// A flag that stops a reader.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recordings larger than memory: events are passed on while the file is being read.
+//! Streaming: events are passed on while the file is being read, so it may exceed memory.
 
 use crate::builder::{Batch, Builder, EVENT_HELD_BYTES};
 use crate::bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
@@ -12,22 +12,21 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Batches that the reader may be ahead of the consumer.
+/// Batches by which the reader may be ahead of the consumer.
 const BATCHES_AHEAD: usize = 2;
-/// Longest delay until a sink's refusal takes effect.
+/// Interval of checks for cancellation.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Knowledge about a recording after some of its events have been read.
+/// Properties of the part of a recording that has been read.
 #[derive(Clone, Copy, Debug)]
 pub struct SoFar<'a> {
-    /// The texts of all names so far.
     pub names: &'a Names,
     pub carries: Carries,
     pub cpu_count: u32,
 }
 
 impl<'a> SoFar<'a> {
-    /// All of it.
+    /// Returns the properties of a whole recording.
     pub fn whole(trace: &'a Trace) -> SoFar<'a> {
         let Trace { names, carries, meta, .. } = trace;
         SoFar { names, carries: *carries, cpu_count: meta.cpu_count }
@@ -36,47 +35,42 @@ impl<'a> SoFar<'a> {
 
 /// Takes the events of a recording as they are read.
 pub trait Sink {
-    /// The next events, in order of time. The first call has a million of them, or all there are:
-    /// enough to learn from it what is the same throughout a recording.
+    /// Takes the next events, in order of time. The first call passes about a million, or all if
+    /// there are fewer: enough to estimate properties of the whole recording.
     fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>);
 
-    /// Reports how much of the file was read so far; 0 of a format that cannot tell.
+    /// Takes the progress in bytes of the file. It stays 0 for formats that do not report it.
     fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
         let _ = (read_bytes, total_bytes);
     }
 
-    /// Returns the memory that it holds, in bytes.
+    /// Returns the memory that the sink holds, in bytes.
     fn held_bytes(&self) -> u64 {
         0
     }
 
-    /// True if it wants no more. Reading then ends with [`TraceError::Stopped`].
+    /// True to cancel. Reading then ends with [`TraceError::Stopped`].
     fn is_stopped(&self) -> bool {
         false
     }
 }
 
-/// A recording that is open, to be read as often as needed.
+/// An open recording, which can be read more than once.
 pub struct Source {
     name: String,
     bytes: Bytes,
     max_bytes: u64,
     kallsyms: Option<Bytes>,
-    /// Once it was read.
+    /// Set by the first complete read.
     sha256: OnceLock<String>,
 }
 
 impl Source {
-    /// # Errors
-    /// If the file, or the copy of `/proc/kallsyms` next to it, cannot be opened.
-    pub fn open(path: &Path) -> Result<Source, TraceError> {
-        Source::open_while(path, &|| true)
-    }
-
-    /// As [`Source::open`], which may take long of a pipe.
+    /// Opens a recording. Reading a pipe takes until its end, or until `go_on` returns false.
     ///
     /// # Errors
-    /// As [`Source::open`], and [`TraceError::Stopped`] when `go_on` says no.
+    /// If the file, or the copy of `/proc/kallsyms` next to it, cannot be opened, and
+    /// [`TraceError::Stopped`] on cancellation.
     pub fn open_while(path: &Path, go_on: GoOn<'_>) -> Result<Source, TraceError> {
         Ok(Source {
             name: path.display().to_string(),
@@ -87,20 +81,20 @@ impl Source {
         })
     }
 
-    /// Bounds what is unpacked, the events and what a sink holds: together so many bytes.
+    /// Limits the memory of unpacked bytes, events and the sink together.
     #[must_use]
     pub fn within(self, max_bytes: u64) -> Source {
         Source { max_bytes, ..self }
     }
 
-    /// Reads the recording as [`read`](crate::read) does, and passes its events on. What comes
-    /// back in the end is the trace without them.
+    /// Reads the recording like [`read`](crate::read), passes its events to the sink, and returns
+    /// the trace without them.
     ///
-    /// Memory does not grow with the length of a recording whose format allows it: `trace.dat`,
-    /// and `perf.data`. Others, and files inside gzip, are held as a whole.
+    /// Memory use does not grow with the length of a `trace.dat` or `perf.data`. Other formats and
+    /// packed files are held as a whole.
     ///
     /// # Errors
-    /// As [`read`](crate::read). Events may have been passed on before.
+    /// As [`read`](crate::read). The sink may have received events before.
     pub fn stream(&self, sink: &mut dyn Sink) -> Result<Trace, TraceError> {
         let bytes = &self.bytes;
         let total_bytes = bytes.len() as u64;
@@ -117,10 +111,10 @@ impl Source {
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 let builder = |format| Builder::sending(format, stop.clone(), sender);
-                parse(input, builder, &|| bytes.let_go())
+                parse(input, builder, &|| bytes.release())
             });
             let mut names = Names::default();
-            let mut let_go_bytes = 0;
+            let mut released_bytes = 0;
             let mut is_over_memory = false;
             loop {
                 if sink.is_stopped() {
@@ -151,13 +145,13 @@ impl Source {
                     stop.set();
                 }
                 sink.progress(read_bytes.min(total_bytes), total_bytes);
-                if read_bytes.saturating_sub(let_go_bytes) >= STEP_BYTES as u64 {
-                    let_go_bytes = read_bytes;
-                    bytes.let_go();
+                if read_bytes.saturating_sub(released_bytes) >= STEP_BYTES as u64 {
+                    released_bytes = read_bytes;
+                    bytes.release();
                 }
             }
             let outcome = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // Whatever was made of zeros, or not understood, is not the file's.
+            // First, as events or errors may come from the guard's zeros.
             bytes.check(&self.name)?;
             if is_over_memory {
                 let (name, max_bytes) = (self.name.clone(), self.max_bytes);
@@ -173,80 +167,50 @@ impl Source {
 /// Reads a recording once; see [`Source::stream`].
 ///
 /// # Errors
-/// As [`read`](crate::read). Events may have been passed on before.
+/// As [`read`](crate::read). The sink may have received events before.
 pub fn stream(path: &Path, sink: &mut dyn Sink) -> Result<Trace, TraceError> {
-    Source::open(path)?.stream(sink)
+    Source::open_while(path, &|| true)?.stream(sink)
 }
 
-/// As [`stream`], as long as `go_on` says so.
+/// Reads a recording into memory like [`read`](crate::read), until `go_on` returns false.
 ///
 /// # Errors
-/// As [`stream`], and [`TraceError::Stopped`] when `go_on` says no.
-pub fn stream_while(
-    path: &Path,
-    sink: &mut dyn Sink,
-    go_on: GoOn<'_>,
-) -> Result<Trace, TraceError> {
-    Source::open_while(path, go_on)?.stream(&mut While { sink, go_on })
-}
-
-/// A sink that also stops when asked to.
-struct While<'a> {
-    sink: &'a mut dyn Sink,
-    go_on: GoOn<'a>,
-}
-
-impl Sink for While<'_> {
-    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
-        self.sink.events(events, so_far);
-    }
-
-    fn progress(&mut self, read_bytes: u64, total_bytes: u64) {
-        self.sink.progress(read_bytes, total_bytes);
-    }
-
-    fn held_bytes(&self) -> u64 {
-        self.sink.held_bytes()
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.sink.is_stopped() || !(self.go_on)()
-    }
-}
-
-/// Reads a recording into memory as [`read`](crate::read) does, as long as `go_on` says so.
-///
-/// # Errors
-/// As [`read`](crate::read), and [`TraceError::Stopped`] when `go_on` says no.
+/// As [`read`](crate::read), and [`TraceError::Stopped`] on cancellation.
 pub fn read_while(path: &Path, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
     read_within(path, *HELD_MAX_BYTES, go_on)
 }
 
-/// As [`read_while`], with a bound of its own on memory.
+/// Reads like [`read_while`], with a memory limit.
 ///
 /// # Errors
 /// As [`read_while`], and [`TraceError::OverMemory`].
 pub fn read_within(path: &Path, max_bytes: u64, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
-    let mut kept = Kept::default();
+    let mut kept = Kept { events: Vec::new(), go_on };
     let source = Source::open_while(path, go_on)?.within(max_bytes);
-    let trace = source.stream(&mut While { sink: &mut kept, go_on })?;
-    Ok(Trace { events: kept.0, ..trace })
+    let trace = source.stream(&mut kept)?;
+    Ok(Trace { events: kept.events, ..trace })
 }
 
 /// Keeps all events.
-#[derive(Default)]
-struct Kept(Vec<Event>);
+struct Kept<'a> {
+    events: Vec<Event>,
+    go_on: GoOn<'a>,
+}
 
-impl Sink for Kept {
+impl Sink for Kept<'_> {
     fn events(&mut self, mut events: Vec<Event>, _: &SoFar<'_>) {
-        if self.0.is_empty() {
-            self.0 = events;
+        if self.events.is_empty() {
+            self.events = events;
         } else {
-            self.0.append(&mut events);
+            self.events.append(&mut events);
         }
     }
 
     fn held_bytes(&self) -> u64 {
-        (self.0.len() as u64).saturating_mul(EVENT_HELD_BYTES)
+        (self.events.len() as u64).saturating_mul(EVENT_HELD_BYTES)
+    }
+
+    fn is_stopped(&self) -> bool {
+        !(self.go_on)()
     }
 }

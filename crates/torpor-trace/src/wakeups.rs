@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Which CPU a wake-up woke, and when.
+//! The time and CPU of wake-ups.
 //!
-//! The kernel writes `sched_waking` before it selects a CPU, so that event has the time and the
-//! waker, and only the CPU where the task ran last. `sched_wakeup` has the CPU. A recording without
-//! it shows the CPU when the task is switched to.
+//! `sched_waking` has the time and the waker, but the CPU where the task ran last, as the kernel
+//! selects a CPU later. `sched_wakeup` has the selected CPU; without it, the next switch to the
+//! task shows the CPU.
 //! FIDELITY(woken-by-switch): that is another CPU if an idle one pulled the waiting task.
 
 use crate::model::{Event, EventKind, PrevState};
@@ -14,12 +14,11 @@ use torpor_machine::units::{CpuId, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
     pub pid: i32,
-    /// When the waker asked for it: the time of `sched_waking`, or of `sched_wakeup` where the
-    /// recording has no `sched_waking`.
+    /// Time of `sched_waking`, or of `sched_wakeup` if there is no `sched_waking`.
     pub at: Instant,
-    /// The CPU that the waker ran on.
+    /// CPU of the waker.
     pub waker: CpuId,
-    /// The CPU on whose runqueue the task was put.
+    /// CPU whose runqueue got the task.
     pub cpu: CpuId,
 }
 
@@ -40,7 +39,7 @@ pub struct Woken {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Wakeups {
-    /// By task: time and waker's CPU of a `sched_waking` whose CPU is not known yet.
+    /// Time and waker's CPU of each `sched_waking` whose target is unknown so far, by pid.
     pending: HashMap<i32, (Instant, CpuId)>,
 }
 
@@ -55,7 +54,7 @@ impl Wakeups {
             EventKind::SchedWakeup { pid, target_cpu }
             | EventKind::SchedWakeupNew { pid, target_cpu } => (pid, target_cpu),
             EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
-                // It was still running when it was woken, so that no CPU was.
+                // The task still ran when it was woken: no CPU was woken.
                 if prev_state == PrevState::Runnable {
                     self.pending.remove(&prev_pid);
                 }
@@ -101,7 +100,7 @@ mod tests {
         let run = switch(20, 3, 0, PrevState::Runnable, 7);
         let woken = Woken { pid: 7, at: Instant(10), waker: WAKER, cpu: CpuId(3) };
         assert_eq!(found(&[waking(10, 7), wakeup, run]), [woken]);
-        // Without a `sched_waking`, its own time and CPU are all there is.
+        // Without a `sched_waking`, the wakeup's own time and CPU count.
         let alone = Woken { at: Instant(12), waker: CpuId(3), ..woken };
         assert_eq!(found(&[wakeup, run]), [alone]);
     }
@@ -124,7 +123,7 @@ mod tests {
         let preempted = switch(15, 1, 7, PrevState::Runnable, 8);
         let back = switch(900, 5, 0, PrevState::Runnable, 7);
         assert_eq!(found(&[waking(10, 7), preempted, back]), []);
-        // A task that left its CPU to sleep was woken while it did so.
+        // A task that went to sleep after its wake-up was woken on its way.
         let asleep = switch(15, 1, 7, PrevState::Sleeping, 8);
         assert_eq!(found(&[waking(10, 7), asleep, back]).len(), 1);
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Every recording there is, cut short, with single bits flipped, and with numbers replaced by
-//! those where arithmetic ends: an error or a trace whose losses are counted, no panic, memory as
-//! the file warrants, no hang.
+//! Damages every recording: cuts it, flips single bits, and replaces numbers by extremes. The result
+//! is an error or a trace with its losses; there is no panic and no hang, and memory is limited.
 //!
-//! `make test-long` cuts each file at every 1,000th byte, flips 10,000 bits of each, one at a time,
-//! and replaces as many numbers; the ordinary tests take less than a hundredth of that.
+//! `make test-long` cuts each file at every 1,000th byte, flips 10,000 bits and replaces 10,000
+//! numbers, one at a time. The ordinary test does less than a hundredth of that.
 
 mod support;
 
@@ -14,29 +13,28 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use support::dat::{Machine, X86_64};
-use support::dat_sample::dat;
+use support::made;
 use torpor_trace::{Severity, Trace, read_bytes};
 
-/// Counts what this thread holds, and the most it has held.
+/// Counts the memory of this thread, and its peak.
 struct Counting;
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
     let held = HELD.get() + bytes;
     HELD.set(held);
-    MOST.set(MOST.get().max(held));
+    PEAK.set(PEAK.get().max(held));
 }
 
-// SAFETY: every call is passed on as it is; counting touches nothing but two numbers.
+// SAFETY: every call is passed on unchanged; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller's guarantees are those of the callee.
         unsafe { System.alloc(layout) }
     }
 
@@ -50,21 +48,20 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Memory for an intact file, and at most for a damaged one: that many bytes for each of the intact
-/// file's, which packed events take, and as many for tables of any file.
+/// Memory limit for a damaged file: a multiple of the intact file's, and a constant for tables.
 const BYTES_PER_BYTE: isize = 3;
 const BYTES_ANYWAY: isize = 8 << 20;
-/// Intact, none takes a hundredth of it.
+/// Time limit. Intact files take less than a hundredth of it.
 const TOO_LONG: Duration = Duration::from_secs(20);
 
 /// Outcomes of reading one file.
 #[derive(Default)]
 struct Ends {
     errors: u64,
-    told: u64,
-    /// Nothing a replay uses has changed.
+    lossy: u64,
+    /// All events are unchanged.
     same: u64,
-    /// A value has, which no reader can know; or a cut between two packets or lines.
+    /// A value changed unnoticeably, or the cut was between two packets or lines.
     differs: u64,
     most_bytes: isize,
     longest: Duration,
@@ -72,38 +69,35 @@ struct Ends {
 
 impl Ends {
     fn reads(&self) -> u64 {
-        self.errors + self.told + self.same + self.differs
+        self.errors + self.lossy + self.same + self.differs
     }
 
     fn read(&mut self, bytes: &[u8], intact: &Trace, limit_bytes: isize, what: &str) {
         let (before, start) = (HELD.get(), Instant::now());
-        MOST.set(before);
+        PEAK.set(before);
         let outcome = read_bytes("damaged", bytes);
-        let (took, held) = (start.elapsed(), MOST.get() - before);
-        support::is_sound(&outcome).unwrap_or_else(|reason| panic!("{what}: {reason}"));
+        let (took, held) = (start.elapsed(), PEAK.get() - before);
+        support::sound::check(&outcome);
         assert!(held <= limit_bytes, "{what}: {held} bytes, of {limit_bytes}");
         assert!(took < TOO_LONG, "{what}: {took:?}");
         self.most_bytes = self.most_bytes.max(held);
         self.longest = self.longest.max(took);
         match outcome {
             Err(_) => self.errors += 1,
-            Ok(trace) if has_lost(&trace, intact) => self.told += 1,
+            Ok(trace) if has_lost(&trace, intact) => self.lossy += 1,
             Ok(trace) if trace.events == intact.events => self.same += 1,
             Ok(_) => self.differs += 1,
         }
     }
 }
 
-/// True if something was lost that was not lost before.
+/// True if the damage added a loss.
 fn has_lost(trace: &Trace, intact: &Trace) -> bool {
-    let count = |trace: &Trace, key: &str| {
-        trace.losses.iter().find(|loss| loss.key == key).map_or(0, |loss| loss.count)
-    };
     let mut losses = trace.losses.iter().filter(|loss| loss.severity > Severity::Info);
-    losses.any(|loss| loss.count > count(intact, &loss.key))
+    losses.any(|loss| loss.count > support::loss(intact, &loss.key))
 }
 
-/// Places that look random and are the same every time (SplitMix64).
+/// Returns pseudo-random places, the same in every run (SplitMix64).
 fn places(seed: u64) -> impl Iterator<Item = u64> {
     (1u64..).map(move |index| {
         let mixed = seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -113,12 +107,12 @@ fn places(seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Numbers at which something ends: a bit, a sign, a type.
+/// Numbers at the limits of types.
 const EXTREMES: [u64; 8] =
     [0, 1, i32::MAX as u64, u32::MAX as u64, i64::MAX as u64, 1 << 63, (1 << 63) + 1, u64::MAX];
 
-/// The bytes with the number at `at` replaced: of a text all its digits, with a sign before it or
-/// not, else eight bytes in either order.
+/// Replaces the number at `at`: the digits of a text, with or without a sign, else eight bytes in
+/// either byte order.
 fn with_extreme(bytes: &[u8], at: usize, choice: u64) -> Vec<u8> {
     let number = EXTREMES[choice as usize % EXTREMES.len()];
     let is_digit = |byte: &u8| byte.is_ascii_digit();
@@ -137,12 +131,12 @@ fn with_extreme(bytes: &[u8], at: usize, choice: u64) -> Vec<u8> {
 
 fn damage(name: &str, original: &[u8], cut_every: usize, flips: usize) -> [Ends; 3] {
     let before = HELD.get();
-    MOST.set(before);
+    PEAK.set(before);
     let intact = read_bytes(name, original).expect("it is sound");
-    let held = MOST.get() - before;
+    let held = PEAK.get() - before;
     let limit_bytes = BYTES_PER_BYTE * held.max(original.len() as isize) + BYTES_ANYWAY;
     let mut ends = [Ends::default(), Ends::default(), Ends::default()];
-    for cut in (0..original.len()).step_by(cut_every) {
+    for cut in (0..original.len()).step_by(cut_every.min(original.len() / 20).max(1)) {
         ends[0].read(&original[..cut], &intact, limit_bytes, &format!("{name} cut at {cut}"));
     }
     let mut bytes = original.to_vec();
@@ -160,7 +154,7 @@ fn damage(name: &str, original: &[u8], cut_every: usize, flips: usize) -> [Ends;
     ends
 }
 
-/// All files of a folder and below that are recordings.
+/// Collects the recordings of a folder and its subfolders.
 fn recordings(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
     let entries = std::fs::read_dir(folder).expect("a folder is readable");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it is there").path()).collect();
@@ -179,12 +173,7 @@ fn recordings(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
 fn originals() -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     recordings(&support::own_trace(""), &mut found);
-    let arm32 = Machine { is_big_endian: true, long_bytes: 4, page_bytes: 4096 };
-    let made = [(6, "none", X86_64), (7, "none", arm32), (7, "zlib", X86_64), (7, "zstd", X86_64)];
-    for (version, compression, machine) in made {
-        let name = format!("made: trace.dat {version} {compression}");
-        found.insert(name, dat(version, compression, machine).bytes());
-    }
+    found.extend(made::recordings());
     if let Some(shared) = support::shared_trace("") {
         recordings(&shared, &mut found);
     }
@@ -201,28 +190,30 @@ fn damage_all(cut_every: usize, flips: usize) {
                 while let Some((name, bytes)) = next() {
                     let ends = damage(&name, &bytes, cut_every, flips);
                     for (what, end) in ["cut", "flipped", "with extremes"].into_iter().zip(&ends) {
-                        let Ends { errors, told, same, differs, most_bytes, longest } = end;
+                        let Ends { errors, lossy, same, differs, most_bytes, longest } = end;
                         let reads = end.reads();
                         println!(
-                            "{name}: {what} {reads}: {errors} errors, {told} told, {same} same, \
+                            "{name}: {what} {reads}: {errors} errors, {lossy} with losses, {same} same, \
                              {differs} differ; at most {most_bytes} bytes, {longest:?}"
                         );
                         let mut sums = sums.lock().expect("no holder panics");
-                        let of_file = [reads, *errors, *told, *same, *differs];
+                        let of_file = [reads, *errors, *lossy, *same, *differs];
                         sums.iter_mut().zip(of_file).for_each(|(sum, count)| *sum += count);
                     }
                 }
             });
         }
     });
-    let [reads, errors, told, same, differs] = sums.into_inner().expect("no holder panics");
-    println!("all: {reads} reads: {errors} errors, {told} told, {same} same, {differs} differ");
-    assert!(errors > 0 && told > 0 && same > 0);
+    let [reads, errors, lossy, same, differs] = sums.into_inner().expect("no holder panics");
+    println!(
+        "all: {reads} reads: {errors} errors, {lossy} with losses, {same} same, {differs} differ"
+    );
+    assert!(errors > 0 && lossy > 0 && same > 0);
 }
 
 #[test]
 fn damaged_recording_is_refused_or_counted() {
-    // A slow build tries less.
+    // A debug build is slow.
     if cfg!(debug_assertions) { damage_all(1_000_000, 3) } else { damage_all(100_000, 40) }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Believes that timers are never overdue. */
+/* Assumes that timers are never overdue. */
 #include "bad.h"
 
 static int bad_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)

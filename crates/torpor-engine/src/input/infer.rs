@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_waking_is_no_timer() {
+    fn remote_waking_is_no_timer() {
         let mut timers = InferredTimers::default();
         timers.switched_out(7, Instant(100));
         timers.woken(7, None, Instant(900));

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_chance_makes_is_no_grid() {
+    fn a_random_crowd_is_no_grid() {
         // The tails of Poisson distributions with means 5 and 1.
         assert!((chance(3.2, 100, Hz::H100) - 6.9e-5).abs() < 1e-6);
         assert!((chance(4.0, 20, Hz::H100) - 0.018_988).abs() < 1e-6);

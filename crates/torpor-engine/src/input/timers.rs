@@ -327,7 +327,7 @@ mod tests {
         };
         assert_eq!(tracker.next_wheel(CpuId(0), Instant(0)).0, 5 * TICK, "before 6.9");
         assert_eq!(next(1, false), 10, "CPU 1 is awake and takes the global timer");
-        assert_eq!(next(1, true), 4, "nobody else is: CPU 1's timer counts, too");
+        assert_eq!(next(1, true), 4, "no other CPU is: CPU 1's timer counts, too");
         assert_eq!(next(5, false), 5, "too near to be handed over");
     }
 
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn deferrable_timers_wake_nobody() {
+    fn deferrable_timers_wake_no_cpu() {
         let mut tracker = tracker();
         start(&mut tracker, 1, 10, TIMER_DEFERRABLE);
         assert_eq!(tracker.next_wheel(CpuId(0), Instant(0)), Instant::NEVER);

@@ -225,7 +225,7 @@ mod tests {
         let util = tracked(events, 1024, &[(0, 5), (0, 44), (0, 50), (0, 76), (0, 5_000)]);
         assert_eq!(util[0], 0);
         assert!((505..520).contains(&util[1]), "{util:?}");
-        assert_eq!(util[2], util[1], "nobody has renewed it yet");
+        assert_eq!(util[2], util[1], "not renewed yet");
         // 32 ms on, 30.5 periods: 2^(-30.5/32) = 0.516 is left.
         assert!((255..270).contains(&util[3]), "{util:?}");
         assert_eq!(util[4], 0);

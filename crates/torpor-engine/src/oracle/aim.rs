@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn aims_are_read_and_errors_say_what_is_allowed() {
+    fn invalid_aims_list_the_valid_ones() {
         assert_eq!(Aim::parse(&[]), Ok(Aim::Energy));
         assert_eq!(parsed("price", "1.5W"), Ok(Aim::Price(Power(1_500_000))));
         assert_eq!(parsed("price", "20mW"), Ok(Aim::Price(Power(20_000))));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_price_that_is_late_by_no_more_is_found() {
+    fn least_price_within_the_delay_is_found() {
         // The delay drops from 9 to 5 at 12,345 uW, and to 1 at ten times that.
         let delay = |price: Power| match price.0 {
             ..12_345 => 9.0,

@@ -147,7 +147,7 @@ impl Solver<'_> {
         let totals = run.close();
         let deep = totals.deep.unwrap_or_default();
         let credited: Energy = deep.iter().map(|(from, to)| credit.between(from, to)).sum();
-        assert_eq!(totals.energy - credited, plan.energy, "the plan costs what it says");
+        assert_eq!(totals.energy - credited, plan.energy, "the plan states its cost");
         plan.energy = totals.energy;
         let cost = totals.energy + self.price.over(plan.delay);
         Some(Planned { plan, cost, credited, deep })

@@ -38,8 +38,6 @@ mod tests;
 mod tests_credited;
 #[cfg(test)]
 mod tests_joint;
-#[cfg(test)]
-mod tests_priced;
 mod unroll;
 
 use crate::decision::Unobserved;

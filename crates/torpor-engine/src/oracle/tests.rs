@@ -7,8 +7,9 @@ use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::Span;
 use crate::model::{Alarms, CpuModel, SleepEnd};
-use crate::policy::{Choice, Policy, Reflection, Script};
+use crate::policy::{Choice, Policy, Script};
 use crate::testing;
+use crate::totals::CpuTotals;
 use proptest::prelude::*;
 use std::rc::Rc;
 use torpor_governor::{Fault, Inputs, Selection};
@@ -21,7 +22,7 @@ fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
 }
 
 pub(super) fn plan_at(model: &CpuModel, spans: &[Span], terms: Terms<'_>) -> Plan {
-    super::plan_among(usize::MAX, model, spans, terms, &mut |_| true).expect("nobody stops it")
+    super::plan_among(usize::MAX, model, spans, terms, &mut |_| true).expect("not cancelled")
 }
 
 /// Returns the least energy over all sequences of decisions.
@@ -96,18 +97,12 @@ impl Policy for Dice<'_> {
         let state = allowed[byte as usize / 2 % allowed.len()] as i32;
         Ok(Selection { state, stop_tick: byte & 1 == 1, asked_sleep_length: true })
     }
-    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
-        Ok(())
-    }
-    fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
-        default
-    }
 }
 
-fn energy_of(model: &CpuModel, spans: &[Span], policy: &mut impl Policy) -> Energy {
+fn totals_of(model: &CpuModel, spans: &[Span], policy: &mut impl Policy) -> CpuTotals {
     let mut run = CpuRun::new(model, spans, 0);
     run.run(policy, &mut Unobserved).expect("no policy here fails");
-    run.close().energy
+    run.close()
 }
 
 /// Two to four states with random latencies, residencies and falling powers.
@@ -167,13 +162,14 @@ fn as_spans(raw: Vec<(i64, i64, [bool; 2])>) -> Vec<Span> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(800))]
 
     #[test]
-    fn equals_exhaustive_search_on_short_recordings(
+    fn equals_exhaustive_search(
         cluster in clusters(),
-        spans in recordings(4, 2_500),
+        spans in prop_oneof![recordings(4, 2_500), crowded_recordings()],
         limit_us in prop::option::of(0i64..400),
+        price_uw in prop_oneof![2 => Just(0), 1 => 1i64..100_000, 1 => 1i64..10_000_000_000],
     ) {
         let mut model = testing::model(&cluster);
         if let Some(us) = limit_us {
@@ -181,19 +177,18 @@ proptest! {
         }
         // Keep the exhaustive tree small: polling gives up after a quarter of the tick.
         model.default_poll_limit = Duration::from_us(1_000);
-        let found = plan(&model, &spans);
-        prop_assert_eq!(found.energy, exhaustive(&model, &spans, 0, spans[0].start, false));
+        let price = Power(price_uw);
+        let terms = Terms { price, credit: None };
+        let found = plan_at(&model, &spans, terms);
+        let least = cheapest(&model, &spans, terms, 0, spans[0].start, false);
+        prop_assert_eq!(found.energy + price.over(found.delay), least);
+        let totals = totals_of(&model, &spans, &mut Script::of(found.choices));
+        prop_assert_eq!((totals.energy, totals.delays.total()), (found.energy, found.delay));
     }
+}
 
-    #[test]
-    fn equals_exhaustive_search_where_paths_stay_late(
-        cluster in clusters(),
-        spans in crowded_recordings(),
-    ) {
-        let model = testing::model(&cluster);
-        let found = plan(&model, &spans);
-        prop_assert_eq!(found.energy, exhaustive(&model, &spans, 0, spans[0].start, false));
-    }
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn no_random_governor_costs_less(
@@ -204,15 +199,24 @@ proptest! {
         let model = testing::model(&cluster);
         let found = plan(&model, &spans);
         let mut dice = Dice { model: &model, bytes, at: 0 };
-        prop_assert!(found.energy <= energy_of(&model, &spans, &mut dice));
+        prop_assert!(found.energy <= totals_of(&model, &spans, &mut dice).energy);
+        let totals = totals_of(&model, &spans, &mut Script::of(found.choices));
+        prop_assert_eq!(found.energy, totals.energy);
     }
 
     #[test]
-    fn the_plan_costs_what_it_says(cluster in clusters(), spans in recordings(60, 12_000)) {
+    fn a_higher_price_buys_less_delay_with_no_less_energy(
+        cluster in clusters(),
+        spans in recordings(30, 12_000),
+        price_uw in 1i64..1_000_000,
+    ) {
         let model = testing::model(&cluster);
-        let found = plan(&model, &spans);
-        let mut script = Script::of(found.choices);
-        prop_assert_eq!(found.energy, energy_of(&model, &spans, &mut script));
+        let [free, low, high] = [0, price_uw, 4 * price_uw].map(|uw| {
+            let found = plan_at(&model, &spans, Terms { price: Power(uw), credit: None });
+            (found.energy, found.delay)
+        });
+        prop_assert!(free.0 <= low.0 && low.0 <= high.0);
+        prop_assert!(high.1 <= low.1 && low.1 <= free.1);
     }
 }
 
@@ -235,17 +239,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn leaps_cost_nothing(
+    fn leaps_lose_nothing(
         cluster in prop_oneof![clusters(), clusters_left_within(9_000)],
         spans in long_recordings(),
     ) {
         let model = testing::model(&cluster);
         let by_ticks = Search { leaps: false, ways_max: usize::MAX, ..Search::new(&model) };
-        let by_ticks = by_ticks.plan(&spans, &mut |_| true).expect("nobody stops it");
+        let by_ticks = by_ticks.plan(&spans, &mut |_| true).expect("not cancelled");
         let found = plan(&model, &spans);
         prop_assert_eq!(found.energy, by_ticks.energy);
         let mut script = Script::of(found.choices);
-        prop_assert_eq!(found.energy, energy_of(&model, &spans, &mut script));
+        prop_assert_eq!(found.energy, totals_of(&model, &spans, &mut script).energy);
     }
 }
 
@@ -308,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_dropped_in_dense_spans_costs_nothing(
+    fn dropping_dense_paths_loses_nothing(
         cluster in clusters_of_two_opps(),
         spans in dense_recordings(60),
         bytes in prop::collection::vec(any::<u8>(), 1..200),
@@ -317,10 +321,10 @@ proptest! {
         let found = plan(&model, &spans);
         let all =
             Search { bounds: false, trip: None, ways_max: usize::MAX, ..Search::new(&model) };
-        let all = all.plan(&spans, &mut |_| true).expect("nobody stops it");
+        let all = all.plan(&spans, &mut |_| true).expect("not cancelled");
         prop_assert_eq!(found.energy, all.energy);
         let mut dice = Dice { model: &model, bytes, at: 0 };
-        prop_assert!(found.energy <= energy_of(&model, &spans, &mut dice));
+        prop_assert!(found.energy <= totals_of(&model, &spans, &mut dice).energy);
     }
 }
 
@@ -356,7 +360,7 @@ fn dense_decisions_are_linear_in_their_number() {
 /// A pipe's spans on a machine whose deepest state takes longer to enter and leave than several of
 /// them last.
 #[test]
-fn ways_that_stay_late_are_bounded_and_told() {
+fn late_paths_are_bounded_and_counted() {
     let mut spans = testing::spans(&[(0, 0); 400]);
     let (mut at, mut draw) = (Instant(0), 1u64);
     for span in &mut spans {
@@ -374,7 +378,7 @@ fn ways_that_stay_late_are_bounded_and_told() {
     let model = testing::model(&cluster);
     let found = |ways_max| {
         let search = Search { ways_max, ..Search::new(&model) };
-        search.plan(&spans, &mut |_| true).expect("nobody stops it")
+        search.plan(&spans, &mut |_| true).expect("not cancelled")
     };
     let [few, usual, many] = [2, super::WAYS_MAX, 16 * super::WAYS_MAX].map(found);
     assert!(few.crowded_spans >= usual.crowded_spans && usual.crowded_spans > 0);
@@ -472,7 +476,7 @@ fn the_latency_limit_is_kept() {
 }
 
 #[test]
-fn a_search_ends_when_it_may_not_go_on() {
+fn a_search_can_be_cancelled() {
     let model = testing::two_state_cpu();
     let spans = testing::spans(&[(1_500, 100); 10_000]);
     let mut done = 0;
@@ -481,7 +485,7 @@ fn a_search_ends_when_it_may_not_go_on() {
         spans < 5_000
     });
     assert!(found.is_none());
-    assert!((5_000..9_500).contains(&done), "it is asked often enough: {done}");
+    assert!((5_000..9_500).contains(&done), "called often enough: {done}");
     // The same inside a sleep that is searched tick by tick.
     let spans = testing::spans(&[(60_000_000_000, 100)]);
     let search = Search { leaps: false, trip: None, ..Search::new(&model) };

@@ -68,7 +68,7 @@ fn with_and_without_drops(
         credit: Some(credit),
         ..Search::new(model)
     };
-    let all = all.plan(spans, &mut |_| true).expect("nobody stops it");
+    let all = all.plan(spans, &mut |_| true).expect("not cancelled");
     (found.energy, all.energy)
 }
 
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_dropped_with_credit_costs_nothing(
+    fn dropping_credited_paths_loses_nothing(
         (cluster, spans) in prop_oneof![
             (clusters(), recordings(40, 12_000)),
             (clusters_left_within(9_000), long_recordings()),
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn dropping_dense_credited_paths_costs_nothing(
+    fn dropping_dense_credited_paths_loses_nothing(
         cluster in clusters_of_two_opps(),
         spans in dense_recordings(40),
         credit in prop_oneof![credits(50), credits(2_500), constant_credits()],

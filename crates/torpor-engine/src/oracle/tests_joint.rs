@@ -9,7 +9,7 @@ use crate::idle_loop::CpuRun;
 use crate::input::{CpuInput, CutSleeps, Span};
 use crate::model::CpuModel;
 use crate::options::Others;
-use crate::policy::{Policy, Reflection, Script};
+use crate::policy::{Policy, Script};
 use crate::testing;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -51,14 +51,6 @@ impl Policy for Odometer {
         self.at += 1;
         let state = self.allowed[digit / 2] as i32;
         Ok(Selection { state, stop_tick: digit % 2 == 1, asked_sleep_length: true })
-    }
-
-    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
-        default
     }
 }
 
@@ -178,7 +170,7 @@ fn cost_of(members: &Members<'_>, joint: &Joint) -> Energy {
         .zip(&joint.plans)
         .map(|((model, input), plan)| {
             let ran = ran(model, &input.spans, &mut Script::of(plan.choices.clone()));
-            assert_eq!(ran.0, plan.energy, "the plan costs what it says");
+            assert_eq!(ran.0, plan.energy, "the plan states its cost");
             ran
         })
         .collect();
@@ -198,7 +190,7 @@ fn compared(cpus: usize, spans: usize, count: u32) -> [u32; 3] {
     let ran = runner.run(&cases(cpus, spans), |case| {
         with_members(&case, |members| {
             let Some(least) = exhaustive(members) else { return Ok(()) };
-            let joint = plan_together(members, Power::ZERO, &mut || true).expect("nobody stops it");
+            let joint = plan_together(members, Power::ZERO, &mut || true).expect("not cancelled");
             let cost = cost_of(members, &joint);
             prop_assert!(cost >= least, "{cost:?} is less than the least, {least:?}");
             let bound = cost - joint.slack;

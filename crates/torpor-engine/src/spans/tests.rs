@@ -13,7 +13,7 @@ fn cpu(spans: Vec<Span>) -> SpannedCpu {
 }
 
 #[test]
-fn each_choice_costs_what_one_sleep_in_it_does() {
+fn a_choice_costs_one_sleep() {
     let cpu = cpu(testing::spans(&[(1_500, 400), (2_500, 100)]));
     let long = &cpu.input.spans[1];
     let (shallow, verdict) = cpu.choice(long, 0);
@@ -60,11 +60,11 @@ fn more_knowledge_never_costs_more() {
     assert!((energy(2) - best).abs() < 1e-6, "{} {best}", energy(2));
     assert!(found[2].cross_validated.unwrap()[0] < 1.01 * best);
     assert!(energy(0) > 1.5 * best, "the last length is worth much: {}", energy(0));
-    assert!(energy(1) < energy(0), "a timer of 0.3 ms tells them apart: {}", energy(1));
+    assert!(energy(1) < energy(0), "a timer of 0.3 ms distinguishes them: {}", energy(1));
 }
 
 #[test]
-fn what_cannot_be_is_none() {
+fn impossible_delay_has_no_bound() {
     let found = bounds(&[alternating()], Duration::ZERO);
     assert!(found.iter().all(|bound| bound.in_sample.is_none()));
 }

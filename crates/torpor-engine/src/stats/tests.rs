@@ -107,7 +107,7 @@ fn first_expired_timer_explains_the_interrupt() {
 }
 
 #[test]
-fn another_cpus_waking_is_where_the_latency_begins() {
+fn latency_starts_at_another_cpus_waking() {
     let mut made = Recording::new();
     made.enter(0, 1, 2);
     made.push(100, 0, EventKind::SchedWaking { pid: 9, target_cpu: CpuId(1) });
@@ -120,7 +120,7 @@ fn another_cpus_waking_is_where_the_latency_begins() {
 }
 
 #[test]
-fn an_arm64_ipi_is_for_what_its_sender_says() {
+fn sender_names_the_purpose_of_an_arm64_ipi() {
     let mut made = Recording::new();
     let name = Some(made.names.intern("IPI"));
     made.enter(0, 1, 0);

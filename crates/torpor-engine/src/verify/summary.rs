@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_of_one_state_tells_no_governor() {
+    fn one_state_distinguishes_no_governor() {
         let all = [did("deepest", 921, Some(921)), did("menu", 921, Some(921))];
         let found = verdict(&all, &counted(921, 921), None);
         assert!(!found.is_telling && !found.hangs_on_history && !found.is_verified);
@@ -434,7 +434,7 @@ mod tests {
 
     /// The commonest state alone explains 600 of 921, which leaves 321.
     #[test]
-    fn verified_is_what_the_commonest_state_leaves() {
+    fn verified_means_beyond_the_commonest_state() {
         for (agreeing, wanted) in [(600, false), (872, false), (873, true), (921, true)] {
             let found = verdict(&[did("menu", agreeing, None)], &counted(921, 600), None);
             assert_eq!(found.is_verified, wanted, "{agreeing}");

@@ -34,7 +34,7 @@ impl Progress for Impatient {
 }
 
 /// Returns the time from cancelling to the end of the replay.
-fn heard_after(name: &str, platform: &str, governor: &str, options: Options) -> Duration {
+fn cancelled_after(name: &str, platform: &str, governor: &str, options: Options) -> Duration {
     let path = long_sleep(name);
     let request = Request {
         traces: vec![path.clone()],
@@ -53,7 +53,7 @@ fn heard_after(name: &str, platform: &str, governor: &str, options: Options) -> 
 }
 
 #[test]
-fn a_replay_hears_it_inside_a_sleep() {
+fn a_replay_can_be_cancelled_inside_a_sleep() {
     let polls = Options {
         latency_limit: Some(torpor_machine::units::Duration::ZERO),
         ..Options::default()
@@ -63,7 +63,7 @@ fn a_replay_hears_it_inside_a_sleep() {
         // Only polling is quick enough, and it times out every 250 us or sooner.
         ("oracle", "i5-10600k", "oracle", polls),
     ] {
-        let after = heard_after(name, platform, governor, options);
+        let after = cancelled_after(name, platform, governor, options);
         // People notice half a second, also on a busy machine.
         assert!(after < Duration::from_millis(500), "{name}: {after:?}");
     }

@@ -93,9 +93,6 @@ impl Policy for Forgetful {
         self.reflected += 1;
         Ok(())
     }
-    fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
-        default
-    }
     fn next_timer(&self, _: usize) -> Option<Instant> {
         self.timer
     }

@@ -137,7 +137,7 @@ fn hostile_governor_ends_alone_with_an_error() {
 fn fatal_system_call_is_a_fault() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     if !system_calls_are_faults() {
-        return println!("not run: this kernel does not tell them apart");
+        return println!("not run: this kernel does not distinguish a governor's system calls");
     }
     let options = CatalogOptions { isolation: Isolation::None, ..CatalogOptions::default() };
     let catalog = Catalog::new(options);
@@ -154,7 +154,7 @@ fn fatal_system_call_is_a_fault() {
 }
 
 #[test]
-fn what_does_no_harm_here_is_no_error() {
+fn harmless_calls_are_no_error() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
     let well_behaved = replay(&[&hostile(0, 100)]);
     let metrics = |o: &Outcome| serde_json::to_string(&o.traces[0].runs[0].metrics).unwrap();

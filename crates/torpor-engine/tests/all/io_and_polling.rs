@@ -6,7 +6,7 @@ use torpor_engine::decision::{Decision, Keep};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::input::Span;
 use torpor_engine::model::{CpuModel, SleepEnd};
-use torpor_engine::policy::{Policy, Reflection};
+use torpor_engine::policy::Policy;
 use torpor_engine::totals::CpuTotals;
 use torpor_governor::{Fault, Inputs, Selection};
 use torpor_machine::platform::PollLoop;
@@ -32,10 +32,6 @@ struct Stays {
 impl Policy for Stays {
     fn select(&mut self, _: usize, _: &Inputs) -> Result<Selection, Fault> {
         Ok(Selection { state: self.state, stop_tick: false, asked_sleep_length: false })
-    }
-
-    fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
-        Ok(())
     }
 
     fn poll_limit(&mut self, _: usize, _: Duration) -> Duration {
@@ -180,12 +176,6 @@ fn a_tick_since_the_cpu_went_idle_found_no_load() {
         fn select(&mut self, _: usize, inputs: &Inputs) -> Result<Selection, Fault> {
             self.0.push(inputs.load_avg);
             Ok(Selection { state: 0, stop_tick: false, asked_sleep_length: false })
-        }
-        fn reflect(&mut self, _: usize, _: &Reflection) -> Result<(), Fault> {
-            Ok(())
-        }
-        fn poll_limit(&mut self, _: usize, default: Duration) -> Duration {
-            default
         }
     }
     // The tick at 4 ms wakes the CPU once.

@@ -72,7 +72,7 @@ fn parts_make_the_same_recording() {
 }
 
 #[test]
-fn recordings_without_timer_events_too() {
+fn parts_are_equal_without_timer_events() {
     let mut trace = torpor_trace::read(&demo()).unwrap();
     trace.events.retain(|event| {
         use torpor_trace::EventKind::*;

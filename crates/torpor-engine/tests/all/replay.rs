@@ -233,7 +233,7 @@ fn a_cpu_the_platform_lacks_is_refused_with_a_hint() {
 }
 
 #[test]
-fn a_slip_in_an_option_is_an_error_and_not_ignored() {
+fn invalid_options_are_errors() {
     let refused = |governors: &[&str], options: Options| {
         try_replay("pixel6", governors, options).unwrap_err().to_string()
     };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Idea: does to its process what a governor must not.
+ * Idea: attacks its own process.
  *
- * @how says what, @from the decision from which on, 0 being the initcall. Odd as these are, none
- * touches another process but those that it has started itself.
+ * @how selects the attack, @from the first decision that makes it; 0 is the initcall. No attack
+ * touches a process that it has not started itself.
  */
 #include <linux/cpuidle.h>
 #include <linux/kernel.h>
@@ -54,7 +54,7 @@ static void raise(int signal)
 	call(SYS(62, 129), self(), signal, 0, 0);
 }
 
-/* Past its frame, the way a buffer on the stack overflows. */
+/* Writes past its frame, as a buffer overflow on the stack does. */
 static noinline int smash(long bytes)
 {
 	volatile char buffer[16];
@@ -73,7 +73,7 @@ static noinline int recurse(volatile int *depth)
 
 static long fork_here(void)
 {
-	/* clone(SIGCHLD): what fork() is on every architecture. */
+	/* clone(SIGCHLD): fork() on every architecture. */
 	return call(SYS(56, 220), 17, 0, 0, 0);
 }
 
@@ -141,7 +141,7 @@ static int misbehave(void)
 		__builtin_longjmp(place, 1);
 	}
 	case 18:
-		/* Whatever is mapped. */
+		/* Everything that is mapped. */
 		call(SYS(11, 215), 1 << 16, (1L << 47) - (1 << 17), 0, 0);
 		break;
 	case 19: {
@@ -177,7 +177,7 @@ static int misbehave(void)
 		((void (*)(void))(long)zero)();
 		break;
 	case 29: {
-		/* No handler of its own any more. */
+		/* Removes its handler. */
 		unsigned long action[4] = { 0, 0, 0, 0 };
 
 		call(SYS(13, 134), 11, (long)action, 0, 8);
@@ -185,7 +185,7 @@ static int misbehave(void)
 		break;
 	}
 	case 30: {
-		/* No stack for handlers. */
+		/* Removes the stack for handlers. */
 		struct { void *sp; int flags; size_t size; } none = { NULL, 2, 0 };
 
 		call(SYS(131, 132), (long)&none, 0, 0, 0);
@@ -201,7 +201,7 @@ static int misbehave(void)
 	case 33:
 		return smash(40);
 	case 34:
-		/* The end of the thread alone. */
+		/* Ends only the thread. */
 		call(SYS(60, 93), 0, 0, 0, 0);
 		break;
 	case 35:

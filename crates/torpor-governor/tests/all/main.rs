@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Names, and governors decision by decision. One program: each one more is linked anew.
+//! Naming, isolation, and decisions of governors. One program, so that it is linked once.
 
+mod elsewhere;
+mod isolation;
 mod mirrors;
 mod naming;
 mod old_kernels;

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From a name to a governor: what is found where, and what the errors say.
+//! Resolution of names, and its errors.
 
-use crate::support::{catalog, source};
+use crate::support::{catalog, resolve_error as error, source, try_resolve as resolve};
 use proptest::prelude::*;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use torpor_governor::{
-    Catalog, CatalogOptions, CpuSetup, Governor, GovernorError, GovernorSpec, Inputs, Origin, Setup,
+    Catalog, CatalogOptions, CpuSetup, Governor, GovernorSpec, Inputs, Origin, Setup,
 };
 use torpor_machine::units::{CpuId, Hz};
-
-fn resolve(text: &str) -> Result<Governor, GovernorError> {
-    catalog().resolve(&text.parse()?, Hz::H250)
-}
-
-fn error(text: &str) -> String {
-    resolve(text).expect_err(text).to_string()
-}
 
 /// A fresh folder for one test.
 fn scratch(name: &str) -> PathBuf {
@@ -36,7 +28,7 @@ fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 #[test]
-fn builtins_tell_about_themselves() {
+fn builtins_have_summaries_and_doc_blocks() {
     let names: Vec<&str> = Catalog::builtin_names().collect();
     for wanted in [
         "deepest",
@@ -62,7 +54,7 @@ fn builtins_tell_about_themselves() {
             assert!(builtin.source.contains(part), "{}.c has no `{part}`", builtin.name);
         }
         assert!(builtin.source.contains("MODULE_LICENSE("));
-        // A kernel has 15 characters and an end for what is the file's name here.
+        // Governor names in a kernel have at most 15 characters.
         assert!(builtin.name.len() < 16, "{}", builtin.name);
         let registered = builtin.source.lines().any(|line| {
             line.trim().strip_prefix(".name =").map(str::trim)
@@ -91,7 +83,7 @@ fn a_file_is_compiled_with_the_headers_beside_it() {
 }
 
 #[test]
-fn the_files_of_a_governor_are_given_as_they_are() {
+fn source_files_are_returned_unchanged() {
     let dir = scratch("source-files");
     let text = source("CHOICE", "#include \"choice.h\"\nthis need not compile;");
     let path = write(&dir, "pick.c", &text);
@@ -148,7 +140,7 @@ fn a_missing_kernel_function_is_named() {
 }
 
 #[test]
-fn a_missing_include_is_told_from_a_missing_function() {
+fn missing_include_names_the_header() {
     let call = "tick_nohz_get_sleep_length((ktime_t *)0)";
     let path = write(&scratch("include"), "mine.c", &source(call, ""));
     let text = error(path.to_str().unwrap());
@@ -253,7 +245,7 @@ fn a_tree_is_a_folder_a_tarball_or_a_revision() {
 }
 
 #[test]
-fn parameters_are_checked_when_a_governor_is_named() {
+fn parameters_are_checked_on_resolution() {
     let code = "#include <linux/module.h>\n\
                 static unsigned int depth = 3;\nmodule_param(depth, uint, 0644);\n\
                 MODULE_PARM_DESC(depth, \"how deep\");\n\
@@ -281,7 +273,7 @@ fn parameters_are_checked_when_a_governor_is_named() {
 }
 
 #[test]
-fn a_missing_compiler_is_one_clear_error() {
+fn missing_compiler_has_a_hint() {
     let dir = scratch("compiler");
     let path = write(&dir, "mine.c", &source("0", ""));
     let options = CatalogOptions {
@@ -294,9 +286,9 @@ fn a_missing_compiler_is_one_clear_error() {
     assert!(text.contains("`no-such-compiler`") && text.contains("hint: install gcc"), "{text}");
 }
 
-/// Users compile with what they have; the other compiler's images and messages are understood too.
+/// Images and messages of both compilers are understood.
 #[test]
-fn clang_will_do() {
+fn clang_compiles_governors() {
     if Command::new("clang").arg("--version").output().is_err() {
         eprintln!("not run: clang: it is not on this machine");
         return;
@@ -325,7 +317,7 @@ fn clang_will_do() {
 }
 
 #[test]
-fn a_damaged_cache_entry_is_made_anew() {
+fn damaged_cache_entry_is_rebuilt() {
     let dir = scratch("damaged");
     let path = write(&dir, "mine.c", &source("0", ""));
     let options = CatalogOptions { cache_dir: Some(dir.join("cache")), ..Default::default() };
@@ -382,7 +374,7 @@ proptest! {
 
 #[test]
 fn a_cpu_is_enabled_with_its_own_capacity() {
-    // The governor keeps what it saw at enabling, as 6.3's teo does, and answers by it.
+    // The governor stores the capacity when it is enabled, as 6.3's teo does.
     let text = "#include <linux/cpuidle.h>\n#include <linux/sched.h>\n\
         #include <linux/sched/topology.h>\n\
         static DEFINE_PER_CPU(unsigned long, seen);\n\
@@ -404,7 +396,7 @@ fn a_cpu_is_enabled_with_its_own_capacity() {
 }
 
 #[test]
-fn a_file_may_be_called_anything() {
+fn file_names_may_be_arbitrary() {
     let dir = scratch("odd names");
     let text = source("sizeof(__FILE__) > 200", "#include \"it's $HOME.h\"");
     for folder in ["plain", "with, commas=1", "line\nend", "$(touch X)", "a=b", "@x", "-o"] {
@@ -452,7 +444,7 @@ fn special_files_are_refused_without_waiting() {
 }
 
 #[test]
-fn a_huge_static_is_called_so() {
+fn huge_statics_are_reported() {
     let big = |more: &str| source("big[dev->cpu]++", more);
     for text in ["static volatile char big[100 << 20];", "static char big[200 << 20] = { 1 };"] {
         let path = write(&scratch("huge"), "mine.c", &big(text));

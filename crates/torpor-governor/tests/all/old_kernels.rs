@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Governors written for kernels from 3.7 on: what each one's interface is, which one a file gets,
-//! and that what such a governor sees is what its kernel would have shown it.
+//! Governors for kernels since 3.7: the interface that a file gets, and its inputs.
 
-use crate::support::{catalog, kernel_file, kernel_sources, state};
+use crate::support::{kernel_file, kernel_sources, resolve_error, state};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use torpor_governor::{
-    CpuSetup, Governor, GovernorSpec, Inputs, Instance, Release, Setup, StateDesc,
-};
+use torpor_governor::{CpuSetup, Governor, Inputs, Instance, Release, Setup, StateDesc};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const MS: i64 = 1_000_000;
@@ -26,8 +23,7 @@ fn tree(version: (u32, u32), text: &str) -> PathBuf {
 }
 
 fn resolve(spec: &str) -> Governor {
-    let spec: GovernorSpec = spec.parse().unwrap();
-    catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"))
+    crate::support::resolve(spec, Hz::H250)
 }
 
 fn release(major: u8, minor: u8) -> Release {
@@ -182,7 +178,7 @@ postcore_initcall(mine_init);
 "#;
 
 #[test]
-fn a_governor_of_3_7_sees_what_3_7_told_it() {
+fn governor_of_3_7_gets_the_inputs_of_3_7() {
     let root = tree((3, 7), &body(OF_3_7));
     let governor = resolve(&format!("mine@{}", root.display()));
     assert_eq!(governor.release(), release(3, 7));
@@ -196,7 +192,7 @@ fn a_governor_of_3_7_sees_what_3_7_told_it() {
 }
 
 #[test]
-fn a_governor_of_4_9_sees_what_4_9_told_it() {
+fn governor_of_4_9_gets_the_inputs_of_4_9() {
     let governor = resolve(&format!("mine@{}", tree((4, 9), &body(OF_4_9)).display()));
     assert_eq!(drive(&governor, &states(true)), [(2, true), (2, true)]);
 }
@@ -214,7 +210,7 @@ fn a_governor_of_5_4_counts_in_microseconds() {
 }
 
 #[test]
-fn a_tarball_and_a_revision_are_of_their_own_makefile() {
+fn tarball_and_revision_have_their_own_release() {
     let root = tree((5, 3), &body(OF_5_4));
     let old = root.parent().unwrap();
     let run = |program: &str, args: &[&str]| {
@@ -259,14 +255,13 @@ fn lone_file_gets_the_latest_fitting_kernel() {
 #[test]
 fn todays_governors_do_not_get_removed_apis() {
     let text = body(OF_4_9);
-    let spec: GovernorSpec = format!("mine@{}", tree((6, 12), &text).display()).parse().unwrap();
-    let error = catalog().resolve(&spec, Hz::H250).unwrap_err().to_string();
+    let error = resolve_error(&format!("mine@{}", tree((6, 12), &text).display()));
     assert!(error.contains("get_iowait_load") && error.contains("pm_qos_request"), "{error}");
 }
 
-/// Files of kernels that no package carries, and of those that a package does.
+/// Single files of kernels without a package, and files of packaged kernels.
 #[test]
-fn unedited_files_of_old_kernels_compile_and_choose() {
+fn unedited_files_of_old_kernels_run() {
     let test = "old kernels' own files";
     let old = ["ladder-3.10.c", "menu-69a37bea.c", "haltpoll-5.4.c", "teo-5.10.c", "teo-6.3.c"];
     let files = old.iter().filter_map(|name| Some(kernel_file(name, test)?.display().to_string()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `menu-3.7` and `menu-3.8`: worked examples, and what each of the four changes does.
+//! `menu-3.7` and `menu-3.8`: worked examples, and the effect of each of the four changes.
 
-use crate::support::{Rng, catalog, state};
-use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Selection, Setup, StateDesc};
+use crate::support::{Rng, resolve, state};
+use torpor_governor::{CpuSetup, Inputs, Instance, Selection, Setup, StateDesc};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const SECOND: Duration = Duration::from_us(1_000_000);
@@ -16,8 +16,7 @@ struct Lone {
 
 impl Lone {
     fn with_states(spec: &str, states: &[StateDesc]) -> Lone {
-        let spec: GovernorSpec = spec.parse().unwrap();
-        let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
+        let governor = resolve(spec, Hz::H250);
         let cpus = [CpuSetup::new(CpuId(0), states)];
         Lone { menu: governor.instantiate(&Setup { cpus: &cpus }).unwrap(), now: Instant(0) }
     }
@@ -138,7 +137,7 @@ fn the_timer_is_cancelled_on_wake_up() {
 }
 
 #[test]
-fn the_general_timer_makes_the_ratio_start_anew() {
+fn general_timer_resets_the_ratio() {
     // Sleeps far too short for their timer, and no pattern in them.
     let short_us = [10, 300, 20, 500, 5, 250, 40, 400].repeat(12);
     let mut menu = Lone::new("menu-3.8");
@@ -162,7 +161,7 @@ fn the_general_timer_makes_the_ratio_start_anew() {
 }
 
 #[test]
-fn a_given_up_entry_is_a_length_of_0() {
+fn aborted_entry_is_a_length_of_0() {
     // Seven lengths of 100 us and a 0: mean 87, deviation 33. Leaving out the longest leaves out
     // all seven at once, and a lone 0 is alike: the prediction is 0, the timer 2 * (0 + 60) us.
     let given_up = |params: &str| {
@@ -181,7 +180,7 @@ fn a_given_up_entry_is_a_length_of_0() {
 }
 
 #[test]
-fn load_and_io_waiters_make_the_cpu_hasty() {
+fn load_and_io_waiters_lower_the_latency_limit() {
     let states = [state("WFI", 0, 0, false), state("C2", 10, 20, false)];
     let choice = |load_avg: u64, nr_iowait: u32| {
         let mut menu = Lone::with_states("menu-3.7", &states);

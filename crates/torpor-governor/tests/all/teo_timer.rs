@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `teo,own_timer=1`: when its timer is set, and what a sleep that goes on is.
+//! `teo,own_timer=1`: when its timer is set, and how a sleep continues after it.
 
 use crate::support::lone::{FAR_US, Lone};
 use torpor_machine::units::Duration;
@@ -50,7 +50,7 @@ fn work_after_the_timer_ends_the_sleep() {
 }
 
 #[test]
-fn a_timer_that_comes_too_soon_after_it_is_waited_for() {
+fn own_timer_is_not_set_shortly_before_a_timer() {
     let mut cpu = interrupted(SPEC);
     assert_eq!((cpu.select(3_999).state, cpu.alarm_us()), (0, None));
     let mut cpu = interrupted(SPEC);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `teo` with `util_mode=`: worked examples, and what holds between the modes on any machine.
+//! `teo` with `util_mode=`: worked examples, and properties on any machine.
 
-use crate::support::{Rng, catalog, server_states, state};
-use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Setup, StateDesc};
+use crate::support::{Rng, resolve, server_states, state};
+use torpor_governor::{CpuSetup, Inputs, Instance, Setup, StateDesc};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const MS: i64 = 1_000_000;
 
 fn teo(mode: &str, states: &[StateDesc]) -> Instance {
-    let spec: GovernorSpec = format!("teo,util_mode={mode}").parse().unwrap();
-    let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
+    let governor = resolve(&format!("teo,util_mode={mode}"), Hz::H250);
     governor.instantiate(&Setup { cpus: &[CpuSetup::new(CpuId(0), states)] }).unwrap()
 }
 
@@ -35,7 +34,7 @@ fn first_choice(mode: &str, states: &[StateDesc], inputs: &Inputs) -> (i32, bool
 }
 
 #[test]
-fn the_threshold_is_strict_and_a_64th_of_the_capacity() {
+fn utilized_is_above_a_64th_of_the_capacity() {
     // C6 pays off from 600 us; the timer is 20 ms away, beyond the 4 ms of a tick: C6, no tick.
     let server = server_states();
     for mode in ["off", "shallowest", "step", "gradual"] {
@@ -111,7 +110,7 @@ fn step_skips_disabled_states_and_polling() {
 }
 
 #[test]
-fn the_second_posting_steps_by_one_whatever_pays_off() {
+fn v2_steps_by_one_even_if_it_does_not_pay() {
     // As above: B would need 2 ms of the 950 us that are expected, and v2 steps to it.
     let states = [
         state("A", 1, 1, false),
@@ -164,7 +163,7 @@ fn shallower_of_two_states_is_taken_first() {
     // stopped, and C1 stays.
     let pair = &server_states()[..2];
     assert_eq!(first_choice("step", pair, &inputs(5 * MS, 500, 17)), (1, true));
-    // With a timer in 1 us, before C1 pays off, nobody looks at utilization: it polls, and does so
+    // With a timer in 1 us, before C1 pays off, utilization does not matter: it polls, and does so
     // with the tick stopped, too.
     assert_eq!(first_choice("step", pair, &inputs(1_000, 500, 17)), (0, false));
     let stopped = Inputs { tick_stopped: true, ..inputs(1_000, 1_000, 17) };
@@ -203,7 +202,7 @@ fn timer_before_state_1_overrules_utilization() {
 }
 
 #[test]
-fn gradual_scales_the_index_by_the_free_capacity() {
+fn gradual_scales_the_index_by_free_capacity() {
     let five: Vec<StateDesc> =
         (0..5).map(|i| state(&format!("S{i}"), i * 10, i * 100, false)).collect();
     // The candidate is S4. 4 * (1024 - util) / 1024: 256 free quarters.
@@ -298,18 +297,18 @@ fn compare_with_off(mode: &str, seed: u64) -> u64 {
         };
         let ((plain, plain_stop), (aware, aware_stop)) =
             (choice(&mut off, &asked), choice(&mut util_aware, &asked));
-        let told = format!("seed {seed}, {mode}, {asked}, {states:?}: off {plain}, {aware}");
+        let case = format!("seed {seed}, {mode}, {asked}, {states:?}: off {plain}, {aware}");
         if asked.util <= 16 {
-            assert_eq!((plain, plain_stop), (aware, aware_stop), "not utilized: {told}");
+            assert_eq!((plain, plain_stop), (aware, aware_stop), "not utilized: {case}");
         }
         let is_polling = |idx: i32| states[idx as usize].is_polling;
         // With two states the final form does not look at what it has learnt, which is the one case
         // of "deeper" than polling.
         let shortcut = mode == "step" && count == 2 && asked.util > 16;
-        assert!((shortcut && is_polling(plain)) || aware <= plain, "deeper: {told}");
-        assert!(!is_polling(aware) || is_polling(plain), "polls: {told}");
-        assert!(shortcut || plain_stop == aware_stop, "another tick: {told}");
-        assert!(aware == plain || !states[aware as usize].is_disabled, "a disabled state: {told}");
+        assert!((shortcut && is_polling(plain)) || aware <= plain, "deeper: {case}");
+        assert!(!is_polling(aware) || is_polling(plain), "polls: {case}");
+        assert!(shortcut || plain_stop == aware_stop, "another tick: {case}");
+        assert!(aware == plain || !states[aware as usize].is_disabled, "a disabled state: {case}");
         deviated += u64::from(aware != plain);
         let slept = Duration(rng.magnitude(25).min(timer_ns));
         now += slept;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `tide`: worked examples of its plans, its own timer and the price of latency.
 
-use crate::support::catalog;
 use crate::support::lone::{FAR_US, Lone};
+use crate::support::resolve;
 use torpor_governor::Selection;
 use torpor_machine::units::{Duration, Hz};
 
 #[test]
-fn a_cpu_that_nothing_interrupts_goes_deep_at_once() {
+fn uninterrupted_cpu_goes_deep_at_once() {
     let mut cpu = Lone::new("tide");
     cpu.sleep_all(&[(10_000, 10_000); 20]);
     let choice = cpu.select(10_000);
@@ -42,7 +42,7 @@ fn short_sleeps_are_shallow_and_long_ones_end_deep() {
 }
 
 #[test]
-fn without_its_timer_it_is_deep_or_shallow_for_good() {
+fn own_timer_can_be_switched_off() {
     let mut cpu = Lone::new("tide,own_timer=0");
     cpu.sleep_all(&[(FAR_US, 100); 60]);
     cpu.select(FAR_US);
@@ -63,7 +63,7 @@ fn dear_latency_wakes_before_a_known_timer() {
 }
 
 #[test]
-fn what_a_timer_ends_says_nothing_of_longer_sleeps() {
+fn timer_wakeups_do_not_raise_the_hazard() {
     // 300 us each: ended by an interrupt they are a hazard, by a timer they are not.
     let after = |timer_us| {
         let mut cpu = Lone::new("tide");
@@ -84,7 +84,7 @@ fn a_latency_limit_is_respected_after_any_history() {
 }
 
 #[test]
-fn less_latency_is_spent_where_less_is_wanted() {
+fn share_pct_limits_the_latency_spent() {
     // Sleeps of 3 ms are worth C2 for what hindsight spends; asked for none of it, the price rises
     // until WFI is cheaper.
     let deep = |spec: &str| {
@@ -103,7 +103,7 @@ fn less_latency_is_spent_where_less_is_wanted() {
 }
 
 #[test]
-fn its_memory_is_a_quarter_of_what_a_contest_allows() {
-    let governor = catalog().resolve(&"tide".parse().unwrap(), Hz::H250).unwrap();
+fn per_cpu_data_has_at_most_1_kib() {
+    let governor = resolve("tide", Hz::H250);
     assert!((100..=1_024).contains(&governor.percpu_bytes()), "{}", governor.percpu_bytes());
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Timers that a governor arms, as the host sees them.
 
-use crate::support::{catalog, server_states};
+use crate::support::{resolve, server_states};
 use std::path::Path;
-use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Setup};
+use torpor_governor::{CpuSetup, Inputs, Instance, Setup};
 use torpor_machine::units::{CpuId, Hz, Instant};
 
 /// `timers.c` on CPUs 3 and 5.
 fn timers(params: &str) -> Instance {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/governors/timers.c");
-    let spec: GovernorSpec = format!("{}{params}", path.display()).parse().unwrap();
     let states = server_states();
     let cpus = [3, 5].map(|cpu| CpuSetup::new(CpuId(cpu), &states));
-    let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
+    let governor = resolve(&format!("{}{params}", path.display()), Hz::H250);
     governor.instantiate(&Setup { cpus: &cpus }).unwrap()
 }
 
@@ -21,7 +20,7 @@ fn at(now: i64) -> Inputs {
 }
 
 #[test]
-fn an_armed_timer_is_told_and_expires_when_due() {
+fn armed_timer_is_visible_and_expires_when_due() {
     let mut instance = timers("");
     assert_eq!(instance.next_timer(0), None);
     assert_eq!(instance.select(0, &at(1_000)).unwrap().state, 0);
@@ -37,7 +36,7 @@ fn an_armed_timer_is_told_and_expires_when_due() {
 }
 
 #[test]
-fn a_timer_is_cancelled_by_the_governor_or_the_host() {
+fn governor_or_host_can_cancel_a_timer() {
     let mut instance = timers("");
     instance.select(0, &at(0)).unwrap();
     // Its reflect() cancels the second.
@@ -52,7 +51,7 @@ fn a_timer_is_cancelled_by_the_governor_or_the_host() {
 }
 
 #[test]
-fn a_slip_with_timers_ends_in_a_fault() {
+fn wrong_use_of_timers_is_a_fault() {
     let mut instance = timers(",slip=1");
     instance.select(0, &at(0)).unwrap();
     let fault = instance.fire_timer(0, Instant(100)).unwrap_err().to_string();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One CPU of two states, driven by hand.
 
-use super::{catalog, state};
-use torpor_governor::{CpuSetup, GovernorSpec, Inputs, Instance, Selection, Setup};
+use super::{resolve, state};
+use torpor_governor::{CpuSetup, Inputs, Instance, Selection, Setup};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 /// A CPU with WFI and a state that takes 160 us to leave and pays off in 2 ms.
@@ -16,8 +16,7 @@ pub const FAR_US: i64 = 1_000_000;
 
 impl Lone {
     pub fn new(spec: &str) -> Lone {
-        let spec: GovernorSpec = spec.parse().unwrap();
-        let governor = catalog().resolve(&spec, Hz::H250).unwrap_or_else(|e| panic!("{e}"));
+        let governor = resolve(spec, Hz::H250);
         let states = [state("WFI", 1, 1, false), state("C2", 160, 2_000, false)];
         let cpus = [CpuSetup::new(CpuId(0), &states)];
         Lone { governor: governor.instantiate(&Setup { cpus: &cpus }).unwrap(), now: Instant(0) }

@@ -11,14 +11,29 @@ pub mod lone;
 
 pub(crate) use rng::Rng;
 use std::path::Path;
-use torpor_governor::{Catalog, CatalogOptions, StateDesc};
-use torpor_machine::units::Duration;
+use torpor_governor::{Catalog, CatalogOptions, Governor, GovernorError, StateDesc};
+use torpor_machine::units::{Duration, Hz};
 pub use upstream::{kernel_file, kernel_sources};
 
-/// A catalog with a cache of its own, which stays between runs.
+/// Returns a catalog with a cache for tests, which is kept between runs.
 pub fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     Catalog::new(CatalogOptions { cache_dir: Some(cache), ..Default::default() })
+}
+
+/// Resolves a governor that must exist.
+pub fn resolve(spec: &str, hz: Hz) -> Governor {
+    let spec = spec.parse().expect("the test's spec is valid");
+    catalog().resolve(&spec, hz).unwrap_or_else(|e| panic!("{e}"))
+}
+
+pub fn try_resolve(spec: &str) -> Result<Governor, GovernorError> {
+    catalog().resolve(&spec.parse()?, Hz::H250)
+}
+
+/// Returns the message of a failed resolution.
+pub fn resolve_error(spec: &str) -> String {
+    try_resolve(spec).expect_err(spec).to_string()
 }
 
 pub fn state(name: &str, exit_us: i64, residency_us: i64, is_polling: bool) -> StateDesc {
@@ -31,7 +46,7 @@ pub fn state(name: &str, exit_us: i64, residency_us: i64, is_polling: bool) -> S
     }
 }
 
-/// POLL, C1, C1E and C6 of a server.
+/// Returns POLL, C1, C1E and C6 of a server.
 pub fn server_states() -> Vec<StateDesc> {
     vec![
         state("POLL", 0, 0, true),
@@ -41,7 +56,7 @@ pub fn server_states() -> Vec<StateDesc> {
     ]
 }
 
-/// Returns the source of a governor that answers `state`, after the lines of `more`.
+/// Returns the source of a governor that selects `state`, with the lines `more` before it.
 pub fn source(state: &str, more: &str) -> String {
     format!(
         "#include <linux/cpuidle.h>\n{more}\n\

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Guards against a file that shrinks while it is mapped: the process must not end.
+//! Keeps the process alive when a mapped file shrinks or its device fails.
 //!
-//! The system raises SIGBUS where a map's file has no byte any more, or its device fails to give
-//! it. The handler then puts pages of zeros there and notes it; who reads the map goes on, and
-//! learns in the end that what it read is not the file. Faults elsewhere go to the handler that
-//! was there before.
+//! The kernel raises SIGBUS on access to such a page. The handler maps zeros over the rest of the
+//! file and sets a flag: reading continues, and its end reports that the file was not intact.
+//! Faults elsewhere go to the previous handler.
 
 use std::ffi::c_int;
 use std::sync::Once;
@@ -13,10 +12,10 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-/// Addresses that are looked after. Found by the handler, which may not take locks.
+/// A guarded address range. Atomics, as a signal handler may not take locks.
 struct Slot {
     start: AtomicUsize,
-    /// 0 while the slot is free, 1 while it is being taken.
+    /// [`FREE`], [`TAKEN`] while it is being set up, or the end of the range.
     end: AtomicUsize,
     is_hit: AtomicBool,
 }
@@ -30,11 +29,11 @@ static SLOTS: [Slot; 64] = [const {
 
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 
-/// A map that is looked after, until this is dropped.
+/// Guards a map until it is dropped.
 pub(crate) struct Guard(&'static Slot);
 
 impl Guard {
-    /// `None` if there are too many maps already, or signals cannot be caught.
+    /// Returns `None` if all slots are taken or the handler cannot be installed.
     pub(super) fn new(map: &[u8]) -> Option<Guard> {
         if !install() {
             return None;
@@ -48,7 +47,7 @@ impl Guard {
         Some(Guard(slot))
     }
 
-    /// True if a part of the map was not there.
+    /// True if a page of the map could not be read.
     pub(super) fn is_hit(&self) -> bool {
         self.0.is_hit.load(Acquire)
     }
@@ -89,7 +88,7 @@ fn install() -> bool {
     IS_INSTALLED.load(Acquire)
 }
 
-/// Calls nothing but `mmap` and `sigaction`, which are plain system calls.
+/// Calls only `mmap` and `sigaction`, which are async-signal-safe system calls.
 extern "C" fn on_sigbus(signo: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the system hands a valid `siginfo_t` to a handler with SA_SIGINFO.
     let address = unsafe { (*info).si_addr() } as usize;
@@ -103,13 +102,12 @@ extern "C" fn on_sigbus(signo: c_int, info: *mut libc::siginfo_t, context: *mut 
     }
 }
 
-/// Puts zeros in the map from the page of `address` on: a file that has lost that page has lost
-/// those after it.
+/// Maps zeros from the page of `address` to the end: a file that lost this page also lost the rest.
 fn fill(slot: &Slot, address: usize) -> bool {
     let page = address & !PAGE_BYTES.load(Relaxed).wrapping_sub(1);
     let length = slot.end.load(Acquire).wrapping_sub(page);
-    // SAFETY: the slot's owner holds the map while the slot is taken, so that every page from
-    // `page` to the map's end belongs to it, and nobody reads it as anything but bytes.
+    // SAFETY: the slot's owner holds the map while the slot is taken, so every page from `page` to
+    // the map's end belongs to it, and it is only read as bytes.
     unsafe {
         let errno = *libc::__errno_location();
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
@@ -119,10 +117,10 @@ fn fill(slot: &Slot, address: usize) -> bool {
     }
 }
 
-/// As if this handler were not there.
+/// Calls the previous handler.
 fn pass_on(signo: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: `PREVIOUS` is complete since before this handler was installed. A handler is called
-    // as it asked to be; without one, its disposition is restored, and the fault comes again.
+    // SAFETY: `PREVIOUS` was complete before this handler was installed. A handler is called with
+    // the signature its flags state; a default disposition is restored, and the fault repeats.
     unsafe {
         let Some(previous) = (&raw const PREVIOUS).read() else { return };
         match previous.sa_sigaction {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The bytes of a file: mapped where it can be, else read as far as memory goes.
+//! The bytes of a file: mapped if possible, else read into memory.
 
 mod guard;
 
@@ -15,15 +15,15 @@ use std::path::Path;
 use std::sync::LazyLock;
 use torpor_machine::units::shown;
 
-/// After so many bytes, those before are released.
+/// Interval of progress reports, and of releasing the pages of a map that were read.
 pub(crate) const STEP_BYTES: usize = 16 << 20;
-/// As much as tells one format from the other, and from what is no recording.
+/// Length of a file's head, enough to recognise its format.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
-/// Poll interval of a pipe without data, in milliseconds: a person does not notice less.
+/// Poll interval of a pipe without data, in ms.
 const LOOK_EVERY_MS: i32 = 50;
 
-/// The most bytes that are held of a recording that cannot be mapped, from a pipe or unpacked:
-/// 8 GiB, or half of the machine's memory where that is less.
+/// Memory limit for a recording that is not mapped (from a pipe or unpacked): 8 GiB or half of the
+/// machine's memory, whichever is less.
 pub(crate) static HELD_MAX_BYTES: LazyLock<u64> = LazyLock::new(|| {
     const MOST: u64 = 8 << 30;
     let memory_kb = || {
@@ -39,7 +39,7 @@ pub(crate) enum Bytes {
     Read(Vec<u8>),
 }
 
-/// Refuses a file of this name by its first bytes.
+/// Checks the head of a file of this name.
 pub(crate) type Check = fn(&str, &[u8]) -> Result<(), TraceError>;
 
 impl Deref for Bytes {
@@ -54,7 +54,7 @@ impl Deref for Bytes {
 }
 
 impl Bytes {
-    /// `-` is standard input.
+    /// Opens a file; `-` is standard input.
     pub(crate) fn load(
         path: &Path,
         check: Option<Check>,
@@ -63,7 +63,7 @@ impl Bytes {
         let name = path.display().to_string();
         let io = |source| TraceError::Io { name: name.clone(), source };
         let place = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
-        // Opening a FIFO waits for who writes to it, unless asked not to; files do not care.
+        // Without O_NONBLOCK, opening a FIFO blocks until it has a writer.
         let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(place).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
@@ -72,8 +72,7 @@ impl Bytes {
         }
         // Pipes, devices and the files of /proc have no length to map.
         if metadata.is_file() && metadata.len() > 0 {
-            // SAFETY: the map is read-only and private. Someone who shortens the file meanwhile
-            // is what the guard is for.
+            // SAFETY: the map is read-only and private. The guard handles a file that shrinks.
             let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
             if let Some(guard) = Guard::new(&map) {
                 return Ok(Bytes::Mapped { map, guard, file });
@@ -82,8 +81,8 @@ impl Bytes {
         read(file, &name, check, go_on).map(Bytes::Read)
     }
 
-    /// An error if the file has become shorter since it was opened: then some of the bytes were
-    /// not its.
+    /// Returns an error if the file became shorter since it was opened: some of the bytes read were
+    /// then not its own.
     pub(crate) fn check(&self, name: &str) -> Result<(), TraceError> {
         match self {
             Bytes::Mapped { map, guard, file } => {
@@ -98,19 +97,18 @@ impl Bytes {
         }
     }
 
-    /// Gives the memory of a map back to the system; what is looked at again is read again.
-    pub(crate) fn let_go(&self) {
+    /// Releases the pages of a map; they are read again when needed.
+    pub(crate) fn release(&self) {
         if let Bytes::Mapped { map, .. } = self {
             // SAFETY: a private map that was never written to has the file's content whether its
-            // pages are present or not.
-            let advised = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
-            // Without it memory fills with pages that the system can take back by itself.
-            let _ = advised;
+            // pages are present or not. A failure is harmless: the kernel can reclaim the pages.
+            let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
     }
 }
 
-/// A CTF trace is a folder with its metadata in it, or one below for each of its domains.
+/// Returns the error for a folder. A CTF trace is one that holds `metadata`, itself or in a
+/// subfolder for each domain.
 fn folder(path: &Path, name: String) -> TraceError {
     let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
     let is_ctf = path.join("metadata").is_file()
@@ -128,7 +126,7 @@ fn folder(path: &Path, name: String) -> TraceError {
     TraceError::Folder { name, found, hint }
 }
 
-/// Reads to the end of a pipe or device, which may have none.
+/// Reads a pipe or device to its end, if it has one.
 fn read(
     mut file: File,
     name: &str,
@@ -161,10 +159,10 @@ fn read(
     }
 }
 
-/// Waits a little for bytes, or for the end.
+/// Waits for data or the end, for at most [`LOOK_EVERY_MS`].
 fn is_ready(file: &File) -> Result<bool, std::io::Error> {
     let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid `pollfd` is handed over, of a file that is open.
+    // SAFETY: the call gets one valid `pollfd` of an open file.
     match unsafe { libc::poll(&raw mut poll, 1, LOOK_EVERY_MS) } {
         0 => Ok(false),
         1.. => Ok(true),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Location of a tracepoint's field, as the kernel's `format` file states it.
+//! A tracepoint's field, as the kernel's `format` file describes it.
 
 use crate::cursor::{Cursor, Endian};
 use crate::tracepoint::Value;
@@ -18,26 +18,26 @@ enum Kind {
     Number,
     /// `char comm[16]`
     Text,
-    /// `char buf[]` of size 0, the last field of an event: it ends where the event does.
+    /// `char buf[]` of size 0, up to the end of the event.
     TextToEnd,
-    /// `const char *`: an address whose text the recording holds elsewhere.
+    /// `const char *`: an address whose text is elsewhere in the recording.
     TextPointer,
-    /// `__data_loc`: where the bytes are, from the start of the event.
+    /// `__data_loc`: offset from the start of the event, and length.
     Located {
         is_text: bool,
     },
-    /// `__rel_loc`: the same, from the end of this field.
+    /// `__rel_loc`: the same, with the offset from the end of this field.
     RelativelyLocated {
         is_text: bool,
     },
 }
 
-/// Surroundings that reading a field requires.
+/// Properties of the recorded kernel that reading a field requires.
 pub(crate) struct Surroundings<'t> {
     pub endian: Endian,
-    /// Texts that events name by their address in the kernel.
+    /// Texts by their address in the kernel.
     pub texts: &'t HashMap<u64, Box<[u8]>>,
-    /// Bytes of a kernel's `long`, the words that CPU masks are made of.
+    /// Size of a kernel's `long`, the unit of CPU masks.
     pub long_bytes: usize,
 }
 
@@ -62,7 +62,7 @@ impl Field {
         })
     }
 
-    /// The value of a field that is a plain number.
+    /// Returns the value of a field that is a number.
     #[inline]
     pub(crate) fn number_in(&self, event: &[u8], endian: Endian) -> Option<u64> {
         let bytes = event.get(self.offset..self.offset.checked_add(self.size)?)?;
@@ -74,8 +74,8 @@ impl Field {
         Cursor::ordered(bytes, endian).number(self.size, self.is_signed)
     }
 
-    /// `unsigned int vec; offset:8; size:4; signed:0;`, with tabs between: the field's name, and
-    /// the field.
+    /// Parses `unsigned int vec; offset:8; size:4; signed:0;`, separated by tabs, into the field's
+    /// name and the field.
     pub(crate) fn parse(line: &str) -> Option<(&str, Field)> {
         let (declaration, rest) = line.split_once(';')?;
         let number = |key: &str| -> Option<usize> {
@@ -108,7 +108,7 @@ impl Field {
     }
 }
 
-/// A u32 whose low half is an offset and whose high half a length.
+/// Reads a location: a u32 with an offset in its low half and a length in its high half.
 fn located<'a>(
     location: &[u8],
     event: &'a [u8],
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declarations_of_all_kinds_are_understood() {
+    fn all_kinds_of_declarations_are_parsed() {
         let cases = [
             ("pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;", "prev_pid", Kind::Number),
             ("char comm[16];\toffset:8;\tsize:16;\tsigned:0;", "comm", Kind::Text),
@@ -165,10 +165,9 @@ mod tests {
         }
     }
 
-    /// -1 in two bytes, sign-extended; a mask of 2 bytes at offset 6, and so 0 bytes
-    /// after the field that ends there.
+    /// -1 in two bytes is sign-extended. A mask of 2 bytes is at offset 6, 0 bytes after its field.
     #[test]
-    fn values_are_read_where_the_description_says() {
+    fn values_are_read_at_the_described_offsets() {
         let texts = HashMap::new();
         let around = |endian| Surroundings { endian, texts: &texts, long_bytes: 8 };
         let little = around(Endian::Little);

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The recorded kernel's events: their numbers, names and fields, from its `format` files.
 //!
-//! An event starts with its number; the description says where each field lies. Offsets are never
-//! assumed, as they differ between kernels. The description is turned into places once, so that
-//! an event costs no look-up by name.
+//! An event starts with its number. Offsets of fields differ between kernels and come from the
+//! description, which is resolved once: reading an event needs no look-up by name.
 
 use super::field::{Field, Surroundings};
+use crate::builder::Builder;
 use crate::cursor::{Cursor, Endian};
 use crate::kallsyms::Kallsyms;
 use crate::model::{EventKind, Probe};
 use crate::tracepoint::{self, Context, FIELDS_MAX, Spec, Values, spec};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 #[derive(Debug)]
 pub(crate) struct Formats {
     endian: Endian,
     /// Indexed by the event's number.
     events: Vec<Option<Event>>,
-    /// Texts that events name by their address in the kernel.
+    /// Texts by their address in the kernel.
     texts: HashMap<u64, Box<[u8]>>,
-    /// Empty where the recorder kept no `/proc/kallsyms`.
+    /// Empty if the recorder kept no `/proc/kallsyms`.
     pub symbols: Kallsyms,
     pub page: PageLayout,
-    /// The functions that dynamic probes may watch: start, end, what a probe on it tells.
+    /// Functions that dynamic probes may watch: start, end, and the probe.
     probed: Vec<(u64, u64, Probe)>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Formats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageLayout {
     pub commit_offset: usize,
-    /// Also the bytes of a kernel's `long`.
+    /// Also the size of a kernel's `long`.
     pub commit_bytes: usize,
     pub data_offset: usize,
 }
@@ -42,20 +42,20 @@ struct Event {
     reading: Reading,
 }
 
-/// Part of an event to read.
+/// The part of an event to read.
 #[derive(Debug)]
 enum Reading {
     Nothing,
     /// The spec's fields, in its order.
     Tracepoint(&'static Spec, [Option<Field>; FIELDS_MAX]),
-    /// A dynamic probe: the address it is at, and the first value it fetches.
+    /// A dynamic probe: its address, and the first value it fetches.
     Probe {
         address: Field,
         value: Option<Field>,
     },
 }
 
-/// An event of interest.
+/// An event that becomes one of the model.
 pub(crate) enum Decoded<'a> {
     Tracepoint(&'static Spec, Values<'a>),
     Probe(Probe, i64),
@@ -77,8 +77,8 @@ impl Formats {
         }
     }
 
-    /// Reads the description that starts a file of trace-cmd, up to the texts of `trace_printk`,
-    /// or as much as is there.
+    /// Reads the description at the start of a trace-cmd file, up to the texts of `trace_printk`.
+    /// Returns `None`, with the parts read so far, if it is cut.
     pub(crate) fn description(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
         self.header_info(cursor)?;
         self.ftrace_events(cursor)?;
@@ -128,7 +128,7 @@ impl Formats {
         Some(())
     }
 
-    /// Lines such as `0xffffffff8281a285 : "rcu_preempt"`.
+    /// Reads lines such as `0xffffffff8281a285 : "rcu_preempt"`.
     pub(crate) fn printk(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
         let size = cursor.u32()?;
         for line in String::from_utf8_lossy(cursor.bytes(size.into())?).lines() {
@@ -142,7 +142,7 @@ impl Formats {
         Some(())
     }
 
-    /// Looks up the functions that dynamic probes of interest watch; before that, none is known.
+    /// Looks up the functions that dynamic probes may watch. Probes read before that are ignored.
     pub(crate) fn find_probed(&mut self) {
         let probed = |(start, end, name): (u64, u64, &str)| {
             Some((start, end, tracepoint::probe(name.as_bytes())?))
@@ -150,7 +150,8 @@ impl Formats {
         self.probed = self.symbols.functions().filter_map(probed).collect();
     }
 
-    /// Counts the event, and reads it if it is of interest. The outer `None` is an unknown event.
+    /// Counts the event, and decodes it if the model has its kind. The outer `None` stands for an
+    /// event without a description.
     #[inline]
     pub(crate) fn decode<'a>(&'a mut self, raw: &'a [u8]) -> Option<Option<Decoded<'a>>> {
         // `common_type` is the first field of every tracepoint.
@@ -176,7 +177,7 @@ impl Formats {
             Reading::Probe { address, value } => {
                 let number = |field: &Field| field.number_in(raw, self.endian);
                 let address = number(address)?;
-                // A probe sits after the function's landing pad (4 bytes on x86 with IBT).
+                // A probe follows the function's landing pad (4 bytes on x86 with IBT).
                 let probed =
                     self.probed.iter().find(|(start, end, _)| (*start..*end).contains(&address));
                 let value = value.as_ref().and_then(number).unwrap_or(0) as i64;
@@ -185,10 +186,9 @@ impl Formats {
         })
     }
 
-    pub(crate) fn count_into(self, counts: &mut BTreeMap<String, u64>) {
+    pub(crate) fn finish(self, out: &mut Builder) {
         for event in self.events.into_iter().flatten().filter(|event| event.count > 0) {
-            let count = counts.entry(event.name).or_default();
-            *count = count.saturating_add(event.count);
+            out.count(event.name, event.count);
         }
     }
 }
@@ -221,7 +221,7 @@ impl PageLayout {
 }
 
 impl Event {
-    /// One `format` file of the kernel.
+    /// Parses one `format` file of the kernel.
     fn parse(text: &str) -> Option<(u16, Event)> {
         let (mut name, mut id, mut fields) = (None, None, Vec::new());
         for line in text.lines() {
@@ -244,7 +244,7 @@ impl Reading {
     fn of(name: &str, fields: &[(&str, Field)]) -> Reading {
         let find = |name: &str| fields.iter().position(|(known, _)| *known == name);
         let field = |index: usize| fields.get(index).map(|(_, field)| *field);
-        // A return probe states the function, and the place it returned to.
+        // A return probe has the function's address and the return address.
         let address = find("__probe_func").or_else(|| find("__probe_ip"));
         if let Some(address) = address {
             let last = find("__probe_ret_ip").unwrap_or(address);

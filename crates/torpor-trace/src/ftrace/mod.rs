@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Parts that files of trace-cmd and perf share: the kernel's own description of its tracepoints.
+//! The kernel's own description of its tracepoints, in files of trace-cmd and perf.
 //!
-//! perf's "tracing data" is the head of trace-cmd's file, word for word.
+//! perf's "tracing data" is identical to the head of a trace-cmd file.
 
 mod field;
 mod formats;
@@ -12,18 +12,18 @@ use crate::cursor::{Cursor, Endian};
 
 pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// Start of a file, which says how to read the rest.
+/// The start of a file, with the parameters for reading the rest.
 #[derive(Debug)]
 pub(crate) struct Preamble<'a> {
     pub version: &'a [u8],
     pub endian: Endian,
-    /// Bytes of a `long` of the machine's programs.
+    /// Size of `long` in user space.
     pub long_bytes: usize,
     pub page_bytes: usize,
 }
 
 impl<'a> Preamble<'a> {
-    /// Also gives what follows it.
+    /// Parses a preamble, and returns it with a cursor at its end.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<(Preamble<'a>, Cursor<'a>)> {
         let mut cursor = Cursor::new(bytes.strip_prefix(MAGIC)?);
         let version = cursor.c_str()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From lines to events of the model: what each name means, and counts of all of them.
+//! Turns lines into events of the model, and counts lines by event name.
 
 use super::fields::Plan;
 use super::line::Line;
@@ -7,11 +7,11 @@ use super::scratch::{Scratch, slot};
 use super::timers::{Role, Timers};
 use super::values::{hexadecimal, integer};
 use crate::builder::Builder;
-use crate::cursor::after;
+use crate::cursor::{after, split};
 use crate::loss;
 use crate::model::EventKind;
 use crate::tracepoint::{self, Context, spec};
-use memchr::{memchr, memmem};
+use memchr::memchr;
 use std::collections::HashMap;
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(super) struct Events {
     pub timers: Timers,
     kinds: Vec<Kind>,
     by_name: HashMap<Box<[u8]>, usize>,
-    /// Recent names' places in `kinds`, so that most lines need no hashing.
+    /// Indices into `kinds` of recent names, so that most lines need no hashing.
     recent: Vec<usize>,
     scratch: Scratch,
 }
@@ -82,22 +82,15 @@ impl Events {
         index
     }
 
-    /// Says what clock the events so far are in.
-    pub(super) fn tell_clock(&self, out: &mut Builder) {
-        self.timers.tell_clock(out);
-    }
-
     pub(super) fn finish(self, out: &mut Builder) {
         for kind in self.kinds {
-            let name = String::from_utf8_lossy(model_name(&kind.name)).into_owned();
-            let count = out.event_counts.entry(name).or_default();
-            *count = count.saturating_add(kind.count);
+            out.count(String::from_utf8_lossy(model_name(&kind.name)).into_owned(), kind.count);
         }
-        self.timers.tell_clock(out);
+        self.timers.set_clock(out);
     }
 }
 
-/// A text names some events by the function that wrote them.
+/// Returns the tracepoint's name. A text has some events under another one.
 fn model_name(name: &[u8]) -> &[u8] {
     match name {
         b"tracing_mark_write" => b"print",
@@ -106,16 +99,16 @@ fn model_name(name: &[u8]) -> &[u8] {
     }
 }
 
-/// A dynamic probe has any name, and says in parentheses where it is:
-/// `sl: (menu_select+0x2f0/0x5d0 <- tick_nohz_get_sleep_length) ret=1827768` returned,
-/// `reflect: (cpuidle_reflect+0x4/0x30) idx=3` was entered.
+/// Records a dynamic probe. It has any name, and its place in parentheses:
+/// `sl: (menu_select+0x2f0/0x5d0 <- tick_nohz_get_sleep_length) ret=1827768` on return,
+/// `reflect: (cpuidle_reflect+0x4/0x30) idx=3` on entry.
 #[inline]
 fn probed(line: &Line<'_>, out: &mut Builder) {
     let Some(place) = line.text.strip_prefix(b"(") else { return };
     let Some(end) = memchr(b')', place) else { return };
     let (place, rest) = (&place[..end], after(place, end, 1));
-    let symbol = match memmem::find(place, b" <- ") {
-        Some(at) => word(after(place, at, b" <- ".len())),
+    let symbol = match split(place, b" <- ") {
+        Some((_, function)) => word(function),
         None if is_entry(place) => word(place),
         None => return,
     };
@@ -131,15 +124,15 @@ fn probed(line: &Line<'_>, out: &mut Builder) {
     out.push(line.time.ns, line.cpu, kind);
 }
 
-/// trace-cmd and perf print addresses of 64 bits: `(ffffffff81188874 <- ffffffff811c18da) ret=1`.
+/// Digits of an address, as in trace-cmd's `(ffffffff81188874 <- ffffffff811c18da) ret=1`.
 const ADDRESS_DIGITS: usize = 16;
 
-/// The symbol of `symbol+0x4/0x30`.
+/// Returns the symbol of `symbol+0x4/0x30`.
 fn word(place: &[u8]) -> &[u8] {
     &place[..memchr(b'+', place).unwrap_or(place.len())]
 }
 
-/// Before a function's first own instruction are landing pads and the call of the tracer.
+/// Largest offset of a probe at a function's entry, after landing pad and tracer call.
 const ENTRY_MAX: u64 = 0x10;
 
 fn is_entry(place: &[u8]) -> bool {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From the text of an event to the fields that its tracepoint's spec asks for.
+//! Parses the text of an event into the fields of its tracepoint's spec.
 //!
-//! Nearly all of it is `key=value` between spaces, as the kernel's `TP_printk` has it. A task's
-//! name may hold spaces and equals signs, and comes before the numbers: so the text is read from
-//! its end, and the last pair of a key is the true one.
+//! Nearly all text is `key=value` between spaces, as in the kernel's `TP_printk`. A task's name may
+//! hold spaces and equals signs, and precedes the numbers: so the text is read from its end, and
+//! the last pair of a key counts.
 
 use super::line::number;
 use super::scratch::Scratch;
 use super::values::{self, integer};
-use crate::cursor::after;
+use crate::cursor::{after, split};
 use crate::model::Names;
 use crate::tracepoint::{FIELDS_MAX, Spec, Value, Values};
 use memchr::memmem;
 use memchr::{memchr, memrchr};
 
-/// Plan for the text of one event.
+/// A plan for parsing the text of one tracepoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub spec: &'static Spec,
@@ -29,15 +29,15 @@ enum Shape {
     Waking,
     /// `ipi_entry: (Rescheduling interrupts)`, `ipi_raise: target_mask=2 (...)`
     Reason,
-    /// `irq=11 name=PCIe PME`: the name is the rest of the line.
+    /// `irq=11 name=PCIe PME`: the name extends to the end of the line.
     Irq,
-    /// `tracing_mark_write: ...`: all of the text.
+    /// `tracing_mark_write: ...`: the whole text.
     Mark,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Field {
-    /// As the kernel prints it, and as `trace-cmd report -R` does.
+    /// Key in the kernel's text and in that of `trace-cmd report -R`.
     keys: [&'static [u8]; 2],
     kind: Kind,
 }
@@ -47,7 +47,7 @@ enum Kind {
     Integer,
     Pointer,
     Function,
-    /// A function of which only matters whether there is one.
+    /// A function, read as 1 if it is not null.
     Callback,
     /// `type=below`
     Below,
@@ -72,7 +72,7 @@ impl Plan {
         Plan { spec, shape, fields }
     }
 
-    /// `cpu` is the line's own. A value that is not there or cannot be one is left out.
+    /// Reads the values; one that is missing or does not parse is `None`. `cpu` is the line's.
     #[inline]
     pub(super) fn values<'a>(
         &self,
@@ -139,14 +139,14 @@ impl Plan {
                 }
             };
         }
-        // After the others, as it borrows what they write to.
+        // Last, as the mask stays borrowed from the scratch.
         if let Some((slot, text)) = mask_text {
             values[slot] = values::mask(text, &mut scratch.mask).map(Value::Bytes);
         }
         values
     }
 
-    /// The reason is a text in parentheses at the end; `report -R` has it as a pair, also last.
+    /// Reads an event that ends with a reason: in parentheses, or as a pair by `report -R`.
     fn reason<'a>(
         &self,
         text: &'a [u8],
@@ -157,10 +157,9 @@ impl Plan {
         let text = text.trim_ascii_end();
         let (head, reason) = match memchr(b'(', text) {
             Some(at) => (&text[..at], after(text, at, 1).strip_suffix(b")")),
-            None => match memmem::find(text, b"reason=") {
-                Some(at) => (&text[..at], Some(after(text, at, b"reason=".len()))),
-                None => (text, None),
-            },
+            None => {
+                split(text, b"reason=").map_or((text, None), |(head, reason)| (head, Some(reason)))
+            }
         };
         let mut values = self.pairs(head.trim_ascii_end(), cpu, scratch, names);
         let slot = self.spec.fields.iter().position(|field| *field == "reason");
@@ -171,7 +170,7 @@ impl Plan {
     }
 }
 
-/// Pairs of a text, the last first.
+/// Iterates over the pairs of a text from its end.
 #[inline]
 fn pairs_from_end(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = Some(text.trim_ascii_end());
@@ -192,7 +191,7 @@ fn last<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     pairs_from_end(text).find(|(found, _)| *found == key).map(|(_, value)| value)
 }
 
-/// The fields of `sched_switch`: `prev_pid`, `prev_state`, `next_pid`, `next_comm`.
+/// Reads `sched_switch`: `prev_pid`, `prev_state`, `next_pid`, `next_comm`.
 #[inline]
 fn switch(text: &[u8]) -> Values<'_> {
     kernel_switch(text).or_else(|| trace_cmd_switch(text)).unwrap_or_default()
@@ -205,7 +204,6 @@ pub(super) const COMM_MAX: usize = 15;
 #[inline]
 fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
     let next_pid = last(text, b"next_pid")?;
-    // `next_pid=` lies between.
     let start = (next_pid.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
     let end = start.checked_sub(b"next_pid=".len())?;
     let head = text.get(..end)?.strip_suffix(b" ")?;
@@ -255,38 +253,35 @@ fn trace_cmd_switch(text: &[u8]) -> Option<Values<'_>> {
     ])
 }
 
-/// The fields of `sched_waking`, `pid` and `target_cpu`, of `a b:1 [120] CPU:001`, where `at` is
-/// the space before the CPU. Old kernels have a note of a missing field before it.
+/// Reads `sched_waking` (`pid` and `target_cpu`) from `a b:1 [120] CPU:001`, with `at` the space
+/// before the CPU. For old kernels, a note about a missing field precedes it.
 fn waking(text: &[u8], at: usize) -> Values<'_> {
     let pid = comm_and_pid(&text[..at]).map(|(_, pid)| Value::Number(pid));
     let cpu = number(after(text, at, b" CPU:".len())).map(|(cpu, _)| Value::Number(cpu));
     [pid, cpu, None, None, None]
 }
 
-/// The fields of `irq_handler_entry`: `irq` and `name`.
+/// Reads `irq_handler_entry`: `irq` and `name`.
 fn irq(text: &[u8]) -> Values<'_> {
-    const KEY: &[u8] = b" name=";
-    let (head, name) = match memmem::find(text, KEY) {
-        Some(at) => (&text[..at], Some(after(text, at, KEY.len()).trim_ascii_end())),
-        None => (text, None),
-    };
+    let (head, name) = split(text, b" name=").map_or((text, None), |(h, name)| (h, Some(name)));
     let irq = last(head, b"irq").and_then(integer);
-    [irq.map(Value::Number), name.map(Value::Bytes), None, None, None]
+    let name = name.map(|name| Value::Bytes(name.trim_ascii_end()));
+    [irq.map(Value::Number), name, None, None, None]
 }
 
-/// `a b:1 [120]...`
+/// Splits `a b:1 [120]...` into name and pid.
 fn comm_and_pid(text: &[u8]) -> Option<(&[u8], u64)> {
     let task = &text[..memmem::rfind(text, b" [")?];
     let colon = memrchr(b':', task)?;
     Some((&task[..colon], integer(after(task, colon, 1))?))
 }
 
-/// The kernel prints `<...>` for a task whose name it did not keep.
+/// False for `<...>`, which the kernel prints for a task whose name it no longer has.
 fn is_known(comm: &&[u8]) -> bool {
     *comm != b"<...>"
 }
 
-/// `trace-cmd report` puts who wrote a mark before it, `-R` as pairs.
+/// Returns a mark without the writer that `trace-cmd report` puts before it (`-R` as pairs).
 fn mark(text: &[u8]) -> &[u8] {
     let text = text.strip_prefix(b"ip=").unwrap_or(text);
     let Some(rest) = text.strip_prefix(b"tracing_mark_write") else {

@@ -2,14 +2,13 @@
 //! systrace: a web page with ftrace text inside.
 //!
 //! Pages of 2015 and later have it in `<script class="trace-data">` elements, next to others with
-//! JSON. Older ones have it as the string `linuxPerfData` of a script, mostly with its newlines
-//! escaped.
-//! The viewer's own scripts are in the page too, and speak of such elements in their strings, so
-//! elements are walked one after the other, as a browser does.
+//! JSON. Older ones have it in a script's string `linuxPerfData`, mostly with escaped newlines.
+//! The viewer's own scripts name such elements in strings, so elements are walked in order, as a
+//! browser does.
 
 use super::Reader;
 use crate::builder::Builder;
-use crate::cursor::after;
+use crate::cursor::{after, split};
 use crate::error::Malformed;
 use crate::loss;
 use memchr::memmem;
@@ -52,8 +51,10 @@ pub(crate) fn read(
     if !is_found {
         if let Some(at) = memmem::find(bytes, STRING) {
             is_found = true;
-            let content = until(after(bytes, at, STRING.len()), SCRIPT_END, out);
-            reader.lines(&unescaped(content), out);
+            let rest = after(bytes, at, STRING.len());
+            let content = split(rest, SCRIPT_END).map(|(content, _)| content);
+            out.lose(&loss::TRUNCATED, content.is_none().into());
+            reader.lines(&unescaped(content.unwrap_or(rest)), out);
         }
     }
     if !is_found {
@@ -68,17 +69,17 @@ pub(crate) fn read(
     reader.finish(out)
 }
 
-/// An element of a page.
+/// A script element.
 struct Script<'a> {
     is_trace_data: bool,
     content: &'a [u8],
-    /// False if the page ends inside.
+    /// False if the page ends inside the element.
     is_whole: bool,
     after: &'a [u8],
 }
 
 impl<'a> Script<'a> {
-    /// `bytes` follow `<script`.
+    /// Parses the bytes after `<script`.
     fn parse(bytes: &'a [u8]) -> Script<'a> {
         let (tag, rest) = split(bytes, b">").unwrap_or((bytes, &[]));
         let (content, after) = split(rest, SCRIPT_END).unwrap_or((rest, &[]));
@@ -88,22 +89,7 @@ impl<'a> Script<'a> {
     }
 }
 
-fn split<'a>(bytes: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let start = memmem::find(bytes, at)?;
-    Some((&bytes[..start], after(bytes, start, at.len())))
-}
-
-fn until<'a>(bytes: &'a [u8], end: &[u8], out: &mut Builder) -> &'a [u8] {
-    match split(bytes, end) {
-        Some((before, _)) => before,
-        None => {
-            out.lose(&loss::TRUNCATED, 1);
-            bytes
-        }
-    }
-}
-
-/// An element may hold the text itself or, in pages of between, the script with the string.
+/// Returns the text of an element, which holds it directly or as the string of a script.
 fn text(content: &[u8]) -> Cow<'_, [u8]> {
     match memmem::find(&content[..content.len().min(256)], STRING) {
         Some(at) => unescaped(after(content, at, STRING.len())).into(),
@@ -111,7 +97,7 @@ fn text(content: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The content of a string of JavaScript, up to its quote.
+/// Unescapes a JavaScript string up to its closing quote.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut bytes = text.iter();
@@ -121,12 +107,12 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
             b'\\' => match bytes.next() {
                 Some(b'n') => plain.push(b'\n'),
                 Some(b't') => plain.push(b'\t'),
-                // The line goes on: the newline was written as `\n`.
+                // A continued line: the newline itself is escaped as `\n`.
                 Some(b'\r') if bytes.as_slice().starts_with(b"\n") => drop(bytes.next()),
                 Some(b'\n' | b'\r') | None => {}
                 Some(&escaped) => plain.push(escaped),
             },
-            // Also as it is: trappy's pages escape no newline.
+            // Also a plain newline, as in trappy's pages.
             _ => plain.push(byte),
         }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One line of text: which CPU, when, which event, and the text of its fields.
+//! One line of text: CPU, time, event, and the text of its fields.
 //!
-//! Whatever the layout, a CPU in brackets is followed by at most one column of flags and a time
-//! that ends in a colon; that is what a line is recognised by:
+//! In every layout a CPU in brackets is followed by at most one column of flags and a time that
+//! ends in a colon:
 //!
 //! ```text
 //!           <idle>-0       [001] d.h1.     4.196001: tick_stop: success=1 dependency=NONE
@@ -11,7 +11,7 @@
 //!         swapper     0 [000]  2202.670828: power:cpu_idle: state=1 cpu_id=0
 //! ```
 //!
-//! A task's name comes before and may hold nearly anything, so it is never looked at.
+//! The task's name before it is ignored, as it may hold nearly anything.
 
 use crate::cursor::{after, offset};
 use memchr::{memchr, memchr_iter, memrchr};
@@ -20,9 +20,9 @@ use memchr::{memchr, memchr_iter, memrchr};
 pub(super) struct Line<'a> {
     pub cpu: u32,
     pub time: Stamp,
-    /// Without the subsystem. Lines of the function tracer have no name.
+    /// Name without the subsystem; empty for the function tracer.
     pub name: &'a [u8],
-    /// perf puts one before the name.
+    /// True if a subsystem precedes the name, as perf prints it.
     pub has_subsystem: bool,
     pub text: &'a [u8],
 }
@@ -30,11 +30,11 @@ pub(super) struct Line<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub ns: u64,
-    /// False for a number without a fraction of seconds, whose unit the text does not tell.
+    /// False for a number without a fraction, whose unit is unknown.
     pub has_unit: bool,
 }
 
-/// The longest column of flags. The kernel prints five; real-time kernels printed more.
+/// Width of the column of flags: five in current kernels, more in old real-time kernels.
 const FLAGS_MAX: usize = 9;
 
 impl<'a> Line<'a> {
@@ -56,7 +56,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// `trace-cmd report -l` puts the flags right after the CPU, and neither in brackets:
+    /// Parses a line of `trace-cmd report -l`, with flags right after a CPU without brackets:
     /// `<idle>-0       0d..1.     4.194178: cpu_idle: ...`.
     #[cold]
     fn with_bare_cpu(line: &'a [u8]) -> Option<Line<'a>> {
@@ -73,7 +73,7 @@ impl<'a> Line<'a> {
         Line::from_time(cpu, text[length..].trim_ascii_start())
     }
 
-    /// `4.196001: tick_stop: success=1 dependency=NONE`
+    /// Parses `4.196001: tick_stop: success=1 dependency=NONE`.
     #[inline]
     fn from_time(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
         let (time, rest) = stamp(text)?;
@@ -87,7 +87,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A decimal number, and what follows it. One that does not fit is as large as can be.
+/// Parses a decimal number, saturating, and returns it with the rest.
 #[inline]
 pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
@@ -103,14 +103,14 @@ pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     (rest.len() < text.len()).then_some((value, rest))
 }
 
-/// By how many places a fraction has.
+/// Value of a fraction's last digit, by the number of its digits.
 const NS_OF_LAST_PLACE: [u64; 10] =
     [0, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
-/// Tools print microseconds or nanoseconds. Fewer places are part of a task's name: `x [1] 2.5: y`.
+/// Digits of a time's fraction, at least. Fewer are part of a task's name: `x [1] 2.5: y`.
 const PLACES_MIN: usize = 6;
 
-/// Seconds with a fraction of up to nine digits, or a number of some clock's own unit.
+/// Parses seconds with a fraction of up to nine digits, or a number in a clock's own unit.
 #[inline]
 fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let (whole, rest) = number(text)?;
@@ -124,7 +124,7 @@ fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
     Some((Stamp { ns, has_unit: places >= PLACES_MIN }, after))
 }
 
-/// `cpu_idle: state=1` is `cpu_idle` and `state=1`; `do_idle <-cpu_startup_entry`, a line of the
+/// Splits `cpu_idle: state=1` into name and text. `do_idle <-cpu_startup_entry`, a line of the
 /// function tracer, has no name.
 #[inline]
 fn name_and_text(text: &[u8]) -> (&[u8], &[u8]) {
@@ -148,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn every_layout_is_understood() {
+    fn every_layout_is_parsed() {
         let layouts = [
-            // Linux before 3.0 and trace-cmd: no flags. Then four, then five of them.
+            // Linux before 3.0 and trace-cmd: no flags; later four, then five.
             "          <idle>-0     [001]     4.196001: ",
             "          <idle>-0     [001] d.h1     4.196001: ",
             "          <idle>-0       [001] d.h1.     4.196001: ",
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_tasks_may_hold_anything() {
+    fn task_names_may_hold_anything() {
         for task in ["a b-c", "[kworker/0:1]", "x [1] 2: y", "12:30:00", "1.5: a", "Binder:[3]_2"] {
             let line = format!("{task:>16}-77    [012] d..2.   538.000001: tick_stop: success=1");
             check(&line, 12, 538_000_001_000, "tick_stop", "success=1");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_none() {
+    fn other_lines_are_no_event() {
         for line in ["", "[", "[001]", "[001] 4.1", "a-1 [001] d... 4.1234567890: x: y", " => f"] {
             assert_eq!(Line::parse(line.as_bytes()), None, "{line}");
         }

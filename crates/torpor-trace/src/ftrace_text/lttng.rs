@@ -2,13 +2,14 @@
 //! LTTng's kernel events as babeltrace prints them: the content of a CTF trace as text.
 //!
 //! ```text
-//! [1700000000.123456789] (+0.000001200) host power_cpu_idle: { cpu_id = 3 }, { state = 1, cpu_id =
-//! 3 } [11:36:08.994950214] (+0.000000000) host sched_switch: { cpu_id = 1 }, { prev_comm = "sh",
-//! ... } ```
+//! [1700000000.123456789] (+0.1) host power_cpu_idle: { cpu_id = 3 }, { state = 1, cpu_id = 3 }
+//! [11:36:08.994950214] (+0.0) host sched_switch: { cpu_id = 1 }, { prev_comm = "sh", ... }
+//! ```
 //!
-//! They are the kernel's tracepoints under LTTng's names, so a line becomes one of `perf script`
-//! and goes the way of those.
+//! These are the kernel's tracepoints under LTTng's names, so each line is rewritten as one of
+//! `perf script`.
 
+use crate::cursor::split;
 use memchr::memmem;
 use std::borrow::Cow;
 use std::io::Write;
@@ -16,14 +17,14 @@ use std::io::Write;
 const CPU: &[u8] = b": { cpu_id = ";
 const DAY_S: u64 = 86_400;
 
-/// Tells the days of a trace whose times have none.
+/// Counts midnights in a trace whose times have no date.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     latest_s: u64,
     days: u64,
 }
 
-/// As the kernel names it, by what LTTng calls it.
+/// Names of tracepoints: LTTng's, and the kernel's.
 const NAMES: &[(&[u8], &[u8])] = &[
     (b"power_cpu_idle", b"cpu_idle"),
     (b"power_cpu_frequency", b"cpu_frequency"),
@@ -35,7 +36,7 @@ const NAMES: &[(&[u8], &[u8])] = &[
     (b"timer_expire_exit", b"timer_expire_exit"),
 ];
 
-/// As the kernel's text spells it, by LTTng's name of a field.
+/// Names of fields: LTTng's, and those of the kernel's text.
 const KEYS: &[(&[u8], &[u8])] =
     &[(b"prev_tid", b"prev_pid"), (b"next_tid", b"next_pid"), (b"tid", b"pid")];
 
@@ -43,7 +44,7 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     rewritten(line, &mut Clock::default()).is_some()
 }
 
-/// The line as `perf script` would have it; none if it is not LTTng's.
+/// Rewrites a line in the form of `perf script`. Returns `None` if it is not LTTng's.
 #[cold]
 pub(super) fn rewritten(line: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
     let rest = line.strip_prefix(b"[")?;
@@ -64,7 +65,7 @@ pub(super) fn rewritten(line: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
     out.extend_from_slice(b": lttng:");
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
-    // The event's tasks and processes come in between, if requested.
+    // The event's contexts, such as its process, may precede the fields.
     let fields = memmem::rfind(rest, b"{ ").and_then(|at| rest.get(at.saturating_add(2)..));
     let fields = fields.map_or(&b""[..], |f| f.strip_suffix(b" }").unwrap_or(f));
     for (key, value) in Fields(fields) {
@@ -77,7 +78,7 @@ pub(super) fn rewritten(line: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Seconds and nine digits: `1700000000.123456789` or `11:36:08.994950214`.
+/// Parses `1700000000.123456789` or `11:36:08.994950214` into seconds and nine digits.
 fn time<'a>(stamp: &'a [u8], clock: &mut Clock) -> Option<(u64, &'a [u8])> {
     let (whole, fraction) = split(stamp, b".")?;
     if fraction.len() != 9 || !fraction.iter().all(u8::is_ascii_digit) {
@@ -93,7 +94,7 @@ fn time<'a>(stamp: &'a [u8], clock: &mut Clock) -> Option<(u64, &'a [u8])> {
         seconds = seconds.checked_mul(60)?.checked_add(number)?;
     }
     if parts.len() == 3 {
-        // Past midnight; clocks of CPUs may disagree by less.
+        // A step back by half a day is midnight; clocks of CPUs disagree by less.
         if seconds.saturating_add(DAY_S / 2) < clock.latest_s {
             clock.days = clock.days.saturating_add(1);
             clock.latest_s = seconds;
@@ -135,7 +136,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A text without its quotes; of an enumeration, the number.
+/// Returns a text without its quotes, and an enumeration's number.
 fn plain(value: &[u8]) -> Cow<'_, [u8]> {
     if let Some(text) = value.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")) {
         return Cow::Borrowed(text);
@@ -144,11 +145,5 @@ fn plain(value: &[u8]) -> Cow<'_, [u8]> {
         let number = &value[at.saturating_add(b"container = ".len())..];
         return Cow::Borrowed(number.split(|byte| *byte == b' ').next().unwrap_or(number));
     }
-    // A state of -1 goes as unsigned into the tracepoint.
     Cow::Borrowed(value)
-}
-
-fn split<'a>(bytes: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let start = memmem::find(bytes, at)?;
-    Some((&bytes[..start], bytes.get(start.saturating_add(at.len())..)?))
 }

@@ -2,9 +2,9 @@
 //! Events as text: the kernel's `trace` file, `trace-cmd report`, `perf script`, and LTTng's
 //! events by babeltrace.
 //!
-//! The first three differ in what precedes an event's name, which `line` sees through, and in how
-//! some events print their fields, which `fields` knows. What text cannot hold is lost: the
-//! kernel's own has microseconds, functions without addresses, and often timers without them.
+//! The first three differ in the columns before an event's name, parsed by `line`, and in the form
+//! of some fields, parsed by `fields`. Text holds less than a binary recording: the kernel's has
+//! microseconds, functions without addresses, and often hidden timers.
 
 mod events;
 mod fields;
@@ -27,7 +27,7 @@ use events::Events;
 use line::Line;
 use memchr::{memchr, memrchr};
 
-/// Lines looked at to recognise the format. Headers are shorter.
+/// Lines searched for an event to recognise the format. Headers are shorter.
 const LINES_TO_DETECT: usize = 64;
 
 pub(crate) fn is_ftrace_text(bytes: &[u8]) -> bool {
@@ -55,13 +55,13 @@ pub(crate) fn read(
 #[derive(Default)]
 struct Reader {
     events: Events,
-    /// Inside what systrace puts before or after the events: the output of `ps`.
+    /// True inside the output of `ps`, which systrace puts before or after the events.
     is_in_dump: bool,
     lttng: lttng::Clock,
 }
 
-/// The lines that such output starts with: `PROCESS DUMP`, `ATRACE_PROCESS_DUMP`, or the head of
-/// the table.
+/// Recognises the first line of such output: `PROCESS DUMP`, `ATRACE_PROCESS_DUMP`, or the table's
+/// head.
 fn starts_dump(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let is_title = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b' ' | b'_');
@@ -77,7 +77,7 @@ impl Reader {
         let (mut rest, cut) =
             bytes.split_at(memrchr(b'\n', bytes).map_or(0, |end| end.saturating_add(1)));
         while !rest.is_empty() && !out.is_stopped() {
-            // The earliest of many lines, so that one damaged time does not settle the others.
+            // The earliest of many lines: one damaged time must not settle the others.
             let mut earliest_ns = u64::MAX;
             for _ in 0..SETTLE_EVERY_LINES {
                 let Some(end) = memchr(b'\n', rest) else { break };
@@ -89,7 +89,7 @@ impl Reader {
             }
             if is_in_order && earliest_ns != u64::MAX {
                 if out.is_full() {
-                    self.events.tell_clock(out);
+                    self.events.timers.set_clock(out);
                 }
                 out.settle(earliest_ns.saturating_sub(SETTLE_LAG_NS));
             }
@@ -97,8 +97,8 @@ impl Reader {
         self.last_line(cut, out);
     }
 
-    /// A line without its end is an event, if it can be one: editors and pipes leave the last
-    /// newline out.
+    /// Reads a last line without a newline: an event if it parses as one, as editors and pipes omit
+    /// the newline.
     fn last_line(&mut self, text: &[u8], out: &mut Builder) {
         let before = out.pending_count();
         if Line::parse(text).is_some() || lttng::is_event(text) {
@@ -110,7 +110,7 @@ impl Reader {
         }
     }
 
-    /// The time of an event, if the line is one.
+    /// Reads a line, and returns its time if it is an event.
     #[inline]
     fn line(&mut self, text: &[u8], out: &mut Builder) -> Option<u64> {
         if text.first() == Some(&b'#') {
@@ -130,8 +130,8 @@ impl Reader {
         Some(line.time.ns)
     }
 
-    /// `# entries-in-buffer/entries-written: 140/150   #P:4`: ten were overwritten. perf's headers
-    /// tell of the machine, and this crate's own text of its clock.
+    /// Reads a comment: `# entries-in-buffer/entries-written: 140/150   #P:4` (ten events were
+    /// overwritten), a header of perf about the machine, or the clock in this crate's own text.
     #[cold]
     fn comment(&mut self, text: &[u8], out: &mut Builder) {
         let text = text[1..].trim_ascii();
@@ -158,14 +158,14 @@ impl Reader {
         }
     }
 
-    /// Lines that are no event.
+    /// Reads a line that is neither event nor comment.
     #[cold]
     fn other(&mut self, text: &[u8], out: &mut Builder) {
         if let Some(cpus) = text.strip_prefix(b"cpus=") {
             self.events.timers.is_trace_cmd = true;
             cpu_count(cpus, out);
         } else if text.starts_with(b"CPU:") {
-            // `CPU:3 [LOST 12 EVENTS]`, `CPU:3 [12 EVENTS DROPPED]`, either also without a count.
+            // `CPU:3 [LOST 12 EVENTS]` or `CPU:3 [12 EVENTS DROPPED]`, perhaps without a count.
             let count = memchr(b'[', text).and_then(|at| {
                 after(text, at, 1).split(|byte| *byte == b' ').find_map(line::number)
             });
@@ -208,12 +208,12 @@ fn cpu_count(text: &[u8], out: &mut Builder) {
 
 const SETTLE_EVERY_LINES: u32 = 4096;
 
-/// The kernel merges its CPUs' buffers by time, and what is out of order in a text is so by some
-/// microseconds, of clocks that disagree. A second is enough.
+/// Largest step back in time. The kernel merges its CPUs' buffers by time, and their clocks
+/// disagree by microseconds.
 const SETTLE_LAG_NS: u64 = 1_000_000_000;
 
-/// Texts of one CPU after the other, joined by hand, go back in time by any amount: nothing of
-/// those is ever settled. A few places tell.
+/// False for concatenated texts of single CPUs, which step back in time by any amount. Checks a few
+/// places.
 fn is_in_order(bytes: &[u8]) -> bool {
     const PLACES: usize = 64;
     let mut latest_ns = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Buffers kept from line to line, so that no line allocates.
+//! Buffers that are reused from line to line.
 
 use super::values::{function_id, pointer, symbol};
 use crate::model::{Function, Names};
@@ -7,11 +7,11 @@ use crate::model::{Function, Names};
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub functions: Functions,
-    /// The bytes of the CPU mask that was read last.
+    /// The bytes of the last CPU mask.
     pub mask: Vec<u8>,
 }
 
-/// Functions by their text, in a table of those met last.
+/// A cache of recent functions by their text.
 #[derive(Debug)]
 pub(super) struct Functions {
     slots: Vec<Option<(Box<[u8]>, Function)>>,
@@ -23,11 +23,11 @@ impl Default for Functions {
     }
 }
 
-/// Kernels have some dozen timer functions.
+/// Kernels have a few dozen timer functions.
 const SLOTS: usize = 256;
 
 impl Functions {
-    /// The function that a text names, by symbol or, where the kernel found none, by address.
+    /// Returns the function that a text names by symbol or, if the kernel has none, by address.
     #[inline]
     pub(super) fn function(&mut self, text: &[u8], names: &mut Names) -> Function {
         let slot = &mut self.slots[slot(text) % SLOTS];
@@ -49,8 +49,7 @@ impl Functions {
     }
 }
 
-/// Returns the slot of a short text in a table: by its length and its outer bytes, which differ
-/// soonest.
+/// Hashes a short text by its length, first byte and last eight bytes.
 #[inline]
 pub(super) fn slot(text: &[u8]) -> usize {
     let mut word = [0; 8];

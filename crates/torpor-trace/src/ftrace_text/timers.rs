@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Timers in text, which has less than a recording: their identity, their flags, the clock.
+//! Completes timers in text, which lacks their identity, their flags and the clock.
 
 use super::line::Line;
 use crate::builder::Builder;
 use crate::loss;
 use crate::tracepoint::{Value, Values};
 
-/// The tracepoints of timers, by what they name apart from the timer.
+/// The tracepoints of timers, by the facts they have besides the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     HrtimerExpires,
     WheelStarts,
-    /// Also names its function.
+    /// The function.
     Function,
-    /// Names the timer alone.
+    /// None.
     Alone,
 }
 
@@ -33,21 +33,21 @@ impl Role {
 pub(super) struct Timers {
     /// Set by the header of `trace-cmd report`.
     pub is_trace_cmd: bool,
-    /// A `timer_start` of this text has had other flags than all three.
+    /// True after a `timer_start` without [`ALL_FLAGS`].
     do_flags_differ: bool,
     expiries: u64,
-    expiries_at_their_time: u64,
+    expiries_on_time: u64,
 }
 
 /// Deferrable, pinned and irq-safe.
 const ALL_FLAGS: u64 = 0x0038_0000;
 
-/// From the interrupt's reading of the clock to the event: microseconds, more in a guest. One less
-/// is what a text's rounding takes off.
+/// Delay from the interrupt's reading of the clock to the event: microseconds, more in a guest. The
+/// text's rounding takes off up to 1 us.
 const EXPIRY_LAG_NS: std::ops::Range<i64> = -1_000..200_000;
 
 impl Timers {
-    /// Makes up for what the text lacks. False if the event is of no use without it.
+    /// Completes the values of a timer's event. False if the timer cannot be identified.
     #[inline]
     pub(super) fn complete(
         &mut self,
@@ -58,14 +58,13 @@ impl Timers {
     ) -> bool {
         match (role, values[2], values[4]) {
             (Role::HrtimerExpires, Some(Value::Number(now)), _) => {
-                // Wrong ones wrap to anywhere, and seldom into the range.
+                // A wrong time may wrap, but seldom into the range.
                 let lag_ns = line.time.ns.wrapping_sub(now) as i64;
                 self.expiries = self.expiries.saturating_add(1);
-                let is_at_its_time = u64::from(EXPIRY_LAG_NS.contains(&lag_ns));
-                self.expiries_at_their_time =
-                    self.expiries_at_their_time.saturating_add(is_at_its_time);
+                let is_on_time = u64::from(EXPIRY_LAG_NS.contains(&lag_ns));
+                self.expiries_on_time = self.expiries_on_time.saturating_add(is_on_time);
             }
-            // trace-cmd and perf share the code that prints all flags for every timer.
+            // trace-cmd and perf share code that prints all flags for every timer.
             (Role::WheelStarts, _, Some(Value::Number(flags)))
                 if self.is_trace_cmd || line.has_subsystem =>
             {
@@ -81,11 +80,11 @@ impl Timers {
         values[0].is_some() || self.identify(role, line, values, out)
     }
 
-    /// Kernels hide addresses in text (`(____ptrval____)`) until they have enough randomness to
-    /// hash them. A function's timers on one CPU are then taken for one timer.
+    /// Identifies a hidden timer by its function and CPU. Kernels hide addresses in text
+    /// (`(____ptrval____)`) until they have enough randomness to hash them.
     ///
-    /// FIDELITY(hidden-timers): of two such timers the later start hides the earlier; that one was
-    /// cancelled goes unseen.
+    /// FIDELITY(hidden-timers): of two such timers the later start hides the earlier one, and
+    /// cancellations are missing.
     #[cold]
     fn identify(
         &self,
@@ -106,14 +105,14 @@ impl Timers {
         }
     }
 
-    /// The kernel's text does not name its clock. Where hrtimers expire at their own time, it is
-    /// theirs, which is monotonic; else it is taken for the kernel's default.
-    pub(super) fn tell_clock(&self, out: &mut Builder) {
+    /// Names the clock, which the kernel's text does not: `mono` if hrtimers expire at their own
+    /// times, else the kernel's default, `local`.
+    pub(super) fn set_clock(&self, out: &mut Builder) {
         let nine_tenths = self.expiries.saturating_sub(self.expiries / 10);
-        let is_theirs = self.expiries > 0 && self.expiries_at_their_time >= nine_tenths;
+        let is_monotonic = self.expiries > 0 && self.expiries_on_time >= nine_tenths;
         if out.meta.clock.is_empty() {
-            out.meta.clock = if is_theirs { "mono" } else { "local" }.to_owned();
+            out.meta.clock = if is_monotonic { "mono" } else { "local" }.to_owned();
         }
-        out.align_hrtimers(is_theirs.then_some(0));
+        out.align_hrtimers(is_monotonic.then_some(0));
     }
 }

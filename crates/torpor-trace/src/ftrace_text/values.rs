@@ -3,7 +3,7 @@
 
 use super::line::number;
 
-/// `12`, `-1`, `007`, `0x1f`, `yes`, `no`: as the field's bits, sign-extended.
+/// Parses `12`, `-1`, `007`, `0x1f`, `yes` or `no` into the field's bits, sign-extended.
 #[inline]
 pub(super) fn integer(text: &[u8]) -> Option<u64> {
     match text {
@@ -24,27 +24,28 @@ pub(super) fn hexadecimal(text: &[u8]) -> Option<u64> {
         .try_fold(0, |value, byte| Some(value << 4 | u64::from((*byte as char).to_digit(16)?)))
 }
 
-/// A pointer as `%p` prints it, with `0x` or without. One that the kernel hides is none.
+/// Parses a pointer as `%p` prints it, with `0x` or without. Returns `None` for a hidden one.
 #[inline]
 pub(super) fn pointer(text: &[u8]) -> Option<u64> {
     hexadecimal(text.strip_prefix(b"0x").unwrap_or(text))
 }
 
-/// `tick_nohz_handler`, or `tick_nohz_handler/0x0` and `f+0x0/0x20` as others print it.
+/// Returns the symbol of `tick_nohz_handler`, `tick_nohz_handler/0x0` or `f+0x0/0x20`.
 pub(super) fn symbol(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|byte| matches!(byte, b'/' | b'+'));
     &text[..end.unwrap_or(text.len())]
 }
 
-/// An identity for a function that is known by its symbol alone: FNV-1a, the same in every run.
+/// Returns an address for a function known by its symbol alone: the FNV-1a hash, the same in every
+/// run.
 pub(super) fn function_id(symbol: &[u8]) -> u64 {
     symbol.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// A CPU mask as `%*pb` prints it, groups of 32 bits with the highest CPUs first:
-/// `00000000,00000002`. The bytes come out with the lowest CPU first.
+/// Parses a CPU mask as `%*pb` prints it, in groups of 32 bits with the highest CPUs first:
+/// `00000000,00000002`. The bytes have the lowest CPU first.
 pub(super) fn mask<'b>(text: &[u8], bytes: &'b mut Vec<u8>) -> Option<&'b [u8]> {
     bytes.clear();
     let mut digits = text.iter().rev().filter(|byte| **byte != b',');
@@ -56,49 +57,31 @@ pub(super) fn mask<'b>(text: &[u8], bytes: &'b mut Vec<u8>) -> Option<&'b [u8]> 
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// Letters of a task's state to the bits of `prev_state`, as Linux prints them since 4.14 (and,
-/// where a letter has gone, before: `x` was `TASK_DEAD`). A trailing `+` means preempted.
+/// Parses a task's state as Linux prints it since 4.14 into the bits of `prev_state`. Older letters
+/// are `x` (`TASK_DEAD`) and the qualifiers K (killable), W (waking) and N (no load).
 pub(super) fn kernel_state(text: &[u8]) -> Option<u64> {
-    state(text, |letter| {
-        Some(match letter {
-            b'R' => 0,
-            b'S' => 0x01,
-            b'D' => 0x02,
-            b'T' => 0x04,
-            b't' => 0x08,
-            b'X' | b'x' => 0x10,
-            b'Z' => 0x20,
-            b'P' => 0x40,
-            b'I' => 0x80,
-            // Before 4.14: killable, waking and "no load", which say more of another letter.
-            b'K' | b'W' | b'N' => 0,
-            b'+' => 0x100,
-            _ => return None,
-        })
+    state(text, |letter| match letter {
+        b'R' | b'K' | b'W' | b'N' => Some(0),
+        b'x' => Some(0x10),
+        _ => bit(b"SDTtXZPI+", letter),
     })
 }
 
-/// The letters of trace-cmd's plugin, whose table is that of Linux 2.6: they stand for the bits,
-/// not for what the bits have meant since, so `W` is an idle kernel thread.
+/// Parses a task's state as trace-cmd's plugin prints it, by the letters of Linux 2.6. A letter
+/// stands for the bit, whatever its meaning today: `W` is an idle kernel thread.
 pub(super) fn trace_cmd_state(text: &[u8]) -> Option<u64> {
-    state(text, |letter| {
-        Some(match letter {
-            b'R' => 0,
-            b'S' => 0x01,
-            b'D' => 0x02,
-            b'T' => 0x04,
-            b't' => 0x08,
-            b'Z' => 0x10,
-            b'X' => 0x20,
-            b'x' => 0x40,
-            b'W' => 0x80,
-            b'+' => 0x100,
-            _ => return None,
-        })
+    state(text, |letter| match letter {
+        b'R' => Some(0),
+        _ => bit(b"SDTtZXxW+", letter),
     })
 }
 
-/// A state of letters, `|` between them; or the number itself, as `trace-cmd report -R` has it.
+/// Returns the bit of a letter. `+` is the last, for a preempted task.
+fn bit(letters: &[u8; 9], letter: u8) -> Option<u64> {
+    letters.iter().position(|known| *known == letter).map(|index| 1 << index)
+}
+
+/// Parses letters with `|` between them, or the number that `trace-cmd report -R` prints.
 fn state(text: &[u8], bits: impl Fn(u8) -> Option<u64>) -> Option<u64> {
     if text.first().is_none_or(u8::is_ascii_digit) {
         return integer(text);
@@ -106,7 +89,7 @@ fn state(text: &[u8], bits: impl Fn(u8) -> Option<u64>) -> Option<u64> {
     text.iter().filter(|byte| **byte != b'|').try_fold(0, |all, &letter| Some(all | bits(letter)?))
 }
 
-/// The bits of `timer_list.flags` above the CPU: letters, or all of it as a number.
+/// Parses `timer_list.flags`: a number, or letters next to CPU and index.
 pub(super) fn timer_flags(text: &[u8], cpu: u64, idx: u64) -> Option<u64> {
     if text.first().is_some_and(u8::is_ascii_digit) {
         return integer(text);
@@ -118,6 +101,6 @@ pub(super) fn timer_flags(text: &[u8], cpu: u64, idx: u64) -> Option<u64> {
 
 pub(super) const TIMER_CPU_MASK: u64 = 0x0003_ffff;
 pub(super) const TIMER_ARRAY_SHIFT: u32 = 22;
-/// include/linux/timer.h: migrating, deferrable, pinned, irq-safe.
+/// Flags of include/linux/timer.h: migrating, deferrable, pinned, irq-safe.
 pub(super) const TIMER_FLAGS: [(u8, u64); 4] =
     [(b'M', 0x0004_0000), (b'D', 0x0008_0000), (b'P', 0x0010_0000), (b'I', 0x0020_0000)];

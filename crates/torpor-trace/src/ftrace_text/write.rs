@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Events back to text, as the kernel's `trace` file has them but in nanoseconds.
+//! Writes events as text in the form of the kernel's `trace` file, with times in ns.
 
 use super::fields::COMM_MAX;
 use super::values::{TIMER_ARRAY_SHIFT, TIMER_CPU_MASK, TIMER_FLAGS};
 use crate::model::{
     EventKind, Function, InterruptCause, Name, PrevState, Probe, Trace, UNKNOWN_PID,
 };
-use crate::tracepoint::PROBES;
+use crate::tracepoint::{PROBES, x86_interrupt};
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
+use torpor_machine::units::CpuId;
 
-/// Writes a trace as text that this crate, Perfetto and trace viewers of ftrace text read.
+/// Writes a trace as text for this crate, Perfetto and trace viewers of ftrace text.
 ///
-/// Times are seconds with nine digits after the point, and the clock is named in a comment. What
-/// text cannot hold is left out: losses, and the address of a function that has a symbol.
+/// Times are seconds with nine decimals, and a comment names the clock. Losses and the addresses of
+/// functions with a symbol are omitted.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_ftrace_text(trace: &Trace, mut out: impl Write) -> io::Result<()> {
     let count = trace.events.len();
     let cpus = trace.meta.cpu_count;
     writeln!(out, "# tracer: nop\n#")?;
-    // The machine as perf's headers tell of it.
+    // The machine, in the form of perf's headers.
     let meta = &trace.meta;
-    let told = [
+    let facts = [
         ("trace_clock", Some(&meta.clock)),
         ("os release", meta.kernel_release.as_ref()),
         ("arch", meta.arch.as_ref()),
     ];
-    for (key, value) in told {
+    for (key, value) in facts {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             writeln!(out, "# {key} : {}", one_line(value))?;
         }
@@ -37,7 +38,7 @@ pub fn write_ftrace_text(trace: &Trace, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "# entries-in-buffer/entries-written: {count}/{count}   #P:{cpus}\n#")?;
     writeln!(out, "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION")?;
     writeln!(out, "#              | |         |   |||||     |         |")?;
-    // Task that runs on each CPU, as far as its switches show.
+    // The task that runs on each CPU, as far as switches show it.
     let mut running: HashMap<u32, Task> = HashMap::new();
     for event in &trace.events {
         let cpu = event.cpu.0;
@@ -45,7 +46,7 @@ pub fn write_ftrace_text(trace: &Trace, mut out: impl Write) -> io::Result<()> {
         let (seconds, ns) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
         let task = running.get(&cpu).copied().unwrap_or(Task { pid: UNKNOWN_PID, comm: None });
         let column = Comm(trace, task);
-        // The kernel's own width: the name to the right, the pid to the left.
+        // The kernel's widths: the name right-aligned, the pid left-aligned.
         write!(out, "{column:>16}-{:<7} [{cpu:03}] ..... {seconds:>5}.{ns:09}: ", task.pid.max(0))?;
         let text = Text { trace, task, cpu, kind: &event.kind };
         writeln!(out, "{text}")?;
@@ -75,15 +76,15 @@ impl Display for Comm<'_> {
     }
 }
 
-/// As the kernel prints a name it did not keep.
+/// The kernel's text for a name that it no longer has.
 const UNKNOWN_COMM: &str = "<...>";
 
-/// Marks may have more lines; an event has one. Other control characters are no text either.
+/// Replaces newlines of marks and other control characters: an event is one line.
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// A task's name, no longer than the kernel's can be: more could look like an event.
+/// Returns a task's name, no longer than the kernel's: a longer one could look like an event.
 fn comm(text: &str) -> String {
     one_line(text).chars().take(COMM_MAX).collect()
 }
@@ -107,68 +108,32 @@ impl Text<'_> {
             None => format!("{:#x}", function.address),
         }
     }
-}
 
-impl Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cpu = self.cpu;
+    fn switch(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        prev_pid: i32,
+        prev_state: PrevState,
+        next_pid: i32,
+        next_comm: Option<Name>,
+    ) -> fmt::Result {
+        let prev_comm = (prev_pid == self.task.pid).then_some(self.task.comm).flatten();
+        let (prev_comm, next_comm) = (self.comm(prev_comm), self.comm(next_comm));
+        let state = match prev_state {
+            PrevState::Runnable => 'R',
+            PrevState::Sleeping => 'S',
+            PrevState::DiskSleep => 'D',
+            PrevState::Dead => 'X',
+        };
+        write!(
+            f,
+            "sched_switch: prev_comm={prev_comm} prev_pid={prev_pid} prev_prio=120 \
+             prev_state={state} ==> next_comm={next_comm} next_pid={next_pid} next_prio=120"
+        )
+    }
+
+    fn timer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self.kind {
-            EventKind::CpuIdle { state } => {
-                write!(f, "cpu_idle: state={} cpu_id={cpu}", state.0 as u32)
-            }
-            EventKind::CpuIdleMiss { state, below } => {
-                let side = if below { "below" } else { "above" };
-                write!(f, "cpu_idle_miss: cpu_id={cpu} state={} type={side}", state.0 as u32)
-            }
-            EventKind::CpuFrequency { freq_khz } => {
-                write!(f, "cpu_frequency: state={freq_khz} cpu_id={cpu}")
-            }
-            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
-                let prev_comm = (prev_pid == self.task.pid).then_some(self.task.comm).flatten();
-                let (prev_comm, next_comm) = (self.comm(prev_comm), self.comm(next_comm));
-                let state = match prev_state {
-                    PrevState::Runnable => 'R',
-                    PrevState::Sleeping => 'S',
-                    PrevState::DiskSleep => 'D',
-                    PrevState::Dead => 'X',
-                };
-                write!(
-                    f,
-                    "sched_switch: prev_comm={prev_comm} prev_pid={prev_pid} prev_prio=120 \
-                     prev_state={state} ==> next_comm={next_comm} next_pid={next_pid} next_prio=120"
-                )
-            }
-            EventKind::SchedWaking { pid, target_cpu } => write!(
-                f,
-                "sched_waking: comm={UNKNOWN_COMM} pid={pid} prio=120 target_cpu={:03}",
-                target_cpu.0
-            ),
-            EventKind::SchedWakeup { pid, target_cpu } => write!(
-                f,
-                "sched_wakeup: comm={UNKNOWN_COMM} pid={pid} prio=120 target_cpu={:03}",
-                target_cpu.0
-            ),
-            EventKind::SchedWakeupNew { pid, target_cpu } => write!(
-                f,
-                "sched_wakeup_new: comm={UNKNOWN_COMM} pid={pid} prio=120 target_cpu={:03}",
-                target_cpu.0
-            ),
-            EventKind::BlockedReason { pid, io_wait } => {
-                let io_wait = u32::from(io_wait);
-                write!(f, "sched_blocked_reason: pid={pid} iowait={io_wait} caller=0x0")
-            }
-            EventKind::Probed { probe, value } => probed(f, probe, value),
-            EventKind::IrqEntry { irq, name } => {
-                let name = name.map(|name| one_line(self.trace.names.text(name)));
-                write!(f, "irq_handler_entry: irq={irq} name={}", name.unwrap_or_default())
-            }
-            EventKind::IrqExit { irq } => write!(f, "irq_handler_exit: irq={irq} ret=handled"),
-            EventKind::SoftirqRaise { vec } => softirq(f, "raise", vec),
-            EventKind::SoftirqEntry { vec } => softirq(f, "entry", vec),
-            EventKind::SoftirqExit { vec } => softirq(f, "exit", vec),
-            EventKind::InterruptEntry { cause } => interrupt(f, cause, "entry"),
-            EventKind::InterruptExit { cause } => interrupt(f, cause, "exit"),
-            EventKind::IpiSend { target_cpu, cause } => ipi_raise(f, target_cpu.0, cause),
             EventKind::HrtimerStart { timer, function, expires, softexpires } => write!(
                 f,
                 "hrtimer_start: hrtimer={timer:016x} function={} expires={} softexpires={} \
@@ -213,17 +178,72 @@ impl Display for Text<'_> {
                  baseclk={now_jiffies}",
                 self.function(function)
             ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpu = self.cpu;
+        match *self.kind {
+            EventKind::CpuIdle { state } => {
+                write!(f, "cpu_idle: state={} cpu_id={cpu}", state.0 as u32)
+            }
+            EventKind::CpuIdleMiss { state, below } => {
+                let side = if below { "below" } else { "above" };
+                write!(f, "cpu_idle_miss: cpu_id={cpu} state={} type={side}", state.0 as u32)
+            }
+            EventKind::CpuFrequency { freq_khz } => {
+                write!(f, "cpu_frequency: state={freq_khz} cpu_id={cpu}")
+            }
+            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
+                self.switch(f, prev_pid, prev_state, next_pid, next_comm)
+            }
+            EventKind::SchedWaking { pid, target_cpu } => wakeup(f, "waking", pid, target_cpu),
+            EventKind::SchedWakeup { pid, target_cpu } => wakeup(f, "wakeup", pid, target_cpu),
+            EventKind::SchedWakeupNew { pid, target_cpu } => {
+                wakeup(f, "wakeup_new", pid, target_cpu)
+            }
+            EventKind::BlockedReason { pid, io_wait } => {
+                let io_wait = u32::from(io_wait);
+                write!(f, "sched_blocked_reason: pid={pid} iowait={io_wait} caller=0x0")
+            }
+            EventKind::Probed { probe, value } => probed(f, probe, value),
+            EventKind::IrqEntry { irq, name } => {
+                let name = name.map(|name| one_line(self.trace.names.text(name)));
+                write!(f, "irq_handler_entry: irq={irq} name={}", name.unwrap_or_default())
+            }
+            EventKind::IrqExit { irq } => write!(f, "irq_handler_exit: irq={irq} ret=handled"),
+            EventKind::SoftirqRaise { vec } => softirq(f, "raise", vec),
+            EventKind::SoftirqEntry { vec } => softirq(f, "entry", vec),
+            EventKind::SoftirqExit { vec } => softirq(f, "exit", vec),
+            EventKind::InterruptEntry { cause } => {
+                let (name, _, vector) = x86_interrupt(cause);
+                write!(f, "{name}: vector={vector}")
+            }
+            EventKind::InterruptExit { cause } => {
+                let (_, name, vector) = x86_interrupt(cause);
+                write!(f, "{name}: vector={vector}")
+            }
+            EventKind::IpiSend { target_cpu, cause } => ipi_raise(f, target_cpu.0, cause),
             EventKind::TickStop { success } => {
                 write!(f, "tick_stop: success={} dependency=NONE", u32::from(success))
             }
             EventKind::Marker { text } => {
                 write!(f, "tracing_mark_write: {}", one_line(self.trace.names.text(text)))
             }
+            _ => self.timer(f),
         }
     }
 }
 
-/// The softirqs in the order of their numbers (include/linux/interrupt.h).
+fn wakeup(f: &mut fmt::Formatter<'_>, what: &str, pid: i32, target_cpu: CpuId) -> fmt::Result {
+    let cpu = target_cpu.0;
+    write!(f, "sched_{what}: comm={UNKNOWN_COMM} pid={pid} prio=120 target_cpu={cpu:03}")
+}
+
+/// Softirqs by number (include/linux/interrupt.h).
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
@@ -235,19 +255,7 @@ fn softirq(f: &mut fmt::Formatter<'_>, what: &str, vec: u32) -> fmt::Result {
     }
 }
 
-/// As x86's `irq_vectors` name them, with Linux 6.12's numbers.
-fn interrupt(f: &mut fmt::Formatter<'_>, cause: InterruptCause, what: &str) -> fmt::Result {
-    let (name, vector) = match cause {
-        InterruptCause::LocalTimer => ("local_timer", 236),
-        InterruptCause::Reschedule => ("reschedule", 253),
-        InterruptCause::CallFunction => ("call_function_single", 251),
-        InterruptCause::IrqWork => ("irq_work", 246),
-        InterruptCause::Other => ("x86_platform_ipi", 247),
-    };
-    write!(f, "{name}_{what}: vector={vector}")
-}
-
-/// As arm64 names them, which alone tells every cause.
+/// Writes an IPI in the form of arm64, which names every cause.
 fn ipi_raise(f: &mut fmt::Formatter<'_>, target: u32, cause: InterruptCause) -> fmt::Result {
     let reason = match cause {
         InterruptCause::LocalTimer => "Timer broadcast interrupts",
@@ -273,7 +281,7 @@ fn timer_flags(f: &mut fmt::Formatter<'_>, flags: u64) -> fmt::Result {
     Ok(())
 }
 
-/// Probes that watch a function's return say where it returned to, which is not known here.
+/// Writes a probe. The return address of a return probe is unknown, and made up.
 fn probed(f: &mut fmt::Formatter<'_>, probe: Probe, value: i64) -> fmt::Result {
     let symbol = PROBES.iter().find(|(_, known)| *known == probe).map_or("", |(name, _)| name);
     match probe {

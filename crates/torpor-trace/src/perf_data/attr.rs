@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `perf_event_attr`, and the layout of samples that follows from it (`perf_event_open(2)`).
+//! `perf_event_attr`, and the layout of samples that it defines (`perf_event_open(2)`).
 
 use crate::cursor::Cursor;
 use std::collections::HashMap;
@@ -25,10 +25,10 @@ const FORMAT_LOST: u64 = 1 << 4;
 
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 
-/// The first published size of the structure; every kernel's is at least that.
+/// The first published size of the structure.
 const ATTR_SIZE_MIN: usize = 64;
 
-/// Layout of samples, from an attribute.
+/// The layout of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     sample_type: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Attr {
 }
 
 impl Attr {
-    /// Reads an attribute; also says how many bytes it claims.
+    /// Parses an attribute, and returns it with its size.
     pub(crate) fn parse(bytes: &[u8]) -> Option<(Attr, usize)> {
         let mut cursor = Cursor::new(bytes);
         cursor.u32()?;
@@ -63,7 +63,7 @@ impl Attr {
     }
 }
 
-/// Relevant parts of a tracepoint's sample.
+/// The parts of a tracepoint's sample that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample<'a> {
     pub time_ns: Option<u64>,
@@ -72,12 +72,12 @@ pub(crate) struct Sample<'a> {
 }
 
 impl Layout {
-    /// Reads a sample up to its raw data; `None` if it ends before that.
+    /// Reads a sample up to its raw data. Returns `None` if it is cut.
     #[inline]
     pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
         let mut cursor = Cursor::new(body);
         let has = |bit: u64| self.sample_type & bit != 0;
-        // Each takes a word of eight bytes.
+        // Each of these fields has eight bytes.
         let bytes = |bits: u64| u64::from((self.sample_type & bits).count_ones()) << 3;
         cursor.bytes(bytes(SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID))?;
         let time_ns = if has(SAMPLE_TIME) { Some(cursor.u64()?) } else { None };
@@ -110,12 +110,12 @@ impl Layout {
     }
 }
 
-/// Finds the layout of a sample, which its own bytes tell only if events differ.
+/// The layouts of all events. If they differ, samples carry an identifier.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     layouts: Vec<Layout>,
     by_id: HashMap<u64, usize>,
-    /// The id met last and its layout: bursts of one event are common.
+    /// The last id and its layout: bursts of one event are common.
     last: Option<(u64, Layout)>,
 }
 
@@ -140,7 +140,7 @@ impl Layouts {
         if let [only] = self.layouts[..] {
             return Some(only);
         }
-        // An identifier, where present, is a sample's first word.
+        // An identifier is a sample's first word.
         let id = Cursor::new(body).u64()?;
         match self.last {
             Some((last, layout)) if last == id => Some(layout),
@@ -163,7 +163,7 @@ mod tests {
 
     /// identifier, ip, tid, time 7, cpu 3, period, raw: 4 bytes.
     #[test]
-    fn a_sample_is_read_in_the_order_of_the_manual() {
+    fn sample_fields_come_in_the_manuals_order() {
         let layout = Layout { sample_type: 0x10587, read_format: 0 };
         let mut body = words(&[1, 2, 3, 7, 3, 1]);
         body.extend(4u32.to_le_bytes());
@@ -177,7 +177,7 @@ mod tests {
 
     /// A group of 2 values with id and lost each, and both times: 1 + 2 * 3 + 2 words.
     #[test]
-    fn a_group_of_counters_is_stepped_over() {
+    fn a_group_of_counters_is_skipped() {
         let layout = Layout { sample_type: SAMPLE_READ | SAMPLE_RAW, read_format: 0b1_1111 };
         let mut body = words(&[2, 0, 0, 1, 1, 1, 2, 2, 2]);
         body.extend(0u32.to_le_bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Feature sections: what the file says of the machine and of the recorder.
+//! Feature sections: facts about the machine and the recorder.
 
 use crate::builder::CPUS_MAX;
 use crate::cursor::Cursor;
@@ -11,7 +11,7 @@ const ARCH: u64 = 6;
 const NR_CPUS: u64 = 7;
 const CPU_DESC: u64 = 8;
 
-/// Takes what the trace's metadata has a place for.
+/// Adds a feature to the trace's metadata.
 pub(crate) fn note(feature: u64, bytes: &[u8], meta: &mut Meta) {
     match feature {
         OS_RELEASE => meta.kernel_release = text(bytes),
@@ -27,7 +27,7 @@ pub(crate) fn note(feature: u64, bytes: &[u8], meta: &mut Meta) {
     }
 }
 
-/// A length, and that many bytes padded with NULs.
+/// Parses a length and that many bytes, padded with NULs.
 fn text(bytes: &[u8]) -> Option<String> {
     let mut cursor = Cursor::new(bytes);
     let length = cursor.u32()?;
@@ -37,7 +37,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The clock `perf record -k` asked for, spelled as the kernel's `trace_clock` spells it.
+/// Returns the name in the kernel's `trace_clock` of the clock of `perf record -k`.
 pub(crate) fn clock_name(clock_id: Option<u32>) -> &'static str {
     match clock_id {
         None => "perf",

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `perf.data`, as a file or as the stream that `perf record -o -` writes.
 //!
-//! The layout is that of perf's own `perf.data-file-format.txt` and `perf_event_open(2)`. Reading
-//! it uses no crate: `linux-perf-data` reserves memory by the counts a file states, divides by
-//! them, and drops all records up to the next round mark at the first broken one.
+//! The layout follows perf's `perf.data-file-format.txt` and `perf_event_open(2)`. The crate
+//! `linux-perf-data` is not used: it reserves memory by the counts in a file, divides by them, and
+//! drops all records from a broken one to the next round mark.
 
 mod attr;
-
 mod features;
-
 mod records;
 
 use crate::builder::Builder;
@@ -21,7 +19,7 @@ use records::Records;
 
 const MAGIC: &[u8; 8] = b"PERFILE2";
 const MAGIC_BIG_ENDIAN: &[u8; 8] = b"2ELIFREP";
-/// The stream's header: magic and this size.
+/// Size of a stream's header: the magic and this number.
 const PIPE_HEADER_SIZE: u64 = 16;
 const FILE_HEADER_SIZE: u64 = 104;
 
@@ -80,7 +78,7 @@ fn cut_in_header(bytes: &[u8]) -> Malformed {
     }
 }
 
-/// The parts of a file: attributes, data, and after the data a table of feature sections.
+/// The header of a file. A table of feature sections follows the data.
 struct Header {
     attr_size: u64,
     attrs: (u64, u64),
@@ -89,7 +87,7 @@ struct Header {
 }
 
 impl Header {
-    /// `cursor` follows the header's size.
+    /// Parses a header from its size on.
     fn parse(mut cursor: Cursor<'_>) -> Option<Header> {
         let attr_size = cursor.u64()?;
         let attrs = (cursor.u64()?, cursor.u64()?);
@@ -131,8 +129,8 @@ fn file(
             offset: bytes.len() as u64,
             found: "the end of the file".to_owned(),
             expected: format!("a data section of {size} bytes from offset {offset} on"),
-            hint: "the file was truncated; the descriptions of its events were at its end, so \
-                   none of them can be read: copy it again",
+            hint: "the file was cut, and the descriptions of its events were at its end, so none \
+                   can be read: copy it again",
         });
     };
     feature_sections(bytes, &header, offset.saturating_add(size), records, out)?;
@@ -143,7 +141,7 @@ fn file(
     Ok(())
 }
 
-/// Each entry is an attribute and where its ids are.
+/// Reads the attributes. Each entry is one and the location of its ids.
 fn attrs(
     bytes: &[u8],
     header: &Header,

@@ -29,16 +29,16 @@ const HEADER_SIZE: u64 = 8;
 #[derive(Default)]
 pub(crate) struct Records {
     pub layouts: Layouts,
-    /// Absent until the tracing data was met.
+    /// Set by the tracing data.
     formats: Option<Formats>,
     clock_id: Option<u32>,
     zstd: Option<Decoder<'static>>,
-    /// Unpacked bytes of a record whose end is in the next compressed one.
+    /// Start of a record that continues in the next compressed one.
     unpacked: Vec<u8>,
     is_zstd_broken: bool,
     unknown_samples: u64,
     latest_ns: u64,
-    /// The latest time that was met before the last round ended.
+    /// `latest_ns` at the end of the last round.
     round_latest_ns: u64,
 }
 
@@ -71,8 +71,8 @@ impl Records {
         self.formats = Some(formats);
     }
 
-    /// Walks the records of `bytes`, which are in the file itself or were unpacked. Gives the
-    /// rest that holds no whole record.
+    /// Reads the records of `bytes`, from the file or unpacked. Returns the rest, a part of a
+    /// record.
     pub(crate) fn walk<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -95,7 +95,7 @@ impl Records {
             };
             match kind {
                 SAMPLE => self.sample(body, out),
-                // Two records have a payload after them that their size leaves out.
+                // The sizes of these two records do not include the payload after them.
                 AUXTRACE if is_file => {
                     let size = Cursor::new(body).u64().unwrap_or(0);
                     if cursor.bytes(size).is_none() {
@@ -149,8 +149,8 @@ impl Records {
                 let lost = cursor.u64().and_then(|_| cursor.u64());
                 out.lose(&loss::PERF_LOST, lost.unwrap_or(1));
             }
-            // perf has drained every CPU's buffer once. What the buffers held while it did so is
-            // later than all it had met the time before.
+            // perf has drained every CPU's buffer once. Whatever remained in them is later than all
+            // that the round before this one had read.
             FINISHED_ROUND => {
                 let latest_ns = std::mem::replace(&mut self.round_latest_ns, self.latest_ns);
                 out.settle(latest_ns);
@@ -178,7 +178,7 @@ impl Records {
         let packed = if kind == COMPRESSED {
             Some(body)
         } else {
-            // The newer record says how many bytes are padding.
+            // The newer record states its size without padding.
             let mut cursor = Cursor::new(body);
             cursor.u64().and_then(|size| cursor.bytes(size))
         };
@@ -186,7 +186,7 @@ impl Records {
         let is_read = !self.is_zstd_broken
             && packed.is_some_and(|packed| self.unpack(packed, &mut unpacked).is_some());
         if !is_read {
-            // Later parts of the stream refer back to what is missing.
+            // Later parts of the stream refer back to this one.
             self.is_zstd_broken = true;
             out.lose(&loss::INFLATE_FAILED, 1);
         }
@@ -226,14 +226,13 @@ impl Records {
         !self.unpacked.is_empty()
     }
 
-    /// Leaves the events' counts with the builder.
+    /// Adds the events' counts to the builder.
     pub(crate) fn finish(self, out: &mut Builder) {
         if let Some(formats) = self.formats {
-            formats.count_into(&mut out.event_counts);
+            formats.finish(out);
         }
         if self.unknown_samples > 0 {
-            let name = "perf_events_without_description".to_owned();
-            out.event_counts.insert(name, self.unknown_samples);
+            out.count("perf_events_without_description".to_owned(), self.unknown_samples);
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `FtraceEventBundle`: what was read from one CPU's ring buffer at one time.
+//! `FtraceEventBundle`: events read at once from one CPU's ring buffer.
 
 use super::clock::{BundleClock, FtraceClock};
 use super::generic::Generic;
@@ -8,21 +8,21 @@ use super::wire::{Fault, Fields, Packed, Value};
 use crate::builder::{Builder, CPUS_MAX};
 use crate::loss;
 use crate::model::{EventKind, Name, UNKNOWN_PID};
-use crate::tracepoint::{self, Context, Values};
+use crate::tracepoint::{self, Context};
 use torpor_machine::units::CpuId;
 
-/// The state that outlives a bundle.
+/// State across bundles.
 pub(crate) struct Bundles {
     decoders: Vec<Option<Decoder>>,
     counts: Vec<u64>,
     generic: Generic,
     clock: FtraceClock,
-    /// The task running on each CPU after the last compact switch, if no gap came since.
+    /// The task running on each CPU after the last compact switch, if no gap followed.
     running: Vec<Option<i32>>,
     table: Vec<Name>,
 }
 
-/// A bundle's fields other than its events.
+/// The fields of a bundle other than its events.
 #[derive(Default)]
 struct Head<'a> {
     cpu: Option<u64>,
@@ -31,8 +31,8 @@ struct Head<'a> {
     clock: BundleClock,
 }
 
-impl Bundles {
-    pub(crate) fn new() -> Bundles {
+impl Default for Bundles {
+    fn default() -> Bundles {
         Bundles {
             decoders: schema::decoders(),
             counts: vec![0; schema::EVENT_NUMBERS],
@@ -42,8 +42,10 @@ impl Bundles {
             table: Vec::new(),
         }
     }
+}
 
-    /// Reads one bundle. `is_cut` says that the file's end may have cut it.
+impl Bundles {
+    /// Reads one bundle. `is_cut` is set if the end of the file may have cut it.
     pub(crate) fn read(&mut self, bytes: &[u8], is_cut: bool, out: &mut Builder) {
         let head = self.head(bytes, out);
         let Some(cpu) = head.cpu.filter(|&cpu| cpu < u64::from(CPUS_MAX)) else {
@@ -80,15 +82,15 @@ impl Bundles {
             None => {}
         }
         if let Some(compact) = compact {
-            // Every event names the task it interrupted, so the last one before the first switch
-            // tells who was switched away from.
+            // Every event names the task it interrupted: the last one before the first switch names
+            // the previous task.
             let slot = &mut self.running[running];
             *slot = slot.or(before_switch);
             compact.read(cpu, offset_ns, slot, &mut self.table, &mut self.counts, out);
         }
     }
 
-    /// Everything but the events, which need it and may come first.
+    /// Reads all fields but the events, which need them and may precede them.
     fn head<'a>(&mut self, bytes: &'a [u8], out: &mut Builder) -> Head<'a> {
         let mut head = Head::default();
         let mut fields = Fields::new(bytes);
@@ -106,7 +108,7 @@ impl Bundles {
                 _ => {}
             }
         }
-        // A compact block that the file's end cut still has its first arrays.
+        // A compact block that the end of the file cut still has its first arrays.
         if let (Some(Fault::LengthBeyondEnd { .. }), Some((4, rest))) =
             (fields.fault(), fields.cut_field())
         {
@@ -123,7 +125,7 @@ impl Bundles {
         index
     }
 
-    /// Reads one event; gives its time and task, or `None` if it does not parse.
+    /// Reads one event, and returns its time and task; `None` if it does not parse.
     #[inline]
     fn event(
         &mut self,
@@ -156,7 +158,7 @@ impl Bundles {
         } else if let Some(count) = self.counts.get_mut(number as usize) {
             *count = count.saturating_add(1);
             if let Some(decoder) = &self.decoders[number as usize] {
-                decode(decoder, payload, &mut context)?;
+                schema::record(decoder.spec, |n| decoder.slot(n), payload, &mut context)?;
             }
         } else {
             self.generic.by_number(number, payload, &mut context)?;
@@ -164,11 +166,10 @@ impl Bundles {
         Some((recorded_ns, pid))
     }
 
-    /// Moves the counts into the trace and names the clock.
+    /// Adds the counts to the builder and names the clock.
     pub(crate) fn finish(self, out: &mut Builder) {
         for (number, count) in (0..).zip(self.counts).filter(|&(_, count)| count > 0) {
-            let sum = out.event_counts.entry(schema::event_name(number)).or_default();
-            *sum = sum.saturating_add(count);
+            out.count(schema::event_name(number), count);
         }
         self.generic.finish(out);
         out.meta.clock = self.clock.name().to_owned();
@@ -176,31 +177,11 @@ impl Bundles {
 }
 
 fn shift(time_ns: u64, offset_ns: i64) -> u64 {
-    // A time that wraps below zero becomes huge, and is refused where events are taken in.
+    // A time that wraps below zero becomes huge, and the builder drops it.
     if offset_ns == 0 { time_ns } else { time_ns.wrapping_add_signed(offset_ns) }
 }
 
-#[inline]
-fn decode(decoder: &Decoder, payload: &[u8], context: &mut Context<'_>) -> Option<()> {
-    let mut values = Values::default();
-    let mut fields = Fields::new(payload);
-    for (number, value) in fields.by_ref() {
-        if let Some(slot) = decoder.slot(number) {
-            values[slot] = Some(match value {
-                Value::Bytes(bytes) => tracepoint::Value::Bytes(bytes),
-                Value::Varint(number) | Value::Fixed64(number) => tracepoint::Value::Number(number),
-                Value::Fixed32(number) => tracepoint::Value::Number(number.into()),
-            });
-        }
-    }
-    if fields.fault().is_some() {
-        return None;
-    }
-    decoder.spec.record(context, &values);
-    Some(())
-}
-
-/// `CompactSched`: switches and wakings as parallel arrays, times as differences.
+/// `CompactSched`: switches and wakings in parallel arrays, with times as differences.
 #[derive(Default)]
 struct Compact<'a> {
     names: Vec<&'a [u8]>,

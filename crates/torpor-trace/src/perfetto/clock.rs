@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Which clock the events are in.
+//! The clock of the events.
 //!
-//! A trace keeps the clock of its first bundle. Times move to it only where a later bundle was
-//! recorded in another clock, which a recorder does not do by itself but a merged file may.
+//! A trace keeps the clock of its first bundle. The times of later bundles are converted if their
+//! clock differs, as it may in a merged file.
 
-use super::wire::{Fields, Value};
+use super::wire::{Fields, Value, pick};
 
-/// Clock of a bundle: `ftrace_clock` and a pair of readings taken together.
+/// The clock of a bundle: `ftrace_clock`, and readings of it and of boot time taken together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BundleClock {
     /// `FtraceClock`: 0 the boot clock, 1 unknown, 2 global, 3 local, 4 `CLOCK_MONOTONIC_RAW`.
@@ -16,7 +16,7 @@ pub(crate) struct BundleClock {
 }
 
 impl BundleClock {
-    /// Boot time minus this clock's.
+    /// Returns boot time minus this clock's time.
     fn to_boot_ns(self) -> Option<i64> {
         if self.clock == 0 {
             return Some(0);
@@ -25,15 +25,14 @@ impl BundleClock {
     }
 }
 
-/// The clock of the first bundle, which all events are given in.
+/// The clock of the first bundle, to which all times are converted.
 #[derive(Debug, Default)]
 pub(crate) struct FtraceClock {
     first: Option<BundleClock>,
 }
 
 impl FtraceClock {
-    /// Returns the offset to add to a bundle's times; `None` if its clock cannot be tied to the
-    /// first one's.
+    /// Returns the offset to add to a bundle's times; `None` if its clock cannot be converted.
     pub(crate) fn offset_ns(&mut self, bundle: &BundleClock) -> Option<i64> {
         let first = self.first.get_or_insert(*bundle);
         if first.clock == bundle.clock {
@@ -42,7 +41,7 @@ impl FtraceClock {
         bundle.to_boot_ns()?.checked_sub(first.to_boot_ns()?)
     }
 
-    /// Spelled as the kernel's `trace_clock` file spells it.
+    /// Returns the name in the kernel's `trace_clock`.
     pub(crate) fn name(&self) -> &'static str {
         match self.first.map_or(0, |first| first.clock) {
             0 => "boot",
@@ -54,19 +53,13 @@ impl FtraceClock {
     }
 }
 
-/// Boot time minus `CLOCK_MONOTONIC` in one `ClockSnapshot`: the time spent suspended.
+/// Returns boot time minus `CLOCK_MONOTONIC` of a `ClockSnapshot`: the time spent suspended.
 pub(crate) fn boot_minus_mono_ns(snapshot: &[u8]) -> Option<i64> {
     let (mut boot, mut mono) = (None, None);
     for (number, value) in Fields::new(snapshot) {
         if let (1, Value::Bytes(clock)) = (number, value) {
-            let (mut id, mut time) = (None, None);
-            for (number, value) in Fields::new(clock) {
-                match number {
-                    1 => id = value.number(),
-                    2 => time = value.number().and_then(|time| i64::try_from(time).ok()),
-                    _ => {}
-                }
-            }
+            let [id, time] = pick(clock, [1, 2]).map(|value| value.and_then(Value::number));
+            let time = time.and_then(|time| i64::try_from(time).ok());
             match id {
                 Some(3) => mono = time,
                 Some(6) => boot = time,
@@ -75,8 +68,8 @@ pub(crate) fn boot_minus_mono_ns(snapshot: &[u8]) -> Option<i64> {
         }
     }
     let suspended = i64::checked_sub(boot?, mono?)?;
-    // The two are read one after the other. A machine that never slept shows only that delay,
-    // and no suspend lasts under a millisecond.
+    // Without a suspend, the difference is the delay between the two readings. No suspend lasts
+    // less than a millisecond.
     Some(if suspended.abs() < 1_000_000 { 0 } else { suspended })
 }
 

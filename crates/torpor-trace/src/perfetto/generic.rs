@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tracepoints that Perfetto's own schema lacks: described by name, in the trace.
+//! Tracepoints that Perfetto's own schema lacks: the trace describes them.
 //!
-//! Older recorders write every name into every event (`GenericFtraceEvent`); newer ones describe
-//! an event once (`GenericEventDescriptor`, around a `DescriptorProto`) under a number of its own.
+//! Older recorders write all names into every event (`GenericFtraceEvent`); newer ones describe an
+//! event's number once (`GenericEventDescriptor`, around a `DescriptorProto`).
 
-use super::wire::{Fields, Value};
+use super::schema;
+use super::wire::{Fields, Value, pick};
 use crate::builder::Builder;
-use crate::tracepoint::{self, Context, Spec, Values, spec};
+use crate::tracepoint::{Context, Spec, Values, spec};
 use std::collections::HashMap;
 
 #[derive(Default)]
@@ -30,7 +31,8 @@ struct Described {
 }
 
 impl Generic {
-    /// `GenericFtraceEvent`: event_name = 1, field = 2 { name = 1, str = 3, int = 4, uint = 5 }.
+    /// Reads a `GenericFtraceEvent`: event_name = 1,
+    /// field = 2 { name = 1, str = 3, int = 4, uint = 5 }.
     pub(crate) fn by_name(&mut self, payload: &[u8], context: &mut Context<'_>) -> Option<()> {
         let mut fields = Fields::new(payload);
         let name = fields.by_ref().find(|(number, _)| *number == 1)?.1.bytes()?;
@@ -56,18 +58,11 @@ impl Generic {
         Some(())
     }
 
-    /// `GenericEventDescriptor`: field_id = 1, event_descriptor = 2 { name = 1, field = 2 { name
-    /// = 1, number = 3 } }.
+    /// Reads a `GenericEventDescriptor`: field_id = 1,
+    /// event_descriptor = 2 { name = 1, field = 2 { name = 1, number = 3 } }.
     pub(crate) fn describe(&mut self, descriptor: &[u8]) {
-        let (mut id, mut message) = (None, None);
-        for (number, value) in Fields::new(descriptor) {
-            match number {
-                1 => id = value.number().and_then(|id| u32::try_from(id).ok()),
-                2 => message = value.bytes(),
-                _ => {}
-            }
-        }
-        let (Some(id), Some(message)) = (id, message) else {
+        let [id, message] = pick(descriptor, [1, 2]);
+        let (Some(id), Some(message)) = (id.and_then(small), message.and_then(Value::bytes)) else {
             return;
         };
         let mut name = String::new();
@@ -104,46 +99,28 @@ impl Generic {
         let Some(spec) = described.spec else {
             return Some(());
         };
-        let mut values = Values::default();
-        let mut fields = Fields::new(payload);
-        for (number, value) in fields.by_ref() {
-            if let Some((_, slot)) = described.slots.iter().find(|(known, _)| *known == number) {
-                values[*slot] = Some(plain(value));
-            }
-        }
-        if fields.fault().is_some() {
-            return None;
-        }
-        spec.record(context, &values);
-        Some(())
+        let slot = |number| {
+            described.slots.iter().find(|(known, _)| *known == number).map(|(_, slot)| *slot)
+        };
+        schema::record(spec, slot, payload, context)
     }
 
     #[expect(clippy::iter_over_hash_type, reason = "sums by name have no order")]
     pub(crate) fn finish(self, out: &mut Builder) {
-        let mut add = |name: String, count: u64| {
-            if count > 0 {
-                let sum = out.event_counts.entry(name).or_default();
-                *sum = sum.saturating_add(count);
-            }
-        };
         for (name, known) in self.by_name {
-            add(String::from_utf8_lossy(&name).into_owned(), known.count);
+            out.count(String::from_utf8_lossy(&name).into_owned(), known.count);
         }
-        for described in self.by_number.into_values() {
-            add(described.name, described.count);
+        for described in self.by_number.into_values().filter(|described| described.count > 0) {
+            out.count(described.name, described.count);
         }
         for (number, count) in self.unknown {
-            add(format!("perfetto_event_{number}"), count);
+            out.count(format!("perfetto_event_{number}"), count);
         }
     }
 }
 
-fn plain(value: Value<'_>) -> tracepoint::Value<'_> {
-    match value {
-        Value::Bytes(bytes) => tracepoint::Value::Bytes(bytes),
-        Value::Varint(number) | Value::Fixed64(number) => tracepoint::Value::Number(number),
-        Value::Fixed32(number) => tracepoint::Value::Number(number.into()),
-    }
+fn small(value: Value<'_>) -> Option<u32> {
+    value.number().and_then(|number| u32::try_from(number).ok())
 }
 
 fn fill<'a>(field: &'a [u8], spec: &Spec, values: &mut Values<'a>) {
@@ -153,7 +130,7 @@ fn fill<'a>(field: &'a [u8], spec: &Spec, values: &mut Values<'a>) {
             (1, Value::Bytes(name)) => {
                 slot = spec.fields.iter().position(|wanted| wanted.as_bytes() == name);
             }
-            (3..=5, value) => found = Some(plain(value)),
+            (3..=5, value) => found = Some(value.into()),
             _ => {}
         }
     }
@@ -163,13 +140,6 @@ fn fill<'a>(field: &'a [u8], spec: &Spec, values: &mut Values<'a>) {
 }
 
 fn numbered_field(field: &[u8]) -> Option<(&[u8], u32)> {
-    let (mut name, mut id) = (None, None);
-    for (number, value) in Fields::new(field) {
-        match number {
-            1 => name = value.bytes(),
-            3 => id = value.number().and_then(|id| u32::try_from(id).ok()),
-            _ => {}
-        }
-    }
-    Some((name?, id?))
+    let [name, number] = pick(field, [1, 3]);
+    Some((name?.bytes()?, small(number?)?))
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Perfetto's protobuf traces.
 //!
-//! A trace is a sequence of `TracePacket`s; the kernel's events sit in `FtraceEventBundle`s, the
+//! A trace is a sequence of `TracePacket`s. The kernel's events are in `FtraceEventBundle`s, the
 //! frequent scheduling events there in parallel arrays. `wire` tokenizes, `bundle` parses, the
-//! rest follows state across packets. Unknown packets and fields are skipped.
+//! other modules keep state across packets. Unknown packets and fields are skipped.
 
 mod bundle;
 mod clock;
@@ -27,10 +27,10 @@ use bundle::Bundles;
 use schema::packet;
 use stats::Stats;
 use std::collections::{HashMap, HashSet};
-use wire::{Fault, Fields, Value};
+use wire::{Fault, Fields, Value, pick};
 
-/// Says whether `bytes` can be the start of a Perfetto trace: a packet whose fields are ones that
-/// a packet can have, followed by another or by the end.
+/// Returns whether `bytes` can be the start of a Perfetto trace: a packet with possible fields,
+/// followed by another or by the end.
 pub(crate) fn is_perfetto(bytes: &[u8]) -> bool {
     if bytes.first() != Some(&PACKET_TAG) {
         return false;
@@ -52,7 +52,7 @@ pub(crate) fn is_perfetto(bytes: &[u8]) -> bool {
     }
 }
 
-/// Field 1 of `Trace`, with a length.
+/// Tag of a packet: field 1 of `Trace`, length-delimited.
 const PACKET_TAG: u8 = 0x0a;
 
 pub(crate) fn read(
@@ -60,7 +60,7 @@ pub(crate) fn read(
     kallsyms: Option<&[u8]>,
     out: &mut Builder,
 ) -> Result<(), Malformed> {
-    let mut reader = Reader::new();
+    let mut reader = Reader::default();
     reader.packets(bytes, true, out);
     if reader.packet_count == 0 && out.is_empty() {
         let (offset, fault) = reader.fault.unwrap_or((0, Fault::CutShort));
@@ -68,17 +68,18 @@ pub(crate) fn read(
             offset,
             found: fault.describe(),
             expected: "a TracePacket (field 1 of Trace)".to_owned(),
-            hint: "a recording that was cut inside its first packet holds nothing to read",
+            hint: "the recording was cut inside its first packet: copy it again",
         });
     }
     reader.finish(kallsyms, out);
     Ok(())
 }
 
+#[derive(Default)]
 struct Reader {
     bundles: Bundles,
     stats: Stats,
-    /// Symbols by their number; `None` where two writers gave the number to different symbols.
+    /// Symbols by their number; `None` if writers disagree about it.
     symbols: HashMap<u64, Option<Name>>,
     sequences: HashSet<u64>,
     boot_minus_mono_ns: Option<i64>,
@@ -89,19 +90,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new() -> Reader {
-        Reader {
-            bundles: Bundles::new(),
-            stats: Stats::default(),
-            symbols: HashMap::new(),
-            sequences: HashSet::new(),
-            boot_minus_mono_ns: None,
-            packet_count: 0,
-            fault: None,
-        }
-    }
-
-    /// Walks a file, or the inside of a compressed packet, which holds no further ones.
+    /// Reads the packets of a file or of a compressed packet, which cannot hold another.
     fn packets(&mut self, bytes: &[u8], is_file: bool, out: &mut Builder) {
         let mut fields = Fields::new(bytes);
         for (number, value) in fields.by_ref() {
@@ -137,7 +126,7 @@ impl Reader {
         for (number, value) in fields.by_ref() {
             match (number, value) {
                 (packet::TIMESTAMP, _) => {}
-                // Read last: the packet's interned data may follow the bundle that needs it.
+                // Read last: interned data may follow the bundle that needs it.
                 (packet::FTRACE_EVENTS, Value::Bytes(bytes)) => bundle = Some((bytes, false)),
                 (packet::SEQUENCE_ID, Value::Varint(id)) => sequence = Some(id),
                 (packet::PREVIOUS_DROPPED, Value::Varint(dropped)) => {
@@ -176,7 +165,7 @@ impl Reader {
             (Some(_), _) if is_cut => {}
             (Some(_), _) => out.lose(&loss::MALFORMED_RECORDS, 1),
         }
-        // The first packet of each sequence carries the mark too, with nothing lost before it.
+        // The first packet of each sequence has the flag too, although nothing was lost.
         if let Some(sequence) = sequence {
             let is_first = self.sequences.insert(sequence);
             if previous_dropped && !is_first {
@@ -200,20 +189,14 @@ impl Reader {
         self.packets(&inflated.bytes, false, out);
     }
 
-    /// `InternedData.kernel_symbols` = 26: { iid = 1, str = 2 }.
+    /// Reads `InternedData.kernel_symbols` = 26: { iid = 1, str = 2 }.
     fn interned(&mut self, data: &[u8], out: &mut Builder) {
         for (number, value) in Fields::new(data) {
             let (26, Value::Bytes(symbol)) = (number, value) else {
                 continue;
             };
-            let (mut id, mut text) = (None, None);
-            for (number, value) in Fields::new(symbol) {
-                match number {
-                    1 => id = value.number(),
-                    2 => text = value.bytes(),
-                    _ => {}
-                }
-            }
+            let [id, text] = pick(symbol, [1, 2]);
+            let (id, text) = (id.and_then(Value::number), text.and_then(Value::bytes));
             if let (Some(id), Some(text)) = (id, text) {
                 let name = out.names.intern(&String::from_utf8_lossy(text));
                 let known = self.symbols.entry(id).or_insert(Some(name));
@@ -227,7 +210,7 @@ impl Reader {
     fn finish(self, kallsyms: Option<&[u8]>, out: &mut Builder) {
         self.bundles.finish(out);
         self.stats.finish(out);
-        // A symbolizing recorder writes a number in place of the address.
+        // A symbolizing recorder writes a symbol's number instead of the address.
         out.functions = self.symbols;
         out.symbols = kallsyms.map(Kallsyms::parse).unwrap_or_default();
         let offset_ns = match out.meta.clock.as_str() {

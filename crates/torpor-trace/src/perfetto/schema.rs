@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The numbers of Perfetto's protocol this reader knows.
+//! The field numbers of Perfetto's protocol.
 //!
-//! Source of every number: protos/perfetto/trace of the Perfetto project, as shipped in its
-//! Python package 0.59.1. Numbers never change their meaning there, they are only added.
+//! Source: protos/perfetto/trace of the Perfetto project, as shipped in its Python package 0.59.1.
+//! A number never changes its meaning.
 
-use crate::tracepoint::{FIELDS_MAX, Spec, spec};
+use super::wire::Fields;
+use crate::tracepoint::{Context, FIELDS_MAX, Spec, Values, spec};
 
-/// Field numbers at or above are described in the trace itself (`GenericEventDescriptor`).
+/// First number of events that the trace itself describes (`GenericEventDescriptor`).
 pub(crate) const EVENT_NUMBERS: usize = 1024;
-/// `FtraceEvent.generic`, an event described by name inside itself.
+/// `FtraceEvent.generic`, an event that holds its own names.
 pub(crate) const GENERIC: u32 = 327;
 
-/// An `FtraceEvent` that becomes an event of the model.
+/// Decodes an `FtraceEvent` into an event of the model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder {
     pub spec: &'static Spec,
-    /// For each proto field number, the slot of `spec.fields` it fills; `NO_SLOT` for none.
+    /// Index in `spec.fields` by proto field number, or `NO_SLOT`.
     slots: [u8; SLOTS],
 }
 
@@ -31,7 +32,8 @@ impl Decoder {
         }
     }
 
-    /// `numbers` are in the order of `spec.fields`; 0 for a field that Perfetto leaves out.
+    /// Creates a decoder. `numbers` are in the order of `spec.fields`, 0 for a field that Perfetto
+    /// lacks.
     fn new(spec: &'static Spec, numbers: &[u8]) -> Decoder {
         assert!(numbers.len() == spec.fields.len() && numbers.len() <= FIELDS_MAX);
         let mut slots = [NO_SLOT; SLOTS];
@@ -42,7 +44,30 @@ impl Decoder {
     }
 }
 
-/// (number in `FtraceEvent`, tracepoint, its fields' numbers in the order of its `Spec`)
+/// Reads the fields of an event's message into the spec's slots and records the event. Returns
+/// `None` if the message does not parse.
+#[inline]
+pub(crate) fn record(
+    spec: &'static Spec,
+    slot: impl Fn(u32) -> Option<usize>,
+    payload: &[u8],
+    context: &mut Context<'_>,
+) -> Option<()> {
+    let mut values = Values::default();
+    let mut fields = Fields::new(payload);
+    for (number, value) in fields.by_ref() {
+        if let Some(slot) = slot(number) {
+            values[slot] = Some(value.into());
+        }
+    }
+    if fields.fault().is_some() {
+        return None;
+    }
+    spec.record(context, &values);
+    Some(())
+}
+
+/// Decoded events: number in `FtraceEvent`, tracepoint, field numbers in the order of its `Spec`.
 const DECODED: &[(usize, &str, &[u8])] = &[
     (3, "print", &[2]),
     (4, "sched_switch", &[2, 4, 6, 5]),
@@ -71,13 +96,13 @@ const DECODED: &[(usize, &str, &[u8])] = &[
     (560, "local_timer_exit", &[]),
 ];
 
-/// A tracepoint's number, and its fields' in the order of its spec.
+/// Returns a tracepoint's number, and its fields' numbers in the order of its spec.
 pub(crate) fn number_of(name: &str) -> Option<(u32, &'static [u8])> {
     let row = DECODED.iter().find(|(_, known, _)| *known == name)?;
     Some((row.0 as u32, row.2))
 }
 
-/// Indexed by the event's number.
+/// Returns the decoders, indexed by the event's number.
 pub(crate) fn decoders() -> Vec<Option<Decoder>> {
     let mut decoders = vec![None; EVENT_NUMBERS];
     for &(number, name, numbers) in DECODED {
@@ -87,8 +112,8 @@ pub(crate) fn decoders() -> Vec<Option<Decoder>> {
     decoders
 }
 
-/// Names of events that are counted but not decoded: those common in recordings of scheduling
-/// and power. Others are counted as `perfetto_event_<number>`.
+/// Names of events that are only counted, as far as they are common in recordings of scheduling and
+/// power. Others are counted as `perfetto_event_<number>`.
 const COUNTED: &[(u32, &str)] = &[
     (12, "cpu_frequency_limits"),
     (14, "clock_enable"),
@@ -196,10 +221,10 @@ pub(crate) mod packet {
     pub(crate) const COMPRESSED: u32 = 50;
     pub(crate) const CPU_INFO: u32 = 67;
     pub(crate) const ZSTD_COMPRESSED: u32 = 133;
-    /// The test event, which no number exceeds.
+    /// The largest number, that of the test event.
     const MAX: u32 = 900;
 
-    /// Says whether a packet can have this field. The low numbers are messages, but for the
+    /// Returns whether a packet can have this field. The low numbers are messages, except the
     /// writer's user (3), the time (8) and the sequence (10, 13).
     pub(crate) fn can_hold(number: u32, value: Value<'_>) -> bool {
         match number {
@@ -227,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decoder_maps_proto_numbers_to_the_specs_order() {
+    fn a_decoder_maps_numbers_to_the_specs_order() {
         let switch = decoders()[4].expect("sched_switch is decoded");
         // next_pid is field 6 of SchedSwitchFtraceEvent and third in the spec.
         assert_eq!(switch.slot(6), Some(2));

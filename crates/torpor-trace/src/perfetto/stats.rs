@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Packets about the recording and the machine rather than about events.
+//! Packets about the recording and the machine.
 
 use super::wire::{Fields, Value};
 use crate::builder::{Builder, CPUS_MAX};
@@ -7,7 +7,7 @@ use crate::loss;
 use crate::model::Meta;
 use std::collections::BTreeMap;
 
-/// Losses the recorder counted itself. They are running totals, so the last report is.
+/// Losses counted by the recorder. The counts are running totals, so the last report counts.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     at_start: BTreeMap<u64, CpuLosses>,
@@ -24,7 +24,7 @@ struct CpuLosses {
 }
 
 impl Stats {
-    /// `FtraceStats`: phase = 1 (1 start, 2 end), cpu_stats = 2, ftrace_parse_errors = 9.
+    /// Reads `FtraceStats`: phase = 1 (1 start, 2 end), cpu_stats = 2, ftrace_parse_errors = 9.
     pub(crate) fn ftrace(&mut self, message: &[u8]) {
         let mut phase = 0;
         let mut cpus = BTreeMap::new();
@@ -48,7 +48,7 @@ impl Stats {
         }
     }
 
-    /// `TraceStats.buffer_stats` = 1: { chunks_overwritten = 3, chunks_discarded = 18 }.
+    /// Reads `TraceStats.buffer_stats` = 1: { chunks_overwritten = 3, chunks_discarded = 18 }.
     pub(crate) fn trace(&mut self, message: &[u8]) {
         self.lost_chunks = 0;
         for (number, value) in Fields::new(message) {
@@ -64,14 +64,12 @@ impl Stats {
 
     pub(crate) fn finish(self, out: &mut Builder) {
         for (cpu, end) in &self.at_end {
-            // The kernel's counters run since boot; the difference is this recording's share.
+            // The kernel counts from boot; the difference belongs to this recording.
             let start = self.at_start.get(cpu).copied().unwrap_or_default();
             out.lose(&loss::FTRACE_OVERRUN, end.overrun.saturating_sub(start.overrun));
             out.lose(&loss::FTRACE_DROPPED, end.dropped.saturating_sub(start.dropped));
-            out.lose(
-                &loss::FTRACE_COMMIT_OVERRUN,
-                end.commit_overrun.saturating_sub(start.commit_overrun),
-            );
+            let commit_overrun = end.commit_overrun.saturating_sub(start.commit_overrun);
+            out.lose(&loss::FTRACE_COMMIT_OVERRUN, commit_overrun);
         }
         out.lose(&loss::FTRACE_PARSE_ERRORS, self.parse_errors);
         out.lose(&loss::CHUNKS_LOST, self.lost_chunks);
@@ -95,7 +93,7 @@ fn cpu_losses(stats: &[u8]) -> (u64, CpuLosses) {
     (cpu, losses)
 }
 
-/// `SystemInfo`: utsname = 1 { release = 3, machine = 4 }, android_build_fingerprint = 2,
+/// Reads `SystemInfo`: utsname = 1 { release = 3, machine = 4 }, android_build_fingerprint = 2,
 /// num_cpus = 8, android_soc_model = 9.
 pub(crate) fn system_info(message: &[u8], meta: &mut Meta) {
     let mut fingerprint = None;
@@ -117,7 +115,7 @@ pub(crate) fn system_info(message: &[u8], meta: &mut Meta) {
             _ => {}
         }
     }
-    // brand/product/device:release/...: what precedes the colon names the machine.
+    // brand/product/device:release/...: the part before the colon names the machine.
     let product = fingerprint.and_then(|print| {
         let (product, _) = print.split_once(':')?;
         (product.matches('/').count() == 2).then(|| product.to_owned())
@@ -128,7 +126,7 @@ pub(crate) fn system_info(message: &[u8], meta: &mut Meta) {
     };
 }
 
-/// `CpuInfo.cpus` = 1, one a CPU.
+/// Reads `CpuInfo.cpus` = 1, one per CPU.
 pub(crate) fn cpu_info(message: &[u8], meta: &mut Meta) {
     let cpus = Fields::new(message).filter(|(number, _)| *number == 1).count();
     note_cpus(cpus as u64, meta);

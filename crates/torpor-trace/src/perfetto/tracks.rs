@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tracks of slices, to follow the packets of any Perfetto trace: what a governor chose, for
-//! the viewer to show next to the recording.
+//! Writes tracks of slices, to be appended to a Perfetto trace: the viewer shows a governor's
+//! choices next to the recording.
 
 use super::schema::packet;
 use super::write::{BOOT_CLOCK, MONOTONIC_CLOCK, Message, write_packet};
 use std::io::{self, Write};
 use torpor_machine::units::Instant;
 
-/// A writer of its own: nothing that another interned is meant.
+/// Sequence of this writer, apart from the interned data of others.
 const SEQUENCE: u64 = 0x746f_7270;
-/// Tracks have numbers that no recorder gives.
+/// First number of tracks, apart from those of recorders.
 const FIRST_UUID: u64 = 0x746f_7270_6f72_0000;
 const TIMESTAMP: u32 = 8;
 const TIMESTAMP_CLOCK: u32 = 58;
@@ -18,7 +18,7 @@ const TRACK_DESCRIPTOR: u32 = 60;
 const SLICE_BEGIN: u64 = 1;
 const SLICE_END: u64 = 2;
 
-/// A stretch of time with a name. Those of a track follow or contain each other.
+/// A named interval. The slices of a track follow or contain each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub from: Instant,
@@ -26,11 +26,11 @@ pub struct Slice {
     pub name: String,
 }
 
-/// Slices under one name, below a group's.
+/// A named track of slices in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Track {
     pub name: String,
-    /// In the order of their begin; of those with the same, the outer one first.
+    /// Slices in order of their start; on a tie, the outer one first.
     pub slices: Vec<Slice>,
 }
 
@@ -38,7 +38,7 @@ pub struct Track {
 /// [`Meta::clock`](crate::Meta::clock) names it.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_tracks(
     mut out: impl Write,
     clock: &str,
@@ -52,7 +52,7 @@ pub fn write_tracks(
         for track in tracks {
             uuid = uuid.wrapping_add(1);
             describe(&mut out, uuid, Some(group), &track.name)?;
-            // Ends that have not come yet, the innermost last.
+            // Ends of the open slices, the innermost last.
             let mut open: Vec<Instant> = Vec::new();
             for slice in &track.slices {
                 while let Some(&end) = open.last().filter(|end| **end <= slice.from) {
@@ -78,13 +78,13 @@ fn describe(out: &mut impl Write, uuid: u64, parent: Option<u64>, name: &str) ->
     if let Some(parent) = parent {
         descriptor.number(5, parent);
     }
-    let mut told = Message::default();
-    told.number(packet::SEQUENCE_ID, SEQUENCE);
-    told.bytes(TRACK_DESCRIPTOR, &descriptor.0);
-    write_packet(out, &told)
+    let mut packet = Message::default();
+    packet.number(packet::SEQUENCE_ID, SEQUENCE);
+    packet.bytes(TRACK_DESCRIPTOR, &descriptor.0);
+    write_packet(out, &packet)
 }
 
-/// The begin of a slice with a name, or the end of the innermost.
+/// Writes the start of a slice with a name, or without one the end of the innermost.
 fn event(
     out: &mut impl Write,
     clock: u64,
@@ -99,10 +99,10 @@ fn event(
         event.bytes(22, b"torpor");
         event.bytes(23, name.as_bytes());
     }
-    let mut told = Message::default();
-    told.number(TIMESTAMP, at.0 as u64);
-    told.number(packet::SEQUENCE_ID, SEQUENCE);
-    told.bytes(TRACK_EVENT, &event.0);
-    told.number(TIMESTAMP_CLOCK, clock);
-    write_packet(out, &told)
+    let mut packet = Message::default();
+    packet.number(TIMESTAMP, at.0 as u64);
+    packet.number(packet::SEQUENCE_ID, SEQUENCE);
+    packet.bytes(TRACK_EVENT, &event.0);
+    packet.number(TIMESTAMP_CLOCK, clock);
+    write_packet(out, &packet)
 }

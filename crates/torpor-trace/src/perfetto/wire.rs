@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The tokenizer: protobuf's wire format, field by field, borrowed from the file's bytes.
+//! The tokenizer of protobuf's wire format, which borrows each field from the file's bytes.
 //!
-//! It never allocates and never trusts a length: what reaches beyond the message is an error, or,
-//! where the file's own end may have cut a message, handed out as far as it goes.
+//! It never allocates and never trusts a length: a field that reaches beyond the message is a
+//! fault. If the end of the file cut it, the part that is there is available.
 
 use crate::cursor::offset;
+use crate::tracepoint;
 
 /// The value of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,29 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Why a message stopped early.
+impl<'a> From<Value<'a>> for tracepoint::Value<'a> {
+    #[inline]
+    fn from(value: Value<'a>) -> tracepoint::Value<'a> {
+        match value {
+            Value::Bytes(bytes) => tracepoint::Value::Bytes(bytes),
+            Value::Varint(number) | Value::Fixed64(number) => tracepoint::Value::Number(number),
+            Value::Fixed32(number) => tracepoint::Value::Number(number.into()),
+        }
+    }
+}
+
+/// Returns the last value of each of these fields of a message.
+pub(crate) fn pick<const N: usize>(message: &[u8], numbers: [u32; N]) -> [Option<Value<'_>>; N] {
+    let mut values = [None; N];
+    for (number, value) in Fields::new(message) {
+        if let Some(index) = numbers.iter().position(|wanted| *wanted == number) {
+            values[index] = Some(value);
+        }
+    }
+    values
+}
+
+/// The reason why a message ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The bytes end inside a field.
@@ -41,7 +64,7 @@ pub(crate) enum Fault {
     LengthBeyondEnd { length: u64 },
     /// A varint of more than ten bytes.
     VarintTooLong,
-    /// Field number 0, or a wire type that protobuf does not have (or no longer uses).
+    /// Field number 0, or an invalid or obsolete wire type.
     BadTag(u64),
 }
 
@@ -50,15 +73,16 @@ impl Fault {
         match self {
             Fault::CutShort => "the end of the message inside a field".to_owned(),
             Fault::LengthBeyondEnd { length } => {
-                format!("a field of {length} bytes, which is more than is left")
+                format!("a field of {length} bytes, longer than the rest of the message")
             }
             Fault::VarintTooLong => "a varint of more than 10 bytes".to_owned(),
-            Fault::BadTag(tag) => format!("the field tag {tag:#x}, which is none"),
+            Fault::BadTag(tag) => format!("the invalid field tag {tag:#x}"),
         }
     }
 }
 
-/// Walks the fields of one message. After the last one, [`Fields::fault`] says how it ended.
+/// Iterates over the fields of a message. After the last one, [`Fields::fault`] is set if the
+/// message ended early.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
@@ -72,7 +96,7 @@ impl<'a> Fields<'a> {
         Fields { bytes, rest: bytes, fault: None }
     }
 
-    /// Returns the start of the next field; after a fault, that of the broken one.
+    /// Returns the offset of the next field; after a fault, of the broken one.
     pub(crate) fn pos(&self) -> usize {
         offset(self.bytes, self.rest)
     }
@@ -81,7 +105,8 @@ impl<'a> Fields<'a> {
         self.fault
     }
 
-    /// The field that [`Fault::LengthBeyondEnd`] stopped at: its number and what there is of it.
+    /// Returns the number and the available part of the field that [`Fault::LengthBeyondEnd`]
+    /// stopped at.
     pub(crate) fn cut_field(&self) -> Option<(u32, &'a [u8])> {
         let mut rest = self.rest;
         let tag = varint(&mut rest).ok()?;
@@ -141,8 +166,8 @@ fn fixed<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Fault> {
     Ok(*fixed)
 }
 
-/// Takes a varint from the start of `rest`. Bits beyond the 64th are dropped, as protobuf's own
-/// decoders do.
+/// Takes a varint from the start of `rest`. Bits beyond the 64th are dropped, as by protobuf's own
+/// decoders.
 #[inline(always)]
 pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Fault> {
     match *rest {
@@ -202,7 +227,7 @@ impl<'a> Packed<'a> {
         Packed { rest: bytes, fault: false }
     }
 
-    /// Nothing left and nothing broken.
+    /// True if all numbers were read without a fault.
     pub(crate) fn is_done(&self) -> bool {
         self.rest.is_empty() && !self.fault
     }
@@ -250,7 +275,7 @@ mod tests {
         assert_eq!(walk(&bytes).0, [(1, Value::Varint(u64::MAX))]);
     }
 
-    /// Numbers of every length, with and without bytes after them that could be taken for theirs.
+    /// Numbers of every length, with and without bytes after them.
     #[test]
     fn numbers_of_all_lengths_are_read() {
         for shift in 0..64 {
@@ -283,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_field_is_handed_out_as_far_as_it_goes() {
+    fn the_rest_of_a_cut_field_is_available() {
         let mut fields = Fields::new(&[0x12, 5, 1, 2]);
         assert!(fields.next().is_none());
         assert_eq!(fields.cut_field(), Some((2, &[1u8, 2][..])));

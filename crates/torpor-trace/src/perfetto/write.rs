@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes a trace as Perfetto's protobuf: what this crate, ui.perfetto.dev and trace_processor
-//! read. The numbers are the reader's own (`schema`).
+//! Writes a trace as Perfetto's protobuf, for this crate, ui.perfetto.dev and trace_processor. The
+//! field numbers are the reader's (`schema`).
 
 use super::schema::{self, packet};
 use crate::model::{Event, EventKind, InterruptCause, PrevState, Trace};
-use crate::tracepoint::spec;
+use crate::tracepoint::{spec, x86_interrupt};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Events in a row of packets: enough that their headers do not count, few enough to hold.
+/// Events in a row of packets, one packet per CPU.
 const EVENTS_A_ROW: usize = 1 << 14;
-/// Everything is of one writer, and it begins with nothing interned.
+/// The only sequence; it starts with a cleared state.
 const SEQUENCE: u64 = 1;
 const SEQUENCE_FLAGS: u32 = 13;
 /// `BuiltinClock` numbers.
@@ -18,13 +18,13 @@ pub(super) const BOOT_CLOCK: u64 = 6;
 pub(super) const MONOTONIC_CLOCK: u64 = 3;
 const INCREMENTAL_STATE_CLEARED: u64 = 1;
 
-/// Writes a trace as a Perfetto trace, in one bundle of ftrace events a CPU and stretch of time.
+/// Writes a trace as a Perfetto trace, with a bundle of ftrace events per CPU and interval.
 ///
-/// Leaves out what Perfetto's ftrace events cannot hold: probes, losses, and an IPI's cause beyond
-/// rescheduling or not.
+/// Omits what Perfetto's ftrace events cannot hold: probes, losses, and the causes of IPIs other
+/// than rescheduling.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_perfetto(trace: &Trace, mut out: impl Write) -> io::Result<()> {
     let mut first = Message::default();
     first.number(packet::SEQUENCE_ID, SEQUENCE);
@@ -69,8 +69,9 @@ pub(super) fn write_packet(out: &mut impl Write, packet: &Message) -> io::Result
     out.write_all(&framed.0)
 }
 
-/// `ClockSnapshot`: boot time and `CLOCK_MONOTONIC` are the same, as on a machine that never
-/// slept. Events are in the one, their timers in the other, and a trace has one clock for both.
+/// Returns a `ClockSnapshot` with equal boot time and `CLOCK_MONOTONIC`, as on a machine that was
+/// never suspended. Perfetto's events use the first and their timers the second; a [`Trace`] has
+/// one clock for both.
 fn same_clocks(trace: &Trace) -> Message {
     let now_ns = trace.events.first().map_or(0, |event| event.time.0 as u64);
     let mut snapshot = Message::default();
@@ -83,16 +84,11 @@ fn same_clocks(trace: &Trace) -> Message {
     snapshot
 }
 
-/// `InternedData.kernel_symbols`, numbered by their addresses.
+/// Returns `InternedData.kernel_symbols`, numbered by address.
 fn symbols(trace: &Trace) -> Message {
-    let functions = trace.events.iter().filter_map(|event| match event.kind {
-        EventKind::HrtimerStart { function, .. }
-        | EventKind::HrtimerExpireEntry { function, .. }
-        | EventKind::TimerStart { function, .. }
-        | EventKind::TimerExpireEntry { function, .. } => {
-            Some((function.address, function.symbol?))
-        }
-        _ => None,
+    let functions = trace.events.iter().filter_map(|event| {
+        let function = *event.kind.clone().function_mut()?;
+        Some((function.address, function.symbol?))
     });
     let named: BTreeMap<u64, _> = functions.collect();
     let mut interned = Message::default();
@@ -105,7 +101,7 @@ fn symbols(trace: &Trace) -> Message {
     interned
 }
 
-/// `FtraceEvent`; `None` for what it cannot hold.
+/// Returns an `FtraceEvent`; `None` if it cannot hold the event.
 fn ftrace_event(trace: &Trace, event: &Event, pid: i32) -> Option<Message> {
     let (name, values) = fields(trace, event)?;
     let mut message = Message::default();
@@ -141,12 +137,15 @@ enum Value {
 }
 
 /// A tracepoint and its values, in the order of its spec.
-fn fields(trace: &Trace, event: &Event) -> Option<(&'static str, Vec<Value>)> {
+type Fields = (&'static str, Vec<Value>);
+
+fn numbers(name: &'static str, values: &[u64]) -> Option<Fields> {
+    Some((name, values.iter().map(|&value| Value::Number(value)).collect()))
+}
+
+fn fields(trace: &Trace, event: &Event) -> Option<Fields> {
     let cpu = u64::from(event.cpu.0);
     let text = |name| Value::Text(trace.names.text(name).to_owned());
-    let numbers = |name, values: &[u64]| {
-        Some((name, values.iter().map(|&value| Value::Number(value)).collect()))
-    };
     match event.kind {
         EventKind::CpuIdle { state } => numbers("cpu_idle", &[u64::from(state.0 as u32), cpu]),
         EventKind::CpuIdleMiss { state, below } => {
@@ -160,10 +159,9 @@ fn fields(trace: &Trace, event: &Event) -> Option<(&'static str, Vec<Value>)> {
                 PrevState::DiskSleep => 2,
                 PrevState::Dead => 16,
             };
-            let mut values =
-                [prev_pid as u64, prev_state, next_pid as u64].map(Value::Number).into_iter();
+            let values = [prev_pid as u64, prev_state, next_pid as u64].map(Value::Number);
             let comm = next_comm.map_or(Value::Text("swapper".to_owned()), text);
-            Some(("sched_switch", values.by_ref().chain([comm]).collect()))
+            Some(("sched_switch", values.into_iter().chain([comm]).collect()))
         }
         EventKind::SchedWaking { pid, target_cpu } => {
             numbers("sched_waking", &[pid as u64, target_cpu.0.into()])
@@ -177,7 +175,6 @@ fn fields(trace: &Trace, event: &Event) -> Option<(&'static str, Vec<Value>)> {
         EventKind::BlockedReason { pid, io_wait } => {
             numbers("sched_blocked_reason", &[pid as u64, io_wait.into()])
         }
-        EventKind::Probed { .. } => None,
         EventKind::IrqEntry { irq, name } => {
             let name = name.map_or(Value::Text(String::new()), text);
             Some(("irq_handler_entry", vec![Value::Number(irq.into()), name]))
@@ -186,12 +183,20 @@ fn fields(trace: &Trace, event: &Event) -> Option<(&'static str, Vec<Value>)> {
         EventKind::SoftirqRaise { vec } => numbers("softirq_raise", &[vec.into()]),
         EventKind::SoftirqEntry { vec } => numbers("softirq_entry", &[vec.into()]),
         EventKind::SoftirqExit { vec } => numbers("softirq_exit", &[vec.into()]),
-        EventKind::InterruptEntry { cause } => numbers(interrupt_name(cause).0, &[]),
-        EventKind::InterruptExit { cause } => numbers(interrupt_name(cause).1, &[]),
+        EventKind::InterruptEntry { cause } => numbers(x86_interrupt(cause).0, &[]),
+        EventKind::InterruptExit { cause } => numbers(x86_interrupt(cause).1, &[]),
         EventKind::IpiSend { target_cpu, cause } => {
             let callback = u64::from(cause != InterruptCause::Reschedule);
             numbers("ipi_send_cpu", &[target_cpu.0.into(), callback])
         }
+        EventKind::TickStop { success } => numbers("tick_stop", &[success.into()]),
+        EventKind::Marker { text: name } => Some(("print", vec![text(name)])),
+        _ => timer_fields(&event.kind),
+    }
+}
+
+fn timer_fields(kind: &EventKind) -> Option<Fields> {
+    match *kind {
         EventKind::HrtimerStart { timer, function, expires, softexpires } => numbers(
             "hrtimer_start",
             &[timer, function.address, expires.0 as u64, softexpires.0 as u64],
@@ -216,19 +221,7 @@ fn fields(trace: &Trace, event: &Event) -> Option<(&'static str, Vec<Value>)> {
         EventKind::TimerExpireEntry { timer, function, now_jiffies } => {
             numbers("timer_expire_entry", &[timer, function.address, now_jiffies])
         }
-        EventKind::TickStop { success } => numbers("tick_stop", &[success.into()]),
-        EventKind::Marker { text: name } => Some(("print", vec![text(name)])),
-    }
-}
-
-/// As x86 names its interrupts, entry and exit.
-fn interrupt_name(cause: InterruptCause) -> (&'static str, &'static str) {
-    match cause {
-        InterruptCause::LocalTimer => ("local_timer_entry", "local_timer_exit"),
-        InterruptCause::Reschedule => ("reschedule_entry", "reschedule_exit"),
-        InterruptCause::CallFunction => ("call_function_single_entry", "call_function_single_exit"),
-        InterruptCause::IrqWork => ("irq_work_entry", "irq_work_exit"),
-        InterruptCause::Other => ("x86_platform_ipi_entry", "x86_platform_ipi_exit"),
+        _ => None,
     }
 }
 

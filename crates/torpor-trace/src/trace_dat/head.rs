@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Description of a file's events, whatever the version: their formats and locations.
+//! The formats and locations of a file's events, for both versions.
 
 use super::options::Options;
 use super::source::Source;
@@ -12,21 +12,21 @@ pub(crate) struct Head<'a> {
     pub endian: Endian,
     pub formats: Formats,
     pub options: Options,
-    /// The top one first.
+    /// The top-level instance, then the others.
     pub buffers: Vec<Buffer<'a>>,
 }
 
 /// The events of one tracing instance.
 #[derive(Debug)]
 pub(crate) struct Buffer<'a> {
-    /// Absent in version 6, whose instances do not say.
+    /// Absent in version 6.
     pub clock: Option<String>,
     pub page_bytes: usize,
     pub cpus: Vec<(u32, Source<'a>)>,
 }
 
-/// A page must hold its own header, and no byte of the file is part of two CPUs' data: files that
-/// say otherwise could ask for any amount of memory.
+/// Checks that a page holds its own header and that no byte belongs to two CPUs: other files could
+/// exhaust memory.
 pub(crate) fn check(
     file: &[u8],
     buffers: &[Buffer<'_>],
@@ -66,7 +66,7 @@ pub(crate) fn cut_in_head(file: &[u8], expected: &str) -> Malformed {
     }
 }
 
-/// A file of a latency tracer holds text in place of events.
+/// Returns the error for a file of a latency tracer, which holds text instead of events.
 pub(crate) fn text_inside(offset: u64) -> Malformed {
     Malformed {
         offset,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! All CPUs of all instances, event by event in order of time.
+//! Merges the events of all CPUs and instances by time.
 
 use super::head::Head;
 use super::options::Tsc;
@@ -19,11 +19,11 @@ struct Stream<'a> {
     cpu: u32,
     buffer: usize,
     page_bytes: usize,
-    /// False if this instance's times are in another clock than the recording's.
+    /// False if this instance uses another clock than the recording.
     is_in_clock: bool,
     source: Source<'a>,
     page: Option<Page>,
-    /// Location of the next event in the page.
+    /// The next event's range in the page.
     event: Range<usize>,
     missed: u64,
 }
@@ -35,8 +35,8 @@ struct Times {
     offset_ns: i64,
 }
 
-/// Reads every event, the earliest first, as far as each CPU's own are in order. Gives the events
-/// that pages say were missed.
+/// Records every event, earliest first if each CPU's own are in order. Returns the number of missed
+/// events that pages state.
 pub(crate) fn merge(head: &mut Head<'_>, clock: &str, out: &mut Builder) -> u64 {
     let times = Times {
         layout: head.formats.page,
@@ -44,14 +44,14 @@ pub(crate) fn merge(head: &mut Head<'_>, clock: &str, out: &mut Builder) -> u64 
         tsc: head.options.tsc,
         offset_ns: head.options.offset_ns,
     };
-    let mut homes = Homes::of(head.buffers.len());
+    let mut owners = Owners::new(head.buffers.len());
     let mut streams = Vec::new();
-    for (buffer, of_buffer) in std::mem::take(&mut head.buffers).into_iter().enumerate() {
-        let is_in_clock = of_buffer.clock.is_none_or(|own| own == clock);
-        streams.extend(of_buffer.cpus.into_iter().map(|(cpu, source)| Stream {
+    for (index, buffer) in std::mem::take(&mut head.buffers).into_iter().enumerate() {
+        let is_in_clock = buffer.clock.is_none_or(|own| own == clock);
+        streams.extend(buffer.cpus.into_iter().map(|(cpu, source)| Stream {
             cpu,
-            buffer,
-            page_bytes: of_buffer.page_bytes,
+            buffer: index,
+            page_bytes: buffer.page_bytes,
             is_in_clock,
             source,
             page: None,
@@ -70,7 +70,7 @@ pub(crate) fn merge(head: &mut Head<'_>, clock: &str, out: &mut Builder) -> u64 
         let until = next.peek().map_or((u64::MAX, usize::MAX), |Reverse(other)| *other);
         let mut of_stream = Some(time);
         while let Some(time) = of_stream.filter(|&time| (time, index) <= until) {
-            stream.record(time, head, &mut homes, out);
+            stream.record(time, head, &mut owners, out);
             of_stream = stream.advance(&times, out);
         }
         next.extend(of_stream.map(|time| Reverse((time, index))));
@@ -79,7 +79,7 @@ pub(crate) fn merge(head: &mut Head<'_>, clock: &str, out: &mut Builder) -> u64 
 }
 
 impl Stream<'_> {
-    /// Goes on to the next event and gives its time; `None` after the last one.
+    /// Moves to the next event and returns its time; `None` after the last one.
     #[inline]
     fn advance(&mut self, times: &Times, out: &mut Builder) -> Option<u64> {
         loop {
@@ -97,7 +97,7 @@ impl Stream<'_> {
         }
     }
 
-    /// Starts the next page; `None` if there is none.
+    /// Opens the next page; `None` if there is none.
     fn open_page(&mut self, times: &Times, out: &mut Builder) -> Option<()> {
         self.page = None;
         while self.page.is_none() && !out.is_stopped() && self.source.load(out) {
@@ -117,12 +117,12 @@ impl Stream<'_> {
     }
 
     #[inline]
-    fn record(&self, time_ns: u64, head: &mut Head<'_>, homes: &mut Homes, out: &mut Builder) {
+    fn record(&self, time_ns: u64, head: &mut Head<'_>, owners: &mut Owners, out: &mut Builder) {
         let event = &self.source.page(self.page_bytes)[self.event.clone()];
         if !self.is_in_clock {
             return out.lose(&loss::CLOCK_MIXED, 1);
         }
-        if !homes.is_home(event, self.buffer, head.endian) {
+        if !owners.is_owner(event, self.buffer, head.endian) {
             return out.lose(&loss::RECORDED_TWICE, 1);
         }
         match head.formats.decode(event) {
@@ -146,20 +146,20 @@ impl Times {
     }
 }
 
-/// Several instances may have recorded the same event. Each kind of event is taken from the one
-/// that had it first.
-struct Homes(Option<HashMap<u16, usize>>);
+/// The instance from which each kind of event is taken, the first that has it: several may have
+/// recorded the same events.
+struct Owners(Option<HashMap<u16, usize>>);
 
-impl Homes {
-    fn of(buffers: usize) -> Homes {
-        Homes((buffers > 1).then(HashMap::new))
+impl Owners {
+    fn new(buffers: usize) -> Owners {
+        Owners((buffers > 1).then(HashMap::new))
     }
 
     #[inline]
-    fn is_home(&mut self, event: &[u8], buffer: usize, endian: Endian) -> bool {
-        let Some(homes) = &mut self.0 else { return true };
+    fn is_owner(&mut self, event: &[u8], buffer: usize, endian: Endian) -> bool {
+        let Some(owners) = &mut self.0 else { return true };
         match Cursor::ordered(event, endian).u16() {
-            Some(id) => *homes.entry(id).or_insert(buffer) == buffer,
+            Some(id) => *owners.entry(id).or_insert(buffer) == buffer,
             None => true,
         }
     }

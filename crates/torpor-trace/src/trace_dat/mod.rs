@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `trace.dat`, what trace-cmd writes: versions 6 and 7, plain or compressed, of machines of
+//! `trace.dat`, the format of trace-cmd: versions 6 and 7, plain or compressed, of machines of
 //! either byte order and word size.
 //!
-//! The layout is that of the manual pages `trace-cmd.dat.v6(5)` and `trace-cmd.dat.v7(5)`. The
-//! events are as the kernel's ring buffer held them (`page`), one stream of pages a CPU and
-//! instance (`source`), and are merged by time (`merge`).
+//! The layout follows the manual pages `trace-cmd.dat.v6(5)` and `trace-cmd.dat.v7(5)`. Events are
+//! in pages of the kernel's ring buffer (`page`), one stream of pages per CPU and instance
+//! (`source`), and are merged by time (`merge`).
 //!
-//! Times stay in the clock that was recorded, where timers' expiries can be compared with them:
-//! the options that map it to a wall clock (`DATE`) or to a host's (`TIME_SHIFT`) are not applied.
+//! Times stay in the recorded clock, so that timers' expiries can be compared with them: the
+//! options that map it to a wall clock (`DATE`) or a host's clock (`TIME_SHIFT`) are ignored.
 
 mod head;
 mod merge;
@@ -47,7 +47,7 @@ pub(crate) fn read(
                 offset: MAGIC.len() as u64,
                 found: format!("version `{}`", String::from_utf8_lossy(version)),
                 expected: "version 6 or 7".to_owned(),
-                hint: "`trace-cmd convert --file-version 7` makes a file that is read",
+                hint: "convert it with `trace-cmd convert --file-version 7`",
             });
         }
     };
@@ -65,22 +65,22 @@ pub(crate) fn read(
     out.align_hrtimers(hrtimer_offset_ns);
     out.meta.clock.clone_from(&clock);
     let overrun = merge::merge(&mut head, &clock, out);
-    // Both tell of the same events: the kernel's count, and what the pages say was missed.
+    // The kernel and the pages count the same missed events.
     out.lose(&loss::FTRACE_OVERRUN, overrun.max(head.options.stats.overrun));
     out.lose(&loss::FTRACE_DROPPED, head.options.stats.dropped);
     out.lose(&loss::FTRACE_COMMIT_OVERRUN, head.options.stats.commit_overrun);
-    head.formats.count_into(&mut out.event_counts);
+    head.formats.finish(out);
     Ok(())
 }
 
-/// The clock of the first buffer, or of the file; trace-cmd's own default is `local`.
+/// Returns the clock of the first buffer, or of the file; trace-cmd's default is `local`.
 fn clock(head: &Head<'_>) -> Result<String, Malformed> {
     let of_buffer = head.buffers.first().and_then(|buffer| buffer.clock.as_deref());
     let clock = of_buffer.or(head.options.clock.as_deref()).unwrap_or("local");
     match clock {
         "x86-tsc" | "counter" if head.options.tsc.is_none() => Err(Malformed {
             offset: 0,
-            found: format!("the trace clock `{clock}`, whose unit the file does not tell"),
+            found: format!("the trace clock `{clock}`, whose unit the file does not state"),
             expected: "a clock in nanoseconds".to_owned(),
             hint: "record with `trace-cmd record -C mono`",
         }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Options: small facts about the recording, each with a number and a length.
+//! Options: facts about the recording, each with a number and a length.
 
 use crate::builder::CPUS_MAX;
 use crate::cursor::{Cursor, Endian};
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     arch: Option<String>,
 }
 
-/// The kernel's own counts, summed over CPUs.
+/// The kernel's counts of lost events, summed over CPUs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
     pub overrun: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Stats {
     pub dropped: u64,
 }
 
-/// From cycles to nanoseconds: times a factor, shifted right.
+/// Conversion of cycles to ns: a factor and a right shift.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tsc {
     multiplier: u32,
@@ -58,7 +58,7 @@ impl Tsc {
 }
 
 impl Options {
-    /// Takes one option; those that say where the file has what are their reader's business.
+    /// Takes one option. Those that locate sections are for the version's reader.
     pub(crate) fn take(&mut self, id: u16, data: &[u8], endian: Endian) {
         let mut cursor = Cursor::ordered(data, endian);
         match id {
@@ -94,7 +94,7 @@ impl Options {
 }
 
 impl Stats {
-    /// Lines of `per_cpu/cpu*/stats`, such as `commit overrun: 0`.
+    /// Adds the lines of a `per_cpu/cpu*/stats`, such as `commit overrun: 0`.
     fn add(&mut self, text: &str) {
         for line in text.lines() {
             let Some((key, count)) = line.split_once(':') else { continue };
@@ -110,14 +110,14 @@ impl Stats {
     }
 }
 
-/// The clock in brackets: `local global [mono] boot`.
+/// Returns the clock in brackets: `local global [mono] boot`.
 pub(crate) fn chosen_clock(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     let (clock, _) = rest.split_once(']')?;
     Some(clock.to_owned())
 }
 
-/// Decimal, or hexadecimal after `0x`, as the C library reads it.
+/// Parses a decimal number, or a hexadecimal one after `0x`.
 fn integer(text: &str) -> Option<i64> {
     let text = text.trim();
     let (is_negative, digits) = match text.strip_prefix('-') {
@@ -132,7 +132,7 @@ fn integer(text: &str) -> Option<i64> {
     if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// Up to the NUL that ends it; `None` if there is nothing.
+/// Returns the text before the first NUL, `None` if it is empty.
 pub(crate) fn text(data: &[u8]) -> Option<String> {
     let text = data.split(|&byte| byte == 0).next()?;
     (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offset_may_be_any_number_of_63_bits_and_a_sign() {
+    fn an_offset_may_be_any_i64() {
         assert_eq!(integer("-9223372036854775808"), Some(i64::MIN));
         assert_eq!(integer("-0x8000000000000000"), Some(i64::MIN));
         assert_eq!(integer(" 0x7fffffffffffffff\n"), Some(i64::MAX));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn options_say_what_the_recording_was_made_with() {
+    fn options_describe_the_recording() {
         let mut options = Options::default();
         let mut take = |id, data: &[u8]| options.take(id, data, Endian::Big);
         take(TRACECLOCK, b"local global [mono_raw] boot\n\0");

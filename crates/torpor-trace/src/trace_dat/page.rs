@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One page (sub-buffer) of the kernel's ring buffer: events one after the other, each with the
-//! time since the one before (`include/linux/ring_buffer.h`, `events/header_event`).
+//! A page (sub-buffer) of the kernel's ring buffer: events in a row, each with the time since the
+//! previous one (`include/linux/ring_buffer.h`, `events/header_event`).
 
 use crate::cursor::{Cursor, Endian};
 use crate::ftrace::PageLayout;
 use std::ops::Range;
 
-/// In 32 bits: 5 of type or length, 27 of time.
+/// An event's header has 5 bits of type or length, and 27 of time.
 const TIME_BITS: u32 = 27;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// An absolute time has 59 bits; the page's own time has the five above.
+/// Bits of an absolute time; the upper five are those of the page's time.
 const TIME_STAMP_BITS: u32 = 59;
 
-/// The commit counter's low bits are the bytes in use; two bits above are flags.
+/// Bits of the commit counter with the bytes in use; the upper bits are flags.
 const COMMIT_MASK: u64 = (1 << 27) - 1;
 const MISSED_EVENTS: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
-/// Events that did not make it into the buffer just before a page.
+/// Events that were lost just before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missed {
     Nothing,
@@ -27,8 +27,7 @@ pub(crate) enum Missed {
     Unknown,
 }
 
-/// Position in a page. The bytes themselves are handed in each time, as they may lie in a buffer
-/// that is used again.
+/// A position in a page. Its bytes are passed to each call, as their buffer may be reused.
 #[derive(Debug)]
 pub(crate) struct Page {
     endian: Endian,
@@ -36,12 +35,12 @@ pub(crate) struct Page {
     pos: usize,
     end: usize,
     pub missed: Missed,
-    /// Set where the page turns out to be cut or damaged; no event comes after that.
+    /// Set if the page is cut or damaged; no event follows.
     pub is_broken: bool,
 }
 
 impl Page {
-    /// `None` if the page ends in its header.
+    /// Parses a page's header. Returns `None` if the page ends in it.
     pub(crate) fn parse(page: &[u8], layout: PageLayout, endian: Endian) -> Option<Page> {
         let time = Cursor::ordered(page, endian).u64()?;
         let at = |offset: usize| page.get(offset..).map(|rest| Cursor::ordered(rest, endian));
@@ -58,7 +57,7 @@ impl Page {
         Some(Page { endian, time, pos, end, missed, is_broken: end < committed_end })
     }
 
-    /// The next event of this page: its time, and where its bytes are.
+    /// Returns the time and the range of the next event.
     #[inline]
     pub(crate) fn next_event(&mut self, page: &[u8]) -> Option<(u64, Range<usize>)> {
         while self.pos < self.end {
@@ -79,7 +78,7 @@ impl Page {
         None
     }
 
-    /// Returns the item at the start of `rest`; `None` if it is longer than that.
+    /// Returns the item at the start of `rest`; `None` if it is cut.
     #[inline]
     fn step(&mut self, rest: &[u8]) -> Option<Step> {
         let mut cursor = Cursor::ordered(rest, self.endian);
@@ -90,10 +89,10 @@ impl Page {
         };
         let delta = u64::from(delta);
         let step = match kind {
-            // A longer event, whose length counts the word it is in.
+            // A long event. Its length includes the length's own four bytes.
             0 => Step::Event(8, (cursor.u32()?.checked_sub(4)? as usize).next_multiple_of(4)),
             PADDING if delta == 0 => Step::End,
-            // An event that was discarded; its time still counts.
+            // A discarded event. Its time still counts.
             PADDING => Step::Between((cursor.u32()? as usize).max(4).saturating_add(4)),
             TIME_EXTEND => {
                 let time = u64::from(cursor.u32()?) << TIME_BITS | delta;
@@ -118,15 +117,15 @@ impl Page {
 }
 
 enum Step {
-    /// Start of the event, and its length.
+    /// An event's offset and length.
     Event(usize, usize),
-    /// The length of what is no event.
+    /// Length of an item that is no event.
     Between(usize),
     End,
 }
 
-/// The bits that an absolute time lacks are those of the time before it, or one more if that
-/// would step back.
+/// Completes an absolute time with the upper bits of the previous one, plus one if the result would
+/// step back.
 fn absolute(stamp: u64, before: u64) -> u64 {
     let low = (1 << TIME_STAMP_BITS) - 1;
     let high_bits = before & !low;

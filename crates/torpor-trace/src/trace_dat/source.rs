@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The pages of one CPU, in order: as they lie in the file, or unpacked chunk by chunk.
+//! The pages of one CPU in order, plain or unpacked chunk by chunk.
 
 use crate::builder::Builder;
 use crate::cursor::{Cursor, Endian, offset};
@@ -13,10 +13,10 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// The one that a file names; none for `none`.
+    /// Parses a name; `none` is `None`.
     ///
     /// # Errors
-    /// The names there are.
+    /// The valid names.
     pub(crate) fn named(name: &[u8]) -> Result<Option<Compression>, &'static str> {
         match name {
             b"none" => Ok(None),
@@ -26,7 +26,7 @@ impl Compression {
         }
     }
 
-    /// Unpacks the block that the cursor is at: packed size, unpacked size, packed bytes.
+    /// Unpacks the next block: packed size, unpacked size, packed bytes.
     pub(crate) fn next_block(self, rest: &mut Cursor<'_>) -> Option<Vec<u8>> {
         let (packed_size, size) = (rest.u32()?, rest.u32()?);
         let packed = rest.bytes(packed_size.into())?;
@@ -42,14 +42,14 @@ impl Compression {
 
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
-    /// Rest of the file: the pages themselves, unless they are in chunks.
+    /// The remaining pages, unless they are in chunks.
     pages: &'a [u8],
     chunks: Option<Chunks<'a>>,
-    /// False if the file ends before this data does.
+    /// False if the file ends before the data.
     is_whole: bool,
 }
 
-/// Packed pages: one chunk is unpacked at a time.
+/// Packed pages, unpacked one chunk at a time.
 #[derive(Debug)]
 struct Chunks<'a> {
     compression: Compression,
@@ -60,7 +60,7 @@ struct Chunks<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The data of a CPU, where the file says it is, or as much of it as there is.
+    /// Returns the data of a CPU, as far as the file reaches.
     pub(crate) fn new(
         file: &'a [u8],
         offset: u64,
@@ -68,7 +68,7 @@ impl<'a> Source<'a> {
         compression: Option<Compression>,
         endian: Endian,
     ) -> Source<'a> {
-        // The size of packed data leaves out the count in front of its chunks.
+        // The size of packed data excludes the count before the chunks.
         let size = if compression.is_some() { size.saturating_add(4) } else { size };
         let length = file.len() as u64;
         let (start, end) = (offset.min(length), offset.saturating_add(size).min(length));
@@ -84,12 +84,12 @@ impl<'a> Source<'a> {
         Source { pages: bytes, chunks, is_whole: bytes.len() as u64 == size }
     }
 
-    /// Returns its size in the file.
+    /// Returns the size in the file.
     pub(crate) fn file_bytes(&self) -> usize {
         self.pages.len()
     }
 
-    /// Makes the next page ready; false at the end.
+    /// Loads the next page; false at the end.
     pub(crate) fn load(&mut self, out: &mut Builder) -> bool {
         if let Some(chunks) = &mut self.chunks {
             chunks.load(out);
@@ -102,7 +102,7 @@ impl<'a> Source<'a> {
         is_there
     }
 
-    /// The page that is ready, of which the file may hold only the start.
+    /// Returns the loaded page, which the end of the file may cut.
     #[inline]
     pub(crate) fn page(&self, page_bytes: usize) -> &[u8] {
         let pages = self.pages();
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Goes on to the page after that one.
+    /// Moves to the next page.
     pub(crate) fn advance(&mut self, page_bytes: usize, out: &mut Builder) {
         match &mut self.chunks {
             None => {
@@ -130,7 +130,7 @@ impl<'a> Source<'a> {
 }
 
 impl Chunks<'_> {
-    /// Unpacks the next chunk if this one is used up.
+    /// Unpacks the next chunk at the end of this one.
     fn load(&mut self, out: &mut Builder) {
         while self.pos >= self.unpacked.len() && self.left > 0 {
             self.pos = 0;
@@ -139,7 +139,7 @@ impl Chunks<'_> {
             self.unpacked = self.compression.next_block(&mut self.rest).unwrap_or_default();
             out.advance(offset(packed, self.rest.rest()) as u64);
             if self.unpacked.is_empty() {
-                // The next chunk starts where this one ends, which may be as wrong as the rest.
+                // The size of a broken chunk may be wrong, and with it the next chunk's place.
                 self.left = 0;
                 out.lose(&loss::INFLATE_FAILED, 1);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Version 6: one part after the other, with options in front of the CPUs' data.
+//! Version 6: parts in a fixed order, with options before the CPUs' data.
 
 use super::head::{Buffer, Head, check, cut_in_head, text_inside};
 use super::options::{self, Options};
@@ -9,26 +9,25 @@ use crate::cursor::{Cursor, offset};
 use crate::error::Malformed;
 use crate::ftrace::{Formats, Preamble};
 
-/// Each kind of part has a name of 10 bytes.
+/// Length of the name of a part.
 const TAG_BYTES: u64 = 10;
 const OPTIONS: &[u8] = b"options  \0";
 const LATENCY: &[u8] = b"latency  \0";
 const FLYRECORD: &[u8] = b"flyrecord\0";
 
-/// `rest` follows the preamble.
+/// Reads a head from the end of the preamble.
 pub(crate) fn head<'a>(
     file: &'a [u8],
     preamble: &Preamble<'_>,
     mut rest: Cursor<'a>,
 ) -> Result<Head<'a>, Malformed> {
     let mut formats = Formats::new(preamble.endian, preamble.long_bytes);
-    let offset_of = |rest: &Cursor<'_>| offset(file, rest.rest()) as u64;
     let described = formats.description(&mut rest).and_then(|()| {
         let cmdlines_size = rest.u64()?;
         rest.bytes(cmdlines_size)?;
         rest.u32()
     });
-    let mut cpu_count = described.ok_or_else(|| {
+    let cpu_count = described.ok_or_else(|| {
         cut_in_head(file, "the events' formats, kallsyms, printk texts, command lines, CPU count")
     })?;
     let mut options = Options::default();
@@ -39,60 +38,71 @@ pub(crate) fn head<'a>(
         read.ok_or_else(|| cut_in_head(file, "the options"))?;
         tag = rest.bytes(TAG_BYTES);
     }
-    match tag {
-        Some(FLYRECORD) => {}
-        Some(LATENCY) => return Err(text_inside(offset_of(&rest).saturating_sub(TAG_BYTES))),
-        Some(other) => {
-            return Err(Malformed {
-                offset: offset_of(&rest).saturating_sub(TAG_BYTES),
-                found: format!("`{}`", other.escape_ascii()),
-                expected: "`options`, `flyrecord` or `latency`".to_owned(),
-                hint: "the file is damaged: copy it again",
-            });
-        }
-        None => return Err(cut_in_head(file, "`options`, `flyrecord` or `latency`")),
-    }
+    check_tag(file, tag, &rest)?;
     // An option may correct the count that older readers use.
-    cpu_count = options.cpu_count.unwrap_or(cpu_count);
+    let cpu_count = options.cpu_count.unwrap_or(cpu_count);
     if cpu_count > CPUS_MAX {
         return Err(Malformed {
-            offset: offset_of(&rest),
+            offset: offset(file, rest.rest()) as u64,
             found: format!("{cpu_count} CPUs"),
             expected: format!("at most {CPUS_MAX}, the most Linux can have"),
             hint: "the file is damaged: copy it again",
         });
     }
-    let buffer = |rest: &mut Cursor<'a>| -> Option<Buffer<'a>> {
-        let mut cpus = Vec::new();
-        for cpu in 0..cpu_count {
-            let (offset, size) = (rest.u64()?, rest.u64()?);
-            cpus.push((cpu, Source::new(file, offset, size, None, preamble.endian)));
-        }
-        Some(Buffer { clock: None, page_bytes: preamble.page_bytes, cpus })
-    };
-    let table = "where the data of each CPU is";
-    let mut buffers = vec![buffer(&mut rest).ok_or_else(|| cut_in_head(file, table))?];
+    let mut buffers = vec![buffer(file, preamble, cpu_count, &mut rest)?];
     if options.has_clock && options.clock.is_none() {
         let text = rest.u64().and_then(|size| rest.bytes(size)).and_then(options::text);
         options.clock = text.as_deref().and_then(options::chosen_clock);
     }
-    for offset in instances {
-        // Instances lie one after the other.
-        let is_behind = offset >= offset_of(&rest);
-        let at = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
-        rest = Cursor::ordered(at.unwrap_or_default(), preamble.endian);
+    for at in instances {
+        let is_behind = at >= offset(file, rest.rest()) as u64;
+        let bytes = usize::try_from(at).ok().and_then(|at| file.get(at..));
+        rest = Cursor::ordered(bytes.unwrap_or_default(), preamble.endian);
         if !is_behind || rest.bytes(TAG_BYTES) != Some(FLYRECORD) {
             return Err(Malformed {
-                offset,
+                offset: at,
                 found: "no data of a tracing instance".to_owned(),
                 expected: "`flyrecord`, after the previous instance".to_owned(),
                 hint: "the file was cut or is damaged: copy it again",
             });
         }
-        buffers.push(buffer(&mut rest).ok_or_else(|| cut_in_head(file, table))?);
+        buffers.push(buffer(file, preamble, cpu_count, &mut rest)?);
     }
     check(file, &buffers, &formats)?;
     Ok(Head { endian: preamble.endian, formats, options, buffers })
+}
+
+/// Checks that `tag`, which ends at `rest`, starts the CPUs' data.
+fn check_tag(file: &[u8], tag: Option<&[u8]>, rest: &Cursor<'_>) -> Result<(), Malformed> {
+    let at = (offset(file, rest.rest()) as u64).saturating_sub(TAG_BYTES);
+    match tag {
+        Some(FLYRECORD) => Ok(()),
+        Some(LATENCY) => Err(text_inside(at)),
+        Some(other) => Err(Malformed {
+            offset: at,
+            found: format!("`{}`", other.escape_ascii()),
+            expected: "`options`, `flyrecord` or `latency`".to_owned(),
+            hint: "the file is damaged: copy it again",
+        }),
+        None => Err(cut_in_head(file, "`options`, `flyrecord` or `latency`")),
+    }
+}
+
+/// Reads the table of an instance's data: offset and size for each CPU.
+fn buffer<'a>(
+    file: &'a [u8],
+    preamble: &Preamble<'_>,
+    cpu_count: u32,
+    rest: &mut Cursor<'a>,
+) -> Result<Buffer<'a>, Malformed> {
+    let mut cpus = Vec::new();
+    for cpu in 0..cpu_count {
+        let (Some(offset), Some(size)) = (rest.u64(), rest.u64()) else {
+            return Err(cut_in_head(file, "the table of each CPU's data"));
+        };
+        cpus.push((cpu, Source::new(file, offset, size, None, preamble.endian)));
+    }
+    Ok(Buffer { clock: None, page_bytes: preamble.page_bytes, cpus })
 }
 
 fn read_options(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Version 7: sections anywhere in the file, each perhaps compressed, found through options.
+//! Version 7: sections at any place, perhaps compressed, which options locate.
 
 use super::head::{Buffer, Head, check, cut_in_head, text_inside};
 use super::options::{self, Options};
@@ -18,7 +18,7 @@ struct Sections<'a> {
     compression: Option<Compression>,
 }
 
-/// `rest` follows the preamble.
+/// Reads a head from the end of the preamble.
 pub(crate) fn head<'a>(
     file: &'a [u8],
     preamble: &Preamble<'_>,
@@ -31,43 +31,21 @@ pub(crate) fn head<'a>(
         offset: cursor::offset(file, rest.rest()) as u64,
         found: format!("the compression `{}`", name.escape_ascii()),
         expected: expected.to_owned(),
-        hint: "`trace-cmd convert --compression zstd` makes a file that is read",
+        hint: "convert it with `trace-cmd convert --compression zstd`",
     })?;
     let sections = Sections { file, endian: preamble.endian, compression };
-    let mut formats = Formats::new(preamble.endian, preamble.long_bytes);
-    let mut options = Options::default();
-    let mut buffers = Vec::new();
+    let mut head = Head {
+        endian: preamble.endian,
+        formats: Formats::new(preamble.endian, preamble.long_bytes),
+        options: Options::default(),
+        buffers: Vec::new(),
+    };
     let mut described = BTreeSet::new();
-    let mut next = options_offset;
-    // Each section of options names the next one. They lie one after the other in the file, so
-    // that a circle shows as a step back.
-    while next != 0 {
-        let at = next;
+    let mut at = options_offset;
+    // Each section of options names the next one, which must follow it: there can be no cycle.
+    while at != 0 {
         let end = sections.header(at).map_or(u64::MAX, |(_, size, _)| at.saturating_add(size));
-        let body = sections.read(at)?;
-        let mut rest = Cursor::ordered(&body, preamble.endian);
-        next = 0;
-        while let (Some(id), Some(size)) = (rest.u16(), rest.u32()) {
-            let data = rest.bytes(size.into()).ok_or_else(|| cut_in_head(file, "an option"))?;
-            let mut value = Cursor::ordered(data, preamble.endian);
-            let incomplete = || cut_in_head(file, "an option of its length");
-            match id {
-                options::DONE => {
-                    next = value.u64().ok_or_else(incomplete)?;
-                    break;
-                }
-                options::BUFFER => {
-                    buffers.push(sections.buffer(value).ok_or_else(incomplete)?);
-                }
-                options::BUFFER_TEXT => return Err(text_inside(value.u64().unwrap_or(0))),
-                // Each is there once.
-                options::HEADER_INFO..=options::PRINTK if described.insert(id) => {
-                    let offset = value.u64().ok_or_else(incomplete)?;
-                    sections.describe(id, offset, &mut formats)?;
-                }
-                _ => options.take(id, data, preamble.endian),
-            }
-        }
+        let next = sections.options(at, &mut head, &mut described)?;
         if next != 0 && next <= end {
             return Err(Malformed {
                 offset: at,
@@ -76,9 +54,10 @@ pub(crate) fn head<'a>(
                 hint: "the file is damaged: copy it again",
             });
         }
+        at = next;
     }
-    check(file, &buffers, &formats)?;
-    if buffers.is_empty() {
+    check(file, &head.buffers, &head.formats)?;
+    if head.buffers.is_empty() {
         return Err(Malformed {
             offset: options_offset,
             found: "options that name no buffer of events".to_owned(),
@@ -86,11 +65,40 @@ pub(crate) fn head<'a>(
             hint: "trace-cmd was killed before it finished the file; stop it with SIGINT",
         });
     }
-    Ok(Head { endian: preamble.endian, formats, options, buffers })
+    Ok(head)
 }
 
 impl<'a> Sections<'a> {
-    /// The flags of the section at an offset, its size, and what follows its header.
+    /// Reads a section of options, and returns the offset of the next one, or 0.
+    fn options(
+        &self,
+        at: u64,
+        head: &mut Head<'a>,
+        described: &mut BTreeSet<u16>,
+    ) -> Result<u64, Malformed> {
+        let body = self.read(at)?;
+        let mut rest = Cursor::ordered(&body, self.endian);
+        while let (Some(id), Some(size)) = (rest.u16(), rest.u32()) {
+            let data =
+                rest.bytes(size.into()).ok_or_else(|| cut_in_head(self.file, "an option"))?;
+            let mut value = Cursor::ordered(data, self.endian);
+            let incomplete = || cut_in_head(self.file, "an option of its length");
+            match id {
+                options::DONE => return value.u64().ok_or_else(incomplete),
+                options::BUFFER => head.buffers.push(self.buffer(value).ok_or_else(incomplete)?),
+                options::BUFFER_TEXT => return Err(text_inside(value.u64().unwrap_or(0))),
+                // Only the first of each kind counts.
+                options::HEADER_INFO..=options::PRINTK if described.insert(id) => {
+                    let offset = value.u64().ok_or_else(incomplete)?;
+                    self.describe(id, offset, &mut head.formats)?;
+                }
+                _ => head.options.take(id, data, self.endian),
+            }
+        }
+        Ok(0)
+    }
+
+    /// Returns a section's flags, its size, and a cursor at the end of its header.
     fn header(&self, offset: u64) -> Option<(u16, u64, Cursor<'a>)> {
         let at = self.file.get(usize::try_from(offset).ok()?..)?;
         let mut rest = Cursor::ordered(at, self.endian);
@@ -98,7 +106,7 @@ impl<'a> Sections<'a> {
         Some((flags, rest.u64()?, rest))
     }
 
-    /// The content of the section at an offset, unpacked.
+    /// Returns the content of a section, unpacked.
     fn read(&self, offset: u64) -> Result<Cow<'a, [u8]>, Malformed> {
         let broken = |found: &str| Malformed {
             offset,
@@ -132,7 +140,7 @@ impl<'a> Sections<'a> {
         read.ok_or_else(|| cut_in_head(self.file, "a section as long as it states"))
     }
 
-    /// A BUFFER option; `None` if it is too short, or names a section that is not there.
+    /// Reads a BUFFER option. Returns `None` if it is cut or its section is missing.
     fn buffer(&self, mut option: Cursor<'_>) -> Option<Buffer<'a>> {
         let (flags, ..) = self.header(option.u64()?)?;
         let compression = self.compression.filter(|_| flags & IS_COMPRESSED != 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From a tracepoint's named fields to an event of the model.
+//! Turns a tracepoint's named fields into an event of the model.
 //!
-//! Formats differ in how they store a field; the kernel's tracepoint says what it means. So a
-//! reader fills the fields a [`Spec`] asks for, in that order, and the spec makes the event.
+//! Formats differ in how they store a field; its meaning is the tracepoint's. A reader fills in the
+//! fields that a [`Spec`] names, in that order, and the spec builds the event.
 
 #[cfg(test)]
 mod tests;
@@ -16,26 +16,26 @@ use torpor_machine::units::{CpuId, Instant, StateIdx};
 pub(crate) enum Value<'a> {
     /// Sign-extended if the field is signed.
     Number(u64),
-    /// A text, without its NUL, or the bytes of a CPU mask, CPU 0 in the first byte.
+    /// A text without its NUL, or a CPU mask with CPU 0 in the first byte.
     Bytes(&'a [u8]),
-    /// A function whose symbol is known already.
+    /// A function whose symbol is known.
     Function(Function),
-    /// A CPU mask of a big-endian machine: CPU 0 is in the last byte of the first word.
+    /// A CPU mask of a big-endian machine, with CPU 0 in the last byte of the first word.
     BigEndianWords { bytes: &'a [u8], word_bytes: usize },
 }
 
-/// The most fields a spec asks for.
+/// Maximum number of fields of a spec.
 pub(crate) const FIELDS_MAX: usize = 5;
 pub(crate) type Values<'a> = [Option<Value<'a>>; FIELDS_MAX];
 
-/// Destination of an event, and when and on which CPU's buffer it was recorded.
+/// Destination, time and CPU of an event. The CPU is that of the ring buffer.
 pub(crate) struct Context<'b> {
     pub builder: &'b mut Builder,
     pub time_ns: u64,
     pub cpu: u32,
 }
 
-/// Makes the event; `None` if a field is missing.
+/// Records the event; `None` if a field is missing.
 type Build = fn(&mut Context<'_>, &Fields<'_, '_>) -> Option<()>;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// Adds the event to the builder, or counts why not.
+    /// Adds the event to the builder, or counts a missing field.
     #[inline]
     pub(crate) fn record(&self, context: &mut Context<'_>, values: &Values<'_>) {
         if (self.build)(context, &Fields(values)).is_none() {
@@ -55,7 +55,7 @@ impl Spec {
     }
 }
 
-/// Kernel names of the events that become inputs.
+/// Returns the kernel names of the events that become inputs.
 pub fn event_names() -> impl Iterator<Item = &'static str> {
     SPECS.iter().map(|spec| spec.name)
 }
@@ -90,7 +90,7 @@ impl<'a> Fields<'_, 'a> {
         }
     }
 
-    /// A `ktime_t`. Negative ones are long past: an instant of a trace is never negative.
+    /// Returns a `ktime_t`; a negative one becomes 0, as an instant of a trace is never negative.
     fn ktime(&self, index: usize) -> Option<Instant> {
         Some(Instant((self.number(index)? as i64).max(0)))
     }
@@ -100,9 +100,9 @@ impl<'a> Fields<'_, 'a> {
     }
 }
 
-/// `TASK_REPORT_MAX` (0x100 since Linux 4.14; a higher bit before) marks a task that was
-/// preempted, which is runnable; of the bits above, only `TASK_PARKED` (0x200) is a sleep.
-/// 0x10 and 0x20 are `EXIT_DEAD` and `EXIT_ZOMBIE`, which have changed places once.
+/// Interprets `prev_state`. `TASK_REPORT_MAX` (0x100 since Linux 4.14, a higher bit before) marks a
+/// preempted task, which is runnable; of the bits above, only `TASK_PARKED` (0x200) is a sleep.
+/// 0x10 and 0x20 are `EXIT_DEAD` and `EXIT_ZOMBIE`, which were once swapped.
 pub(crate) fn prev_state(state: u64) -> PrevState {
     match state & 0x2ff {
         0 => PrevState::Runnable,
@@ -126,18 +126,31 @@ pub(crate) static PROBES: [(&str, Probe); 10] = [
     ("tick_nohz_irq_exit", Probe::IrqExit),
 ];
 
-/// The probe that watches a function, by the function's symbol.
+/// Returns the probe of a function's symbol.
 pub(crate) fn probe(symbol: &[u8]) -> Option<Probe> {
     PROBES.iter().find(|(name, _)| name.as_bytes() == symbol).map(|(_, probe)| *probe)
 }
 
-/// `cpu_idle`'s state as the wire has it: a u32 whose −1 means running.
+/// Returns x86's names of an interrupt's entry and exit, and its vector in Linux 6.12.
+pub(crate) fn x86_interrupt(cause: InterruptCause) -> (&'static str, &'static str, u32) {
+    match cause {
+        InterruptCause::LocalTimer => ("local_timer_entry", "local_timer_exit", 236),
+        InterruptCause::Reschedule => ("reschedule_entry", "reschedule_exit", 253),
+        InterruptCause::CallFunction => {
+            ("call_function_single_entry", "call_function_single_exit", 251)
+        }
+        InterruptCause::IrqWork => ("irq_work_entry", "irq_work_exit", 246),
+        InterruptCause::Other => ("x86_platform_ipi_entry", "x86_platform_ipi_exit", 247),
+    }
+}
+
+/// Interprets `cpu_idle`'s state, a u32 in which -1 means running.
 fn state(number: u64) -> Option<StateIdx> {
     let state = number as u32 as i32;
     (-1..=255).contains(&state).then_some(StateIdx(state))
 }
 
-/// The texts of `ipi_types[]` on arm and arm64.
+/// Interprets a text of `ipi_types[]` on arm and arm64.
 fn ipi_cause(reason: &[u8]) -> InterruptCause {
     match reason {
         b"Rescheduling interrupts" => InterruptCause::Reschedule,
@@ -150,7 +163,7 @@ fn ipi_cause(reason: &[u8]) -> InterruptCause {
     }
 }
 
-/// `ipi_send_cpu` and `ipi_send_cpumask` have no cause; a bare reschedule has no call-back.
+/// Returns the cause of `ipi_send_cpu` and `ipi_send_cpumask`: only a reschedule has no callback.
 fn send_cause(callback: Option<u64>) -> InterruptCause {
     match callback {
         Some(0) => InterruptCause::Reschedule,
@@ -159,7 +172,7 @@ fn send_cause(callback: Option<u64>) -> InterruptCause {
     }
 }
 
-/// One `IpiSend` for each CPU of a mask.
+/// Records one `IpiSend` for each CPU of a mask.
 fn send_to_mask(context: &mut Context<'_>, mask: Value<'_>, cause: InterruptCause) {
     let mut send = |target: usize| {
         context.push(EventKind::IpiSend { target_cpu: CpuId(target as u32), cause });
@@ -181,7 +194,7 @@ fn send_to_mask(context: &mut Context<'_>, mask: Value<'_>, cause: InterruptCaus
 }
 
 fn cpus_of<'a>(mask: impl Iterator<Item = &'a u8>, first: usize, send: &mut impl FnMut(usize)) {
-    // 1024 bytes hold the 8192 CPUs that Linux can have at most.
+    // 1024 bytes hold 8192 CPUs, the most Linux can have.
     for (index, byte) in mask.take(1024).enumerate() {
         let bits = (0..8).filter(|bit| byte >> bit & 1 != 0);
         bits.for_each(|bit| send(first.saturating_add(index << 3 | bit)));
@@ -194,7 +207,7 @@ impl Context<'_> {
         self.builder.push(self.time_ns, self.cpu, kind);
     }
 
-    /// For events that say themselves which CPU they are about.
+    /// Records an event on the CPU that its own field names.
     #[inline]
     fn push_for(&mut self, cpu: u64, kind: EventKind) {
         self.builder.push(self.time_ns, u32::try_from(cpu).unwrap_or(u32::MAX), kind);
@@ -203,20 +216,27 @@ impl Context<'_> {
 
 fn cpu_idle(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     let (number, cpu) = (f.number(0)?, f.number(1)?);
-    match state(number) {
-        Some(state) => c.push_for(cpu, EventKind::CpuIdle { state }),
-        None => c.builder.lose(&loss::STATE_OUT_OF_RANGE, 1),
-    }
+    push_state(c, cpu, number, |state| EventKind::CpuIdle { state });
     Some(())
 }
 
 fn cpu_idle_miss(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     let (cpu, number, below) = (f.number(0)?, f.number(1)?, f.is_set(2)?);
+    push_state(c, cpu, number, |state| EventKind::CpuIdleMiss { state, below });
+    Some(())
+}
+
+#[inline]
+fn push_state(
+    c: &mut Context<'_>,
+    cpu: u64,
+    number: u64,
+    kind: impl FnOnce(StateIdx) -> EventKind,
+) {
     match state(number) {
-        Some(state) => c.push_for(cpu, EventKind::CpuIdleMiss { state, below }),
+        Some(state) => c.push_for(cpu, kind(state)),
         None => c.builder.lose(&loss::STATE_OUT_OF_RANGE, 1),
     }
-    Some(())
 }
 
 fn sched_switch(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
@@ -230,8 +250,8 @@ fn sched_switch(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     Some(())
 }
 
-/// Before Linux 4.3 `sched_wakeup` was also written, with a `success` of 0, for tasks that were
-/// awake.
+/// Records `sched_wakeup`. Before Linux 4.3 it was also written, with a `success` of 0, for tasks
+/// that were awake.
 fn sched_wakeup(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     let (pid, target_cpu) = (f.number(0)? as i32, CpuId(f.number(1)? as u32));
     if f.is_set(2) != Some(false) {
@@ -247,66 +267,8 @@ fn irq_handler_entry(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     Some(())
 }
 
-fn ipi_raise(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
-    let mask = f.0[0]?;
-    send_to_mask(c, mask, f.bytes(1).map_or(InterruptCause::Other, ipi_cause));
-    Some(())
-}
-
-fn ipi_send_cpu(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
-    let target_cpu = CpuId(f.number(0)? as u32);
-    c.push(EventKind::IpiSend { target_cpu, cause: send_cause(f.number(1)) });
-    Some(())
-}
-
-fn ipi_send_cpumask(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
-    let mask = f.0[0]?;
-    send_to_mask(c, mask, send_cause(f.number(1)));
-    Some(())
-}
-
-fn hrtimer_start(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
-    c.push(EventKind::HrtimerStart {
-        timer: f.number(0)?,
-        function: f.function(1)?,
-        expires: f.ktime(2)?,
-        softexpires: f.ktime(3)?,
-    });
-    Some(())
-}
-
-fn hrtimer_expire_entry(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
-    c.push(EventKind::HrtimerExpireEntry {
-        timer: f.number(0)?,
-        function: f.function(1)?,
-        now: f.ktime(2)?,
-    });
-    Some(())
-}
-
-fn timer_start(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
-    c.push(EventKind::TimerStart {
-        timer: f.number(0)?,
-        function: f.function(1)?,
-        expires_jiffies: f.number(2)?,
-        // Absent from the tracepoint before Linux 6.3, and so are its flags before 4.3.
-        bucket_expiry_jiffies: f.number(3),
-        flags: f.number(4).unwrap_or(0) as u32,
-    });
-    Some(())
-}
-
-fn timer_expire_entry(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
-    c.push(EventKind::TimerExpireEntry {
-        timer: f.number(0)?,
-        function: f.function(1)?,
-        now_jiffies: f.number(2)?,
-    });
-    Some(())
-}
-
-/// A line of `trace_marker`. Android writes its own marks there in bulk (`B|pid|name`, `E`,
-/// `C|..`), which are no landmarks of a recording and are only counted.
+/// Records a line of `trace_marker`. Android's frequent marks (`B|pid|name`, `E`, `C|..`) are only
+/// counted.
 fn print(c: &mut Context<'_>, f: &Fields<'_, '_>) -> Option<()> {
     let text = f.bytes(0)?.trim_ascii_end();
     let is_atrace = match text {
@@ -327,7 +289,7 @@ const fn full(name: &'static str, fields: &'static [&'static str], build: Build)
     Spec { name, fields, build }
 }
 
-/// A spec whose event is made of its fields alone, on the CPU that recorded it.
+/// Defines a spec whose event consists of its fields, on the CPU that recorded it.
 macro_rules! simple {
     ($name:literal, [$($field:literal),*], |$f:pat_param| $kind:expr) => {
         full($name, &[$($field),*], |c, $f| {
@@ -338,15 +300,10 @@ macro_rules! simple {
     };
 }
 
-macro_rules! entry {
-    ($name:literal, $cause:ident) => {
-        simple!($name, [], |_| EventKind::InterruptEntry { cause: InterruptCause::$cause })
-    };
-}
-
-macro_rules! exit {
-    ($name:literal, $cause:ident) => {
-        simple!($name, [], |_| EventKind::InterruptExit { cause: InterruptCause::$cause })
+/// Defines a spec of x86's `irq_vectors`; `kind` is an entry or exit.
+macro_rules! vector {
+    ($name:literal, $kind:ident, $cause:ident) => {
+        simple!($name, [], |_| EventKind::$kind { cause: InterruptCause::$cause })
     };
 }
 
@@ -384,40 +341,77 @@ static SPECS: &[Spec] = &[
     simple!("ipi_exit", ["reason"], |f| EventKind::InterruptExit {
         cause: f.bytes(0).map_or(InterruptCause::Other, ipi_cause)
     }),
-    full("ipi_raise", &["target_cpus", "reason"], ipi_raise),
-    full("ipi_send_cpu", &["cpu", "callback"], ipi_send_cpu),
-    full("ipi_send_cpumask", &["cpumask", "callback"], ipi_send_cpumask),
-    entry!("local_timer_entry", LocalTimer),
-    exit!("local_timer_exit", LocalTimer),
-    entry!("reschedule_entry", Reschedule),
-    exit!("reschedule_exit", Reschedule),
-    entry!("call_function_entry", CallFunction),
-    exit!("call_function_exit", CallFunction),
-    entry!("call_function_single_entry", CallFunction),
-    exit!("call_function_single_exit", CallFunction),
-    entry!("irq_work_entry", IrqWork),
-    exit!("irq_work_exit", IrqWork),
-    entry!("x86_platform_ipi_entry", Other),
-    exit!("x86_platform_ipi_exit", Other),
-    entry!("thermal_apic_entry", Other),
-    exit!("thermal_apic_exit", Other),
-    entry!("threshold_apic_entry", Other),
-    exit!("threshold_apic_exit", Other),
-    entry!("deferred_error_apic_entry", Other),
-    exit!("deferred_error_apic_exit", Other),
-    entry!("error_apic_entry", Other),
-    exit!("error_apic_exit", Other),
-    entry!("spurious_apic_entry", Other),
-    exit!("spurious_apic_exit", Other),
-    full("hrtimer_start", &["hrtimer", "function", "expires", "softexpires"], hrtimer_start),
+    full("ipi_raise", &["target_cpus", "reason"], |c, f| {
+        send_to_mask(c, f.0[0]?, f.bytes(1).map_or(InterruptCause::Other, ipi_cause));
+        Some(())
+    }),
+    simple!("ipi_send_cpu", ["cpu", "callback"], |f| EventKind::IpiSend {
+        target_cpu: CpuId(f.number(0)? as u32),
+        cause: send_cause(f.number(1)),
+    }),
+    full("ipi_send_cpumask", &["cpumask", "callback"], |c, f| {
+        send_to_mask(c, f.0[0]?, send_cause(f.number(1)));
+        Some(())
+    }),
+    vector!("local_timer_entry", InterruptEntry, LocalTimer),
+    vector!("local_timer_exit", InterruptExit, LocalTimer),
+    vector!("reschedule_entry", InterruptEntry, Reschedule),
+    vector!("reschedule_exit", InterruptExit, Reschedule),
+    vector!("call_function_entry", InterruptEntry, CallFunction),
+    vector!("call_function_exit", InterruptExit, CallFunction),
+    vector!("call_function_single_entry", InterruptEntry, CallFunction),
+    vector!("call_function_single_exit", InterruptExit, CallFunction),
+    vector!("irq_work_entry", InterruptEntry, IrqWork),
+    vector!("irq_work_exit", InterruptExit, IrqWork),
+    vector!("x86_platform_ipi_entry", InterruptEntry, Other),
+    vector!("x86_platform_ipi_exit", InterruptExit, Other),
+    vector!("thermal_apic_entry", InterruptEntry, Other),
+    vector!("thermal_apic_exit", InterruptExit, Other),
+    vector!("threshold_apic_entry", InterruptEntry, Other),
+    vector!("threshold_apic_exit", InterruptExit, Other),
+    vector!("deferred_error_apic_entry", InterruptEntry, Other),
+    vector!("deferred_error_apic_exit", InterruptExit, Other),
+    vector!("error_apic_entry", InterruptEntry, Other),
+    vector!("error_apic_exit", InterruptExit, Other),
+    vector!("spurious_apic_entry", InterruptEntry, Other),
+    vector!("spurious_apic_exit", InterruptExit, Other),
+    simple!("hrtimer_start", ["hrtimer", "function", "expires", "softexpires"], |f| {
+        EventKind::HrtimerStart {
+            timer: f.number(0)?,
+            function: f.function(1)?,
+            expires: f.ktime(2)?,
+            softexpires: f.ktime(3)?,
+        }
+    }),
     simple!("hrtimer_cancel", ["hrtimer"], |f| EventKind::HrtimerCancel { timer: f.number(0)? }),
-    full("hrtimer_expire_entry", &["hrtimer", "function", "now"], hrtimer_expire_entry),
+    simple!("hrtimer_expire_entry", ["hrtimer", "function", "now"], |f| {
+        EventKind::HrtimerExpireEntry {
+            timer: f.number(0)?,
+            function: f.function(1)?,
+            now: f.ktime(2)?,
+        }
+    }),
     simple!("hrtimer_expire_exit", ["hrtimer"], |f| EventKind::HrtimerExpireExit {
         timer: f.number(0)?
     }),
-    full("timer_start", &["timer", "function", "expires", "bucket_expiry", "flags"], timer_start),
+    simple!("timer_start", ["timer", "function", "expires", "bucket_expiry", "flags"], |f| {
+        EventKind::TimerStart {
+            timer: f.number(0)?,
+            function: f.function(1)?,
+            expires_jiffies: f.number(2)?,
+            // Linux has `bucket_expiry` since 6.3, and flags since 4.3.
+            bucket_expiry_jiffies: f.number(3),
+            flags: f.number(4).unwrap_or(0) as u32,
+        }
+    }),
     simple!("timer_cancel", ["timer"], |f| EventKind::TimerCancel { timer: f.number(0)? }),
-    full("timer_expire_entry", &["timer", "function", "now"], timer_expire_entry),
+    simple!("timer_expire_entry", ["timer", "function", "now"], |f| {
+        EventKind::TimerExpireEntry {
+            timer: f.number(0)?,
+            function: f.function(1)?,
+            now_jiffies: f.number(2)?,
+        }
+    }),
     simple!("tick_stop", ["success"], |f| EventKind::TickStop { success: f.is_set(0)? }),
     full("print", &["buf"], print),
 ];

@@ -22,13 +22,13 @@ fn state_4294967295_is_running() {
 }
 
 #[test]
-fn state_300_is_no_state() {
+fn state_300_is_out_of_range() {
     assert!(record("cpu_idle", &[Value::Number(300), Value::Number(0)]).is_empty());
 }
 
 /// S 1, D 2, X 0x10, Z 0x20, parked 0x40 (0x200 before 4.14), idle 0x80; R 0, R+ 0x100.
 #[test]
-fn how_a_task_left_is_read_from_its_state() {
+fn prev_state_gives_the_reason_of_a_switch() {
     let all = |states: &[u64], is: PrevState| states.iter().all(|&s| prev_state(s) == is);
     assert!(all(&[0, 0x100, 0x800], PrevState::Runnable));
     assert!(all(&[1, 4, 8, 0x40, 0x80, 0x200], PrevState::Sleeping));
@@ -37,35 +37,24 @@ fn how_a_task_left_is_read_from_its_state() {
 }
 
 /// 0b0000_0101 and, in the second byte, 0b10: CPUs 0, 2 and 9.
+/// The big-endian mask has two words of two bytes, 0x0205 and 0x0001: CPUs 0, 2, 9 and 16.
 #[test]
-fn a_mask_is_one_ipi_a_target() {
-    let kinds = record("ipi_send_cpumask", &[Value::Bytes(&[5, 2]), Value::Number(0)]);
-    let targets: Vec<u32> = kinds
-        .iter()
-        .map(|kind| match kind {
-            EventKind::IpiSend { target_cpu, cause: InterruptCause::Reschedule } => target_cpu.0,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(targets, [0, 2, 9]);
-}
-
-/// Two words of two bytes, 0x0205 and 0x0001: CPUs 0, 2 and 9, and 16.
-#[test]
-fn a_big_endian_mask_is_read_word_by_word() {
-    let mask = Value::BigEndianWords { bytes: &[2, 5, 0, 1], word_bytes: 2 };
-    let targets = |kinds: Vec<EventKind>| -> Vec<u32> {
-        let target = |kind: &EventKind| match kind {
-            EventKind::IpiSend { target_cpu, .. } => target_cpu.0,
-            other => panic!("{other:?}"),
+fn a_mask_is_one_ipi_per_target() {
+    let sent = |targets: &[u32]| -> Vec<EventKind> {
+        let kind = |&cpu: &u32| EventKind::IpiSend {
+            target_cpu: CpuId(cpu),
+            cause: InterruptCause::Reschedule,
         };
-        kinds.iter().map(target).collect()
+        targets.iter().map(kind).collect()
     };
-    assert_eq!(targets(record("ipi_send_cpumask", &[mask])), [0, 2, 9, 16]);
+    let little = Value::Bytes(&[5, 2]);
+    assert_eq!(record("ipi_send_cpumask", &[little, Value::Number(0)]), sent(&[0, 2, 9]));
+    let big = Value::BigEndianWords { bytes: &[2, 5, 0, 1], word_bytes: 2 };
+    assert_eq!(record("ipi_send_cpumask", &[big, Value::Number(0)]), sent(&[0, 2, 9, 16]));
 }
 
 #[test]
-fn only_marks_that_no_atrace_wrote_are_markers() {
+fn marks_of_atrace_are_no_markers() {
     assert!(record("print", &[Value::Bytes(b"B|1858|tick\n")]).is_empty());
     assert!(record("print", &[Value::Bytes(b"E\n")]).is_empty());
     assert_eq!(record("print", &[Value::Bytes(b"governor reset\n")]).len(), 1);

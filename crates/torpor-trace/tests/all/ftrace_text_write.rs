@@ -1,170 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Text that is written is read back as it was.
+//! Written text is read back unchanged.
 
+use crate::support::events::{SYMBOLS, names, trace};
+use crate::support::{own_trace, spelled};
 use proptest::prelude::*;
-use torpor_machine::units::{CpuId, Instant, StateIdx};
+use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{
-    Event, EventKind, Function, InterruptCause, Meta, Name, Names, PrevState, Probe, Trace,
-    read_bytes, write_ftrace_text,
+    Event, EventKind, InterruptCause, Name, Names, PrevState, Trace, read_bytes, write_ftrace_text,
 };
-
-/// Uptime of a machine that runs for a hundred years.
-const BOOTED_NS: i64 = 100 * 365 * 86_400 * 1_000_000_000;
-/// A longer gap between two events is damage.
-const DAYS_NS: i64 = 29 * 86_400 * 1_000_000_000;
-
-const SYMBOLS: [&str; 3] = ["tick_nohz_handler", "hrtimer_wakeup", "process_timeout"];
-const COMMS: [&str; 6] =
-    ["a", "kworker/u8:1", "a b=c d", " [1] 2.5: x: y", "==> next_pid=3", "<x>"];
-/// Each text's number is its place among the names of [`names`].
-const MARK: Name = Name((SYMBOLS.len() + COMMS.len()) as u32);
-
-fn names() -> Names {
-    let mut names = Names::default();
-    for text in SYMBOLS.iter().chain(&COMMS).chain(&["governor reset: all"]) {
-        names.intern(text);
-    }
-    names
-}
-
-fn cause() -> impl Strategy<Value = InterruptCause> {
-    prop::sample::select(vec![
-        InterruptCause::LocalTimer,
-        InterruptCause::Reschedule,
-        InterruptCause::CallFunction,
-        InterruptCause::IrqWork,
-        InterruptCause::Other,
-    ])
-}
-
-fn function() -> impl Strategy<Value = Function> {
-    let named = (0..SYMBOLS.len() as u32).prop_map(|name| (0, Some(Name(name))));
-    let unnamed = (1u64..).prop_map(|address| (address, None));
-    prop_oneof![named, unnamed].prop_map(|(address, symbol)| Function { address, symbol })
-}
-
-fn comm() -> impl Strategy<Value = Option<Name>> {
-    prop::option::of((0..COMMS.len()).prop_map(|comm| Name((SYMBOLS.len() + comm) as u32)))
-}
-
-fn sched() -> impl Strategy<Value = EventKind> {
-    let states =
-        vec![PrevState::Runnable, PrevState::Sleeping, PrevState::DiskSleep, PrevState::Dead];
-    prop_oneof![
-        (-1..4i32, prop::sample::select(states), 0..4i32, comm()).prop_map(
-            |(prev_pid, prev_state, next_pid, next_comm)| EventKind::SchedSwitch {
-                prev_pid,
-                prev_state,
-                next_pid,
-                next_comm
-            }
-        ),
-        (0..9i32, 0..8192u32)
-            .prop_map(|(pid, cpu)| EventKind::SchedWaking { pid, target_cpu: CpuId(cpu) }),
-        (any::<i32>(), 0u32..64)
-            .prop_map(|(pid, cpu)| EventKind::SchedWakeup { pid, target_cpu: CpuId(cpu) }),
-        (any::<i32>(), 0u32..64)
-            .prop_map(|(pid, cpu)| EventKind::SchedWakeupNew { pid, target_cpu: CpuId(cpu) }),
-        (0..9i32, any::<bool>())
-            .prop_map(|(pid, io_wait)| EventKind::BlockedReason { pid, io_wait }),
-    ]
-}
-
-fn idle() -> impl Strategy<Value = EventKind> {
-    let probes = vec![
-        Probe::Select,
-        Probe::Reflect,
-        Probe::SleepLength,
-        Probe::NextEvent,
-        Probe::RcuNeedsCpu,
-        Probe::Util,
-        Probe::StopTick,
-        Probe::RetainTick,
-        Probe::IdleEnter,
-        Probe::IrqExit,
-    ];
-    prop_oneof![
-        (-1..=255i32).prop_map(|state| EventKind::CpuIdle { state: StateIdx(state) }),
-        (0..=255i32, any::<bool>())
-            .prop_map(|(state, below)| EventKind::CpuIdleMiss { state: StateIdx(state), below }),
-        any::<u32>().prop_map(|freq_khz| EventKind::CpuFrequency { freq_khz }),
-        (prop::sample::select(probes), any::<i64>())
-            .prop_map(|(probe, value)| EventKind::Probed { probe, value }),
-        any::<bool>().prop_map(|success| EventKind::TickStop { success }),
-        Just(EventKind::Marker { text: MARK }),
-    ]
-}
-
-fn interrupts() -> impl Strategy<Value = EventKind> {
-    prop_oneof![
-        (any::<u32>(), any::<bool>()).prop_map(|(irq, is_named)| EventKind::IrqEntry {
-            irq,
-            name: is_named.then_some(MARK)
-        }),
-        any::<u32>().prop_map(|irq| EventKind::IrqExit { irq }),
-        (0..12u32).prop_map(|vec| EventKind::SoftirqRaise { vec }),
-        (0..12u32).prop_map(|vec| EventKind::SoftirqEntry { vec }),
-        (0..12u32).prop_map(|vec| EventKind::SoftirqExit { vec }),
-        cause().prop_map(|cause| EventKind::InterruptEntry { cause }),
-        cause().prop_map(|cause| EventKind::InterruptExit { cause }),
-        (0..8192u32, cause())
-            .prop_map(|(cpu, cause)| EventKind::IpiSend { target_cpu: CpuId(cpu), cause }),
-    ]
-}
-
-/// An hrtimer that expires does so at its event's time, as in a monotonic clock.
-fn timers(time_ns: i64) -> impl Strategy<Value = EventKind> {
-    let timer = any::<u64>;
-    let at = || prop_oneof![Just(Instant::NEVER), (0..i64::MAX).prop_map(Instant)];
-    prop_oneof![
-        (timer(), function(), at(), at()).prop_map(|(timer, function, expires, softexpires)| {
-            EventKind::HrtimerStart { timer, function, expires, softexpires }
-        }),
-        timer().prop_map(|timer| EventKind::HrtimerCancel { timer }),
-        (timer(), function()).prop_map(move |(timer, function)| {
-            EventKind::HrtimerExpireEntry { timer, function, now: Instant(time_ns) }
-        }),
-        timer().prop_map(|timer| EventKind::HrtimerExpireExit { timer }),
-        (timer(), function(), any::<u64>(), any::<Option<u64>>(), any::<u32>()).prop_map(
-            |(timer, function, expires_jiffies, bucket_expiry_jiffies, flags)| {
-                EventKind::TimerStart {
-                    timer,
-                    function,
-                    expires_jiffies,
-                    bucket_expiry_jiffies,
-                    flags,
-                }
-            }
-        ),
-        timer().prop_map(|timer| EventKind::TimerCancel { timer }),
-        (timer(), function(), any::<u64>()).prop_map(|(timer, function, now_jiffies)| {
-            EventKind::TimerExpireEntry { timer, function, now_jiffies }
-        }),
-    ]
-}
-
-prop_compose! {
-    fn event()(time_ns in BOOTED_NS..BOOTED_NS + DAYS_NS, cpu in 0..8192u32)(
-        kind in prop_oneof![sched(), idle(), interrupts(), timers(time_ns)],
-        time_ns in Just(time_ns),
-        cpu in Just(cpu),
-    ) -> Event {
-        Event { time: Instant(time_ns), cpu: CpuId(cpu), kind }
-    }
-}
-
-prop_compose! {
-    fn trace()(mut events in prop::collection::vec(event(), 1..40)) -> Trace {
-        events.sort_by_key(|event| event.time);
-        let meta = Meta {
-            clock: "mono".to_owned(),
-            kernel_release: Some("6.12.1 #1 SMP".to_owned()),
-            arch: Some("aarch64".to_owned()),
-            ..Meta::default()
-        };
-        Trace { meta, events, names: names(), ..Trace::default() }
-    }
-}
 
 fn written(trace: &Trace) -> Vec<u8> {
     let mut text = Vec::new();
@@ -172,35 +15,9 @@ fn written(trace: &Trace) -> Vec<u8> {
     text
 }
 
-/// Events with their names spelled out: two traces number theirs differently, and a function with
-/// a symbol has no address in text.
-fn spelled(trace: &Trace) -> Vec<String> {
-    let spell = |name: Option<Name>| name.map(|name| trace.names.text(name));
-    let spelled = trace.events.iter().map(|event| {
-        let mut kind = event.kind;
-        let name = match &mut kind {
-            EventKind::SchedSwitch { next_comm: name, .. } | EventKind::IrqEntry { name, .. } => {
-                spell(name.take())
-            }
-            EventKind::Marker { text } => spell(Some(std::mem::replace(text, Name(0)))),
-            EventKind::HrtimerStart { function, .. }
-            | EventKind::HrtimerExpireEntry { function, .. }
-            | EventKind::TimerStart { function, .. }
-            | EventKind::TimerExpireEntry { function, .. } => {
-                let symbol = spell(function.symbol.take());
-                function.address *= u64::from(symbol.is_none());
-                symbol
-            }
-            _ => None,
-        };
-        format!("{} {} {kind:?} {name:?}", event.time.0, event.cpu.0)
-    });
-    spelled.collect()
-}
-
-/// The random traces below rarely have a task of such a name twice on a CPU.
+/// Random traces rarely have such a task twice on a CPU.
 #[test]
-fn a_task_named_as_a_cpu_and_a_time_is_read_back() {
+fn a_task_named_like_a_line_is_read_back() {
     let comm = Name((SYMBOLS.len() + 3) as u32);
     let switch = |time, prev_pid, next_pid| Event {
         time: Instant(time),
@@ -220,7 +37,7 @@ fn a_task_named_as_a_cpu_and_a_time_is_read_back() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(trace in trace()) {
+    fn written_text_is_read_back(trace in trace()) {
         let text = written(&trace);
         let read = read_bytes("written", &text).unwrap();
         prop_assert_eq!(spelled(&read), spelled(&trace), "{}", String::from_utf8_lossy(&text));
@@ -229,14 +46,14 @@ proptest! {
         prop_assert_eq!(&read.meta.clock, &trace.meta.clock);
         prop_assert_eq!(&read.meta.kernel_release, &trace.meta.kernel_release);
         prop_assert_eq!(&read.meta.arch, &trace.meta.arch);
-        // A second time there is nothing left to lose.
+        // Writing again loses nothing.
         let again = read_bytes("again", &written(&read)).unwrap();
         prop_assert_eq!(&again.events, &read.events);
     }
 
-    /// The reader cuts at the end of a line, and says so.
+    /// The reader reports a cut inside a line.
     #[test]
-    fn a_cut_text_has_the_events_of_its_whole_lines(
+    fn a_cut_text_keeps_its_whole_lines(
         trace in trace(),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -257,14 +74,14 @@ proptest! {
     }
 }
 
-/// A header of nine lines, three of them about clock, kernel and machine.
+/// Lines of the header, three of them about clock, kernel and machine.
 const HEADER_LINES: usize = 9;
 
-/// The committed recording, written as text, and as perf itself prints it (but for the flags of
-/// timers, which perf prints all of).
+/// The committed recording as text, written here and by perf (except the flags of timers: perf
+/// prints all of them).
 #[test]
 fn a_recording_is_the_same_as_text() {
-    let recording = torpor_trace::read(&crate::support::own_trace("plain.data")).unwrap();
+    let recording = torpor_trace::read(&own_trace("plain.data")).unwrap();
     let text = read_bytes("written", &written(&recording)).unwrap();
     assert_eq!(spelled(&text), spelled(&recording));
     assert_eq!(text.event_counts, recording.event_counts);
@@ -274,17 +91,17 @@ fn a_recording_is_the_same_as_text() {
             *flags &= !ALL_LETTERS;
         }
     }
-    let perf = torpor_trace::read(&crate::support::own_trace("plain.perf-script.txt")).unwrap();
+    let perf = torpor_trace::read(&own_trace("plain.perf-script.txt")).unwrap();
     assert_eq!(spelled(&perf), spelled(&plain));
     assert_eq!(perf.event_counts, plain.event_counts);
 }
 
-/// Deferrable, pinned, irq-safe.
+/// Flags of timers: deferrable, pinned, irq-safe.
 const ALL_LETTERS: u32 = 0x0038_0000;
 
-/// The switch before names the task that the next event interrupted.
+/// A switch names the task that the next event interrupts.
 #[test]
-fn a_text_looks_like_the_kernels() {
+fn written_text_looks_like_the_kernels() {
     let mut names = Names::default();
     let cat = names.intern("cat");
     let switch = EventKind::SchedSwitch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Files that have no end, are not there yet, or change while they are read.
+//! Pipes, packed files, and files that are endless, damaged or change while they are read.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use torpor_trace::{Event, Sink, SoFar, Source, TraceError, read, read_while, read_within};
+use torpor_trace::{
+    Event, Sink, SoFar, Source, TraceError, read, read_bytes, read_while, read_within,
+};
 
 const LINE: &str =
     "          <idle>-0       [001] d..2.     4.194179: cpu_idle: state=3 cpu_id=1\n";
 
-/// A folder of this test's own.
+/// A temporary folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -52,7 +54,7 @@ fn endless_device_is_refused_early() {
 }
 
 #[test]
-fn what_a_pipe_gives_is_read() {
+fn a_pipe_is_read_to_its_end() {
     let folder = Folder::new();
     let path = folder.fifo();
     let trace = std::thread::scope(|scope| {
@@ -67,12 +69,12 @@ fn what_a_pipe_gives_is_read() {
     assert_eq!((trace.events.len(), trace.losses.len()), (2_000, 0));
 }
 
-/// A pipe, as of `zcat trace.gz | torpor replay -`.
+/// As in `zcat trace.gz | torpor replay -`.
 #[test]
 fn a_dash_is_standard_input() {
     let mut ends = [0; 2];
-    // SAFETY: two descriptors are asked for, and the first takes the place of standard input, which
-    // no other test of this file looks at.
+    // SAFETY: `ends` has room for two descriptors. No other test reads standard input, which the
+    // first one replaces.
     let mut writer = unsafe {
         assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
         assert_eq!(libc::dup2(ends[0], 0), 0);
@@ -83,9 +85,9 @@ fn a_dash_is_standard_input() {
     assert_eq!(read(Path::new("-")).unwrap().events.len(), 3);
 }
 
-/// Nobody ever writes to it.
+/// The pipe has no writer.
 #[test]
-fn waiting_for_a_pipe_ends_when_it_is_to() {
+fn waiting_for_a_pipe_can_be_cancelled() {
     let folder = Folder::new();
     let start = Instant::now();
     let error =
@@ -103,33 +105,7 @@ fn gzip(path: &Path, parts: impl Iterator<Item = Vec<u8>>) {
     gzip.finish().unwrap();
 }
 
-/// 2 GB of zeros are never unpacked, as the first of them tell that they are no recording.
-#[test]
-fn a_bomb_is_refused_by_its_first_bytes() {
-    let folder = Folder::new();
-    let path = folder.0.join("zeros.gz");
-    gzip(&path, (0..32).map(|_| vec![0; 64 << 20]));
-    let error = read(&path).unwrap_err();
-    assert!(matches!(error, TraceError::UnknownFormat { .. }), "{error}");
-}
-
-#[test]
-fn packed_recordings_are_read_and_their_cuts_are_told() {
-    let folder = Folder::new();
-    let text = LINE.repeat(5_000);
-    gzip(&folder.0.join("a"), std::iter::once(text.clone().into_bytes()));
-    std::fs::write(folder.0.join("b"), zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
-    for name in ["a", "b"] {
-        let path = folder.0.join(name);
-        let trace = read(&path).unwrap();
-        assert_eq!((trace.events.len(), trace.losses.len()), (5_000, 0), "{name}");
-        let packed = std::fs::read(&path).unwrap();
-        let cut = torpor_trace::read_bytes(name, &packed[..packed.len() - 3]).unwrap();
-        assert!(cut.losses.iter().any(|loss| loss.key == "undecompressed_blocks"), "{name}");
-    }
-}
-
-/// Counts events, and claims so much memory for each.
+/// Counts events (0), and claims memory for each (1).
 struct Holding(u64, u64);
 
 impl Sink for Holding {
@@ -163,13 +139,13 @@ fn memory_is_bounded_by_events_not_only_bytes() {
         }
     }
     for (held_bytes, fits) in [(10, true), (1_000, false)] {
-        let source = Source::open(&path).unwrap().within(text_bytes + events_bytes);
+        let source = Source::open_while(&path, &|| true).unwrap().within(text_bytes + events_bytes);
         assert_eq!(source.stream(&mut Holding(0, held_bytes)).is_ok(), fits, "{held_bytes}");
     }
 }
 
 #[test]
-fn unpacking_ends_when_it_is_to() {
+fn unpacking_can_be_cancelled() {
     let folder = Folder::new();
     let path = folder.0.join("long.gz");
     gzip(&path, std::iter::once(LINE.into()).chain((0..4).map(|_| vec![b'x'; 64 << 20])));
@@ -179,7 +155,7 @@ fn unpacking_ends_when_it_is_to() {
     assert!(matches!(error, TraceError::Stopped { .. }), "{error}");
 }
 
-/// Cuts the file when it has seen some of it.
+/// Cuts the file after the first events.
 struct Cutting<'a> {
     path: &'a Path,
     seen: usize,
@@ -203,13 +179,13 @@ fn file_cut_while_read_is_reported() {
     assert!(matches!(error, TraceError::Shortened { .. }), "{error}");
 }
 
-/// To nothing, to a page's middle, where the map shows zeros without a fault, and to one byte less.
+/// Cut to nothing, inside a page (where the map has zeros without a fault), and by one byte.
 #[test]
-fn a_file_cut_before_it_is_read_is_told() {
+fn a_file_cut_before_reading_is_reported() {
     let folder = Folder::new();
     for left in [0, 4_096, 5_000, LINE.len() as u64 * 1_000 - 1] {
         let path = folder.text(1_000);
-        let source = Source::open(&path).unwrap();
+        let source = Source::open_while(&path, &|| true).unwrap();
         File::options().write(true).open(&path).unwrap().set_len(left).unwrap();
         let mut sink = Cutting { path: &path, seen: 1 };
         let error = source.stream(&mut sink).unwrap_err();
@@ -218,10 +194,11 @@ fn a_file_cut_before_it_is_read_is_told() {
 }
 
 #[test]
-fn more_maps_than_are_looked_after_are_read() {
+fn more_maps_than_guards_are_read() {
     let folder = Folder::new();
     let path = folder.text(10);
-    let sources: Vec<Source> = (0..100).map(|_| Source::open(&path).unwrap()).collect();
+    let sources: Vec<Source> =
+        (0..100).map(|_| Source::open_while(&path, &|| true).unwrap()).collect();
     for source in &sources {
         let mut sink = Cutting { path: &path, seen: 1 };
         source.stream(&mut sink).unwrap();
@@ -229,12 +206,12 @@ fn more_maps_than_are_looked_after_are_read() {
     }
 }
 
-/// A name in a recording, or of a file, does not get to write to the terminal.
+/// Names must not reach the terminal as escape sequences.
 #[test]
-fn an_error_holds_no_control_characters_of_the_file() {
+fn errors_escape_control_characters() {
     let mut dat = b"\x17\x08\x44tracing\x1b[31m\0".to_vec();
     dat.extend([0; 32]);
-    let error = torpor_trace::read_bytes("a\x1b]0;title\x07b", &dat).unwrap_err().to_string();
+    let error = read_bytes("a\x1b]0;title\x07b", &dat).unwrap_err().to_string();
     assert!(error.contains(r"\u001b[31m") && error.contains(r"a\u001b]0;"), "{error}");
     assert!(error.chars().all(|c| c == '\n' || !c.is_control()), "{error:?}");
 }
@@ -262,62 +239,65 @@ fn bzip2(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn xz_bzip2_and_zip_are_opened() {
+fn packed_recordings_are_read_and_cuts_reported() {
     let text = LINE.repeat(5_000);
     let report = [("version.txt", &b"1.0"[..]), ("FS/data/systrace.txt", text.as_bytes())];
-    let packed = [xz(text.as_bytes()), bzip2(text.as_bytes()), zip(&report)];
-    for (index, bytes) in packed.iter().enumerate() {
-        let trace = torpor_trace::read_bytes("a", bytes).unwrap();
-        assert_eq!((trace.events.len(), trace.losses.len()), (5_000, 0), "{index}");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let streams = [
+        gzip.finish().unwrap(),
+        zstd::encode_all(text.as_bytes(), 3).unwrap(),
+        xz(text.as_bytes()),
+        bzip2(text.as_bytes()),
+    ];
+    let archive = zip(&report);
+    let nested = zip(&[("trace.txt.xz", &streams[2])]);
+    for bytes in streams.iter().chain([&archive, &nested]) {
+        let trace = read_bytes("a", bytes).unwrap();
+        assert_eq!((trace.events.len(), trace.losses.len()), (5_000, 0));
     }
-    let many: Vec<u8> = [&packed[0][..], &packed[0]].concat();
-    assert_eq!(torpor_trace::read_bytes("a", &many).unwrap().events.len(), 10_000);
-    for bytes in &packed[..2] {
-        let cut = torpor_trace::read_bytes("a", &bytes[..bytes.len() - 3]).unwrap();
-        assert!(cut.losses.iter().any(|loss| loss.key == "undecompressed_blocks"));
+    for bytes in &streams {
+        assert_eq!(read_bytes("a", &bytes.repeat(2)).unwrap().events.len(), 10_000);
+        let cut = read_bytes("a", &bytes[..bytes.len() - 3]).unwrap();
+        assert_eq!(crate::support::loss(&cut, "undecompressed_blocks"), 1);
     }
-    // The list of an archive's files is at its end.
-    let archive = &packed[2];
-    let error = torpor_trace::read_bytes("a", &archive[..archive.len() - 30]).unwrap_err();
+    // An archive has its directory at its end.
+    let error = read_bytes("a", &archive[..archive.len() - 30]).unwrap_err();
     assert!(error.to_string().contains("a ZIP archive that cannot be opened"), "{error}");
-}
-
-#[test]
-fn a_member_of_an_archive_may_be_packed_once_more() {
-    let text = LINE.repeat(100);
-    let inside = zip(&[("trace.txt.xz", &xz(text.as_bytes()))]);
-    assert_eq!(torpor_trace::read_bytes("a", &inside).unwrap().events.len(), 100);
 }
 
 #[test]
 fn archive_must_hold_exactly_one_recording() {
     let text = LINE.repeat(10);
-    let told = |members: &[(&str, &[u8])]| {
-        torpor_trace::read_bytes("a.zip", &zip(members)).unwrap_err().to_string()
-    };
-    let several = told(&[("a/b.txt", text.as_bytes()), ("c.txt", text.as_bytes())]);
+    let error_of =
+        |members: &[(&str, &[u8])]| read_bytes("a.zip", &zip(members)).unwrap_err().to_string();
+    let several = error_of(&[("a/b.txt", text.as_bytes()), ("c.txt", text.as_bytes())]);
     assert!(several.contains("2 recordings: `a/b.txt`, `c.txt`"), "{several}");
     assert!(several.contains("hint: choose one: `unzip -p"), "{several}");
-    let none = told(&[("notes.txt", b"hello"), ("empty.txt", b"")]);
+    let none = error_of(&[("notes.txt", b"hello"), ("empty.txt", b"")]);
     assert!(none.contains("2 files without a recording that can be read"), "{none}");
-    assert!(told(&[]).contains("0 files without a recording"));
+    assert!(error_of(&[]).contains("0 files without a recording"));
 }
 
-/// Members of zeros tell by their first bytes that they are no recordings; a recording that goes on
-/// in zeros is held no further than memory allows, which is tested where that bound is.
+/// 1 GB of zeros, or members of zeros, are refused by their first bytes.
 #[test]
-fn archive_of_bombs_is_refused_early() {
+fn bombs_are_refused_early() {
+    let folder = Folder::new();
+    let path = folder.0.join("zeros.gz");
+    gzip(&path, (0..16).map(|_| vec![0; 64 << 20]));
+    let start = Instant::now();
+    let error = read(&path).unwrap_err();
+    assert!(matches!(error, TraceError::UnknownFormat { .. }), "{error}");
     let zeros = vec![0; 32 << 20];
     let bomb = zip(&[("a", &zeros), ("b", &zeros), ("c", &zeros)]);
     assert!(bomb.len() < 1 << 20);
-    let start = Instant::now();
-    let error = torpor_trace::read_bytes("bomb", &bomb).unwrap_err();
+    let error = read_bytes("bomb", &bomb).unwrap_err();
     assert!(error.to_string().contains("3 files without a recording"), "{error}");
     assert!(start.elapsed() < Duration::from_secs(10));
 }
 
 #[test]
-fn what_holds_no_sleeps_is_refused_by_its_name() {
+fn reports_are_refused_by_name() {
     let refused = [
         (
             "usec\tTime_Of_Day_Seconds\tCPU\tAvg_MHz\tBusy%\tBzy_MHz\tTSC_MHz\n",
@@ -329,14 +309,14 @@ fn what_holds_no_sleeps_is_refused_by_its_name() {
         ("/* CTF 1.8 */\n", "the metadata of a CTF trace"),
     ];
     for (text, what) in refused {
-        let error = torpor_trace::read_bytes("a", text.as_bytes()).unwrap_err().to_string();
+        let error = read_bytes("a", text.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(what) && error.contains("hint: "), "{error}");
     }
-    let error = torpor_trace::read_bytes("a", b"\xc1\x1f\xfc\xc1\0\0\0\0").unwrap_err().to_string();
+    let error = read_bytes("a", b"\xc1\x1f\xfc\xc1\0\0\0\0").unwrap_err().to_string();
     assert!(error.contains("CTF") && error.contains("babeltrace2"), "{error}");
 }
 
-/// Each byte of each packing, changed in turn, and each cut: an error or a recording, never more.
+/// Every byte is changed, and every cut made.
 #[test]
 fn damaged_packings_are_errors_or_recordings() {
     let text = LINE.repeat(20);
@@ -346,11 +326,11 @@ fn damaged_packings_are_errors_or_recordings() {
             for change in [0x01, 0x80, 0xff] {
                 let mut damaged = packed.clone();
                 damaged[index] ^= change;
-                if let Ok(trace) = torpor_trace::read_bytes("a", &damaged) {
+                if let Ok(trace) = read_bytes("a", &damaged) {
                     assert!(trace.events.len() <= 20, "byte {index}");
                 }
             }
-            if let Ok(trace) = torpor_trace::read_bytes("a", &packed[..index]) {
+            if let Ok(trace) = read_bytes("a", &packed[..index]) {
                 assert!(trace.events.len() <= 20, "cut at {index}");
             }
         }
@@ -358,7 +338,7 @@ fn damaged_packings_are_errors_or_recordings() {
 }
 
 #[test]
-fn a_folder_is_named_as_what_it_is() {
+fn a_folder_is_refused_with_a_hint() {
     let folder = Folder::new();
     let error = read(&folder.0).unwrap_err().to_string();
     assert!(error.contains("it is a folder\nhint: name a recording in it"), "{error}");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Readers and writers of recordings from outside. One
-//! program: each one more is linked anew.
+//! Tests of readers and writers, in one program to link only once.
 
 mod ftrace_text;
 mod ftrace_text_write;

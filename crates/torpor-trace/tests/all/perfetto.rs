@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Perfetto traces of a few bytes, checked by hand.
+//! Small Perfetto traces, checked by hand.
 
 use crate::support::proto::{bundle, cpu_idle, event, message, trace};
+use crate::support::{kinds, loss};
 use std::io::Write;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{
@@ -13,10 +14,6 @@ const RUNNING: u32 = u32::MAX;
 
 fn read(bytes: &[u8]) -> Trace {
     read_bytes("test.pftrace", bytes).unwrap()
-}
-
-fn loss(trace: &Trace, key: &str) -> u64 {
-    trace.losses.iter().find(|loss| loss.key == key).map_or(0, |loss| loss.count)
 }
 
 fn one_idle() -> crate::support::proto::Message {
@@ -36,9 +33,9 @@ fn events_of_all_cpus_come_in_order_of_time() {
         bundle(message().number(1, 1).message(2, cpu_idle(1_500, 1, 2))),
     ]);
     let trace = read(&bytes);
-    let told: Vec<_> = trace.events.iter().map(|e| (e.time.0, e.cpu.0, e.kind)).collect();
+    let read: Vec<_> = trace.events.iter().map(|e| (e.time.0, e.cpu.0, e.kind)).collect();
     let idle = |state| EventKind::CpuIdle { state: StateIdx(state) };
-    assert_eq!(told, [(1_500, 1, idle(2)), (2_000, 0, idle(1)), (5_000, 0, idle(-1))]);
+    assert_eq!(read, [(1_500, 1, idle(2)), (2_000, 0, idle(1)), (5_000, 0, idle(-1))]);
     assert_eq!(trace.meta.cpu_count, 2);
     assert_eq!(trace.meta.clock, "boot");
     assert_eq!(trace.event_counts["cpu_idle"], 3);
@@ -68,37 +65,24 @@ fn compact_switches_are_decoded() {
     let trace = read(&trace([bundle(bundle_message)]));
     let cat = trace.names.clone().intern("cat");
     let swapper = trace.names.clone().intern("swapper/3");
-    let told: Vec<_> = trace.events[1..].iter().map(|e| (e.time.0, e.kind)).collect();
-    assert_eq!(
-        told,
-        [
-            (
-                100,
-                EventKind::SchedSwitch {
-                    prev_pid: 0,
-                    prev_state: PrevState::Runnable,
-                    next_pid: 7,
-                    next_comm: Some(cat)
-                }
-            ),
-            (120, EventKind::SchedWaking { pid: 9, target_cpu: CpuId(5) }),
-            (
-                150,
-                EventKind::SchedSwitch {
-                    prev_pid: 7,
-                    prev_state: PrevState::Sleeping,
-                    next_pid: 0,
-                    next_comm: Some(swapper)
-                }
-            ),
-        ]
-    );
+    let switch = |prev_pid, prev_state, next_pid, comm| EventKind::SchedSwitch {
+        prev_pid,
+        prev_state,
+        next_pid,
+        next_comm: Some(comm),
+    };
+    let read: Vec<_> = trace.events[1..].iter().map(|e| (e.time.0, e.kind)).collect();
+    let expected = [
+        (100, switch(0, PrevState::Runnable, 7, cat)),
+        (120, EventKind::SchedWaking { pid: 9, target_cpu: CpuId(5) }),
+        (150, switch(7, PrevState::Sleeping, 0, swapper)),
+    ];
+    assert_eq!(read, expected);
     assert_eq!(trace.names.text(cat), "cat");
     assert_eq!(trace.event_counts["sched_switch"], 2);
 }
 
-/// With nothing before it the first switch has no known previous task, and neither has the first
-/// one after a gap; the second bundle without a gap continues the first.
+/// The previous task of the first switch is unknown, and of the first one after a gap.
 #[test]
 fn a_gap_makes_the_previous_task_unknown() {
     let switch = |time: u64, pid: u64| {
@@ -155,7 +139,7 @@ fn hrtimers_move_to_the_clock_of_the_events() {
 
 /// The symbol's table comes after the bundle that uses it, in the same packet.
 #[test]
-fn functions_get_their_names_from_interned_symbols() {
+fn interned_symbols_name_functions() {
     let entry = message().number(1, 0xaa).number(2, 4_000_000).number(3, 1);
     let symbols = message().message(26, message().number(1, 1).bytes(2, "hrtimer_wakeup"));
     let packet = bundle(message().number(1, 0).message(2, event(4_000_100, 1, 553, entry)))
@@ -165,13 +149,13 @@ fn functions_get_their_names_from_interned_symbols() {
         panic!("{:?}", trace.events[0]);
     };
     assert_eq!(trace.names.text(function.symbol.unwrap()), "hrtimer_wakeup");
-    // No snapshot: the clocks are tied by this very timer, 100 ns late as it is.
+    // Without a snapshot, this timer, 100 ns late, gives the offset.
     assert_eq!(now, Instant(4_000_100));
     assert_eq!(loss(&trace, "hrtimers_in_estimated_clock"), 1);
 }
 
 #[test]
-fn tracepoints_outside_the_schema_are_known_by_name() {
+fn tracepoints_outside_the_schema_are_read() {
     let field = |name: &str, value: u64| message().bytes(1, name).number(5, value);
     let old_style = message()
         .bytes(1, "tick_stop")
@@ -203,7 +187,7 @@ fn tracepoints_outside_the_schema_are_known_by_name() {
 }
 
 #[test]
-fn ipis_are_told_by_their_reason() {
+fn ipis_have_a_cause() {
     let raise = message().number(1, 0b101).bytes(2, "Rescheduling interrupts");
     let entry = message().bytes(1, "Function call interrupts");
     let bytes = trace([bundle(
@@ -213,26 +197,24 @@ fn ipis_are_told_by_their_reason() {
             .message(2, event(20, 0, 21, entry)),
     )]);
     let trace = read(&bytes);
-    let kinds: Vec<_> = trace.events.iter().map(|event| event.kind).collect();
     let send =
         |cpu| EventKind::IpiSend { target_cpu: CpuId(cpu), cause: InterruptCause::Reschedule };
     let entry = EventKind::InterruptEntry { cause: InterruptCause::CallFunction };
-    assert_eq!(kinds, [send(0), send(2), entry]);
+    assert_eq!(kinds(&trace), [send(0), send(2), entry]);
     assert!(trace.carries.ipis && !trace.carries.interrupts);
 }
 
 #[test]
-fn a_blocked_reason_tells_of_an_io_wait() {
+fn blocked_reasons_have_io_waits() {
     let reason = |time, pid, io_wait| {
         event(time, 0, 18, message().number(1, pid).number(2, 0xffff).number(3, io_wait))
     };
     let events = [cpu_idle(1, 0, 0), reason(2, 7, 1), reason(3, 8, 0)];
     let events = events.into_iter().fold(message().number(1, 0), |b, e| b.message(2, e));
     let trace = read(&trace([bundle(events)]));
-    let kinds: Vec<EventKind> = trace.events[1..].iter().map(|e| e.kind).collect();
     let expected =
         [(7, true), (8, false)].map(|(pid, io_wait)| EventKind::BlockedReason { pid, io_wait });
-    assert_eq!(kinds, expected);
+    assert_eq!(kinds(&trace)[1..], expected);
 }
 
 #[test]
@@ -275,32 +257,21 @@ fn a_compressed_packet_cannot_hold_another() {
     assert_eq!(loss(&trace, "malformed_records"), 1);
 }
 
-/// The second of two bundles is cut inside its last event: earlier ones are kept.
+/// A trace cut in the last event of its first or second packet keeps all others.
 #[test]
-fn a_truncated_trace_keeps_what_is_whole() {
-    let second = bundle(
+fn a_cut_trace_keeps_its_whole_events() {
+    let last = bundle(
         message().number(1, 0).message(2, cpu_idle(10, 0, 1)).message(2, cpu_idle(20, 0, RUNNING)),
     );
-    let whole = trace([one_idle(), second]);
-    let trace = read(&whole[..whole.len() - 3]);
-    assert_eq!(trace.events.len(), 2);
-    assert_eq!(loss(&trace, "truncated_file"), 1);
-    assert_eq!(trace.losses[0].severity, Severity::Damage);
-}
-
-/// Even the first packet is worth what of it is there.
-#[test]
-fn a_trace_cut_in_its_first_packet_keeps_its_events() {
-    let whole = trace([bundle(
-        message().number(1, 0).message(2, cpu_idle(10, 0, 1)).message(2, cpu_idle(20, 0, RUNNING)),
-    )]);
-    let trace = read(&whole[..whole.len() - 3]);
-    assert_eq!(trace.events.len(), 1);
-    assert_eq!(loss(&trace, "truncated_file"), 1);
+    for (whole, events) in [(trace([last.clone()]), 1), (trace([one_idle(), last]), 2)] {
+        let trace = read(&whole[..whole.len() - 3]);
+        assert_eq!((trace.events.len(), loss(&trace, "truncated_file")), (events, 1));
+        assert_eq!(trace.losses[0].severity, Severity::Damage);
+    }
 }
 
 #[test]
-fn cpus_and_times_that_cannot_be_are_counted() {
+fn impossible_cpus_and_times_are_counted() {
     let bytes = trace([
         bundle(message().number(1, 9_000).message(2, cpu_idle(10, 0, 1))),
         bundle(
@@ -319,7 +290,7 @@ fn cpus_and_times_that_cannot_be_are_counted() {
 }
 
 #[test]
-fn a_trace_without_idle_events_is_read_and_says_so() {
+fn a_trace_without_idle_events_is_read() {
     let bytes = trace([message().number(8, 5)]);
     let trace = read(&bytes);
     assert!(trace.events.is_empty() && !trace.carries.cpu_idle);
@@ -327,7 +298,7 @@ fn a_trace_without_idle_events_is_read_and_says_so() {
 }
 
 #[test]
-fn no_recording_is_an_error_with_a_hint() {
+fn other_files_are_refused_with_a_hint() {
     let text = |bytes: &[u8]| read_bytes("a.bin", bytes).unwrap_err().to_string();
     assert!(text(b"").contains("`a.bin`: the file is empty"));
     let error = text(b"hello, world");
@@ -336,7 +307,7 @@ fn no_recording_is_an_error_with_a_hint() {
     assert!(text(b"# tracer: nop\n").contains("found no line of an event"));
     assert!(text(b"\x17\x08\x44tracing6\0").contains("trace.dat"));
     assert!(text(b"\n# tracer: nop\n").contains("expected one of"));
-    // A first packet that is cut so that none of it parses.
+    // A first packet without any whole field.
     let error = read_bytes("b", &[0x0a, 0x20, 0x0a, 0x10]).unwrap_err();
     assert!(matches!(error, TraceError::Malformed { offset: 0, .. }), "{error}");
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Texts that kernels and trace-cmd wrote, where they are present next to the project. Counts are
-//! checked against what a plain search for an event's name finds.
+//! Texts of kernels and trace-cmd, if they are present next to the project. Counts are compared with
+//! a plain search for the event's name.
 
+use crate::support::{count, loss, losses, shared_trace};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+use std::process::Command;
 use torpor_trace::{EventKind, PrevState, Probe, Trace, read_bytes};
 
 const GUESTS: [&str; 5] = [
@@ -27,7 +29,7 @@ fn text_of(path: &Path) -> String {
 
 fn guest_texts() -> impl Iterator<Item = (&'static str, String)> {
     GUESTS.into_iter().filter_map(|name| {
-        let path = crate::support::shared_trace(&format!("guest/{name}"))?;
+        let path = shared_trace(&format!("guest/{name}"))?;
         Some((name, text_of(&path)))
     })
 }
@@ -44,12 +46,8 @@ fn counted(text: &str) -> BTreeMap<String, u64> {
     counts
 }
 
-fn count(trace: &Trace, is_it: impl Fn(&EventKind) -> bool) -> usize {
-    trace.events.iter().filter(|event| is_it(&event.kind)).count()
-}
-
 #[test]
-fn guests_have_the_counts_of_a_plain_search() {
+fn counts_equal_those_of_a_plain_search() {
     for (name, text) in guest_texts() {
         let trace = read_bytes(name, text.as_bytes()).unwrap();
         assert_eq!(trace.event_counts, counted(&text), "{name}");
@@ -78,14 +76,13 @@ fn guests_have_the_counts_of_a_plain_search() {
             assert_eq!(count(&trace, is_it), expected, "{name}: {letters:?}");
         }
         let hidden = text.matches("(____ptrval____)").count() as u64;
-        let lost = trace.losses.iter().map(|loss| (loss.key.as_str(), loss.count));
         let expected = (hidden > 0).then_some(("timers_without_address", hidden));
-        assert!(lost.eq(expected), "{name}: {:?}", trace.losses);
+        assert_eq!(losses(&trace), Vec::from_iter(expected), "{name}");
     }
 }
 
 #[test]
-fn the_probes_of_guests_have_names_and_values() {
+fn probes_have_names_and_values() {
     for (name, text) in guest_texts().filter(|(name, _)| name.contains("menu-")) {
         let trace = read_bytes(name, text.as_bytes()).unwrap();
         for (function, probe) in [
@@ -114,67 +111,71 @@ fn the_probes_of_guests_have_names_and_values() {
     }
 }
 
-/// Counts of the recordings' own README.
+/// Counts are those of the recordings' README.
 #[test]
-fn systrace_page_has_the_counts_its_readme_states() {
-    let Some(path) = crate::support::shared_trace("surfaceflinger.systrace.html") else { return };
+fn a_systrace_page_has_its_readmes_counts() {
+    let Some(path) = shared_trace("surfaceflinger.systrace.html") else { return };
     let trace = torpor_trace::read(&path).unwrap();
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::CpuIdle { .. })), 621);
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::SchedSwitch { .. })), 715);
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::CpuFrequency { .. })), 104);
     assert_eq!(trace.meta.cpu_count, 8);
-    // Losses of a phone without sched_waking.
-    let losses: Vec<_> = trace.losses.iter().map(|loss| (loss.key.as_str(), loss.count)).collect();
-    assert_eq!(losses, [("wakeups_for_wakings", 421)]);
+    assert_eq!(losses(&trace), [("wakeups_for_wakings", 421)]);
     assert_eq!(trace.event_counts["sched_wakeup"], 421);
-    // 160 marks of atrace, two of which are the kernel's own landmarks.
+    // 158 of the 160 marks are atrace's.
     assert_eq!(trace.event_counts["print"], 160);
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::Marker { .. })), 2);
 }
 
-/// Its last line is an event cut short, and two CPUs' lines stand out of order.
+/// Its last line is cut, and lines of two CPUs are out of order.
 #[test]
 fn unsorted_report_is_sorted() {
-    let Some(path) = crate::support::shared_trace("idle-unsorted.txt") else { return };
+    let Some(path) = shared_trace("idle-unsorted.txt") else { return };
     let trace = torpor_trace::read(&path).unwrap();
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::CpuIdle { .. })), 8);
     assert_eq!(count(&trace, |kind| matches!(kind, EventKind::SchedSwitch { .. })), 6);
     assert!(trace.events.is_sorted_by_key(|event| event.time));
-    let lost: Vec<(&str, u64)> =
-        trace.losses.iter().map(|loss| (loss.key.as_str(), loss.count)).collect();
-    assert_eq!(lost, [("field_missing_events", 1)]);
+    assert_eq!(losses(&trace), [("field_missing_events", 1)]);
 }
 
-/// The recorder's own program prints the same ring buffer from its binary file: the same events at
-/// the same microseconds, but for the probes, which it gives by address alone.
+/// The kernel's text, trace-cmd's recording of the same ring buffer and its report have the same
+/// events at the same microseconds; recording and report have the same nanoseconds. The report has
+/// probes by address only.
 #[test]
-fn trace_cmd_reports_have_the_kernels_events() {
-    for name in GUESTS {
-        let Some(path) = crate::support::shared_trace(&format!("guest/{name}")) else { return };
-        let recording = path.with_file_name("trace.dat");
-        let report =
-            std::process::Command::new("trace-cmd").args(["report", "-t"]).arg(&recording).output();
+fn trace_cmd_reports_the_same_events() {
+    let juno = shared_trace("juno-sched-load.v6.dat").map(|path| (path, None));
+    let guests = GUESTS.iter().filter_map(|name| {
+        let text = shared_trace(&format!("guest/{name}"))?;
+        Some((text.with_file_name("trace.dat"), Some(text)))
+    });
+    for (path, text) in juno.into_iter().chain(guests) {
+        let report = Command::new("trace-cmd").args(["report", "-t"]).arg(&path).output();
         let Ok(report) = report else {
             return println!("not run: trace-cmd is not installed");
         };
-        let text = torpor_trace::read(&path).unwrap();
         let report = read_bytes("report", &report.stdout).unwrap();
-        assert_eq!(report.event_counts, text.event_counts, "{name}");
         let is_expected =
             |key: &str| matches!(key, "probes_without_symbol" | "timers_without_flags");
-        assert!(report.losses.iter().all(|loss| is_expected(&loss.key)), "{name}");
-        assert_eq!(comparable(&report), comparable(&text), "{name}");
+        assert!(report.losses.iter().all(|loss| is_expected(&loss.key)), "{path:?}");
+        let recording = torpor_trace::read(&path).unwrap();
+        assert!(recording.events.len() > 450, "{path:?}");
+        assert_eq!(comparable(&report, 1), comparable(&recording, 1), "{path:?}");
+        if let Some(text) = text {
+            let text = torpor_trace::read(&text).unwrap();
+            assert_eq!(report.event_counts, text.event_counts, "{path:?}");
+            assert_eq!(comparable(&report, 1_000), comparable(&text, 1_000), "{path:?}");
+        }
     }
 }
 
-/// Events that both texts hold in full, in microseconds.
-fn comparable(trace: &Trace) -> Vec<String> {
-    let us = |ns: i64| (ns + 500) / 1_000;
+/// Returns the events that texts hold in full, with times rounded to a unit.
+fn comparable(trace: &Trace, unit_ns: i64) -> Vec<String> {
+    let rounded = |ns: i64| (ns + unit_ns / 2) / unit_ns;
     let mut all: Vec<String> = trace
         .events
         .iter()
         .filter_map(|event| {
-            let start = format!("{} {}", us(event.time.0), event.cpu.0);
+            let start = format!("{} {}", rounded(event.time.0), event.cpu.0);
             Some(match event.kind {
                 EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
                     let comm = next_comm.map(|name| trace.names.text(name));
@@ -209,14 +210,14 @@ fn comparable(trace: &Trace) -> Vec<String> {
             })
         })
         .collect();
-    // Two events of one microsecond may be in either order.
+    // Simultaneous events may be in any order.
     all.sort();
     all
 }
 
-/// Cut at every thousandth byte, every text is read up to the cut or refused with a hint.
+/// Cut at every thousandth byte, a text is read up to the cut or refused with a hint.
 #[test]
-fn guests_cut_anywhere_are_read_in_part() {
+fn texts_cut_anywhere_are_read_in_part() {
     for (name, text) in guest_texts() {
         let mut most = 0;
         for cut in (1_000..50_000).step_by(1_000) {
@@ -224,13 +225,13 @@ fn guests_cut_anywhere_are_read_in_part() {
                 Ok(part) => {
                     assert!(part.events.len() >= most, "{name} cut at {cut}");
                     most = part.events.len();
-                    let is_told = part.losses.iter().any(|loss| loss.key == "truncated_file");
+                    let is_reported = loss(&part, "truncated_file") > 0;
                     let lines = text[..cut].rfind('\n').map_or(0, |end| end + 1);
                     let rest = &text[lines..cut];
                     let whole = read_bytes(name, &text.as_bytes()[..lines]);
                     let is_read = whole.is_ok_and(|whole| whole.events.len() < most);
                     let is_lost = !is_read && !rest.trim().is_empty();
-                    assert_eq!(is_told, is_lost, "{name} cut at {cut}");
+                    assert_eq!(is_reported, is_lost, "{name} cut at {cut}");
                 }
                 Err(error) => assert!(error.to_string().contains("hint:"), "{error}"),
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A recording that is passed on while it is read is the recording that is read at once.
+//! Streaming a recording gives the same as reading it.
 
 use crate::support::dat::{Dat, Page, X86_64};
 use crate::support::dat_sample::{dat, hrtimer, idle, switch};
@@ -9,7 +9,7 @@ use torpor_trace::{Event, EventKind, Sink, SoFar, Source, Trace};
 #[derive(Default)]
 struct Collected {
     events: Vec<Event>,
-    /// Events of each call.
+    /// Number of events per call.
     calls: Vec<usize>,
     tasks: Vec<String>,
     progress: Vec<u64>,
@@ -56,8 +56,8 @@ fn assert_same(whole: &Trace, rest: &Trace, collected: &Collected) {
     assert!(collected.progress.is_sorted());
 }
 
-/// Four CPUs of unlike pace, so that one page of the slowest spans many of the fastest; the clock
-/// is 3 ms ahead of the timers'.
+/// Returns a recording of four CPUs with different event rates, so that a page of the slowest spans
+/// many of the fastest. The clock is 3 ms ahead of the timers'.
 fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
     let cpus = (0..4u64).map(|cpu| {
         let mut pages = vec![Page::new(X86_64, 1_000_000_000)];
@@ -81,9 +81,9 @@ fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
 }
 
 #[test]
-fn a_long_recording_comes_in_parts_and_is_the_same() {
+fn a_long_recording_comes_in_batches() {
     let mut recording = long(800_000, "zstd");
-    // Its one event is a second late when its page comes, and all before it was passed on.
+    // The event is a second late: later ones were passed on before.
     let late = Page::new(X86_64, 1_000_000_000).event(1_000_000_000, &idle(X86_64, 1, 3));
     recording.instances[0].2[3].push(late);
     let path = saved("long", &recording.bytes());
@@ -93,17 +93,16 @@ fn a_long_recording_comes_in_parts_and_is_the_same() {
     assert!(whole.events.is_sorted_by_key(|event| event.time));
     // 1, 1/4, 1/16 and 1/64 of 800,000.
     assert_eq!(whole.events.len(), 800_000 + 200_000 + 50_000 + 12_500);
-    let losses: Vec<_> = whole.losses.iter().map(|loss| (loss.key.as_str(), loss.count)).collect();
-    assert_eq!(losses, [("out_of_order_events", 1)]);
+    assert_eq!(crate::support::losses(&whole), [("out_of_order_events", 1)]);
     assert_eq!(whole.window.map(|(first, _)| first.0), Some(1_000_000_000));
-    // The head, then batches: none of them holds much more than it has to.
+    // The head, then smaller batches.
     assert!(collected.calls.len() > 1, "{:?}", collected.calls);
     assert!(collected.calls[1..].iter().all(|&count| count < 80_000), "{:?}", collected.calls);
     assert!(collected.tasks.iter().all(|task| task.starts_with("task-")));
 }
 
 #[test]
-fn short_recordings_of_every_format_come_at_once() {
+fn short_recordings_are_one_batch() {
     let own = ["plain.data"].map(crate::support::own_trace);
     let made = saved("short", &dat(6, "none", X86_64).bytes());
     let shared = ["pixel6a-startup.perfetto-trace", "perf_cpu_idle_zstd.data"];
@@ -117,7 +116,7 @@ fn short_recordings_of_every_format_come_at_once() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_as_by_reading() {
+fn streaming_and_reading_have_the_same_errors() {
     let path = saved("bad", b"no recording");
     let mut collected = Collected::default();
     let streamed = torpor_trace::stream(&path, &mut collected).unwrap_err();
@@ -127,10 +126,10 @@ fn what_cannot_be_read_is_told_as_by_reading() {
 }
 
 #[test]
-fn what_is_open_can_be_read_again() {
+fn an_open_recording_can_be_read_again() {
     let path = saved("twice", &long(400_000, "none").bytes());
-    let source = Source::open(&path).unwrap();
-    // The name is gone, the file is not.
+    let source = Source::open_while(&path, &|| true).unwrap();
+    // The open file outlives its name.
     std::fs::remove_file(&path).expect("it was written");
     let [first, second] = [(), ()].map(|()| {
         let mut collected = Collected::default();

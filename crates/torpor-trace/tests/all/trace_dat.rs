@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! trace.dat in all the forms that trace-cmd writes, made here field by field.
+//! trace.dat in all forms of trace-cmd, written field by field.
 
 use crate::support::dat::{Dat, Machine, Page, X86_64};
 use crate::support::dat_sample::{dat, hrtimer, idle, unknown};
+use crate::support::{losses, spelled};
 use torpor_machine::units::StateIdx;
-use torpor_trace::{EventKind, InterruptCause, PrevState, Probe, Trace, read_bytes};
+use torpor_trace::{EventKind, Probe, Trace, read_bytes};
 
 fn read(dat: &Dat) -> Trace {
     read_bytes("made", &dat.bytes()).unwrap()
-}
-
-fn losses(trace: &Trace) -> Vec<(&str, u64)> {
-    trace.losses.iter().map(|loss| (loss.key.as_str(), loss.count)).collect()
 }
 
 /// Time and state of each idle event of a CPU.
@@ -29,46 +26,25 @@ fn refused(dat: &Dat) -> String {
     read_bytes("made", &dat.bytes()).unwrap_err().to_string()
 }
 
-/// The sample's events, as its writer's calls state them.
+/// Compares a trace with the sample's source.
 fn assert_is_sample(trace: &Trace, form: &str) {
-    let symbol = |name| trace.names.text(name);
-    let mut seen = Vec::new();
-    for event in trace.events.iter().filter(|event| event.cpu.0 == 0) {
-        seen.push(match event.kind {
-            EventKind::Marker { text } => format!("{} mark {}", event.time.0, symbol(text)),
-            EventKind::CpuIdle { state } => format!("{} idle {}", event.time.0, state.0),
-            EventKind::HrtimerStart { timer, function, expires, .. } => format!(
-                "{} timer {timer:x} {} {}",
-                event.time.0,
-                symbol(function.symbol.expect("kallsyms names it")),
-                expires.0
-            ),
-            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
-                assert_eq!(prev_state, PrevState::DiskSleep);
-                format!(
-                    "{} switch {prev_pid} {next_pid} {}",
-                    event.time.0,
-                    symbol(next_comm.expect("it is recorded"))
-                )
-            }
-            EventKind::IpiSend { target_cpu, cause: InterruptCause::Reschedule } => {
-                format!("{} ipi {}", event.time.0, target_cpu.0)
-            }
-            EventKind::Probed { probe, value } => {
-                format!("{} probe {probe:?} {value}", event.time.0)
-            }
-            other => format!("{other:?}"),
-        });
-    }
+    let first_cpu = spelled(trace).into_iter().filter(|line| line.split(' ').nth(1) == Some("0"));
+    let seen: Vec<String> = first_cpu.collect();
+    let function = "function: Function { address: 0, symbol: None }";
     let expected = [
-        "1000 mark BEGIN",
-        "1500 idle -1",
-        "2000 timer ab tick_nohz_handler 5000000",
-        "3000 switch 0 77 worker",
-        "4000 ipi 1",
-        "4000 ipi 33",
-        "5000 probe Select -22",
-        "6000 probe StopTick 0",
+        "1000 0 Marker { text: Name(0) } Some(\"BEGIN\")".to_owned(),
+        "1500 0 CpuIdle { state: StateIdx(-1) } None".to_owned(),
+        format!(
+            "2000 0 HrtimerStart {{ timer: 171, {function}, expires: Instant(5000000), softexpires: \
+             Instant(5000000) }} Some(\"tick_nohz_handler\")"
+        ),
+        "3000 0 SchedSwitch { prev_pid: 0, prev_state: DiskSleep, next_pid: 77, next_comm: None } \
+         Some(\"worker\")"
+            .to_owned(),
+        "4000 0 IpiSend { target_cpu: CpuId(1), cause: Reschedule } None".to_owned(),
+        "4000 0 IpiSend { target_cpu: CpuId(33), cause: Reschedule } None".to_owned(),
+        "5000 0 Probed { probe: Select, value: -22 } None".to_owned(),
+        "6000 0 Probed { probe: StopTick, value: 0 } None".to_owned(),
     ];
     assert_eq!(seen, expected, "{form}");
     assert_eq!(idles(trace, 1), [(1_200, 2), (4_500_000_000, -1), (6_000_000_001, 1)], "{form}");
@@ -82,7 +58,7 @@ fn assert_is_sample(trace: &Trace, form: &str) {
 }
 
 #[test]
-fn every_form_of_file_says_the_same() {
+fn every_form_has_the_same_events() {
     for (version, compression) in [(6, "none"), (7, "none"), (7, "zlib"), (7, "zstd")] {
         for is_big_endian in [false, true] {
             for (long_bytes, page_bytes) in [(8, 4096), (4, 4096), (8, 65_536)] {
@@ -95,7 +71,7 @@ fn every_form_of_file_says_the_same() {
 }
 
 #[test]
-fn users_kallsyms_come_before_the_recorders() {
+fn given_kallsyms_replace_the_recorders() {
     let bytes = dat(7, "zstd", X86_64).bytes();
     let kallsyms = b"c0101000 T rcu_needs_cpu\nc0102000 T other\nc0100000 t own_name\n";
     let trace = torpor_trace::read_with_kallsyms("made", &bytes, Some(kallsyms)).unwrap();
@@ -114,7 +90,7 @@ fn one_instance(pages: Vec<Page>) -> Dat {
     Dat { instances: vec![("", "mono", vec![pages])], ..dat(7, "none", X86_64) }
 }
 
-/// 3 events are missing before the first page, an unknown number before the second.
+/// Three events are missing before the first page, an unknown number before the second.
 #[test]
 fn missed_events_are_counted() {
     let mut pages =
@@ -125,13 +101,13 @@ fn missed_events_are_counted() {
     let trace = read(&recording);
     assert_eq!(losses(&trace), [("ftrace_gaps", 1), ("ftrace_overrun_events", 3)]);
     assert_eq!(idles(&trace, 0).len(), 2);
-    // The kernel's own count covers those 3.
+    // The kernel's count includes those three.
     recording.options = vec![(2, b"CPU: 0\noverrun: 9\ndropped events: 4\n\0".to_vec())];
     let expected = [("ftrace_dropped_events", 4), ("ftrace_gaps", 1), ("ftrace_overrun_events", 9)];
     assert_eq!(losses(&read(&recording)), expected);
 }
 
-/// Found by the fuzzer: counts that together exceed what fits.
+/// Found by the fuzzer.
 #[test]
 fn counts_of_missed_events_do_not_overflow() {
     let pages = [1_000, 2_000].map(|at| {
@@ -143,7 +119,7 @@ fn counts_of_missed_events_do_not_overflow() {
     assert_eq!(losses(&trace), [("ftrace_overrun_events", u64::MAX)]);
 }
 
-/// The clock of one CPU may step back between pages, and its events are put in order.
+/// A CPU's clock may step back between pages.
 #[test]
 fn pages_that_step_back_in_time_are_sorted() {
     let pages = [5_000, 4_000, 6_000].map(|at| {
@@ -154,7 +130,7 @@ fn pages_that_step_back_in_time_are_sorted() {
     assert_eq!(times, [4_000, 4_500, 5_000, 5_500, 6_000, 6_500]);
 }
 
-/// The clock of a machine whose time needs the upper 5 bits: they come from the page.
+/// The upper five bits of the time come from the page.
 #[test]
 fn absolute_time_takes_upper_bits_from_the_page() {
     let start = (1 << 60) + 10;
@@ -177,7 +153,7 @@ fn overlong_page_is_read_up_to_its_end() {
     assert_eq!(losses(&trace), [("malformed_records", 1)]);
 }
 
-/// An instance of the same clock adds what it alone recorded; what both did counts once.
+/// An instance adds the events that it alone recorded; others count once.
 #[test]
 fn instances_are_merged_event_by_event() {
     let page = |at, event: &[u8]| vec![Page::new(X86_64, at).event(at, event)];
@@ -198,7 +174,7 @@ fn instances_are_merged_event_by_event() {
 }
 
 #[test]
-fn an_instance_of_another_clock_is_left_out_and_told() {
+fn an_instance_of_another_clock_is_skipped() {
     let page = |at| vec![Page::new(X86_64, at).event(at, &idle(X86_64, 1, 0))];
     let mut recording = dat(7, "zlib", X86_64);
     recording.instances =
@@ -209,7 +185,7 @@ fn an_instance_of_another_clock_is_left_out_and_told() {
     assert_eq!(losses(&trace), [("events_in_other_clock", 1)]);
 }
 
-/// A cycle of 2.5 GHz is 0.4 ns, which is 0x66666666 / 2^32 but for the last digit.
+/// A cycle of 2.5 GHz is 0.4 ns, rounded down to 0x66666666 / 2^32.
 #[test]
 fn cycles_become_nanoseconds() {
     let at = 2_500_000_000;
@@ -223,7 +199,7 @@ fn cycles_become_nanoseconds() {
     assert_eq!(idles(&read(&recording), 0), [(999_999_999, 1)]);
 }
 
-/// An offset moves events and timers alike, so that they still fit.
+/// An offset moves events and timers alike.
 #[test]
 fn an_offset_moves_all_times() {
     let page = Page::new(X86_64, 1_000)
@@ -238,7 +214,7 @@ fn an_offset_moves_all_times() {
 }
 
 #[test]
-fn no_event_recording_is_refused_with_a_hint() {
+fn unsupported_files_are_refused_with_a_hint() {
     let text = refused(&Dat { compression: "lzo", ..dat(7, "none", X86_64) });
     assert!(text.contains("`lzo`") && text.contains("`none`, `zlib` or `zstd`"), "{text}");
     let text = refused(&Dat { version: 5, ..dat(7, "none", X86_64) });
@@ -254,9 +230,9 @@ fn no_event_recording_is_refused_with_a_hint() {
     assert!(refused(&recording).contains("latency tracer"));
 }
 
-/// Many CPUs with the same bytes would be a small file that fills all of memory.
+/// Many CPUs that share their data would make a small file fill memory.
 #[test]
-fn data_that_belongs_to_many_cpus_is_refused() {
+fn data_shared_by_cpus_is_refused() {
     let mut recording = one_instance(vec![Page::new(X86_64, 1).event(1, &idle(X86_64, 1, 0))]);
     recording.options = vec![(8, X86_64.u32(400))];
     recording.version = 6;
@@ -271,9 +247,8 @@ fn data_that_belongs_to_many_cpus_is_refused() {
     assert!(text.contains("a separate place"), "{text}");
 }
 
-/// Events of the idle loop are read off the same files whatever state they are in.
 #[test]
-fn the_state_of_no_cpu_is_out_of_range() {
+fn state_300_is_out_of_range() {
     let page = Page::new(X86_64, 1).event(1, &idle(X86_64, 300, 0)).event(2, &idle(X86_64, 9, 0));
     let trace = read(&one_instance(vec![page]));
     assert_eq!(trace.events.len(), 1);

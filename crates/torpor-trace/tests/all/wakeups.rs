@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `sched_wakeup` in every format, also without the `sched_waking` before it.
+//! `sched_wakeup` in every format, with and without `sched_waking`.
 
 use crate::support::proto::{bundle, event, message, trace};
+use crate::support::{count, loss};
 use std::io::Read;
 use std::path::Path;
 use torpor_trace::{EventKind, Trace, Wakeups, Woken, read_bytes};
@@ -19,12 +20,7 @@ fn renamed(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 }
 
 fn lost(trace: &Trace) -> u64 {
-    let of_wakeups = trace.losses.iter().find(|loss| loss.key == "wakeups_for_wakings");
-    of_wakeups.map_or(0, |loss| loss.count)
-}
-
-fn count(trace: &Trace, is: impl Fn(&EventKind) -> bool) -> usize {
-    trace.events.iter().filter(|event| is(&event.kind)).count()
+    loss(trace, "wakeups_for_wakings")
 }
 
 fn wakings(trace: &Trace) -> usize {
@@ -64,7 +60,7 @@ fn trace_cmd_recordings_may_have_wakeups_alone() {
     check("trace.dat", &bytes, "name: sched_waking", "name: sched_wakeup");
 }
 
-/// Compact scheduling holds `sched_waking` alone.
+/// Compact scheduling has `sched_waking` only.
 #[test]
 fn perfetto_has_wakings_and_wakeups() {
     let wakeup = |at: u64, pid: u64| {

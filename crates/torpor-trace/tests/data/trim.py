@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Makes a small perf.data of a large one: the first samples, and none of the records that name
-the machine's processes and their files.
+"""Makes a small perf.data of a large one: the first samples, without the records that name the
+machine's processes and their files.
 
 usage: trim.py INPUT OUTPUT BYTES_OF_RECORDS
 """
@@ -9,7 +9,7 @@ import struct
 import sys
 
 # COMM, EXIT, FORK, MMAP2, KSYMBOL, BPF_EVENT, CGROUP, AUX_OUTPUT_HW_ID, and perf's own ID_INDEX,
-# THREAD_MAP, CPU_MAP: nothing of them is needed to read a tracepoint's sample.
+# THREAD_MAP, CPU_MAP: not needed to read a tracepoint's sample.
 DROPPED = {3, 4, 7, 10, 17, 18, 19, 21, 69, 73, 74}
 SAMPLE = 9
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes `trace.dat` in the forms that trace-cmd does, of machines of any word and byte order.
-#![allow(dead_code)] // Each test takes what it needs.
+//! Writes `trace.dat` in the forms of trace-cmd, for any word size and byte order.
+#![allow(dead_code)] // Test programs use different parts.
 
 use std::io::Write;
 
-/// The machine that is recorded.
+/// The recorded machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     pub is_big_endian: bool,
@@ -15,7 +15,7 @@ pub struct Machine {
 pub const X86_64: Machine = Machine { is_big_endian: false, long_bytes: 8, page_bytes: 4096 };
 
 impl Machine {
-    /// A number of so many bytes.
+    /// Returns a number of this many bytes.
     pub fn number(self, bytes: usize, value: u64) -> Vec<u8> {
         if self.is_big_endian {
             value.to_be_bytes()[8 - bytes..].to_vec()
@@ -40,7 +40,7 @@ impl Machine {
         self.number(self.long_bytes, value)
     }
 
-    /// `common_type`, flags, preempt count, pid, then the event's own fields.
+    /// Returns an event: `common_type`, flags, preempt count, pid, and its own fields.
     pub fn event(self, id: u16, fields: &[Vec<u8>]) -> Vec<u8> {
         [&self.u16(id.into())[..], &[0, 0], &self.u32(0), &fields.concat()].concat()
     }
@@ -58,7 +58,7 @@ impl Machine {
     }
 }
 
-/// A `format` file; the fields are declaration, bytes, signed, in a row after the common ones.
+/// Returns a `format` file. Fields are (declaration, size, signed), after the common ones.
 pub fn format(name: &str, id: u16, fields: &[(&str, usize, bool)]) -> String {
     let mut text = format!("name: {name}\nID: {id}\nformat:\n");
     let common = [
@@ -84,7 +84,7 @@ pub struct Page {
     start: u64,
     time: u64,
     data: Vec<u8>,
-    /// Nothing, an unknown number, or a known one of events before this page.
+    /// Events missed before this page: none, an unknown number, or a known one.
     pub missed: Option<Option<u64>>,
 }
 
@@ -99,7 +99,7 @@ impl Page {
         self.data.extend(self.machine.u32(word.into()));
     }
 
-    /// An event, with the time since the last one in front where it does not fit 27 bits.
+    /// Adds an event, with a time extension if the time since the last one exceeds 27 bits.
     pub fn event(mut self, time: u64, event: &[u8]) -> Page {
         let mut delta = time - self.time;
         if delta >> 27 != 0 {
@@ -120,7 +120,7 @@ impl Page {
         self
     }
 
-    /// An absolute time, of which the lower 59 bits are written.
+    /// Adds the lower 59 bits of an absolute time.
     pub fn stamp(mut self, time: u64) -> Page {
         self.word(31, time);
         self.data.extend(self.machine.u32(time >> 27 & u64::from(u32::MAX)));
@@ -128,7 +128,7 @@ impl Page {
         self
     }
 
-    /// An event of so many bytes that the kernel took back after another had followed.
+    /// Adds a discarded event of this many bytes.
     pub fn discarded(mut self, time: u64, bytes: usize) -> Page {
         self.word(29, time - self.time);
         self.data.extend(self.machine.u32(bytes as u64 + 4));
@@ -137,7 +137,7 @@ impl Page {
         self
     }
 
-    /// No event follows: the rest of the page is not the buffer's.
+    /// Ends the page with padding and garbage.
     pub fn ended(mut self) -> Page {
         self.word(29, 0);
         self.data.extend([0xff; 12]);
@@ -166,10 +166,10 @@ pub type Instance = (&'static str, &'static str, Vec<Vec<Page>>);
 
 pub struct Dat {
     pub version: u8,
-    /// `none`, `zlib` or `zstd`; version 6 knows none.
+    /// `none`, `zlib` or `zstd`; version 6 is never compressed.
     pub compression: &'static str,
     pub machine: Machine,
-    /// Formats of a system each.
+    /// Formats, each of its own system.
     pub formats: Vec<String>,
     pub kallsyms: String,
     pub printk: String,
@@ -195,7 +195,7 @@ impl Dat {
         [&self.machine.u64(text.len() as u64)[..], text.as_bytes()].concat()
     }
 
-    /// The parts that describe events, in version 6's order, with version 7's numbers.
+    /// Returns the parts that describe events, in version 6's order, with version 7's numbers.
     fn parts(&self) -> [(u16, Vec<u8>); 6] {
         let machine = self.machine;
         let headers = [
@@ -272,7 +272,7 @@ impl Dat {
         file
     }
 
-    /// Packed size, unpacked size, packed bytes.
+    /// Returns packed size, unpacked size and packed bytes.
     fn block(&self, bytes: &[u8]) -> Vec<u8> {
         let packed = match self.compression {
             "zstd" => zstd::encode_all(bytes, 1).expect("memory is writable"),
@@ -315,7 +315,7 @@ impl Dat {
         }
         let here = machine.u64(file.len() as u64);
         file[first_options..][..8].copy_from_slice(&here);
-        // The second options follow the buffers that they name; this option's data is last.
+        // The second options follow their buffers; this option's data is last.
         options.extend(option(0, &machine.u64(0)));
         let section = self.section(0, &options);
         file.extend(section);
@@ -332,7 +332,7 @@ impl Dat {
             for (cpu, pages) in cpus.iter().enumerate() {
                 file.resize(file.len().next_multiple_of(machine.page_bytes), 0);
                 let start = file.len();
-                // Two pages a chunk, so that there are several.
+                // Two pages per chunk, for several chunks.
                 let chunks: Vec<Vec<u8>> = pages
                     .chunks(2)
                     .map(|chunk| chunk.iter().flat_map(Page::bytes).collect())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Makes a long trace.dat of a short one, by repeating its pages with their times moved on.
+//! Makes a trace.dat long by repeating its pages with shifted times.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// Writes a little-endian file of version 6 whose CPUs' pages come `copies` times, `span_ns`
-/// apart.
+/// Writes a little-endian file of version 6 with its pages repeated `copies` times, `span_ns` apart.
 pub fn repeat(
     file: &[u8],
     cpu_count: usize,
@@ -46,7 +45,7 @@ pub fn repeat(
     Ok(())
 }
 
-/// Returns the number of copies that make at least so many bytes.
+/// Returns the number of copies for at least this many bytes.
 pub fn copies_for(file: &[u8], cpu_count: usize, bytes: u64) -> u64 {
     let size = |copies| {
         let mut long = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A small recording with an event of every kind of field, and what it says.
-#![allow(dead_code)] // Each test takes what it needs.
+//! A small recording with every kind of field.
+#![allow(dead_code)] // Test programs use different parts.
 
 use super::dat::{Dat, Machine, Page, format};
 
@@ -13,7 +13,7 @@ pub const STOP: u16 = 305;
 pub const UNKNOWN: u16 = 306;
 pub const PRINT: u16 = 5;
 
-/// Addresses of the recorded kernel's functions; they fit 32 bits.
+/// Addresses of the recorded kernel's functions, which fit 32 bits.
 pub const TICK: u64 = 0xc010_0000;
 pub const SELECT_AT: u64 = 0xc010_1000;
 pub const STOP_AT: u64 = 0xc010_2000;
@@ -101,7 +101,7 @@ pub fn hrtimer(machine: Machine, timer: u64, expires: i64) -> Vec<u8> {
     )
 }
 
-/// To CPUs 1 and 33: on a machine of 32 bits, the second is in the second word.
+/// Returns an IPI to CPUs 1 and 33; with 32-bit words, the second is in the second word.
 pub fn ipi(machine: Machine) -> Vec<u8> {
     let at = 12 + machine.long_bytes as u64;
     let mask: u64 = 1 << 1 | 1 << 33;
@@ -119,7 +119,7 @@ pub fn select(machine: Machine, value: i32) -> Vec<u8> {
     machine.event(SELECT, &fields)
 }
 
-/// The probe sits four bytes into the function, after its landing pad.
+/// Returns a probe four bytes into the function, after its landing pad.
 pub fn stop(machine: Machine) -> Vec<u8> {
     machine.event(STOP, &[machine.long(STOP_AT + 4)])
 }
@@ -152,7 +152,7 @@ pub fn dat(version: u8, compression: &'static str, machine: Machine) -> Dat {
     }
 }
 
-/// Two CPUs; the second one's long silence needs a time extension, and its pages are three.
+/// Returns two CPUs. The second one has three pages, and a long gap that needs a time extension.
 fn sample_cpus(machine: Machine) -> Vec<Vec<Page>> {
     let first = Page::new(machine, 1_000)
         .event(1_000, &mark(machine, "BEGIN"))

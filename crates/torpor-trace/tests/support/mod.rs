@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Shared by the tests of this crate.
-#![allow(dead_code)] // Each test takes what it needs.
+//! Helpers of this crate's tests.
+#![allow(dead_code)] // Test programs use different parts.
 
 pub mod dat;
 pub mod dat_sample;
+pub mod events;
+pub mod made;
 pub mod perf;
 pub mod proto;
+pub mod sound;
 
 use std::path::{Path, PathBuf};
-use torpor_machine::units::{Duration, Instant};
-use torpor_trace::{EventKind, Trace, TraceError};
+use torpor_trace::{EventKind, Name, Trace};
 
-/// A recording next to the project, or a line that says why the test did not run.
+/// Returns a recording next to the project, or prints that the test did not run.
 pub fn shared_trace(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = root.join("../shared/traces").join(name);
@@ -22,37 +24,46 @@ pub fn shared_trace(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// A recording of the project's own.
+/// Returns a recording of this crate.
 pub fn own_trace(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// Checks what holds for any outcome of reading.
-pub fn is_sound(outcome: &Result<Trace, TraceError>) -> Result<(), String> {
-    let trace = match outcome {
-        Ok(trace) => trace,
-        Err(error) if error.to_string().contains("hint:") => return Ok(()),
-        Err(error) => return Err(format!("no hint: {error}")),
-    };
-    if !trace.events.is_sorted_by_key(|event| event.time) {
-        return Err("events out of order".to_owned());
-    }
-    // Events after a gap of more than 30 days are damage.
-    const GAP_MAX: Duration = Duration(30 * 86_400 * 1_000_000_000);
-    if trace.events.windows(2).any(|pair| pair[1].time.since(pair[0].time) > GAP_MAX) {
-        return Err("a gap of more than 30 days".to_owned());
-    }
-    let is_there = |cpu: torpor_machine::units::CpuId| cpu.0 < trace.meta.cpu_count;
-    let unsound = trace.events.iter().find(|event| {
-        let target = match event.kind {
-            EventKind::SchedWaking { target_cpu, .. }
-            | EventKind::SchedWakeup { target_cpu, .. }
-            | EventKind::SchedWakeupNew { target_cpu, .. }
-            | EventKind::IpiSend { target_cpu, .. } => target_cpu,
-            _ => event.cpu,
+/// Returns the count of a loss.
+pub fn loss(trace: &Trace, key: &str) -> u64 {
+    trace.losses.iter().find(|loss| loss.key == key).map_or(0, |loss| loss.count)
+}
+
+pub fn losses(trace: &Trace) -> Vec<(&str, u64)> {
+    trace.losses.iter().map(|loss| (loss.key.as_str(), loss.count)).collect()
+}
+
+pub fn count(trace: &Trace, is_it: impl Fn(&EventKind) -> bool) -> usize {
+    trace.events.iter().filter(|event| is_it(&event.kind)).count()
+}
+
+pub fn kinds(trace: &Trace) -> Vec<EventKind> {
+    trace.events.iter().map(|event| event.kind).collect()
+}
+
+/// Returns the events with their names spelled out: traces number theirs differently, and text has
+/// no address for a function with a symbol.
+pub fn spelled(trace: &Trace) -> Vec<String> {
+    let spell = |name: Option<Name>| name.map(|name| trace.names.text(name));
+    let spelled = trace.events.iter().map(|event| {
+        let mut kind = event.kind;
+        let name = match &mut kind {
+            EventKind::SchedSwitch { next_comm: name, .. } | EventKind::IrqEntry { name, .. } => {
+                spell(name.take())
+            }
+            EventKind::Marker { text } => spell(Some(std::mem::replace(text, Name(0)))),
+            kind => kind.function_mut().and_then(|function| {
+                let symbol = spell(function.symbol.take());
+                function.address *= u64::from(symbol.is_none());
+                symbol
+            }),
         };
-        let in_time = event.time >= Instant(0) && event.time < Instant::NEVER;
-        !in_time || !is_there(event.cpu) || !is_there(target)
+        format!("{} {} {kind:?} {name:?}", event.time.0, event.cpu.0)
     });
-    unsound.map_or(Ok(()), |event| Err(format!("{event:?} of {} CPUs", trace.meta.cpu_count)))
+    spelled.collect()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! perf.data in the forms that perf writes it, made of the one recording that is committed.
-#![allow(dead_code)] // Each test takes what it needs.
+//! Converts the committed perf.data to other forms of perf.
+#![allow(dead_code)] // Test programs use different parts.
 
 pub fn record(kind: u32, body: &[u8]) -> Vec<u8> {
     let size = u16::try_from(body.len() + 8).unwrap();
@@ -11,7 +11,7 @@ pub fn u64_at(bytes: &[u8], at: usize) -> usize {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
 }
 
-/// Turns a file into the stream perf would have written, its data records passed through `pack`.
+/// Converts a file to perf's stream, with its data records passed through `pack`.
 pub fn as_stream(file: &[u8], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (attr_size, attrs_at, attrs_size) = (u64_at(file, 16), u64_at(file, 24), u64_at(file, 32));
     let (data_at, data_size) = (u64_at(file, 40), u64_at(file, 48));
@@ -21,7 +21,7 @@ pub fn as_stream(file: &[u8], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
         let (ids_at, ids_size) = (u64_at(ids, 0), u64_at(ids, 8));
         stream.extend(record(64, &[attr, &file[ids_at..ids_at + ids_size]].concat()));
     }
-    // The tracing data is the first feature; its record states the size of what follows it.
+    // The tracing data is the first feature. It follows a record with its size.
     let table = data_at + data_size;
     let (tracing_at, tracing_size) = (u64_at(file, table), u64_at(file, table + 8));
     stream.extend(record(66, &(tracing_size as u32).to_le_bytes()));
@@ -30,7 +30,7 @@ pub fn as_stream(file: &[u8], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     stream
 }
 
-/// The records as `perf record -z` packs them.
+/// Packs records like `perf record -z`.
 pub fn compressed(records: &[u8]) -> Vec<u8> {
     let packed = zstd::encode_all(records, 1).unwrap();
     packed.chunks(1_000).flat_map(|chunk| record(81, chunk)).collect()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes protobuf by hand, field by field, so that tests show their bytes' meaning.
-#![allow(dead_code)] // Each test takes what it needs.
+//! Writes protobuf field by field.
+#![allow(dead_code)] // Test programs use different parts.
 
 pub fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -43,17 +43,17 @@ impl Message {
     }
 }
 
-/// `Trace`: packets in a row.
+/// Returns a `Trace`: packets in a row.
 pub fn trace(packets: impl IntoIterator<Item = Message>) -> Vec<u8> {
     packets.into_iter().fold(message(), |trace, packet| trace.message(1, packet)).0
 }
 
-/// A packet that holds one bundle.
+/// Returns a packet with one bundle.
 pub fn bundle(bundle: Message) -> Message {
     message().message(1, bundle)
 }
 
-/// `FtraceEvent`: time, task, and the event's own message under its number.
+/// Returns an `FtraceEvent`: time, task, and the event's own message under its number.
 pub fn event(time_ns: u64, pid: u64, number: u32, payload: Message) -> Message {
     message().number(1, time_ns).number(2, pid).message(number, payload)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Two governors in step over one random but legal sequence of calls.
+//! Runs two governors through one random valid sequence of calls.
 
 use super::Mirror;
 use crate::support::Rng;
@@ -8,7 +8,7 @@ use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const CALLS_PER_SEQUENCE: u64 = 2_000;
 
-/// Coverage of the sequences, so that a generator that misses a case is noticed.
+/// Coverage of the sequences.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub selects: u64,
@@ -19,7 +19,7 @@ pub struct Tally {
     rejected: u64,
     poll_time_outs: u64,
     negative_sleep_length: u64,
-    /// No negative sleep length was asked about: see [`Pair::timers_wrap`].
+    /// Negative sleep lengths were left out: see [`Pair::timers_wrap`].
     timers_wrap: bool,
     latency_limited: u64,
     iowait: u64,
@@ -29,11 +29,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn check_that_all_was_reached(&self, mirror: &Mirror) {
+    pub fn check_coverage(&self, mirror: &Mirror) {
         let reached = &self.by_state[..mirror.reach];
         assert!(reached.iter().all(|n| *n > 1_000), "some state is hardly chosen: {self:?}");
         let counts = [
-            // Before 4.17, when timers wrapped, no governor was asked about the tick.
+            // Before 4.17, when timers wrapped, governors did not decide on the tick.
             if mirror.keeps_tick && !self.timers_wrap { self.tick_kept } else { u64::MAX },
             self.selects - self.tick_kept,
             self.tick_was_stopped,
@@ -51,7 +51,7 @@ impl Tally {
     }
 }
 
-/// Two instances in step, on CPUs of one table.
+/// Two instances with the same CPU.
 struct Pair<'a> {
     ours: Instance,
     theirs: Instance,
@@ -60,25 +60,25 @@ struct Pair<'a> {
     rng: Rng,
     now: Instant,
     tick_stopped: bool,
-    /// Governors of the last years leave state in their device; older ones kept it to themselves.
+    /// Governors since 5.4 store state in the device.
     compares_devices: bool,
-    /// Kernels before 4.17 took a timer that has passed, or one beyond 71 minutes, for another; our
+    /// Kernels before 4.17 misread a timer that has passed or is more than 71 minutes away; our
     /// mirrors of them do not.
     timers_wrap: bool,
     /// Parameters that both have; a mirror may have more, whose defaults keep it a mirror.
     shared_params: Vec<(String, ParamType)>,
     hz: Hz,
-    /// The last calls, for the story of a difference; only kept when one is printed.
+    /// The last calls, to be printed with a difference.
     log: Option<Vec<String>>,
 }
 
-/// Runs one sequence; the error tells the difference, and with `tell` how it came about.
+/// Runs one sequence; the error describes the difference, with `logs` also the last calls.
 pub fn run(
     ours: &Governor,
     theirs: &Governor,
     seed: u64,
     total: &mut Tally,
-    tell: bool,
+    logs: bool,
 ) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let states = random_states(&mut rng);
@@ -100,7 +100,7 @@ pub fn run(
             .collect(),
         hz: ours.hz(),
         rng,
-        log: tell.then(Vec::new),
+        log: logs.then(Vec::new),
     };
     let style = Style::random(&mut pair.rng);
     for _ in 0..CALLS_PER_SEQUENCE {
@@ -148,18 +148,18 @@ fn random_states(rng: &mut Rng) -> Vec<StateDesc> {
         .collect()
 }
 
-/// Character of a sequence as a whole; if each mixed everything, all would be alike.
+/// Properties of a sequence as a whole, so that sequences differ from each other.
 struct Style {
     sleep_bits: u64,
     timer_bits: u64,
     /// Sleeps in a row before the CPU has something to run, which restarts the tick.
     idle_visits: u64,
-    /// Sleeps repeat one length, give or take.
+    /// Typical length of sleeps.
     period_ns: Option<i64>,
     jitter_ns: u64,
-    /// One sleep in so many does not.
+    /// One sleep in this many has another length.
     outliers: u64,
-    /// No timer ends those sleeps.
+    /// Minimum timer distance, so that no timer ends the typical sleeps.
     timer_least_ns: i64,
     limits: bool,
     iowait: bool,
@@ -270,7 +270,7 @@ impl Pair<'_> {
         self.note(|| format!("state {state} disabled: {disabled}"));
     }
 
-    /// A new life for the CPU; the device keeps what the governor does not clear.
+    /// Disables and enables the CPU; the device keeps its fields unless the governor clears them.
     fn replug(&mut self) {
         self.note(|| "disable, enable".to_owned());
         for instance in [&mut self.ours, &mut self.theirs] {
@@ -350,7 +350,7 @@ impl Pair<'_> {
         }
     }
 
-    /// The sleep, and what the kernel tells the governor after it.
+    /// Sleeps, and calls the governor after it.
     fn sleep(&mut self, style: &Style, inputs: &Inputs, state: usize, total: &mut Tally) {
         // The driver refuses, or a task has become runnable: no sleep, no reflect().
         if self.rng.one_in(25) {

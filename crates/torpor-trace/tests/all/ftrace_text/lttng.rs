@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! LTTng's events as babeltrace prints them.
 
+use crate::support::losses;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{EventKind, read_bytes};
 
@@ -12,11 +13,10 @@ const TEXT: &str = r#"[1700000000.000000001] (+?.?????????) host power_cpu_idle:
 "#;
 
 #[test]
-fn they_are_the_kernels_own() {
+fn lttng_events_are_the_kernels() {
     let trace = read_bytes("a", TEXT.as_bytes()).unwrap();
-    // hrtimers expire by CLOCK_MONOTONIC, the trace uses the wall clock.
-    let keys: Vec<&str> = trace.losses.iter().map(|loss| loss.key.as_str()).collect();
-    assert_eq!(keys, ["hrtimers_in_estimated_clock"]);
+    // hrtimers use CLOCK_MONOTONIC, the trace the wall clock.
+    assert_eq!(losses(&trace), [("hrtimers_in_estimated_clock", 1)]);
     assert_eq!(trace.meta.format, "ftrace-text");
     let states: Vec<(i64, StateIdx)> = trace
         .events
@@ -43,9 +43,8 @@ fn they_are_the_kernels_own() {
     assert_eq!(irq, Some((11, Some("nvme0q1, a"))));
 }
 
-/// Times of day go on past midnight.
 #[test]
-fn a_time_without_a_day_goes_on_past_midnight() {
+fn times_of_day_continue_past_midnight() {
     let line = |time: &str, state: u32| {
         format!(
             "[{time}] (+0.0) h power_cpu_idle: {{ cpu_id = 0 }}, {{ state = {state}, cpu_id = 0 }}\n"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Text of the kernel's `trace` file, of `trace-cmd report` and `perf script`: what each form of
-//! an event is read as. Lines are as these programs wrote them on real machines.
+//! Text of the kernel's `trace` file, of `trace-cmd report` and `perf script`. The lines are those of
+//! real machines.
 
 mod lttng;
 mod pages;
 
+use crate::support::{kinds, loss, losses};
 use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{EventKind, InterruptCause, PrevState, Probe, Trace, read_bytes};
 
@@ -12,11 +13,7 @@ fn read(text: &str) -> Trace {
     read_bytes("text", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Reads events as the kernel prints them, all on CPU 1.
-fn kinds(events: &[&str]) -> Vec<EventKind> {
-    kinds_of(&kernel_text(events))
-}
-
+/// Returns events as the kernel prints them, all on CPU 1.
 fn kernel_text(events: &[&str]) -> String {
     let lines = events.iter().enumerate().map(|(index, event)| {
         format!("          <idle>-0       [001] d..2.   {:>6}.000000: {event}\n", index + 1)
@@ -32,18 +29,6 @@ fn trace_cmd(events: &[&str]) -> Trace {
     read(&(String::from("cpus=2\n") + &lines.collect::<String>()))
 }
 
-#[track_caller]
-fn kinds_of(text: &str) -> Vec<EventKind> {
-    let trace = read(text);
-    assert_eq!(trace.losses, []);
-    trace.events.iter().map(|event| event.kind).collect()
-}
-
-#[track_caller]
-fn loss(trace: &Trace, key: &str) -> u64 {
-    trace.losses.iter().find(|loss| loss.key == key).map_or(0, |loss| loss.count)
-}
-
 fn switches(trace: &Trace) -> Vec<(i32, PrevState, i32, Option<&str>)> {
     let switches = trace.events.iter().filter_map(|event| match event.kind {
         EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
@@ -54,83 +39,80 @@ fn switches(trace: &Trace) -> Vec<(i32, PrevState, i32, Option<&str>)> {
     switches.collect()
 }
 
+/// Each text with its events. The mask 00000001,00000002 has bit 1 and bit 32.
 #[test]
-fn idle_frequency_and_tick() {
-    let read = kinds(&[
-        "cpu_idle: state=4294967295 cpu_id=1",
-        "cpu_idle: state=2 cpu_id=0",
-        "cpu_idle_miss: cpu_id=1 state=2 type=below",
-        "cpu_idle_miss: cpu_id=1 state=3 type=above",
-        "cpu_frequency: state=1200000 cpu_id=1",
-        "tick_stop: success=1 dependency=NONE",
-        "tick_stop: success=no msg=more than 1 task in runqueue",
-    ]);
-    let expected = [
-        EventKind::CpuIdle { state: StateIdx::RUNNING },
-        EventKind::CpuIdle { state: StateIdx(2) },
-        EventKind::CpuIdleMiss { state: StateIdx(2), below: true },
-        EventKind::CpuIdleMiss { state: StateIdx(3), below: false },
-        EventKind::CpuFrequency { freq_khz: 1_200_000 },
-        EventKind::TickStop { success: true },
-        EventKind::TickStop { success: false },
+fn each_kernel_text_becomes_its_event() {
+    let idle = |state| EventKind::CpuIdle { state: StateIdx(state) };
+    let miss = |state, below| EventKind::CpuIdleMiss { state: StateIdx(state), below };
+    let irq = |irq, name| EventKind::IrqEntry { irq, name: Some(torpor_trace::Name(name)) };
+    let entry = |cause| EventKind::InterruptEntry { cause };
+    let exit = |cause| EventKind::InterruptExit { cause };
+    let waking = |cpu| EventKind::SchedWaking { pid: 51, target_cpu: CpuId(cpu) };
+    let blocked = |io_wait| EventKind::BlockedReason { pid: 4, io_wait };
+    let sent = |cpu, cause| EventKind::IpiSend { target_cpu: CpuId(cpu), cause };
+    let probed = |probe, value| EventKind::Probed { probe, value };
+    let (call, reschedule) = (InterruptCause::CallFunction, InterruptCause::Reschedule);
+    let cases: &[(&str, &[EventKind])] = &[
+        ("cpu_idle: state=4294967295 cpu_id=1", &[idle(-1)]),
+        ("cpu_idle: state=2 cpu_id=0", &[idle(2)]),
+        ("cpu_idle_miss: cpu_id=1 state=2 type=below", &[miss(2, true)]),
+        ("cpu_idle_miss: cpu_id=1 state=3 type=above", &[miss(3, false)]),
+        (
+            "cpu_frequency: state=1200000 cpu_id=1",
+            &[EventKind::CpuFrequency { freq_khz: 1_200_000 }],
+        ),
+        ("tick_stop: success=1 dependency=NONE", &[EventKind::TickStop { success: true }]),
+        ("tick_stop: success=no msg=more than 1 task", &[EventKind::TickStop { success: false }]),
+        ("irq_handler_entry: irq=11 name=virtio2-req.0", &[irq(11, 0)]),
+        ("irq_handler_entry: irq=12 name=PCIe PME, aerdrv", &[irq(12, 1)]),
+        ("irq_handler_exit: irq=11 ret=handled", &[EventKind::IrqExit { irq: 11 }]),
+        ("softirq_raise: vec=9 [action=RCU]", &[EventKind::SoftirqRaise { vec: 9 }]),
+        ("softirq_entry: vec=1 [action=TIMER]", &[EventKind::SoftirqEntry { vec: 1 }]),
+        ("softirq_exit: vec=1 [action=TIMER]", &[EventKind::SoftirqExit { vec: 1 }]),
+        ("local_timer_entry: vector=236", &[entry(InterruptCause::LocalTimer)]),
+        ("local_timer_exit: vector=236", &[exit(InterruptCause::LocalTimer)]),
+        ("reschedule_entry: vector=253", &[entry(reschedule)]),
+        ("ipi_entry: (Rescheduling interrupts)", &[entry(reschedule)]),
+        ("ipi_exit: (IRQ work interrupts)", &[exit(InterruptCause::IrqWork)]),
+        (
+            "ipi_raise: target_mask=00000001,00000002 (Function call interrupts)",
+            &[sent(1, call), sent(32, call)],
+        ),
+        ("ipi_send_cpu: cpu=1 callsite=a+0x54/0x98 callback=0x0", &[sent(1, reschedule)]),
+        ("ipi_send_cpu: cpu=0 callsite=a+0x2/0x4 callback=f+0x0/0x2", &[sent(0, call)]),
+        (
+            "ipi_send_cpumask: cpumask=5 callsite=a+0x1/0x2 callback=0x0",
+            &[sent(0, reschedule), sent(2, reschedule)],
+        ),
+        ("sched_waking: comm=a pid=3 b pid=51 prio=-1 target_cpu=002", &[waking(2)]),
+        ("sched_waking: comm=a pid=51 prio=120 success=1 target_cpu=000", &[waking(0)]),
+        ("sched_blocked_reason: pid=4 iowait=1 caller=msleep+0x18/0x24", &[blocked(true)]),
+        ("sched_blocked_reason: pid=4 caller=msleep+0x18/0x24 io_wait=0", &[blocked(false)]),
+        (
+            "rcu: (tick_nohz_next_event+0x4a/0x130 <- rcu_needs_cpu) ret=1",
+            &[probed(Probe::RcuNeedsCpu, 1)],
+        ),
+        (
+            "sl: (menu_select+0x2f0/0x5d0 <- tick_nohz_get_sleep_length) ret=-5",
+            &[probed(Probe::SleepLength, -5)],
+        ),
+        ("stop: (tick_nohz_idle_stop_tick+0x4/0xd0)", &[probed(Probe::StopTick, 0)]),
+        ("any_name: (cpuidle_reflect+0x4/0x30) idx=3 other=7", &[probed(Probe::Reflect, 3)]),
+        ("inside: (cpuidle_reflect+0x24/0x30) idx=3", &[]),
+        ("other: (schedule+0x0/0x30)", &[]),
+        (
+            "sel: (do_idle+0x11a/0x2a0 <- cpuidle_select) ret=0xffffffffffffffff",
+            &[probed(Probe::Select, -1)],
+        ),
     ];
-    assert_eq!(read, expected);
+    let texts: Vec<&str> = cases.iter().map(|(text, _)| *text).collect();
+    let expected: Vec<EventKind> = cases.iter().flat_map(|(_, kinds)| *kinds).copied().collect();
+    let trace = read(&kernel_text(&texts));
+    assert_eq!((kinds(&trace), losses(&trace)), (expected, Vec::new()));
 }
 
 #[test]
-fn interrupts_and_softirqs() {
-    let read = kinds(&[
-        "irq_handler_entry: irq=11 name=virtio2-req.0",
-        "irq_handler_entry: irq=12 name=PCIe PME, aerdrv",
-        "irq_handler_exit: irq=11 ret=handled",
-        "softirq_raise: vec=9 [action=RCU]",
-        "softirq_entry: vec=1 [action=TIMER]",
-        "softirq_exit: vec=1 [action=TIMER]",
-        "local_timer_entry: vector=236",
-        "local_timer_exit: vector=236",
-        "reschedule_entry: vector=253",
-        "ipi_entry: (Rescheduling interrupts)",
-        "ipi_exit: (IRQ work interrupts)",
-    ]);
-    let expected = [
-        EventKind::IrqEntry { irq: 11, name: Some(torpor_trace::Name(0)) },
-        EventKind::IrqEntry { irq: 12, name: Some(torpor_trace::Name(1)) },
-        EventKind::IrqExit { irq: 11 },
-        EventKind::SoftirqRaise { vec: 9 },
-        EventKind::SoftirqEntry { vec: 1 },
-        EventKind::SoftirqExit { vec: 1 },
-        EventKind::InterruptEntry { cause: InterruptCause::LocalTimer },
-        EventKind::InterruptExit { cause: InterruptCause::LocalTimer },
-        EventKind::InterruptEntry { cause: InterruptCause::Reschedule },
-        EventKind::InterruptEntry { cause: InterruptCause::Reschedule },
-        EventKind::InterruptExit { cause: InterruptCause::IrqWork },
-    ];
-    assert_eq!(read, expected);
-}
-
-/// The mask 00000001,00000002 has bit 1 and bit 32.
-#[test]
-fn interrupts_sent() {
-    let read = kinds(&[
-        "ipi_raise: target_mask=00000001,00000002 (Function call interrupts)",
-        "ipi_send_cpu: cpu=1 callsite=wakeup_preempt+0x54/0x98 callback=0x0",
-        "ipi_send_cpu: cpu=0 callsite=irq_work_queue+0x28/0x40 callback=sugov_irq_work+0x0/0x20",
-        "ipi_send_cpumask: cpumask=5 callsite=a+0x1/0x2 callback=0x0",
-    ]);
-    let sent = |cpu: u32, cause| EventKind::IpiSend { target_cpu: CpuId(cpu), cause };
-    let expected = [
-        sent(1, InterruptCause::CallFunction),
-        sent(32, InterruptCause::CallFunction),
-        sent(1, InterruptCause::Reschedule),
-        sent(0, InterruptCause::CallFunction),
-        sent(0, InterruptCause::Reschedule),
-        sent(2, InterruptCause::Reschedule),
-    ];
-    assert_eq!(read, expected);
-}
-
-#[test]
-fn switches_of_tasks_with_any_name() {
+fn tasks_may_have_any_name() {
     let trace = read(&kernel_text(&[
         "sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> \
          next_comm=Binder:1 [x] next_pid=7 next_prio=120",
@@ -141,7 +123,7 @@ fn switches_of_tasks_with_any_name() {
         "sched_switch: prev_comm=z prev_pid=9 prev_prio=120 prev_state=Z ==> \
          next_comm=<...> next_pid=10 next_prio=97",
     ]));
-    assert_eq!(trace.losses, []);
+    assert_eq!(losses(&trace), []);
     let expected = [
         (0, PrevState::Runnable, 7, Some("Binder:1 [x]")),
         (7, PrevState::Runnable, 8, Some("x next_pid=2")),
@@ -151,10 +133,9 @@ fn switches_of_tasks_with_any_name() {
     assert_eq!(switches(&trace), expected);
 }
 
-/// The kernel's letters, those of kernels before 4.14 among them, and numbers as
-/// `trace-cmd report -R` has them.
+/// Letters of kernels before and after 4.14, and numbers of `trace-cmd report -R`.
 #[test]
-fn states_of_the_kernel() {
+fn letters_and_numbers_of_states_are_read() {
     let cases = [
         ("R", PrevState::Runnable),
         ("R+", PrevState::Runnable),
@@ -180,9 +161,9 @@ fn states_of_the_kernel() {
     }
 }
 
-/// trace-cmd 3.1.6 on a recording whose kernel text says R, R+, S, I (as `W`), Z (as `X`) and D.
+/// trace-cmd 3.1.6 prints I as `W` and Z as `X`.
 #[test]
-fn switches_of_trace_cmd() {
+fn switches_of_trace_cmd_are_read() {
     let trace = trace_cmd(&[
         "sched_switch:         swapper/0:0 [120] R ==> sugov:1:51 [4294967295]",
         "sched_switch:         sugov:1:51 [4294967295] W ==> a b:12 [120]",
@@ -198,12 +179,11 @@ fn switches_of_trace_cmd() {
         (2923, PrevState::DiskSleep, 0, Some("swapper/0")),
     ];
     assert_eq!(switches(&trace), expected);
-    let wakings: Vec<EventKind> = trace.events[4..].iter().map(|event| event.kind).collect();
     let expected = [1, 0].map(|cpu| EventKind::SchedWaking { pid: 51, target_cpu: CpuId(cpu) });
-    assert_eq!(wakings, expected);
+    assert_eq!(kinds(&trace)[4..], expected);
 }
 
-/// The kernel's text of 3.18, which has `success`, and of today; trace-cmd's of both.
+/// Text of Linux 3.18, which has `success`, and of today, by the kernel and by trace-cmd.
 #[test]
 fn wakeups_without_wakings_are_reported() {
     let kernel = [
@@ -218,8 +198,7 @@ fn wakeups_without_wakings_are_reported() {
     let expected =
         [(51, 2), (53, 0)].map(|(pid, cpu)| EventKind::SchedWakeup { pid, target_cpu: CpuId(cpu) });
     for trace in [read(&kernel_text(&kernel)), trace_cmd(&report)] {
-        let kinds: Vec<EventKind> = trace.events.iter().map(|event| event.kind).collect();
-        assert_eq!(kinds, expected);
+        assert_eq!(kinds(&trace), expected);
         assert!(trace.carries.wakings);
         assert_eq!(loss(&trace, "wakeups_for_wakings"), 2);
     }
@@ -235,14 +214,13 @@ fn wakings_and_wakeups_are_both_events() {
         EventKind::SchedWakeup { pid: 51, target_cpu: CpuId(2) },
         EventKind::SchedWakeupNew { pid: 53, target_cpu: CpuId(3) },
     ];
-    assert_eq!(kinds(&[waking, up, new]), expected);
-    let trace = read(&kernel_text(&[waking, up]));
-    assert_eq!(loss(&trace, "wakeups_for_wakings"), 0);
+    let trace = read(&kernel_text(&[waking, up, new]));
+    assert_eq!((kinds(&trace), losses(&trace)), (expected.to_vec(), Vec::new()));
 }
 
-/// 2^63, the number without a positive twin, and its neighbours.
+/// Numbers around 2^63.
 #[test]
-fn numbers_at_the_end_of_their_type_are_read() {
+fn extreme_numbers_are_read() {
     for now in ["9223372036854775807", "9223372036854775808", "-9223372036854775808", "-1"] {
         let trace = read(&kernel_text(&[
             &format!("hrtimer_expire_entry: hrtimer=00000000abcd1234 function=tick now={now}"),
@@ -252,26 +230,9 @@ fn numbers_at_the_end_of_their_type_are_read() {
     }
 }
 
+/// The hrtimer's expiry is recorded 0.6 us after its time: the clock is monotonic.
 #[test]
-fn wakings_and_io_waits() {
-    let read = kinds(&[
-        "sched_waking: comm=a pid=3 b pid=51 prio=-1 target_cpu=002",
-        "sched_waking: comm=a pid=51 prio=120 success=1 target_cpu=000",
-        "sched_blocked_reason: pid=4 iowait=1 caller=msleep+0x18/0x24",
-        "sched_blocked_reason: pid=4 caller=msleep+0x18/0x24 io_wait=0",
-    ]);
-    let expected = [
-        EventKind::SchedWaking { pid: 51, target_cpu: CpuId(2) },
-        EventKind::SchedWaking { pid: 51, target_cpu: CpuId(0) },
-        EventKind::BlockedReason { pid: 4, io_wait: true },
-        EventKind::BlockedReason { pid: 4, io_wait: false },
-    ];
-    assert_eq!(read, expected);
-}
-
-/// The hrtimer fires 365 ns after its time and is recorded 0.6 us later: the clock is its own.
-#[test]
-fn hrtimers_and_the_clock_they_tell() {
+fn hrtimers_show_the_clock() {
     let trace = read(
         "          <idle>-0       [001] d.h1.     4.196001: hrtimer_expire_entry: \
          hrtimer=00000000a1 function=tick_nohz_handler now=4196000365\n\
@@ -293,9 +254,9 @@ fn hrtimers_and_the_clock_they_tell() {
     assert_eq!(trace.events[2].kind, EventKind::HrtimerCancel { timer: 0xa1 });
 }
 
-/// trace-cmd's own order and form of the fields.
+/// trace-cmd has its own order and form of the fields.
 #[test]
-fn hrtimers_of_trace_cmd() {
+fn hrtimers_of_trace_cmd_are_read() {
     let trace = trace_cmd(&[
         "hrtimer_expire_entry: hrtimer=0xff1100001ef26418 now=999999000 function=f/0x0",
         "hrtimer_expire_entry: hrtimer=0xff1100001ef26418 now=1999999000 function=f",
@@ -334,7 +295,7 @@ fn wheel_timers_have_their_flags() {
     let trace = read(&kernel_text(&[&none, &two, &all, &event("0x180002")]));
     assert_eq!(flags_of(&trace), [0x0fc0_0002, 0x0fd8_0002, 0x0ff8_0002, 0x0018_0002]);
     assert_eq!(trace.losses, []);
-    // A trace-cmd that prints all of them always, and one that tells them apart.
+    // An old trace-cmd always prints all flags, a new one only those set.
     let trace = trace_cmd(&[&all, &all]);
     assert_eq!(flags_of(&trace), [0x0fc0_0002, 0x0fc0_0002]);
     assert_eq!(loss(&trace, "timers_without_flags"), 2);
@@ -345,9 +306,9 @@ fn wheel_timers_have_their_flags() {
     assert_eq!(trace.losses, []);
 }
 
-/// One timer for both events of the function on a CPU, another on the next CPU.
+/// A function's hidden timers on a CPU are one timer.
 #[test]
-fn hidden_timers_are_told_apart_by_function_and_cpu() {
+fn hidden_timers_are_known_by_function_and_cpu() {
     let line = |cpu: u32, us: u32, event: &str| {
         format!("  <idle>-0  [{cpu:03}] d.h1.  4.{us:06}: {event}\n")
     };
@@ -374,35 +335,13 @@ fn hidden_timers_are_told_apart_by_function_and_cpu() {
 }
 
 #[test]
-fn probes_are_named_by_their_function() {
-    let read = kinds(&[
-        "rcu: (tick_nohz_next_event+0x4a/0x130 <- rcu_needs_cpu) ret=1",
-        "sl: (menu_select+0x2f0/0x5d0 <- tick_nohz_get_sleep_length) ret=-5",
-        "stop: (tick_nohz_idle_stop_tick+0x4/0xd0)",
-        "any_name: (cpuidle_reflect+0x4/0x30) idx=3 other=7",
-        "inside: (cpuidle_reflect+0x24/0x30) idx=3",
-        "other: (schedule+0x0/0x30)",
-        "sel: (do_idle+0x11a/0x2a0 <- cpuidle_select) ret=0xffffffffffffffff",
-    ]);
-    let probed = |probe, value| EventKind::Probed { probe, value };
-    let expected = [
-        probed(Probe::RcuNeedsCpu, 1),
-        probed(Probe::SleepLength, -5),
-        probed(Probe::StopTick, 0),
-        probed(Probe::Reflect, 3),
-        probed(Probe::Select, -1),
-    ];
-    assert_eq!(read, expected);
-}
-
-#[test]
-fn probes_by_address_are_told() {
+fn probes_by_address_are_reported() {
     let trace = trace_cmd(&["rcu:  (ffffffff81188874 <- ffffffff811c18da) ret=1", IDLE_EVENT]);
     assert_eq!((trace.events.len(), loss(&trace, "probes_without_symbol")), (1, 1));
 }
 
 #[test]
-fn marks_are_the_same_from_all_programs() {
+fn all_forms_of_marks_are_read() {
     let texts = [
         kernel_text(&["tracing_mark_write: SNAP BEGIN: 1"]),
         kernel_text(&["print: tracing_mark_write: SNAP BEGIN: 1"]),
@@ -420,7 +359,7 @@ const IDLE_EVENT: &str = "cpu_idle: state=1 cpu_id=1";
 const IDLE: &str = "  <idle>-0  [001]  5.000001: cpu_idle: state=1 cpu_id=1\n";
 
 #[test]
-fn overwritten_and_lost_events_are_told() {
+fn lost_events_are_reported() {
     let header = "# tracer: nop\n# entries-in-buffer/entries-written: 140/150   #P:4\n";
     let trace =
         read(&[header, "CPU:3 [LOST 12 EVENTS]\nCPU:3 [7 EVENTS DROPPED]\n", IDLE].concat());
@@ -431,7 +370,7 @@ fn overwritten_and_lost_events_are_told() {
 }
 
 #[test]
-fn remarks_are_no_loss_and_other_lines_are() {
+fn unknown_lines_are_reported() {
     let remarks = "version = 6\ncpus=8\n\n##### CPU 2 buffer started ####\n => do_idle\n";
     let trace = read(&[remarks, IDLE].concat());
     assert_eq!((trace.losses.len(), trace.meta.cpu_count), (0, 8));
@@ -440,7 +379,7 @@ fn remarks_are_no_loss_and_other_lines_are() {
 }
 
 #[test]
-fn unsorted_lines_come_out_in_order() {
+fn unsorted_lines_are_sorted() {
     let line = |us: u32| format!("  <idle>-0  [001]  5.{us:06}: cpu_idle: state=1 cpu_id=1\n");
     let text: String = [7, 3, 9, 1, 8].map(line).concat();
     let times: Vec<i64> = read(&text).events.iter().map(|event| event.time.0 % 1_000_000).collect();
@@ -448,7 +387,7 @@ fn unsorted_lines_come_out_in_order() {
 }
 
 #[test]
-fn times_without_a_point_are_told() {
+fn times_without_a_unit_are_reported() {
     let trace =
         read(&[IDLE, "  a-1  [000] d...  812345678: cpu_idle: state=1 cpu_id=0\n"].concat());
     assert_eq!(trace.events[0].time, Instant(812_345_678));
@@ -456,15 +395,11 @@ fn times_without_a_point_are_told() {
 }
 
 #[test]
-fn a_last_line_without_newline_is_an_event() {
+fn a_last_line_needs_no_newline_but_an_event() {
     let trace = read(&[IDLE, IDLE.trim_end()].concat());
-    assert_eq!((trace.events.len(), &trace.losses[..]), (2, &[][..]));
-}
-
-#[test]
-fn a_line_cut_before_its_event_is_reported() {
+    assert_eq!((trace.events.len(), losses(&trace)), (2, Vec::new()));
     let trace = read(&[IDLE, &IDLE[..12]].concat());
-    assert_eq!((trace.events.len(), loss(&trace, "truncated_file")), (1, 1));
+    assert_eq!((trace.events.len(), losses(&trace)), (1, vec![("truncated_file", 1)]));
 }
 
 #[test]

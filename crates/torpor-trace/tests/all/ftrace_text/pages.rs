@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Pages of systrace, which have such text inside.
+//! Pages of systrace, which hold ftrace text.
 
 use super::*;
 
 #[test]
-fn the_text_of_a_page_is_read_and_its_json_is_not() {
+fn the_text_of_a_page_is_read_not_its_json() {
     let page = format!(
         "<!DOCTYPE html>\n<html><script>var x = 1;</script>\n\
          <script class=\"trace-data\" type=\"application/text\">\n# tracer: nop\n{IDLE}</script>\n\
@@ -18,9 +18,9 @@ fn the_text_of_a_page_is_read_and_its_json_is_not() {
     }
 }
 
-/// The viewer makes such elements itself, and its script says how.
+/// The viewer's script creates such elements.
 #[test]
-fn the_viewers_own_scripts_are_no_trace() {
+fn the_viewers_scripts_are_no_trace() {
     let viewer = "<script>\nvar tag = '<script class=\"trace-data\" type=\"text\">';\n\
                   document.write(tag + '<\\/script>');\nfunction f() { return 1; }\n</script>";
     let data = format!("<script class=\"trace-data\">\n# tracer: nop\n{IDLE}</script>");
@@ -35,7 +35,7 @@ fn the_viewers_own_scripts_are_no_trace() {
 
 /// systrace adds the output of `ps`, in an element of its own or with the events.
 #[test]
-fn lists_of_processes_are_no_lost_lines() {
+fn process_lists_are_no_lost_lines() {
     let ps = "PROCESS DUMP\nUSER   PID   PPID  VSZ  RSS WCHAN  PC S NAME   COMM\n\
               root     1      0 1234  567 0       0 S init   init\n\n\
               USER   PID   TID  CMD\nroot    62     62 kworker/0:1\n";
@@ -53,27 +53,21 @@ fn lists_of_processes_are_no_lost_lines() {
     assert_eq!((text.events.len(), loss(&text, "text_lines_not_understood")), (2, 1));
 }
 
+/// trappy's pages have plain newlines, and no closing quote.
 #[test]
 fn the_string_of_an_old_page_is_read() {
     let lines = ["# tracer: nop", IDLE.trim_end(), IDLE.trim_end()].join("\\n\\\n");
-    let page =
+    let escaped =
         format!("<!DOCTYPE html>\n<script>\n  var linuxPerfData = \"\\\n{lines}\\n\";\n</script>");
-    for page in [page.clone(), page.replace('\n', "\r\n")] {
-        let trace = read(&page);
-        assert_eq!((trace.events.len(), trace.losses.len()), (2, 0), "{page}");
-    }
-}
-
-/// As trappy has one, which even leaves the closing quote out.
-#[test]
-fn the_string_of_a_page_may_have_plain_newlines() {
-    let page = format!(
+    let plain = format!(
         "<!DOCTYPE html>\n<body>\n  <script>\n  var linuxPerfData = \"\\\n\
          # tracer: nop\n#\n{IDLE}{IDLE}  </script>\n</body>\n</html>\n"
     );
-    for page in [page.clone(), page.replace('\n', "\r\n")] {
-        let trace = read(&page);
-        assert_eq!((trace.events.len(), &trace.losses[..]), (2, &[][..]), "{page}");
+    for page in [&escaped, &plain] {
+        for page in [page.clone(), page.replace('\n', "\r\n")] {
+            let trace = read(&page);
+            assert_eq!((trace.events.len(), losses(&trace)), (2, Vec::new()), "{page}");
+        }
     }
 }
 
@@ -84,7 +78,7 @@ fn a_page_without_a_trace_is_refused_with_a_hint() {
 }
 
 #[test]
-fn a_cut_page_is_told() {
+fn a_cut_page_is_reported() {
     let page = format!("<html><script class=\"trace-data\">\n{IDLE}");
     let trace = read(&page);
     assert_eq!((trace.events.len(), loss(&trace, "truncated_file")), (1, 1));

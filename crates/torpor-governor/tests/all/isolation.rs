@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Instances of one governor share nothing; the upstream governors load unedited.
+//! Instances of a governor share nothing. The upstream governors load unedited.
 
-mod support;
-
+use crate::support::{kernel_sources, resolve, server_states, state};
 use std::path::{Path, PathBuf};
-use support::{catalog, kernel_sources, server_states, state};
-use torpor_governor::{CpuSetup, Governor, GovernorSpec, Inputs, Setup, StateDesc};
+use torpor_governor::{CpuSetup, Governor, Inputs, Setup, StateDesc};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/governors").join(name)
 }
 
-fn resolve(text: &str, hz: Hz) -> Governor {
-    let spec: GovernorSpec = text.parse().expect("the test's spec is sound");
-    catalog().resolve(&spec, hz).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// `shared.c` answers with a state counted up by a static, a per-CPU count and a parameter.
+/// `shared.c` selects a state by a static counter, a per-CPU counter and a parameter.
 fn shared() -> Governor {
     resolve(fixture("shared.c").to_str().expect("UTF-8"), Hz::H250)
 }
@@ -67,7 +60,7 @@ fn each_cpu_has_its_own_data_and_table() {
     assert_eq!(instance.select(1, &Inputs::default()).unwrap().state, 0);
     assert_eq!(instance.select(2, &Inputs::default()).unwrap().state, 1);
 
-    // menu keeps its history per CPU: what cpu 7 learns, cpu 8 does not.
+    // menu's history is per CPU.
     let cpus = [CpuSetup::new(CpuId(7), &big), CpuSetup::new(CpuId(8), &big)];
     let mut menu = resolve("menu", Hz::H250).instantiate(&Setup { cpus: &cpus }).unwrap();
     let far = Inputs {
@@ -104,7 +97,7 @@ fn the_tick_rate_is_compiled_in() {
 }
 
 #[test]
-fn no_latency_limit_is_what_an_untuned_kernel_passes() {
+fn default_latency_limit_is_2000_s() {
     let states = [state("C1", 1, 1, false), state("slow", 1_999_999_999, 1_999_999_999, false)];
     let setup = Setup { cpus: &one_cpu(&states) };
     let mut deepest = resolve("deepest", Hz::H250).instantiate(&setup).unwrap();
@@ -116,7 +109,7 @@ fn no_latency_limit_is_what_an_untuned_kernel_passes() {
 }
 
 #[test]
-fn the_references_choose_what_their_names_say() {
+fn deepest_and_shallowest_take_those_states() {
     let states = server_states();
     let setup = Setup { cpus: &one_cpu(&states) };
     let choose = |name: &str, limit_us: Option<i64>, disabled: &[usize]| {

@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Governors in the forms that other people publish them in: folders of files, files without the
-//! header next to them, what they call of a kernel.
+//! Governors as others publish them: folders of files, files without their header, and uses of
+//! other kernel interfaces.
 
-mod support;
-
+use crate::support::{resolve, resolve_error, server_states, source};
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::{catalog, server_states, source};
-use torpor_governor::{CpuSetup, Governor, GovernorError, Inputs, Instance, Setup, hosting};
+use torpor_governor::{CpuSetup, Inputs, Instance, Setup, hosting};
 use torpor_machine::units::{CpuId, Hz};
-
-fn resolve(text: &str) -> Result<Governor, GovernorError> {
-    catalog().resolve(&text.parse().expect("the test's spec is sound"), Hz::H250)
-}
-
-fn error(text: &str) -> String {
-    resolve(text).expect_err(text).to_string()
-}
 
 fn instance(text: &str) -> Instance {
     let states = server_states();
     let setup =
         Setup { cpus: &[CpuSetup::new(CpuId(0), &states), CpuSetup::new(CpuId(3), &states)] };
-    let governor = resolve(text).unwrap_or_else(|e| panic!("{e}"));
-    governor.instantiate(&setup).unwrap()
+    resolve(text, Hz::H250).instantiate(&setup).unwrap()
 }
 
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
@@ -65,11 +54,11 @@ fn a_folder_is_one_governor_of_several_files() {
     let dir = folder("several", &files);
     let name = format!("{}/", dir.display());
     assert_eq!(instance(&name).select(0, &Inputs::default()).unwrap().state, 1);
-    let before = resolve(&name).unwrap().source_sha256().to_owned();
+    let before = resolve(&name, Hz::H250).source_sha256().to_owned();
     fs::write(dir.join("back.c"), "#include \"shared.h\"\nint back(double x) { return 2; }\n")
         .unwrap();
     assert_eq!(instance(&name).select(0, &Inputs::default()).unwrap().state, 2);
-    assert_ne!(resolve(&name).unwrap().source_sha256(), before, "each file counts");
+    assert_ne!(resolve(&name, Hz::H250).source_sha256(), before, "each file counts");
 }
 
 #[test]
@@ -78,24 +67,24 @@ fn an_error_in_a_part_names_its_file() {
         ("front.c", &*source("back()", "int back(void);")),
         ("back.c", "int back(void)\n{\n\treturn nobody_has_this(1);\n}\n"),
     ];
-    let text = error(&format!("{}/", folder("part", &files).display()));
+    let text = resolve_error(&format!("{}/", folder("part", &files).display()));
     assert!(text.contains("the kapi has no function nobody_has_this()"), "{text}");
     assert!(text.contains("back.c:3:"), "{text}");
 }
 
 #[test]
-fn a_folder_of_several_governors_is_refused() {
+fn folder_of_several_governors_is_refused() {
     let (one, two) = (source("0", ""), source("1", ""));
     let dir = folder("two", &[("one.c", &one), ("two.c", &two), ("none.c", "int x;\n")]);
-    let text = error(&format!("{}/", dir.display()));
+    let text = resolve_error(&format!("{}/", dir.display()));
     assert!(text.contains("(none.c, one.c, two.c) these do: one.c, two.c"), "{text}");
-    let text = error(&format!("{}/", folder("empty", &[("a.txt", "")]).display()));
+    let text = resolve_error(&format!("{}/", folder("empty", &[("a.txt", "")]).display()));
     assert!(text.contains("(none) these do: none"), "{text}");
-    assert!(error("/nowhere/at/all/").contains("/nowhere/at/all/"));
+    assert!(resolve_error("/nowhere/at/all/").contains("/nowhere/at/all/"));
 }
 
 #[test]
-fn a_lone_file_gets_the_governors_shared_header() {
+fn single_file_gets_the_shared_header() {
     let more = "#include \"gov.h\"\n_Static_assert(RESIDENCY_THRESHOLD_NS == 15000, \"\");";
     assert_eq!(answer("gov-h", more, "1"), 1);
     // The one next to it counts.
@@ -106,7 +95,7 @@ fn a_lone_file_gets_the_governors_shared_header() {
 }
 
 #[test]
-fn utilization_takes_the_arguments_of_its_release() {
+fn sched_cpu_util_has_the_releases_arguments() {
     let more = "#include <linux/sched.h>\n#include <linux/sched/topology.h>";
     let two = "sched_cpu_util(dev->cpu, arch_scale_cpu_capacity(dev->cpu)) + 1 + \
                0 * dev->last_residency_ns";
@@ -154,11 +143,11 @@ fn random_numbers_repeat_and_differ_by_cpu() {
 }
 
 #[test]
-fn predictions_of_interrupts_are_what_is_missing() {
+fn missing_interrupt_prediction_is_named() {
     let more = "#include <linux/interrupt.h>\n#include <linux/sched.h>";
     let state = "need_resched() ? 0 : irq_timings_next_event(1) > 5";
     let dir = folder("timings", &[("mine.c", &source(state, more))]);
-    let text = error(&dir.join("mine.c").display().to_string());
+    let text = resolve_error(&dir.join("mine.c").display().to_string());
     let first = text.lines().next().unwrap();
     assert!(first.ends_with("the kapi has no function irq_timings_next_event()"), "{text}");
 }
