@@ -127,7 +127,7 @@ def test_waker_is_in_table_and_page(torpor, recording, tmp_path):
     text = torpor(*asked, "--report", "r.html", check=0).stdout
     assert re.search(r"^ *(task +)?nginx +\d+ +\d+ +\d+", text, re.M)
     page = (tmp_path / "r.html").read_text()
-    assert "Who ended the sleeps" in page and "nginx" in page
+    assert "What ended the sleeps" in page and "nginx" in page
     wrong = torpor(*asked[:-2], "cake", recording, check=2)
     assert "expected one of `task`, `irq`, `timer`" in wrong.stderr
     # Nobody asked, nothing is said.

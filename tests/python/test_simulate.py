@@ -24,18 +24,19 @@ phase = [{ wait = "y" }, { wake = "x" }]
 
 def test_a_simulation_prints_metrics_with_margins_and_tasks(torpor):
     done = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "teo", *QUICK, check=0)
-    assert "frames: simulation, 8 CPUs, 0.20 s" in done.stdout
+    assert "frames: simulation on pixel6, 3 seeds of 0.20 s" in done.stdout
+    assert "8 CPUs" in done.stdout
     assert "±" in done.stdout
     assert "render: pass time, p99 µs" in done.stdout
-    assert "Note: closed-loop simulation" in done.stdout
+    assert "* closed-loop simulation" in done.stdout
     assert done.stderr == ""
 
 
 def test_some_cpus_are_online(torpor):
     simulate = ("simulate", "requests", "-p", "i5-10600k", "-g", "menu", *QUICK)
     done = torpor(*simulate, "--cpus", "0-3", check=0)
-    assert "requests: simulation, 4 of 12 CPUs, 0.20 s" in done.stdout
-    assert "Note: CPU 0-3 of 12 online" in " ".join(done.stdout.split())
+    assert "4 of 12 CPUs" in done.stdout
+    assert "* CPU 0-3 of 12 online" in " ".join(done.stdout.split())
     result = json.loads(torpor(*simulate, "--cpus", "0-3", "--json", check=0).stdout)
     assert result["options"]["cpus"] == [0, 1, 2, 3]
     assert result["options"]["given"]["cpus"] == "0-3"

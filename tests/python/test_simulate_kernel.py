@@ -54,7 +54,7 @@ def test_a_recording_of_a_hosted_kernel_tells_its_governor(torpor, linux, tmp_pa
     done = torpor("fidelity", trace, "-p", "pixel6", "-g", f"menu@{linux}", check=None)
     text = " ".join(done.stdout.split())
     assert "verified: menu" in text
-    highest = re.search(r"The highest agreement: ([\d.]+) %", text)
+    highest = re.search(r"agrees in ([\d.]+) %", text)
     assert highest and float(highest[1]) > 97
 
 

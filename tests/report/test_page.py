@@ -267,7 +267,7 @@ def test_finding_makes_no_verdict_where_no_timer_was_known() -> None:
         run("teo", over_oracle_pct=4.25, latency_mean_us=75.5),
     ]
     told = verdict(runs, {"probe": 0, "timer_events": 0, "waking_timer": 0, "tick_only": 900})
-    assert told.startswith("No verdict: of 100.00 % of the decisions")
+    assert told.startswith("No verdict: for 100.00 % of the decisions")
     assert "teo" not in told
 
 

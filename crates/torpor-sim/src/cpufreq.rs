@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Names of cpufreq governors.
 //!
-//! FIDELITY(sim-frequency): a change takes the time that the platform gives, and nobody's work; idle
+//! FIDELITY(sim-frequency): a change takes the time that the platform gives, and no CPU time; idle
 //! states, and ticks in them, take as long at any frequency.
 
 use crate::error::SimError;

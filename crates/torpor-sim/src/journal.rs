@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Runs that are finished, kept in a file, so that who is killed need not begin anew.
+//! Runs that are finished, kept in a file, so that a killed process can resume.
 //!
 //! A line is a checksum, a key and the run. The key is made of all that decides what a run comes
 //! to: whoever finds its key finds the very counts that the run would give. A line is appended in

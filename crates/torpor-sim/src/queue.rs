@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Queue of events. Everybody who can make something happen has one entry, which is moved rather
+//! Queue of events. Each source of events has one entry, which is moved rather
 //! than left behind stale: the queue never holds more than the machine has parts.
 
 use torpor_machine::units::Instant;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_first_set_comes_first() {
+    fn equal_times_keep_the_order_of_setting() {
         let mut agenda = agenda();
         agenda.set(owner(8), Instant(5));
         agenda.set(owner(0), Instant(5));
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
             #[test]
-            fn the_earliest_is_always_first(
+            fn earliest_entry_is_first(
                 changes in prop::collection::vec((0..20usize, prop::option::of(0..50i64), any::<bool>()), 1..300)
             ) {
                 let mut agenda = agenda();

@@ -48,7 +48,7 @@ pub fn run(
     pool.install(|| session.run(progress))
 }
 
-/// More than there are runs would only wait; 0 is one a core.
+/// Returns the number of worker threads, at most one per run; 0 means one per core.
 fn threads(request: &Request) -> Result<usize, SimError> {
     check(request)?;
     let Options { threads, seeds, cpufreq, io_boosts, kernels, .. } = &request.options;
@@ -237,12 +237,12 @@ impl<'a> Session<'a> {
         let policies = if foreign.is_empty() { vec![spec.label()] } else { foreign.clone() };
         let there = |pulse: &Pulse| {
             let mut last = Instant(0);
-            let mut tell = |now: Instant| {
+            let mut report = |now: Instant| {
                 pulse.add(now.since(last).0.max(0) as u64);
                 last = now;
                 true
             };
-            work(&mut tell).unwrap_or_else(|halt| Err(halt.to_string()))
+            work(&mut report).unwrap_or_else(|halt| Err(halt.to_string()))
         };
         let mut now = Instant(0);
         let mut tick = |done: u64| {

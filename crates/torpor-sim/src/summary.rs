@@ -133,7 +133,7 @@ fn together<'a, 'b>(
     for counted in runs {
         if cpus.is_empty() {
             let online = counted.cpus.iter().enumerate().filter(|(_, cpu)| cpu.is_online);
-            cpus = online.map(|(n, _)| nobody(platform, n)).collect();
+            cpus = online.map(|(n, _)| never_online(platform, n)).collect();
         }
         for (sum, cpu) in cpus.iter_mut().zip(counted.cpus.iter().filter(|cpu| cpu.is_online)) {
             sum.window += counted.span;
@@ -156,7 +156,7 @@ fn together<'a, 'b>(
     RunCounts { cpus, clusters, shared, package, span }
 }
 
-fn nobody(platform: &Platform, number: usize) -> CpuCounts<'_> {
+fn never_online(platform: &Platform, number: usize) -> CpuCounts<'_> {
     let cpu = CpuId(number as u32);
     let cluster = platform.cluster_of(cpu).expect("every CPU is in a cluster");
     let states = platform.clusters[cluster].idle_states.len();
@@ -359,19 +359,20 @@ const AGREE_PCT: f64 = 10.0;
 /// Runs whose seeds disagree, which a mean hides.
 pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
     let keys = [("above_pct", "too deep"), ("below_pct", "too shallow")];
-    let told = runs.iter().flat_map(|outcome| keys.map(|key| (outcome, key)));
-    told.filter_map(|(outcome, (key, title))| {
-        let values = outcome.seeds.iter().filter_map(|seed| seed.metrics[key]);
-        let (low, high) = values.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
-        (high - low > AGREE_PCT).then(|| {
-            format!(
-                "seeds disagree under {}: {title} from {low:.1} to {high:.1} %, so the mean is \
+    let metrics = runs.iter().flat_map(|outcome| keys.map(|key| (outcome, key)));
+    metrics
+        .filter_map(|(outcome, (key, title))| {
+            let values = outcome.seeds.iter().filter_map(|seed| seed.metrics[key]);
+            let (low, high) = values.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+            (high - low > AGREE_PCT).then(|| {
+                format!(
+                    "seeds disagree under {}: {title} from {low:.1} to {high:.1} %, so the mean is \
                  that of no run; --warm-up leaves out the start, --seeds 1 --seed N shows one",
-                outcome.run.governor
-            )
+                    outcome.run.governor
+                )
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 /// Returns the note on the length of a simulation, its frequencies and its seeds.

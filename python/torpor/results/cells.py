@@ -53,13 +53,15 @@ def _pair(cell: "results.Cell", is_base: bool) -> list[Cell]:
 def states_table(
     title: str, keys: list[str], rows: list[list[Cell]], more: Sequence[str] = ()
 ) -> Table:
-    """Return states and their counts; with a column of refusals where there are any.
+    """Return states and their counts; with refusals only where there are any.
 
-    ``more``: columns between the keys and the counts.
+    A row has its keys, its :func:`count_cells`, and cells of the columns ``more``.
     """
-    headings = [*keys, *more, *COUNTED, "rejected"]
-    if not any(row[-1].value for row in rows):
-        headings, rows = headings[:-1], [row[:-1] for row in rows]
+    headings = [*keys, *COUNTED, "rejected", *more]
+    at = headings.index("rejected")
+    if not any(row[at].value for row in rows):
+        headings.pop(at)
+        rows = [[*row[:at], *row[at + 1 :]] for row in rows]
     return Table("states", title, headings, rows, len(keys))
 
 

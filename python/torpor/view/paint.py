@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from torpor.results.table import Cell, Post, Table, word
+from torpor.results.table import UNKNOWN, Cell, Post, Table, word
 from torpor.results.text import printable, spreadsheet_field
 
 #: Width of a mailing list's lines.
@@ -50,7 +50,15 @@ def tables_text(tables: Sequence[Table], width: int, escape: str = "") -> str:
 
 
 def _shown(table: Table) -> Table:
-    """Return the rows that a terminal shows, a repeated first key once, and a count of the rest."""
+    """Return what a terminal shows: known columns, a repeated key once, a count of other rows."""
+    if table.together == 1:
+        known = [
+            place
+            for place in range(len(table.headings))
+            if place < table.keys or any(row[place].text not in ("", UNKNOWN) for row in table.rows)
+        ]
+        rows = [[row[place] for place in known] for row in table.rows]
+        table = table._replace(headings=[table.headings[place] for place in known], rows=rows)
     rows, last = [], ""
     for first, *rest in table.rows[: table.most or None]:
         is_repeated = table.keys > 1 and first.text == last
@@ -59,7 +67,9 @@ def _shown(table: Table) -> Table:
     if left := len(table.rows) - len(rows):
         more = Cell(None, f"and {left} more ({table.more})")
         rows.append([more, *[word("")] * (len(table.headings) - 1)])
-    return table._replace(rows=rows)
+    # A change is next to its value, whose heading names the column.
+    headings = ["change" if each.startswith("change: ") else each for each in table.headings]
+    return table._replace(rows=rows, headings=headings)
 
 
 def ascii_text(text: str) -> str:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes what some tasks of a recording did as a background: again and again, for as long as the
-//! recording was, each CPU at another place of it.
+//! Writes some tasks of a recording as a background, which repeats with the length of the recording;
+//! each CPU starts at another place of it.
 //!
 //! A task's pauses and work keep their order, as what a kernel does for itself comes in bursts.
 
@@ -14,7 +14,7 @@ use torpor_trace::Trace;
 const LENGTHS_MAX: usize = 32;
 const PHASES_A_LINE: usize = 6;
 
-/// `patterns` are of tasks' names, with `*` at the end for any rest.
+/// `patterns` match names of tasks; a `*` at the end matches any rest.
 pub(super) fn write(
     story: &Story,
     trace: &Trace,
@@ -109,7 +109,7 @@ fn interrupt(story: &Story, recorded: u32) -> String {
     )
 }
 
-/// The first CPU of which the recording tells when it was idle.
+/// Returns the first CPU whose idleness was recorded.
 fn recorded_cpu(story: &Story) -> Option<&CpuId> {
     let cpus = story.followed.threads.iter().flat_map(|thread| &thread.cpus);
     let idle = story.idle_interrupts.iter().map(|(cpu, _)| cpu);
@@ -123,8 +123,7 @@ fn matches(pattern: &str, comm: &str) -> bool {
     }
 }
 
-/// Each pause, and the work after it. What is missing of the recording's length is a part of the
-/// first pause.
+/// Returns each pause with the work after it. The first pause also has the rest of the recording.
 fn rounds(story: &Story, thread: usize) -> Vec<(Duration, Duration)> {
     let (start, end) = story.followed.window;
     let (mut rounds, mut from) = (Vec::new(), start);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Follows every task of a recording: what it worked, how it waited, who ended that.
+//! Follows every task of a recording: its work, its waits, and the cause of each wake-up.
 
 use super::context::{Contexts, Waker, event_time};
 use super::speed::Speeds;
@@ -174,7 +174,7 @@ impl Follower<'_> {
         if pid == 0 || pid == UNKNOWN_PID {
             return;
         }
-        // The CPU's first switch tells of a task that ran from the beginning.
+        // The CPU's first switch shows which task ran from the beginning.
         let is_first = self.contexts.running(cpu).is_none();
         let since = if is_first { self.followed.window.0 } else { now };
         let index = self.thread(pid, since, State::Running { cpu, since });
@@ -259,7 +259,7 @@ impl Follower<'_> {
         self.followed.wake_ups[number].is_used = true;
         let thread = &mut self.followed.threads[index];
         let State::Blocked { since, .. } = thread.state else {
-            unreachable!("only who waits is woken");
+            unreachable!("only a waiting task is woken");
         };
         thread.acts.push(match cause {
             Cause::Timer { .. } => Act::Sleep { until: at },

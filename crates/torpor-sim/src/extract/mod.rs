@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Turns a recording into a workload: what each task worked and how long it slept, who woke whom,
-//! and what came from outside.
+//! Makes a workload of a recording: the work and the sleeps of each task, its wakers, and the events
+//! from outside.
 //!
-//! A task's story becomes its list of phases, gone through once. What another task did stays
-//! closed-loop: a wait ends when the waker has come to that point of its own story, and what the
-//! waker does late, the task does late. What came from outside, timers included, stays at its
-//! recorded time. Every wake-up that ended a wait goes into the channel of the task that waited. In
-//! the order of the recording each wait finds its wake-up made, as do all before it: so the stories
-//! never lock up, on any machine.
+//! A task's story becomes a list of phases with one pass. Wake-ups by tasks stay closed-loop: a wait
+//! ends when the waker reaches that point of its own story, so a late waker delays the task. Events
+//! from outside, timers included, keep their recorded times. Every wake-up that ended a wait goes into
+//! the channel of the waiting task. In the recorded order each wait comes after its wake-up, so the
+//! stories cannot deadlock, on any machine.
 //!
 //! FIDELITY(extracted-early): what a task asked of one that was awake left no event, so here the
 //! answer may come first. It is then taken when the recorded one came.
@@ -65,8 +64,8 @@ pub struct Summary {
 /// without it, all CPUs are taken to be alike.
 ///
 /// # Errors
-/// If the recording holds no task switches, or more CPUs than the machine; or if `progress` says
-/// that it is to stop.
+/// If the recording holds no task switches, or more CPUs than the machine; or if `progress` is
+/// cancelled.
 pub fn extract(
     trace: &Trace,
     recorded_on: Option<&Platform>,
@@ -94,15 +93,15 @@ pub fn extract_background(
     Ok(Extracted { text, summary: story.summary() })
 }
 
-/// Events between two looks at whether to go on; the first so many also tell what is the same
-/// throughout a recording, as where one is streamed.
+/// Events between two checks of `progress`. The first chunk also shows the constants of a recording,
+/// as when one is streamed.
 const EVENTS_A_LOOK: usize = 1 << 20;
 
 fn go_on(progress: &dyn Progress) -> Result<(), SimError> {
     if progress.cancelled() { Err(EngineError::Interrupted.into()) } else { Ok(()) }
 }
 
-/// The recording's spans.
+/// Returns the idle spans of the recording.
 fn drawn(
     trace: &Trace,
     recorded_on: Option<&Platform>,
@@ -117,7 +116,7 @@ fn drawn(
     Ok(draft.finish())
 }
 
-/// Everything a workload is made of.
+/// The contents of a workload.
 struct Story {
     followed: Followed,
     /// By task; distinguished by the process number.
@@ -187,16 +186,16 @@ impl Story {
     }
 }
 
-/// Wake-ups of idle CPUs that woke no task there, and that no task's wake-up stands for.
+/// Returns interrupts of idle CPUs that belong to no task's wake-up.
 ///
 /// FIDELITY(extracted-interrupts): timers of the kernel's own among them come unannounced.
 fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, Instant)> {
-    let told: BTreeSet<(CpuId, Instant)> =
+    let known: BTreeSet<(CpuId, Instant)> =
         followed.wake_ups.iter().filter(|w| w.is_used).map(|w| (w.cpu, w.at)).collect();
     let spans = recording.cpus.iter().flat_map(|input| {
         input.spans.iter().filter(|s| !s.ends_visit && !s.is_resched).map(|s| (input.cpu, s.wake))
     });
-    spans.filter(|interrupt| !told.contains(interrupt)).collect()
+    spans.filter(|interrupt| !known.contains(interrupt)).collect()
 }
 
 /// A task's name as a workload may have it.

@@ -11,7 +11,7 @@ const CAPACITY_SCALE: f64 = 1024.0;
 struct CpuSpeed {
     capacity_ratio: f64,
     freq_max_khz: u32,
-    /// 0 where the recording does not tell.
+    /// 0 if the recording does not have it.
     freq_khz: u32,
 }
 

@@ -9,8 +9,8 @@ pub(super) struct Cpu {
     /// The number of the task that has it; 0 is the kernel's own.
     pub(super) task: u32,
     pub(super) khz: u32,
-    /// Until when its time is accounted for; in the future while the kernel's own work holds up
-    /// what runs here.
+    /// Time up to which its work is accounted; in the future while the kernel's own work delays
+    /// the task.
     pub(super) from: Instant,
     /// Changes with `task`.
     pub(super) turn: u64,
@@ -49,12 +49,12 @@ pub(super) struct Sleep {
     pub(super) poll_until_ns: u64,
     pub(super) timer: Instant,
     pub(super) tick_stopped: bool,
-    /// It is on its way out, for something that came then.
+    /// Time of the event for which the CPU leaves the state.
     pub(super) event: Option<Instant>,
     pub(super) is_resched: bool,
     /// Entry latency saved because others are in the state.
-    pub(super) spared: Duration,
-    /// The driver has refused the state: the CPU is awake, and deaf until `poll_until_ns`.
+    pub(super) entry_saved: Duration,
+    /// The driver has refused the state: the CPU is awake, with interrupts off until `poll_until_ns`.
     pub(super) is_rejected: bool,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Follows the kernel's decisions: looks at everything that a call has touched.
+//! Follows the kernel's decisions on each CPU that a call has touched.
 
 use super::cpu::Sleep;
 use super::work::{Ipi, Seen, Slept, TaskId, Work};
@@ -9,7 +9,7 @@ use crate::kernel::abi::{self, NEVER};
 use torpor_machine::units::{Duration, Instant};
 
 impl<W: Work> Sim<W> {
-    /// Takes over what the kernel has decided.
+    /// Applies the kernel's decisions.
     pub(super) fn follow(&mut self) {
         self.take_timers();
         let mut one_polls = false;
@@ -27,7 +27,7 @@ impl<W: Work> Sim<W> {
         }
     }
 
-    /// Ends the polling of CPUs that have got something to do, of which each was touched.
+    /// Ends the polling of CPUs with `need_resched()`.
     fn look_at_polling(&mut self) {
         for at in 0..self.polling.len() {
             let cpu = self.polling[at];
@@ -108,7 +108,7 @@ impl<W: Work> Sim<W> {
         let got = self.cpus[cpu].history.got(state, demotion);
         let last_man = &mut self.machine.last_man;
         let last_man = last_man.as_mut().filter(|_| is_rejected == 0);
-        let spared = last_man.map(|all| all.enter(cpu, got));
+        let entry_saved = last_man.map(|all| all.enter(cpu, got));
         let sleep = Sleep {
             number: sleeps,
             state,
@@ -121,7 +121,7 @@ impl<W: Work> Sim<W> {
             tick_stopped: tick_stopped != 0,
             event: None,
             is_resched: false,
-            spared: spared.unwrap_or(Duration::ZERO),
+            entry_saved: entry_saved.unwrap_or(Duration::ZERO),
             is_rejected: is_rejected != 0,
         };
         self.cpus[cpu].asleep = Some(sleep);
@@ -154,7 +154,7 @@ impl<W: Work> Sim<W> {
         let Some(sleep) = self.cpus[cpu].asleep.as_mut().filter(is_that) else { return };
         sleep.undemoted = Some(self.now);
         if let Some(last_man) = &mut self.machine.last_man {
-            sleep.spared = last_man.deepen(cpu, sleep.state);
+            sleep.entry_saved = last_man.deepen(cpu, sleep.state);
         }
         self.work.watch(cpu, self.now, Seen::Undemotes);
     }
@@ -178,7 +178,7 @@ impl<W: Work> Sim<W> {
         }
     }
 
-    /// Threads of a core that work share its speed.
+    /// Sets the speed of a core's threads, which busy threads share.
     fn share_core(&mut self, cpu: usize) {
         for nth in 0..=self.siblings[cpu].len() {
             let thread = if nth == 0 { cpu } else { self.siblings[cpu][nth - 1] };
@@ -243,13 +243,13 @@ impl<W: Work> Sim<W> {
         (it.switch_ns, it.ipi_send_ns) = figures;
     }
 
-    /// Takes over how long the kernel has worked on a CPU.
+    /// Accounts the kernel's own work on a CPU.
     fn spend(&mut self, cpu: usize) {
         let time = Duration(self.instance.cpu_mut(cpu).take_spent_ns() as i64);
         if time == Duration::ZERO {
             return;
         }
-        // That is part of the sleep's cost, and of nobody's work.
+        // That is part of the sleep's cost, and of no task's work.
         let of_sleep = std::mem::take(&mut self.cpus[cpu].of_sleep);
         self.hold_up(cpu, time, (time - of_sleep).max(Duration::ZERO));
         self.plan_done(cpu);
@@ -265,7 +265,7 @@ impl<W: Work> Sim<W> {
         self.work.watch(cpu, self.now, Seen::HeldUp(time));
     }
 
-    /// When the task that has the CPU is done with what it computes.
+    /// Plans the end of the task's computation.
     pub(super) fn plan_done(&mut self, cpu: usize) {
         let it = &self.cpus[cpu];
         let Some(index) = (it.task as usize).checked_sub(1) else { return };
@@ -283,7 +283,7 @@ impl<W: Work> Sim<W> {
         }
     }
 
-    /// Accounts the work that a CPU's task has done since the last look.
+    /// Accounts the work of a CPU's task up to now.
     pub(super) fn account(&mut self, cpu: usize) {
         let it = &mut self.cpus[cpu];
         if self.now <= it.from {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Interrupts: how they reach a CPU, asleep or not, and what comes of them there.
+//! Delivery and handling of interrupts.
 
 use super::cpu::Sleep;
 use super::work::{End, Ipi, Seen, Slept, TaskId, Work};
@@ -9,7 +9,7 @@ use crate::kernel::abi::{self, IRQ_CALL, IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER};
 use torpor_machine::units::{Duration, Instant};
 
 impl<W: Work> Sim<W> {
-    /// An interrupt comes to a CPU: at once if it is awake, else once it is out of its state.
+    /// Raises an interrupt, which an idle CPU handles after it has left its state.
     pub(super) fn raise(&mut self, cpu: usize, bits: u32) -> Result<(), Trouble> {
         let now = self.now;
         // A device's handler runs with interrupts off, and the next one waits for its end.
@@ -26,16 +26,16 @@ impl<W: Work> Sim<W> {
         sleep.event = Some(now);
         sleep.is_resched = bits & IRQ_RESCHEDULE != 0;
         let polls = sleep.polls();
-        let Sleep { number, poll_until_ns, spared, is_rejected, .. } = *sleep;
+        let Sleep { number, poll_until_ns, entry_saved, is_rejected, .. } = *sleep;
         let (index, since) = sleep.in_hardware();
         let states = &self.machine.clusters[self.cpus[cpu].cluster].states;
         let at = match states.get(index) {
             _ if is_rejected => now.max(since).max(Instant(poll_until_ns as i64)),
             Some(state) if !polls => {
-                let leaves = now.max(since + state.entry_latency - spared);
+                let leaves = now.max(since + state.entry_latency - entry_saved);
                 let exit = match &mut self.machine.last_man {
                     Some(all) => {
-                        state.exit_latency - all.spared(cpu, index) + all.leave(cpu, leaves)
+                        state.exit_latency - all.shared_exit(cpu, index) + all.leave(cpu, leaves)
                     }
                     None => state.exit_latency,
                 };
@@ -47,7 +47,7 @@ impl<W: Work> Sim<W> {
         Ok(())
     }
 
-    /// The kernel goes on on a CPU, asleep or not, with what is raised there.
+    /// Has the kernel handle the raised interrupts of a CPU.
     pub(super) fn interrupt(&mut self, cpu: usize) -> Result<(), Trouble> {
         self.account(cpu);
         let asleep = self.cpus[cpu].asleep.take();
@@ -106,7 +106,7 @@ impl<W: Work> Sim<W> {
         if has_device { self.take_outside() } else { Ok(()) }
     }
 
-    /// Passes on what the handlers of devices have brought about elsewhere.
+    /// Applies the events that device handlers caused elsewhere.
     fn take_outside(&mut self) -> Result<(), Trouble> {
         let mut outside = std::mem::take(&mut self.handled.outside);
         for what in outside.drain(..) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! States that CPUs share, and who of them pays for it: the last one in and the first one out.
+//! States that CPUs share, and which of them pays for it: the last one in and the first one out.
 
 use torpor_machine::platform::{Platform, Scope};
 use torpor_machine::units::{Duration, Instant};
@@ -9,11 +9,11 @@ use torpor_machine::units::{Duration, Instant};
 struct Group {
     members: usize,
     inside: usize,
-    /// Until when it is on its way out.
+    /// End of its exit.
     up_at: Instant,
 }
 
-/// A state of which a part of the latencies is that of all CPUs.
+/// A state with latencies that one of its CPUs pays for all.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     /// Extra entry latency of the last CPU in, and exit latency of the first one out.
@@ -33,7 +33,7 @@ pub struct LastMan {
 }
 
 impl LastMan {
-    /// For a machine with such states.
+    /// Returns none for a machine without such states.
     pub fn of_platform(platform: &Platform) -> Option<LastMan> {
         let clusters = &platform.clusters;
         clusters.iter().flat_map(|c| &c.idle_states).find(|state| state.own.is_some())?;
@@ -64,7 +64,7 @@ impl LastMan {
         Some(LastMan { groups, groups_of, cluster_of, states, inside: vec![None; cpus] })
     }
 
-    /// A CPU goes to a state: what it is spared of the state's entry latency.
+    /// Enters a state; returns the part of its entry latency that this CPU does not pay.
     pub fn enter(&mut self, cpu: usize, state: usize) -> Duration {
         self.inside[cpu] = Some(state);
         let (scope, shared) = self.states[self.cluster_of[cpu]][state];
@@ -88,20 +88,19 @@ impl LastMan {
         self.enter(cpu, state)
     }
 
-    /// A CPU that goes offline is in its deepest state, for good.
-    pub fn dies(&mut self, cpu: usize) {
+    /// Takes a CPU offline, which leaves it in its deepest state.
+    pub fn offline(&mut self, cpu: usize) {
         let deepest = self.states[self.cluster_of[cpu]].len() - 1;
         self.enter(cpu, deepest);
     }
 
-    /// Returns the exit latency that a CPU in this state is spared unless it is the first one out.
-    pub fn spared(&self, cpu: usize, state: usize) -> Duration {
+    /// Returns the exit latency that a CPU in this state does not pay unless it is the first one out.
+    pub fn shared_exit(&self, cpu: usize, state: usize) -> Duration {
         let (_, shared) = self.states[self.cluster_of[cpu]][state];
         shared.map_or(Duration::ZERO, |shared| shared.exit)
     }
 
-    /// The CPU begins to leave its state: how much longer that takes than its own exit latency.
-    /// Who comes second while the first is still on its way out waits for that.
+    /// Begins to leave a CPU's state; returns the time in addition to its own exit latency. The second one waits while the first is still leaving.
     pub fn leave(&mut self, cpu: usize, now: Instant) -> Duration {
         let Some(state) = self.inside[cpu].take() else { return Duration::ZERO };
         let (scope, shared) = self.states[self.cluster_of[cpu]][state];
@@ -184,13 +183,13 @@ target_residency_us = 1000
     }
 
     #[test]
-    fn a_cpu_in_a_shallower_state_keeps_the_others_up() {
+    fn shallow_cpu_keeps_the_cluster_up() {
         let mut pair = pair();
         pair.enter(0, 0);
         assert_eq!(pair.enter(1, 1), Duration::from_us(40));
         assert_eq!(pair.leave(1, Instant(5)), Duration::ZERO);
         assert_eq!(
-            (pair.spared(1, 0), pair.spared(1, 1)),
+            (pair.shared_exit(1, 0), pair.shared_exit(1, 1)),
             (Duration::ZERO, Duration::from_us(240))
         );
     }

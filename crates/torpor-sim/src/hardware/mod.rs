@@ -135,9 +135,9 @@ impl<W: Work> Sim<W> {
         });
         if let Some(last_man) = &mut sim.machine.last_man {
             let off = sim.machine.is_online.iter().enumerate().filter(|(_, on)| !**on);
-            off.for_each(|(cpu, _)| last_man.dies(cpu));
+            off.for_each(|(cpu, _)| last_man.offline(cpu));
         }
-        // Whatever the start has left is news.
+        // The boot may have set timers or frequencies, and put CPUs to sleep.
         sim.take_timers();
         (0..sim.cpus.len()).for_each(|cpu| sim.look_at(cpu));
         sim.follow();
@@ -148,14 +148,14 @@ impl<W: Work> Sim<W> {
         self.now
     }
 
-    /// A task from outside, with the next number that is free.
+    /// Adds a task with the next free number.
     pub fn add_task(&mut self, setup: TaskSetup) -> Result<TaskId, Trouble> {
         let id = TaskId(self.tasks.len());
         self.fork(&TaskSetup { number: id.0 as u32 + 1, ..setup })?;
         Ok(id)
     }
 
-    /// Lets time pass; `goes_on` is asked now and then. False if that or the work has ended it.
+    /// Runs to `until`, and calls `goes_on` regularly. False if `goes_on` or the work ended the run.
     pub fn run(
         &mut self,
         until: Instant,
@@ -276,7 +276,7 @@ impl<W: Work> Sim<W> {
     }
 
     fn task(&mut self, index: usize) -> &mut Task {
-        self.tasks[index].as_mut().expect("the kernel knows the tasks that there are")
+        self.tasks[index].as_mut().expect("the kernel names existing tasks only")
     }
 
     fn handle(&mut self, cpu: usize, event: Event) -> Result<(), Trouble> {

@@ -95,7 +95,7 @@ impl<E> Queue<E> {
         Some((cpu, event))
     }
 
-    /// Brings the tree up to date with a CPU that had won everywhere; returns who has won.
+    /// Brings the tree up to date with a CPU that had won everywhere; returns the winner.
     #[inline]
     fn play(&mut self, cpu: u16) -> usize {
         let (keys, winners) = (&self.keys[..], &mut self.winners[..]);

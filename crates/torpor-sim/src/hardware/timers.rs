@@ -8,7 +8,7 @@ use crate::kernel::{Instance, abi};
 use std::collections::HashMap;
 use torpor_machine::units::{CpuId, Instant};
 
-/// A timer of the kernel, by the order in which they were first heard of.
+/// A timer of the kernel, numbered in the order of first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerId(pub u32);
 
@@ -18,7 +18,7 @@ pub enum TimerFunction {
     Tick,
     /// It wakes a task.
     Wakeup,
-    /// Another, by the order in which they were first heard of.
+    /// Another function, numbered in the order of first use.
     Other(u32),
 }
 
@@ -41,7 +41,7 @@ pub enum Traced {
     ExpireExit {
         timer: TimerId,
     },
-    /// The tick is stopped, or is not to be.
+    /// The tick is stopped, or kept.
     TickStop {
         success: bool,
     },
@@ -58,38 +58,38 @@ pub enum Traced {
     },
 }
 
-/// Timers that are known and not yet shown, and names known by address.
+/// Tracepoints that are not reported yet, and numbers of timers and functions by address.
 #[derive(Default)]
 pub(super) struct Timers {
-    told: Vec<abi::Event>,
+    pending: Vec<abi::Event>,
     ids: HashMap<usize, TimerId>,
     functions: HashMap<usize, TimerFunction>,
 }
 
 impl Timers {
-    fn event(&mut self, instance: &Instance, told: &abi::Event) -> Traced {
-        match told.kind {
+    fn traced(&mut self, instance: &Instance, event: &abi::Event) -> Traced {
+        match event.kind {
             abi::SCHED_WAKING | abi::SCHED_WAKEUP | abi::SCHED_WAKEUP_NEW => {
-                let (task, target) = (TaskId(told.task as usize - 1), CpuId(told.target));
-                let is_new = told.kind == abi::SCHED_WAKEUP_NEW;
-                return match told.kind {
+                let (task, target) = (TaskId(event.task as usize - 1), CpuId(event.target));
+                let is_new = event.kind == abi::SCHED_WAKEUP_NEW;
+                return match event.kind {
                     abi::SCHED_WAKING => Traced::Waking { task, target },
                     _ => Traced::Wakeup { task, target, is_new },
                 };
             }
             _ => {}
         }
-        if matches!(told.kind, abi::TICK_STOP | abi::TICK_KEPT) {
-            return Traced::TickStop { success: told.kind == abi::TICK_STOP };
+        if matches!(event.kind, abi::TICK_STOP | abi::TICK_KEPT) {
+            return Traced::TickStop { success: event.kind == abi::TICK_STOP };
         }
         let next = TimerId(self.ids.len() as u32);
-        let timer = *self.ids.entry(told.timer as usize).or_insert(next);
-        let [first, second] = [told.expires_ns, told.softexpires_ns].map(|ns| Instant(ns as i64));
-        match told.kind {
+        let timer = *self.ids.entry(event.timer as usize).or_insert(next);
+        let [first, second] = [event.expires_ns, event.softexpires_ns].map(|ns| Instant(ns as i64));
+        match event.kind {
             abi::HRTIMER_CANCEL => Traced::Cancel { timer },
             abi::HRTIMER_EXPIRE_EXIT => Traced::ExpireExit { timer },
             kind => {
-                let function = self.function(instance, told.function as usize);
+                let function = self.function(instance, event.function as usize);
                 match kind {
                     abi::HRTIMER_EXPIRE_ENTRY => {
                         Traced::ExpireEntry { timer, function, now: first }
@@ -104,7 +104,7 @@ impl Timers {
         let next = TimerFunction::Other(self.functions.len() as u32);
         *self.functions.entry(address).or_insert_with(|| {
             match instance.function(address).as_deref() {
-                // The tick's name of old, and its present one.
+                // Older and newer kernels name the tick's handler differently.
                 Some("tick_sched_timer" | "tick_nohz_handler") => TimerFunction::Tick,
                 Some("hrtimer_wakeup") => TimerFunction::Wakeup,
                 _ => next,
@@ -116,24 +116,24 @@ impl Timers {
 impl<W: Work> Sim<W> {
     pub(super) fn take_timers(&mut self) {
         if self.machine.records {
-            self.timers.told.extend(self.instance.take_traced());
+            self.timers.pending.extend(self.instance.take_traced());
         }
     }
 
-    /// Shows what happened to a CPU's timers before so many of its switches.
+    /// Reports the tracepoints of a CPU before this number of its context switches.
     pub(super) fn show_timers(&mut self, cpu: usize, switches: u64) {
-        if self.timers.told.is_empty() {
+        if self.timers.pending.is_empty() {
             return;
         }
-        let mut told = std::mem::take(&mut self.timers.told);
-        told.retain(|told| {
-            let is_next = told.cpu as usize == cpu && told.switches < switches;
+        let mut pending = std::mem::take(&mut self.timers.pending);
+        pending.retain(|event| {
+            let is_next = event.cpu as usize == cpu && event.switches < switches;
             if is_next {
-                let event = self.timers.event(&self.instance, told);
-                self.work.watch(cpu, self.now, Seen::Traced(event));
+                let traced = self.timers.traced(&self.instance, event);
+                self.work.watch(cpu, self.now, Seen::Traced(traced));
             }
             !is_next
         });
-        self.timers.told = told;
+        self.timers.pending = pending;
     }
 }

@@ -25,7 +25,7 @@ pub enum Step {
     Wake(TaskId),
     /// The same, and it is about to sleep.
     WakeSync(TaskId),
-    /// Starts another, whose number nobody has had.
+    /// Starts another task, with a new number.
     Fork(Box<TaskSetup>),
     /// Blocks in `io_schedule()` until a device's interrupt, which comes to the CPU that it asked
     /// on.
@@ -34,7 +34,7 @@ pub enum Step {
     /// `sched_setattr()` and `sched_setaffinity()` for a task, if it has not exited.
     Change(TaskId, Attributes),
     Exit,
-    /// The run is to end here.
+    /// Ends the run.
     Halt,
 }
 

@@ -17,7 +17,7 @@ use torpor_governor::hosting::{Failure, Ran, Scratch, ioboost_calls, run};
 use torpor_governor::{GovernorError, SourceFiles};
 use torpor_machine::units::Hz;
 
-/// A program of the tree that tells offsets by its assembly.
+/// A program of the tree whose assembly has the offsets.
 const OFFSETS: &str = "kernel/sched/rq-offsets.c";
 pub(crate) const IMAGE: &str = "kernel.so";
 /// One file of a kernel compiles in some seconds; a busy machine may need more.
@@ -471,7 +471,7 @@ fn summary(message: &str) -> String {
     }
 }
 
-/// Each symbol that nobody has, with the first file and function that use it.
+/// Each undefined symbol, with the first file and function that use it.
 fn missing(message: &str, units: &[Unit<'_>]) -> Vec<String> {
     let mut place = String::new();
     let mut seen = BTreeSet::new();

@@ -14,7 +14,7 @@ const CALLS: &CStr = c"khost_calls";
 pub(crate) struct Image {
     handle: NonNull<c_void>,
     calls: NonNull<Calls>,
-    /// The loader knows libraries by their path: its number must be nobody else's.
+    /// The loader knows libraries by their path: its number must be unique.
     _file: File,
 }
 
@@ -27,7 +27,7 @@ impl Image {
         if fd < 0 {
             return Err(fail("memfd_create", io::Error::last_os_error()));
         }
-        // SAFETY: the descriptor was made just now, and is nobody else's.
+        // SAFETY: the descriptor was made just now, and has no other owner.
         let mut file = unsafe { File::from_raw_fd(fd) };
         file.write_all(bytes).map_err(|e| fail("write it into memory", e))?;
         let path =

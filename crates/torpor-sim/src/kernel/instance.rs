@@ -130,7 +130,7 @@ impl Instance {
         unsafe { *self.image.calls().acting_cpu as usize }
     }
 
-    /// Whether the task that has a CPU is to make way for another.
+    /// Whether the CPU's task must be preempted (`need_resched()`).
     #[inline]
     pub(crate) fn needs_resched(&self, cpu: usize) -> bool {
         let flags = self.cpu(cpu).flags;

@@ -117,7 +117,7 @@ pub struct State {
 #[derive(Clone, Copy, Debug)]
 pub struct Opp {
     pub khz: u32,
-    /// Power of one busy CPU; 0 if nobody measured it: without, no energy-aware placement.
+    /// Power of one busy CPU; 0 if not measured, which disables energy-aware placement.
     pub power_uw: u32,
 }
 

@@ -54,7 +54,7 @@ fn page_size() -> usize {
     usize::try_from(size).expect("every system has a page size")
 }
 
-/// Stacks of a kernel's threads. Below each lies a page that nobody may touch, so that one that
+/// Stacks of a kernel's threads. Below each lies a guard page, so that one that
 /// overflows ends the run.
 pub(crate) struct Stacks {
     start: NonNull<c_void>,
@@ -81,7 +81,7 @@ impl Stacks {
 
     pub(crate) fn take(&mut self) -> Option<*mut c_void> {
         let guard = self.start.as_ptr().wrapping_byte_add(self.used * self.stride);
-        // SAFETY: the page belongs to this mapping, and nobody has anything in it.
+        // SAFETY: the page belongs to this mapping, and nothing uses it.
         if self.used == STACKS || !unsafe { forbid(guard, self.page) } {
             return None;
         }
@@ -90,7 +90,7 @@ impl Stacks {
         Some(guard.wrapping_byte_add(self.page + place))
     }
 
-    /// Whether an address lies in a page that nobody may touch.
+    /// Whether an address lies in a guard page.
     pub(crate) fn guards(&self, address: usize) -> bool {
         let offset = address.wrapping_sub(self.start.as_ptr() as usize);
         offset < self.used * self.stride && offset % self.stride < self.page

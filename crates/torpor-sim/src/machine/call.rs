@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use torpor_machine::units::{Duration, Instant};
 
-/// More work than any run has time for: until it is taken away.
+/// Work of a busy-wait, which no run completes; it ends with the answer.
 pub(super) const SPIN: i64 = i64::MAX / 2;
 
 /// Continuation of a call.

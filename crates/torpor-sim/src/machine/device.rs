@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Devices: from a request to its completion, as the block layer takes it there (`blk-mq.c`).
 //!
-//! A request gets a tag of its hardware queue, or waits for one; the device works on as many as it
-//! can at a time, in the order they came. The completion interrupt goes to the queue's CPU, and
+//! A request gets a tag of its hardware queue, or waits for one; the device serves as many as its
+//! parallelism allows, in FIFO order. The completion interrupt goes to the queue's CPU, and
 //! the rest of the completion, which gives the tag back and wakes the task, to the CPU that
 //! submitted, if the two differ in cache or capacity.
 //!
-//! FIDELITY(io-tags): who finds no tag goes on; the kernel puts a submitter to sleep.
+//! FIDELITY(io-tags): a submitter without a tag continues; the kernel puts a submitter to sleep.
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
 //! FIDELITY(io-dies): a die has one plane, and finishes what it programs before it reads.
 //! FIDELITY(io-flush): a flush waits for what dies have to program, and for no other request.
@@ -46,7 +46,7 @@ enum Due {
     Served(Request),
     /// Its die has read it; the channel is next.
     Sensed(Request),
-    /// A die is done with so many KiB of the buffer.
+    /// A die has programmed a part of the buffer.
     Programmed {
         die: u32,
         kib: u32,
@@ -61,21 +61,21 @@ pub(super) struct DeviceState {
     sequence: u64,
     serving: u32,
     dies: Vec<Die>,
-    /// Each is free from then on.
+    /// Time from which each channel is free.
     channels: Vec<Instant>,
     /// Contents of the buffer, and requests that wait for space in it.
     buffered_kib: u64,
     stalled: VecDeque<(Request, Instant)>,
-    /// Requests that wait for dies, with how many.
+    /// Flushes, with the number of dies that each waits for.
     flushes: Vec<(Request, u32)>,
-    /// Requests that it does not work on yet, with when it knows of them.
+    /// Queued requests, with the times of their arrival.
     waiting: VecDeque<(Request, Instant)>,
     queues: Vec<HardwareQueue>,
     by_cpu: Vec<CpuSide>,
     in_flight: i64,
-    /// The last of its requests was served then.
+    /// Time when the last request was served.
     idle_since: Instant,
-    /// It has something to do for itself when it falls idle, and until when it does.
+    /// Whether background work is due when it becomes idle, and the end of such work.
     is_dirty: bool,
     busy_until: Instant,
     own_work: Stream,

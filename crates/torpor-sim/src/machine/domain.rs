@@ -80,7 +80,7 @@ impl Domain {
         self.since = now;
     }
 
-    /// Forgets what it has counted.
+    /// Resets the counters.
     pub(super) fn start_over(&mut self, now: Instant) {
         self.pass(now);
         self.time_at.fill(Duration::ZERO);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The idle driver and the hardware below it: what becomes of a state that a governor has selected.
+//! The idle driver, which may reject a selected state.
 
 use super::Topology;
 use crate::workload::{Stream, StreamName};
 use torpor_machine::platform::{Platform, Rejects};
 use torpor_machine::units::Duration;
 
-/// One a machine; what it draws it draws for each CPU and state apart, so that two governors meet the
-/// same answers to the same number of attempts.
+/// Rejections are drawn per CPU and state, so that every governor gets the same sequence of them.
 pub(super) struct Driver {
     /// `[cpu][state]`.
     states: Vec<Vec<State>>,
@@ -34,12 +33,12 @@ impl Driver {
         Driver { states, rejects }
     }
 
-    /// Whether there is a state that it refuses now and then.
+    /// Whether any state may be rejected.
     pub(super) fn rejects_any(&self) -> bool {
         self.rejects
     }
 
-    /// An attempt to enter a state: its duration, if the driver refuses.
+    /// Returns the duration of an attempt to enter a state if the driver rejects it.
     #[inline]
     pub(super) fn rejects(&mut self, cpu: usize, state: usize) -> Option<Duration> {
         if !self.rejects {

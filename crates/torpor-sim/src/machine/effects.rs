@@ -9,7 +9,7 @@ use crate::workload::Effect;
 use torpor_machine::units::{Duration, Instant};
 
 impl<'a, S: Sink> Machine<'a, S> {
-    /// Puts into a channel, and wakes those whose wish is then fulfilled, in the order they came.
+    /// Puts into a channel, and wakes the waiters that it satisfies, in FIFO order.
     pub(super) fn post(&mut self, channel: usize, count: u64, event: Instant, sync: bool) {
         self.world.channels[channel].put(count, event);
         loop {
@@ -18,7 +18,7 @@ impl<'a, S: Sink> Machine<'a, S> {
             let Some(&first) = state.waiters.front() else { return };
             let State::Blocked(Blocked::Channel { count, .. }) = world.tasks[first as usize].state
             else {
-                unreachable!("who waits on a channel is blocked on it");
+                unreachable!("a waiter is blocked on its channel");
             };
             if state.held < count {
                 return;
@@ -29,7 +29,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         }
     }
 
-    /// Wakes who waits on a channel, the first or all; nothing is kept for others.
+    /// Wakes the first or all waiters of a channel; keeps nothing for later ones.
     pub(super) fn notify(&mut self, channel: usize, all: bool) {
         let waiting = self.world.channels[channel].waiters.len();
         for _ in 0..if all { waiting } else { waiting.min(1) } {
@@ -40,7 +40,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         }
     }
 
-    /// Starts tasks of a kind, on behalf of CPU `by` or of nobody.
+    /// Starts tasks of a kind, forked on CPU `by` if given.
     pub(super) fn spawn(&mut self, kind: usize, count: u32, by: Option<usize>) -> Result<(), Halt> {
         for _ in 0..count {
             let world = &mut self.world;
@@ -52,7 +52,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         Ok(())
     }
 
-    /// A flow took so long: a hint session sets the clamps of its tasks.
+    /// Has a hint session set the clamps of its tasks after a flow that took `took`.
     pub(super) fn hint(&mut self, flow: usize, took: Duration) {
         let world = &mut self.world;
         let Some(hint) = &world.plan.workload.flows[flow].hint else { return };

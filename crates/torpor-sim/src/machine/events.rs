@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Parts of the workload that make something happen by themselves. Each has one entry on the agenda.
+//! Sources of events in the workload. Each has one entry on the agenda.
 
 use super::{Machine, Plan, Sink, call};
 use crate::error::Halt;
 use crate::queue::Who;
 
-/// A kind of event source. Of what is due at the same time at the start, the first kind comes first.
+/// A kind of event source. Events of the start that are due at the same time come in this order.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
     /// Interrupts of the workload.
     Interrupt,
-    /// Tasks of a kind that are there from the start.
+    /// Initial tasks of a kind.
     Start,
     Device,
     /// Calls of functions on other CPUs; one source for all.
@@ -20,7 +20,7 @@ pub(super) enum Source {
 const SOURCES: [Source; 4] = [Source::Interrupt, Source::Start, Source::Device, Source::Call];
 
 impl Source {
-    /// Returns the name of one of this kind on the agenda.
+    /// Returns the owner of a source's entry on the agenda.
     #[inline]
     pub(super) fn nth(self, index: usize) -> Who {
         Who { kind: self as u8, index: index as u32 }
@@ -42,13 +42,13 @@ pub(super) fn counts(plan: &Plan<'_>) -> [usize; 4] {
 }
 
 impl<S: Sink> Machine<'_, S> {
-    /// Sets when each source is due for the first time.
+    /// Arms each source.
     pub(super) fn start_sources(&mut self) {
         (0..self.world.plan.workload.interrupts.len()).for_each(|index| self.arm_source(index));
         (0..self.world.plan.workload.tasks.len()).for_each(|kind| self.arm_start(kind));
     }
 
-    /// Does what is due first. Its source is set anew, or taken off the agenda.
+    /// Handles the first event that is due, and re-arms or removes its source.
     pub(super) fn happen(&mut self) -> Result<(), Halt> {
         let Some((_, who)) = self.world.agenda.peek() else { return Ok(()) };
         let index = who.index as usize;

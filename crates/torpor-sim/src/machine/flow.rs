@@ -33,13 +33,13 @@ impl FlowTotals {
         self.begun += 1;
     }
 
-    /// Forgets those that have ended.
+    /// Resets the counters.
     pub(super) fn start_over(&mut self) {
         self.begun = self.under_way.iter().map(|group| group.len() as u64).sum();
         (self.ended, self.late, self.time) = (0, 0, LatencyHistogram::default());
     }
 
-    /// One of the group ends, and took so long; none is under way otherwise.
+    /// Ends a flow of the group and returns its length; none if none is in progress.
     pub(super) fn end(
         &mut self,
         group: usize,

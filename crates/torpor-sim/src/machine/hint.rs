@@ -32,12 +32,12 @@ impl Session {
         Session { integral: 0, previous: 0, min: MIN_MAX }
     }
 
-    /// The tasks' clamp.
+    /// Returns the tasks' clamp.
     pub(super) fn min(&self) -> u16 {
         self.min as u16
     }
 
-    /// A flow took so long that was to take `target`: the tasks' new clamp, if it changes.
+    /// Reports a flow that took `took`; returns the tasks' new clamp if it changes.
     pub(super) fn report(&mut self, took: Duration, target: Duration) -> Option<u16> {
         let step = (target.0 / UNIT_NS).max(1);
         let error = (took - target).0 / UNIT_NS;

@@ -23,7 +23,7 @@ impl<S: Sink> Machine<'_, S> {
         }
     }
 
-    /// A task stops to wait for something, or ends.
+    /// Takes a task off its CPU: it waits, or has ended.
     pub(super) fn leave(&mut self, id: u32, state: State) {
         let number = self.number_of[id as usize] as usize;
         self.world.tasks[id as usize].state = state;
@@ -84,14 +84,14 @@ impl<S: Sink> Machine<'_, S> {
     pub(super) fn hold_up(&mut self, length: Duration) {
         match &mut self.acting {
             Acting::Handler { handled, .. } => handled.time += length,
-            _ => unreachable!("tasks hold nothing up"),
+            _ => unreachable!("only handlers delay a CPU"),
         }
     }
 
     /// Returns when the handler that a CPU runs has done what it has by now.
     pub(super) fn held_until(&self, number: usize) -> Instant {
         let Acting::Handler { cpu, handled } = &self.acting else { return self.world.now };
-        assert_eq!(number, *cpu, "a handler asks of its own CPU");
+        assert_eq!(number, *cpu, "a handler runs on its own CPU");
         let domain = &self.domains[self.cpus[number].cluster];
         let alone = domain.speed(self.cpus[number].model.capacity);
         let works = |other: usize| self.cpus[other].task.is_some();
@@ -100,7 +100,7 @@ impl<S: Sink> Machine<'_, S> {
         self.world.now + Duration(time as i64)
     }
 
-    /// Whether the kernel has something to do for the task before its program goes on.
+    /// Whether the kernel has steps to perform before the program continues.
     pub(super) fn stops(&self, id: u32) -> bool {
         let number = self.number_of[id as usize] as usize;
         !self.numbered[number].steps.is_empty()
@@ -116,7 +116,7 @@ impl<S: Sink> Machine<'_, S> {
         }
     }
 
-    /// A task that spins need not any more.
+    /// Ends the busy-wait of a task.
     pub(super) fn release(&mut self, id: u32) {
         let task = TaskId(self.number_of[id as usize] as usize);
         self.outside.push(Outside::Release(task));

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_search_starts_again_at_the_first() {
+    fn search_wraps_to_the_first_cpu() {
         let mask = CpuMask::of(130, [3, 70, 129]);
         let found = [0, 3, 4, 71, 129].map(|start| mask.first_from(start).unwrap());
         assert_eq!(found, [3, 3, 70, 129, 129]);

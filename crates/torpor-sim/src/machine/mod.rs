@@ -54,7 +54,7 @@ use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{EventKind, InterruptCause, PrevState};
 use world::World;
 
-/// The number of a task that the kernel does not have any more.
+/// Number of a task that has exited.
 const GONE: u32 = u32::MAX;
 
 /// The parts of a machine, which all runs share.
@@ -148,7 +148,7 @@ enum Acting {
 /// A task as the kernel knows it.
 struct Numbered {
     id: u32,
-    /// Steps left before the workload is asked again.
+    /// Steps of the kernel before the program continues.
     steps: VecDeque<Step>,
     sleeps_until: Instant,
     has_run: bool,
@@ -180,8 +180,8 @@ struct Asleep {
     /// The state that the hardware has entered, and when a demoted one has gone on to `state`.
     got: usize,
     undemoted: Option<Instant>,
-    /// Its end is in the recording already.
-    is_told: bool,
+    /// Its end has been recorded.
+    is_recorded: bool,
     /// The driver refuses it: no sleep.
     is_rejected: bool,
 }
@@ -300,7 +300,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         self.record_switch(cpu, Some(id), switched);
     }
 
-    /// Its timer has woken it.
+    /// Wakes a task whose timer has expired.
     fn wakes_of_itself(&mut self, id: u32, until: Instant) {
         if self.world.tasks[id as usize].state != State::Blocked(Blocked::Timer) {
             return;
@@ -313,7 +313,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         cpu.busy_at[usize::from(cpu.opp)] += time;
     }
 
-    /// The warm-up is over: forgets what it has counted.
+    /// Resets all counters after the warm-up.
     fn start_over(&mut self, now: Instant) {
         self.world.now = now;
         self.world.start_over();
@@ -387,7 +387,7 @@ impl<S: Sink> Work for Machine<'_, S> {
             }
             let (id, until) = (numbered.id, numbered.sleeps_until);
             let cpu = self.world.tasks[id as usize].cpu;
-            // A time that has come already.
+            // The timer had expired before the task went to sleep.
             self.wakes_of_itself(id, until);
             self.world.begins(id, now);
             self.acting = Acting::Task(number);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Power that depends on more than one CPU, summed up as time goes by.
+//! Energy that depends on more than one CPU.
 //!
 //! A cluster's static power is drawn unless all of its CPUs are in their deepest state. A state
 //! that a cluster or the package shares saves over the next shallower one only while all of its
@@ -10,13 +10,13 @@ use super::Topology;
 use torpor_machine::platform::{Cluster, Platform, Scope, StatePower};
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
-/// CPUs that have to be in a state together.
+/// CPUs that share a state.
 struct Group {
-    /// Number of members, and of those in it.
+    /// Number of members, and of members in the state.
     members: usize,
     inside: usize,
     since: Instant,
-    /// Time with all inside; and CPU time inside while others were not.
+    /// Time with all members inside, and CPU time inside while others were not.
     together: Duration,
     waited: Duration,
 }
@@ -86,7 +86,7 @@ struct ClusterRest {
 }
 
 impl ClusterRest {
-    /// Counts up to now at the OPP that it has had; `waited` is for the package.
+    /// Accounts the time up to now at the current OPP; `waited` is CPU time that waited for the package.
     fn settle(&mut self, now: Instant, waited: Duration) {
         let (together, _) = self.at_rest.settle(now);
         let awake = now.since(self.since) - together;
@@ -103,14 +103,13 @@ impl ClusterRest {
     }
 }
 
-/// For how long the package takes its awake power. Where that rises and falls, time counts in
-/// proportion.
+/// Time at the package's awake power; while the power rises or falls, time counts in proportion.
 struct Awake {
     rise: Duration,
     since: Instant,
-    /// Level that it has risen to, in ns of the time for that.
+    /// Current level, as a part of `rise`.
     level: i64,
-    /// Time at its whole, and for the rest the double integral of `level`.
+    /// Time at full power, and twice the integral of `level` over the rest.
     whole: Duration,
     doubled: i128,
 }
@@ -120,7 +119,7 @@ impl Awake {
         Awake { rise, since: Instant(0), level: 0, whole: Duration::ZERO, doubled: 0 }
     }
 
-    /// The package was awake, or not, up to now.
+    /// Accounts the time up to now, in which the package was awake or not.
     fn pass(&mut self, now: Instant, is_awake: bool) {
         let time = now.since(self.since).0;
         self.since = now;
@@ -167,7 +166,7 @@ pub(super) struct Rest {
     is_needed: bool,
 }
 
-/// Energy that no CPU takes by itself.
+/// Energy in addition to that of single CPUs.
 pub(super) struct RestEnergy {
     /// Static, by cluster.
     pub of_clusters: Vec<Energy>,

@@ -19,7 +19,7 @@ pub trait Sink: Observer {
 
     fn span(&mut self, _cpu: usize, _span: Span) {}
 
-    /// The warm-up is over: forgets what it has taken.
+    /// Resets after the warm-up.
     fn start_over(&mut self) {}
 
     /// The end of the run cuts a sleep, of which no decision is reported.

@@ -47,8 +47,9 @@ impl<S: Sink> Machine<'_, S> {
         }
         let cpu = &mut self.cpus[number];
         let undemoted = None;
-        let (since, is_told) = (now, false);
-        cpu.asleep = Some(Asleep { state, entered, since, got, undemoted, is_told, is_rejected });
+        let (since, is_recorded) = (now, false);
+        cpu.asleep =
+            Some(Asleep { state, entered, since, got, undemoted, is_recorded, is_rejected });
         cpu.idle_since.get_or_insert(now);
         if S::RECORDS {
             self.emit(number, EventKind::CpuIdle { state: trace::state(state) });
@@ -72,8 +73,8 @@ impl<S: Sink> Machine<'_, S> {
             return self.was_rejected(number, slept);
         }
         let cpu = &mut self.cpus[number];
-        let asleep = cpu.asleep.take().expect("it was seen to sleep");
-        let is_told = asleep.is_told;
+        let asleep = cpu.asleep.take().expect("the CPU was asleep");
+        let is_recorded = asleep.is_recorded;
         self.rest.left(number, asleep.in_hardware(), now);
         let model = &cpu.model.states[state];
         let verdict = cpu.model.verdict(state, now.since(entered));
@@ -97,7 +98,7 @@ impl<S: Sink> Machine<'_, S> {
             let decision = self.decision(number, slept, &asleep, verdict);
             self.sink.decision(&decision);
         }
-        if S::RECORDS && !is_told {
+        if S::RECORDS && !is_recorded {
             self.record_exit(number, state, verdict);
         }
         if end == End::Event {
@@ -105,16 +106,16 @@ impl<S: Sink> Machine<'_, S> {
         }
     }
 
-    /// The driver has refused a state, for as long as the CPU tried.
+    /// Counts a state that the driver refused.
     fn was_rejected(&mut self, number: usize, slept: &Slept) {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
-        let Asleep { since, is_told, .. } = cpu.asleep.take().expect("it was seen to try");
+        let Asleep { since, is_recorded, .. } = cpu.asleep.take().expect("the CPU tried to sleep");
         if cpu.model.states.len() > 1 {
             cpu.tally.asked(SleepSource::TimerEvents);
         }
         cpu.tally.rejected(cpu.opp, slept.state, now.since(since));
-        if S::RECORDS && !is_told {
+        if S::RECORDS && !is_recorded {
             self.record_exit(number, slept.state, Verdict::Fit);
         }
         if slept.end == End::Event {
@@ -130,15 +131,15 @@ impl<S: Sink> Machine<'_, S> {
         }
     }
 
-    /// A sleep ends before the interrupt is handled that ends it.
+    /// Records the end of a sleep before the interrupt that ends it.
     pub(super) fn record_exit_first(&mut self, number: usize) {
         let cpu = &mut self.cpus[number];
         let Some(asleep) =
-            cpu.asleep.as_mut().filter(|a| !a.is_told && !cpu.model.states[a.state].is_polling)
+            cpu.asleep.as_mut().filter(|a| !a.is_recorded && !cpu.model.states[a.state].is_polling)
         else {
             return;
         };
-        asleep.is_told = true;
+        asleep.is_recorded = true;
         let Asleep { state, entered, is_rejected, .. } = *asleep;
         let verdict = match is_rejected {
             true => Verdict::Fit,
@@ -231,7 +232,7 @@ impl<S: Sink> Machine<'_, S> {
         }
     }
 
-    /// An event has ended the idleness.
+    /// Ends the idle span of a CPU.
     fn end_span(&mut self, number: usize, slept: &Slept) {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
@@ -284,7 +285,7 @@ impl<S: Sink> Machine<'_, S> {
         }
     }
 
-    /// The end of the run.
+    /// Ends the sleep of a CPU at the end of the run.
     pub(super) fn cut(&mut self, number: usize, slept: Option<Slept>) {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];

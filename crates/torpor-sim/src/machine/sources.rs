@@ -8,7 +8,7 @@ use crate::error::Halt;
 use crate::workload::{Arrivals, Interrupt, Runs, Stream, StreamName, Workload};
 use torpor_machine::units::{Duration, Instant};
 
-/// An interrupt source of the workload, on its way.
+/// State of an interrupt source.
 pub(super) struct SourceState {
     interval: Stream,
     gap: Stream,
@@ -17,7 +17,7 @@ pub(super) struct SourceState {
     /// Interrupts left of the current burst, and when it began.
     burst_left: u32,
     burst_began: Instant,
-    /// It will fire again.
+    /// Whether it fires again.
     pub is_active: bool,
 }
 
@@ -69,7 +69,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         state.is_active = next != Instant::NEVER;
         world.agenda.set(Source::Interrupt.nth(source), next);
         if next == now {
-            // Taken off and set again, so that whoever else is due now gets a turn.
+            // Set anew, so that other sources that are due now come first.
             world.agenda.set(Source::Interrupt.nth(source), Instant::NEVER);
             world.agenda.set(Source::Interrupt.nth(source), next);
         }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tasks.
+//! State of tasks.
 
 use crate::workload::{Clamp, IoWait, Stream, StreamName, TaskKind, TransferKind};
 use std::collections::VecDeque;
 use torpor_machine::units::{Duration, Instant};
 
-/// Work is counted in ns at 2^-20 of full speed, so that no fraction is ever lost: a CPU's speed is
-/// a whole number of these, by its capacity and, to 1/1024, its frequency.
+/// Work is counted in ns at 2^-20 of full speed, so that the speed of a CPU, which depends on its
+/// capacity and its frequency, is a whole number.
 pub(super) const FULL_SPEED: i64 = 1 << 20;
 
-/// Returns the work of a drawn length at full speed; what takes longer than 2.4 hours takes that.
+/// Returns the work of a length at full speed, at most 2.4 hours.
 pub(super) fn work_of(length: Duration) -> i64 {
     length.0.saturating_mul(FULL_SPEED)
 }
@@ -26,7 +26,7 @@ pub(super) enum State {
 pub(super) enum Blocked {
     /// On a timer.
     Timer,
-    /// On a channel, which has to hold so many.
+    /// On a channel, until it holds `count`.
     Channel {
         channel: usize,
         count: u64,
@@ -37,55 +37,55 @@ pub(super) enum Blocked {
     Io(IoWait),
 }
 
-/// Thousands of tasks do not fit a core's cache: what every pass needs comes first, and each task
-/// begins on a cache line.
+/// Thousands of tasks do not fit into a core's cache: fields that every pass needs come first, and
+/// each task begins on a cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Task {
     pub state: State,
     pub cpu: usize,
     pub kind: usize,
-    /// The event that caused a wake-up that has not caused it to run yet.
+    /// Event of a wake-up after which the task has not run yet.
     pub woken_by: Option<Instant>,
-    /// The event that last woke it, or the time that it was late for.
+    /// Event that last woke the task, or the time for which it was late.
     pub called: Instant,
     pub cpu_time: Duration,
-    /// The step it is at.
+    /// Index of the next step.
     pub step: usize,
-    /// Left of the current run, in ns at 2^-20 of full speed.
+    /// Remaining work, in ns at 2^-20 of full speed.
     pub work: i64,
     pub streams: Vec<Stream>,
-    /// Steps since time last passed for it.
+    /// Steps since simulated time last passed for it.
     pub last_step: Instant,
     pub steps_at_once: u32,
-    /// As its kind or a hint session asks.
+    /// From its kind or from a hint session.
     pub uclamp: Clamp,
     pub pid: i32,
-    /// When the current pass began.
+    /// Start of the current pass.
     pub pass_began: Instant,
-    /// Passes through the program that are left.
+    /// Remaining passes through the program.
     pub passes: u64,
     /// The group it belongs to.
     pub group: usize,
     /// The next multiple of its period.
     pub next_period: Instant,
 
-    /// Which of its kind, from 0.
+    /// Number within its kind, from 0.
     pub instance: u64,
-    /// Passes left of each loop it is in.
+    /// Remaining passes of each enclosing loop.
     pub loops: Vec<u64>,
-    /// When each of its own timers expires.
+    /// Expiry of each of its own timers.
     pub timers: Vec<Instant>,
     pub started: Instant,
-    /// Requests whose results it has not taken.
+    /// Requests in flight.
     pub io_depth: u32,
-    /// When those were submitted whose results are there.
+    /// Submission times of requests with a result.
     pub io_done: VecDeque<(Instant, TransferKind)>,
-    /// It slept for the result that it takes next.
+    /// Whether it slept for the next result.
     pub slept_for_io: bool,
-    /// When it began the IO that the page cache answers.
+    /// Start of the IO that the page cache serves.
     pub io_began: Instant,
-    /// Requests that it submitted itself.
+    /// Requests submitted.
     pub ios_submitted: u64,
     pub ios_taken: u64,
 }

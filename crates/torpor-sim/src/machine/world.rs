@@ -38,7 +38,7 @@ pub(super) struct World<'a> {
     pub begun: Vec<u32>,
     pub next_pid: i32,
     pub live: usize,
-    /// Tasks that will go on without another task's doing.
+    /// Tasks that continue without another task.
     pub under_way: usize,
     pub channels: Vec<Channel>,
     pub barriers: Vec<Vec<u32>>,
@@ -52,7 +52,7 @@ pub(super) struct World<'a> {
     pub sessions: Vec<Session>,
     pub ipis: u64,
     pub events: u64,
-    /// That tasks went through in their programs.
+    /// Steps of programs, over all tasks.
     pub steps: u64,
 }
 
@@ -73,7 +73,7 @@ impl Channel {
         }
     }
 
-    /// The event of the last of them, if it is known.
+    /// Takes from the channel; returns the event that brought the last unit, if known.
     pub(super) fn take(&mut self, count: u64) -> Option<Instant> {
         self.held -= count;
         let posted = self.posted.as_mut()?;
@@ -173,7 +173,7 @@ impl<'a> World<'a> {
         self.kinds[task.kind].wakeups += 1;
     }
 
-    /// A task has ended; its place is free for another.
+    /// Frees the slot of a task that has ended.
     pub(super) fn bury(&mut self, id: u32) {
         let task = &self.tasks[id as usize];
         let totals = &mut self.kinds[task.kind];
@@ -193,7 +193,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Forgets what it has counted.
+    /// Resets all counters.
     pub(super) fn start_over(&mut self) {
         self.counts_from = self.now;
         for totals in &mut self.kinds {
@@ -238,7 +238,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Somebody outside may wake a task.
+    /// Whether an interrupt or a task that starts later may wake a task.
     pub(super) fn help_may_come(&self) -> bool {
         let sources = self.sources.iter().zip(&self.plan.workload.interrupts);
         let starts = 0..self.plan.workload.tasks.len();
@@ -251,7 +251,7 @@ impl<'a> World<'a> {
         self.begun[kind] < self.plan.workload.tasks[kind].count
     }
 
-    /// Says of a task that it cannot go on.
+    /// Returns the error of a task that cannot continue.
     pub(super) fn stuck(&self, task: u32, reason: impl Into<String>) -> Stuck {
         let task = &self.tasks[task as usize];
         let kind = &self.plan.workload.tasks[task.kind];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Runs: real sleeps are short for a while, and long for a while.
+//! Runs of short and of long sleeps, as on real machines.
 
 use super::dist::{LONGEST_NS, normal};
 use super::stream::{Stream, StreamName};
 use torpor_machine::units::{Duration, Instant};
 
-/// Common factor of the lengths of tasks and interrupts that name it: for a run of time they are
-/// all longer, or all shorter, by one factor. How many come in all stays the same.
+/// A factor that the lengths of tasks and interrupts share. It changes from run to run; the mean
+/// rate stays the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activity {
     pub name: String,
@@ -16,8 +16,8 @@ pub struct Activity {
     pub sd: f64,
 }
 
-/// An activity as time goes by. It does not depend on when it is asked, so every governor meets
-/// the same.
+/// The factor over time. It does not depend on the times of the queries, so that every governor
+/// sees the same.
 #[derive(Clone, Debug)]
 pub struct Runs {
     stream: Stream,
@@ -34,12 +34,12 @@ impl Runs {
         Runs { stream, mean_ns, sd, until: Instant(0), factor: 1.0 }
     }
 
-    /// A length drawn at `now`.
+    /// Scales a length that was drawn at `now`.
     pub fn scale(&mut self, length: Duration, now: Instant) -> Duration {
         while self.until <= now {
             let run = -self.mean_ns * libm::log(self.stream.positive_unit());
             self.until += Duration(libm::round(run.clamp(1.0, LONGEST_NS)) as i64);
-            // The mean of 1 / factor, and so of how many come in a time, is 1.
+            // The mean of 1 / factor, and so the relative rate, is 1.
             let deviation = self.sd * normal(&mut self.stream);
             self.factor = libm::exp(deviation + self.sd * self.sd / 2.0);
         }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_come_as_without_runs() {
+    fn runs_keep_the_mean_rate() {
         let mut runs = runs(1);
         let length = Duration(1_000);
         // Asked at fixed times: the mean of the rates is that without.
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn run_lengths_do_not_depend_on_the_asker() {
+    fn runs_do_not_depend_on_query_times() {
         let (mut often, mut seldom) = (runs(3), runs(3));
         let length = Duration(1_000_000);
         let mut factors = std::collections::BTreeSet::new();

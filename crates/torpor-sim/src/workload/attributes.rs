@@ -22,7 +22,7 @@ pub(crate) const NICE_WEIGHTS: [u32; 40] = [
     70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
-/// Returns the nice level whose weight comes nearest.
+/// Returns the nice level with the nearest weight.
 pub(crate) fn nice_of(weight: u32) -> i32 {
     let off = |level: &usize| NICE_WEIGHTS[*level].abs_diff(weight);
     (0..NICE_WEIGHTS.len()).min_by_key(off).map_or(0, |level| level as i32 - 20)
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_has_the_nearest_nice_level() {
+    fn weight_maps_to_the_nearest_nice_level() {
         assert_eq!([1024, 1000, 15, 1, 88_761, 3_072].map(nice_of), [0, 0, 19, 19, -20, -5]);
     }
 }

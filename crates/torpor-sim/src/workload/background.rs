@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A workload that runs next to another: what an idle machine does anyway.
+//! A second workload in the background, such as the kernel threads of an idle machine.
 
 use super::{Barrier, DeviceRef, Effect, Op, TaskKind, Workload};
 use sha2::{Digest, Sha256};
 
-/// Offset of the second of two workloads' tasks, channels and so on, among those of both.
+/// Offsets of the second workload's indices in the combined one.
 struct Shift {
     tasks: usize,
     channels: usize,
@@ -15,7 +15,7 @@ struct Shift {
 }
 
 impl Workload {
-    /// Both at once. They share nothing but the machine: channels of one name are two.
+    /// Returns both workloads combined. They share only the machine; equal names stay separate.
     pub fn with_background(&self, other: &Workload) -> Workload {
         let shift = Shift {
             tasks: self.tasks.len(),
@@ -30,7 +30,7 @@ impl Workload {
         both.sources.extend(other.sources.iter().cloned());
         let hashes = format!("{} {}", self.sha256, other.sha256);
         both.sha256 = Sha256::digest(hashes).iter().map(|byte| format!("{byte:02x}")).collect();
-        // Draws depend on names, so what the workload draws stays as it is.
+        // Draws depend on names, so the first workload draws the same numbers as without a background.
         let named = |name: &str| format!("{}:{name}", other.name);
         both.tasks.extend(other.tasks.iter().map(|task| {
             let mut task = TaskKind { name: named(&task.name), ..task.clone() };

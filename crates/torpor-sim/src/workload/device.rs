@@ -23,7 +23,7 @@ pub enum DeviceRef {
     },
 }
 
-/// A device as it is simulated; [`IoDevice`] tells what the numbers are.
+/// A device as it is simulated; the numbers are those of [`IoDevice`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Device {
     pub write: Service,
     /// Time of emptying its cache.
     pub flush: Service,
-    /// So long after its last request, if there were writes, it looks after itself for a time.
+    /// Idle time after writes, and the length of the background work that then begins.
     pub idle: Option<(Duration, Dist)>,
     pub nr_hw_queues: Option<u32>,
     pub queue_depth: u32,
@@ -56,7 +56,7 @@ pub struct Service {
 pub struct Transfer {
     pub kind: TransferKind,
     pub bytes: u32,
-    /// At addresses in their order, else at any.
+    /// Sequential, else random addresses.
     pub in_order: bool,
 }
 
@@ -76,7 +76,7 @@ impl TransferKind {
         matches!(self, TransferKind::Write | TransferKind::WriteBack)
     }
 
-    /// The task counts it among its IOs.
+    /// Whether it counts as an IO of the task.
     pub fn is_asked_for(self) -> bool {
         matches!(self, TransferKind::Read | TransferKind::Write)
     }
@@ -89,7 +89,7 @@ impl Device {
             TransferKind::Write | TransferKind::WriteBack => &self.write,
             TransferKind::Flush => &self.flush,
         };
-        // An hour and more for each KiB of a GiB: the product alone is more than 64 bits hold.
+        // An hour per KiB of a GiB exceeds 64 bits.
         let size = i128::from(service.per_kib.0) * i128::from(transfer.bytes) / 1024;
         service.fixed.draw(stream) + Duration(size as i64)
     }
@@ -117,8 +117,7 @@ impl From<&IoDevice> for Device {
     }
 }
 
-/// The simple kind of a workload's own: every request takes the same, and as many as there are
-/// are known to the device.
+/// Reads a device of a workload, which has one service time and an unlimited queue.
 pub(super) fn read(report: &mut Report, table: &Table) -> Option<Device> {
     let fixed = dist(report, table, "service_us");
     if table.cpus("cpu").is_some_and(|cpus| cpus.len() != 1) {
@@ -163,7 +162,7 @@ impl DeviceRef {
         }
     }
 
-    /// Whether neither the workload nor the machine tells of it.
+    /// Whether this is a shipped device that neither the workload nor the machine defines.
     pub fn ships(&self, platform: &Platform) -> bool {
         match self {
             DeviceRef::Own(_) => false,
@@ -200,7 +199,7 @@ mod tests {
     use crate::workload::stream::StreamName;
 
     #[test]
-    fn the_slowest_device_serves_the_largest_transfer() {
+    fn largest_transfer_does_not_overflow() {
         let per_kib = Duration::from_us(u32::MAX.into());
         let time = Service { fixed: Dist::Constant(Duration(1)), per_kib };
         let device = Device {

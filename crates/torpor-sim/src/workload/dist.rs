@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Lengths of time that are drawn. The functions are `libm`'s, which give the same bits on every
+//! Random lengths of time. The functions are `libm`'s, which give the same bits on every
 //! machine; those of the system's C library do not.
 
 use super::stream::Stream;
@@ -25,8 +25,8 @@ pub enum Dist {
         mu: f64,
         sigma: f64,
     },
-    /// A file may ask for a width that is nothing compared to the mean: the shape is then infinite,
-    /// the scale 0, and only the mean says how long.
+    /// A width that is negligible compared to the mean has an infinite shape and scale 0; draws
+    /// are then the mean.
     Gamma {
         mean: f64,
         shape: f64,
@@ -84,7 +84,7 @@ impl Dist {
         Dist::Empirical { values }
     }
 
-    /// No draw is other than 0.
+    /// Whether every draw is 0.
     pub fn is_zero(&self) -> bool {
         match self {
             Dist::Constant(length) => *length == Duration::ZERO,
@@ -126,8 +126,8 @@ pub(super) fn normal(stream: &mut Stream) -> f64 {
     radius * libm::cos(2.0 * std::f64::consts::PI * stream.unit())
 }
 
-/// Beyond this shape the method below proposes what it wants but for less than the 53 bits of a
-/// draw hold, and its test is a difference of large numbers: what it proposes is taken untested.
+/// Above this shape, proposals are accepted without a test: the method below rejects fewer than 53
+/// bits can express, and its test subtracts large numbers.
 const SHAPE_TESTED_MAX: f64 = 1e12;
 
 /// Marsaglia and Tsang (2000), of scale 1. Not a number where `shape` is next to 0.
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_have_the_moments_they_were_asked_for() {
+    fn distributions_have_the_given_mean_and_deviation() {
         let cases = [
             (Dist::Exponential { mean: 300e3 }, 300.0, 300.0),
             (Dist::Uniform { min: 100e3, max: 400e3 }, 250.0, 300.0 / 12f64.sqrt()),
@@ -201,7 +201,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn a_draw_of_any_width_ends_and_is_a_length(mean in length(), sd in length(), seed: u64) {
+        fn draw_of_any_width_is_a_valid_length(mean in length(), sd in length(), seed: u64) {
             let mut stream = StreamName::new(seed).stream();
             let (mean_ns, sd_ns) = (mean * 1e3, sd * 1e3);
             let all = [
@@ -220,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn a_width_of_nothing_draws_the_mean(mean in 1e-3..3.6e9f64, exponent in 20.0..300.0f64) {
+        fn zero_width_draws_the_mean(mean in 1e-3..3.6e9f64, exponent in 20.0..300.0f64) {
             let mut stream = StreamName::new(1).stream();
             let (mean_ns, sd_ns) = (mean * 1e3, mean * 1e3 * 10f64.powf(-exponent));
             for dist in [Dist::gamma(mean_ns, sd_ns), Dist::log_normal(mean_ns, sd_ns)] {

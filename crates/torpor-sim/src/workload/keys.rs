@@ -31,64 +31,67 @@ const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
 pub(super) static WORKLOAD: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "Short name, as typed after `torpor simulate`."),
-        required("title", Kind::Text, "The workload in words."),
-        required("source", Kind::Texts, "Where its numbers come from, or that they are chosen."),
-        optional("task", Kind::Tables(&TASK), "Tasks. One at least of these or of `fio`."),
-        optional("fio", Kind::Tables(&FIO), "Tasks that do IO, in the terms of fio's jobs."),
-        optional("interrupt", Kind::Tables(&INTERRUPT), "Interrupts from outside."),
+        required("title", Kind::Text, "A description in one line."),
+        required("source", Kind::Texts, "The source of its numbers, or that they are chosen."),
+        optional(
+            "task",
+            Kind::Tables(&TASK),
+            "Tasks. A workload has at least one `task` or `fio`.",
+        ),
+        optional("fio", Kind::Tables(&FIO), "Tasks that do IO, described as fio jobs."),
+        optional("interrupt", Kind::Tables(&INTERRUPT), "Sources of interrupts."),
         optional(
             "activity",
             Kind::Tables(&ACTIVITY),
-            "Runs of time in which everything that names one sleeps longer, or shorter.",
+            "Periods in which the sleeps of tasks and interrupts are longer or shorter together.",
         ),
-        optional("device", Kind::Tables(&DEVICE), "Devices of the workload's own."),
+        optional("device", Kind::Tables(&DEVICE), "Devices of this workload."),
         optional(
             "flow",
             Kind::Tables(&FLOW),
-            "Deadlines and targets of flows through several tasks; `begin` and `end` name flows.",
+            "Deadlines and targets of flows, which `begin` and `end` of phases name.",
         ),
-        optional("note", Kind::Texts, "What every result is to say of the workload."),
+        optional("note", Kind::Texts, "Notes that every result repeats."),
     ],
 };
 
 const UCLAMP_MIN: Key = optional(
     "uclamp_min",
     CLAMP,
-    "The lowest utilization that frequency and placement assume while it is runnable. Without \
-     it, 0.",
+    "The lowest utilization that frequency and placement assume for a runnable task. \
+     Default: 0.",
 );
 const UCLAMP_MAX: Key =
-    optional("uclamp_max", CLAMP, "The greatest one, at least `uclamp_min`. Without it, 1024.");
+    optional("uclamp_max", CLAMP, "The highest one, at least `uclamp_min`. Default: 1024.");
 
 static TASK: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The task's name."),
-        optional("count", COUNT, "How many there are from the start. Without it, 1."),
+        optional("count", COUNT, "Number of tasks at the start. Default: 1."),
         optional(
             "group",
             COUNT,
-            "So many of them, in the order of their numbers, share channels; the next have their \
-             own. Without it, all.",
+            "Number of consecutive tasks that share channels; each group has its own. Default: all.",
         ),
-        optional("cpus", Kind::Cpus, "Where it may run. Without it, everywhere."),
+        optional("cpus", Kind::Cpus, "CPU affinity. Default: all CPUs."),
         optional(
             "each_cpu",
             Kind::Bool,
-            "In place of `cpus` and `count`: one on every CPU of the machine, which runs there alone, \
-             as kernel threads do. Without it, false.",
+            "In place of `cpus` and `count`: one task per CPU, bound to it, as per-CPU kernel \
+             threads are. Default: false.",
         ),
-        optional("start_us", TIME, "When the first one starts. Without it, 0."),
-        optional("stagger_us", TIME, "How much later each next one starts. Without it, 0."),
+        optional("start_us", TIME, "Start of the first task. Default: 0."),
+        optional("stagger_us", TIME, "Delay between the starts of two tasks. Default: 0."),
         optional(
             "timer_slack_us",
             TIME,
-            "Its timers expire this much later, unless another timer's interrupt expires \
-             them earlier. Without it, 0; the kernel uses 50 for ordinary tasks.",
+            "Slack of its timers: they expire this much later unless another timer's interrupt \
+             expires them earlier. Default: 0; the kernel uses 50 for ordinary tasks.",
         ),
         optional(
             "weight",
             Kind::Integer { max: 88_761.0 },
-            "Weight among the tasks of a CPU. Without it, 1024, that of nice 0.",
+            "Load weight on its runqueue. Default: 1024, the weight of nice 0.",
         ),
         optional(
             "activity",
@@ -97,8 +100,8 @@ static TASK: Shape = Shape {
         ),
         UCLAMP_MIN,
         UCLAMP_MAX,
-        optional("repeat", REPEAT, "Passes through its phases. Without it, no end."),
-        required("phase", Kind::Tables(&PHASE), "What it does, one after another."),
+        optional("repeat", REPEAT, "Number of passes through its phases. Default: endless."),
+        required("phase", Kind::Tables(&PHASE), "Its steps, in order."),
     ],
 };
 
@@ -113,75 +116,69 @@ pub(super) static PHASE: Shape = Shape {
         optional(
             "until_us",
             TIME,
-            "Sleeps until this time of the run. A task that is late for it continues at once, and \
-             the pass counts as missed.",
+            "Sleeps until this time of the run. A late task continues at once, and the pass counts \
+             as missed.",
         ),
         optional(
             "period_us",
             TIME,
-            "Sleeps until the next multiple of this since the task's start. A task that is late \
-             for it continues at once, and the pass counts as missed.",
+            "Sleeps until the next multiple of this since the task's start. A late task continues \
+             at once, and the pass counts as missed.",
         ),
-        optional("wait", Kind::Word, "Waits on a channel until somebody wakes it."),
+        optional("wait", Kind::Word, "Waits on a channel until a task or an interrupt wakes it."),
         optional("wake", Kind::Word, "Wakes a channel; a wake-up without a waiter is kept."),
-        optional("barrier", Kind::Word, "Waits until all tasks with this barrier are there."),
+        optional("barrier", Kind::Word, "Waits until all tasks with this barrier have reached it."),
         optional(
             "io",
             Kind::Word,
             "A request to a device (one of `device`, the platform's or one that ships); waits \
              until it is done.",
         ),
-        optional("bs", Kind::Text, "With `io`: its size, such as `4k`. Without it, 4k."),
+        optional("bs", Kind::Text, "With `io`: its size, such as `4k`. Default: 4k."),
         optional("rw", Kind::Choice(DIRECTIONS), "With `io`: the operation. Default: a read."),
         optional("spawn", Kind::Word, "Starts another task of that name."),
         optional(
             "call",
             Kind::Cpus,
-            "Has these CPUs run a function, one after another, and waits in a loop until each has \
-             handled its IPI, as `smp_call_function_single()` does: out of its idle state if need \
-             be. One that is offline is left out.",
+            "Runs a function on these CPUs, one after another, and busy-waits for each, as \
+             `smp_call_function_single()` does. The IPI wakes an idle CPU. Offline CPUs are \
+             skipped.",
         ),
         optional(
             "handling_us",
             DIST,
-            "With `call`: the time of the function there, in addition to the IPI. Default: 0.",
+            "With `call`: duration of the function, in addition to the IPI. Default: 0.",
         ),
         optional(
             "asleep",
             Kind::Bool,
-            "With `call`: it sleeps until the function wakes it, as reads of another CPU's \
-             registers do since Linux 4.17. Without it, false.",
+            "With `call`: sleeps until the function wakes it, as MSR reads of another CPU do since \
+             Linux 4.17. Default: false.",
         ),
         optional(
             "begin",
             Kind::Word,
-            "Begins a flow, such as a frame: at the event that last woke the task, or at the time \
-             that it is late for.",
+            "Begins a flow, such as a frame, at the event that last woke the task, or at the time \
+             for which the task is late.",
         ),
-        optional(
-            "end",
-            Kind::Word,
-            "Ends the flow of that name that began first and has not ended.",
-        ),
-        optional("count", COUNT, "With `wait`, `wake` and `spawn`: how many. Without it, 1."),
+        optional("end", Kind::Word, "Ends the oldest flow of that name that is in progress."),
+        optional("count", COUNT, "With `wait`, `wake` and `spawn`: the number. Default: 1."),
         optional(
             "not_before_us",
             TIME,
-            "With `wait`: a wake-up that is already there is accepted at this time of the run at \
-             the earliest.",
+            "With `wait`: the earliest time of the run at which a pending wake-up is accepted.",
         ),
         optional(
             "at_least_us",
             TIME,
-            "With `wait`: a wake-up that is already there is accepted after this time at the \
-             earliest.",
+            "With `wait`: the shortest wait before a pending wake-up is accepted.",
         ),
         optional(
             "sync",
             Kind::Bool,
-            "With `wake`: the waker says that it is about to sleep, as pipes do.",
+            "With `wake`: a synchronous wake-up (`WF_SYNC`): the waker is about to sleep, as pipes do.",
         ),
-        optional("repeat", REPEAT, "Does the phases in `do` so many times."),
+        optional("repeat", REPEAT, "Repeats the phases in `do` this many times."),
         optional("do", Kind::Tables(&PHASE), "With `repeat`: phases."),
     ],
 };
@@ -192,91 +189,90 @@ static FIO: Shape = Shape {
         required(
             "device",
             Kind::Word,
-            "Where its requests go: one of `device`, of the platform's `io_device`, or one that \
-             ships (emmc, nvme, sd, ufs).",
+            "The device: one of `device`, of the platform's `io_device`, or a shipped one (emmc, \
+             nvme, sd, ufs).",
         ),
         optional(
             "ioengine",
             Kind::Choice(ENGINES),
-            "How it asks and waits: psync in `io_schedule()`, libaio without being counted as \
-             waiting for IO, io_uring as `iowait` says. Without it, psync.",
+            "IO engine. psync waits in `io_schedule()`, libaio outside of iowait, io_uring according \
+             to `iowait`. Default: psync.",
         ),
         optional(
             "direct",
             Kind::Bool,
-            "False: through the page cache. Reads in order are read ahead, writes are copied, and \
-             libaio waits for each request in its submission. Without it, true: of `O_DIRECT`.",
+            "False: through the page cache. Sequential reads are read ahead, writes are copied, and \
+             libaio waits in its submission. Default: true (`O_DIRECT`).",
         ),
         optional(
             "size_mib",
             Kind::Integer { max: 1e9 },
-            "With `direct = false`: size of the file that all of these jobs read, each block once \
-             before any is read again. Without it, nothing is read twice.",
+            "With `direct = false`: size of the file that these jobs share. A job reads each block \
+             once before it repeats one. Default: no block is read twice.",
         ),
-        optional("numjobs", COUNT, "How many of these there are. Without it, 1."),
+        optional("numjobs", COUNT, "Number of jobs. Default: 1."),
         optional(
             "iodepth",
             Kind::Integer { max: IODEPTH_MAX },
-            "Requests that each keeps under way. Without it, 1, and with psync never more.",
+            "Requests in flight per job. Default: 1, the only value for psync.",
         ),
-        optional("bs", Kind::Text, "Size of a request, such as `4k`. Without it, 4k."),
+        optional("bs", Kind::Text, "Size of a request, such as `4k`. Default: 4k."),
         optional(
             "rw",
             Kind::Choice(MIXED_DIRECTIONS),
-            "The operation of a request. Default: randread. The time of a device depends on \
-             direction and size, wherever it goes.",
+            "The operation of a request. Default: randread. The service time depends on direction \
+             and size, not on the address.",
         ),
         optional(
             "rwmixread",
             Kind::Integer { max: 100.0 },
-            "With rw, readwrite and randrw: how many of 100 requests read. Without it, 50.",
+            "With rw, readwrite and randrw: percentage of reads. Default: 50.",
         ),
         optional(
             "fsync",
             COUNT,
-            "So many requests later it has the device empty its cache, and waits for that. \
-             Without it, or with 0, never.",
+            "Flushes the device's cache after this many requests, and waits for it. Default: 0, \
+             never.",
         ),
         optional(
             "number_ios",
             Kind::Integer { max: 1e12 },
-            "Requests after which it submits no more, and ends. Without it, no end.",
+            "Number of requests after which the job ends. Default: endless.",
         ),
         optional(
             "rate_iops",
             Kind::Number { max: 1e7 },
-            "Requests a second at most; one that is late may catch up. Without it, as fast as they \
-             go.",
+            "Limit of requests per second; a late job may catch up. Default: unlimited.",
         ),
         optional(
             "startdelay",
             Kind::Number { max: 3600.0 },
-            "Seconds until it starts. Without it, 0.",
+            "Start of the job, in seconds. Default: 0.",
         ),
         optional(
             "runtime",
             Kind::Number { max: 3600.0 },
-            "Seconds after which it submits no more, and ends. Without it, no end.",
+            "Seconds after which the job ends. Default: endless.",
         ),
-        optional("thinktime_us", TIME, "Time to sleep after each request. Default: 0."),
-        optional("cpus_allowed", Kind::Cpus, "Where it may run. Without it, everywhere."),
+        optional("thinktime_us", TIME, "Sleep after each request. Default: 0."),
+        optional("cpus_allowed", Kind::Cpus, "CPU affinity. Default: all CPUs."),
         UCLAMP_MIN,
         UCLAMP_MAX,
         optional(
             "submit_us",
             DIST,
-            "Work of submitting a request. Without it, the engine's, as measured.",
+            "CPU time of a submission. Default: the engine's, as measured.",
         ),
         optional(
             "complete_us",
             DIST,
-            "Work of taking a result. Without it, the engine's, as measured.",
+            "CPU time of reaping a result. Default: the engine's, as measured.",
         ),
         optional(
             "iowait",
             Kind::Bool,
-            "With io_uring: whether its wait counts as one for IO, as since Linux 6.5. False is a \
-             kernel before, or `IORING_ENTER_NO_IOWAIT` of 6.15. Without it, true.",
+            "With io_uring: its waits count as iowait, as since Linux 6.5. False is an older kernel, \
+             or `IORING_ENTER_NO_IOWAIT` of 6.15. Default: true.",
         ),
     ],
 };
@@ -287,59 +283,63 @@ static INTERRUPT: Shape = Shape {
         optional(
             "interval_us",
             DIST,
-            "From one to the next; a number is periodic, exponential is Poisson.",
+            "Time between two interrupts; a number is periodic, exponential is Poisson.",
         ),
         optional(
             "at_us",
             Kind::Numbers { max: TIME_MAX_US },
-            "In place of `interval_us`: when they come, in rising order.",
+            "In place of `interval_us`: the times of the interrupts, ascending.",
         ),
-        optional("cpus", Kind::Cpus, "They go round these. Without it, CPU 0."),
+        optional("cpus", Kind::Cpus, "CPUs that take the interrupts in turn. Default: CPU 0."),
         optional(
             "each_cpu_us",
             TIME,
-            "In place of `cpus`: the same on every CPU of the machine, on each so much later than \
-             on the one before.",
+            "In place of `cpus`: every CPU has this interrupt, each with this delay to the previous \
+             CPU.",
         ),
         optional(
             "activity",
             Kind::Word,
             "The `activity` that `interval_us` and `burst_gap_us` follow. Default: none.",
         ),
-        optional("burst", COUNT, "Interrupts that come in one go. Without it, 1."),
-        optional("burst_gap_us", DIST, "Between those of a burst. Without it, 0."),
-        optional("start_us", TIME, "When the first interval begins. Without it, 0."),
-        optional("max", COUNT, "How many there are at most."),
-        optional("handling_us", DIST, "Time of its handler. Without it, that of a tick alone."),
+        optional("burst", COUNT, "Interrupts per burst. Default: 1."),
+        optional("burst_gap_us", DIST, "Time between the interrupts of a burst. Default: 0."),
+        optional("start_us", TIME, "Start of the first interval. Default: 0."),
+        optional("max", COUNT, "The highest number of interrupts. Default: endless."),
+        optional(
+            "handling_us",
+            DIST,
+            "Duration of its handler, in addition to the platform's interrupt cost. Default: 0.",
+        ),
         optional("wake", Kind::Word, "The channel that its handler wakes."),
         optional("spawn", Kind::Word, "The task that its handler starts."),
-        optional("count", COUNT, "With `wake` and `spawn`: how many. Without it, 1."),
+        optional("count", COUNT, "With `wake` and `spawn`: the number. Default: 1."),
     ],
 };
 
 static ACTIVITY: Shape = Shape {
     keys: &[
-        required("name", Kind::Word, "Its name, as tasks and interrupts give it."),
-        required("mean_us", TIME, "Mean length of a run; they are exponentially distributed."),
+        required("name", Kind::Word, "The name that tasks and interrupts refer to."),
+        required("mean_us", TIME, "Mean length of a run, which is exponentially distributed."),
         required(
             "sd",
             Kind::Number { max: 5.0 },
-            "Standard deviation of the natural logarithm of a run's factor, by which lengths are \
-             multiplied. The mean rate stays the same.",
+            "Standard deviation of the natural logarithm of the factor that a run multiplies \
+             lengths by. The mean rate stays the same.",
         ),
     ],
 };
 
 static FLOW: Shape = Shape {
     keys: &[
-        required("name", Kind::Word, "The flow's name, as phases give it."),
+        required("name", Kind::Word, "The name that phases refer to."),
         optional("deadline_us", TIME, "A flow that takes longer is late: for a frame, jank."),
         optional(
             "deadline_after_late_us",
             TIME,
-            "With `deadline_us`: the deadline of those after a late one, until one is late \
-             again. With a buffer more, a display's next frames have a period more, and one that \
-             needs more than that costs the buffer. Without it, `deadline_us`.",
+            "With `deadline_us`: the deadline after a late flow, until a flow is late again. A \
+             display with one more buffer gives the next frames one more period, until a frame \
+             uses it up. Default: `deadline_us`.",
         ),
         optional(
             "target_us",
@@ -355,11 +355,7 @@ static DEVICE: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "The device's name."),
         required("service_us", DIST, "Time for a request."),
-        optional("servers", COUNT, "Requests it works on at a time. Without it, 1."),
-        optional(
-            "cpu",
-            Kind::Cpus,
-            "The CPU its interrupts go to. Without it, the one that asked.",
-        ),
+        optional("servers", COUNT, "Requests served in parallel. Default: 1."),
+        optional("cpu", Kind::Cpus, "Affinity of its interrupt. Default: the submitting CPU."),
     ],
 };

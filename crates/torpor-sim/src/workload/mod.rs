@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Workload of the simulated machine: tasks, interrupts, devices. Read from TOML, checked.
+//! Workloads of a simulated machine: tasks, interrupts and devices.
 
 mod activity;
 pub(crate) mod attributes;
@@ -54,12 +54,12 @@ pub struct Workload {
 pub struct Flow {
     pub name: String,
     pub deadline: Option<Duration>,
-    /// The deadline of those after a late one, until one is late again.
+    /// The deadline after a late flow, until a flow is late again.
     pub deadline_after_late: Option<Duration>,
     pub hint: Option<Hint>,
 }
 
-/// A performance hint session: kinds of tasks whose `uclamp_min` follows how long the flow takes.
+/// A performance hint session: the kinds of tasks whose `uclamp_min` follows the length of the flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
     pub target: Duration,
@@ -70,36 +70,36 @@ pub struct Hint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
     pub name: String,
-    /// Contents at the beginning.
+    /// Pending wake-ups at the start.
     pub held: u64,
 }
 
-/// Tasks that do the same.
+/// Tasks with the same program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskKind {
     pub name: String,
     /// Number of initial tasks.
     pub count: u32,
-    /// Number of groups of like size, each with channels of its own.
+    /// Number of groups of equal size; each has its own channels.
     pub groups: usize,
-    /// CPUs that they may run on; all by default.
+    /// CPU affinity; all CPUs by default.
     pub cpus: Option<Vec<CpuId>>,
-    /// The same on every CPU, each there alone: see [`Workload::on_machine`].
+    /// One task per CPU, bound to it: see [`Workload::on_machine`].
     pub each_cpu: bool,
-    /// When the first starts, and how much later each next one.
+    /// Start of the first task, and the delay of each further one.
     pub start: Duration,
     pub stagger: Duration,
     /// Slack of its timers: they may expire this much later, so that several share an interrupt.
     pub timer_slack: Duration,
-    /// Among the tasks of a CPU; 1024 is that of nice 0.
+    /// Load weight; 1024 is that of nice 0.
     pub weight: u32,
     /// Activity that it shares with others.
     pub activity: Option<usize>,
     pub clamp: Clamp,
-    /// Passes through the program; without end by default.
+    /// Number of passes through the program; endless by default.
     pub repeat: Option<u64>,
     pub program: Vec<Step>,
-    /// Number of steps that draw, each from a stream of its own.
+    /// Number of random streams, one per step that draws.
     pub draws: usize,
     /// The deepest nesting of `repeat`.
     pub depth: usize,
@@ -107,15 +107,15 @@ pub struct TaskKind {
     pub timers: usize,
 }
 
-/// A step of a program, and where it is in the file.
+/// A step of a program, with its place in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     pub op: Op,
-    /// Such as `phase[2].do[0]`.
+    /// For example `phase[2].do[0]`.
     pub place: String,
 }
 
-/// A distribution, and which of the task's streams it draws from.
+/// A distribution, and the task's stream that it draws from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draw {
     pub dist: Dist,
@@ -126,22 +126,23 @@ pub struct Draw {
 pub enum Op {
     /// Work, as time on the machine's biggest CPU at its highest frequency.
     Run(Draw),
-    /// A job's work of its own for an IO, as the device has it, and how much more there is where
-    /// it slept for the result.
+    /// CPU time of an IO in the job's context, times the device's `work_ratio`, and the extra time
+    /// if the job slept for the result.
     IoWork {
         device: usize,
         work: Duration,
         asleep: Duration,
     },
     Goto(usize),
-    /// A timer from now on.
+    /// Sleeps on a timer.
     Sleep(Draw),
-    /// Until a moment of the run.
+    /// Sleeps until a time of the run.
     Until(Instant),
-    /// Until the next multiple of a period since the task's start.
+    /// Sleeps until the next multiple of a period since the task's start.
     Period(Duration),
-    /// Takes `count` from a channel (that of the first group; the others' follow it), or waits until it holds as many. What it holds already is
-    /// taken at `not_before`, and after `at_least`, at the earliest.
+    /// Takes `count` from a channel, or waits until it holds as many. Pending wake-ups are taken at
+    /// `not_before`, and after `at_least`, at the earliest. The number is the first group's channel;
+    /// those of the other groups follow.
     Wait {
         channel: usize,
         count: u64,
@@ -154,34 +155,34 @@ pub enum Op {
         count: u64,
         sync: bool,
     },
-    /// Waits until somebody notifies the channel, and puts one into another first, as condition
-    /// variables release their mutex.
+    /// Waits for a notification of the channel, and first puts one into another channel, as a
+    /// condition variable releases its mutex.
     Await {
         channel: usize,
         release: Option<usize>,
     },
-    /// Wakes the first or all of those that wait on a channel; nothing is kept.
+    /// Wakes the first or all waiters of a channel; no wake-up is kept.
     Notify {
         channel: usize,
         all: bool,
     },
-    /// Until a period after the timer's last time, which is the task's start at first. A task that
-    /// is late goes on at once; the next period then counts from now, or, of an absolute timer,
-    /// from where it would have.
+    /// Sleeps until a period after the timer's last expiry, initially the task's start. A late task
+    /// continues at once; its next period begins now, or, with an absolute timer, at the missed
+    /// expiry.
     Timer {
         timer: usize,
         period: Duration,
         is_absolute: bool,
     },
     Barrier(usize),
-    /// Has a CPU run a function that takes so long, and waits for its end: asleep, or in a loop.
+    /// Runs a function on a CPU, and waits for its end asleep or in a loop.
     Call {
         cpu: usize,
         handling: Draw,
         asleep: bool,
     },
-    /// Sends a request, and goes on at `next`. The service time is drawn from the task's stream,
-    /// so that it does not depend on who else asks.
+    /// Submits a request, and continues at `next`. The service time is drawn from the task's stream,
+    /// so that it does not depend on other tasks.
     IoSubmit {
         device: usize,
         stream: usize,
@@ -190,24 +191,23 @@ pub enum Op {
         mix: Option<Mix>,
         next: usize,
     },
-    /// Goes on after every so many results, and at `next` otherwise.
+    /// Continues after every `count` results, and at `next` otherwise.
     IoEvery {
         count: u64,
         next: usize,
     },
-    /// Whether the page cache answers: goes on at `write`, at `hit`, or with the next step, a
-    /// request.
+    /// Looks up the page cache: continues at `write`, at `hit`, or on a miss with the next step.
     IoLookup {
         mix: Option<Mix>,
-        /// Without it nothing is read twice.
+        /// Without a cache no block is read twice.
         cache: Option<Cache>,
         stream: usize,
         write: usize,
         hit: usize,
     },
-    /// Counts an IO that the page cache has answered.
+    /// Counts an IO that the page cache served.
     IoHit,
-    /// The next IO, or the job's end.
+    /// Begins the next IO, or jumps to the job's `end`.
     IoBegin {
         runtime: Option<Duration>,
         number_ios: Option<u64>,
@@ -215,29 +215,28 @@ pub enum Op {
     },
     /// Takes a request's result, or waits for one.
     IoWait(IoWait),
-    /// Jumps to the next step, to submit, or to `wait`, when `iodepth` requests are under way;
-    /// after `runtime`, or `number_ios`, it submits no more, and ends with the last result.
+    /// Continues with a submission, or jumps to `wait` while `iodepth` requests are in flight. After
+    /// `runtime` or `number_ios` the job submits no more, and ends with its last result.
     IoFill {
         iodepth: u32,
         runtime: Option<Duration>,
         number_ios: Option<u64>,
         wait: usize,
     },
-    /// Until the next request's time, the first one's being the task's start; one that is late
-    /// goes on at once. Then to `next`.
+    /// Sleeps until the next request is due, the first at the task's start; a late job continues at
+    /// once. Then jumps to `next`.
     IoPace {
         period: Duration,
         next: usize,
     },
-    /// A flow begins when the task was called, or the first one under way ends.
+    /// Begins a flow at the event that woke the task, or ends the oldest one.
     FlowBegin(usize),
     FlowEnd(usize),
     Spawn {
         task: usize,
         count: u32,
     },
-    /// The steps up to the matching [`Op::LoopEnd`], so many times (0 skips them); `end` is the
-    /// step after that.
+    /// Repeats the steps up to the matching [`Op::LoopEnd`]; `end` is the step after that.
     LoopBegin {
         times: u64,
         end: usize,
@@ -261,12 +260,12 @@ pub struct Mix {
     pub stream: usize,
 }
 
-/// Wait of a task for its requests, as the scheduler sees it (Linux 6.12).
+/// A task's wait for its requests, as the scheduler sees it (Linux 6.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoWait {
     /// `io_schedule()`, which a synchronous read sleeps in.
     IoSchedule,
-    /// `read_events()` of fs/aio.c: a wait queue as any other.
+    /// `read_events()` of fs/aio.c, an ordinary wait queue.
     ReadEvents,
     /// `io_cqring_wait()`: marked since 6.5 while requests are pending, unless the ring was
     /// entered with `IORING_ENTER_NO_IOWAIT` (6.15).
@@ -274,7 +273,7 @@ pub enum IoWait {
 }
 
 impl IoWait {
-    /// `current->in_iowait`.
+    /// Returns `current->in_iowait`.
     pub fn in_iowait(self) -> bool {
         match self {
             IoWait::IoSchedule => true,
@@ -283,41 +282,41 @@ impl IoWait {
         }
     }
 
-    /// It sleeps in state D; the others in S.
+    /// Whether the task sleeps in state D instead of S.
     pub fn is_uninterruptible(self) -> bool {
         self == IoWait::IoSchedule
     }
 }
 
-/// Interrupts from outside, one after another.
+/// A source of interrupts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interrupt {
     pub name: String,
-    /// They go round these CPUs; CPU 0 by default.
+    /// CPUs that take the interrupts in turn; CPU 0 by default.
     pub cpus: Vec<CpuId>,
-    /// The same on every CPU, each so much later than on the one before: see
+    /// One source per CPU, each with this delay to the previous one: see
     /// [`Workload::on_machine`].
     pub each_cpu: Option<Duration>,
     pub arrivals: Arrivals,
     /// Activity that its intervals share with others.
     pub activity: Option<usize>,
-    /// Interrupts a burst, and the time between them.
+    /// Interrupts per burst, and the time between them.
     pub burst: u32,
     pub burst_gap: Dist,
     pub start: Duration,
-    /// No more than this many.
+    /// Highest number of interrupts.
     pub max: Option<u64>,
-    /// Time its handler takes, on top of what any interrupt takes.
+    /// Duration of the handler, in addition to the platform's interrupt cost.
     pub handling: Dist,
     pub effect: Effect,
 }
 
-/// When interrupts come.
+/// Times of interrupts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
     /// From one burst to the next.
     Apart(Dist),
-    /// At these times, rising, of which there is at least one.
+    /// At these times, ascending; not empty.
     At(Vec<Duration>),
 }
 
@@ -332,13 +331,12 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Barrier {
     pub name: String,
-    /// So many tasks must come before any goes on.
+    /// Number of tasks that must arrive before any continues.
     pub parties: u32,
 }
 
 impl Cache {
-    /// Returns the share of a task's reads that find their block, when so many are held, and it has
-    /// read so many blocks of its file.
+    /// Returns the hit ratio of a task that has read `seen` blocks, while memory holds `held`.
     pub fn hit_ratio(&self, held: u64, seen: u64) -> f64 {
         let seen = seen % self.blocks;
         held.saturating_sub(seen) as f64 / (self.blocks - seen) as f64
@@ -346,13 +344,13 @@ impl Cache {
 }
 
 impl TaskKind {
-    /// The group of its task with this number; those spawned later join the groups in turn.
+    /// Returns the group of a task by its number; tasks spawned later join the groups in turn.
     pub fn group_of(&self, instance: u64) -> usize {
         let size = (u64::from(self.count) / self.groups as u64).max(1);
         (instance / size) as usize % self.groups
     }
 
-    /// The barriers that it comes to, once each.
+    /// Returns the barriers in the program.
     fn barriers(&self) -> BTreeSet<usize> {
         let barrier = |step: &Step| if let Op::Barrier(b) = step.op { Some(b) } else { None };
         self.program.iter().filter_map(barrier).collect()
@@ -360,7 +358,7 @@ impl TaskKind {
 }
 
 impl Barrier {
-    /// By name, with all tasks that come to each.
+    /// Returns the barriers with their numbers of tasks.
     fn all(names: &[String], tasks: &[TaskKind]) -> Vec<Barrier> {
         let new = |name: &String| Barrier { name: name.clone(), parties: 0 };
         let mut barriers: Vec<Barrier> = names.iter().map(new).collect();
@@ -375,12 +373,13 @@ impl Barrier {
 }
 
 impl Workload {
-    /// With what each CPU has of its own, and nothing on a CPU that is offline. As in the kernel,
-    /// tasks keep to those of their CPUs that are online, and an interrupt that has none of its own
-    /// left moves to another. The first of what each CPU has keeps its place, the others come last.
+    /// Returns the workload with the per-CPU tasks and interrupts of a machine, and nothing on
+    /// offline CPUs. As in the kernel, the affinity of tasks is limited to online CPUs, and an
+    /// interrupt without an online CPU moves to another. The first instance of a per-CPU task keeps
+    /// its place; the others come last.
     ///
     /// # Errors
-    /// A task none of whose CPUs is online, by name, with its CPUs.
+    /// Returns the name and the CPUs of a task that has no online CPU.
     pub fn on_machine(
         &self,
         cpus: usize,
@@ -435,7 +434,7 @@ impl Workload {
         Ok(Workload { tasks, interrupts: interrupts.collect(), ..self.clone() })
     }
 
-    /// The highest CPU that it names.
+    /// Returns the highest CPU in the workload.
     pub fn last_cpu(&self) -> Option<CpuId> {
         let tasks = self.tasks.iter().flat_map(|t| t.cpus.iter().flatten());
         let interrupts = self.interrupts.iter().flat_map(|i| &i.cpus);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The names that a workload file speaks of: tasks, devices, channels, flows, activities.
+//! Names in a workload file: tasks, devices, channels, flows, activities.
 
 use super::read::from_us;
 use super::{DeviceRef, Flow, Hint};
@@ -43,11 +43,11 @@ impl Index {
     }
 }
 
-/// Meaning of the file's names.
+/// Names of a file, with their numbers.
 #[derive(Default)]
 pub(super) struct Names {
     tasks: Index,
-    /// The workload's own devices, then those of elsewhere.
+    /// The workload's own devices, then those that it does not define.
     devices: Index,
     /// First mention of each device that is defined elsewhere.
     named_devices: Vec<Finding>,
@@ -58,7 +58,7 @@ pub(super) struct Names {
     activities: Index,
     /// First begin, and first end, of each flow.
     flow_ends: Vec<[Option<Finding>; 2]>,
-    /// Into how many groups fall the tasks, or the interrupts, that are being read.
+    /// Number of groups of the tasks or interrupts that are being read.
     pub groups: usize,
 }
 
@@ -71,7 +71,7 @@ impl Names {
         self.activities = declare(report, tables.iter());
     }
 
-    /// The activity that a task or an interrupt names, if it names one.
+    /// Returns the activity of a task or an interrupt, if it names one.
     pub(super) fn activity(&self, report: &mut Report, at: &Table) -> Option<usize> {
         let name = at.text("activity")?;
         find(report, at, "activity", name, &self.activities, "activity")
@@ -91,7 +91,7 @@ impl Names {
         find(report, at, key, name, &self.tasks, "task")
     }
 
-    /// A device of the workload's, or else the machine's.
+    /// Returns a device of the workload, or else of the machine.
     pub(super) fn device(&mut self, at: &Table, key: &str, name: &str) -> usize {
         if let Some(known) = self.devices.of(name) {
             return known;
@@ -100,7 +100,7 @@ impl Names {
         self.devices.add(name)
     }
 
-    /// The devices of elsewhere.
+    /// Returns the devices that the workload does not define.
     pub(super) fn named_devices(&mut self, origin: &str, text: &str) -> Vec<DeviceRef> {
         let findings = std::mem::take(&mut self.named_devices);
         let names = self.devices.names.split_off(self.devices.names.len() - findings.len());
@@ -113,7 +113,7 @@ impl Names {
             let (groups, channel) = (self.groups, &mut self.channels[known]);
             if channel.groups != groups {
                 let message = format!(
-                    "{groups} of this channel are needed here, {} elsewhere",
+                    "the number of groups differs: {groups} here, {} elsewhere",
                     channel.groups
                 );
                 channel.uneven.get_or_insert_with(|| at.finding(key, message));
@@ -133,19 +133,19 @@ impl Names {
 
     pub(super) fn waited(&mut self, at: &Table, name: &str) -> usize {
         let index = self.channel(at, "wait", name);
-        let message = "nobody wakes this channel".to_owned();
+        let message = "no task or interrupt wakes this channel".to_owned();
         self.channels[index].waited.get_or_insert_with(|| at.finding("wait", message));
         index
     }
 
     pub(super) fn woken(&mut self, at: &Table, key: &str, name: &str) -> usize {
         let index = self.channel(at, key, name);
-        let message = "nobody waits on this channel".to_owned();
+        let message = "no task waits on this channel".to_owned();
         self.channels[index].woken.get_or_insert_with(|| at.finding(key, message));
         index
     }
 
-    /// Every channel must have someone at both ends, group by group.
+    /// Reports channels that are never waited on or never woken, and those with uneven groups.
     pub(super) fn check_channels(&mut self, report: &mut Report) {
         let names: Vec<String> = self.channels.iter().map(|c| c.name.clone()).collect();
         for channel in &mut self.channels {
@@ -188,8 +188,8 @@ impl Names {
             self.flow_ends.push([const { None }; 2]);
         }
         let (which, message) = match verb {
-            "begin" => (0, "nobody ends this flow"),
-            _ => (1, "nobody begins this flow"),
+            "begin" => (0, "no task ends this flow"),
+            _ => (1, "no task begins this flow"),
         };
         self.flow_ends[flow][which].get_or_insert_with(|| at.finding(verb, message.to_owned()));
         flow

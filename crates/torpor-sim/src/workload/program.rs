@@ -7,10 +7,10 @@ use super::{Draw, IoWait, Op, Step, fio};
 use torpor_machine::toml::{Report, Table};
 use torpor_machine::units::Instant;
 
-/// Loops in loops beyond this are an error.
+/// Deepest nesting of loops.
 const DEPTH_MAX: usize = 16;
 
-/// The keys of which a phase has exactly one.
+/// Keys of which a phase has exactly one.
 const VERBS: [&str; 13] = [
     "run_us",
     "sleep_us",
@@ -33,7 +33,7 @@ pub(super) struct Program {
     pub depth: usize,
 }
 
-/// A task's phases as one list of steps.
+/// Returns a task's phases as one list of steps.
 pub(super) fn flatten(report: &mut Report, task: &Table, names: &mut Names) -> Program {
     let mut program = Program { steps: Vec::new(), draws: 0, depth: 0 };
     let phases = task.tables("phase");
@@ -123,7 +123,7 @@ impl Program {
             return report.push(finding);
         }
         if depth > DEPTH_MAX {
-            let message = format!("more than {DEPTH_MAX} loops inside one another");
+            let message = format!("loops are nested more than {DEPTH_MAX} deep");
             return report.push(table.finding("repeat", message));
         }
         self.depth = self.depth.max(depth);
@@ -136,7 +136,7 @@ impl Program {
         self.steps[begin].op = Op::LoopBegin { times, end };
     }
 
-    /// A request, and the wait for it, in the uninterruptible sleep that `read()` has.
+    /// Adds a request and the wait for it, uninterruptible as in `read()`.
     fn add_io(&mut self, report: &mut Report, table: &Table, place: String, names: &mut Names) {
         let (Some(name), Some(transfer)) = (table.text("io"), fio::transfer(report, table)) else {
             return;
@@ -169,7 +169,7 @@ impl Program {
     ) -> Option<Op> {
         let count = table.number("count").unwrap_or(1.0);
         if count == 0.0 {
-            report.push(table.finding("count", "this does nothing".to_owned()));
+            report.push(table.finding("count", "a count of 0 has no effect".to_owned()));
         }
         Some(match verb {
             "run_us" => Op::Run(self.draw(report, table, verb)?),
@@ -178,7 +178,7 @@ impl Program {
             "period_us" => {
                 let period = from_us(table.number(verb)?);
                 if period.0 == 0 {
-                    report.push(table.finding(verb, "a period of no length".to_owned()));
+                    report.push(table.finding(verb, "the period is zero".to_owned()));
                 }
                 Op::Period(period)
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Workload files: from keys to the model, with every mistake reported at its place.
+//! Workload files: from keys to the model, with every error reported at its line.
 
 use super::attributes::Clamp;
 use super::keys::WORKLOAD;
@@ -33,7 +33,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     names.declare_devices(report, file.tables("device"));
     names.declare_flows(report, file.tables("flow"));
     names.declare_activities(report, file.tables("activity"));
-    // A key that is no list at all has been reported already.
+    // A key that is not a list has already been reported.
     let is_list = |key| file.field(key).is_none_or(|f| f.raw.starts_with('['));
     let is_empty = |key| file.tables(key).is_empty() && is_list(key);
     if is_empty("task") && is_empty("fio") {
@@ -70,7 +70,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
         }
     }
     if tasks.iter().any(|task| task.each_cpu && !task.barriers().is_empty()) {
-        let message = "how many come to the barrier of a task with `each_cpu` is the machine's";
+        let message = "a task with `each_cpu` cannot have a barrier";
         report.push(file.finding("task", message.to_owned()));
     }
     Some(Workload {
@@ -91,14 +91,14 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
 
 fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKind> {
     if table.number("weight").is_some_and(|weight| weight < 3.0) {
-        let mut finding = table.finding("weight", "lighter than any task of a kernel".to_owned());
+        let mut finding = table.finding("weight", "below the lowest weight of a task".to_owned());
         finding.allowed = Some("3 (nice 19 of the idle policy) to 88761 (nice -20)".to_owned());
         report.push(finding);
     }
     let count = table.number("count").unwrap_or(1.0) as u64;
     let group = table.number("group").map_or(count, |n| n as u64);
     if table.has("group") && (group == 0 || count % group != 0) {
-        let message = format!("{count} tasks do not fall into such groups");
+        let message = format!("{count} tasks cannot be divided into groups of this size");
         let mut finding = table.finding("group", message);
         finding.allowed = Some("a divisor of `count`".to_owned());
         report.push(finding);
@@ -127,7 +127,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
 
 fn activity(report: &mut Report, table: &Table) -> Option<Activity> {
     if table.number("mean_us") == Some(0.0) {
-        let mut finding = table.finding("mean_us", "runs without a length".to_owned());
+        let mut finding = table.finding("mean_us", "a run cannot have no length".to_owned());
         finding.allowed = Some("more than 0".to_owned());
         report.push(finding);
     }
@@ -138,12 +138,12 @@ fn activity(report: &mut Report, table: &Table) -> Option<Activity> {
     })
 }
 
-/// Whether every CPU has one task of it: then it has no count, and no CPU to name.
+/// Reads `each_cpu`, which excludes a count and CPUs.
 fn each_cpu(report: &mut Report, table: &Table) -> bool {
     let each_cpu = table.bool("each_cpu").unwrap_or(false);
     for key in ["cpus", "count", "group"] {
         if each_cpu && table.has(key) {
-            let message = "`each_cpu` gives every CPU of the machine one".to_owned();
+            let message = "not allowed with `each_cpu`, which makes one task per CPU".to_owned();
             report.push(table.finding(key, message));
         }
     }
@@ -171,7 +171,8 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
         report.push(table.finding("spawn", "`wake` is also given".to_owned()));
     }
     if table.has("count") && !table.has("wake") && !table.has("spawn") {
-        report.push(table.finding("count", "there is nothing here to count".to_owned()));
+        report
+            .push(table.finding("count", "nothing to count without `wake` or `spawn`".to_owned()));
     }
     let count = table.number("count").unwrap_or(1.0);
     let effect = match (table.text("wake"), table.text("spawn")) {
@@ -203,18 +204,18 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
     })
 }
 
-/// When interrupts come: `interval_us` and what goes with it, or `at_us`.
+/// Reads `at_us`, or `interval_us` and its companions.
 fn arrivals(report: &mut Report, table: &Table) -> Option<Arrivals> {
     if !table.has("at_us") {
         if !table.has("interval_us") {
-            let message = "it is not said when they come".to_owned();
+            let message = "an interrupt needs its times".to_owned();
             let mut finding = table.finding("interval_us", message);
             finding.allowed = Some("`interval_us` or `at_us`".to_owned());
             report.push(finding);
         }
         let interval = dist(report, table, "interval_us")?;
         if interval.is_zero() {
-            let message = "interrupts without end at once".to_owned();
+            let message = "the interval is zero".to_owned();
             let mut finding = table.finding("interval_us", message);
             finding.allowed = Some("an interval above 0".to_owned());
             report.push(finding);
@@ -223,12 +224,12 @@ fn arrivals(report: &mut Report, table: &Table) -> Option<Arrivals> {
     }
     for key in ["interval_us", "burst", "burst_gap_us", "start_us", "max"] {
         if table.has(key) {
-            report.push(table.finding(key, "`at_us` says all of when they come".to_owned()));
+            report.push(table.finding(key, "not allowed with `at_us`".to_owned()));
         }
     }
     let times = table.numbers("at_us")?;
     if times.is_empty() {
-        report.push(table.finding("at_us", "interrupts that never come".to_owned()));
+        report.push(table.finding("at_us", "the list is empty".to_owned()));
     }
     if let Some(back) = times.windows(2).position(|pair| pair[1] < pair[0]) {
         let message = format!("time runs backwards: {} after {}", times[back + 1], times[back]);

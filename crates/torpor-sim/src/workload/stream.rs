@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Random streams by name: whoever draws has a stream of its own, so that what one task draws does
-//! not depend on when another one did. Two governors then meet the same workload.
+//! Random streams by name. Each user has its own stream, so that the draws of a task do not depend
+//! on those of another, and every governor gets the same workload.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_of_different_names_have_nothing_in_common() {
+    fn streams_of_different_names_are_independent() {
         let name = StreamName::new(1);
         let mut streams =
             [name.text("ab").text("c"), name.text("a").text("bc"), StreamName::new(2).text("ab")]
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_number_of_a_stream_never_changes() {
+    fn first_number_of_a_stream_is_stable() {
         let mut stream = StreamName::new(7).text("render").number(3).stream();
         assert_eq!((stream.unit() * 4_294_967_296.0) as u64, 1_302_592_377);
     }

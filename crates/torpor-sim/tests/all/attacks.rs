@@ -169,7 +169,7 @@ proptest! {
 }
 
 #[test]
-fn a_width_of_nothing_ends() {
+fn zero_width_distribution_terminates() {
     let tables = "[[task]]\nname = \"a\"\nphase = [\n\
                   { run_us = { dist = \"gamma\", mean = 1500, sd = 1e-300 } }, { sleep_us = 500 }]\n";
     let counted = support::count(&request(machine(1, ""), load(tables), &["menu"], 100)).unwrap();
@@ -178,7 +178,7 @@ fn a_width_of_nothing_ends() {
 }
 
 #[test]
-fn seeds_beyond_what_can_be_kept_are_refused_at_once() {
+fn too_many_seeds_are_refused() {
     let tables = "[[task]]\nname = \"a\"\nphase = [{ run_us = 5 }, { sleep_us = 500 }]\n";
     let mut request = request(machine(1, ""), load(tables), &["menu"], 100);
     request.options.seeds = 1_000_000_000;

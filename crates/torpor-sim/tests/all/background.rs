@@ -22,7 +22,7 @@ fn recorded(workload: Workload, cpus: usize, ms: i64) -> Trace {
 }
 
 #[test]
-fn each_cpu_has_a_task_of_its_own_at_its_own_time() {
+fn each_cpu_task_starts_staggered_on_every_cpu() {
     let workload = load(
         "[[task]]\nname = \"t\"\neach_cpu = true\nstagger_us = 1000\n\
          phase = [{ run_us = 100 }, { period_us = 10000 }]\n",

@@ -51,7 +51,7 @@ fn polling_or_busy_cpu_answers_at_once() {
 }
 
 #[test]
-fn who_waits_asleep_is_woken_out_of_its_own_state() {
+fn sleeping_caller_wakes_from_its_own_idle_state() {
     let workload = calls(", asleep = true");
     let counted = count(&request(machine(2, IPI), workload, &["deepest"], 100)).unwrap();
     // An IPI there and one back, each with its way, the way out of C6 and 4 us to handle it. The
@@ -78,7 +78,7 @@ fn own_cpus_call_is_a_function_call() {
 }
 
 #[test]
-fn two_that_call_each_other_both_go_on() {
+fn mutual_calls_do_not_deadlock() {
     let both = load(
         "[[task]]\nname = \"a\"\ncpus = \"0\"\nphase = [{ call = \"1\" }]\n\
          [[task]]\nname = \"b\"\ncpus = \"1\"\nphase = [{ call = \"0\" }]\n",

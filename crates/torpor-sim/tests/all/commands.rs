@@ -22,7 +22,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn a_posted_line_of_fio_is_the_job_it_describes() {
+fn fio_command_line_makes_the_same_job_as_toml() {
     let load = command(
         "fio --filename=/dev/nvme0n1 --rw=randread --bs=4k --ioengine=io_uring --iodepth=4 \
          --numjobs=6 --direct=1 --runtime=30 --time_based --cpus_allowed=0-3 --thinktime=20 \
@@ -43,7 +43,7 @@ fn a_posted_line_of_fio_is_the_job_it_describes() {
 }
 
 #[test]
-fn libaio_without_direct_waits_in_its_submission() {
+fn buffered_libaio_waits_in_its_submission() {
     let line = |direct: &str| {
         format!("fio --name=a --filename=nvme --ioengine=libaio --iodepth=8 --rw=randread{direct}")
     };
@@ -63,7 +63,7 @@ fn libaio_without_direct_waits_in_its_submission() {
 }
 
 #[test]
-fn a_job_file_has_a_section_a_job_and_what_they_share() {
+fn job_file_has_a_section_per_job_and_a_global_one() {
     let text = "; random reads, then writes\n[global]\nioengine=libaio\ndirect=1\nfilename=ufs\nbs=8k\n\
                 runtime=2\n\n[reads]\nrw=randread\niodepth=32\n\n[writes]\nstonewall\nrw=randwrite\n\
                 iodepth=1\nfsync=8\nsize=1m\n";
@@ -82,7 +82,7 @@ fn a_job_file_has_a_section_a_job_and_what_they_share() {
 }
 
 #[test]
-fn what_fio_has_and_nobody_knows_is_told_at_its_place() {
+fn unknown_fio_option_is_reported_at_its_place() {
     let error = refused("fio --name=a --filename=nvme --iodeph=4");
     assert!(error.contains("did you mean `iodepth`?"), "{error}");
     assert!(error.contains("^^^^^^^^^^"), "{error}");
@@ -154,7 +154,7 @@ fn a_pipe_ends_after_its_loops() {
 }
 
 #[test]
-fn registers_of_every_cpu_are_read() {
+fn turbostat_reads_registers_of_every_cpu() {
     let load = command("turbostat -i 0.1 --gap_us 300");
     let counted = count(&request(machine(4, ""), load, &["menu"], 1_000)).unwrap();
     for (number, cpu) in counted.cpus.iter().enumerate() {
@@ -166,7 +166,7 @@ fn registers_of_every_cpu_are_read() {
 
 /// 1000 a second are 100 in 0.1 s, whatever the drive could do.
 #[test]
-fn a_rate_is_kept() {
+fn fio_rate_is_kept() {
     let line = "fio --name=a --filename=nvme --rw=randread --rate_iops=1000 --direct=1";
     let counted = count(&request(machine(2, ""), command(line), &["menu"], 100)).unwrap();
     assert!((99..=101).contains(&counted.kinds[0].ios), "{}", counted.kinds[0].ios);
@@ -176,7 +176,7 @@ fn a_rate_is_kept() {
 }
 
 #[test]
-fn the_text_of_a_command_can_be_read_and_read_again() {
+fn toml_of_a_command_reads_as_the_same_workload() {
     let text = to_toml("perf bench sched messaging -g 3 -l 5").unwrap();
     assert!(text.contains("count = 60\ngroup = 20"), "{text}");
     let load = from_toml("x", &text).unwrap();

@@ -61,7 +61,7 @@ fn task_time(counted: &Counted, cpus: std::ops::Range<usize>) -> i64 {
 /// which the CPU has long been able to ask for at its lowest frequency. `iowait` sees 5000 wake-ups
 /// from IO. `per-task` tries level 1, gets no more for it, and falls back.
 #[test]
-fn it_boosts_where_throughput_cannot_gain() {
+fn iowait_boosts_without_gain_in_throughput() {
     let platform = clocks(&[1024]);
     let workload = "[[fio]]\nname = \"r\"\ndevice = \"d\"\nioengine = \"io_uring\"\niodepth = 32\n\
                     [[device]]\nname = \"d\"\nservice_us = 200\n";
@@ -79,7 +79,7 @@ fn it_boosts_where_throughput_cannot_gain() {
 /// that boost lasts. The estimate with `iowait` takes the little cluster for one at 900 MHz and
 /// 0.09 mW, so it goes on sending work there. With `per-task` it knows while the reader runs.
 #[test]
-fn energy_aware_placement_does_not_know_of_it() {
+fn eas_ignores_the_iowait_boost() {
     let cluster = |name: &str, cpus: &str, capacity: u32, opps: &str| {
         format!(
             r#"
@@ -141,7 +141,7 @@ fn infrequent_waits_look_like_heavy_io() {
 /// A reader has little utilization, so it is placed on a little CPU. `iowait` makes that as fast
 /// as it gets, and there it ends. With `per-task` the task does not fit there any more.
 #[test]
-fn it_does_not_place_the_task_on_a_bigger_cpu() {
+fn iowait_boost_does_not_migrate_the_task_up() {
     let platform = Platform::resolve("rk3399").unwrap();
     let workload = "[[fio]]\nname = \"r\"\ndevice = \"nvme\"\n";
     let of = |boost| {
@@ -200,7 +200,7 @@ fn above_the_lowest(time_at: &[Duration]) -> Duration {
 /// have halved it away in 4 ms. With `per-task` it was the task's: the first update of the other
 /// task finds none. (`per-task-v2` keeps its boost on the CPU for a while, so it lingers.)
 #[test]
-fn it_lingers_where_the_task_has_left() {
+fn iowait_boost_lingers_on_the_old_cpu() {
     let [left, _] = after_the_move("none", 50);
     assert_eq!(above_the_lowest(&left), Duration::ZERO, "the other task needs no more");
     let lingers = |boost| above_the_lowest(&after_the_move(boost, 50)[0]);
@@ -215,7 +215,7 @@ fn it_lingers_where_the_task_has_left() {
 /// On CPU 2 the boost starts at an eighth and doubles once a rate limit of 1 ms: that is more than
 /// two of those to be back where it was. With `per-task` the first update there asks for it all.
 #[test]
-fn it_starts_anew_where_the_task_has_gone() {
+fn iowait_boost_restarts_on_the_new_cpu() {
     let [_, gone_to] = after_the_move("none", 10);
     assert_eq!(above_the_lowest(&gone_to), Duration::ZERO, "the task alone asks for no more");
     // 1400 MHz are a boost of more than half.
@@ -232,7 +232,7 @@ fn it_starts_anew_where_the_task_has_gone() {
 /// Tasks that wait for IO each 12 ms, three ticks: none is worth a boost, and one alone gets hardly
 /// any, as the tick that passes without a wake-up ends it. Eight of them wake up each 1.5 ms.
 #[test]
-fn unrelated_tasks_add_up() {
+fn iowait_of_unrelated_tasks_adds_up() {
     let platform = clocks(&[1024]);
     let of = |boost, tasks: u32| {
         let workload = format!(

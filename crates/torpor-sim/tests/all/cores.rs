@@ -63,7 +63,7 @@ fn is_near(found: Duration, us: i64) -> bool {
 }
 
 #[test]
-fn threads_of_a_core_share_its_speed_while_both_work() {
+fn busy_smt_siblings_share_the_core_speed() {
     let smt = "threads_per_core = 2\nsmt_speed_pct = 60";
     // CPUs 0 and 2 of four are a core. At 60 % the 3 ms take 5, in which the other does 3 of its 10
     // ms; it has 7 left, alone.
@@ -83,7 +83,7 @@ fn threads_of_a_core_share_its_speed_while_both_work() {
 }
 
 #[test]
-fn two_tasks_get_a_core_each_before_they_share_one() {
+fn two_tasks_use_two_cores_before_smt() {
     let workload =
         load("[[task]]\nname = \"t\"\ncount = 2\nphase = [{ run_us = 500 }, { sleep_us = 700 }]\n");
     let smt = "threads_per_core = 2\nsmt_speed_pct = 50";
@@ -129,7 +129,7 @@ fn last_in_and_first_out_pay_for_the_cluster() {
 }
 
 #[test]
-fn the_packages_power_rises_and_falls() {
+fn package_power_rises_and_falls() {
     let task = load(
         "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n",
     );

@@ -23,7 +23,7 @@ fn is_near(found: f64, expected: f64) {
 }
 
 #[test]
-fn a_ratio_is_of_all_work_that_is_not_a_jobs_own() {
+fn work_ratio_does_not_scale_own_work() {
     let busy_us = |ratio: &str, job: &str| {
         let extra = format!(
             "overhead_source = \"made up\"\nio_device = [{{ name = \"d\", source = \"made up\", \
@@ -83,7 +83,7 @@ fn buffered_writes_are_done_before_programming() {
 }
 
 #[test]
-fn a_flush_waits_for_what_is_to_be_programmed() {
+fn flush_waits_for_pending_programs() {
     let drive = "dies = 1, program_us = 200, flush_us = 30";
     // The write's 42 us; the program's 200, the flush's 30, and 2 to wake up.
     is_near(iops(drive, "rw = \"randwrite\"\nfsync = 1"), 1e6 / (42.0 + 200.0 + 30.0 + 2.0));
@@ -93,7 +93,7 @@ fn a_flush_waits_for_what_is_to_be_programmed() {
 }
 
 #[test]
-fn a_read_waits_for_the_program_of_its_die() {
+fn read_waits_for_the_program_of_its_die() {
     // Each write leaves 900 us of work, which the next read meets.
     let mixed = "rw = \"randrw\"\nrwmixread = 50";
     let slow = iops("dies = 1, program_us = 900", mixed);

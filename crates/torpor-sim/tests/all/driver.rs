@@ -28,7 +28,7 @@ fn c6(counted: &Counted) -> (u64, u64) {
 }
 
 #[test]
-fn half_of_the_entries_are_rejected_and_tried_again() {
+fn rejected_entries_are_retried() {
     let counted = count(&of_deepest(50.0)).unwrap();
     let (usage, rejected) = c6(&counted);
     // One sleep for each period and a few ticks; as many attempts again, give or take chance.
@@ -46,7 +46,7 @@ fn half_of_the_entries_are_rejected_and_tried_again() {
 }
 
 #[test]
-fn what_is_rejected_depends_on_the_seed_alone() {
+fn rejections_depend_on_the_seed_alone() {
     let request = of_deepest(30.0);
     let counts: Vec<_> = [1, 1, 2].map(|seed| c6(&count_seed(&request, seed).unwrap())).into();
     assert_eq!(counts[0], counts[1]);
@@ -55,7 +55,7 @@ fn what_is_rejected_depends_on_the_seed_alone() {
 
 /// A driver that always refuses leaves a CPU awake, and its work undisturbed.
 #[test]
-fn a_state_that_is_always_rejected_is_never_entered() {
+fn always_rejected_state_is_never_entered() {
     let counted = count(&of_deepest(100.0)).unwrap();
     let (usage, rejected) = c6(&counted);
     // The start finds every CPU asleep.
@@ -81,7 +81,7 @@ fn the_oracle_is_never_rejected() {
 }
 
 #[test]
-fn first_task_after_a_deep_sleep_has_cold_caches() {
+fn first_task_after_deep_sleep_has_cold_caches() {
     let mut platform = machine(1, "");
     platform.clusters[0].idle_states[1].refill = Duration::from_us(30);
     let cold = |governor| {
@@ -96,7 +96,7 @@ fn first_task_after_a_deep_sleep_has_cold_caches() {
 }
 
 #[test]
-fn unmeasured_power_is_relative_and_has_an_oracle() {
+fn unmeasured_power_still_has_an_oracle() {
     let mut platform = machine(1, "");
     for state in &mut platform.clusters[0].idle_states {
         state.power = torpor_machine::platform::StatePower::Unknown;

@@ -180,7 +180,7 @@ fn work_is_scaled_by_frequency() {
 }
 
 #[test]
-fn what_cannot_be_extracted_is_refused_with_a_hint() {
+fn failed_extraction_gives_a_hint() {
     let mut trace = small_trace(None);
     let refused = |trace: &Trace| {
         extract(trace, Some(&machine(1, "")), "x", &Unwatched).err().unwrap().to_string()
@@ -229,10 +229,10 @@ fn wrong_times_are_told_at_their_place() {
     };
     for (interrupt, told) in [
         ("at_us = [5, 4]", "time runs backwards: 4 after 5"),
-        ("at_us = []", "interrupts that never come"),
+        ("at_us = []", "the list is empty"),
         ("at_us = [5]\nburst = 2", "interrupt[0].burst = 2: `at_us` says all"),
         ("at_us = [5]\ninterval_us = 2", "interrupt[0].interval_us = 2"),
-        ("handling_us = 2", "it is not said when they come"),
+        ("handling_us = 2", "an interrupt needs its times"),
     ] {
         let found = refused(interrupt);
         assert!(found.contains(told), "{interrupt}: {found}");
@@ -250,7 +250,7 @@ fn the_demo_recording_is_simulated_as_it_was() {
 }
 
 #[test]
-fn the_phone_recording_is_simulated_nearly_as_it_was() {
+fn phone_recording_is_reproduced_closely() {
     let path = root().join("../shared/traces/pixel6a-startup.perfetto-trace");
     if !path.exists() {
         eprintln!("not run: a phone's recording, which is not ours, is absent");

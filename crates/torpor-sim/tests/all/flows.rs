@@ -23,7 +23,7 @@ phase = [{ wait = "draw" }, { run_us = 1500 }, { end = "frame" }]
 "#;
 
 #[test]
-fn a_frame_lasts_from_the_timer_to_the_last_tasks_end() {
+fn frame_lasts_from_timer_to_last_task() {
     let counted = count(&request(machine(2, ""), load(CHAIN), &["shallowest"], 100)).unwrap();
     let flow = counted.flows[0].clone();
     assert_eq!((flow.begun, flow.ended, flow.late), (10, 10, 0));
@@ -63,7 +63,7 @@ phase = [{ wait = "request" }, { begin = "r" }, { run_us = 20 }, { end = "r" }]
 /// One client and one worker, each on its CPU, 1 ms of thought and 65 us of work a round; the
 /// client's CPU is left twice, by its timer and by the answer, and the worker's once.
 #[test]
-fn quick_answers_make_clients_ask_more_often() {
+fn fast_answers_raise_the_request_rate() {
     let text = r#"
 [[task]]
 name = "client"
@@ -109,7 +109,7 @@ phase = [{ begin = "r" }, { run_us = 10 }, { end = "r" }]
 }
 
 #[test]
-fn a_late_frame_counts_from_when_it_was_due() {
+fn late_frame_counts_from_its_due_time() {
     // 14 ms of work every 10: the second begins 4 ms late, the third 8, the fourth, due at 30 and
     // begun at 42, 12; that skips a period, as the next is due at 50 and begins at 56.
     let text = "[[flow]]\nname = \"f\"\ndeadline_us = 15000\n[[task]]\nname = \"a\"\nphase = [\
@@ -182,7 +182,7 @@ fn hint_session_raises_frequency_until_flows_fit() {
 }
 
 #[test]
-fn a_hint_session_names_its_tasks_and_its_target() {
+fn hint_session_needs_tasks_and_a_target() {
     let task =
         "[[task]]\nname = \"a\"\nphase = [{ begin = \"f\" }, { run_us = 5 }, { end = \"f\" }]\n";
     for (flow, words) in [
@@ -227,11 +227,11 @@ fn a_flow_has_both_ends() {
     for (tables, words) in [
         (
             "[[task]]\nname = \"a\"\nphase = [{ begin = \"f\" }, { run_us = 5 }]\n",
-            "nobody ends this flow",
+            "no task ends this flow",
         ),
         (
             "[[task]]\nname = \"a\"\nphase = [{ end = \"f\" }, { run_us = 5 }]\n",
-            "nobody begins this flow",
+            "no task begins this flow",
         ),
         (
             "[[flow]]\nname = \"f\"\ndeadline_us = 5\n[[task]]\nname = \"a\"\nphase = [{ run_us = 5 }]\n",
@@ -305,7 +305,7 @@ fn idle_work_of_a_device_delays_requests() {
 }
 
 #[test]
-fn reads_and_writes_mix_as_asked() {
+fn mixed_jobs_keep_the_share_of_reads() {
     let job = job("rw = \"randrw\"\nrwmixread = 80\nnumber_ios = 2000\n");
     let counted = count(&request(machine(1, DRIVE), job, &["shallowest"], 1_000)).unwrap();
     // 0.8 of 50 us and 0.2 of 20, each a standard error of 0.27 us.

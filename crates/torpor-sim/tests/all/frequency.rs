@@ -61,7 +61,7 @@ fn half_frequency_takes_twice_the_time() {
 }
 
 #[test]
-fn cpus_that_share_a_clock_go_by_the_busiest() {
+fn busiest_cpu_sets_the_shared_clock() {
     let other = PERIODIC.replace("\"t\"", "\"u\"").replace("\"0\"", "\"1\"");
     let workload = format!("{BUSY}\n{other}");
     let counted = counted("schedutil", two_speeds(2, ""), &workload, 1_000);
@@ -102,7 +102,7 @@ fn a_clamp_lifts_or_holds_the_frequency() {
 }
 
 #[test]
-fn the_same_bytes_come_out_on_one_thread_and_on_two() {
+fn results_do_not_depend_on_the_thread_count() {
     let workload = format!("{PERIODIC}\n{}", BUSY.replace("\"t\"", "\"u\""));
     let json = |threads| {
         let mut request = request(two_speeds(2, ""), load(&workload), &["menu", "teo"], 200);

@@ -68,7 +68,7 @@ fn a_request_takes_longer_by_direction_and_size() {
 }
 
 #[test]
-fn a_device_works_on_as_many_as_it_can_and_no_more() {
+fn device_serves_no_more_than_its_parallelism() {
     for (iodepth, parallelism) in [(1, 4), (4, 4), (16, 4), (3, 8)] {
         let platform = with_device(1, &format!("queue_depth = 64, parallelism = {parallelism}"));
         let job = job(&format!("ioengine = \"io_uring\"\niodepth = {iodepth}"));
@@ -247,7 +247,7 @@ fn each_engine_waits_as_the_kernel_does() {
 }
 
 #[test]
-fn a_job_ends_with_its_last_result_after_its_runtime() {
+fn job_ends_with_its_last_result_after_runtime() {
     let jobs = job("ioengine = \"libaio\"\niodepth = 7\nruntime = 0.01");
     let platform = with_device(1, "queue_depth = 8");
     let counted = count(&request(platform, load(&jobs), &["menu"], 100)).unwrap();

@@ -101,7 +101,7 @@ fn an_impossible_request_fails_before_it_runs() {
 
 /// A kernel with a bug, one with an endless loop, and one without: each ends as it does, in its row.
 #[test]
-fn a_kernel_that_goes_wrong_ends_its_own_row() {
+fn broken_kernel_ends_only_its_own_row() {
     let mut request = shipped("pipe", "pixel6", 100);
     let Some(whole) = upstream::kernel_sources("6.12", "a kernel with a bug") else { return };
     let place = "void sched_tick(void)\n{\n";
@@ -251,7 +251,7 @@ fn a_governors_own_timer_is_no_tick() {
 
 /// A poll that lasts as long as the next state's target residency counts as too shallow.
 #[test]
-fn a_poll_lasts_as_long_as_its_limit() {
+fn poll_ends_at_its_limit() {
     let mut request = shipped("requests", "graviton3-vm", 200);
     request.governors = vec!["menu".parse().unwrap()];
     let counted = count(&request);
@@ -307,7 +307,7 @@ fn frequency_governors_of_the_tree_decide() {
 
 /// The tree's own schedutil, as a file from elsewhere, decides as the tree's own.
 #[test]
-fn a_frequency_governor_from_a_file_decides() {
+fn cpufreq_governor_from_a_file_decides() {
     let request = shipped("frames", "pixel6", 500);
     let tree = upstream::kernel_sources("6.12", "a linked frequency governor").unwrap();
     let own = by_opp(&request, "schedutil");

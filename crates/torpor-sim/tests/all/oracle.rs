@@ -31,7 +31,7 @@ fn oracle_of_long_sleeps_is_deepest() {
 }
 
 #[test]
-fn the_oracle_is_no_governor_and_stands_in_no_row() {
+fn oracle_has_no_column_of_its_own() {
     let asked = request(machine(1, ""), load(PERIODIC), &["oracle", "menu", "teo"], 100);
     let outcome = run(&asked);
     let names: Vec<&str> = outcome.runs.iter().map(|r| r.run.name.as_str()).collect();
@@ -66,7 +66,7 @@ fn delay_weighing_oracle_takes_more_energy() {
 }
 
 #[test]
-fn without_a_governor_there_is_nothing_to_replay() {
+fn oracle_alone_is_refused() {
     let asked = request(machine(1, ""), load(PERIODIC), &["oracle"], 100);
     let error =
         torpor_sim::run(&asked, &Catalog::new(Default::default()), &torpor_engine::Unwatched)
@@ -111,7 +111,7 @@ handling_us = 5
 "#;
 
 #[test]
-fn nobody_is_cheaper_than_the_oracle() {
+fn no_governor_is_cheaper_than_the_oracle() {
     let governors = ["menu", "teo", "haltpoll", "ladder", "shallowest", "deepest", "oracle"];
     for platform in [machine(2, ""), polling_machine(2, ""), big_little()] {
         let mut request = request(platform, load(MIXED), &governors, 60);

@@ -28,7 +28,7 @@ fn is_near(found: i64, expected: i64) {
 
 /// Instructions of the guest, three a ns.
 #[test]
-fn an_engine_takes_what_it_takes_in_a_kernel() {
+fn engine_costs_match_the_measured_instructions() {
     for (engine, direct, cached) in [
         ("psync", 5_236 + 4_196, 10_046 + 4_369),
         ("libaio", 5_449 + 898 + 5_264, 11_140 + 5_264),
@@ -51,7 +51,7 @@ fn ready_result_takes_less_than_a_slept_one() {
 }
 
 #[test]
-fn what_is_read_a_second_time_is_there() {
+fn second_read_hits_the_page_cache() {
     // 256 blocks, each once from the drive; 2894 instructions from memory.
     let counted = run("", "direct = false\nsize_mib = 1\nnumber_ios = 10000");
     assert_eq!((counted.kinds[0].ios, counted.devices[0].requests), (10_000, 256));
@@ -64,7 +64,7 @@ fn what_is_read_a_second_time_is_there() {
 }
 
 #[test]
-fn what_is_read_in_order_is_read_ahead() {
+fn sequential_reads_are_read_ahead() {
     // A window of 32 blocks is asked for (32 * 3053 instructions, 32.6 us) before the one that was
     // asked for a turn ago is waited for (100 us, and 2 to wake up) and copied (32 * 2894, 30.9 us):
     // two turns take 32.6 + 102 + 30.9 us, where one after another they would take as much each.
@@ -86,7 +86,7 @@ fn what_is_read_in_order_is_read_ahead() {
 }
 
 #[test]
-fn a_buffered_write_is_a_copy_until_an_fsync() {
+fn buffered_write_only_copies_until_fsync() {
     let counted = run("", "direct = false\nrw = \"randwrite\"\nnumber_ios = 1000");
     assert_eq!((counted.kinds[0].ios, counted.devices[0].requests), (1_000, 0));
     is_near(work_ns("direct = false\nrw = \"write\""), 7_667 / 3);

@@ -26,7 +26,7 @@ wake = "request"
 }
 
 #[test]
-fn an_mm1_queue_is_as_busy_as_its_load_and_serves_all() {
+fn mm1_utilization_equals_the_load() {
     for rho in [0.3, 0.7] {
         let mut platform = machine(1, "");
         for state in &mut platform.clusters[0].idle_states {
@@ -44,7 +44,7 @@ fn an_mm1_queue_is_as_busy_as_its_load_and_serves_all() {
 /// Each request is a task of its own, so that it is served at once with the others; for
 /// exponential lengths that changes nothing about the mean: 1 / (mu - lambda).
 #[test]
-fn an_mm1_request_takes_as_long_as_the_textbooks() {
+fn mm1_response_time_matches_theory() {
     for rho in [0.3, 0.7] {
         let tables = format!(
             r#"
@@ -106,7 +106,7 @@ fn idle_and_busy_time_make_up_the_span() {
 }
 
 #[test]
-fn work_done_is_work_asked_for() {
+fn completed_work_equals_requested_work() {
     // 300 passes of 1 ms each at full speed, wherever they run.
     let workload = "[[task]]\nname = \"t\"\ncount = 3\nrepeat = 100\nphase = [{ run_us = 1000 }, { sleep_us = { dist = \"uniform\", min = 0, max = 2000 } }]\n";
     let counted = count(&request(machine(2, ""), load(workload), &["menu"], 5_000)).unwrap();
@@ -136,7 +136,7 @@ fn threads_and_repetition_change_no_byte() {
 }
 
 #[test]
-fn governors_meet_the_same_workload() {
+fn governors_get_the_same_workload() {
     let mut request = request(machine(2, ""), load(&mm1(0.3)), &["shallowest", "deepest"], 2_000);
     request.options.seeds = 3;
     let outcome = run(&request);
@@ -222,7 +222,7 @@ wake = "c"
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn whatever_the_workload_time_and_work_are_conserved(
+    fn time_and_work_are_conserved(
         tables in any_workload(),
         governor in prop::sample::select(vec!["menu", "teo", "haltpoll", "ladder"]),
         cpus in 2..6usize,

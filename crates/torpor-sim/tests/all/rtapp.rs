@@ -24,7 +24,7 @@ fn cpu_ms(counted: &Counted, kind: usize) -> f64 {
 }
 
 #[test]
-fn phases_and_loops_run_as_often_as_they_say() {
+fn phases_and_loops_run_the_given_times() {
     // Twice: ten times 1 ms of work, then once 3 ms. 26 ms, and 22 sleeps.
     let counted = run(
         r#"{
@@ -46,7 +46,7 @@ fn phases_and_loops_run_as_often_as_they_say() {
 }
 
 #[test]
-fn a_key_may_come_again_and_may_have_a_number() {
+fn keys_may_repeat_and_have_a_number() {
     let counted = run(
         r#"{ "tasks": { "t": {
             "loop": 1, "run": 1000, "sleep": 500, "run": 2000, "sleep1": 500, "run2": 4000
@@ -93,7 +93,7 @@ fn suspended_threads_wait_for_resume() {
 }
 
 #[test]
-fn a_mutex_keeps_threads_apart() {
+fn mutex_excludes_other_threads() {
     // Four threads hold the mutex for 2 ms each at a time. To hand it over takes a wake-up, at most
     // 85 us from C6: without the mutex, it would be near to 400 ms.
     let counted = run(
@@ -140,8 +140,8 @@ fn nice_threads_get_less() {
 fn unsimulated_event_is_refused_with_its_line() {
     let event = |event: &str| format!("{{ \"tasks\": {{\n\"t\": {{ \"run\": 5,\n{event} }} }} }}");
     for (text, told) in [
-        (event("\"iorun\": 5"), "tasks.t.iorun: rt-app has this, a simulation does not"),
-        (event("\"mem\": 5"), "tasks.t.mem: rt-app has this"),
+        (event("\"iorun\": 5"), "tasks.t.iorun: this event or key of rt-app is not simulated"),
+        (event("\"mem\": 5"), "tasks.t.mem: this event or key of rt-app"),
         (event("\"runtime\": 5"), "`run` is work"),
         (event("\"yield\": \"\""), "tasks.t.yield"),
         (event("\"dl-period\": 5"), "one scheduling class"),
@@ -149,8 +149,8 @@ fn unsimulated_event_is_refused_with_its_line() {
         (event("\"slep\": 5"), "did you mean `sleep`?"),
         (event("\"sleep\": -5"), "a whole number from 0"),
         (event("\"sleep\": \"5\""), "tasks.t.sleep"),
-        (event("\"suspend\": \"x\""), "nobody resumes or signals this"),
-        (event("\"resume\": \"x\""), "nobody waits for this"),
+        (event("\"suspend\": \"x\""), "no thread resumes or signals this"),
+        (event("\"resume\": \"x\""), "no thread waits for this"),
         (event("\"lock\": \"x\""), "never unlocked"),
         (event("\"timer\": { \"ref\": \"unique\" }"), "not complete"),
         (event("\"wait\": { \"ref\": \"c\" }"), "tasks.t.wait.mutex: this key is missing"),
@@ -182,7 +182,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     /// A file with a stretch cut out, or some of it doubled, is refused or runs.
     #[test]
-    fn a_damaged_file_is_told_or_runs(
+    fn damaged_file_is_an_error_or_runs(
         from in 0..WHOLE.len(), length in 0..60usize, doubles in any::<bool>()
     ) {
         let to = (from + length).min(WHOLE.len());

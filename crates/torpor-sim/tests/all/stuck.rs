@@ -12,7 +12,7 @@ fn ends_with(tables: &str) -> String {
 }
 
 #[test]
-fn tasks_that_wait_for_one_another_are_a_deadlock() {
+fn tasks_waiting_for_each_other_are_a_deadlock() {
     let error = ends_with(
         r#"
 [[task]]
@@ -30,7 +30,7 @@ phase = [{ wait = "y" }, { wake = "x" }]
 }
 
 #[test]
-fn an_interrupt_that_may_come_is_no_deadlock() {
+fn pending_interrupt_prevents_a_deadlock() {
     let workload = load(
         r#"
 [[task]]
@@ -47,7 +47,7 @@ wake = "x"
 }
 
 #[test]
-fn the_last_interrupt_leaves_a_deadlock_behind() {
+fn deadlock_is_found_after_the_last_interrupt() {
     let error = ends_with(
         r#"
 [[task]]
@@ -64,7 +64,7 @@ wake = "x"
 }
 
 #[test]
-fn a_loop_that_takes_no_time_is_told() {
+fn endless_loop_is_an_error() {
     let error =
         ends_with("[[task]]\nname = \"spin\"\nphase = [{ repeat = 5, do = [{ run_us = 0 }] }]\n");
     assert!(error.contains("task `spin` (0) at phase[0]"), "{error}");
@@ -72,7 +72,7 @@ fn a_loop_that_takes_no_time_is_told() {
 }
 
 #[test]
-fn a_fork_that_runs_away_is_told() {
+fn runaway_fork_is_an_error() {
     let error = ends_with(
         "[[task]]\nname = \"f\"\nphase = [{ run_us = 1 }, { spawn = \"f\", count = 2 }]\n",
     );
@@ -87,21 +87,24 @@ fn refused(tables: &str) -> String {
 }
 
 #[test]
-fn mistakes_in_a_file_are_told_at_their_place() {
+fn errors_in_a_file_name_their_line() {
     let cases = [
         (
             "[[task]]\nname = \"a\"\nphase = [{ wake = \"nobody\" }, { run_us = 5 }]\n",
-            "nobody waits on this channel",
+            "no task waits on this channel",
         ),
-        ("[[task]]\nname = \"a\"\nphase = [{ wait = \"x\" }]\n", "nobody wakes this channel"),
+        (
+            "[[task]]\nname = \"a\"\nphase = [{ wait = \"x\" }]\n",
+            "no task or interrupt wakes this channel",
+        ),
         (
             "[[task]]\nname = \"a\"\ncount = 3\ngroup = 2\nphase = [{ run_us = 5 }]\n",
-            "3 tasks do not fall into such groups",
+            "3 tasks cannot be divided into groups of this size",
         ),
         (
             "[[task]]\nname = \"a\"\ncount = 4\ngroup = 2\nphase = [{ wait = \"x\" }]\n\
              [[interrupt]]\nname = \"i\"\ninterval_us = 9\nwake = \"x\"\n",
-            "1 of this channel are needed here, 2 elsewhere",
+            "the number of groups differs: 1 here, 2 elsewhere",
         ),
         ("[[task]]\nname = \"a\"\nphase = [{ spawn = \"bb\" }]\n", "there is no task of this name"),
         (
@@ -126,7 +129,7 @@ fn mistakes_in_a_file_are_told_at_their_place() {
         ),
         (
             "[[task]]\nname = \"a\"\nphase = [{ run_us = 1 }]\n[[interrupt]]\nname = \"i\"\ninterval_us = 0\n",
-            "without end at once",
+            "the interval is zero",
         ),
         ("task = []\n", "at least one task"),
     ];

@@ -116,13 +116,13 @@ fn timer_with_slack_is_late_by_all_of_it() {
 }
 
 #[test]
-fn a_timer_with_slack_goes_along_with_the_next_one() {
+fn timer_with_slack_expires_with_the_next_one() {
     // Due at 10010 us; the other's timer comes at 10040 us and leaves C1 2 us later.
     takes(late_with_slack(10_040, 11).unwrap(), Duration::from_us(30 + 2), 1);
 }
 
 #[test]
-fn a_cpu_that_is_on_its_way_is_not_told_again() {
+fn waking_cpu_gets_no_second_ipi() {
     // Three tasks of CPU 1 are woken one after the other, while it takes its time to come.
     let workload = load(
         r#"
@@ -145,7 +145,7 @@ phase = [{ wait = "c" }, { run_us = 10 }]
 }
 
 #[test]
-fn time_is_shared_out_fairly_and_by_weight() {
+fn cpu_time_follows_the_weights() {
     let workload = load(
         r#"
 [[task]]
@@ -201,7 +201,7 @@ phase = [{ run_us = 10 }, { sleep_us = 990 }]
 }
 
 #[test]
-fn a_task_too_big_for_a_little_cpu_moves_to_a_big_one() {
+fn task_too_big_for_a_little_cpu_migrates_up() {
     let workload = load(
         r#"
 [[task]]
@@ -282,7 +282,7 @@ phase = [{ io = "disk" }]
 }
 
 #[test]
-fn a_group_has_its_channels_for_itself() {
+fn groups_do_not_share_channels() {
     // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
     let ended = |group: &str| {
         let tables = format!(
@@ -310,7 +310,7 @@ phase = [{{ wait = "x" }}]
 }
 
 #[test]
-fn the_package_is_awake_while_a_cpu_works_or_polls() {
+fn package_is_awake_while_a_cpu_works_or_polls() {
     let extra = "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"";
     let awake_us = |platform, governor| {
         let counted = count(&request(platform, load(PERIODIC), &[governor], 1_000)).unwrap();

@@ -44,7 +44,7 @@ fn busy(_: TaskId, _: Instant) -> Step {
 }
 
 #[test]
-fn an_idle_machine_sleeps_with_its_ticks_stopped() {
+fn idle_machine_stops_its_ticks() {
     let Some(kernel) = linux_6_12("an idle machine") else { return };
     let mut sim = start(&kernel, &machine("pixel6"), busy);
     run(&mut sim, SECOND);
@@ -73,7 +73,7 @@ fn sleeper_runs_each_period_within_slack() {
 
 /// Every third attempt of a CPU: the kernel counts it as `rejected`, and nothing else.
 #[test]
-fn a_state_that_the_driver_refuses_counts_as_rejected() {
+fn state_refused_by_the_driver_counts_as_rejected() {
     let Some(kernel) = linux_6_12("a refused idle state") else { return };
     let machine = machine("pixel6");
     let mut sim = start(&kernel, &machine, Periodic::new(10 * MS, 200 * US));
@@ -123,7 +123,7 @@ fn two_busy_tasks_share_a_cpu_by_their_weights() {
 }
 
 #[test]
-fn small_tasks_stay_little_and_a_heavy_one_goes_big() {
+fn small_tasks_stay_little_and_heavy_ones_go_big() {
     let Some(kernel) = linux_6_12("energy-aware placement") else { return };
     let machine = machine("pixel6");
     assert_eq!(
@@ -152,7 +152,7 @@ fn small_tasks_stay_little_and_a_heavy_one_goes_big() {
 }
 
 #[test]
-fn io_wakes_the_task_and_counts_as_waiting_for_io() {
+fn io_wait_counts_and_ends_with_the_request() {
     let Some(kernel) = linux_6_12("io") else { return };
     let mut asks = false;
     let work = move |_: TaskId, _: Instant| {
@@ -255,7 +255,7 @@ fn realtime_tasks_come_first_and_idle_ones_last() {
 }
 
 #[test]
-fn clamps_move_a_task_to_other_cpus_and_frequencies() {
+fn uclamp_changes_placement_and_frequency() {
     let Some(kernel) = linux_6_12("utilization clamps") else { return };
     let machine = machine("pixel6");
     let busy = |uclamp, work: i64| {
@@ -281,7 +281,7 @@ fn clamps_move_a_task_to_other_cpus_and_frequencies() {
 
 /// Tasks of which the first changes the others, and itself, while they run.
 #[test]
-fn affinity_changes_move_tasks_wherever_they_are() {
+fn affinity_change_moves_tasks_in_any_state() {
     let Some(kernel) = linux_6_12("changes of affinity") else { return };
     let only =
         |cpu| Attributes { affinity: CpuSet::from_iter([CpuId(cpu)]), ..Attributes::default() };
@@ -344,7 +344,7 @@ fn the_memory_of_tasks_that_exit_is_used_again() {
 /// A task that exits leaves its memory to RCU: a CPU that has such callbacks keeps its tick until
 /// the grace period is over, and a thread of the kernel sees to that.
 #[test]
-fn rcu_keeps_the_tick_until_a_grace_period_is_over() {
+fn rcu_keeps_the_tick_until_the_grace_period_ends() {
     let Some(kernel) = linux_6_12("RCU") else { return };
     let machine = machine("i5-10600k");
     let entries = |does_exit: bool| {

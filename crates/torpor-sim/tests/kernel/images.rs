@@ -92,7 +92,7 @@ fn policies_by_name_need_no_compiler() {
 }
 
 #[test]
-fn parameters_choose_between_two_governors_of_a_name() {
+fn parameters_select_one_of_two_equal_names() {
     let Some(kernel) = linux_6_12("two governors of one name") else { return };
     let with = |spec: &str| {
         kernels().with_governor(&kernel, &catalog(), &spec.parse().unwrap(), &|_, _| {}).unwrap()
@@ -112,7 +112,7 @@ fn parameters_choose_between_two_governors_of_a_name() {
 }
 
 #[test]
-fn a_shipped_image_needs_neither_source_nor_compiler() {
+fn shipped_image_needs_no_source_and_no_compiler() {
     let test = "a shipped image";
     let cache = tempfile::tempdir().unwrap();
     let cache_dir = Some(cache.path().join("cache"));

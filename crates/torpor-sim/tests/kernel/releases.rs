@@ -58,7 +58,7 @@ fn starts_places_and_sleeps(release: &str) {
 
 // All other tests run at 250 Hz; 300 Hz has a tick of no whole number of nanoseconds.
 #[test]
-fn a_busy_cpu_ticks_at_the_rate_that_was_asked_for() {
+fn busy_cpu_ticks_at_hz() {
     ticks_at(Hz::H300);
 }
 

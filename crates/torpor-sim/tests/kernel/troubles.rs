@@ -33,7 +33,7 @@ fn changed(name: &str, file: &str, change: impl Fn(String) -> String) -> Option<
 }
 
 #[test]
-fn what_is_no_kernel_is_said() {
+fn tree_without_a_kernel_is_an_error() {
     let text = error(Path::new("/nowhere/linux"));
     assert!(text.contains("`/nowhere/linux`") && text.contains("hint:"), "{text}");
     let empty = folder("empty");
@@ -79,7 +79,7 @@ fn bad_tarball_or_revision_is_an_error() {
 }
 
 #[test]
-fn a_revision_runs_no_filter_and_obeys_no_attribute() {
+fn revision_ignores_git_filters_and_attributes() {
     let dir = folder("filtered");
     let (place, touched) = (dir.join("repo"), dir.join("touched"));
     fs::create_dir(&place).unwrap();
@@ -105,7 +105,7 @@ fn a_revision_runs_no_filter_and_obeys_no_attribute() {
 }
 
 #[test]
-fn a_symbol_that_nobody_has_is_named_with_its_user() {
+fn undefined_symbol_is_named_with_its_user() {
     let Some(tree) = changed("a missing symbol", "lib/llist.c", |text| {
         let call = "\textern void not_hosted(void);\n\tnot_hosted();\n";
         text.replacen(
@@ -187,7 +187,7 @@ fn work(_: TaskId, now: Instant) -> Step {
 }
 
 #[test]
-fn what_goes_wrong_inside_ends_that_run_alone() {
+fn failure_in_a_kernel_ends_only_its_run() {
     let Some(kernel) = with_bad_patch() else { return };
     let machine = machine("rk3399");
     let end = Instant(100_000_000);

@@ -184,20 +184,23 @@ def _fact(interval: Interval) -> str:
 
 
 def _states(group: DiffGroup, column: DiffColumn, cpus: str) -> Table:
+    has_limits = any(s["latency_us"] is not None for s in group["states"])
     rows = []
     for state, counts in zip(group["states"], column["states"], strict=True):
         off = " (off)" if counts["is_off"] else ""
-        limits = [number(state["latency_us"]), number(state["residency_us"])]
-        own = [*limits, number(counts["mean_sleep_us"], 1), *count_cells(counts)]
+        limits = [number(state["latency_us"]), number(state["residency_us"])] * has_limits
+        own = [*count_cells(counts), number(counts["mean_sleep_us"], 1), *limits]
         rows.append([word(f"{state['index']} {state['name']}{off}"), *own])
     total = column["total"]
-    own = [word(""), word(""), number(total["mean_sleep_us"], 1), *count_cells(total)]
+    own = [*count_cells(total), number(total["mean_sleep_us"], 1), *[word("")] * (2 * has_limits)]
     rows.append([word("all"), *own])
     several = len(group["columns"]) > 1
     title = f"{cpus}, {column['label']}" if several else cpus
     title += f", {column['rounds']} rounds" if column["rounds"] > 1 else ""
     title += "" if column["residency_of"] == "elapsed" else "; time% of all idle time"
-    return states_table(title, ["state"], rows, ["latency µs", "residency µs", "mean µs"])
+    return states_table(
+        title, ["state"], rows, ["mean µs", *["latency µs", "residency µs"] * has_limits]
+    )
 
 
 def _got(group: DiffGroup, column: DiffColumn) -> Table:

@@ -77,7 +77,11 @@ def _facts(result: "results.Fidelity") -> list[str]:
         )
     if verdict["next_agreement"] is not None:
         others = ", ".join(verdict["next_best"])
-        lines.append(f"Next best {others}: {percent(verdict['next_agreement'])}")
+        commonest = share(decisions["commonest"], decisions["compared"], 1)
+        lines.append(
+            f"Next best {others}: {percent(verdict['next_agreement'])}; "
+            f"always the commonest state: {percent(commonest)}"
+        )
     return lines
 
 

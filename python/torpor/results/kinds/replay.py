@@ -9,7 +9,7 @@ from torpor.results.comparison import needed_text, section_name, short_labels, u
 from torpor.results.kind import Kind
 from torpor.results.kinds import runs
 from torpor.results.over_recordings import over_recordings, sign_text
-from torpor.results.table import UNKNOWN, Cell, Post, Table, counted, number, share, word
+from torpor.results.table import UNKNOWN, Cell, Post, Table, number, share, word
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -49,10 +49,7 @@ def post(result: "results.Replay") -> Post:
 
 def _fact(section: "results.TraceOutcome") -> str:
     trace = section["trace"]
-    count = trace["cpu_count"]
-    part = {cpu for run in section["runs"] for c in run["clusters"] for cpu in c["cpus"]}
-    share_of = f"{len(part)} of " if 0 < len(part) < count else ""
-    facts = [trace["format"], f"{share_of}{counted(count, 'CPU')}"]
+    facts = [trace["format"], runs.cpus_text(section, trace["cpu_count"])]
     facts.append(f"{trace['duration_ns'] / 1e9:.2f} s")
     if trace["kernel_release"]:
         facts.append(f"Linux {trace['kernel_release']}")

@@ -285,7 +285,7 @@ def counts_table(results: Sequence[Reproduction]) -> Table:
         }
         rows.append([word("all"), word(way), *_counts(total), *_errors(None, None, None)])
     headings = ["Counts", "decided by", *_ASPECTS, "of level", "of change", "if no change"]
-    return Table("counts", "", headings, rows, keys=2)
+    return Table("counts", "", headings, rows)
 
 
 def _decided(result: Reproduction) -> str:

@@ -32,7 +32,7 @@ from torpor.results.sentences import (
     side_of_run,
     where,
 )
-from torpor.results.table import Table, share, word
+from torpor.results.table import Table, counted, share, word
 from torpor.results.verdict import verdict
 
 if TYPE_CHECKING:
@@ -47,11 +47,18 @@ def machine_fact(result: "Result") -> str:
     options = result["options"]
     facts = [f"{result['platform']['title']}"]
     if options["latency_limit_ns"] is not None:
-        facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} us")
+        facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} µs")
     for disabled in options["disabled_states"]:
         cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
         facts.append(f"state {disabled['state']}{cpu} disabled")
     return f"{', '.join(facts)}; Torpor {result['torpor']['version']}"
+
+
+def cpus_text(section: "Section", count: int) -> str:
+    """Return the number of CPUs, and of those that took part."""
+    part = {cpu for run in section["runs"] for c in run["clusters"] for cpu in c["cpus"]}
+    share_of = f"{len(part)} of " if 0 < len(part) < count else ""
+    return f"{share_of}{counted(count, 'CPU')}"
 
 
 def notes(result: "Result") -> list[str]:

@@ -22,7 +22,9 @@ def post(result: "results.Simulation") -> Post:
         f"{name}: simulation on {machine}, {counted(options['seeds'], 'seed')} of {seconds:.2f} s, "
         f"tick {options['hz']} Hz"
     )
-    return Post(title, [runs.machine_fact(result)], tables, runs.notes(result))
+    count = sum(len(cluster["cpus"]) for cluster in result["platform"]["clusters"])
+    facts = [f"{runs.cpus_text(result, count)}: {runs.machine_fact(result)}"]
+    return Post(title, facts, tables, runs.notes(result))
 
 
 def tasks(result: "results.Simulation") -> list[Table]:

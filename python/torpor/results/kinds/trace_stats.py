@@ -112,7 +112,7 @@ def _states(result: "results.TraceStats", is_each_cpu: bool) -> Table:
         sums["residency_ratio"] = share(time_ns, span_ns * len(cpus[group]), 1)
         mean = number(share(time_ns, sums["usage"], 1e-3), 1)
         head = [word(group), word(f"{index} {name}".rstrip())]
-        rows.append([*head, mean, *count_cells(sums)])
+        rows.append([*head, *count_cells(sums), mean])
     first = "CPU" if is_each_cpu else "cluster"
     return states_table("", [first, "state"], rows, ["mean µs"])
 

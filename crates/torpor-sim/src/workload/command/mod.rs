@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Benchmarks as their authors run them: command lines, and fio's job files, made into workload
-//! files. Each row of a published table is then one line to run.
+//! Makes workload files of command lines of benchmarks, and of fio's job files.
 //!
-//! Values that a command line lacks, above all the processor's time on it, are chosen, and are in
-//! the workload's `source`; `torpor workload show` prints it.
+//! Values that a command line lacks, such as CPU time, are chosen, and named in the workload's
+//! `source`; `torpor workload show` prints it.
 
 mod fio;
 mod options;
@@ -21,8 +20,8 @@ use torpor_machine::toml::Report;
 /// Programs that can be the first word.
 const PROGRAMS: [&str; 5] = ["fio", "perf", "turbostat", "idle_predict", "periodic"];
 
-/// Whether a workload's name is rather a command line: several words, unless they are a file's
-/// name, or a program's name that no workload bears.
+/// Whether a workload's name is a command line: several words that are not a file's name, or the
+/// name of a program that is not also a workload's.
 pub fn is_command(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let is_program = words.next().is_some_and(|first| PROGRAMS.contains(&first));
@@ -33,7 +32,7 @@ pub fn is_command(text: &str) -> bool {
     }
 }
 
-/// The workload file that a command line stands for.
+/// Returns the workload file of a command line.
 ///
 /// # Errors
 /// If there is no such command, an option is unknown or its value is wrong, or a job file that it
@@ -59,7 +58,7 @@ pub fn to_toml(command: &str) -> Result<String, SimError> {
     })
 }
 
-/// The workload file that a job file of fio's stands for.
+/// Returns the workload file of a fio job file.
 ///
 /// # Errors
 /// If an option is unknown or its value is wrong.
@@ -82,7 +81,7 @@ fn build(
     }
 }
 
-/// A whole number that an option is set to, from `least` on.
+/// Reads a whole number from `least` to `most`.
 fn count(report: &mut Report<'_>, setting: &Setting, least: u64, most: u64) -> Option<u64> {
     let number = setting.value.as_ref().and_then(|value| value.parse().ok());
     let number = number.filter(|n| (least..=most).contains(n));
@@ -93,7 +92,7 @@ fn count(report: &mut Report<'_>, setting: &Setting, least: u64, most: u64) -> O
     number
 }
 
-/// A number that an option is set to, above 0.
+/// Reads a number above 0.
 fn positive(report: &mut Report<'_>, setting: &Setting, most: f64) -> Option<f64> {
     let number = setting.value.as_ref().and_then(|value| value.parse().ok());
     let number = number.filter(|n: &f64| *n > 0.0 && *n <= most);

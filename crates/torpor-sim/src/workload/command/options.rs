@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Words of a command line, and what they set, each with its place.
+//! Words and options of a command line, with their places.
 
 use std::ops::Range;
 use torpor_machine::toml::{Finding, Report};
@@ -10,13 +10,13 @@ pub(super) struct Word {
     pub span: Range<usize>,
 }
 
-/// A command line in words, as a shell would have them; nothing is expanded.
+/// A command line, split into words as a shell does, without expansions.
 pub(super) struct Line {
     pub whole: String,
     pub words: Vec<Word>,
 }
 
-/// An option and what it is set to, if anything.
+/// An option with its value, if any.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub key: String,
@@ -26,7 +26,7 @@ pub(super) struct Setting {
 
 /// An option that a program has.
 pub(super) struct Known {
-    /// As long words, without dashes; short ones are a letter.
+    /// Names without dashes; short options are one letter.
     pub names: &'static [&'static str],
     pub takes_value: bool,
 }
@@ -78,8 +78,8 @@ impl Line {
         }
     }
 
-    /// The options among the words from `first` on, `--name value`, `--name=value`, `-n value` or
-    /// `-nvalue`, and the words that are none.
+    /// Returns the options among the words from `first` on, `--name value`, `--name=value`, `-n value` or
+    /// `-nvalue`, and the other words.
     pub(super) fn options(
         &self,
         report: &mut Report<'_>,
@@ -117,7 +117,7 @@ impl Line {
                     allowed: Some(all.join(", ")),
                     hint: near.map(|near| format!("did you mean `{}`?", dashed(near))),
                 });
-                // A value may follow.
+                // Skip its value, if one follows.
                 words.next_if(|next| !next.text.starts_with('-'));
                 continue;
             };

@@ -27,7 +27,7 @@ const OPTIONS: &[Known] = &[
 ];
 
 pub(super) fn read(report: &mut Report<'_>, line: &Line) -> Option<File> {
-    // `perf bench -f simple -r 3 sched pipe`: how it prints has no meaning here.
+    // `perf bench -f simple -r 3 sched pipe`: options before `sched` only affect the output.
     let words: Vec<&str> = line.words.iter().map(|w| w.text.as_str()).collect();
     let Some(at) = words.iter().position(|word| *word == "sched") else {
         let words = ["perf bench sched pipe", "perf bench sched messaging"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Loads that people judge idle governors by: turbostat on an idle machine, idle_predict, threads
-//! that work periodically.
+//! Common loads to evaluate idle governors: turbostat on an idle machine, idle_predict, periodic
+//! threads.
 
 use super::options::{Known, Line, Setting};
 use super::toml::File;
@@ -10,7 +10,7 @@ use torpor_machine::toml::Report;
 const THREADS_MAX: u64 = 1_000_000;
 const LOOPS_MAX: u64 = 1_000_000_000_000;
 
-/// Options with a value each, one of them set at most once; what is no option is reported.
+/// Returns the options of a line; other words are reported.
 fn settings(report: &mut Report<'_>, line: &Line, known: &[Known]) -> Vec<Setting> {
     let (settings, others) = line.options(report, 1, known);
     if let Some(other) = others.first() {
@@ -30,7 +30,7 @@ const TURBOSTAT: &[Known] = &[
     },
 ];
 
-/// Every interval the registers of each CPU are read, one interrupt for each.
+/// Reads registers of each CPU every interval, with one IPI per read.
 pub(super) fn turbostat(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let (mut interval_s, mut rounds, mut reads, mut gap_us) = (5.0, None, 10, 150.0);
     for setting in &settings(report, line, TURBOSTAT) {
@@ -68,7 +68,7 @@ const IDLE_PREDICT: &[Known] = &[
     Known { names: &["delay_us", "delay", "d"], takes_value: true },
 ];
 
-/// Sleeps alike a few times, then one of a second.
+/// Repeats a few equal sleeps, then one of a second.
 pub(super) fn idle_predict(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let (mut threads, mut loops, mut delay_us) = (8, 10, 20.0);
     for setting in &settings(report, line, IDLE_PREDICT) {
@@ -98,7 +98,7 @@ const PERIODIC: &[Known] = &[
     Known { names: &["load"], takes_value: true },
 ];
 
-/// Light work in threads at a fixed rate, as Doug Smythies sweeps it.
+/// Runs light periodic work, as in Doug Smythies' sweeps.
 pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let (mut threads, mut hz, mut work_us) = (1, 73.0, None);
     let mut load_pct = None;
@@ -111,7 +111,7 @@ pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
         }
     }
     let period_us = 1e6 / hz;
-    let (work_us, told) = match (work_us, load_pct) {
+    let (work_us, origin) = match (work_us, load_pct) {
         (Some(us), _) => (us, format!("{us} us of work a period: --work_us")),
         (None, Some(pct)) => (period_us * pct / 100.0, format!("work: --load {pct} % of a period")),
         (None, None) => (300.0, "chosen: 300 us of work a period (--work_us, --load)".to_owned()),
@@ -119,7 +119,7 @@ pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
     let file = File::new("periodic", "Threads that work a little, periodically")
         .source(format!("`{}`", line.whole))
         .source("shape: Doug Smythies' periodic load on an idle server, LKML, 17 Sep 2022")
-        .source(format!("{told}; chosen: threads start 1 ms after one another"));
+        .source(format!("{origin}; chosen: threads start 1 ms after one another"));
     Some(file.table(&format!(
         "[[task]]\nname = \"thread\"\ncount = {threads}\nstagger_us = 1000\n\
          phase = [{{ run_us = {work_us} }}, {{ period_us = {period_us} }}]\n"

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-/// A workload file on its way.
+/// A workload file under construction.
 pub(super) struct File {
     name: String,
     title: String,
@@ -13,7 +13,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// `name` may hold anything; a workload's is of letters, digits, `-`, `_` and `.`.
+    /// `name` may be any text; other characters than letters, digits, `-`, `_` and `.` become `-`.
     pub(super) fn new(name: &str, title: &str) -> File {
         File {
             name: fit(name),
@@ -34,7 +34,7 @@ impl File {
         self
     }
 
-    /// A table of the file, as text.
+    /// Adds a table, as text.
     pub(super) fn table(mut self, text: &str) -> File {
         self.tables.push('\n');
         self.tables.push_str(text.trim_end());
@@ -57,14 +57,14 @@ impl File {
     }
 }
 
-/// A name as a workload may have it.
+/// Returns a valid name of a workload or a task.
 pub(super) fn fit(name: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = name.chars().map(fit).collect();
     if name.is_empty() { "job".to_owned() } else { name }
 }
 
-/// A basic string.
+/// Returns a TOML basic string.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Jobs that go through the page cache: hits, read-ahead, writes that only copy.
+//! Jobs with buffered IO: hits, read-ahead, writes that only copy.
 //!
-//! FIDELITY(io-cache): what is read at random is there again by its share of the file; nothing is
-//! written back but for an fsync.
+//! FIDELITY(io-cache): a random read hits with the cached share of the file; only fsync writes
+//! back.
 
-use super::cost::{Cost, Way, read_ahead};
+use super::cost::{Cost, Path, read_ahead};
 use super::{Job, Limits, SERVICE};
 use crate::workload::{Cache, IoWait, Mix, Op, Transfer, TransferKind};
 use torpor_machine::units::Duration;
@@ -17,7 +17,7 @@ const READ: &str = "its read from the page cache";
 const WRITE: &str = "its write to the page cache";
 const AHEAD: &str = "its read-ahead";
 
-/// Reads and writes at random. A read that is not there goes to the device.
+/// Writes the program of random reads and mixes. A miss goes to the device.
 pub(super) fn at_random(
     job: &mut Job<'_>,
     limits: &Limits,
@@ -26,7 +26,7 @@ pub(super) fn at_random(
 ) {
     let fill = job.push("ready to submit", Op::Goto(0));
     let lookup = job.push(LOOK, Op::Goto(0));
-    let miss = Cost::of(job.engine, Way::Miss, job.bytes);
+    let miss = Cost::of(job.engine, Path::Miss, job.bytes);
     job.work_to_submit("its submission", &miss);
     let transfer = Transfer { kind: TransferKind::Read, bytes: job.bytes, in_order: false };
     let (device, next) = (job.device, job.here() + 1);
@@ -35,10 +35,10 @@ pub(super) fn at_random(
     job.push("its rate", job.pace(fill));
 
     let hit = job.here();
-    job.at_once(READ, Way::Hit);
+    job.at_once(READ, Path::Hit);
     let to_after = job.push(READ, Op::Goto(0));
     let write = job.here();
-    job.at_once(WRITE, Way::Write);
+    job.at_once(WRITE, Path::Write);
     job.steps[to_after].op = Op::Goto(job.here());
     after_each(job, fill, mix.map_or(0.0, |mix| 1.0 - mix.reads));
 
@@ -50,7 +50,7 @@ pub(super) fn at_random(
     job.steps[lookup].op = Op::IoLookup { mix, cache, stream, write, hit };
 }
 
-/// In order: a window is read while the one before is copied.
+/// Writes the program of sequential reads: a window is read while the previous one is copied.
 pub(super) fn in_order(job: &mut Job<'_>, limits: &Limits, cache: Option<Cache>) {
     let per_window = (WINDOW / job.bytes).max(1);
     let bytes = job.bytes * per_window;
@@ -63,10 +63,10 @@ pub(super) fn in_order(job: &mut Job<'_>, limits: &Limits, cache: Option<Cache>)
     let wait = job.push(AHEAD, Op::IoWait(IoWait::IoSchedule));
     job.steps[fill].op = Op::IoFill { iodepth: 2, runtime: None, number_ios: None, wait };
     let mut ends = Vec::new();
-    // A window, and what is there from an earlier pass.
+    // Copies of a window, and hits of an earlier pass.
     let mut copies = |job: &mut Job<'_>| {
         ends.push(job.push("the end of its time", Op::Goto(0)));
-        job.at_once(READ, Way::Hit);
+        job.at_once(READ, Path::Hit);
         job.think();
         let next = job.here() + 1;
         job.push("its rate", job.pace(next));
@@ -88,22 +88,22 @@ pub(super) fn in_order(job: &mut Job<'_>, limits: &Limits, cache: Option<Cache>)
     }
 }
 
-/// Writes alone, in whatever order.
+/// Writes the program of writes, in any order.
 pub(super) fn writes(job: &mut Job<'_>, limits: &Limits) {
     let begin = job.push("the end of its time", Op::Goto(0));
-    job.at_once(WRITE, Way::Write);
+    job.at_once(WRITE, Path::Write);
     after_each(job, begin, 1.0);
     let drain = drain(job);
     job.steps[begin].op = limits.end(drain);
 }
 
-/// Think time, an fsync where it is due (of each IO, `written` has left a dirty block), the rate.
+/// Adds the think time, the fsync and the rate; `written` is the share of IOs that write.
 fn after_each(job: &mut Job<'_>, first: usize, written: f64) {
     job.think();
     if let Some(count) = job.fsync {
         let turn = job.push("its fsync", Op::Goto(0));
         let dirty = (count as f64 * written).round() as u64;
-        let submit = Cost::of("psync", Way::Direct, job.bytes).submit;
+        let submit = Cost::of("psync", Path::Direct, job.bytes).submit;
         let (stream, device) = (job.stream(), job.device);
         let transfer = Transfer { kind: TransferKind::WriteBack, bytes: job.bytes, in_order: true };
         job.repeat("its write-back", dirty, |job| {
@@ -121,7 +121,7 @@ fn after_each(job: &mut Job<'_>, first: usize, written: f64) {
     job.push("its rate", job.pace(first));
 }
 
-/// Returns the end of a job: with the last of its requests.
+/// Adds the end of a job, after its last request, and returns it.
 fn drain(job: &mut Job<'_>) -> usize {
     let drain = job.here();
     let wait = drain + 1;

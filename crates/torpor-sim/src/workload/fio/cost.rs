@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! CPU time of an IO for the task that submits it, by fio's engine and way.
+//! CPU time of an IO for the task that submits it, by fio's engine and path.
 //!
 //! Instructions of Debian's Linux 6.12.117 for arm64 in a guest that counts them, on a null_blk
 //! drive: `python -m apparatus.iocost arm64` in tests/guest measures them. With 4 KiB direct, x86-64
@@ -19,13 +19,13 @@ struct Row {
     /// In the order of [`ENGINES`].
     submit: [u64; 3],
     result: [u64; 3],
-    /// More for a result that the task slept for: to the idle task and back.
+    /// Extra for a result that the task slept for: to the idle task and back.
     asleep: [u64; 3],
-    /// More for each 4 KiB after the first, of which the first half is the submission's.
+    /// Extra for each 4 KiB after the first; half of it belongs to the submission.
     page: u64,
 }
 
-/// Past the page cache. psync submits and sleeps in one call: its submission is that of io_uring,
+/// Direct IO. psync submits and sleeps in one call: its submission is that of io_uring,
 /// and the rest of its 9,432 is its result.
 const DIRECT: Row = Row {
     submit: [5_236, 5_449, 5_236],
@@ -34,7 +34,7 @@ const DIRECT: Row = Row {
     page: 719,
 };
 
-/// Into the page cache. libaio sleeps in its submission, as psync; io_uring is called again when the
+/// Miss in the page cache. libaio sleeps in its submission, as psync; io_uring is called again when the
 /// page is there.
 const MISS: Row = Row {
     submit: [10_046, 11_140, 10_046],
@@ -43,14 +43,14 @@ const MISS: Row = Row {
     page: 4_685,
 };
 
-/// From the page cache.
+/// Hit in the page cache.
 const HIT: Row =
     Row { submit: [2_894, 3_893, 3_795], result: [0, 894, 32], asleep: [0; 3], page: 1_466 };
 
-/// Into the page cache. io_uring hands a write to a block device to a worker (io-wq), which takes
+/// Buffered write. io_uring hands a write to a block device to a worker (io-wq), which takes
 /// what psync takes.
 ///
-/// FIDELITY(io-wq): here the task does it.
+/// FIDELITY(io-wq): the task does this work itself.
 const WRITE: Row = Row {
     submit: [7_667, 8_957, 2_104 + 7_667],
     result: [0, 889, 4_297],
@@ -58,18 +58,18 @@ const WRITE: Row = Row {
     page: 6_218,
 };
 
-/// To have 4 KiB read ahead: new pages, and their part of a request of 128 KiB.
+/// Read-ahead of 4 KiB: new pages, and their part of a request of 128 KiB.
 const AHEAD_PAGE: u64 = 3_053;
 
 #[derive(Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum Path {
     Direct,
     Miss,
     Hit,
     Write,
 }
 
-/// A job's work for one IO.
+/// CPU time of one IO.
 pub(super) struct Cost {
     pub submit: Duration,
     pub result: Duration,
@@ -77,12 +77,12 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    pub(super) fn of(engine: &str, way: Way, bytes: u32) -> Cost {
-        let row = match way {
-            Way::Direct => &DIRECT,
-            Way::Miss => &MISS,
-            Way::Hit => &HIT,
-            Way::Write => &WRITE,
+    pub(super) fn of(engine: &str, path: Path, bytes: u32) -> Cost {
+        let row = match path {
+            Path::Direct => &DIRECT,
+            Path::Miss => &MISS,
+            Path::Hit => &HIT,
+            Path::Write => &WRITE,
         };
         let engine = ENGINES.iter().position(|e| *e == engine).expect("it is one of the engines");
         let more = row.page * (pages(bytes) - 1);

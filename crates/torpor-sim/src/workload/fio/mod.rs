@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Jobs in fio's words, made into tasks.
+//! Makes tasks of fio jobs.
 //!
-//! A job keeps `iodepth` requests under way: it submits one after another until there are as many,
-//! then takes one result and submits the next. That is fio with its defaults, `iodepth_batch` 1,
+//! A job keeps `iodepth` requests in flight: it submits one by one until it has as many, then reaps
+//! one result and submits the next. That is fio with its defaults, `iodepth_batch` 1,
 //! `iodepth_batch_complete_min` 1 and `iodepth_low` as `iodepth`: each submission and each result
 //! is a system call of its own.
 //!
-//! FIDELITY(io-work): an IO takes the same work whatever is in the CPU's caches.
+//! FIDELITY(io-work): the work of an IO does not depend on the CPU's caches.
 
 mod cached;
 mod cost;
@@ -14,7 +14,7 @@ mod cost;
 use super::names::Names;
 use super::read::{clamp, from_us};
 use super::{Dist, Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
-use cost::{Cost, Way};
+use cost::{Cost, Path};
 use torpor_machine::toml::{Report, Table};
 use torpor_machine::units::{CpuId, Duration};
 
@@ -92,15 +92,15 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
     })
 }
 
-/// Past the page cache.
+/// Writes the program of a job with direct IO.
 fn direct(job: &mut Job, limits: &Limits, transfer: Transfer, mix: Option<Mix>) {
-    let cost = Cost::of(job.engine, Way::Direct, job.bytes);
+    let cost = Cost::of(job.engine, Path::Direct, job.bytes);
     let fill = job.push("ready to submit", Op::Goto(0));
     job.work_to_submit("its submission", &cost);
     let (device, next) = (job.device, job.here() + 1);
     let submit = Op::IoSubmit { device, stream: SERVICE, transfer, mix, next };
     job.push("its submission", submit);
-    // Its wait for the next request's time ends where it may submit again.
+    // After the wait for the next request the job may submit again.
     job.push("its rate", job.pace(fill));
     let wait = job.here();
     job.steps[fill].op = limits.fill(wait);
@@ -114,15 +114,15 @@ fn direct(job: &mut Job, limits: &Limits, transfer: Transfer, mix: Option<Mix>) 
     }
 }
 
-/// Stream of a job's requests; its own work has those before.
+/// Stream of a job's requests; the streams before are for its own work.
 const SERVICE: usize = 2;
 
-/// A job's program while it is written.
+/// A job's program under construction.
 struct Job<'a> {
     engine: &'a str,
     device: usize,
     bytes: u32,
-    /// To submit and to complete, where the job says so.
+    /// Work of submission and completion, if the job sets it.
     own: [Option<Draw>; 2],
     wait: IoWait,
     period: Option<Duration>,
@@ -133,7 +133,7 @@ struct Job<'a> {
     depth: usize,
 }
 
-/// Limits on the number at a time, and on the duration.
+/// Limits of requests in flight, of time and of requests.
 struct Limits {
     iodepth: u32,
     runtime: Option<Duration>,
@@ -151,11 +151,12 @@ impl Limits {
     }
 }
 
-/// Which requests read, where both kinds are asked for.
+/// Reads the share of reads of a mixed job.
 fn mix(report: &mut Report, table: &Table, job: &mut Job<'_>) -> Option<Mix> {
     let is_mixed = table.text("rw").is_some_and(|rw| MIXED.contains(&rw));
     if table.has("rwmixread") && !is_mixed {
-        let mut finding = table.finding("rwmixread", "there is one kind of request".to_owned());
+        let mut finding =
+            table.finding("rwmixread", "the job does not mix reads and writes".to_owned());
         finding.allowed = Some("together with `rw = \"randrw\"`, rw or readwrite".to_owned());
         report.push(finding);
     }
@@ -178,7 +179,7 @@ fn cache(report: &mut Report, table: &Table, is_cached: bool) -> Option<super::C
     Some(super::Cache { blocks: (size / u64::from(bytes)).max(1) })
 }
 
-/// A job's work as it says itself.
+/// Reads the work that a job sets itself.
 fn own_work(report: &mut Report, table: &Table, key: &str, stream: usize) -> Option<Option<Draw>> {
     if !table.has(key) {
         return Some(None);
@@ -219,9 +220,9 @@ impl Job<'_> {
         }
     }
 
-    /// An IO that the page cache answers.
-    fn at_once(&mut self, place: &str, way: Way) {
-        let cost = Cost::of(self.engine, way, self.bytes);
+    /// Adds an IO that the page cache serves.
+    fn at_once(&mut self, place: &str, path: Path) {
+        let cost = Cost::of(self.engine, path, self.bytes);
         self.work_to_submit(place, &cost);
         self.work_to_complete(place, &cost);
         self.push(place, Op::IoHit);
@@ -241,7 +242,7 @@ impl Job<'_> {
         }
     }
 
-    /// The wait for the next request's time, and where it goes then.
+    /// Returns the wait for the next request's time, or a jump to `next`.
     fn pace(&self, next: usize) -> Op {
         self.period.map_or(Op::Goto(next), |period| Op::IoPace { period, next })
     }
@@ -257,7 +258,7 @@ impl Job<'_> {
 
 fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
     if iodepth == 0 {
-        let mut finding = table.finding("iodepth", "a job without requests".to_owned());
+        let mut finding = table.finding("iodepth", "a job needs at least one request".to_owned());
         finding.allowed = Some(format!("1 to {IODEPTH_MAX}"));
         report.push(finding);
     }
@@ -268,12 +269,12 @@ fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
         report.push(finding);
     }
     if table.has("iowait") && engine != "io_uring" {
-        let mut finding = table.finding("iowait", format!("`{engine}` does not ask for it"));
+        let mut finding = table.finding("iowait", format!("`{engine}` does not use it"));
         finding.allowed = Some("together with `ioengine = \"io_uring\"`".to_owned());
         report.push(finding);
     }
     for (key, message) in
-        [("number_ios", "a job without requests"), ("rate_iops", "a job that never asks")]
+        [("number_ios", "a job needs at least one request"), ("rate_iops", "the rate is zero")]
     {
         if table.number(key) == Some(0.0) {
             let mut finding = table.finding(key, message.to_owned());
@@ -282,7 +283,7 @@ fn check(report: &mut Report, table: &Table, engine: &str, iodepth: u32) {
         }
     }
     if table.number("numjobs") == Some(0.0) {
-        let mut finding = table.finding("numjobs", "no job at all".to_owned());
+        let mut finding = table.finding("numjobs", "the number of jobs is zero".to_owned());
         finding.allowed = Some("1 or more".to_owned());
         report.push(finding);
     }
@@ -299,7 +300,7 @@ pub(super) fn transfer(report: &mut Report, table: &Table) -> Option<Transfer> {
     Some(Transfer { kind, bytes, in_order })
 }
 
-/// As fio reads sizes: `k` and `m` are powers of 1024.
+/// Reads a size as fio does: `k` and `m` are powers of 1024.
 fn block_size(report: &mut Report, table: &Table) -> Option<u32> {
     let lower = table.text("bs")?.to_ascii_lowercase();
     let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -17,7 +17,7 @@ pub(super) const NAMES: &[&str] = &[
     "sync", "barrier",
 ];
 
-/// Events that rt-app has and a simulation does not, and what to do instead.
+/// Events of rt-app that are not simulated, with a hint for each.
 const REFUSED: [(&str, &str); 6] = [
     ("runtime", "`run` is work, which takes longer on a smaller CPU"),
     ("mem", "use `run`, or a workload in TOML"),
@@ -53,7 +53,7 @@ impl Names {
         })
     }
 
-    /// Whatever is waited for must be signalled somewhere, and the other way round.
+    /// Reports names that are waited for but never signalled, or signalled but never waited for.
     pub(super) fn check_channels(&mut self, report: &mut Report) {
         let known: Vec<String> = self.uses.iter().map(|u| u.name.clone()).collect();
         for one in &mut self.uses {
@@ -196,7 +196,7 @@ impl Program {
             }
             _ => {
                 let name = object.text_of(report, entry)?;
-                // As workgen fills it in.
+                // workgen uses the name of the thread, too.
                 let name = if name.is_empty() { self.thread.clone() } else { name.to_owned() };
                 match kind {
                     "lock" | "unlock" => {
@@ -249,7 +249,7 @@ impl Program {
         names: &mut Names,
     ) -> usize {
         let mutex = names.named(name, true);
-        let message = "this mutex is locked and never unlocked, or the other way round";
+        let message = "this mutex is locked but never unlocked, or unlocked but never locked";
         let finding = || object.finding(report, entry, message);
         let uses = &mut names.uses[mutex];
         match entry.key.starts_with("unlock") {
@@ -272,7 +272,7 @@ impl Program {
         names: &mut Names,
     ) -> usize {
         let channel = names.named(name, false);
-        let message = "nobody resumes or signals this";
+        let message = "no thread resumes or signals this";
         let finding = || object.finding(report, entry, message);
         names.uses[channel].waited.get_or_insert_with(finding);
         channel
@@ -286,7 +286,7 @@ impl Program {
         channel: usize,
         names: &mut Names,
     ) {
-        let finding = || object.finding(report, entry, "nobody waits for this");
+        let finding = || object.finding(report, entry, "no thread waits for this");
         names.uses[channel].woken.get_or_insert_with(finding);
     }
 

@@ -63,8 +63,8 @@ impl<'a> Object<'a> {
             key: self.key(entry),
             value: None,
             message: match why {
-                Some(_) => "rt-app has this, a simulation does not".to_owned(),
-                None => "there is no such key here".to_owned(),
+                Some(_) => "this event or key of rt-app is not simulated".to_owned(),
+                None => "unknown key".to_owned(),
             },
             allowed: Some(known.join(", ")),
             hint: why

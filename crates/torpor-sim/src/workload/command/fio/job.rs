@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One job of fio's: from its options to a `[[fio]]` of a workload.
+//! Makes a `[[fio]]` table of the options of a job.
 
 use super::super::options::Setting;
 use super::super::toml::{fit, quoted};
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use torpor_machine::toml::{Finding, Report};
 use torpor_machine::units::closest;
 
-/// Engines by how they ask and wait.
+/// Engines of fio, with the simulated one that submits and waits alike.
 const ENGINES: &[(&str, &str)] = &[
     ("psync", "psync"),
     ("sync", "psync"),
@@ -145,14 +145,14 @@ impl Job {
         found
     }
 
-    /// The device that a file lies on.
+    /// Sets the device of `filename`.
     fn device(&mut self, report: &mut Report<'_>, set: Option<&Setting>) -> Option<()> {
         const ALLOWED: &str = "/dev/nvme0n1, /dev/mmcblk0, /dev/sda, or the name of a device: \
                                emmc, nvme, sd, ufs, or one of the platform's";
         let Some(setting) = set else {
             report.push(Finding {
                 key: format!("{}: filename", self.name),
-                message: "it is not said which device the job goes to".to_owned(),
+                message: "the job needs a device".to_owned(),
                 allowed: Some(ALLOWED.to_owned()),
                 hint: Some("`--filename=nvme`".to_owned()),
                 ..Finding::default()
@@ -175,7 +175,7 @@ impl Job {
             }
             None if fit(value) == value && !value.is_empty() && !value.contains('.') => value,
             _ => {
-                let message = "it is not known which device this is on";
+                let message = "the device of this file is unknown";
                 report.push(setting.finding(message, Some(ALLOWED.to_owned())));
                 return None;
             }
@@ -191,7 +191,7 @@ impl Job {
         reads: Option<&Setting>,
         writes: Option<&Setting>,
     ) -> Option<()> {
-        // fio reads in sequence unless asked otherwise.
+        // fio reads sequentially by default.
         let direction = match rw {
             None => "read",
             Some(setting) => {
@@ -216,8 +216,8 @@ impl Job {
         Some(())
     }
 
-    /// Whether it goes through the page cache. A size that only ends the job says nothing of what
-    /// is read twice.
+    /// Notes the limits of buffered IO, and sets the size of the file. A share of a device as size
+    /// only ends the job.
     fn goes_through_the_page_cache(
         &mut self,
         report: &mut Report<'_>,
@@ -268,7 +268,7 @@ impl Job {
         Some(())
     }
 
-    /// A rate in bytes is one of requests.
+    /// Sets the rate of requests; one in bytes is converted.
     fn rate(
         &mut self,
         report: &mut Report<'_>,
@@ -285,7 +285,7 @@ impl Job {
         Some(())
     }
 
-    /// When it ends: `time_based` takes no heed of sizes.
+    /// Sets the end of the job; `time_based` ignores sizes.
     fn end(
         &mut self,
         report: &mut Report<'_>,
@@ -323,7 +323,7 @@ impl Job {
         Some(())
     }
 
-    /// `number` tells jobs of one name apart.
+    /// Returns the table; `number` makes the name unique.
     pub(super) fn table(&self, number: usize) -> String {
         let name = if number > 1 { format!("{}.{number}", self.name) } else { self.name.clone() };
         let mut text = format!("[[fio]]\nname = {}\n", quoted(&name));
@@ -337,19 +337,19 @@ impl Job {
     }
 }
 
-/// A flag that stands alone is set.
+/// Whether a flag is set; one without a value is.
 fn is_on(setting: &Setting) -> bool {
     setting.value.as_deref() != Some("0")
 }
 
-/// A number and its unit, as in `4k`.
+/// Splits a number from its unit, as in `4k`.
 fn parts(text: &str) -> Option<(f64, String)> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text[digits.len()..].to_ascii_lowercase();
     Some((digits.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0)?, unit))
 }
 
-/// A size; of several (`4k,8k`: reads, writes, trims), the first. Units are powers of 1024.
+/// Reads a size; of several (`4k,8k`: reads, writes, trims), the first. Units are powers of 1024.
 fn size(report: &mut Report<'_>, setting: &Setting) -> Option<u64> {
     let first = setting.value.as_deref().unwrap_or("").split(',').next().unwrap_or("");
     let bytes = parts(first).and_then(|(number, unit)| {
@@ -373,7 +373,7 @@ fn size(report: &mut Report<'_>, setting: &Setting) -> Option<u64> {
     bytes
 }
 
-/// A time in s; without a unit it is in `default_s`.
+/// Reads a time in s; `default_s` is the unit if there is none.
 fn time_s(report: &mut Report<'_>, setting: &Setting, default_s: f64) -> Option<f64> {
     let time = parts(setting.value.as_deref().unwrap_or("")).and_then(|(number, unit)| {
         let unit_s = match unit.as_str() {

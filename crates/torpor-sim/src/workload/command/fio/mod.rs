@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! fio's command lines and job files.
 //!
-//! Options fall in three: those that are simulated; those that say how fio runs, measures and
-//! prints, which have no meaning here; and those that would change what happens but are not
-//! simulated. A result names the last two.
+//! An option is simulated, or has no meaning here because it is about running, measuring or
+//! printing, or would change a run but is not simulated. A result names the last two kinds.
 
 mod job;
 mod names;
@@ -14,7 +13,7 @@ use job::Job;
 use torpor_machine::toml::{Finding, Report};
 use torpor_machine::units::open_input;
 
-/// A job, or the section that all share.
+/// A job, or the global section.
 struct Section {
     name: String,
     settings: Vec<Setting>,
@@ -64,7 +63,7 @@ pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
         return None;
     }
     if sections.len() == 1 {
-        // Without a name fio has no job; here the line is one.
+        // A line without a name is one job here; fio has none.
         sections[0].name = "fio".to_owned();
         sections.insert(0, section("global"));
     }
@@ -94,7 +93,7 @@ fn of_named_file(report: &mut Report<'_>, line: &Line, file: &Word) -> Option<Fi
     made
 }
 
-/// A job file: `[global]`, then a section a job.
+/// Reads a job file: `[global]`, then one section per job.
 pub(super) fn of_file(report: &mut Report<'_>, name: &str, text: &str) -> Option<File> {
     let (mut sections, mut at) = (vec![section("global")], 0);
     for line in text.split_inclusive('\n') {
@@ -128,15 +127,15 @@ fn section(name: &str) -> Section {
     Section { name: name.to_owned(), settings: Vec::new() }
 }
 
-/// Options that may be alone take no word after them but 0 or 1.
+/// Whether an option takes the next word as its value; flags take only 0 or 1.
 fn has_value(key: &str) -> bool {
     !["direct", "time_based", "group_reporting", "stonewall", "thread", "norandommap", "minimal"]
         .contains(&key)
 }
 
-fn build(report: &mut Report<'_>, name: &str, told: &str, sections: &[Section]) -> Option<File> {
+fn build(report: &mut Report<'_>, name: &str, given: &str, sections: &[Section]) -> Option<File> {
     let title = "fio: jobs as given on its command line or in its file";
-    let mut file = File::new(name, title).source(format!("`{told}`"));
+    let mut file = File::new(name, title).source(format!("`{given}`"));
     file = file.source(
         "work of submitting a request and of taking its result: the engine's, which is chosen",
     );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! fio's own names of its options, by what becomes of them.
+//! Names of fio's options.
 
-/// Names of options that are simulated; of several for one, the first is what it is called here.
+/// Simulated options with their synonyms; Torpor uses the first name.
 pub(super) const SIMULATED: &[&[&str]] = &[
     &["name"],
     &["filename"],
