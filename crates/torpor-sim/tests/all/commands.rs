@@ -87,13 +87,13 @@ fn unknown_fio_option_is_reported_at_its_place() {
     assert!(error.contains("did you mean `iodepth`?"), "{error}");
     assert!(error.contains("^^^^^^^^^^"), "{error}");
     for (line, words) in [
-        ("fio --name=a --rw=randread", "which device the job goes to"),
+        ("fio --name=a --rw=randread", "the job needs a device"),
         ("fio --name=a --filename=nvme --rw=trim", "not simulated"),
         ("fio --name=a --filename=nvme --ioengine=rdma", "psync, sync"),
         ("fio --name=a --filename=nvme --bs=x", "not a size"),
         ("fio --name=a --filename=nvme --runtime=forever", "not a time"),
         ("fio --name=a --filename=nvme --iodepth=0", "from 1 to"),
-        ("fio --filename=/tmp/x --name=a", "which device this is on"),
+        ("fio --filename=/tmp/x --name=a", "the device of this file is unknown"),
         ("fio 'unfinished", "quote is not closed"),
         ("fio there-is-no-such.fio", "cannot be read"),
         ("perf bench sched pip", "did you mean `pipe`?"),

@@ -219,7 +219,7 @@ wake = "x"
 }
 
 #[test]
-fn wrong_times_are_told_at_their_place() {
+fn wrong_times_are_errors_with_their_place() {
     let refused = |interrupt: &str| {
         let text = format!(
             "name = \"w\"\ntitle = \"w\"\nsource = \"w\"\n[[task]]\nname = \"t\"\n\
@@ -230,7 +230,7 @@ fn wrong_times_are_told_at_their_place() {
     for (interrupt, told) in [
         ("at_us = [5, 4]", "time runs backwards: 4 after 5"),
         ("at_us = []", "the list is empty"),
-        ("at_us = [5]\nburst = 2", "interrupt[0].burst = 2: `at_us` says all"),
+        ("at_us = [5]\nburst = 2", "interrupt[0].burst = 2: not allowed with `at_us`"),
         ("at_us = [5]\ninterval_us = 2", "interrupt[0].interval_us = 2"),
         ("handling_us = 2", "an interrupt needs its times"),
     ] {
