@@ -23,6 +23,8 @@ pub struct Attributes {
     pub nice: i32,
     /// `uclamp_min` and `uclamp_max`.
     pub uclamp: (u32, u32),
+    /// Requested slice; 0 for the scheduler's own.
+    pub slice: Duration,
     /// None: all CPUs.
     pub affinity: CpuSet,
 }
@@ -56,7 +58,7 @@ impl FromIterator<CpuId> for CpuSet {
 impl Default for Attributes {
     fn default() -> Attributes {
         let (policy, affinity) = (Policy::Normal, CpuSet::default());
-        Attributes { policy, nice: 0, uclamp: (0, 1024), affinity }
+        Attributes { policy, nice: 0, uclamp: (0, 1024), slice: Duration::ZERO, affinity }
     }
 }
 
@@ -76,7 +78,7 @@ impl Attributes {
             nice: self.nice,
             uclamp_min: self.uclamp.0,
             uclamp_max: self.uclamp.1,
-            slice_ns: 0,
+            slice_ns: self.slice.0.max(0) as u64,
             affinity: self.affinity.0,
         }
     }

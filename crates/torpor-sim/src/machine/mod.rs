@@ -372,6 +372,7 @@ impl<'a, S: Sink> Machine<'a, S> {
             policy: Policy::Normal,
             nice: nice_of(kind.weight),
             uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
+            slice: kind.slice,
             affinity: kind.cpus.iter().flatten().copied().collect(),
         }
     }

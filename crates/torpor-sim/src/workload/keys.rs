@@ -94,6 +94,12 @@ static TASK: Shape = Shape {
             "Load weight on its runqueue. Default: 1024, the weight of nice 0.",
         ),
         optional(
+            "slice_us",
+            TIME,
+            "Slice requested with `sched_setattr()`, from which EEVDF makes its deadlines: 100 to \
+             100000. Default: the scheduler's own.",
+        ),
+        optional(
             "activity",
             Kind::Word,
             "The `activity` that its `sleep_us` follow. Default: none.",

@@ -91,6 +91,8 @@ pub struct TaskKind {
     pub stagger: Duration,
     /// Slack of its timers: they may expire this much later, so that several share an interrupt.
     pub timer_slack: Duration,
+    /// Slice requested with `sched_setattr()`; 0 for the scheduler's own.
+    pub slice: Duration,
     /// Load weight; 1024 is that of nice 0.
     pub weight: u32,
     /// Activity that it shares with others.

@@ -115,6 +115,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
         clamp: clamp(report, table),
         timer_slack: from_us(table.number("timer_slack_us").unwrap_or(0.0)),
+        slice: slice(report, table),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         activity: names.activity(report, table),
         repeat: table.number("repeat").map(|n| n as u64),
@@ -123,6 +124,17 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         timers: 0,
         program: program.steps,
     })
+}
+
+/// Reads `slice_us`, in the range that the kernel keeps slices in.
+fn slice(report: &mut Report, table: &Table) -> Duration {
+    let slice = table.number("slice_us");
+    if slice.is_some_and(|us| !(100.0..=100_000.0).contains(&us)) {
+        let mut finding = table.finding("slice_us", "the kernel has no such slice".to_owned());
+        finding.allowed = Some("100 to 100000".to_owned());
+        report.push(finding);
+    }
+    from_us(slice.unwrap_or(0.0))
 }
 
 fn activity(report: &mut Report, table: &Table) -> Option<Activity> {

@@ -90,3 +90,17 @@ fn strips_are_of_the_measured_part() {
     assert_eq!(once, strips(Some(torpor_engine::oracle::Aim::Energy)));
     assert!(once.as_array().is_some_and(|strips| !strips.is_empty()), "{once}");
 }
+
+/// EEVDF lets a task run for its slice before another has its turn; ticks come every 4 ms.
+#[test]
+fn longer_slice_means_fewer_preemptions() {
+    let preemptions = |slice: &str| {
+        let text =
+            format!("[[task]]\nname = \"t\"\ncount = 3\n{slice}phase = [{{ run_us = 1000 }}]\n");
+        let counted = count(&request(machine(1, ""), load(&text), &["menu"], 1_000)).unwrap();
+        counted.kinds[0].preemptions
+    };
+    let (own, long) = (preemptions(""), preemptions("slice_us = 20000\n"));
+    assert!((240..=260).contains(&own), "{own}");
+    assert!((45..=55).contains(&long), "{long}");
+}

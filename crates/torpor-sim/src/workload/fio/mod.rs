@@ -81,6 +81,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         each_cpu: false,
         activity: None,
         timer_slack: Duration::ZERO,
+        slice: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
         clamp: clamp(report, table),
         groups: 1,

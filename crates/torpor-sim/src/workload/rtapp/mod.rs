@@ -191,6 +191,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         each_cpu: false,
         activity: None,
         timer_slack: Duration::ZERO,
+        slice: Duration::ZERO,
         weight: crate::workload::attributes::NICE_WEIGHTS[(nice + 20.0) as usize],
         repeat: (passes >= 0.0).then_some(passes as u64),
         draws: program.draws,
