@@ -277,7 +277,7 @@ def _read_only(store: Path) -> None:
     )
     if probe.returncode != 0:
         return
-    for words, status in (("store ls", 0), ("store gc", 2)):
+    for words, status in (("store list", 0), ("store gc", 2)):
         command = f"{mount} && exec {sys.executable} -m torpor {words} {store}"
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-c", command],
