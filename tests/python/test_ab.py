@@ -88,8 +88,10 @@ def test_a_comparison_restores_the_machine(kernel, load, run_on_kernel):
     assert len(found["runs"]) == 20 and found["finished_rounds"] == 10
     assert found["governors"][1]["parameters"] == ["util_shift=5"]
     assert_is_mail(torpor.post(found))
-    told = torpor.explain(found)
-    assert told[0].startswith("teo,util_shift=5 against menu: 3 of 9 ") and len(told) == 3
+    sentences = torpor.explain(found)
+    # Whether power differs depends on the wall time of this machine.
+    assert re.match(r"teo,util_shift=5 against menu: [23] of 9 ", sentences[0])
+    assert len(sentences) == 3
     keys = {row["key"] for row in found["comparison"]["rows"]}
     assert keys >= {"figure", "wall_s", "package_w", "above_pct"}
     assert [run["figure"] for run in found["runs"]] == [3] * 20
