@@ -88,9 +88,15 @@ def test_a_comparison_restores_the_machine(kernel, load, run_on_kernel):
     assert len(found["runs"]) == 20 and found["finished_rounds"] == 10
     assert found["governors"][1]["parameters"] == ["util_shift=5"]
     assert_is_mail(torpor.post(found))
+    differs = {
+        row["key"]
+        for row in found["comparison"]["rows"]
+        if (row["cells"][1]["change"] or {}).get("is_significant")
+    }
+    # Power may differ as well: it depends on the wall time of this machine.
+    assert {"above_pct", "package_j"} <= differs <= {"above_pct", "package_j", "package_w"}
     sentences = torpor.explain(found)
-    # Whether power differs depends on the wall time of this machine.
-    assert re.match(r"teo,util_shift=5 against menu: [23] of 9 ", sentences[0])
+    assert sentences[0].startswith(f"teo,util_shift=5 against menu: {len(differs)} of 9 ")
     assert len(sentences) == 3
     keys = {row["key"] for row in found["comparison"]["rows"]}
     assert keys >= {"figure", "wall_s", "package_w", "above_pct"}

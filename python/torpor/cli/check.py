@@ -11,7 +11,7 @@ from torpor import TorporError
 from torpor.cli import deliver, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
-from torpor.results.kinds.check import finding_text
+from torpor.results.kinds.check import DEFAULT_HZ, finding_text
 from torpor.run import checks
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def check(
     ] = checks.DEFAULT_DECISIONS,
     hz: Annotated[
         int, typer.Option(metavar="N", help="Tick rate: 100, 250, 300 or 1000.")
-    ] = checks.DEFAULT_HZ,
+    ] = DEFAULT_HZ,
     is_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
     report_path: Annotated[
         Path | None,

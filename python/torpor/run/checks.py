@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TypedDict
 
 from torpor import _engine
+from torpor.results.kinds.check import DEFAULT_HZ
 from torpor.results.record import Record, headed
 
 DEFAULT_SEED = 1
 DEFAULT_DECISIONS = 1_000_000
-DEFAULT_HZ = 250
 
 
 class CheckKind(TypedDict):

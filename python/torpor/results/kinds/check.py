@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _NO_LIMIT_NS = 2_000_000_000_000
 _INFINITE_NS = 2**62
 #: Tick rate of `torpor governor check` without `--hz`.
-_DEFAULT_HZ = 250
+DEFAULT_HZ = 250
 
 
 def post(result: "results.Check") -> Post:
@@ -49,7 +49,7 @@ def finding_text(finding: "results.Finding", report: "results.Check", width: int
     times = "once" if finding["count"] == 1 else f"{finding['count']:,} times"
     command = ["torpor", "governor", "check", report["governor"], "--seed", str(finding["seed"])]
     command += ["--decisions", "1"]
-    if report["hz"] != _DEFAULT_HZ:
+    if report["hz"] != DEFAULT_HZ:
         command += ["--hz", str(report["hz"])]
     lines = textwrap.wrap(
         f"  {finding['kind']}: {finding['what']}",
