@@ -393,13 +393,19 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     notes
 }
 
+/// Returns the note on the source of exit latencies.
+pub fn latency_note(platform: &Platform) -> String {
+    let (measured, advertised) = platform.states_by_latency();
+    torpor_result::latency::source_note(&platform.name, &measured, &advertised)
+}
+
 /// Returns the notes on what the platform's model leaves out.
 fn platform_notes(platform: &Platform, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![
         "open-loop replay: a slower wake-up delays the work that follows, but does not change \
          what the work is or who does it"
             .to_owned(),
-        torpor_result::latency::source_note(&platform.name),
+        latency_note(platform),
     ];
     notes.extend(demotion_note(platform));
     if !platform.has_power() {

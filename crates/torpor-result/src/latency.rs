@@ -204,13 +204,22 @@ impl Latencies {
     }
 }
 
-/// Returns the note on the source of a machine's latencies and delays.
-pub fn source_note(platform: &str) -> String {
-    format!(
-        "latencies and delays follow the exit latencies in the tables of {platform}, which are what \
-         drivers advertise unless its file says otherwise; measured ones can differ (i5-10600K: \
-         1,034 µs advertised, 18 µs measured)"
-    )
+/// Returns the note on the source of a machine's exit latencies, given its states by whether
+/// theirs was measured.
+pub fn source_note(platform: &str, measured: &[&str], advertised: &[&str]) -> String {
+    let (measured, names) = (measured.join(", "), advertised.join(", "));
+    match (measured.is_empty(), advertised.is_empty()) {
+        (_, true) => format!("exit latencies of {platform} are measured"),
+        (true, false) => format!(
+            "exit latencies of {platform} are the advertised ones; measured ones can differ \
+             (i5-10600K: 1,034 µs advertised, 18 µs measured)"
+        ),
+        (false, false) => {
+            format!(
+                "exit latencies of {platform} are measured ({measured}) or advertised ({names})"
+            )
+        }
+    }
 }
 
 #[cfg(test)]

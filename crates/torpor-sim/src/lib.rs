@@ -19,6 +19,7 @@ mod options;
 pub mod oracle;
 pub mod outcome;
 mod queue;
+pub mod random;
 pub mod record;
 mod session;
 mod summary;

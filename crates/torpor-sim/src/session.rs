@@ -4,6 +4,7 @@
 use crate::check::check;
 use crate::columns::{self, Column, IoBoost};
 use crate::error::{Halt, SimError};
+use crate::hardware::Latencies;
 use crate::machine::{self, Counted, Plan, Sink, Topology};
 use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
@@ -194,6 +195,7 @@ impl<'a> Session<'a> {
     ) -> Result<Result<(Counted, S), String>, Halt> {
         let mut hardware = self.hardware(&self.columns[column]);
         hardware.records = S::RECORDS;
+        hardware.latencies = Latencies::of_platform(&self.request.platform, seed);
         let instance = match self.columns[column].kernel.boot(&hardware) {
             Ok(instance) => instance,
             Err(error) => return Ok(Err(error.to_string())),

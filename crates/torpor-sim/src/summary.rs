@@ -405,7 +405,7 @@ fn run_note(request: &Request) -> String {
 /// Returns the notes on the limits of a resolved request's numbers.
 pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     let Request { platform, options, .. } = request;
-    let mut notes = vec![run_note(request), torpor_result::latency::source_note(&platform.name)];
+    let mut notes = vec![run_note(request), torpor_engine::summary::latency_note(platform)];
     if let Some(online) = &options.cpus {
         notes.push(format!(
             "CPU {} of {} online: the others run no task and no interrupt, and the power of \

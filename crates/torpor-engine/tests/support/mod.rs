@@ -7,7 +7,7 @@ use torpor_engine::input::{SleepSource, Span, TickGrid, WakeStamp};
 use torpor_engine::model::CpuModel;
 use torpor_governor::{Catalog, CpuSetup, Instance, Setup, StateDesc};
 use torpor_machine::platform::{
-    Cluster, IdleState, Opp, Platform, PollLoop, Scope, Smt, StatePower,
+    Cluster, IdleState, MeasuredLatency, Opp, Platform, PollLoop, Scope, Smt, StatePower,
 };
 use torpor_machine::units::{CpuId, Duration, Hz, Instant, Power};
 
@@ -22,6 +22,7 @@ pub(crate) fn state(
         name: name.to_owned(),
         entry_latency: Duration::from_us(entry_us),
         exit_latency: Duration::from_us(exit_us),
+        measured: MeasuredLatency::default(),
         latency: Duration::from_us(entry_us + exit_us),
         target_residency: Duration::from_us(residency_us),
         break_even: Duration::from_us(residency_us),

@@ -2,6 +2,7 @@
 //! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
 
 use crate::platform::{Demotion, IoDevice, PlatformError};
+use crate::toml::Distribution;
 use crate::units::{CpuId, Duration, Energy, Hz, Power, UnknownName};
 use std::collections::HashMap;
 
@@ -130,10 +131,12 @@ pub enum Scope {
 pub struct IdleState {
     /// Name as in sysfs, such as `WFI` or `C1E`.
     pub name: String,
-    /// Time from the decision until the state is reached; it cannot be interrupted before.
+    /// Time from the decision until the state is reached; it cannot be interrupted before. The mean
+    /// of the measured one, where there is one.
     pub entry_latency: Duration,
-    /// Time from the wake-up event until the CPU runs again.
+    /// Time from the wake-up event until the CPU runs again; measured likewise.
     pub exit_latency: Duration,
+    pub measured: MeasuredLatency,
     /// Latency that a governor sees as `exit_latency_ns` (sysfs `latency`): the worst case, so
     /// `wakeup-latency-us`, or entry plus exit.
     pub latency: Duration,
@@ -141,7 +144,8 @@ pub struct IdleState {
     /// `min-residency-us`).
     pub target_residency: Duration,
     /// The stay from which it uses less energy than the next shallower state: the target
-    /// residency, unless a polling driver tells governors another one.
+    /// residency, in proportion to the measured part of the advertised latency. A polling driver
+    /// may show governors another target residency.
     pub break_even: Duration,
     /// Poll loop, if it polls (`CPUIDLE_FLAG_POLLING`).
     pub poll_loop: Option<PollLoop>,
@@ -160,6 +164,13 @@ pub struct IdleState {
     pub rejects: Option<Rejects>,
     /// When the hardware enters a shallower state instead.
     pub demotion: Option<Demotion>,
+}
+
+/// Latencies as measured; without them, the hardware takes what it advertises.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasuredLatency {
+    pub entry: Option<Distribution>,
+    pub exit: Option<Distribution>,
 }
 
 /// A driver that does not always enter the state that a governor has selected.
@@ -273,6 +284,23 @@ impl Platform {
             }
         }
         core_of
+    }
+
+    /// Returns the names of the states that rest, by whether their exit latency was measured.
+    /// Instant exits count as neither.
+    pub fn states_by_latency(&self) -> (Vec<&str>, Vec<&str>) {
+        let (mut measured, mut advertised) = (Vec::new(), Vec::new());
+        for state in self.clusters.iter().flat_map(|c| &c.idle_states).filter(|s| !s.is_polling()) {
+            let names = match state.measured.exit {
+                Some(_) => &mut measured,
+                None if state.exit_latency == Duration::ZERO => continue,
+                None => &mut advertised,
+            };
+            if !names.contains(&&*state.name) {
+                names.push(&*state.name);
+            }
+        }
+        (measured, advertised)
     }
 
     /// Whether the package consumes power apart from CPUs and clusters.

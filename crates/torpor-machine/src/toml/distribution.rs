@@ -55,6 +55,23 @@ pub enum Distribution {
     },
 }
 
+impl Distribution {
+    /// Returns the mean of its draws, in us.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Distribution::Constant(us) => *us,
+            Distribution::Uniform { min, max } => (min + max) / 2.0,
+            Distribution::Exponential { mean }
+            | Distribution::LogNormal { mean, .. }
+            | Distribution::Gamma { mean, .. } => *mean,
+            Distribution::Empirical { values, weights } => {
+                let sum: f64 = values.iter().zip(weights).map(|(us, weight)| us * weight).sum();
+                sum / weights.iter().sum::<f64>()
+            }
+        }
+    }
+}
+
 impl Table {
     /// The value of a key of kind [`LENGTH_OR_DISTRIBUTION`]; what is wrong with it is reported.
     pub fn distribution(&self, report: &mut Report, key: &str) -> Option<Distribution> {

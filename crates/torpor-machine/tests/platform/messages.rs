@@ -104,6 +104,7 @@ cluster[0].idle_state[1].exit_latencyus: there is no such key here
 31 | exit_latencyus = 1
    | ^^^^^^^^^^^^^^
    = allowed: name, desc, entry_latency_us, exit_latency_us, wakeup_latency_us, latency_us, \
+measured_entry_latency_us, measured_exit_latency_us, measured_latency_source, \
 target_residency_us, polling, driver, relax_ns, event_stream_us, wfet, poll_limit_us, \
 default_status, scope, own_entry_latency_us, own_exit_latency_us, power_mw, power_per_opp_mw, \
 energy_per_entry_uj, power_source, refill_us, refill_source, reject_pct, reject_us, reject_source, \
@@ -132,6 +133,20 @@ fn each_error_is_named_with_its_key_and_line() {
             "cluster[0].smt_speed_pct",
             10,
             "a core here has one thread",
+        ),
+        (
+            "exit_latency_us = 1",
+            "exit_latency_us = 1\nmeasured_exit_latency_us = 2",
+            "cluster[0].idle_state[1].measured_exit_latency_us",
+            32,
+            "`measured_latency_source` is missing",
+        ),
+        (
+            "latency_us = 0",
+            "latency_us = 0\nmeasured_exit_latency_us = 2\nmeasured_latency_source = \"x\"",
+            "cluster[0].idle_state[0].measured_exit_latency_us",
+            26,
+            "a polling CPU has nothing to leave",
         ),
         (
             "exit_latency_us = 1",
@@ -467,6 +482,22 @@ fn sysfs_latency_is_the_exit_latency() {
     let state = &machine.clusters[1].idle_states[0];
     assert_eq!((state.entry_latency.ns(), state.exit_latency.ns()), (0, 2_000));
     assert_eq!((state.latency.ns(), state.target_residency.ns()), (2_000, 2_000));
+}
+
+#[test]
+fn measured_latency_leaves_the_advertised_one() {
+    let measured = "measured_entry_latency_us = 20\n\
+                    measured_exit_latency_us = { dist = \"empirical\", values = [30, 50, 70] }\n\
+                    measured_latency_source = \"made up\"\n";
+    let text = GOOD.replacen("name = \"sleep\"\n", &format!("name = \"sleep\"\n{measured}"), 1);
+    let machine = from_toml("test.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let state = &machine.clusters[0].idle_states[2];
+    assert_eq!((state.entry_latency.ns(), state.exit_latency.ns()), (20_000, 50_000));
+    assert_eq!((state.latency.ns(), state.target_residency.ns()), (250_000, 1_000_000));
+    // 70 us of 300 advertised.
+    assert_eq!(state.break_even.ns(), 233_333);
+    assert_eq!(machine.states_by_latency(), (vec!["sleep"], vec!["WFI", "C1"]));
+    assert!(machine.sources.contains(&"little sleep measured latency: made up".to_owned()));
 }
 
 #[test]

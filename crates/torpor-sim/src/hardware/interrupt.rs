@@ -32,14 +32,15 @@ impl<W: Work> Sim<W> {
         let at = match states.get(index) {
             _ if is_rejected => now.max(since).max(Instant(poll_until_ns as i64)),
             Some(state) if !polls => {
-                let leaves = now.max(since + state.entry_latency - entry_saved);
-                let exit = match &mut self.machine.last_man {
-                    Some(all) => {
-                        state.exit_latency - all.shared_exit(cpu, index) + all.leave(cpu, leaves)
-                    }
-                    None => state.exit_latency,
+                let mean = (state.entry_latency, state.exit_latency);
+                let latencies = self.machine.latencies.as_mut();
+                let (entry, exit) = latencies.map_or(mean, |all| all.draw(cpu, index, mean));
+                let leaves = now.max(since + entry - entry_saved);
+                let shared = match &mut self.machine.last_man {
+                    Some(all) => all.leave(cpu, leaves) - all.shared_exit(cpu, index),
+                    None => Duration::ZERO,
                 };
-                leaves + exit
+                leaves + (exit + shared).max(Duration::ZERO)
             }
             _ => now.max(since),
         };

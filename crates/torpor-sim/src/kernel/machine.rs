@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Machine of a hosted kernel, including the parts that the kernel never sees.
 
-use crate::hardware::LastMan;
+use crate::hardware::{LastMan, Latencies};
 use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
 use torpor_machine::platform::{CpufreqGovernor, Demotion, Platform};
 use torpor_machine::units::Duration;
@@ -24,6 +24,7 @@ pub struct Machine {
     pub overheads: Overheads,
     /// Shared states of a platform, whose latencies depend on other CPUs.
     pub last_man: Option<LastMan>,
+    pub latencies: Option<Latencies>,
     /// Whether the kernel's tracepoints are shown as [`crate::hardware::Seen::Traced`].
     pub records: bool,
 }
@@ -160,6 +161,7 @@ impl Machine {
                 remote_step_ps: STEP_PS + LINE_PS,
             },
             last_man: LastMan::of_platform(platform),
+            latencies: None,
             records: false,
         }
     }
@@ -172,6 +174,7 @@ impl Machine {
         self.core_of = (0..cluster_of.len()).collect();
         self.cluster_of = cluster_of;
         self.last_man = None;
+        self.latencies = None;
     }
 
     /// Checks that the host can represent it.

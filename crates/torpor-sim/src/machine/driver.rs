@@ -2,7 +2,7 @@
 //! The idle driver, which may reject a selected state.
 
 use super::Topology;
-use crate::workload::{Stream, StreamName};
+use crate::random::{Stream, StreamName};
 use torpor_machine::platform::{Platform, Rejects};
 use torpor_machine::units::Duration;
 

@@ -5,7 +5,8 @@ use super::events::Source;
 use super::irq::Line;
 use super::{Machine, Sink};
 use crate::error::Halt;
-use crate::workload::{Arrivals, Interrupt, Runs, Stream, StreamName, Workload};
+use crate::random::{Stream, StreamName};
+use crate::workload::{Arrivals, Interrupt, Runs, Workload};
 use torpor_machine::units::{Duration, Instant};
 
 /// State of an interrupt source.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! State of tasks.
 
-use crate::workload::{Clamp, IoWait, Stream, StreamName, TaskKind, TransferKind};
+use crate::random::{Stream, StreamName};
+use crate::workload::{Clamp, IoWait, TaskKind, TransferKind};
 use std::collections::VecDeque;
 use torpor_machine::units::{Duration, Instant};
 

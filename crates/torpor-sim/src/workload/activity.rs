@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Runs of short and of long sleeps, as on real machines.
 
-use super::dist::{LONGEST_NS, normal};
-use super::stream::{Stream, StreamName};
+use crate::random::{LONGEST_NS, Stream, StreamName, normal};
 use torpor_machine::units::{Duration, Instant};
 
 /// A factor that the lengths of tasks and interrupts share. It changes from run to run; the mean

@@ -2,8 +2,8 @@
 //! Devices that tasks send requests to: a workload's own, the machine's, or one that ships.
 
 use super::read::dist;
-use super::{Dist, Stream};
 use crate::error::SimError;
+use crate::random::{Dist, Stream};
 use torpor_machine::platform::{Flash, IoDevice, Platform, ServiceTime};
 use torpor_machine::toml::{Finding, Problem, Report, Table};
 use torpor_machine::units::closest;
@@ -196,7 +196,7 @@ impl DeviceRef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::stream::StreamName;
+    use crate::random::StreamName;
 
     #[test]
     fn largest_transfer_does_not_overflow() {

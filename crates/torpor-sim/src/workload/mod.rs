@@ -7,25 +7,22 @@ mod background;
 mod builtin;
 mod command;
 mod device;
-mod dist;
 mod fio;
 mod keys;
 mod names;
 mod program;
 mod read;
 mod rtapp;
-mod stream;
 
 pub use activity::{Activity, Runs};
 pub use attributes::Clamp;
 pub use builtin::{Builtin, builtins, resolve, text};
 pub use command::{is_command, job_file_to_toml, to_toml};
 pub use device::{Device, DeviceRef, Transfer, TransferKind};
-pub use dist::Dist;
 pub use read::{from_toml, json_schema};
 pub use rtapp::from_rtapp;
-pub use stream::{Stream, StreamName};
 
+use crate::random::Dist;
 use std::collections::BTreeSet;
 use torpor_machine::units::{CpuId, Duration, Instant};
 

@@ -6,10 +6,11 @@ use super::keys::WORKLOAD;
 use super::names::Names;
 use super::program;
 use super::{
-    Activity, Arrivals, Barrier, Device, DeviceRef, Dist, Effect, Interrupt, Op, TaskKind,
-    Workload, device, fio,
+    Activity, Arrivals, Barrier, Device, DeviceRef, Effect, Interrupt, Op, TaskKind, Workload,
+    device, fio,
 };
 use crate::error::SimError;
+use crate::random::Dist;
 use sha2::{Digest, Sha256};
 use torpor_machine::toml::{Report, Table};
 use torpor_machine::units::{CpuId, Duration};

@@ -2,7 +2,7 @@
 //! Cases small enough to work out by hand.
 
 use crate::support::{
-    big_little, count, load, machine, near, platform, polling_machine, request, takes,
+    big_little, count, load, machine, machine_text, near, platform, polling_machine, request, takes,
 };
 use torpor_machine::units::Duration;
 
@@ -21,6 +21,20 @@ fn wake_up_takes_exactly_the_exit_latency() {
         takes(latency.quantile(0.5).unwrap(), Duration::from_us(exit_us), 1);
         assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(100 * 100));
     }
+}
+
+#[test]
+fn measured_latency_is_drawn_at_each_exit() {
+    let measured = "exit_latency_us = 85, measured_latency_source = \"made up\", \
+                    measured_exit_latency_us = { dist = \"empirical\", values = [20, 40] }";
+    let text = machine_text(1, "").replace("exit_latency_us = 85", measured);
+    let counted = count(&request(platform(&text), load(PERIODIC), &["deepest"], 1_000)).unwrap();
+    let latency = counted.kinds[0].latency.latencies();
+    takes(latency.quantile(0.0).unwrap(), Duration::from_us(20), 1);
+    takes(latency.max().unwrap(), Duration::from_us(40), 1);
+    let mean_us = latency.mean().unwrap().ns() as f64 / 1e3;
+    // 99 fair draws: six standard deviations.
+    near(mean_us, 30.0, 0.2);
 }
 
 #[test]

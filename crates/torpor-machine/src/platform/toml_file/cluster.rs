@@ -2,8 +2,10 @@
 //! One cluster: its OPPs, its idle states, and what must hold between them.
 
 use super::{cite, driver, from_us, missing_source, need_source, polling};
-use crate::platform::{Clock, Cluster, IdleState, Opp, OwnLatency, Scope, Smt, StatePower};
-use crate::toml::{Report, Table};
+use crate::platform::{
+    Clock, Cluster, IdleState, MeasuredLatency, Opp, OwnLatency, Scope, Smt, StatePower,
+};
+use crate::toml::{Distribution, Report, Table};
 use crate::units::{Duration, Energy, Power};
 
 /// `CPUIDLE_STATE_MAX`.
@@ -33,6 +35,7 @@ pub(super) fn build(
         let what = format!("{name} {} power", state.text("name").unwrap_or("?"));
         cite(sources, &what, state.texts("power_source"));
         let what = |of: &str| format!("{name} {} {of}", state.text("name").unwrap_or("?"));
+        cite(sources, &what("measured latency"), state.texts("measured_latency_source"));
         cite(sources, &what("refill"), state.texts("refill_source"));
         cite(sources, &what("rejected entries"), state.texts("reject_source"));
         cite(sources, &what("demotion"), state.texts("demote_source"));
@@ -207,17 +210,21 @@ fn build_state(
     check_latencies(report, state);
     let poll_loop = polling::build(report, index, state);
     let power = build_power(report, cluster, state);
-    let (entry, exit) = match state.number("latency_us") {
+    let advertised = match state.number("latency_us") {
         Some(latency) => (0.0, latency),
         None => (state.number("entry_latency_us").unwrap_or(0.0), state.number("exit_latency_us")?),
     };
+    let measured = build_measured(report, state, poll_loop.is_some());
+    let mean = |of: &Option<Distribution>, us| of.as_ref().map_or(us, Distribution::mean);
+    let (entry, exit) = (mean(&measured.entry, advertised.0), mean(&measured.exit, advertised.1));
     Some(IdleState {
         name: state.text("name")?.to_owned(),
         entry_latency: from_us(entry),
         exit_latency: from_us(exit),
+        measured,
         latency: from_us(state_latency(state)?),
         target_residency: from_us(state_residency(state)?),
-        break_even: from_us(state_residency(state)?),
+        break_even: from_us(break_even(state_residency(state)?, advertised, (entry, exit))),
         poll_loop,
         is_disabled: state.text("default_status") == Some("disabled"),
         scope: match state.text("scope") {
@@ -233,6 +240,32 @@ fn build_state(
         rejects: driver::rejects(report, state, entry),
         demotion: driver::demotion(report, &cluster.tables("idle_state")[..index], state),
     })
+}
+
+/// Reads the measured latencies.
+fn build_measured(report: &mut Report, state: &Table, polls: bool) -> MeasuredLatency {
+    let [entry, exit] = ["measured_entry_latency_us", "measured_exit_latency_us"].map(|key| {
+        if !state.has(key) {
+            return None;
+        }
+        need_source(report, state, key, "measured_latency_source");
+        if polls {
+            let allowed = "a state in which the CPU rests";
+            report.reject(state, key, "a polling CPU has nothing to leave", allowed);
+        }
+        state.distribution(report, key)
+    });
+    MeasuredLatency { entry, exit }
+}
+
+/// Returns the break-even residency, in us: what entry and exit cost is in proportion to the time
+/// they take, so a state that is entered and left in half the advertised time pays off after half
+/// the advertised residency.
+fn break_even(residency: f64, advertised: (f64, f64), (entry, exit): (f64, f64)) -> f64 {
+    match advertised.0 + advertised.1 {
+        0.0 => residency,
+        latency => residency * ((entry + exit) / latency),
+    }
 }
 
 fn build_own(report: &mut Report, state: &Table, entry: f64, exit: f64) -> Option<OwnLatency> {

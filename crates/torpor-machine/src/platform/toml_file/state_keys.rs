@@ -2,7 +2,7 @@
 //! The keys of an idle state.
 
 use super::keys::{ENERGY, POWER, POWER_MAX_MW, TIME, optional, required};
-use crate::toml::{Kind, Shape};
+use crate::toml::{Kind, LENGTH_OR_DISTRIBUTION, Shape};
 
 pub(crate) static IDLE_STATE: Shape = Shape {
     keys: &[
@@ -25,6 +25,20 @@ pub(crate) static IDLE_STATE: Shape = Shape {
             "sysfs has only one latency, which is the exit latency, and entry takes 0. Instead of \
              the three other latencies.",
         ),
+        optional(
+            "measured_entry_latency_us",
+            LENGTH_OR_DISTRIBUTION,
+            "Measured entry latency, where it differs from what governors are shown. Without it, \
+             the advertised one.",
+        ),
+        optional(
+            "measured_exit_latency_us",
+            LENGTH_OR_DISTRIBUTION,
+            "Measured exit latency, where it differs from what governors are shown; a \
+             distribution is drawn from in a simulation, and counts by its mean elsewhere. Without \
+             it, the advertised one.",
+        ),
+        optional("measured_latency_source", Kind::Texts, "Where the measured latencies come from."),
         required(
             "target_residency_us",
             TIME,

@@ -13,7 +13,8 @@ mod cost;
 
 use super::names::Names;
 use super::read::{clamp, from_us};
-use super::{Dist, Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
+use super::{Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
+use crate::random::Dist;
 use cost::{Cost, Path};
 use torpor_machine::toml::{Report, Table};
 use torpor_machine::units::{CpuId, Duration};

@@ -3,7 +3,8 @@
 
 use super::json::Entry;
 use super::object::Object;
-use crate::workload::{Channel, Dist, Draw, Op, Step};
+use crate::random::Dist;
+use crate::workload::{Channel, Draw, Op, Step};
 use std::collections::BTreeMap;
 use torpor_machine::toml::{Finding, Report};
 use torpor_machine::units::closest;

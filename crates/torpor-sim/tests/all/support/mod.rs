@@ -34,7 +34,7 @@ pub fn polling_machine(cpus: usize, extra: &str) -> Platform {
     platform(&text)
 }
 
-fn machine_text(cpus: usize, extra: &str) -> String {
+pub fn machine_text(cpus: usize, extra: &str) -> String {
     one_cluster(
         cpus,
         extra,

@@ -7,7 +7,7 @@ use torpor_machine::toml::Distribution;
 use torpor_machine::units::Duration;
 
 /// An hour: longer draws are cut to this. Only the tails of distributions get there.
-pub(super) const LONGEST_NS: f64 = 3.6e12;
+pub(crate) const LONGEST_NS: f64 = 3.6e12;
 
 /// A distribution of lengths of time. Parameters are in ns.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub enum Dist {
 impl From<&Distribution> for Dist {
     fn from(distribution: &Distribution) -> Dist {
         match distribution {
-            Distribution::Constant(us) => Dist::Constant(super::read::from_us(*us)),
+            Distribution::Constant(us) => Dist::Constant(Duration((us * 1e3).round() as i64)),
             Distribution::Uniform { min, max } => Dist::Uniform { min: min * 1e3, max: max * 1e3 },
             Distribution::Exponential { mean } => Dist::Exponential { mean: mean * 1e3 },
             Distribution::LogNormal { mean, sd } => Dist::log_normal(mean * 1e3, sd * 1e3),
@@ -121,7 +121,7 @@ impl Dist {
 }
 
 /// Box and Muller, without keeping the second one: a draw always takes as many numbers.
-pub(super) fn normal(stream: &mut Stream) -> f64 {
+pub(crate) fn normal(stream: &mut Stream) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log(stream.positive_unit()));
     radius * libm::cos(2.0 * std::f64::consts::PI * stream.unit())
 }
@@ -154,7 +154,7 @@ fn gamma(shape: f64, stream: &mut Stream) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::stream::StreamName;
+    use crate::random::StreamName;
     use proptest::prelude::*;
 
     /// Mean and standard deviation of many draws, in us.
