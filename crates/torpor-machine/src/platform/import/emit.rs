@@ -12,7 +12,8 @@ pub(super) fn platform(options: &ImportOptions, machine: &Machine, notes: &[Stri
     let Machine { origin, sources, .. } = machine;
     let mut out = format!(
         "# Imported from {origin}, which does not know the power of an idle state: energy on this\n\
-         # machine is not known. Where it was measured, add `power_mw` and `power_source`.\n",
+         # machine is not known. Where it was measured, add `power_mw` and `power_source`. Latencies are\n\
+         # the advertised ones; `torpor platform measure` measures them in a recording.\n",
     );
     for note in notes {
         line(&mut out, format_args!("# Note: {note}."));
