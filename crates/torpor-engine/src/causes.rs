@@ -53,6 +53,11 @@ impl Causes {
         Causes { by, cpus, names }
     }
 
+    pub(crate) fn held_bytes(&self) -> usize {
+        let ended: usize = self.cpus.values().map(Vec::len).sum();
+        ended.saturating_mul(size_of::<Ended>())
+    }
+
     /// Returns one governor's causes, the most sleeps of a wrong depth first.
     pub fn of_run(
         &self,

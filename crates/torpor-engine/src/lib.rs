@@ -22,6 +22,7 @@ pub mod outcome;
 pub mod pelt;
 pub mod policy;
 mod poll;
+mod prepared;
 mod reading;
 mod recorded;
 pub mod replay;

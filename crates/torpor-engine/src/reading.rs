@@ -8,6 +8,7 @@ use crate::causes::Causes;
 use crate::error::EngineError;
 use crate::input::{Draft, Follower, Recording};
 use crate::options::{By, Progress};
+use crate::prepared::Kept;
 use crate::stats::Stats;
 use crate::trace_info::TraceInfo;
 use std::path::Path;
@@ -29,11 +30,13 @@ pub struct Loaded {
     pub(crate) trace: Trace,
     /// The same without its events.
     pub(crate) bare: Trace,
+    /// Inputs of the replays so far.
+    pub(crate) inputs: Kept,
 }
 
 impl Loaded {
-    /// Reads a recording. `max_bytes` bounds its memory; by default it is half of the machine's, and
-    /// at most 8 GiB.
+    /// Reads a recording. `max_bytes` bounds its memory, the inputs of replays included; by default
+    /// it is half of the machine's, and at most 8 GiB.
     ///
     /// # Errors
     /// See [`torpor_trace::read`].
@@ -43,24 +46,28 @@ impl Loaded {
         progress: &dyn Progress,
     ) -> Result<Loaded, EngineError> {
         let go_on = || !progress.cancelled();
-        let read = match max_bytes {
-            Some(max_bytes) => torpor_trace::read_within(path, max_bytes, &go_on),
-            None => torpor_trace::read_while(path, &go_on),
-        };
-        let mut trace = read.map_err(error)?;
+        let max_bytes = max_bytes.unwrap_or(torpor_trace::held_max_bytes());
+        let mut trace = torpor_trace::read_within(path, max_bytes, &go_on).map_err(error)?;
         let events = std::mem::take(&mut trace.events);
         let bare = trace.clone();
-        Ok(Loaded { path: path.display().to_string(), trace: Trace { events, ..trace }, bare })
+        let rest_bytes = max_bytes.saturating_sub(bytes_of(&events) as u64);
+        let inputs = Kept::new(rest_bytes.try_into().unwrap_or(usize::MAX));
+        let trace = Trace { events, ..trace };
+        Ok(Loaded { path: path.display().to_string(), trace, bare, inputs })
     }
 
-    /// Returns the memory of its events, in bytes.
+    /// Returns the memory of its events and of the inputs kept from replays, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.trace.events.capacity().saturating_mul(size_of::<Event>())
+        bytes_of(&self.trace.events).saturating_add(self.inputs.held_bytes())
     }
 
     pub fn info(&self) -> TraceInfo {
         TraceInfo::new(&self.path, &self.bare)
     }
+}
+
+fn bytes_of(events: &Vec<Event>) -> usize {
+    events.capacity().saturating_mul(size_of::<Event>())
 }
 
 /// Opens a recording; a pipe is waited for.
@@ -172,8 +179,7 @@ impl Sink for Drafting<'_> {
     }
 
     fn held_bytes(&self) -> u64 {
-        let head_bytes = self.head.events.capacity().saturating_mul(size_of::<Event>());
-        self.draft.held_bytes().saturating_add(head_bytes as u64)
+        self.draft.held_bytes().saturating_add(bytes_of(&self.head.events) as u64)
     }
 }
 

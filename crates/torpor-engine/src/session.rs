@@ -9,6 +9,7 @@ use crate::model::{CpuModel, state_descs};
 use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
 use crate::oracle::Aim;
 use crate::outcome::*;
+use crate::prepared::{Key, Prepared};
 use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, PlacedCpu, Run};
 use crate::spans::{Spanned, SpannedCpu};
@@ -120,10 +121,24 @@ impl<'a> Session<'a> {
             let by = self.request.options.by;
             by.map(|by| reading::causes(by, &source, &shown, progress)).transpose()
         };
-        self.replay(&shown, trace, recording, head, follow, progress)
+        let prepared = self.prepare(&shown, trace, recording, head, follow, progress)?;
+        self.replay(&prepared, progress)
     }
 
     fn take(&self, loaded: &Loaded, progress: &dyn Progress) -> Result<TraceOutcome, EngineError> {
+        if progress.cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let key = Key::new(&self.request.platform, &self.request.options);
+        let prepared = loaded.inputs.get(key, || self.prepare_loaded(loaded, progress))?;
+        self.replay(&prepared, progress)
+    }
+
+    fn prepare_loaded(
+        &self,
+        loaded: &Loaded,
+        progress: &dyn Progress,
+    ) -> Result<Prepared, EngineError> {
         let recorded_on = self.recorded_on();
         let recording = Recording::new(&loaded.trace, recorded_on);
         let wanted = if recorded_on.is_some() { loaded.trace.events.clone() } else { Vec::new() };
@@ -137,11 +152,11 @@ impl<'a> Session<'a> {
                 Causes::new(by, stats.into_log(), loaded.trace.names.clone())
             }))
         };
-        self.replay(&loaded.path, loaded.bare.clone(), recording, head, follow, progress)
+        self.prepare(&loaded.path, loaded.bare.clone(), recording, head, follow, progress)
     }
 
-    /// Replays a recording. `trace` has no events; `follow` feeds them to the follower.
-    fn replay(
+    /// Makes inputs of a recording. `trace` has no events; `follow` feeds them to the follower.
+    fn prepare(
         &self,
         shown: &str,
         trace: Trace,
@@ -149,12 +164,25 @@ impl<'a> Session<'a> {
         head: Head,
         follow: impl FnOnce(Follower<'_>, &Head) -> Result<Option<Causes>, EngineError>,
         progress: &dyn Progress,
-    ) -> Result<TraceOutcome, EngineError> {
-        let Request { platform, options, .. } = self.request;
+    ) -> Result<Prepared, EngineError> {
         let info = TraceInfo::new(shown, &trace);
-        let (models, causes) =
+        let causes =
             self.lay_out(&info, &trace, &mut recording, |follower| follow(follower, &head))?;
         let agreement = self.agreement(shown, trace, head, progress)?;
+        if progress.cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        Ok(Prepared { info, recording, agreement, causes })
+    }
+
+    fn replay(
+        &self,
+        prepared: &Prepared,
+        progress: &dyn Progress,
+    ) -> Result<TraceOutcome, EngineError> {
+        let Prepared { info, recording, agreement, causes } = prepared;
+        let Request { platform, options, .. } = self.request;
+        let models = self.models(&info.path, recording)?;
         let mut placed: Vec<PlacedCpu<'_>> = recording
             .cpus
             .iter()
@@ -169,7 +197,7 @@ impl<'a> Session<'a> {
             })
             .collect();
         let lanes = self.keep_decisions(&mut placed, causes.is_some());
-        let hz = self.hz_of(&recording);
+        let hz = self.hz_of(recording);
         let compiled = match hz == self.hz {
             true => None,
             false => Some(deciders(self.request, self.catalog, hz)?),
@@ -178,11 +206,11 @@ impl<'a> Session<'a> {
         let shards = rayon::current_num_threads();
         let span = recording.window();
         let times = options.time_decisions;
-        let runs = replay::run(&placed, deciders, span, times, shards, progress, shown)?;
+        let runs = replay::run(&placed, deciders, span, times, shards, progress, &info.path)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let (runs, mut decisions, oracle) = self.outcomes(&placed, deciders, &recording, runs);
-        let causes = causes.map(|causes| {
+        let (runs, mut decisions, oracle) = self.outcomes(&placed, deciders, recording, runs);
+        let causes = causes.as_ref().map(|causes| {
             let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
             runs.flat_map(|(run, own)| causes.of_run(&run.governor, &placed, own)).collect()
         });
@@ -190,11 +218,11 @@ impl<'a> Session<'a> {
             decisions.iter_mut().for_each(Vec::clear);
         }
         let comparison = compare_exact(metric::of_replay(), &runs);
-        let inputs = summary::inputs_info(&recording, hz);
+        let inputs = summary::inputs_info(recording, hz);
         Ok(TraceOutcome {
-            trace: info,
+            trace: info.clone(),
             inputs,
-            agreement,
+            agreement: agreement.clone(),
             runs,
             oracle,
             comparison,
@@ -231,15 +259,14 @@ impl<'a> Session<'a> {
         strip::strips(lanes, labels.zip(sleeps))
     }
 
-    /// Places a recording on the machine. Returns the cluster and model of each CPU, and the result
-    /// of `follow`.
+    /// Places a recording on the machine. Returns the result of `follow`.
     fn lay_out<T>(
         &self,
         info: &TraceInfo,
         trace: &Trace,
         recording: &mut Recording,
         follow: impl FnOnce(Follower<'_>) -> Result<T, EngineError>,
-    ) -> Result<(Vec<(usize, CpuModel)>, T), EngineError> {
+    ) -> Result<T, EngineError> {
         let Request { platform, options, .. } = self.request;
         let shown = &info.path;
         if recording.span_count() == 0 {
@@ -256,8 +283,7 @@ impl<'a> Session<'a> {
         recording.bind_opps(platform, |cpu| places[&cpu]);
         let scale = |cpu| self.scale(cpu, &places);
         let follower = Follower::new(recording, trace, scale);
-        let followed = follow(follower)?;
-        Ok((self.models(recording, &places), followed))
+        follow(follower)
     }
 
     fn spans(&self, path: &Path, progress: &dyn Progress) -> Result<Spanned, EngineError> {
@@ -266,9 +292,10 @@ impl<'a> Session<'a> {
         let (trace, mut recording, head) =
             reading::draft(&source, &shown, self.recorded_on(), progress)?;
         let info = TraceInfo::new(&shown, &trace);
-        let (models, ()) = self.lay_out(&info, &trace, &mut recording, |follower| {
+        self.lay_out(&info, &trace, &mut recording, |follower| {
             reading::follow(follower, &source, &shown, &head, progress)
         })?;
+        let models = self.models(&shown, &recording)?;
         let cpus = recording.cpus.into_iter().zip(models);
         let cpus = cpus.map(|(input, (cluster, model))| SpannedCpu { input, cluster, model });
         let has_power = self.request.platform.has_power();
@@ -351,17 +378,18 @@ impl<'a> Session<'a> {
     /// Returns the cluster and model of every CPU of the recording.
     fn models(
         &self,
+        path: &str,
         recording: &Recording,
-        places: &BTreeMap<CpuId, CpuId>,
-    ) -> Vec<(usize, CpuModel)> {
+    ) -> Result<Vec<(usize, CpuModel)>, EngineError> {
         let Request { platform, options, .. } = self.request;
+        let places = self.places(path, recording)?;
         // At another tick rate the ticks come at other times, so any phase will do.
         let hz = self.hz_of(recording);
         let recorded = recording.tick.filter(|t| t.hz == hz);
         let grid = recorded.unwrap_or(TickGrid::new(hz, Duration::ZERO));
         let limit = options.latency_limit.unwrap_or(Duration::MAX);
         let longest = recording.longest_idle();
-        recording
+        let models = recording
             .cpus
             .iter()
             .map(|input| {
@@ -377,7 +405,8 @@ impl<'a> Session<'a> {
                 let model = CpuModel::new(platform, table, grid, limit, is_disabled);
                 (cluster, model.within(table, longest))
             })
-            .collect()
+            .collect();
+        Ok(models)
     }
 
     fn outcomes(

@@ -91,6 +91,12 @@ pub fn read_with_kallsyms(
     parse(input, |format| Builder::new(format, stop.clone()), &|| ())
 }
 
+/// Returns the default limit of a recording's memory, in bytes: half of the machine's, and at most
+/// 8 GiB.
+pub fn held_max_bytes() -> u64 {
+    *HELD_MAX_BYTES
+}
+
 fn kallsyms_beside(path: &Path, go_on: GoOn<'_>) -> Result<Option<Bytes>, TraceError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".kallsyms");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use torpor_engine::input::{Draft, Follower, Recording, Span, WakeStamp};
 use torpor_engine::outcome::TraceOutcome;
-use torpor_engine::{Options, RecordedUsage, Request, Unwatched, run};
+use torpor_engine::{Loaded, Options, RecordedUsage, Request, Unwatched, run, run_on};
 use torpor_governor::Catalog;
 use torpor_trace::{Event, Sink, SoFar, Trace};
 
@@ -54,6 +54,41 @@ fn spans(recording: &Recording, with_timers: bool) -> Vec<Span> {
         Span { next_hrtimer: nothing, next_wheel: nothing, stamp, wake: span.resume, ..*span }
     };
     spans.map(|span| if with_timers { *span } else { known(span) }).collect()
+}
+
+#[test]
+fn kept_inputs_change_no_result() {
+    let trace = demo();
+    let kept = Loaded::read(&trace, None, &Unwatched).unwrap();
+    let fresh = || Loaded::read(&trace, None, &Unwatched).unwrap();
+    let events_bytes = kept.held_bytes();
+    let replay = |loaded: &Loaded, platform: &str, options: &str| {
+        let request = Request {
+            traces: Vec::new(),
+            platform: torpor_machine::platform::resolve(platform).unwrap(),
+            governors: vec!["menu".parse().unwrap(), "teo,util_mode=v4".parse().unwrap()],
+            options: serde_json::from_str(options).unwrap(),
+        };
+        let catalog = Catalog::new(Default::default());
+        let outcome = run_on(&request, &[loaded], &catalog, &Unwatched).unwrap();
+        serde_json::to_string(&outcome).unwrap()
+    };
+    let points = [
+        ("pixel6", "{}"),
+        ("pixel6,little.WFI.exit_latency_us=3", "{}"),
+        ("rk3399", "{}"),
+        ("pixel6", r#"{"cpu_map": {"0": 7}}"#),
+        ("pixel6", r#"{"start": "1s", "end": "3s"}"#),
+        ("pixel6", r#"{"by": "task"}"#),
+        ("pixel6", r#"{"recorded_on": "rome-7742"}"#),
+        ("pixel6", r#"{"hz": 1000}"#),
+        ("pixel6", "{}"),
+    ];
+    for (platform, options) in points {
+        let again = replay(&kept, platform, options);
+        assert!(again == replay(&fresh(), platform, options), "{platform} {options}");
+    }
+    assert!(kept.held_bytes() > events_bytes);
 }
 
 #[test]
