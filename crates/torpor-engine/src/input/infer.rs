@@ -5,14 +5,15 @@
 //! armed there since the task went to sleep. It bounds every sleep of that CPU in between.
 //! FIDELITY(inferred-timers): a device interrupt that wakes a task looks the same.
 
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 use torpor_machine::units::{CpuId, Instant};
 
 /// Collects the times from a task's sleep to its wake-up, by the CPU whose interrupt woke it.
 #[derive(Default)]
 pub(super) struct InferredTimers {
-    asleep_since: HashMap<i32, Instant>,
+    asleep_since: FxHashMap<i32, Instant>,
     by_cpu: BTreeMap<CpuId, Vec<(Instant, Instant)>>,
 }
 

@@ -6,7 +6,7 @@
 //! IO. Without these events, every uninterruptible sleep counts as one.
 
 use super::{CpuIndex, CpuInput, Span, TickGrid};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use torpor_machine::units::Instant;
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 
@@ -23,8 +23,8 @@ impl Counter {
         let mut queues: Vec<Queue> = Vec::new();
         queues.resize_with(index.cpu_count(), Queue::default);
         let tasks = Tasks {
-            at: HashMap::new(),
-            waits: HashMap::new(),
+            at: FxHashMap::default(),
+            waits: FxHashMap::default(),
             reasons: trace.event_counts.contains_key("sched_blocked_reason"),
         };
         Counter { index, queues, tasks, tick }
@@ -110,8 +110,8 @@ impl Queue {
 
 struct Tasks {
     /// The CPU on whose runqueue a task is.
-    at: HashMap<i32, usize>,
-    waits: HashMap<i32, Wait>,
+    at: FxHashMap<i32, usize>,
+    waits: FxHashMap<i32, Wait>,
     /// The recording has `sched_blocked_reason` events.
     reasons: bool,
 }

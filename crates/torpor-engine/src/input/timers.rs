@@ -2,7 +2,8 @@
 //! The armed timers: the recorded kernel's bookkeeping, rebuilt from its timer events.
 
 use super::tick::{TickFunction, TickGrid};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind};
 
@@ -18,7 +19,7 @@ pub(crate) const OVERDUE: Duration = Duration(4_000_000);
 /// Armed timers of one kind, by CPU and time.
 #[derive(Default)]
 struct Armed {
-    at: HashMap<u64, (CpuId, Instant)>,
+    at: FxHashMap<u64, (CpuId, Instant)>,
     by_cpu: BTreeMap<CpuId, BTreeSet<(Instant, u64)>>,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct TimerTracker {
     pinned: Armed,
     global: Armed,
     tick: Option<TickFunction>,
-    deferrable: HashSet<u64>,
+    deferrable: FxHashSet<u64>,
     jiffies: Option<JiffyClock>,
 }
 
@@ -83,12 +84,12 @@ impl TimerTracker {
             pinned: Armed::default(),
             global: Armed::default(),
             tick: tick.cloned(),
-            deferrable: HashSet::new(),
+            deferrable: FxHashSet::default(),
             jiffies: tick.and_then(|t| JiffyClock::fit(events, t.grid)),
         };
-        let mut started = HashSet::new();
+        let mut started = FxHashSet::default();
         // A wheel timer is cancelled just before it expires, by the event.
-        let mut taken_off = HashSet::new();
+        let mut taken_off = FxHashSet::default();
         // Wheel timers whose first event is an expiry, and where and when they were due.
         let mut armed_before: BTreeMap<u64, (CpuId, u64)> = BTreeMap::new();
         for event in events {
@@ -285,7 +286,7 @@ mod tests {
             pinned: Armed::default(),
             global: Armed::default(),
             tick: None,
-            deferrable: HashSet::new(),
+            deferrable: FxHashSet::default(),
             jiffies: Some(JiffyClock { zero: 0, tick_ns: i128::from(TICK) }),
         }
     }

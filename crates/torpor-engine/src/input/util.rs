@@ -12,7 +12,7 @@
 
 use super::{CpuIndex, CpuInput, Span};
 use crate::pelt::{Runqueue, Scale, Task, decay};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 
@@ -51,7 +51,7 @@ impl Tracker {
             }
         };
         let cpus = (0..index.cpu_count()).map(cpu).collect();
-        Tracker { index, cpus, tasks: Tasks::new(), wakings: trace.carries.wakings }
+        Tracker { index, cpus, tasks: Tasks::default(), wakings: trace.carries.wakings }
     }
 
     pub(crate) fn observe(&mut self, events: &[Event], inputs: &mut [CpuInput]) {
@@ -119,7 +119,7 @@ impl Cpu {
     }
 }
 
-type Tasks = HashMap<i32, Task>;
+type Tasks = FxHashMap<i32, Task>;
 
 /// Follows one event; see [`Tracker`] for `wakings`.
 fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
