@@ -63,7 +63,13 @@ if TYPE_CHECKING:
     from torpor.results.record import Fidelity, Record, Reproduction, load
     from torpor.run.checks import check, check_kinds
     from torpor.run.idle_spans import Spans, bound, spans
-    from torpor.run.recordings import convert_trace, trace_info, trace_sleeps, trace_stats
+    from torpor.run.recordings import (
+        convert_trace,
+        measure_latency,
+        trace_info,
+        trace_sleeps,
+        trace_stats,
+    )
     from torpor.run.replays import DEFAULT_GOVERNORS, Replay, Trace, load_trace, replay
     from torpor.run.simulations import Simulation, simulate
     from torpor.run.sweeps.axes import Axes, SweepError
@@ -122,6 +128,7 @@ __all__ = [
     "load",
     "load_governors",
     "load_trace",
+    "measure_latency",
     "open_store",
     "over_recordings",
     "platform_toml",
@@ -168,7 +175,7 @@ _NAMES = {
     "machine.running": "Stat ab build_governors idle_predict kernel_status load_governors "
     "record_trace restore_governor stat unload_governors use_governor",
     "view.post": "post",
-    "run.recordings": "convert_trace trace_info trace_sleeps trace_stats",
+    "run.recordings": "convert_trace measure_latency trace_info trace_sleeps trace_stats",
     "results.record": "Fidelity Record Reproduction load",
     "run.replays": "DEFAULT_GOVERNORS Replay Trace load_trace replay",
     "results.over_recordings": "over_recordings",

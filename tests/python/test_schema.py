@@ -57,6 +57,10 @@ def trace_stats(recording, _tmp_path):
     return torpor.trace_stats(recording, platform="i5-10600k")
 
 
+def latency(_recording, _folder):
+    return torpor.measure_latency(GUEST / "trace.dat.gz")
+
+
 def fidelity(_recording, folder):
     for dump in GUEST.glob("sysfs-*.txt"):
         shutil.copy(dump, folder)
@@ -87,7 +91,7 @@ def beside(recording, _folder):
 
 KINDS = [
     *(replay, failed_replay, simulation, simulation_of_flows),
-    *(fidelity, trace_stats, check, diff, reproduction, beside),
+    *(fidelity, trace_stats, latency, check, diff, reproduction, beside),
 ]
 
 

@@ -103,7 +103,7 @@ pub(crate) fn sleeps(mut sleeps: Vec<Ended>, names: &Names) -> Table {
         residency_ns.append_value(sleep.exit.since(sleep.entry).ns());
         kind.append_value(ended_by);
         name.append_option(Some(named).filter(|named| !named.is_empty()));
-        latency_ns.append_option(sleep.event.map(|event| sleep.exit.since(event).ns()));
+        latency_ns.append_option(sleep.latency.map(|latency| latency.ns()));
         task.append_option(sleep.ran.flatten().map(|comm| names.text(comm)));
     }
     batch(vec![

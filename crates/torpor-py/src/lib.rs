@@ -73,7 +73,7 @@ mod _engine {
     #[pymodule_export]
     use super::spans::{Spans, spans};
     #[pymodule_export]
-    use super::stats::{trace_sleeps, trace_stats};
+    use super::stats::{measure_latency, trace_sleeps, trace_stats};
     #[pymodule_export]
     use super::table::{Table, parse_parquet, read_table, table_names, tables};
 

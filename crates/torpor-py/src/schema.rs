@@ -16,6 +16,7 @@ pub(crate) fn schema() -> String {
         "simulation": name_of(made.subschema_for::<torpor_sim::outcome::Outcome>()),
         "fidelity": name_of(made.subschema_for::<torpor_engine::verify::Fidelity>()),
         "trace_stats": name_of(made.subschema_for::<torpor_engine::stats::TraceStats>()),
+        "latency": name_of(made.subschema_for::<torpor_engine::stats::Measurement>()),
         "check": name_of(made.subschema_for::<torpor_check::Report>()),
     });
     // Python puts it over a check.

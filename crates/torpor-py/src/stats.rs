@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use torpor_engine::stats::Stats;
+use torpor_engine::stats::{Measuring, Stats};
 use torpor_machine::platform::Platform;
 
 /// Returns the statistics of a recorded machine, as JSON. See `torpor.trace_stats`.
@@ -33,6 +33,27 @@ pub(crate) fn trace_stats(
         .map_err(engine_error)?;
     let stats = stats.finish(&path.display().to_string(), &trace, counted.as_ref());
     serde_json::to_string(&stats).map_err(value_error)
+}
+
+/// Returns the wake-up latencies of the recordings of one machine, as JSON. See
+/// `torpor.measure_latency`.
+#[pyfunction]
+#[pyo3(signature = (paths, platform = None, progress = None))]
+pub(crate) fn measure_latency(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    platform: Option<&str>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
+    let mut measuring = Measuring::new(platform.as_ref());
+    for path in &paths {
+        let mut stats = Stats::new(platform.as_ref());
+        let trace = watched(py, progress, |watch| torpor_engine::stream(path, &mut stats, watch))?
+            .map_err(engine_error)?;
+        measuring.add(&path.display().to_string(), &trace, stats);
+    }
+    serde_json::to_string(&measuring.finish()).map_err(value_error)
 }
 
 /// Every sleep of a recording; see `torpor.trace_sleeps`.

@@ -23,6 +23,7 @@ _PLATFORM = {
     "show": Command("catalog.show_platform", "Print a machine's TOML."),
     "import": Command("catalog.import_platform", "Describe a machine by its sysfs or device tree."),
     "calibrate": Command("calibrate", "Measure the power of this machine's idle states."),
+    "measure": Command("measure", "Measure wake-up latencies from recordings."),
 }
 _WORKLOAD = {
     "list": Command("catalog.workloads", "List the workloads that ship with Torpor."),
@@ -68,7 +69,7 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
     },
     "Inputs": {
         "governor": Group("List, check, tune and bisect governors.", _GOVERNOR),
-        "platform": Group("List, show, import and calibrate machines.", _PLATFORM),
+        "platform": Group("List, show, import, calibrate and measure machines.", _PLATFORM),
         "workload": Group("List, show and extract workloads.", _WORKLOAD),
         "trace": Group("Inspect and convert recordings.", _TRACE),
         "schema": Command("catalog.schema", "Print the JSON schema of a TOML file."),

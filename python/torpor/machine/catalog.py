@@ -208,7 +208,7 @@ def schema() -> dict[str, Any]:
     """Return the JSON schema (2020-12) of every kind of result; see docs/reference/schema.md.
 
     >>> " ".join(sorted(schema()["kinds"]))
-    'ab beside check diff fidelity outcomes replay reproduction simulation trace_stats'
+    'ab beside check diff fidelity latency outcomes replay reproduction simulation trace_stats'
     """
     return shapes.schema()
 

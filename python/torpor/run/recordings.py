@@ -169,10 +169,9 @@ def trace_stats(
     ``usage``, ``time_ns``, ``above``, ``below``, ``rejected``), ``wakeups`` (what ended sleeps:
     ``kind``, ``name``, ``count``, ``slept_ns``, ``above``, ``below``), ``tasks`` (``comm``,
     ``wakeups`` after which it ran first, ``switches``, ``run_ns``, ``above``, ``below``),
-    ``interrupts`` (``kind``, ``name``, ``count``, ``handler_ns``), ``latency`` (by state, from the
-    event to the ``cpu_idle`` exit: ``count``, ``mean_ns``, ``p50_ns``, ``p99_ns``, ``max_ns``) and
-    ``tick`` (``stopped``, ``refused``, ``wakeups``). What a recording does not tell is None. Each
-    list is a table, too.
+    ``interrupts`` (``kind``, ``name``, ``count``, ``handler_ns``), ``latency`` (as
+    :func:`measure_latency` has it) and ``tick`` (``stopped``, ``refused``, ``wakeups``). What a
+    recording does not tell is None. Each list is a table, too.
 
     Raises:
         TraceError: The recording is missing or unreadable.
@@ -192,6 +191,48 @@ def trace_stats(
     return Record(json.loads(counted))
 
 
+def measure_latency(
+    *traces: _Path,
+    platform: _Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Record:
+    """Measure how long CPUs took to leave their idle states, from a wake-up's cause to the exit.
+
+    Args:
+        traces: Recordings of one machine.
+        platform: The machine that was recorded: a name, a TOML file, or a dump of its sysfs.
+            Default: the dump that was saved with the first recording, if there is one.
+        progress: Called periodically with (what, done, total).
+
+    The keys of the result: ``recordings`` (as ``trace_info`` has them), ``latency`` (by
+    ``cluster``, ``state`` and ``cause``: ``advertised_ns``, ``count``, ``min_ns``, ``p10_ns``,
+    ``p50_ns``, ``p90_ns``, ``p99_ns``, ``mean_ns``), ``left_out`` (sleeps without a latency:
+    ``reason``, ``count``), ``cut_sleeps`` and ``lines`` (``toml`` for a platform's state). A
+    ``cause`` is what shows the time from which a latency counts: the expiry of a ``timer`` (it is
+    negative where the hardware woke up early), the sending of an ``ipi``, ``waking``
+    (``sched_waking``), or ``interrupt``: an interrupt's entry follows the exit, so that row is only
+    a lower bound.
+
+    Raises:
+        TraceError: A recording is missing or unreadable.
+        PlatformError: The machine is unknown.
+
+    >>> measured = torpor.measure_latency(recording)
+    >>> [row["cause"] for row in measured["latency"]]
+    ['timer']
+    """
+    if platform is None and traces:
+        dumps = dumps_to_use(Path(traces[0]), None, None)
+        # A bare file name would be looked up among the built-in machines.
+        platform = None if dumps is None else Path(dumps[0]).absolute()
+    measured = _engine.measure_latency(
+        [os.fspath(trace) for trace in traces],
+        None if platform is None else os.fspath(platform),
+        progress,
+    )
+    return Record(json.loads(measured))
+
+
 def trace_sleeps(
     path: _Path, *, progress: Callable[[str, int, int], None] | None = None
 ) -> _engine.Table:
@@ -204,7 +245,7 @@ def trace_sleeps(
     - ``residency_ns``: from the entry to the exit.
     - ``kind``, ``name``: what ended it: ``timer`` and its function, ``tick``, ``irq`` and its name,
       ``ipi`` and what it is for, ``poll`` (a polling CPU was to reschedule), ``unknown``.
-    - ``latency_ns``: from what ended it to the exit.
+    - ``latency_ns``: from what ended it to the exit, if that is known and nothing else was pending.
     - ``task``: what ran first afterwards.
 
     A sleep one end of which is not recorded is left out. ``progress`` is called now and then with

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Statistics of a recorded machine: states, wake-ups, tasks, interrupts, latency, tick.
 
+mod latency;
 mod outcome;
 mod sleep;
 #[cfg(test)]
@@ -9,17 +10,17 @@ mod tests;
 use crate::input::{TickFunction, TickGrid, tick_function};
 use crate::model::{CpuModel, Verdict};
 use crate::trace_info::TraceInfo;
+pub use latency::{Latencies, Measuring};
 pub use outcome::{
-    InterruptStats, LatencyStats, StateStats, TaskStats, TickStats, TraceStats, VerdictCheck,
-    VerdictSource, WakeupStats,
+    CauseTime, InterruptStats, LatencyStats, LeftOut, LeftOutStats, Measurement, PlatformLines,
+    StateStats, TaskStats, TickStats, TraceStats, VerdictCheck, VerdictSource, WakeupStats,
 };
 pub(crate) use sleep::Cause;
 use sleep::{FunctionKey, Sleep};
 use std::collections::{BTreeMap, HashMap};
 use torpor_machine::counters::{Delta, StateDelta};
 use torpor_machine::platform::{Cluster, Platform};
-use torpor_machine::units::{CpuId, Duration, Instant, StateIdx};
-use torpor_result::LatencyHistogram;
+use torpor_machine::units::{CpuId, Duration, Instant, NSEC_PER_SEC, StateIdx};
 use torpor_result::record::Head;
 use torpor_trace::{
     Event, EventKind, InterruptCause, Name, Names, Sink, SoFar, Trace, Wakeups, Woken,
@@ -37,11 +38,13 @@ pub struct Stats<'a> {
     wakeups: BTreeMap<Cause, Counts>,
     tasks: BTreeMap<Option<Name>, Task>,
     interrupts: BTreeMap<Cause, Interrupt>,
-    latency: BTreeMap<usize, LatencyHistogram>,
+    latency: Latencies,
     /// Expiry of each armed hrtimer.
     armed: HashMap<u64, Instant>,
     tick: Option<TickFunction>,
     is_tick_known: bool,
+    /// A `sched_wakeup` alone may be written by the woken CPU.
+    has_wakings: bool,
     tick_stops: [u64; 2],
     cut_sleeps: u64,
     verdicts: VerdictCheck,
@@ -56,8 +59,8 @@ pub struct Ended {
     pub state: usize,
     pub entry: Instant,
     pub exit: Instant,
-    /// Time of the event that ended it, if the recording shows it.
-    pub event: Option<Instant>,
+    /// Time from the event that ended it to the exit, if the recording shows it.
+    pub latency: Option<Duration>,
     pub(crate) cause: Cause,
     /// The task that ran first afterwards, and its name if known.
     pub ran: Option<Option<Name>>,
@@ -73,6 +76,8 @@ impl Ended {
 #[derive(Default)]
 struct Cpu {
     sleep: Option<Sleep>,
+    /// An IPI was sent to it while it was awake, and has not arrived.
+    is_called: bool,
     running: Option<(Option<Name>, Instant)>,
     /// Interrupts that have not returned, the outermost first.
     handlers: Vec<(Cause, Instant)>,
@@ -160,6 +165,7 @@ impl<'a> Stats<'a> {
             self.call(waker, cpu, at, None);
         }
         match event.kind {
+            EventKind::SchedWaking { .. } => self.has_wakings = true,
             EventKind::CpuIdle { state } => self.idle(number, state, time),
             EventKind::SchedSwitch { next_pid, next_comm, .. } => {
                 self.switch(number, next_pid, next_comm, time);
@@ -174,8 +180,10 @@ impl<'a> Stats<'a> {
             EventKind::HrtimerCancel { timer } => {
                 self.armed.remove(&timer);
             }
-            EventKind::HrtimerExpireEntry { timer, function, .. } => {
-                let due = self.armed.remove(&timer);
+            EventKind::HrtimerExpireEntry { timer, function, now } => {
+                // A timer of another clock base is due years away.
+                let lag = time.since(now).0.abs();
+                let due = self.armed.remove(&timer).filter(|_| lag < NSEC_PER_SEC);
                 let is_tick = self.tick.as_ref().is_some_and(|tick| tick.is(function));
                 let cause = if is_tick { Cause::Tick } else { Cause::Timer(function.into()) };
                 self.with_sleep(number, |sleep| sleep.hrtimer(cause, due));
@@ -193,6 +201,7 @@ impl<'a> Stats<'a> {
                 // An arm64 kernel has an interrupt number for each kind of IPI and one name for
                 // all; only the sender's event shows the purpose.
                 if name.is_some_and(|name| names.text(name) == "IPI") {
+                    self.cpu(number).is_called = false;
                     self.with_sleep(number, |sleep| sleep.is_ipi(irq));
                 }
             }
@@ -200,6 +209,9 @@ impl<'a> Stats<'a> {
                 self.leave(number, time);
             }
             EventKind::InterruptEntry { cause } => self.enter(number, Cause::Ipi(cause), time),
+            EventKind::SoftirqExit { .. } => {
+                self.with_sleep(number, |sleep| sleep.softirq_ended(time));
+            }
             _ => {}
         }
     }
@@ -221,6 +233,9 @@ impl<'a> Stats<'a> {
                 self.settle(number);
                 let cpu = self.cpu(number);
                 cpu.sleep = Some(Sleep::new(state, time));
+                let is_called = std::mem::take(&mut cpu.is_called);
+                self.with_sleep(number, |sleep| sleep.is_sent_before = is_called);
+                let cpu = self.cpu(number);
                 // No CPU idles in an interrupt: remaining handlers have no recorded exit.
                 cpu.handlers.clear();
             }
@@ -249,27 +264,32 @@ impl<'a> Stats<'a> {
 
     /// Notes an event on one CPU that wakes another.
     fn call(&mut self, from: CpuId, target: CpuId, time: Instant, ipi: Option<InterruptCause>) {
-        if from != target {
-            if let Some(sleep) = &mut self.cpu(target).sleep {
-                if sleep.covers(time) {
-                    sleep.called = Some(sleep.called.map_or(time, |called| called.min(time)));
-                    sleep.sent = sleep.sent.or(ipi);
-                }
-            }
+        if from == target {
+            return;
+        }
+        let cpu = self.cpu(target);
+        match cpu.sleep.as_mut().filter(|sleep| sleep.covers(time)) {
+            Some(sleep) => match ipi {
+                Some(purpose) => sleep.sent = sleep.sent.or(Some((time, purpose))),
+                None => sleep.woken = sleep.woken.into_iter().chain([time]).min(),
+            },
+            None => cpu.is_called |= ipi.is_some(),
         }
     }
 
     fn enter(&mut self, number: CpuId, cause: Cause, time: Instant) {
         self.interrupts.entry(cause).or_default().count += 1;
-        self.cpu(number).handlers.push((cause, time));
-        self.with_sleep(number, |sleep| sleep.interrupted(cause));
+        let cpu = self.cpu(number);
+        cpu.handlers.push((cause, time));
+        cpu.is_called &= matches!(cause, Cause::Irq(..) | Cause::Ipi(InterruptCause::LocalTimer));
+        self.with_sleep(number, |sleep| sleep.interrupted(cause, time));
     }
 
     fn leave(&mut self, number: CpuId, time: Instant) {
         let handlers = &mut self.cpu(number).handlers;
         let handler = handlers.pop();
         if handlers.is_empty() {
-            self.with_sleep(number, Sleep::interrupt_returned);
+            self.with_sleep(number, |sleep| sleep.interrupt_returned(time));
         }
         if let Some((cause, since)) = handler {
             let counted = self.interrupts.entry(cause).or_default();
@@ -285,10 +305,17 @@ impl<'a> Stats<'a> {
             self.cut_sleeps += 1;
             return;
         };
+        let (place, advertised) = self.place(number, sleep.state);
+        let measured = match sleep.latency(advertised) {
+            Ok((CauseTime::Waking, _)) if !self.has_wakings => Err(LeftOut::Unknown),
+            measured => measured,
+        };
+        self.latency.add(place, measured);
         if let Some(log) = &mut self.log {
             let Sleep { state, entry, ran, .. } = sleep;
-            let (cause, event) = (sleep.cause(), sleep.event());
-            log.push(Ended { cpu: number, state, entry, exit, event, cause, ran });
+            let known = measured.ok().filter(|(cause, _)| *cause != CauseTime::Interrupt);
+            let (cause, latency) = (sleep.cause(), known.map(|(_, latency)| latency));
+            log.push(Ended { cpu: number, state, entry, exit, latency, cause, ran });
         }
         let slept = exit.since(sleep.entry);
         let cluster = self.platform.and_then(|platform| platform.cluster_of(number));
@@ -306,9 +333,6 @@ impl<'a> Stats<'a> {
         self.wakeups.entry(sleep.cause()).or_default().add(slept, verdict, sleep.miss);
         if let Some(comm) = sleep.ran {
             self.tasks.entry(comm).or_default().after_sleeps.add(slept, verdict, sleep.miss);
-        }
-        if let Some(event) = sleep.event() {
-            self.latency.entry(sleep.state).or_default().record(exit.since(event));
         }
     }
 
@@ -345,7 +369,7 @@ impl<'a> Stats<'a> {
             wakeups: self.wakeup_stats(source, &trace.names),
             tasks: self.task_stats(source, &trace.names),
             interrupts: self.interrupt_stats(&trace.names),
-            latency: self.latency_stats(),
+            latency: std::mem::take(&mut self.latency).rows(self.platform),
         }
     }
 
@@ -453,27 +477,6 @@ impl<'a> Stats<'a> {
         let mut all: Vec<InterruptStats> = by_name.into_iter().map(of).collect();
         all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
         all
-    }
-
-    fn latency_stats(&self) -> Vec<LatencyStats> {
-        let of = |(&state, histogram): (&usize, &LatencyHistogram)| {
-            let latencies = histogram.latencies();
-            let clusters = self.platform.iter().flat_map(|platform| &platform.clusters);
-            let states = clusters.filter_map(|cluster| cluster.idle_states.get(state));
-            let mut names: Vec<&str> = states.map(|state| state.name.as_str()).collect();
-            names.dedup();
-            let ns = |of: Option<Duration>| of.map_or(0, |duration| duration.0);
-            LatencyStats {
-                state,
-                name: (!names.is_empty()).then(|| names.join("/")),
-                count: latencies.count(),
-                mean_ns: ns(latencies.mean()),
-                p50_ns: ns(latencies.quantile(0.5)),
-                p99_ns: ns(latencies.quantile(0.99)),
-                max_ns: ns(latencies.max()),
-            }
-        };
-        self.latency.iter().map(of).collect()
     }
 }
 

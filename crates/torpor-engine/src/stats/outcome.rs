@@ -104,17 +104,98 @@ pub struct InterruptStats {
     pub handler_ns: Option<i64>,
 }
 
-/// Delay from a known event to the `cpu_idle` exit after it: another CPU's `sched_waking` or IPI,
-/// or a timer's expiry.
+/// Event that shows the time of a wake-up's cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseTime {
+    /// The expiry time of the hrtimer that ended the sleep.
+    Timer,
+    /// The send event of an IPI on another CPU.
+    Ipi,
+    /// `sched_waking` on another CPU, which sent no IPI that the recording shows.
+    Waking,
+    /// Only the entry of an interrupt on the CPU itself. The interrupt came before, so the latency
+    /// is at least the recorded time, which is negative if the handler ran after the exit.
+    Interrupt,
+}
+
+impl CauseTime {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            CauseTime::Timer => "timer",
+            CauseTime::Ipi => "IPI",
+            CauseTime::Waking => "sched_waking",
+            CauseTime::Interrupt => "interrupt",
+        }
+    }
+}
+
+/// Reason for which a sleep shows no latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOut {
+    /// The cause came before the CPU's `cpu_idle` entry.
+    BeforeEntry,
+    /// The cause came within the state's advertised latency after the entry, so that the CPU may
+    /// still have been on its way in.
+    DuringEntry,
+    /// Another cause was pending at the exit, or handled before the CPU slept or ran a task.
+    SeveralCauses,
+    /// No event shows what ended the sleep, or when that came.
+    Unknown,
+}
+
+/// Time from the cause of a wake-up to the exit from idle. An interrupt that was handled inside the
+/// state (with interrupts enabled there) does not count.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LatencyStats {
+    pub cluster: Option<String>,
     pub state: usize,
     pub name: Option<String>,
+    /// The platform's `latency`, as in sysfs.
+    pub advertised_ns: Option<i64>,
+    pub cause: CauseTime,
     pub count: u64,
-    pub mean_ns: i64,
+    /// Below 0 if the CPU had left idle before its timer was due.
+    pub min_ns: i64,
+    pub p10_ns: i64,
     pub p50_ns: i64,
+    pub p90_ns: i64,
     pub p99_ns: i64,
-    pub max_ns: i64,
+    pub mean_ns: i64,
+}
+
+/// Sleeps without a latency.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct LeftOutStats {
+    pub cluster: Option<String>,
+    pub state: usize,
+    pub name: Option<String>,
+    pub reason: LeftOut,
+    pub count: u64,
+}
+
+/// Lines for a state of a platform's file.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct PlatformLines {
+    pub cluster: Option<String>,
+    pub state: usize,
+    pub name: Option<String>,
+    pub toml: Vec<String>,
+}
+
+/// Latencies that recordings of one machine show, all recordings together.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Measurement {
+    #[serde(flatten)]
+    pub head: Head,
+    pub recordings: Vec<TraceInfo>,
+    pub platform: Option<String>,
+    /// Entries without an exit and exits without an entry.
+    pub cut_sleeps: u64,
+    pub latency: Vec<LatencyStats>,
+    pub left_out: Vec<LeftOutStats>,
+    pub lines: Vec<PlatformLines>,
 }
 
 /// `tick_stop` events, and the sleeps that only the tick ended.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One CPU's sleeps while a recording is read: the cause of each end, and the task that ran next.
 
+use super::{CauseTime, LeftOut};
 use crate::model::Verdict;
-use torpor_machine::units::Instant;
+use torpor_machine::units::{Duration, Instant};
 use torpor_trace::{Function, InterruptCause, Name};
 
 /// Cause of a sleep's end. The kinds without a name come last.
@@ -39,12 +40,19 @@ pub(super) struct Sleep {
     pub exit: Option<Instant>,
     /// The kernel's verdict, if recorded.
     pub miss: Verdict,
-    /// Time of another CPU's event that wakes this one.
-    pub called: Option<Instant>,
-    /// Purpose of the first IPI sent to the CPU during the sleep.
-    pub sent: Option<InterruptCause>,
-    /// Expiry of the timer that ended it.
-    pub due: Option<Instant>,
+    /// Time of the first `sched_waking` on another CPU that gave this one a task.
+    pub woken: Option<Instant>,
+    /// Time and purpose of the first IPI sent to the CPU during the sleep.
+    pub sent: Option<(Instant, InterruptCause)>,
+    /// An IPI that was sent before the sleep had not arrived.
+    pub is_sent_before: bool,
+    /// The earliest expiry of the hrtimers that ended the sleep or were due at its end.
+    due: Option<Instant>,
+    /// Entry of the first interrupt, and the last return or end of a softirq inside the state.
+    handled: Option<Instant>,
+    returned: Option<Instant>,
+    /// Another interrupt followed the first.
+    is_followed: bool,
     /// The task that ran first after it.
     pub ran: Option<Option<Name>>,
     cause: Option<Cause>,
@@ -59,9 +67,13 @@ impl Sleep {
             entry,
             exit: None,
             miss: Verdict::Fit,
-            called: None,
+            woken: None,
             sent: None,
+            is_sent_before: false,
             due: None,
+            handled: None,
+            returned: None,
+            is_followed: false,
             ran: None,
             cause: None,
             is_in_first: false,
@@ -73,38 +85,55 @@ impl Sleep {
         self.entry <= time && self.exit.is_none_or(|exit| time <= exit)
     }
 
-    pub(super) fn interrupted(&mut self, cause: Cause) {
+    pub(super) fn interrupted(&mut self, cause: Cause, time: Instant) {
         if self.cause.is_none() {
             self.cause = Some(cause);
             self.is_in_first = true;
+            self.handled = Some(time);
+        } else {
+            self.is_followed |= !self.is_in_first;
         }
     }
 
     /// Marks the interrupt of this number as an IPI.
     pub(super) fn is_ipi(&mut self, number: u32) {
         if matches!(self.cause, Some(Cause::Irq(irq, _)) if irq == number) {
-            self.cause = Some(Cause::Ipi(self.sent.unwrap_or(InterruptCause::Other)));
+            let purpose = self.sent.map_or(InterruptCause::Other, |(_, purpose)| purpose);
+            self.cause = Some(Cause::Ipi(purpose));
         }
     }
 
-    pub(super) fn interrupt_returned(&mut self) {
+    pub(super) fn interrupt_returned(&mut self, time: Instant) {
         self.is_in_first = false;
+        self.softirq_ended(time);
+    }
+
+    pub(super) fn softirq_ended(&mut self, time: Instant) {
+        if self.exit.is_none() {
+            self.returned = Some(time);
+        }
     }
 
     /// Notes that an hrtimer expired. It is the cause if it expired in the interrupt that ended the
     /// sleep, or if the recording has no interrupts. A timer that expires with the tick replaces
-    /// the tick as the cause.
+    /// the tick as the cause. The hardware was armed for the earliest of all.
     pub(super) fn hrtimer(&mut self, cause: Cause, due: Option<Instant>) {
         let is_first = match self.cause {
             None => true,
-            Some(Cause::Irq(..) | Cause::Ipi(InterruptCause::LocalTimer) | Cause::Tick) => {
-                self.is_in_first
-            }
+            Some(
+                Cause::Irq(..)
+                | Cause::Ipi(InterruptCause::LocalTimer)
+                | Cause::Tick
+                | Cause::Timer(_),
+            ) => self.is_in_first,
             _ => false,
         };
-        if is_first {
+        let is_pending = due.zip(self.exit).is_some_and(|(due, exit)| due <= exit);
+        if is_first || is_pending {
+            self.due = self.due.into_iter().chain(due).min();
+        }
+        if is_first && !matches!(self.cause, Some(Cause::Timer(_))) {
             self.cause = Some(cause);
-            self.due = due;
         }
     }
 
@@ -116,20 +145,65 @@ impl Sleep {
     }
 
     pub(super) fn cause(&self) -> Cause {
-        match (self.cause, self.called) {
-            (Some(cause), _) => cause,
-            (None, Some(_)) => Cause::Poll,
-            (None, None) => Cause::Unknown,
+        match self.cause {
+            Some(cause) => cause,
+            None if self.woken.is_some() || self.sent.is_some() => Cause::Poll,
+            None => Cause::Unknown,
         }
     }
 
-    /// Returns the time of the event that ended the sleep, if it is within the sleep.
-    pub(super) fn event(&self) -> Option<Instant> {
-        let event = match self.cause() {
-            Cause::Timer(_) | Cause::Tick => self.due,
-            Cause::Ipi(_) | Cause::Poll => self.called,
-            Cause::Irq(..) | Cause::Unknown => None,
+    /// Returns the time from the cause to the exit, without that of handlers inside the state, and
+    /// what shows the cause. `advertised` is the state's latency, if known.
+    pub(super) fn latency(&self, advertised: Duration) -> Result<(CauseTime, Duration), LeftOut> {
+        let exit = self.exit.ok_or(LeftOut::Unknown)?;
+        let (cause, at) = self.caused()?;
+        if at < self.entry {
+            return Err(LeftOut::BeforeEntry);
+        }
+        if at < self.entry + advertised {
+            return Err(LeftOut::DuringEntry);
+        }
+        let inside = match self.handled.filter(|&handled| handled < exit) {
+            Some(handled) => self.returned.ok_or(LeftOut::Unknown)?.since(handled),
+            None => Duration::ZERO,
         };
-        event.filter(|&event| self.exit.is_some() && self.covers(event))
+        let is_inside = inside > Duration::ZERO;
+        match cause {
+            // Its entry was the first thing that the CPU did.
+            CauseTime::Interrupt if is_inside => Err(LeftOut::Unknown),
+            _ => Ok((cause, exit.since(at) - inside)),
+        }
+    }
+
+    /// Returns the event that shows when the cause came, and that time.
+    fn caused(&self) -> Result<(CauseTime, Instant), LeftOut> {
+        let cause = self.cause();
+        let is_timer = matches!(cause, Cause::Timer(_) | Cause::Tick);
+        let sent = self.sent.map(|(at, purpose)| (purpose, (CauseTime::Ipi, at)));
+        let called = sent.map(|(_, ipi)| ipi).or(self.woken.map(|at| (CauseTime::Waking, at)));
+        if self.is_followed {
+            return Err(LeftOut::SeveralCauses);
+        }
+        match (cause, called) {
+            // Another CPU's timer stands in for one that stops.
+            (Cause::Timer(_) | Cause::Tick, _)
+                if sent.is_some_and(|(purpose, _)| purpose == InterruptCause::LocalTimer) =>
+            {
+                called.ok_or(LeftOut::Unknown)
+            }
+            (Cause::Unknown, _) => Err(LeftOut::Unknown),
+            (Cause::Timer(_) | Cause::Tick | Cause::Irq(..), Some(_)) => {
+                Err(LeftOut::SeveralCauses)
+            }
+            (_, _) if is_timer => {
+                self.due.map(|due| (CauseTime::Timer, due)).ok_or(LeftOut::Unknown)
+            }
+            (_, _) if self.due.is_some() => Err(LeftOut::SeveralCauses),
+            (Cause::Ipi(_), _) if self.is_sent_before => Err(LeftOut::BeforeEntry),
+            (_, Some(called)) => Ok(called),
+            (_, None) => {
+                self.handled.map(|handled| (CauseTime::Interrupt, handled)).ok_or(LeftOut::Unknown)
+            }
+        }
     }
 }

@@ -51,6 +51,55 @@ impl Recording {
         let trace = Trace { names: self.names, carries, ..Trace::default() };
         stats.finish("a recording", &trace, counters)
     }
+
+    /// Arms the timer of a CPU, lets the CPU sleep from 100 on, and handles the timer at `fires`.
+    fn timed(&mut self, due_us: i64, exit_us: i64, fires_us: i64) {
+        let function = Function { address: 1, symbol: None };
+        let expires = Instant(due_us * 1_000);
+        let start =
+            EventKind::HrtimerStart { timer: TIMER, function, expires, softexpires: expires };
+        self.push(0, 0, start);
+        self.enter(100, 0, 1);
+        let handled = |made: &mut Recording| {
+            made.push(fires_us, 0, EventKind::InterruptEntry { cause: InterruptCause::LocalTimer });
+            let now = Instant(fires_us * 1_000);
+            let expire = EventKind::HrtimerExpireEntry { timer: TIMER, function, now };
+            made.push(fires_us, 0, expire);
+            made.push(
+                fires_us + 2,
+                0,
+                EventKind::InterruptExit { cause: InterruptCause::LocalTimer },
+            );
+        };
+        if fires_us < exit_us {
+            handled(self);
+            self.exit(exit_us, 0);
+        } else {
+            self.exit(exit_us, 0);
+            handled(self);
+        }
+    }
+
+    /// Has CPU 0 send an IPI to CPU 1, which handles it.
+    fn ipi(&mut self, at_us: i64) {
+        let cause = InterruptCause::Reschedule;
+        self.push(at_us, 0, EventKind::IpiSend { target_cpu: CpuId(1), cause });
+    }
+
+    fn handle_ipi(&mut self, at_us: i64) {
+        let cause = InterruptCause::Reschedule;
+        self.push(at_us, 1, EventKind::InterruptEntry { cause });
+        self.push(at_us + 1, 1, EventKind::InterruptExit { cause });
+    }
+
+    fn measured(self, platform: Option<&Platform>) -> Measurement {
+        let mut stats = Stats::new(platform);
+        let carries = Carries::default();
+        stats.events(self.events, &SoFar { names: &self.names, carries, cpu_count: 2 });
+        let mut measuring = Measuring::new(platform);
+        measuring.add("some/recording.dat", &Trace::default(), stats);
+        measuring.finish()
+    }
 }
 
 fn only<T>(mut all: Vec<T>) -> T {
@@ -103,7 +152,7 @@ fn first_expired_timer_explains_the_interrupt() {
     assert_eq!((wakeup.kind, &*wakeup.name), ("timer", "hrtimer_wakeup"));
     // Due at 40, awake at 45.
     let latency = only(stats.latency);
-    assert_eq!((latency.state, latency.count, latency.max_ns), (1, 1, 5_000));
+    assert_eq!((latency.state, latency.count, latency.p50_ns), (1, 1, 5_000));
 }
 
 #[test]
@@ -116,7 +165,8 @@ fn latency_starts_at_another_cpus_waking() {
     // Polling ends without an interrupt.
     let stats = made.stats(None, Carries::default());
     assert_eq!(only(stats.wakeups).kind, "poll");
-    assert_eq!(only(stats.latency).p50_ns, 30_000);
+    let latency = only(stats.latency);
+    assert_eq!((latency.cause, latency.p50_ns), (CauseTime::Waking, 30_000));
 }
 
 #[test]
@@ -132,7 +182,8 @@ fn sender_names_the_purpose_of_an_arm64_ipi() {
     let stats = made.stats(None, Carries::default());
     let wakeup = only(stats.wakeups);
     assert_eq!((wakeup.kind, &*wakeup.name), ("ipi", "call function"));
-    assert_eq!(only(stats.latency).max_ns, 1_000);
+    let latency = only(stats.latency);
+    assert_eq!((latency.cause, latency.p50_ns), (CauseTime::Ipi, 1_000));
     assert_eq!(stats.tick.wakeups, None);
 }
 
@@ -190,4 +241,102 @@ fn a_sleep_that_the_edge_cuts_is_counted_apart() {
     made.enter(4, 0, 0);
     let stats = made.stats(None, Carries::default());
     assert_eq!((stats.sleeps, stats.cut_sleeps), (1, 2));
+}
+
+fn measured(made: Recording) -> Vec<(CauseTime, i64)> {
+    made.measured(None).latency.iter().map(|row| (row.cause, row.p50_ns)).collect()
+}
+
+fn left_out(made: Recording, platform: Option<&Platform>) -> LeftOut {
+    let result = made.measured(platform);
+    assert_eq!((result.latency.len(), result.lines.len()), (0, 0));
+    only(result.left_out).reason
+}
+
+#[test]
+fn hardware_may_wake_before_its_timer() {
+    let mut made = Recording::new();
+    made.timed(500, 490, 501);
+    assert_eq!(measured(made), [(CauseTime::Timer, -10_000)]);
+}
+
+#[test]
+fn handler_inside_the_state_is_not_counted() {
+    let mut made = Recording::new();
+    // Due at 500, handled from 503 to 505, out at 506.
+    made.timed(500, 506, 503);
+    assert_eq!(measured(made), [(CauseTime::Timer, 4_000)]);
+}
+
+#[test]
+fn interrupt_entry_only_bounds_the_latency() {
+    let mut made = Recording::new();
+    made.enter(100, 0, 1);
+    made.exit(300, 0);
+    made.push(302, 0, EventKind::IrqEntry { irq: 11, name: None });
+    made.push(305, 0, EventKind::IrqExit { irq: 11 });
+    let result = made.measured(None);
+    assert_eq!(only(result.latency).cause, CauseTime::Interrupt);
+    assert_eq!(result.lines.len(), 0);
+}
+
+#[test]
+fn two_pending_causes_show_no_latency() {
+    let mut made = Recording::new();
+    made.timed(500, 510, 511);
+    // CPU 1 wakes CPU 0 meanwhile.
+    let cause = InterruptCause::Reschedule;
+    let sent = EventKind::IpiSend { target_cpu: CpuId(0), cause };
+    let at = made.events.iter().position(|event| event.time >= Instant(510_000)).unwrap();
+    made.events.insert(at, Event { time: Instant(505_000), cpu: CpuId(1), kind: sent });
+    assert_eq!(left_out(made, None), LeftOut::SeveralCauses);
+    // A second interrupt came at an unknown time.
+    let mut made = Recording::new();
+    made.timed(500, 510, 511);
+    made.push(514, 0, EventKind::IrqEntry { irq: 11, name: None });
+    assert_eq!(left_out(made, None), LeftOut::SeveralCauses);
+}
+
+#[test]
+fn ipi_before_the_entry_shows_no_latency() {
+    let mut made = Recording::new();
+    made.ipi(99);
+    made.enter(100, 1, 1);
+    made.exit(103, 1);
+    made.handle_ipi(104);
+    assert_eq!(left_out(made, None), LeftOut::BeforeEntry);
+}
+
+#[test]
+fn a_cause_while_entering_shows_no_latency() {
+    let mut made = Recording::new();
+    made.enter(100, 1, 1);
+    made.ipi(110);
+    made.exit(300, 1);
+    made.handle_ipi(301);
+    let platform = Platform::resolve("pixel6").unwrap();
+    assert_eq!(left_out(made, Some(&platform)), LeftOut::DuringEntry);
+}
+
+#[test]
+fn median_of_ipis_becomes_a_platforms_line() {
+    let platform = Platform::resolve("pixel6").unwrap();
+    let mut made = Recording::new();
+    for n in 0..20 {
+        let begin = 10_000 * n;
+        made.enter(begin, 1, 1);
+        made.ipi(begin + 5_000);
+        made.exit(begin + 5_080 + n, 1);
+        made.handle_ipi(begin + 5_200);
+    }
+    let result = made.measured(Some(&platform));
+    let row = only(result.latency);
+    let state = &platform.clusters[0].idle_states[1];
+    assert_eq!((row.name, row.advertised_ns), (Some(state.name.clone()), Some(state.latency.0)));
+    assert_eq!((row.count, row.min_ns, row.mean_ns), (20, 80_000, 89_500));
+    assert_eq!((row.p10_ns, row.p50_ns, row.p90_ns, row.p99_ns), (81_000, 89_000, 97_000, 99_000));
+    let line = only(result.lines);
+    assert_eq!(line.toml[0], "measured_exit_latency_us = 89");
+    assert!(line.toml[2].contains("[80, 82, 84, 86, 88, 90, 92, 94, 96, 98]"), "{line:?}");
+    assert!(line.toml[1].contains("20 wake-ups by IPI in recording.dat"), "{line:?}");
 }

@@ -57,6 +57,22 @@ const SUMMARY: &[Column] = &[
     ("error", Text, ""),
 ];
 
+/// From the cause of a wake-up to the exit from idle.
+const MEASURED: &[Column] = &[
+    ("cluster", Text, ""),
+    ("state", Int, ""),
+    ("name", Text, ""),
+    ("advertised_ns", Int, "ns"),
+    ("cause", Text, ""),
+    ("count", Int, ""),
+    ("min_ns", Int, "ns"),
+    ("p10_ns", Int, "ns"),
+    ("p50_ns", Int, "ns"),
+    ("p90_ns", Int, "ns"),
+    ("p99_ns", Int, "ns"),
+    ("mean_ns", Int, "ns"),
+];
+
 /// Every table there is, by kind of result.
 pub static TABLES: &[Table] = &[
     table("replay", "summary", "a recording and governor", SUMMARY, By(summary)).with_metrics(),
@@ -249,20 +265,20 @@ pub static TABLES: &[Table] = &[
         &[("kind", Text, ""), ("name", Text, ""), ("count", Int, ""), ("handler_ns", Int, "ns")],
         At("interrupts"),
     ),
+    table("trace_stats", "latency", "an idle state and cause", MEASURED, At("latency")),
+    table("latency", "latency", "an idle state and cause", MEASURED, At("latency")),
     table(
-        "trace_stats",
         "latency",
-        "an idle state",
+        "left_out",
+        "an idle state, and why its sleeps show no latency",
         &[
+            ("cluster", Text, ""),
             ("state", Int, ""),
             ("name", Text, ""),
+            ("reason", Text, ""),
             ("count", Int, ""),
-            ("mean_ns", Int, "ns"),
-            ("p50_ns", Int, "ns"),
-            ("p99_ns", Int, "ns"),
-            ("max_ns", Int, "ns"),
         ],
-        At("latency"),
+        At("left_out"),
     ),
     table(
         "ab",

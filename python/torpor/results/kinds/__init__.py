@@ -12,6 +12,7 @@ from torpor.results.kinds import (
     check,
     diff,
     fidelity,
+    latency,
     outcomes,
     replay,
     reproduction,
@@ -24,7 +25,7 @@ __all__ = ["KINDS", "explain", "posted"]
 
 _MODULES = (
     *(replay, simulation, diff, ab, reproduction),
-    *(trace_stats, fidelity, outcomes, check, beside),
+    *(trace_stats, latency, fidelity, outcomes, check, beside),
 )
 KINDS: dict[str, Kind] = {module.KIND.name: module.KIND for module in _MODULES}
 

@@ -15,6 +15,7 @@ from torpor.results.cells import (
 )
 from torpor.results.comparison import percent
 from torpor.results.kind import Clusters, Column, Kind, cluster
+from torpor.results.kinds import latency
 from torpor.results.sentences import (
     WRONG,
     Side,
@@ -41,7 +42,7 @@ def post(result: "results.TraceStats", *, top: int = _TOP, is_each_cpu: bool = F
     ``top``: number of rows that a terminal shows. ``is_each_cpu``: states of each CPU, not of each
     cluster.
     """
-    tables = [_states(result, is_each_cpu), *_events(result, top), _latency(result)]
+    tables = [_states(result, is_each_cpu), *_events(result, top), latency.table(result["latency"])]
     shown = [table for table in tables if table.rows]
     title = f"{result['trace']['path']}: what the machine did"
     losses = result["trace"]["losses"]
@@ -156,18 +157,6 @@ def _events(result: "results.TraceStats", top: int) -> list[Table]:
         Table("interrupts", "Interrupts, asleep or awake", handled, interrupts, 2),
     ]
     return [table._replace(most=top, more="--top") for table in tables]
-
-
-def _latency(result: "results.TraceStats") -> Table:
-    rows = [
-        [
-            *(word(f"{row['state']} {row['name'] or ''}".rstrip()), number(row["count"])),
-            *(number(row[key] / 1e3, 2) for key in ("mean_ns", "p50_ns", "p99_ns", "max_ns")),
-        ]
-        for row in result["latency"]
-    ]
-    headings = ["state", "count", "mean µs", "p50 µs", "p99 µs", "max µs"]
-    return Table("latency", "From the event to the cpu_idle exit", headings, rows)
 
 
 def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:

@@ -33,6 +33,7 @@ _WITHOUT = {
     "fidelity": f"{_SAVED.format('fidelity')}; {_CONVERT}",
     "outcomes": f"{_SAVED.format('fidelity')}; {_CONVERT}",
     "trace_stats": f"{_SAVED.format('trace stats')}; {_CONVERT}",
+    "latency": f"{_SAVED.format('platform measure')}; {_CONVERT}",
     "diff": _COUNTED,
     "ab": _COUNTED,
     "check": "This page has no trace for Perfetto: the calls were random, and no machine ran.",

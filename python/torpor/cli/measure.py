@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor platform measure`: wake-up latencies of idle states, from recordings."""
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from torpor.cli import options, progress
+from torpor.cli.console import write_stdout
+from torpor.cli.deliver import check, print_result, trace_of, write_report
+from torpor.cli.exits import EXIT_FINDING
+from torpor.results.kinds import latency
+from torpor.run import recordings
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+
+def measure(
+    traces: Annotated[
+        list[str], typer.Argument(metavar="RECORDING...", help="Recordings of one machine.")
+    ],
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            "--platform",
+            "-p",
+            metavar="P",
+            help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
+            "Default: the dump that was saved with the first recording, if any.",
+        ),
+    ] = None,
+    report: options.ReportPath = None,
+    form: options.Form = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Measure how long CPUs take to leave idle states: from a wake-up's cause to the exit.
+
+    By state, and by what shows the time of the cause: the expiry of a timer, an IPI, a waking. The
+    last lines can be pasted into the machine's TOML.
+
+    Exit status 1 if a recording is damaged.
+    """
+    form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
+    with progress.if_watched() as bar:
+        found = recordings.measure_latency(*traces, platform=platform, progress=bar)
+    write_report(found, report, trace_of(traces[0], report) if len(traces) == 1 else None)
+    print_result(found, form)
+    if form == "text" and found["lines"]:
+        write_stdout(f"\n{latency.toml(cast('results.Measurement', found))}")
+    losses = [loss for trace in found["recordings"] for loss in trace["losses"]]
+    if any(loss["severity"] == "damage" for loss in losses):
+        raise typer.Exit(EXIT_FINDING)

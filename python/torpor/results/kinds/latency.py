@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Wake-up latencies of idle states, as recordings show them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torpor.results.kind import Kind
+from torpor.results.sentences import cannot_show, grouped
+from torpor.results.table import Cell, Post, Table, number, word
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+_CAUSES = {
+    "timer": "timer",
+    "ipi": "IPI",
+    "waking": "sched_waking",
+    "interrupt": "≥ interrupt",
+}
+_REASONS = {
+    "before_entry": "its cause came before the entry",
+    "during_entry": "its cause came within the advertised latency after the entry",
+    "several_causes": "several causes",
+    "unknown": "no event shows when its cause came",
+}
+_TIMES = ("min_ns", "p10_ns", "p50_ns", "p90_ns", "p99_ns", "mean_ns")
+_ENTRY = "the entry latency, since no event marks the moment at which a CPU has reached its state"
+
+
+def table(rows: "Sequence[results.LatencyStats]") -> Table:
+    """Return latencies by state and cause."""
+    headings = ["cluster", "state", "cause", "advertised µs", "count"]
+    headings += ["min µs", "p10", "median", "p90", "p99", "mean"]
+    cells = [
+        [
+            *(*_state(row), word(_CAUSES[row["cause"]]), _us(row["advertised_ns"], 0)),
+            *(number(row["count"]), *(_us(row[key]) for key in _TIMES)),  # type: ignore[literal-required]
+        ]
+        for row in rows
+    ]
+    return Table("latency", "From the cause to the cpu_idle exit", headings, cells, keys=3)
+
+
+def post(result: "results.Measurement") -> Post:
+    """Return latencies, what shows none, and lines for a platform's file."""
+    traces, rows = result["recordings"], result["latency"]
+    measured = sum(row["count"] for row in rows if row["cause"] != "interrupt")
+    left_out = [
+        [*_state(row), word(_REASONS[row["reason"]]), number(row["count"])]
+        for row in result["left_out"]
+    ]
+    headings = ["cluster", "state", "left out: sleeps of which", "count"]
+    machine = result["platform"] or "not named, so no sleep is left out as too short for its state"
+    facts = [
+        *(f"{x['path']}: {x['cpu_count']} CPUs, {x['duration_ns'] / 1e9:.2f} s" for x in traces),
+        f"machine: {machine}",
+        f"{grouped(measured)} wake-ups with a known time of their cause; "
+        f"{grouped(result['cut_sleeps'])} sleeps without a recorded begin or end",
+    ]
+    notes = [cannot_show([_ENTRY])]
+    if any(row["cause"] == "interrupt" for row in rows):
+        notes.append(
+            "≥ interrupt: the handler is entered after the exit, so its entry less the exit only "
+            "bounds the latency from below. It is no latency."
+        )
+    if any(row["cause"] == "waking" for row in rows):
+        notes.append(
+            "sched_waking: the waker selects a CPU afterwards, and that time is included, so it "
+            "bounds the latency from above, and makes no line for a platform."
+        )
+    notes += [f"{x['count']} × {x['advice']}" for trace in traces for x in trace["losses"]]
+    lines = [[*_state(row), word(line)] for row in result["lines"] for line in row["toml"]]
+    tables = [
+        table(rows),
+        Table("left_out", "", headings, left_out, keys=3),
+        # A terminal shows them as they are pasted.
+        Table("lines", "", ["cluster", "state", "TOML"], lines, keys=3, is_detail=True),
+    ]
+    return Post("Wake-up latencies", facts, [each for each in tables if each.rows], notes)
+
+
+def toml(result: "results.Measurement") -> str:
+    """Return the lines that a platform's file can take over, by state."""
+    parts = []
+    for row in result["lines"]:
+        place = ", ".join(cell.text for cell in _state(row))
+        parts.append("\n".join([f"# {place}", *row["toml"]]))
+    return "\n\n".join(parts)
+
+
+def _state(row: Mapping[str, Any]) -> list[Cell]:
+    name = f"{row['state']} {row['name'] or ''}".rstrip()
+    return [word(row["cluster"] or "all"), word(name)]
+
+
+def _us(time_ns: int | None, digits: int = 2) -> Cell:
+    return number(None if time_ns is None else time_ns / 1e3, digits)
+
+
+def explain(result: "results.Measurement", _governor: str | None) -> list[str]:
+    said: list[str] = []
+    for row in result["latency"]:
+        if row["cause"] != "interrupt" and len(said) < 5:
+            advertised = row["advertised_ns"]
+            against = "" if advertised is None else f", advertised {advertised / 1e3:,.0f} µs"
+            said.append(
+                f"{' '.join(cell.text for cell in _state(row))}: median {row['p50_ns'] / 1e3:,.2f} "
+                f"µs after {grouped(row['count'])} wake-ups by {_CAUSES[row['cause']]}{against}."
+            )
+    return [*said, cannot_show([_ENTRY])]
+
+
+KIND = Kind("latency", post, explain)
