@@ -181,9 +181,10 @@ impl<'a> Stats<'a> {
                 self.armed.remove(&timer);
             }
             EventKind::HrtimerExpireEntry { timer, function, now } => {
-                // A timer of another clock base is due years away.
-                let lag = time.since(now).0.abs();
-                let due = self.armed.remove(&timer).filter(|_| lag < NSEC_PER_SEC);
+                // The hardware was not armed for a timer that only its slack lets expire. Those
+                // of other clock bases are years away.
+                let is_near = time.since(now).0.abs() < NSEC_PER_SEC;
+                let due = self.armed.remove(&timer).filter(|&due| due <= now && is_near);
                 let is_tick = self.tick.as_ref().is_some_and(|tick| tick.is(function));
                 let cause = if is_tick { Cause::Tick } else { Cause::Timer(function.into()) };
                 self.with_sleep(number, |sleep| sleep.hrtimer(cause, due));

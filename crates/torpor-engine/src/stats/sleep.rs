@@ -195,9 +195,12 @@ impl Sleep {
             (Cause::Timer(_) | Cause::Tick | Cause::Irq(..), Some(_)) => {
                 Err(LeftOut::SeveralCauses)
             }
-            (_, _) if is_timer => {
-                self.due.map(|due| (CauseTime::Timer, due)).ok_or(LeftOut::Unknown)
-            }
+            // Without interrupts, what ended the sleep before the timer was due may be unseen.
+            (_, _) if is_timer => self
+                .due
+                .filter(|&due| self.handled.is_some() || Some(due) <= self.exit)
+                .map(|due| (CauseTime::Timer, due))
+                .ok_or(LeftOut::Unknown),
             (_, _) if self.due.is_some() => Err(LeftOut::SeveralCauses),
             (Cause::Ipi(_), _) if self.is_sent_before => Err(LeftOut::BeforeEntry),
             (_, Some(called)) => Ok(called),

@@ -24,7 +24,7 @@ _REASONS = {
     "unknown": "no event shows when its cause came",
 }
 _TIMES = ("min_ns", "p10_ns", "p50_ns", "p90_ns", "p99_ns", "mean_ns")
-_ENTRY = "the entry latency, since no event marks the moment at which a CPU has reached its state"
+_ENTRY = "the entry latency: 0 events mark the moment at which a CPU has reached its state"
 
 
 def table(rows: "Sequence[results.LatencyStats]") -> Table:
@@ -60,7 +60,7 @@ def post(result: "results.Measurement") -> Post:
     notes = [cannot_show([_ENTRY])]
     if any(row["cause"] == "interrupt" for row in rows):
         notes.append(
-            "≥ interrupt: the handler is entered after the exit, so its entry less the exit only "
+            "≥ interrupt: the handler is entered after the exit, so the exit less its entry only "
             "bounds the latency from below. It is no latency."
         )
     if any(row["cause"] == "waking" for row in rows):
