@@ -7,7 +7,8 @@ use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use torpor_engine::stats::{Measuring, Stats};
+use torpor_engine::TraceInfo;
+use torpor_engine::stats::{Stats, measurement};
 use torpor_machine::platform::Platform;
 
 /// Returns the statistics of a recorded machine, as JSON. See `torpor.trace_stats`.
@@ -46,14 +47,14 @@ pub(crate) fn measure_latency(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
-    let mut measuring = Measuring::new(platform.as_ref());
+    let mut read = Vec::new();
     for path in &paths {
         let mut stats = Stats::new(platform.as_ref());
         let trace = watched(py, progress, |watch| torpor_engine::stream(path, &mut stats, watch))?
             .map_err(engine_error)?;
-        measuring.add(&path.display().to_string(), &trace, stats);
+        read.push((TraceInfo::new(&path.display().to_string(), &trace), stats));
     }
-    serde_json::to_string(&measuring.finish()).map_err(value_error)
+    serde_json::to_string(&measurement(platform.as_ref(), read)).map_err(value_error)
 }
 
 /// Every sleep of a recording; see `torpor.trace_sleeps`.

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::platform::{IdleState, Platform};
 use torpor_machine::units::{CpuId, Duration};
 use torpor_result::record::Head;
-use torpor_trace::Trace;
 
 /// Cluster of the platform, if known, and index of the state.
 type Place = (Option<usize>, usize);
@@ -157,39 +156,24 @@ fn toml(times_ns: &[i64], cause: CauseTime, traces: &[TraceInfo]) -> Vec<String>
     lines
 }
 
-/// Latencies of the recordings of one machine, while they are read.
-#[derive(Default)]
-pub struct Measuring<'a> {
-    platform: Option<&'a Platform>,
-    traces: Vec<TraceInfo>,
-    latencies: Latencies,
-    cut_sleeps: u64,
-}
-
-impl<'a> Measuring<'a> {
-    pub fn new(platform: Option<&'a Platform>) -> Measuring<'a> {
-        Measuring { platform, ..Measuring::default() }
-    }
-
-    /// Adds a recording that `stats` has read.
-    pub fn add(&mut self, path: &str, trace: &Trace, mut stats: Stats<'_>) {
+/// Returns the latencies of recordings of one machine, each with what has read it.
+pub fn measurement(platform: Option<&Platform>, read: Vec<(TraceInfo, Stats<'_>)>) -> Measurement {
+    let (mut recordings, mut latencies, mut cut_sleeps) = (Vec::new(), Latencies::default(), 0);
+    for (info, mut stats) in read {
         stats.settle_all();
-        self.traces.push(TraceInfo::new(path, trace));
-        self.latencies.merge(std::mem::take(&mut stats.latency));
-        self.cut_sleeps += stats.cut_sleeps;
+        recordings.push(info);
+        latencies.merge(stats.latency);
+        cut_sleeps += stats.cut_sleeps;
     }
-
-    pub fn finish(self) -> Measurement {
-        let latencies = self.latencies.sorted();
-        Measurement {
-            head: Head::of("latency"),
-            platform: self.platform.map(|platform| platform.name.clone()),
-            cut_sleeps: self.cut_sleeps,
-            left_out: latencies.left_out(self.platform),
-            lines: latencies.lines(self.platform, &self.traces),
-            latency: latencies.rows(self.platform),
-            recordings: self.traces,
-        }
+    let latencies = latencies.sorted();
+    Measurement {
+        head: Head::of("latency"),
+        platform: platform.map(|platform| platform.name.clone()),
+        cut_sleeps,
+        left_out: latencies.left_out(platform),
+        lines: latencies.lines(platform, &recordings),
+        latency: latencies.rows(platform),
+        recordings,
     }
 }
 

@@ -10,7 +10,7 @@ mod tests;
 use crate::input::{TickFunction, TickGrid, tick_function};
 use crate::model::{CpuModel, Verdict};
 use crate::trace_info::TraceInfo;
-pub use latency::{Latencies, Measuring};
+pub use latency::{Latencies, measurement};
 pub use outcome::{
     CauseTime, InterruptStats, LatencyStats, LeftOut, LeftOutStats, Measurement, PlatformLines,
     StateStats, TaskStats, TickStats, TraceStats, VerdictCheck, VerdictSource, WakeupStats,

@@ -163,50 +163,49 @@ impl Sleep {
         if at < self.entry + advertised {
             return Err(LeftOut::DuringEntry);
         }
-        let inside = match self.handled.filter(|&handled| handled < exit) {
+        let handled = self.handled.filter(|&handled| handled < exit);
+        let inside = match handled {
             Some(handled) => self.returned.ok_or(LeftOut::Unknown)?.since(handled),
             None => Duration::ZERO,
         };
-        let is_inside = inside > Duration::ZERO;
-        match cause {
-            // Its entry was the first thing that the CPU did.
-            CauseTime::Interrupt if is_inside => Err(LeftOut::Unknown),
-            _ => Ok((cause, exit.since(at) - inside)),
+        // Then not even the order of the two is known.
+        if cause == CauseTime::Interrupt && handled.is_some() {
+            return Err(LeftOut::Unknown);
         }
+        Ok((cause, exit.since(at) - inside))
     }
 
     /// Returns the event that shows when the cause came, and that time.
     fn caused(&self) -> Result<(CauseTime, Instant), LeftOut> {
-        let cause = self.cause();
-        let is_timer = matches!(cause, Cause::Timer(_) | Cause::Tick);
-        let sent = self.sent.map(|(at, purpose)| (purpose, (CauseTime::Ipi, at)));
-        let called = sent.map(|(_, ipi)| ipi).or(self.woken.map(|at| (CauseTime::Waking, at)));
-        if self.is_followed {
-            return Err(LeftOut::SeveralCauses);
-        }
-        match (cause, called) {
-            // Another CPU's timer stands in for one that stops.
-            (Cause::Timer(_) | Cause::Tick, _)
-                if sent.is_some_and(|(purpose, _)| purpose == InterruptCause::LocalTimer) =>
+        let sent = self.sent.map(|(at, _)| (CauseTime::Ipi, at));
+        let called = sent.or(self.woken.map(|at| (CauseTime::Waking, at)));
+        // Another CPU's timer stands in for one that stops.
+        let is_broadcast = matches!(self.sent, Some((_, InterruptCause::LocalTimer)));
+        let shown = match self.cause() {
+            _ if self.is_followed => return Err(LeftOut::SeveralCauses),
+            Cause::Unknown => None,
+            Cause::Timer(_) | Cause::Tick | Cause::Ipi(InterruptCause::LocalTimer)
+                if is_broadcast =>
             {
-                called.ok_or(LeftOut::Unknown)
+                called
             }
-            (Cause::Unknown, _) => Err(LeftOut::Unknown),
-            (Cause::Timer(_) | Cause::Tick | Cause::Irq(..), Some(_)) => {
-                Err(LeftOut::SeveralCauses)
+            Cause::Timer(_)
+            | Cause::Tick
+            | Cause::Irq(..)
+            | Cause::Ipi(InterruptCause::LocalTimer)
+                if called.is_some() =>
+            {
+                return Err(LeftOut::SeveralCauses);
             }
             // Without interrupts, what ended the sleep before the timer was due may be unseen.
-            (_, _) if is_timer => self
+            Cause::Timer(_) | Cause::Tick => self
                 .due
                 .filter(|&due| self.handled.is_some() || Some(due) <= self.exit)
-                .map(|due| (CauseTime::Timer, due))
-                .ok_or(LeftOut::Unknown),
-            (_, _) if self.due.is_some() => Err(LeftOut::SeveralCauses),
-            (Cause::Ipi(_), _) if self.is_sent_before => Err(LeftOut::BeforeEntry),
-            (_, Some(called)) => Ok(called),
-            (_, None) => {
-                self.handled.map(|handled| (CauseTime::Interrupt, handled)).ok_or(LeftOut::Unknown)
-            }
-        }
+                .map(|due| (CauseTime::Timer, due)),
+            _ if self.due.is_some() => return Err(LeftOut::SeveralCauses),
+            Cause::Ipi(_) if self.is_sent_before => return Err(LeftOut::BeforeEntry),
+            _ => called.or(self.handled.map(|handled| (CauseTime::Interrupt, handled))),
+        };
+        shown.ok_or(LeftOut::Unknown)
     }
 }

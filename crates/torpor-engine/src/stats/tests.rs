@@ -60,24 +60,11 @@ impl Recording {
             EventKind::HrtimerStart { timer: TIMER, function, expires, softexpires: expires };
         self.push(0, 0, start);
         self.enter(100, 0, 1);
-        let handled = |made: &mut Recording| {
-            made.push(fires_us, 0, EventKind::InterruptEntry { cause: InterruptCause::LocalTimer });
-            let now = Instant(fires_us * 1_000);
-            let expire = EventKind::HrtimerExpireEntry { timer: TIMER, function, now };
-            made.push(fires_us, 0, expire);
-            made.push(
-                fires_us + 2,
-                0,
-                EventKind::InterruptExit { cause: InterruptCause::LocalTimer },
-            );
-        };
-        if fires_us < exit_us {
-            handled(self);
-            self.exit(exit_us, 0);
-        } else {
-            self.exit(exit_us, 0);
-            handled(self);
-        }
+        let (cause, now) = (InterruptCause::LocalTimer, Instant(fires_us * 1_000));
+        self.push(fires_us, 0, EventKind::InterruptEntry { cause });
+        self.push(fires_us, 0, EventKind::HrtimerExpireEntry { timer: TIMER, function, now });
+        self.push(fires_us + 2, 0, EventKind::InterruptExit { cause });
+        self.exit(exit_us, 0);
     }
 
     /// Has CPU 0 send an IPI to CPU 1, which handles it.
@@ -92,13 +79,13 @@ impl Recording {
         self.push(at_us + 1, 1, EventKind::InterruptExit { cause });
     }
 
-    fn measured(self, platform: Option<&Platform>) -> Measurement {
+    fn measured(mut self, platform: Option<&Platform>) -> Measurement {
+        self.events.sort_by_key(|event| event.time);
         let mut stats = Stats::new(platform);
         let carries = Carries::default();
         stats.events(self.events, &SoFar { names: &self.names, carries, cpu_count: 2 });
-        let mut measuring = Measuring::new(platform);
-        measuring.add("some/recording.dat", &Trace::default(), stats);
-        measuring.finish()
+        let info = TraceInfo::new("some/recording.dat", &Trace::default());
+        measurement(platform, vec![(info, stats)])
     }
 }
 
@@ -290,9 +277,7 @@ fn two_pending_causes_show_no_latency() {
     made.timed(500, 510, 511);
     // CPU 1 wakes CPU 0 meanwhile.
     let cause = InterruptCause::Reschedule;
-    let sent = EventKind::IpiSend { target_cpu: CpuId(0), cause };
-    let at = made.events.iter().position(|event| event.time >= Instant(510_000)).unwrap();
-    made.events.insert(at, Event { time: Instant(505_000), cpu: CpuId(1), kind: sent });
+    made.push(505, 1, EventKind::IpiSend { target_cpu: CpuId(0), cause });
     assert_eq!(left_out(made, None), LeftOut::SeveralCauses);
     // A second interrupt came at an unknown time.
     let mut made = Recording::new();
