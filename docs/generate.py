@@ -192,7 +192,7 @@ def included(machines: list[dict]) -> str:
         if machine["has_power"]:
             marks = ["yes" if part in machine["power_includes"] else "" for part in choices]
             rows.append(f"| [`{machine['name']}`](#{machine['name']}) | {' | '.join(marks)} |")
-    head = "## Known power\n\n[Power of machines](../concepts/power-of-machines.md) explains the parts."
+    head = "## Known power\n\n[Its parts](../concepts/power-of-machines.md)."
     return "\n".join([head, "", *rows, ""])
 
 
