@@ -156,7 +156,8 @@ def policy(folder: str, name: str, lead: str, params: list[str]) -> list[str]:
 
 def platforms() -> str:
     """States and sources of every machine that ships."""
-    parts = [f"{HEAD}# Platforms\n\nLatencies and residencies in µs.\n"]
+    lead = "Latencies and residencies in µs."
+    parts = [f"{HEAD}# Platforms\n\n{lead}\n", included(torpor.platforms())]
     for known in torpor.platforms():
         platform = replayed(known["name"])["platform"]
         power = "known" if platform["has_power"] else "not known"
@@ -176,8 +177,23 @@ def platforms() -> str:
                 name = ", ".join([f"{state['name']}", *notes])
                 rows.append(f"| {cluster['name']} | {cpus} | {name} | {' | '.join(times)} |")
         parts.append("\n".join(rows) + "\n")
+        if known["power_missing"]:
+            lines = "\n".join(f"- {line}" for line in known["power_missing"])
+            parts.append(f"Power does not include, or nobody has published:\n\n{lines}\n")
         parts.append("Sources:\n\n" + "\n".join(f"- {s}" for s in platform["sources"]) + "\n")
     return "\n".join(parts)
+
+
+def included(machines: list[dict]) -> str:
+    """Which parts of each machine the known power contains, a row a machine."""
+    choices = torpor.toml_schema("platform")["properties"]["power_includes"]["items"]["enum"]
+    rows = [f"| | {' | '.join(choices)} |", f"|---|{'---|' * len(choices)}"]
+    for machine in machines:
+        if machine["has_power"]:
+            marks = ["yes" if part in machine["power_includes"] else "" for part in choices]
+            rows.append(f"| [`{machine['name']}`](#{machine['name']}) | {' | '.join(marks)} |")
+    head = "## Known power\n\n[Its parts](../concepts/power-of-machines.md)."
+    return "\n".join([head, "", *rows, ""])
 
 
 def library() -> str:

@@ -256,7 +256,8 @@ def pixel(count: int = 400) -> dict:
     platform = {
         "name": "pixel6", "title": "Google Pixel 6 (gs101)", "sha256": _sha("pixel6"), "hz": 250,
         "sources": ["idle states: gs101.dtsi", "power: a toy, not the measured curves"],
-        "has_power": True, "clusters": clusters,
+        "has_power": True, "power_includes": ["cpu", "uncore"], "power_missing": ["DRAM & GPU"],
+        "clusters": clusters,
     }  # fmt: skip
     losses = [
         {"key": "ftrace_cpu_overrun", "severity": "loss", "count": 12,

@@ -158,6 +158,13 @@ def test_markup_in_a_name_stays_text() -> None:
     assert "shallowest</script><script>window.pwned=1</script>" in parsed.text
 
 
+def test_the_page_names_the_parts_of_its_power(pixel_html: str) -> None:
+    text = Page(pixel_html).text
+    assert "Power and energy on this page include: cpu, uncore" in text
+    assert "DRAM & GPU" in text
+    assert "Power and energy on this page" not in Page(report.render(sample.desktop())).text
+
+
 def test_only_our_script_may_run_and_nothing_is_fetched(pixel_html: str) -> None:
     parsed = Page(pixel_html)
     policy = next(a["content"] for t, a in parsed.tags if a.get("http-equiv"))

@@ -39,6 +39,11 @@ pub struct PlatformInfo {
     pub hz: u32,
     pub sources: Vec<String>,
     pub has_power: bool,
+    /// Parts of the machine whose power is contained, and what is not, as its file says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub power_includes: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub power_missing: Vec<String>,
     pub clusters: Vec<ClusterInfo>,
 }
 

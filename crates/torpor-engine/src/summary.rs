@@ -25,6 +25,8 @@ pub fn platform_info(platform: &Platform) -> PlatformInfo {
         hz: platform.hz.get(),
         sources: platform.sources.clone(),
         has_power: platform.has_power(),
+        power_includes: platform.power_includes.clone(),
+        power_missing: platform.power_missing.clone(),
         clusters: platform
             .clusters
             .iter()

@@ -109,6 +109,8 @@ pub(crate) fn platforms() -> String {
             "clusters": platform.clusters.iter().map(|c| &c.name).collect::<Vec<_>>(),
             "states": states,
             "has_power": platform.has_power(),
+            "power_includes": platform.power_includes,
+            "power_missing": platform.power_missing,
         })
     });
     serde_json::Value::Array(list.collect()).to_string()

@@ -39,6 +39,8 @@ class Machine(TypedDict):
     clusters: list[str]
     states: list[str]
     has_power: bool
+    power_includes: list[str]
+    power_missing: list[str]
 
 
 class Work(TypedDict):
@@ -160,6 +162,7 @@ def platforms() -> list[Machine]:
 
     Each has ``name``, ``title``, ``cpus`` (count), ``clusters`` and ``states`` (names), and
     ``has_power``: False means that nobody measured it, so energy is not known on this machine.
+    ``power_includes`` are the parts whose power is known, ``power_missing`` says what is not.
 
     >>> next(p["cpus"] for p in platforms() if p["name"] == "pixel6")
     8

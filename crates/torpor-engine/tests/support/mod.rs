@@ -90,6 +90,8 @@ pub(crate) fn model(cluster: &Cluster) -> CpuModel {
         overheads: Default::default(),
         cpufreq_governor: Default::default(),
         io_devices: vec![],
+        power_includes: vec![],
+        power_missing: vec![],
         floor_power: Power::ZERO,
         awake_power: Power::ZERO,
         awake_rise: Duration::ZERO,

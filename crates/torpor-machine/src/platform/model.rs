@@ -21,6 +21,10 @@ pub struct Platform {
     /// Time the CPU is busy with one tick interrupt that wakes it from idle.
     pub tick_handling: Duration,
     pub overheads: Overheads,
+    /// Parts of the machine whose power the numbers contain, by the names that a file has for them.
+    pub power_includes: Vec<String>,
+    /// Power that they do not contain, one line each.
+    pub power_missing: Vec<String>,
     /// Power of the package when every CPU is in its deepest state; constant, on top of the CPUs'
     /// own power. Zero when the CPUs' numbers already hold everything that was measured.
     pub floor_power: Power,

@@ -24,6 +24,8 @@ pub enum Kind {
     },
     Bool,
     Choice(&'static [&'static str]),
+    /// Some of these, in an array, each once.
+    Choices(&'static [&'static str]),
     Hz,
     Tables(&'static Shape),
     /// A number as above, or a table.

@@ -69,6 +69,12 @@ fn of_kind(kind: Kind, key: &str, way: &mut Way) -> Value {
         }),
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Choice(choices) => json!({ "enum": choices }),
+        Kind::Choices(choices) => json!({
+            "type": "array",
+            "items": { "enum": choices },
+            "minItems": 1,
+            "uniqueItems": true
+        }),
         Kind::Hz => json!({ "enum": crate::units::Hz::ALL.map(|hz| hz.get()) }),
         Kind::Tables(shape) => {
             json!({ "type": "array", "items": nested(shape, key, "/items", way) })

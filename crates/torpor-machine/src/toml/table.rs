@@ -145,7 +145,7 @@ impl Table {
         }
     }
 
-    /// Every line of a [`Kind::Texts`]; none if the key is absent.
+    /// Every line of a [`Kind::Texts`] or [`Kind::Choices`]; none if the key is absent.
     pub fn texts(&self, key: &str) -> &[String] {
         match self.value(key) {
             Some(Value::Texts(texts)) => texts,
@@ -233,6 +233,9 @@ fn read_value(
             Ok(Value::Text(text.to_string()))
         }
         (Kind::Choice(_), DeValue::String(_)) => Err("there is no such choice here".to_owned()),
+        (Kind::Choices(choices), DeValue::Array(array)) => {
+            check_choices(choices, array).map(Value::Texts)
+        }
         (Kind::Bool, DeValue::Boolean(value)) => Ok(Value::Bool(*value)),
         (Kind::Number { max } | Kind::NumberOr { max, .. }, item) => {
             check_number(item, max).map(Value::Number)
@@ -292,6 +295,23 @@ fn check_text(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("this is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
+fn check_choices(choices: &[&str], array: &[Spanned<DeValue<'_>>]) -> Result<Vec<String>, String> {
+    let mut chosen: Vec<String> = Vec::new();
+    for item in array {
+        match item.get_ref() {
+            DeValue::String(text) if chosen.iter().any(|c| c == text) => {
+                return Err(format!("`{text}` is there twice"));
+            }
+            DeValue::String(text) if choices.contains(&text.as_ref()) => {
+                chosen.push(text.to_string());
+            }
+            DeValue::String(text) => return Err(format!("there is no choice `{text}` here")),
+            other => return Err(format!("an entry is {}", noun_of(other))),
+        }
+    }
+    if chosen.is_empty() { Err("this is an empty array".to_owned()) } else { Ok(chosen) }
+}
+
 fn check_word(text: &str) -> Result<String, String> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match text.chars().find(|&c| !is_fit(c)) {
@@ -348,6 +368,7 @@ fn allowed(kind: Kind) -> String {
         Kind::Numbers { max } => format!("an array of numbers from 0 to {max}"),
         Kind::Bool => "true or false".to_owned(),
         Kind::Choice(choices) => format!("\"{}\"", choices.join("\" or \"")),
+        Kind::Choices(choices) => format!("an array of \"{}\"", choices.join("\", \"")),
         Kind::Hz => "100, 250, 300 or 1000 (`kernel/Kconfig.hz`)".to_owned(),
         Kind::Tables(_) => "tables, each under a header in double brackets".to_owned(),
     }

@@ -406,6 +406,20 @@ fn each_error_is_named_with_its_key_and_line() {
             5,
             "`package_floor_power_source` is missing",
         ),
+        (
+            "hz = 250",
+            "hz = 250\npower_includes = [\"cpu\", \"gpu\"]",
+            "power_includes",
+            5,
+            "there is no choice `gpu` here",
+        ),
+        (
+            "hz = 250",
+            "hz = 250\npower_includes = [\"cpu\", \"cpu\"]",
+            "power_includes",
+            5,
+            "`cpu` is there twice",
+        ),
         ("opp_source = \"made up\"\n", "", "cluster[0].opp", 13, "`opp_source` is missing"),
         ("hz = 250", "hz = ", "syntax", 4, "string values must be quoted"),
     ];

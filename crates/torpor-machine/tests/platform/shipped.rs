@@ -54,7 +54,19 @@ fn the_schema_refuses_what_the_reader_refuses() {
 
 #[test]
 fn ten_x86_machines_ship_without_invented_power() {
-    let measured = ["i5-10600k", "pixel-watch-2", "pixel6", "rk3399"];
+    let measured = [
+        "i5-10600k",
+        "juno",
+        "mt6858",
+        "mt6897",
+        "pixel-watch-2",
+        "pixel10",
+        "pixel6",
+        "pixel9",
+        "rk3399",
+        "rome-7502",
+        "sm8750",
+    ];
     let (with_power, without): (Vec<_>, Vec<_>) =
         builtins().into_iter().partition(|b| b.platform.has_power());
     assert_eq!(with_power.iter().map(|b| b.name).collect::<Vec<_>>(), measured);
@@ -63,6 +75,67 @@ fn ten_x86_machines_ship_without_invented_power() {
         assert!(!measured.contains(&builtin.name));
         let states = builtin.platform.clusters.iter().flat_map(|c| &c.idle_states);
         assert!(states.into_iter().all(|s| s.power == StatePower::Unknown), "{}", builtin.name);
+    }
+}
+
+#[test]
+fn known_power_says_what_it_includes_and_lacks() {
+    for builtin in builtins() {
+        let machine = &builtin.platform;
+        let said = [&machine.power_includes, &machine.power_missing].map(|lines| !lines.is_empty());
+        assert_eq!(said, [machine.has_power(); 2], "{}", builtin.name);
+    }
+}
+
+/// Each figure of the paper's section VI-A, in W.
+#[test]
+fn rome_7502_sums_to_measured_server_powers() {
+    let rome = platform("rome-7502");
+    let [cluster] = &rome.clusters[..] else { panic!("one cluster") };
+    let mw = |state: usize| {
+        let StatePower::Constant(power) = &cluster.idle_states[state].power else { panic!("OPPs") };
+        power.as_mw_f64()
+    };
+    let awake = rome.floor_power.as_mw_f64() + cluster.opps[0].static_power.as_mw_f64();
+    let watts = |cpus: f64, state: usize| (awake + cpus * mw(state)) / 1e3;
+    assert_eq!((rome.cpu_count(), cluster.smt.threads, cluster.smt.stride), (128, 2, 64));
+    assert!((rome.floor_power.as_mw_f64() - 99_100.0).abs() < 1.0);
+    // A core is in C1 with both its threads.
+    for (measured, cpus, state) in [
+        (180.3, 2.0, 1),
+        (180.3 + 63.0 * 0.09, 128.0, 1),
+        (180.4, 1.0, 0),
+        (180.4 + 63.0 * 0.33 + 64.0 * 0.05, 128.0, 0),
+    ] {
+        let found = watts(cpus, state);
+        assert!((found - measured).abs() < 0.35, "{cpus} CPUs in {state}: {found} for {measured}");
+    }
+}
+
+/// Ends of Wattson's curves, and capacities by the kernel's rule.
+#[test]
+fn phones_have_device_tree_and_measured_power() {
+    for (name, capacities, residencies, ends_mw) in [
+        ("pixel9", vec![281, 711, 1024], vec![2000, 2500, 3500], (134.04, 3327.56)),
+        ("pixel10", vec![153, 719, 719, 1024], vec![3610, 2720, 2720, 3950], (7.88, 2220.4)),
+        ("sm8750", vec![781, 1024], vec![560, 686], (62.91, 2116.72)),
+        ("mt6858", vec![288, 1024], vec![35_200, 35_200], (33.0095, 429.4358)),
+        ("mt6897", vec![220, 1024, 1016], vec![35_200; 3], (33.54, 1300.78)),
+    ] {
+        let phone = platform(name);
+        let (clusters, last) = (&phone.clusters, phone.clusters.last().unwrap());
+        let found: Vec<u32> = clusters.iter().map(|c| c.capacity).collect();
+        assert_eq!(found, capacities, "{name}");
+        let deepest = clusters.iter().map(|c| c.idle_states.last().unwrap().target_residency);
+        let found: Vec<i64> = deepest.map(|residency| residency.0 / 1000).collect();
+        assert_eq!(found, residencies, "{name}");
+        let mw = |opp: &torpor_machine::platform::Opp| opp.active_power.unwrap().as_mw_f64();
+        let found = (mw(&clusters[0].opps[0]), mw(last.opps.last().unwrap()));
+        assert!(
+            (found.0 - ends_mw.0).abs() + (found.1 - ends_mw.1).abs() < 1e-3,
+            "{name}: {found:?}"
+        );
+        assert_eq!(phone.cpu_count(), 8);
     }
 }
 

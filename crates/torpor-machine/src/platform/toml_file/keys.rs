@@ -24,6 +24,9 @@ pub(super) const fn optional(name: &'static str, kind: Kind, doc: &'static str) 
 /// In the order of [`crate::platform::CpufreqGovernor`].
 pub(crate) const CPUFREQ_GOVERNORS: &[&str] = &["performance", "powersave", "schedutil"];
 
+/// Parts of a machine whose power its numbers can contain.
+const POWER_PARTS: &[&str] = &["cpu", "cluster", "uncore", "package", "dram", "machine"];
+
 pub(crate) static PLATFORM: Shape = Shape {
     keys: &[
         required("name", Kind::Word, "Short name, as typed after `--platform`."),
@@ -64,6 +67,18 @@ pub(crate) static PLATFORM: Shape = Shape {
              hypervisor. Without it, 0.",
         ),
         optional("overhead_source", Kind::Texts, "Where these five come from."),
+        optional(
+            "power_includes",
+            Kind::Choices(POWER_PARTS),
+            "Parts of the machine whose power its numbers contain: `cpu`, the cores with their own \
+             caches; `cluster`, what the CPUs of one share; `uncore`, what all share; `package`, \
+             all that the chip's energy counter counts; `dram`; `machine`, the whole at its plug.",
+        ),
+        optional(
+            "power_missing",
+            Kind::Texts,
+            "Power that the numbers do not contain, or that nobody has published.",
+        ),
         optional(
             "package_floor_power_mw",
             POWER,

@@ -76,6 +76,8 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
             Some("schedutil") => CpufreqGovernor::Schedutil,
             _ => CpufreqGovernor::Performance,
         },
+        power_includes: file.texts("power_includes").to_vec(),
+        power_missing: file.texts("power_missing").to_vec(),
         floor_power: Power::from_mw(file.number("package_floor_power_mw").unwrap_or(0.0)),
         awake_power: Power::from_mw(file.number("package_awake_power_mw").unwrap_or(0.0)),
         awake_rise: time("package_awake_rise_us"),
