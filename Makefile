@@ -57,8 +57,8 @@ test: install-test
 test-long: install-test
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -m slow tests
 	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
-	@cargo test --release -p torpor-sim --test damaged -- --ignored --nocapture
-	@cargo test --release -p torpor-sim --test kernel -- --ignored
+	@TORPOR_ATTACKS=30000 cargo test --release -p torpor-sim --test all -- --include-ignored aarch64 attacks damaged hosted
+	@TORPOR_MIRROR_CALLS=10000000 cargo test --release -p torpor-governor --test all -- mirrors --include-ignored
 
 attack: install-test
 	@PYTHONPATH=tests $(BIN)/python -m attack --minutes $(or $(MINUTES),60)

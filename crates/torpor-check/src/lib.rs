@@ -8,7 +8,7 @@
 //! the program is started again.
 //!
 //! [`KINDS`] defines the breaches. To add one: an entry there, a small governor that has it in
-//! `tests/bad/`, and its expected minimum in `tests/bad_governors.rs`.
+//! `tests/bad/`, and its expected minimum in `tests/all/bad_governors.rs`.
 
 #![warn(unreachable_pub)]
 

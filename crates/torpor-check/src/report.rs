@@ -235,7 +235,7 @@ fn what(sequence: &Sequence, breach: &Breach, answer: Option<&Answer>) -> String
                 step.latency_req_ns
             )
         }
-        Kind::Tick => format!("state {state} polls, and the tick is to be stopped for it"),
+        Kind::Tick => format!("state {state} polls, but the governor stops the tick for it"),
         Kind::Bug => breach.signature.clone(),
         Kind::Leak => format!("chooses {chosen}; without the other CPUs' calls, {other}"),
         Kind::Uninitialised if other.is_empty() => "the plain program ends".to_owned(),

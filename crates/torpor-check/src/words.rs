@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_access_report_is_the_same_in_every_run() {
+    fn bad_access_report_is_deterministic() {
         let said = "=====\n==77==ERROR: AddressSanitizer: heap-buffer-overflow on address \
                     0x602000000018 at pc 0x55d bp 0x7ffd sp 0x7ffc\nWRITE of size 8 at \
                     0x602000000018 thread T0\n    #0 0x55d0 in late /tmp/s-1-2/bad.c:9\n    \

@@ -130,7 +130,7 @@ mod tests {
     use torpor_machine::units::CpuId;
 
     #[test]
-    fn a_cluster_rests_only_while_all_its_cpus_do() {
+    fn cluster_rests_while_all_cpus_do() {
         // 1 mW of its own. Two CPUs over 10 ms: deep in 2..8 and 5..9, so both in 5..8.
         let mut cluster = testing::two_state_cluster();
         cluster.opps[0].static_power = Power::from_mw(1.0);

@@ -60,7 +60,7 @@ impl Observer for Unobserved {
 }
 
 /// Most decisions that a replay keeps, of all governors together.
-pub const DECISIONS_MAX: u64 = if cfg!(test) { 300_000 } else { 10_000_000 };
+pub const DECISIONS_MAX: u64 = if cfg!(test) { 100_000 } else { 10_000_000 };
 
 /// Decisions kept so far, counted across all threads and processes of a replay.
 pub struct Room {
@@ -161,7 +161,7 @@ mod tests {
             let enough = (DECISIONS_MAX / alone) as usize;
             assert_eq!(kept(enough, isolation).unwrap(), enough as u64 * alone);
             // The excess shows at the end, or earlier.
-            for governors in [enough + 1, 20 * enough] {
+            for governors in [enough + 1, 2 * enough] {
                 let error = kept(governors, isolation).unwrap_err();
                 let is_refused = matches!(error, EngineError::TooManyDecisions { .. });
                 assert!(

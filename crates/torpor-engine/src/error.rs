@@ -31,8 +31,8 @@ pub enum EngineError {
     )]
     NothingToReplay { path: String, found: String },
     #[error(
-        "no CPU {cpu} on platform `{platform}`, whose state {state} is to be disabled: it has \
-         CPUs 0 to {last}"
+        "disable state {state} of CPU {cpu}: platform `{platform}` has no such CPU, only CPUs 0 to \
+         {last}"
     )]
     NoSuchPlace { cpu: u32, state: usize, platform: String, last: usize },
     #[error(

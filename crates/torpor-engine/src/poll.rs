@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn arm_poll_idle_checks_the_limit_at_stream_events() {
+    fn arm_poll_idle_checks_at_stream_events() {
         let arm = PollLoop::ArmPollIdle { event_stream: Some(Duration::from_us(100)) };
         assert_eq!(notices(arm, FROM, FROM + Duration(7)), FROM + Duration(7));
         // 1000.03 us + 20 us: the stream's events are at 1000, 1100, ... us.

@@ -412,7 +412,7 @@ fn platform_notes(platform: &Platform, traces: &[TraceOutcome]) -> Vec<String> {
     notes.extend(demotion_note(platform));
     if !platform.has_power() {
         notes.push(format!(
-            "nobody has published idle power for `{}`: energy is not known; relative energy and the \
+            "the idle power of `{}` is not published: energy is not known; relative energy and the \
              oracle follow from target residencies, in units of the shallowest state's power",
             platform.name
         ));

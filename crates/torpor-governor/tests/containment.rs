@@ -110,7 +110,7 @@ fn a_write_past_its_own_data_is_caught() {
 }
 
 #[test]
-fn a_cpu_that_is_not_in_the_run_is_caught() {
+fn unknown_cpu_is_detected() {
     assert!(matches!(fault_in_select(8).detail().cause, Cause::Bug { line: 1000, .. }));
 }
 

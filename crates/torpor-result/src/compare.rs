@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Columns become rows: a governor's value, its difference from the base, and which one is best.
+//! Compares columns metric by metric: values, differences from the base, and the best.
 //!
 //! The base is the first column that did not fail. A *change* is better or worse only if it is
 //! significant: in a replay if the two values read differently, over seeds or rounds if Student's
@@ -21,10 +21,10 @@ const FAILED: &str = "failed";
 #[derive(Clone, Debug, Deserialize)]
 pub struct Column {
     pub label: String,
-    /// It ended before its time, and has no values.
+    /// Whether it ended early; it then has no values.
     #[serde(default)]
     pub has_failed: bool,
-    /// An oracle is no competitor: it knows the future.
+    /// Whether it is an oracle, which does not compete.
     #[serde(default = "yes")]
     pub competes: bool,
     pub samples: Vec<Sample>,
@@ -34,7 +34,7 @@ fn yes() -> bool {
     true
 }
 
-/// One seed, one round, or all there is.
+/// One seed, one round, or the whole run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sample {
     /// Samples of the same number are a pair.
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_failed_hands_on_to_the_next() {
+    fn next_column_replaces_a_failed_base() {
         let above = info("above_pct", Kind::Share, Direction::Lower);
         let mut columns = [
             column("mine", "above_pct", &[]),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! When a CPU was in its deepest state.
+//! Intervals in which a CPU was in its deepest state.
 
 use serde::{Deserialize, Serialize};
 use torpor_machine::units::{Duration, Instant};
 
-/// Intervals in order, none overlapping.
+/// Ordered intervals without overlap.
 ///
-/// A governor that keeps the tick through a sleep of days makes millions of them, each a tick
-/// after the one before and as long as it: those are held as one.
+/// A governor that keeps the tick through a sleep of days makes millions of them, equally long and
+/// a tick apart: those are stored as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeepTimes {
     trains: Vec<Train>,
@@ -29,7 +29,7 @@ impl Train {
 }
 
 impl DeepTimes {
-    /// An interval that begins after all the others.
+    /// Adds an interval that begins after all others.
     #[inline]
     pub fn push(&mut self, from: Instant, to: Instant) {
         let length = to.since(from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Metrics that are not made of counts of idle CPUs: of a verification, and of a running machine,
-//! whose counters Python reads.
+//! Metrics that are not computed from counters of idle CPUs: those of a verification, and those of
+//! a running machine, whose counters Python reads.
 
 use crate::idle::{SHARE, TIME};
 use crate::metric::Direction::{Higher, Lower, None as Neither};
@@ -10,7 +10,7 @@ use crate::work::RATE;
 const WATT: (Kind, &str) = (Kind::Power, "W");
 const JOULE: (Kind, &str) = (Kind::Energy, "J");
 
-/// Metrics of governors on a running machine. One that not every run has is left out of it.
+/// Metrics of governors on a running machine. A run omits those that it does not have.
 pub static AB: &[Info] = &[
     info(
         "figure",
@@ -45,7 +45,7 @@ pub static AB: &[Info] = &[
     info("platform_j", "platform energy", JOULE, Lower, "Of the whole machine, by RAPL."),
 ];
 
-/// Metrics of governors that are compared with a recorded one.
+/// Metrics of a comparison with the recorded governor.
 pub static FIDELITY: &[Info] = &[
     info(
         "agreement_pct",

@@ -20,14 +20,14 @@ pub struct StateTotals {
     pub below: u64,
     pub rejected: u64,
     pub time: Duration,
-    /// Entries for which the hardware entered a shallower state.
+    /// Entries that the hardware demoted to a shallower state.
     pub demoted: u64,
-    /// Time that the hardware was in this state, as its own counters have it.
+    /// Time in this state by the hardware's counters.
     pub got_time: Duration,
 }
 
 summed! {
-    /// Everything counted for one CPU.
+    /// Counters of one CPU.
     pub struct CpuTotals {
         pub states: Vec<StateTotals>,
         pub decisions: u64,
@@ -38,25 +38,24 @@ summed! {
         pub poll_timeouts: u64,
         /// Interrupts during polling that did not end it; they count as wake-ups too.
         pub poll_interrupts: u64,
-        /// Reschedule interrupts that polling made needless.
+        /// Reschedule interrupts saved by polling.
         pub ipis_saved: u64,
         /// Recorded idle spans in which the CPU was still busy with delayed work, or got new work
         /// before it was asleep.
         pub absorbed_spans: u64,
         /// Sleeps in a state that is disabled or slower than the latency limit.
         pub forbidden: u64,
-        /// Delay of each event's work against the recording; 0 if it was not late.
+        /// Delay of each event's work relative to the recording; 0 if it was not late.
         pub delays: Latencies,
-        /// Delay of the last sleep's end against the recording.
+        /// Delay of the last sleep's end relative to the recording.
         pub overrun: Duration,
         pub energy: Energy,
         pub latency: Latencies,
-        /// Time that the policy took for each decision, by the clock of this machine; empty unless
-        /// requested.
+        /// Time that the policy took for each decision on this machine; empty unless requested.
         pub decision_times: Latencies,
-        /// Decisions by where the sleep length came from.
+        /// Decisions by the source of the sleep length.
         pub sources: [u64; 4],
-        /// When the CPU was in its deepest state; kept only where a cluster's power needs it.
+        /// Intervals in the deepest state; kept only if a cluster's power depends on them.
         pub deep: Option<DeepTimes>,
     }
 }
@@ -78,21 +77,21 @@ impl CpuTotals {
 /// Sums of one run, from which all metrics are computed.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
-    /// Over all CPUs that were run.
+    /// Totals over all CPUs that were run.
     pub idle: CpuTotals,
-    /// Sum of the CPUs' run times, in ns.
+    /// Sum of the lengths of the CPUs' runs, in ns.
     pub cpu_time_ns: i128,
-    /// Time that each spent in the deepest state it may enter.
+    /// Time that each CPU spent in the deepest state that it may enter.
     pub deepest: Duration,
-    /// Time that power is averaged over, for the machine and each part of it.
+    /// Time over which power is averaged, for the machine and each part of it.
     pub span: Duration,
-    /// Somebody has measured what the machine's idle states take.
+    /// Whether the power of the machine's idle states has been measured.
     pub has_power: bool,
-    /// Energy outside the CPUs.
+    /// Energy that no CPU consumes by itself.
     pub apart: Apart,
     /// The least total energy, if computed: comparable with [`Sums::total`].
     pub oracle: Option<Energy>,
-    /// Work of tasks, devices, clocks and the whole machine, which only a simulation knows.
+    /// Work of tasks, devices, clocks and the machine, in a simulation.
     pub work: Option<Work>,
 }
 
@@ -102,7 +101,7 @@ impl Sums {
     }
 
     /// The energy of idleness: of CPUs, clusters and package. Where power is not known, that of the
-    /// CPUs in relative units.
+    /// Energy of the CPUs in relative units.
     pub fn total(&self) -> Energy {
         let apart = if self.has_power { self.apart.energy() } else { Energy::ZERO };
         self.idle.energy + apart
@@ -112,7 +111,7 @@ impl Sums {
         self.has_power.then(|| self.total())
     }
 
-    /// Power of one part of the total.
+    /// Returns the mean power of a part of the energy.
     fn part_mw(&self, part: Option<Energy>) -> Option<f64> {
         part.filter(|_| self.has_power).map(|energy| power_mw(energy, self.span))
     }
@@ -146,7 +145,7 @@ fn ns(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.0 as f64)
 }
 
-/// Energy over time; 0 for no time.
+/// Returns energy divided by time; 0 for no time.
 pub fn power_mw(energy: Energy, time: Duration) -> f64 {
     if time <= Duration::ZERO { 0.0 } else { energy.as_uj_f64() * 1e6 / time.0 as f64 }
 }
@@ -158,7 +157,7 @@ pub(crate) const NANOSECONDS: (Kind, &str) = (Kind::Time, "ns");
 pub(crate) const POWER: (Kind, &str) = (Kind::Power, "mW");
 pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
 
-/// In the order of the table.
+/// Metrics of idle CPUs, in the order of the table.
 pub static METRICS: [Metric; 34] = [
     metric(
         "wakeups",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The load of `idle-predict`, on the machine that this runs on.
+//! Runs the load of `idle-predict` on this machine.
 
 use crate::LatencyHistogram;
 use crate::record::LatencyOutcome;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub struct IdlePredict {
     pub threads: u32,
-    /// So many sleeps less one of `delay`, then one of `pause`.
+    /// Sleeps per round: all but the last of `delay`, the last of `pause`.
     pub loops: u32,
     pub delay: Duration,
     pub pause: Duration,
@@ -32,7 +32,7 @@ struct Shared {
     late: Mutex<[LatencyHistogram; 2]>,
 }
 
-/// Outcome: the duration, and the lateness of wake-ups from delays and from pauses.
+/// Result: the duration, and the lateness of wake-ups from delays and from pauses.
 pub struct Done {
     pub elapsed: Duration,
     pub delays: LatencyOutcome,
@@ -40,8 +40,8 @@ pub struct Done {
 }
 
 impl IdlePredict {
-    /// Starts the threads. They are asleep but for moments, and so is whoever waits for them: a
-    /// load that is watched would be another load.
+    /// Starts the threads. They sleep almost all the time, and so does the waiting thread: polling
+    /// for their end would change the load.
     pub fn start(self) -> io::Result<Running> {
         let running = Running { shared: Arc::default(), began: Instant::now() };
         for number in 0..self.threads {
@@ -73,7 +73,7 @@ impl Shared {
     }
 }
 
-/// Sleeps as usleep() does, timer slack included; returns how much longer it took.
+/// Sleeps like usleep(), with timer slack; returns the lateness.
 fn oversleep(length: Duration) -> torpor_machine::units::Duration {
     let began = Instant::now();
     thread::sleep(length);
@@ -86,7 +86,7 @@ impl Running {
         self.shared.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it, without a wait for threads that pause: they find out when they wake up.
+    /// Stops the load without waiting for sleeping threads, which stop when they wake up.
     pub fn finish(self) -> Done {
         self.stop();
         let elapsed = self.began.elapsed();

@@ -5,20 +5,19 @@
 //! differences, in which a round's common conditions (a warm machine, a busy neighbour) drop out.
 //!
 //! For shares, such as 120 of 4,000 sleeps too deep: sleeps of one CPU resemble each other, so
-//! 4,000 of them say less than 4,000 draws of a coin would. How much less shows in how far the CPUs
-//! (or the CPUs of several rounds) lie apart: their share's variance, over that of independent
-//! draws, is the design effect, and both counts are divided by it (Rao and Scott, Biometrics 48,
-//! 1992, 577-585). The interval of one share is Wilson's, that of the difference Newcombe's method
-//! 10 (Statistics in Medicine 17, 1998, 873-890): closed forms that hold for small shares and
-//! counts.
+//! 4,000 of them carry less information than 4,000 independent draws. The variance of the share
+//! between CPUs (or between CPUs of several rounds), divided by that of independent draws, is the
+//! design effect, and both counts are divided by it (Rao and Scott, Biometrics 48, 1992, 577-585).
+//! The interval of one share is Wilson's, that of the difference Newcombe's method 10 (Statistics
+//! in Medicine 17, 1998, 873-890): closed forms that are valid for small shares and counts.
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// Two-sided 95 % of the normal distribution.
+/// Two-sided 95 % quantile of the normal distribution.
 const Z_95: f64 = 1.959_963_984_540_054;
 
-/// A difference, and where it lies.
+/// A difference and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub difference: f64,
@@ -38,7 +37,7 @@ impl Interval {
     }
 }
 
-/// Mean of paired differences and its standard error; two of them at least.
+/// Returns the mean of at least two paired differences, and its standard error.
 fn mean_and_error(differences: &[f64]) -> Option<(f64, f64)> {
     let pairs = differences.len();
     if pairs < 2 {
@@ -66,9 +65,9 @@ pub fn paired_p(differences: &[f64]) -> Option<f64> {
     Some((1.0 - within(mean.abs() / error, differences.len() - 1)).max(0.0))
 }
 
-/// Corrects the chances of several tests for their number by Holm's method (Scandinavian Journal
-/// of Statistics 6, 1979, 65-70): the chance that any test of no difference comes out below 5 % is
-/// 5 %, however the tests depend on each other, as metrics of one run do.
+/// Corrects the p-values of several tests for their number by Holm's method (Scandinavian Journal
+/// of Statistics 6, 1979, 65-70): the chance that any true null hypothesis falls below 5 % is at
+/// most 5 %, even for dependent tests such as metrics of one run.
 pub fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..chances.len()).collect();
     order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
@@ -81,13 +80,14 @@ pub fn holm(chances: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// More pairs than these are no advice.
+/// Largest number of pairs to recommend.
 pub const PAIRS_MAX: usize = 10_000;
-/// Share of samples of this size that show the difference.
+/// Power of the recommended sample: the share of such samples that show the difference.
 const POWER: f64 = 0.8;
 
-/// The number of pairs that show a mean difference as large as the observed one in 80 % of cases,
-/// with a test at 5 % over `tests`. `None` for no difference, and for more than [`PAIRS_MAX`].
+/// Returns the number of pairs that show a mean difference as large as the observed one in 80 % of
+/// cases, with a test at 5 % over `tests`. `None` for no difference, and for more than
+/// [`PAIRS_MAX`].
 pub fn pairs_needed(differences: &[f64], tests: usize) -> Option<usize> {
     let (mean, error) = mean_and_error(differences)?;
     let spread = error * (differences.len() as f64).sqrt();
@@ -128,8 +128,8 @@ fn student(share: f64, freedom: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The share of Student's distribution in [-t, t]: Abramowitz and Stegun, 26.7.3 and 26.7.4. By
-/// `libm`, so that every machine finds the same digits.
+/// Returns the share of Student's distribution in [-t, t] (Abramowitz and Stegun, 26.7.3 and
+/// 26.7.4). It uses `libm`, so that every machine computes the same digits.
 fn within(t: f64, freedom: usize) -> f64 {
     let angle = libm::atan(t / (freedom as f64).sqrt());
     let (sine, cosine) = (libm::sin(angle), libm::cos(angle));
@@ -174,7 +174,8 @@ pub fn share(clusters: &[Cluster]) -> Option<(f64, f64, f64)> {
     Some((share, ((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0)))
 }
 
-/// By how much the clusters vary more than independent tries would; 1 at least.
+/// Returns the design effect: the variance between clusters relative to that of independent tries,
+/// at least 1.
 pub fn design_effect(clusters: &[Cluster]) -> f64 {
     let used: Vec<(f64, f64)> =
         clusters.iter().filter(|(_, n)| *n > 0).map(|&(x, n)| (x as f64, n as f64)).collect();
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn students_points_are_those_of_the_tables() {
+    fn student_quantiles_match_tables() {
         for (freedom, point) in [(1, 12.706), (2, 4.303), (9, 2.262), (30, 2.042), (1000, 1.962)] {
             is_near(student_95(freedom), point, 5e-4);
         }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Wake-up latencies: quick to count while a replay runs, small and mergeable afterwards.
+//! Histograms of wake-up latencies: fast to count during a replay, small and mergeable afterwards.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use torpor_machine::units::Duration;
 
-/// A histogram's first bins, each of one ns; those of the next octaves are half as many, so that a
-/// latency is off by at most 0.1 %. They are HdrHistogram's for three significant digits.
+/// Bits of the exact bins, each 1 ns wide. Each next octave has half as many bins, so that a
+/// latency is off by at most 0.1 %, as in HdrHistogram with three significant digits.
 const EXACT_BITS: u32 = 11;
-/// So many are kept as they are: bins take tens of KiB, and there may be thousands of histograms.
+/// Number of latencies to keep as a list before bins are allocated: bins take tens of KiB, and
+/// there may be thousands of histograms.
 const FEW: usize = 64;
 
-/// Counts latencies as they come.
+/// Counter of latencies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Latencies", into = "Latencies")]
 pub struct LatencyHistogram {
@@ -20,7 +21,7 @@ pub struct LatencyHistogram {
     many: Option<Bins>,
     sum_ns: i128,
     max: Duration,
-    /// Latencies of others that were added.
+    /// Latencies added from other counters.
     others: Latencies,
 }
 
@@ -30,7 +31,7 @@ impl From<LatencyHistogram> for Latencies {
     }
 }
 
-/// Closed once more, it is the same: a bin's end is in the bin.
+/// Converts to a histogram. Converting that again gives the same, since a bin includes its end.
 impl From<Latencies> for LatencyHistogram {
     fn from(closed: Latencies) -> LatencyHistogram {
         let mut histogram = LatencyHistogram::default();
@@ -93,7 +94,7 @@ impl LatencyHistogram {
     }
 }
 
-/// Counts by bin, up to the last one that has any.
+/// Counts by bin, up to the last nonempty one.
 #[derive(Clone, Debug, Default)]
 struct Bins(Vec<u64>);
 
@@ -113,20 +114,20 @@ impl Bins {
         self.0[bin] = count;
     }
 
-    /// A latency of each bin that has any, and how many.
+    /// Returns a latency of each nonempty bin, with its count.
     fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let counted = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
         counted.map(|(bin, count)| (start_of(bin), *count))
     }
 }
 
-/// By how many bits a bin is wider than 1 ns.
+/// Returns the binary logarithm of a bin's width in ns.
 #[inline]
 fn width_bits(ns: u64) -> u32 {
     (u64::BITS - ns.leading_zeros()).saturating_sub(EXACT_BITS)
 }
 
-/// Bins are numbered without a gap: an octave has 2^(EXACT_BITS - 1) of them.
+/// Returns the index of a bin. There are no gaps: an octave has 2^(EXACT_BITS - 1) bins.
 #[inline]
 fn bin_of(ns: u64) -> usize {
     let bits = width_bits(ns);
@@ -147,14 +148,14 @@ fn bin_end(ns: u64) -> u64 {
 /// Histogram of latencies, to 0.1 %; count, sum and maximum are exact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// By upper bound in ns.
+    /// Counts by upper bound in ns.
     counts: BTreeMap<u64, u64>,
     sum_ns: i128,
     max: Duration,
 }
 
 impl Latencies {
-    /// `count` wake-ups with exactly this latency.
+    /// Adds `count` wake-ups with exactly this latency.
     pub fn record(&mut self, latency: Duration, count: u64) {
         if count > 0 {
             *self.counts.entry(latency.0.max(0) as u64).or_default() += count;
@@ -198,7 +199,7 @@ impl Latencies {
         (!self.counts.is_empty()).then_some(self.max)
     }
 
-    /// (upper bound in ns, count), in order.
+    /// Returns pairs of upper bound in ns and count, in ascending order.
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         self.counts.iter().map(|(ns, count)| (*ns, *count)).collect()
     }
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_and_many_fall_into_the_same_bins() {
+    fn list_and_bins_give_the_same_counts() {
         let closed = |count: usize| {
             let mut histogram = LatencyHistogram::default();
             (0..count).for_each(|n| histogram.record(Duration(1_000_003 * (n as i64 % 7))));

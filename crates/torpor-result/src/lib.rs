@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Model of results.
 //!
-//! Replay, simulation, counters and live comparisons fill it; terminal, page, notebook, CSV and
-//! JSON paint it and compute nothing.
+//! Replays, simulations, counters and live comparisons fill it. Terminal, page, notebook, CSV and
+//! JSON only display it.
 //!
 //! - [`idle`] and [`work`]: what is counted, and the metrics made of it, each in one expression;
 //!   [`elsewhere`]: those of a verification and of a running machine.
@@ -41,6 +41,6 @@ pub use metric::{Direction, Info, Kind, Metric, Values};
 pub use options::{Given, Options};
 pub use work::{TaskTotals, Work};
 
-/// Power of the shallowest state of a machine without measured power. Each next state takes the same
-/// share less, and the numbers of states that Linux allows (`CPUIDLE_STATE_MAX` is 10) divide it.
+/// Power of the shallowest state of a machine without measured power. Each deeper state has an
+/// equal share less; every number of states up to `CPUIDLE_STATE_MAX`, which is 10, divides it.
 pub const RELATIVE_UNIT: torpor_machine::units::Power = torpor_machine::units::Power(2_520);

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Which way is better.
+/// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -18,50 +18,50 @@ pub enum Direction {
     None,
 }
 
-/// Kind of a value: it decides a table's column types and how the value is written.
+/// Kind of a value, which determines column types and formatting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Count: whole, unless it is a mean.
+    /// Count, an integer unless it is a mean.
     Count,
     /// Count per second.
     Rate,
-    /// In per cent of something: its change is in percentage points.
+    /// Percentage; its changes are in percentage points.
     Share,
     Time,
     Power,
     Energy,
     Frequency,
-    /// A number that a program printed; its meaning is not known.
+    /// Number from a program's output, of unknown meaning.
     Figure,
 }
 
-/// A metric without the function that computes it: what a reader of a result has to know.
+/// Description of a metric for readers of results.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Info {
     pub key: Cow<'static, str>,
     pub title: Cow<'static, str>,
-    /// In ASCII; empty for a count.
+    /// Unit in ASCII; empty for a count.
     pub unit: Cow<'static, str>,
     pub kind: Kind,
     pub direction: Direction,
     #[serde(default)]
     pub definition: Cow<'static, str>,
-    /// Left out of a table in which it is 0 or not known for everyone.
+    /// Whether tables omit it if it is 0 or unknown in every column.
     #[serde(default)]
     pub is_optional: bool,
 }
 
-/// A metric, and what it is made of.
+/// A metric and the function that computes it.
 pub struct Metric {
     pub info: Info,
-    /// It needs a recording to be late against.
+    /// Whether it is defined only in a replay, relative to the recording.
     pub is_of_replay_only: bool,
-    /// `None` is not known.
+    /// Computes the value; `None` means unknown.
     pub of: fn(&Sums) -> Option<f64>,
 }
 
-/// A run's metrics by key.
+/// Metrics of a run by key.
 pub type Values = BTreeMap<&'static str, Option<f64>>;
 
 pub(crate) const fn info(
@@ -143,7 +143,7 @@ pub fn values(sums: &Sums) -> Values {
     work.chain(idle).map(|m| (m.info.key(), (m.of)(sums))).collect()
 }
 
-/// A run's metrics, for the schema of a record.
+/// Metrics of a run, for the schema of a record.
 pub fn schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "$ref": "#/$defs/Metrics" })
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes numbers with as many digits as a reader compares.
+//! Formats numbers with the digits that matter in a comparison.
 
-/// A real minus sign.
+/// Typographic minus sign.
 const MINUS: &str = "\u{2212}";
-/// From here on a factor reads better than a percentage.
+/// Change from which a factor is shown instead of a percentage.
 const FACTOR_FROM: f64 = 10.0;
 
-/// A value: 104086, 2716.4, 187.8, 9.61, 1.00, 0.00123, 0.
+/// Formats a value: 104086, 2716.4, 187.8, 9.61, 1.00, 0.00123, 0.
 pub fn value(value: f64) -> String {
     let magnitude = value.abs();
     let text = if magnitude == 0.0 {
@@ -28,13 +28,13 @@ pub fn value(value: f64) -> String {
     text.replace('-', MINUS)
 }
 
-/// A count, which may be a mean.
+/// Formats a count, which may be a mean.
 pub fn count(n: f64) -> String {
     if n == n.round() { format!("{n:.0}").replace('-', MINUS) } else { value(n) }
 }
 
-/// A change relative to `base`, with half of its interval: `−10.19 %`, `+1.25 ±0.40 %`, `×30.7`.
-/// Nothing can be said of a base of 0.
+/// Formats a change relative to `base` with half of its interval: `−10.19 %`, `+1.25 ±0.40 %`,
+/// `×30.7`. A base of 0 has no relative change.
 pub fn change(base: f64, difference: f64, half: Option<f64>) -> String {
     if base == 0.0 {
         return String::new();
@@ -47,7 +47,7 @@ pub fn change(base: f64, difference: f64, half: Option<f64>) -> String {
     format!("{} %", plus_minus(percent(difference), half.map(percent)))
 }
 
-/// A change of a percentage: `−7.03 pp`.
+/// Formats a change in percentage points: `−7.03 pp`.
 pub fn points(difference: f64, half: Option<f64>) -> String {
     format!("{} pp", plus_minus(difference, half))
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Options: one struct a command, which reads what a user gave and writes what that came to.
+//! Options: one struct per command, which reads the user's options and writes the resolved ones.
 //!
-//! A field's name is the keyword of the library. It reads a value as people write it (`"50us"`,
-//! `"0-3,7"`) and writes it with its unit in the name (`latency_limit_ns`), so that the struct
-//! itself is in the result. An option on which no result depends is not written.
+//! A field has the name of the library's keyword. It reads values as people write them (`"50us"`,
+//! `"0-3,7"`) and writes them with the unit in the name (`latency_limit_ns`), so that results can
+//! contain the struct. Options that do not affect results are not written.
 
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
@@ -17,7 +17,7 @@ use torpor_machine::units::{CpuId, Duration, Hz, parse_duration};
 pub type Given = Map<String, Value>;
 
 pub trait Options: DeserializeOwned + Default {
-    /// Options on which no result depends; a result omits them.
+    /// Options that do not affect results, which omit them.
     const SILENT: &'static [&'static str];
 
     fn given(&mut self) -> &mut Given;
@@ -43,7 +43,7 @@ pub trait Options: DeserializeOwned + Default {
     }
 }
 
-/// A length of time with its unit: `"50us"`.
+/// Reads a time with its unit: `"50us"`.
 pub fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let given = Value::deserialize(from)?;
     let Value::String(text) = &given else {
@@ -63,7 +63,7 @@ pub fn some_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durati
     duration(from).map(Some)
 }
 
-/// A tick rate that a kernel can be built with.
+/// Reads a tick rate that a kernel can be built with.
 pub fn some_hz<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Hz>, D::Error> {
     let given = Value::deserialize(from)?;
     let known = given.as_u64().and_then(|hz| Hz::from_u32(hz.try_into().ok()?));
@@ -76,7 +76,7 @@ pub fn no_hz(given: impl Display) -> String {
     format!("{given} is not a tick rate of a kernel: expected one of {known}")
 }
 
-/// One text or several, each of them parsed.
+/// Reads one text or a list of texts, and parses each.
 pub fn texts<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -89,7 +89,7 @@ where
     given.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
 }
 
-/// CPUs as the kernel writes them, `"0-3,7"`, or their numbers.
+/// Reads a CPU list as the kernel writes it, `"0-3,7"`, or a list of numbers.
 pub fn some_cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<CpuId>>, D::Error> {
     match Value::deserialize(from)? {
         Value::String(text) => torpor_machine::toml::parse_cpu_list(&text).map_err(|reason| {
@@ -104,7 +104,7 @@ pub fn some_cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<CpuId>
     .map_err(D::Error::custom)
 }
 
-/// Pairs of CPUs, `"0:4,1:5"` or an object.
+/// Reads pairs of CPUs: `"0:4,1:5"` or an object.
 pub fn cpu_pairs<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<CpuId, CpuId>, D::Error> {
     let text = match Value::deserialize(from)? {
         Value::String(text) => text,
@@ -124,7 +124,7 @@ pub fn cpu_pairs<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<CpuId, C
     Ok(pairs)
 }
 
-/// A number without a sign or a space.
+/// Parses a number without sign or space.
 pub fn index<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_option_and_what_is_allowed() {
+    fn error_names_option_and_allowed_values() {
         let refused = |text: &str| Some::read(text).unwrap_err();
         let error = refused(r#"{"cpus": [0], "limit": 50}"#);
         assert_eq!(error, "option `limit`: 50: expected a text with a unit, such as 50us");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Head of every result: its format, the inputs, and the policies.
+//! Records that all results share: format, inputs, policies, counters.
 
 use crate::compare::{Column, Comparison, Sample, Sampling, compare};
 use crate::idle::StateTotals;
@@ -10,10 +10,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_machine::units::Duration;
 
-/// Version of the shape of results; readers refuse others.
+/// Version of the format of results; readers refuse others.
 pub const FORMAT: u32 = 1;
 
-/// Kind of a result, and the version that made it.
+/// Kind of a result, and the version of Torpor that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Head {
     pub format: u32,
@@ -48,7 +48,7 @@ pub struct Described {
     pub config: BTreeMap<String, String>,
 }
 
-/// One column: the policies, and their metrics.
+/// One column: its policies and metrics.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RunOutcome {
     pub governor: String,
@@ -64,7 +64,7 @@ pub struct RunOutcome {
     pub metrics: Values,
     pub clusters: Vec<ClusterOutcome>,
     pub latency: LatencyOutcome,
-    /// Decisions by where the sleep length came from.
+    /// Decisions by the source of the sleep length.
     pub sleep_length_sources: BTreeMap<&'static str, u64>,
     pub cpus: Vec<CpuOutcome>,
 }
@@ -74,7 +74,7 @@ pub struct ClusterOutcome {
     pub name: String,
     pub cpus: Vec<u32>,
     pub running_ns: i64,
-    /// Energy of its CPUs and of itself.
+    /// Energy of its CPUs and of the cluster itself.
     pub idle_energy_uj: Option<f64>,
     pub idle_power_mw: Option<f64>,
     /// The part that its idle CPUs consume.
@@ -93,9 +93,9 @@ pub struct StateOutcome {
     pub below: u64,
     pub rejected: u64,
     pub time_ns: i64,
-    /// Entries for which the hardware entered a shallower state.
+    /// Entries that the hardware demoted to a shallower state.
     pub demoted: u64,
-    /// Time that the hardware was in this state: `time_ns` unless it demotes.
+    /// Time that the hardware was in this state: `time_ns` without demotion.
     pub got_time_ns: i64,
 }
 
@@ -119,7 +119,7 @@ impl StateOutcome {
 /// One CPU's counters.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CpuOutcome {
-    /// As the recording numbers it.
+    /// Number in the recording.
     pub cpu: u32,
     pub cluster: String,
     pub states: Vec<StateOutcome>,
@@ -148,7 +148,7 @@ impl LatencyOutcome {
     }
 }
 
-/// One CPU's sleeps under every governor.
+/// Sleeps of one CPU under each governor.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Strip {
     pub cpu: u32,
@@ -165,7 +165,7 @@ pub struct StripRow {
 }
 
 impl RunOutcome {
-    /// Before it ran: nothing is known.
+    /// Creates the record of a run without results.
     pub fn new(decider: Described, catalogue: &'static [Info]) -> RunOutcome {
         let Described { label, name, kind, origin, source_sha256, params, config } = decider;
         RunOutcome {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Counters that are kept separately and then added up.
+//! Counters that are summed over CPUs, tasks or runs.
 
 use crate::deep::DeepTimes;
 use crate::idle::StateTotals;
 use crate::latency::Latencies;
 use torpor_machine::units::{Duration, Energy};
 
-/// A struct of things that are summed over CPUs, tasks or runs.
+/// Defines a struct of counters with a sum.
 macro_rules! summed {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $kind:ty,)* }) => {
         $(#[$about])*
@@ -58,7 +58,7 @@ impl<const N: usize> Summed for [u64; N] {
     }
 }
 
-/// By index, so both must share a table.
+/// Adds by index, so both must have the same table of states.
 impl Summed for Vec<StateTotals> {
     fn add(&mut self, other: &Vec<StateTotals>) {
         if self.len() < other.len() {
@@ -76,7 +76,7 @@ impl Summed for Vec<StateTotals> {
     }
 }
 
-/// One CPU's own.
+/// Ignores sums: belongs to one CPU.
 impl Summed for Option<DeepTimes> {
     fn add(&mut self, _: &Self) {}
 }

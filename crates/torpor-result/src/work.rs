@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Counters of a simulation apart from idle CPUs, and the metrics computed from them.
+//! Counters of a simulation besides those of idle CPUs, and the metrics computed from them.
 
 use crate::idle::{COUNT, ENERGY, POWER, SHARE, TIME, count, power_mw, us};
 use crate::latency::{Latencies, LatencyHistogram};
@@ -15,72 +15,71 @@ impl crate::summed::Summed for LatencyHistogram {
 }
 
 summed! {
-    /// Counters of all tasks of a kind, those that have ended included.
+    /// Counters of all tasks of a kind, including those that have ended.
     pub struct TaskTotals {
         pub started: u64,
         pub ended: u64,
         pub cpu_time: Duration,
         pub wakeups: u64,
-        /// From the event that caused a wake-up to the task running.
+        /// Time from the event that caused a wake-up until the task runs.
         pub latency: LatencyHistogram,
-        /// Passes through the program, and how long each took.
+        /// Passes through the program, and the time of each.
         pub passes: u64,
         pub pass_time: LatencyHistogram,
-        /// Requests whose results were taken, and the time from their submission.
+        /// Requests whose results the tasks received, and the time since their submission.
         pub ios: u64,
         pub io_latency: LatencyHistogram,
-        /// Periods whose beginning found the task still busy.
+        /// Periods that began while the task was still busy.
         pub missed: u64,
         pub migrations: u64,
         pub preemptions: u64,
     }
 }
 
-/// Work of the whole machine over one run; `None` is not known.
+/// Work of the whole machine over one run; `None` means unknown.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
     pub span: Duration,
-    /// All tasks of all kinds.
+    /// Totals of all tasks.
     pub tasks: TaskTotals,
     /// Busy time of all CPUs: tasks, interrupts and switches.
     pub busy: Duration,
     /// Time with a request under way, of the busiest device.
     pub device_busy: Option<Duration>,
-    /// Everything that takes power.
+    /// Total energy.
     pub energy: Option<Energy>,
     pub frequency: Frequency,
-    /// Times of flows, which pass several tasks, such as frames; late ones ended after their
-    /// deadline.
+    /// Times of flows through several tasks, such as frames; late ones missed their deadline.
     pub flow_time: LatencyHistogram,
-    /// Flows that have a deadline.
+    /// Flows with a deadline.
     pub flows_ended: u64,
     pub flows_late: u64,
     pub ipis: u64,
-    /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
+    /// Energy lost in sleeps that a shallower, or a deeper, state would have made cheaper.
     pub lost_too_deep: Option<Energy>,
     pub lost_too_shallow: Option<Energy>,
 }
 
-/// Frequencies of some clocks over some runs; `None` if an OPP is not known.
+/// Mean frequencies of clocks over runs; `None` if an OPP is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Frequency {
-    /// Over all time and all CPUs.
+    /// Mean over all time and all CPUs.
     pub mean_khz: Option<f64>,
-    /// Over the time that CPUs were busy; none where they never were.
+    /// Mean over the time that CPUs were busy; none if they never were.
     pub busy_khz: Option<f64>,
     pub transitions_per_s: Option<f64>,
 }
 
-/// A metric of things of one name: tasks, flows.
+/// Metric of tasks or flows of one name.
 pub struct NamedMetric<T: 'static> {
     pub info: Info,
     pub of: fn(&T, Duration) -> Option<f64>,
 }
 
-/// Flows of one name: those that have ended, and how many were late.
+/// Flows of one name: the ended ones, and the number of late ones.
 pub struct Flows {
     pub time: Latencies,
-    /// Unknown where they have no deadline.
+    /// `None` without a deadline.
     pub late: Option<u64>,
 }
 
@@ -106,7 +105,7 @@ impl Work {
 pub(crate) const RATE: (Kind, &str) = (Kind::Rate, "1/s");
 const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
 
-/// In the order of the table; those of idle CPUs follow.
+/// Metrics of a simulation, in the order of the table; those of idle CPUs follow.
 pub static METRICS: [Metric; 31] = [
     metric(
         "throughput",

@@ -13,29 +13,29 @@ use torpor_governor::{Catalog, GovernorSpec, IoBoostSpec, Label, Place};
 use torpor_machine::units::Hz;
 use torpor_result::record::Described;
 
-/// The boost that a kernel's schedutil has itself.
+/// IO boost of the kernel's schedutil.
 pub(crate) const MAINLINE: &str = "iowait";
 pub(crate) const NO_BOOST: &str = "none";
 
 pub(crate) struct Column {
-    /// The governor, and whatever else differs between columns.
+    /// Name: the governor, and the other policies that differ between columns.
     pub label: String,
     pub spec: GovernorSpec,
     pub kernel: Kernel,
     pub cpufreq: Cpufreq,
     pub io_boost: IoBoost,
-    /// Its policies that do not ship.
+    /// Policies of the column that do not ship.
     pub foreign: Vec<Label>,
 }
 
 /// The IO boost of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IoBoost {
-    /// The kernel's schedutil boosts the CPU of a task that waits for IO.
+    /// Schedutil's own, for the CPU of a task that waits for IO.
     Own,
-    /// Its schedutil does not hear of waits for IO.
+    /// None: schedutil does not receive `SCHED_CPUFREQ_IOWAIT`.
     Off,
-    /// The kernel's scheduler calls this one.
+    /// A boost that the scheduler calls.
     Called(IoBoostSpec),
 }
 
@@ -59,8 +59,8 @@ impl fmt::Display for IoBoost {
     }
 }
 
-/// Returns what identifies a kernel: a hash of everything that it is made of. Compiles it if need
-/// be, or if policies from elsewhere are to be linked to it.
+/// Returns a hash of everything that a kernel is made of. Compiles it if it is not cached, or if
+/// foreign policies must be linked.
 pub fn kernel_id(
     spec: &KernelSpec,
     hz: Hz,
@@ -76,7 +76,7 @@ pub fn kernel_id(
     Ok(kernel.id().to_owned())
 }
 
-/// Reports how many files of a kernel are compiled.
+/// Reports the number of a kernel's files that are compiled.
 fn reports<'a>(
     kernel: &dyn fmt::Display,
     progress: &'a dyn Progress,
@@ -162,7 +162,7 @@ fn foreign(governor: &GovernorSpec, cpufreq: &Cpufreq, boost: &IoBoost) -> Vec<L
     [governor, cpufreq, boost].into_iter().flatten().collect()
 }
 
-/// Returns the cpufreq governors that are asked for, else the machine's own.
+/// Returns the requested cpufreq governors, else the machine's own.
 pub(crate) fn cpufreq(request: &Request) -> Vec<Cpufreq> {
     match &request.options.cpufreq[..] {
         [] => vec![request.platform.cpufreq_governor.into()],

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_governor_lists_what_is_allowed() {
+    fn wrong_governor_lists_allowed_ones() {
         for (text, allowed) in [
             ("interactive", "conservative, ondemand, performance, powersave, schedutil, userspace"),
             ("ondemand,up_threshold", "is NAME=VALUE"),

@@ -24,8 +24,8 @@ fn default_kernel() -> KernelSpec {
     spec
 }
 
-/// A simulation: every governor, under every frequency policy with every IO boost, on the same
-/// workload, several seeds each.
+/// Request for a simulation: every governor, with every frequency policy and IO boost, on the same
+/// workload with several seeds.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub workload: Workload,
@@ -40,63 +40,63 @@ pub struct Request {
 pub struct Options {
     #[serde(rename(serialize = "duration_ns"), deserialize_with = "options::duration")]
     pub duration: Duration,
-    /// Time before that in which nothing is counted.
+    /// Time before the measurement, which counts nothing.
     #[serde(rename(serialize = "warm_up_ns"), deserialize_with = "options::duration")]
     pub warm_up: Duration,
-    /// The first seed, and how many: each governor meets all of them.
+    /// First seed, and number of seeds, which each governor runs with.
     pub seed: u64,
     pub seeds: u32,
-    /// The simulated kernel's tick rate; the platform's own by default.
+    /// Tick rate of the simulated kernel; by default the platform's.
     #[serde(deserialize_with = "options::some_hz")]
     pub hz: Option<Hz>,
-    /// Frequency policies: each governor runs under all of them. The platform's own if there is
-    /// none.
+    /// Frequency policies, each for every governor; by default the platform's.
     #[serde(deserialize_with = "options::texts", serialize_with = "as_texts")]
     #[schemars(with = "Vec<String>")]
     pub cpufreq: Vec<Cpufreq>,
-    /// IO boosts: each governor runs under each frequency policy with all of them. With none named,
-    /// schedutil, or a file in its place, has the kernel's own, `iowait`; a held frequency has none. A result has more of
-    /// them than the names.
+    /// IO boosts, each for every governor and frequency policy. By default schedutil, or a file in
+    /// its place, has the kernel's own, `iowait`; a fixed frequency has none. A result also has
+    /// their sources.
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub io_boosts: Vec<IoBoostSpec>,
-    /// Kernels whose own scheduler, timers, idle loop and governors decide, each governor in each;
-    /// [`DEFAULT_KERNEL`] if there is none. A result has more of them than the names.
+    /// Kernels, each for every governor; by default [`DEFAULT_KERNEL`]. A result also has their
+    /// sources.
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub kernels: Vec<KernelSpec>,
-    /// PM QoS limit on the exit latency of any chosen state.
+    /// PM QoS limit on the exit latency of states.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
-    /// States switched on that the platform has off, by name or index.
+    /// States to enable that the platform disables, by name or index.
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
-    /// A workload that runs next to the other: a name or a path.
+    /// Second workload, in the background: a name or a path.
     pub background: Option<String>,
-    /// The CPUs that are online, all by default. The others are in their deepest state throughout.
+    /// CPUs that are online, by default all. The others stay in their deepest state.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
-    /// Worker threads; one a core by default.
+    /// Worker threads; by default one per core.
     #[serde(skip_serializing)]
     pub threads: Option<usize>,
-    /// A process for every governor, or none for any, where the caller makes the catalog so.
+    /// Whether every governor runs in a separate process, for callers that create the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
-    /// Writes the first seed of the first column as a recording.
+    /// File for a recording of the first seed in the first column.
     #[serde(skip_serializing)]
     pub trace: Option<PathBuf>,
-    /// Replay each governor's idleness by the oracle, too; [`crate::run`] sets it where the oracle
-    /// is among the governors.
+    /// Aim of the oracle to compare each governor with; [`crate::run`] sets it if the oracle is
+    /// among the governors.
     #[serde(skip)]
     pub against_oracle: Option<Aim>,
     /// Journal of finished runs.
     #[serde(skip)]
     pub journal: Option<Arc<Journal>>,
-    /// The kernel's own work takes no time: a workload from a recording has it in its tasks' work.
+    /// Whether the kernel's own work takes no time: a workload from a recording includes it in the
+    /// work of tasks.
     #[serde(skip)]
     pub is_kernel_free: bool,
-    /// Keep decisions of the first seed for the report's strips.
+    /// Whether to keep the first seed's decisions for the report's strips.
     #[serde(skip_serializing)]
     pub strip: bool,
     #[serde(skip_deserializing)]
@@ -116,15 +116,15 @@ fn as_texts<S: Serializer>(policies: &[Cpufreq], to: S) -> Result<S::Ok, S::Erro
 }
 
 impl Options {
-    /// Returns when a run starts to count, and when it ends.
+    /// Returns the start and the end of the measurement.
     pub(crate) fn times(&self) -> (Instant, Instant) {
         (Instant(0) + self.warm_up, Instant(0) + self.warm_up + self.duration)
     }
 }
 
 impl Request {
-    /// With the background, everything that the options leave to the platform, the platform as they want it, and
-    /// the oracle no governor: with it, each governor is held against an oracle of its own.
+    /// Resolves a request: adds the background, fills in the platform's defaults, changes the
+    /// platform as the options say, and moves the oracle from the governors to an option.
     pub fn resolved(&self) -> Result<Request, SimError> {
         let mut request = self.clone();
         let Request { workload, platform, governors, options } = &mut request;
@@ -179,18 +179,18 @@ impl Default for Options {
     }
 }
 
-/// Time that the kernel's own work takes on the biggest CPU at its highest frequency.
+/// Costs of the kernel's own work on the biggest CPU at its highest frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overheads {
     /// Cost of an interrupt: the tick, a timer, a device.
     pub interrupt: Duration,
     pub context_switch: Duration,
-    /// On the CPU that sends a reschedule IPI; where the machine is virtual, with the exit to the
+    /// Cost of sending a reschedule IPI; on a virtual machine this includes the exit to the
     /// hypervisor.
     pub ipi_send: Duration,
-    /// From the sending to the interrupt on the other CPU.
+    /// Time from sending an IPI to the interrupt on the other CPU.
     pub ipi_delivery: Duration,
-    /// On the CPU that receives it.
+    /// Cost of receiving an IPI.
     pub ipi_handling: Duration,
 }
 

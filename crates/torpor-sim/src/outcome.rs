@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The result of a simulation.
+//! Result of a simulation.
 
 use crate::options::Options;
 use schemars::JsonSchema;
@@ -18,16 +18,17 @@ pub struct Outcome {
     pub workload: WorkloadInfo,
     pub options: OptionsInfo,
     pub catalogue: &'static [Info],
-    /// Limits of the claim, each said once.
+    /// Notes on the limits of the result.
     pub notes: Vec<String>,
-    /// The user stopped it: only seeds that every governor has finished are counted.
+    /// Whether the user stopped it. The result then covers the seeds that every governor has
+    /// finished.
     pub interrupted: bool,
     pub runs: Vec<GovernorOutcome>,
     pub comparison: Comparison,
     pub task_comparisons: Vec<NamedComparison>,
-    /// Comparisons of flows through several tasks: frames, requests.
+    /// Comparisons of flows through several tasks, such as frames and requests.
     pub flow_comparisons: Vec<NamedComparison>,
-    /// Strips of every CPU, the busiest first, if requested.
+    /// Strips of all CPUs, the busiest first, if requested.
     pub strips: Vec<Strip>,
 }
 
@@ -39,29 +40,29 @@ pub struct WorkloadInfo {
     pub sources: Vec<String>,
 }
 
-/// Options as given and as resolved: only seeds that are finished count.
+/// Options as given and as resolved, with the number of finished seeds.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[schemars(rename = "SimulateOptions")]
 pub struct OptionsInfo {
     #[serde(flatten)]
     pub asked: Options,
-    /// The kernels that decide.
+    /// Simulated kernels.
     pub kernels: Vec<KernelInfo>,
 }
 
-/// A kernel that was run.
+/// A simulated kernel.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct KernelInfo {
     /// As the user named it.
     pub kernel: String,
     pub release: String,
-    /// Number of its tree's files that were compiled.
+    /// Number of files of its tree that were compiled.
     pub hosted_files: u64,
-    /// A hash of the tree's files that it is made of.
+    /// Hash of those files.
     pub source_sha256: String,
 }
 
-/// One governor under one frequency policy with one IO boost over all seeds. Metrics are means over
+/// One governor with one frequency policy and IO boost, over all seeds. Metrics are means over
 /// seeds; counters of states and the latency histogram are sums.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct GovernorOutcome {
@@ -69,13 +70,13 @@ pub struct GovernorOutcome {
     pub run: RunOutcome,
     #[serde(flatten)]
     pub policies: Policies,
-    /// Clocks, by cluster.
+    /// Frequency domains, by cluster.
     pub perf_domains: Vec<PerfDomainOutcome>,
     pub seeds: Vec<SeedOutcome>,
     pub tasks: Vec<TaskOutcome>,
     pub devices: Vec<DeviceOutcome>,
     pub flows: Vec<FlowOutcome>,
-    /// Events of the simulation, over all seeds.
+    /// Number of events simulated, over all seeds.
     pub events: u64,
 }
 
@@ -85,20 +86,20 @@ pub struct Policies {
     /// As the user named it.
     pub kernel: String,
     pub cpufreq: String,
-    /// As the user named it; `none` without.
+    /// Name as the user gave it, or `none`.
     pub io_boost: String,
 }
 
-/// CPUs that share a clock, over all seeds; null if its frequencies, or its power, are not known.
+/// CPUs that share a clock, over all seeds; null where frequencies or power are unknown.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PerfDomainOutcome {
     pub name: String,
     pub cpus: Vec<u32>,
-    /// Over time, and over the time that its CPUs were busy.
+    /// Mean frequency over all time, and over the time that its CPUs were busy.
     pub freq_khz: Option<f64>,
     pub freq_busy_khz: Option<f64>,
     pub freq_transitions_per_s: Option<f64>,
-    /// Energy of its CPUs, busy and idle, and its own; mean over seeds.
+    /// Energy of its CPUs, busy and idle, and of the cluster itself; mean over seeds.
     pub energy_uj: Option<f64>,
 }
 
@@ -115,7 +116,7 @@ pub struct SeedOutcome {
     pub flows: Vec<Values>,
 }
 
-/// Tasks or flows of one name under each governor.
+/// Comparison of the tasks or flows of one name.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct NamedComparison {
     pub name: String,
@@ -134,12 +135,12 @@ pub struct TaskOutcome {
     pub missed: u64,
     pub migrations: u64,
     pub preemptions: u64,
-    /// Requests to devices whose results it took.
+    /// Device requests whose results it has received.
     pub ios: u64,
     pub latency: LatencyOutcome,
-    /// Time of a pass through the program, waits included.
+    /// Time of a pass through the program, including waits.
     pub pass_time: LatencyOutcome,
-    /// From a request's submission to the task taking its result.
+    /// Time from a request's submission until the task receives its result.
     pub io_latency: LatencyOutcome,
 }
 
@@ -150,9 +151,9 @@ pub struct FlowOutcome {
     pub deadline_ns: Option<i64>,
     pub begun: u64,
     pub ended: u64,
-    /// Ended flows that took longer than the deadline: jank, of frames.
+    /// Ended flows that missed the deadline; for frames, jank.
     pub late: u64,
-    /// From its begin to its end.
+    /// Time from its beginning to its end.
     pub time: LatencyOutcome,
 }
 
@@ -161,10 +162,10 @@ pub struct FlowOutcome {
 pub struct DeviceOutcome {
     pub name: String,
     pub requests: u64,
-    /// Share of time with a request under way: iostat's `%util`.
+    /// Share of time with a request in flight: `%util` of iostat.
     pub util_pct: f64,
-    /// Requests under way, on average: iostat's `aqu-sz`.
+    /// Mean number of requests in flight: `aqu-sz` of iostat.
     pub queue_size: f64,
-    /// From a request's submission to its completion by the kernel.
+    /// Time from a request's submission to its completion by the kernel.
     pub response: LatencyOutcome,
 }

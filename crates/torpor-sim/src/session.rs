@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A whole request: every column with every seed, on all cores.
+//! Runs a whole request: every column with every seed, on all cores.
 
 use crate::check::check;
 use crate::columns::{self, Column, IoBoost};
@@ -29,11 +29,11 @@ use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::metric;
 use torpor_result::record::{Head, Strip};
 
-/// Sleeps that the first runs keep at most, of 32 bytes each.
+/// Most sleeps that the first runs keep, of 32 bytes each.
 const SLEEPS_MAX: usize = 2 << 20;
 
-/// Runs a request. Governors that cannot be had at all are an error; one that fails on the way
-/// has its error in its own result.
+/// Runs a request. A governor that cannot be loaded is an error; one that fails during a run has
+/// the error in its own result.
 pub fn run(
     request: &Request,
     catalog: &Catalog,
@@ -66,7 +66,7 @@ pub struct Session<'a> {
     topology: Topology,
     models: Vec<CpuModel>,
     isolation: Isolation,
-    /// With what each CPU has of its own.
+    /// With the tasks and interrupts of each CPU.
     workload: Workload,
     devices: Vec<Device>,
     overheads: Overheads,
@@ -79,7 +79,7 @@ impl<'a> Session<'a> {
         Session::watched(request, catalog, &Unwatched)
     }
 
-    /// Tells how far the compiler is, where it has much to do.
+    /// As [`Session::new`], and reports the progress of compilations.
     fn watched(
         request: &'a Request,
         catalog: &Catalog,
@@ -101,7 +101,7 @@ impl<'a> Session<'a> {
                 let table = &platform.clusters[cluster];
                 let model = CpuModel::new(platform, table, grid, limit, is_disabled);
                 let mut model = model.within(table, options.warm_up + options.duration);
-                // Power that depends on several CPUs is summed up as time goes by, not kept.
+                // Power that depends on several CPUs is summed up during the run.
                 model.watches_deepest = false;
                 model
             })
@@ -127,7 +127,7 @@ impl<'a> Session<'a> {
         })?;
         let device = |device: &DeviceRef| {
             let mut device = device.resolve(platform)?;
-            // Its interrupt has moved from a CPU that is offline.
+            // Interrupts of offline CPUs go to the next online one.
             let online = &topology.online;
             device.irq_cpu = device
                 .irq_cpu
@@ -214,7 +214,7 @@ impl<'a> Session<'a> {
         if against_oracle.is_some() { run + run } else { run }
     }
 
-    /// Whether the column's runs have a process of their own.
+    /// Whether the column's runs have a separate process.
     pub fn runs_apart(&self, column: usize) -> bool {
         match self.isolation {
             Isolation::Foreign => !self.columns[column].foreign.is_empty(),
@@ -223,8 +223,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Does `work` here, or in a process of its own if one of the column's policies needs one.
-    /// `work` reports how far it is, in simulated time.
+    /// Does `work` here, or in a separate process if one of the column's policies needs one. `work`
+    /// reports its progress in simulated time.
     pub fn where_it_runs<T: Serialize + DeserializeOwned>(
         &self,
         column: usize,
@@ -235,7 +235,7 @@ impl<'a> Session<'a> {
             return work(goes_on);
         }
         let Column { spec, foreign, .. } = &self.columns[column];
-        // The kernel calls all of them: the process's end does not show which one ended it.
+        // The kernel calls all of them, so it is unknown which one ended the process.
         let policies = if foreign.is_empty() { vec![spec.label()] } else { foreign.clone() };
         let there = |pulse: &Pulse| {
             let mut last = Instant(0);
@@ -267,8 +267,8 @@ impl<'a> Session<'a> {
         self.where_it_runs(column, goes_on, |goes_on| self.seed_run_here(column, seed, goes_on))
     }
 
-    /// One column, one seed, against its oracle if that is asked for. The oracle's search goes on
-    /// where the simulated time ends.
+    /// Runs one column with one seed, and compares it with the oracle if requested. The progress of
+    /// the oracle's search continues that of the simulated time.
     fn seed_run_here(
         &self,
         column: usize,
@@ -303,8 +303,8 @@ impl<'a> Session<'a> {
         Ok(against.map(|against| Counted { against_oracle: Some(against), ..counted }))
     }
 
-    /// Whether a run keeps its sleeps for the strips, which saves them one: of the first seed, in
-    /// this process, and while all columns' sleeps fit.
+    /// Whether a run keeps its sleeps for the strips, which saves a second run. It does with the
+    /// first seed, in this process, while the sleeps of all columns fit.
     fn keeps_sleeps(&self, column: usize, seed: u64) -> bool {
         let columns = self.columns.len();
         let all = (strip::most(columns) + 1) * self.models.len() * columns;
@@ -316,7 +316,7 @@ impl<'a> Session<'a> {
         self.sleeps[column].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs every column with every seed, in this order; none for a run that was interrupted.
+    /// Runs every column with every seed, in this order; an interrupted run is none.
     fn run_jobs(&self, seeds: &[u64], progress: &dyn Progress) -> Vec<Option<SeedRun>> {
         // All columns of a seed come before the next seed, so that the runs that are finished when
         // the user interrupts can be compared.
@@ -351,7 +351,7 @@ impl<'a> Session<'a> {
             .collect()
     }
 
-    /// Returns the runs of each column, with those seeds that every column has finished.
+    /// Returns the runs of each column with the seeds that every column has finished.
     fn finished_runs(&self, seeds: &[u64], progress: &dyn Progress) -> Vec<Vec<(u64, SeedRun)>> {
         let mut by_column: Vec<Vec<(u64, SeedRun)>> =
             (0..self.columns.len()).map(|_| Vec::new()).collect();
@@ -422,8 +422,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The first sleeps of the first seed in every column, which is run once more where they are not
-    /// kept; how often each CPU decided in `first` says how many.
+    /// Returns the first sleeps of the first seed in every column, which runs again if they were
+    /// not kept. The decisions of each CPU in `first` determine their number.
     fn strips(&self, first: &SeedRun, progress: &dyn Progress) -> Vec<Strip> {
         let Ok(counted) = first else { return Vec::new() };
         let options = &self.request.options;
@@ -453,14 +453,15 @@ impl<'a> Session<'a> {
         strip::strips(&lanes, labels.zip(kept))
     }
 
-    /// The first run once more, with its events; a governor that fails has its error elsewhere.
+    /// Repeats the first run and records its events. The error of a governor that fails is in its
+    /// result.
     fn record(&self, path: &Path, progress: &dyn Progress) -> Result<(), SimError> {
         let options = &self.request.options;
         let goes_on = &mut |_| !progress.cancelled();
         let write = |recorder: Recorder| {
             record::write(&recorder.into_trace(&self.plan(options.seed)), path)
         };
-        // If the recorder lies in another process, that process writes.
+        // In a separate process, that process writes the recording.
         let mut failed = None;
         let run = self.where_it_runs(0, goes_on, |goes_on| {
             let run = self.simulate(0, options.seed, Recorder::default(), goes_on)?;

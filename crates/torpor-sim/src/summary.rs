@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! From counters to what is shown.
+//! Makes results of counters.
 
 use crate::cpufreq::Cpufreq;
 use crate::frequency::frequency;
@@ -23,10 +23,10 @@ use torpor_result::{
     Work, metric, work,
 };
 
-/// One seed under one governor, or why there is none.
+/// Run of one seed, or its error.
 pub(crate) type SeedRun = Result<Counted, String>;
 
-/// A column over all its seeds. The first that failed speaks for all.
+/// Returns a column over all its seeds, with the first error if one failed.
 pub(crate) fn column(
     described: Described,
     policies: Policies,
@@ -81,7 +81,7 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The columns side by side, paired by seed.
+/// Compares the columns, paired by seed.
 pub(crate) fn compare(runs: &[GovernorOutcome]) -> Comparison {
     let column = |one: &GovernorOutcome| {
         one.run.column(one.seeds.iter().map(|seed| (seed.seed, &seed.metrics)))
@@ -90,13 +90,13 @@ pub(crate) fn compare(runs: &[GovernorOutcome]) -> Comparison {
     torpor_result::compare(metric::of_simulation(), &columns, Sampling::Paired)
 }
 
-/// The same for each kind of task.
+/// Compares each kind of task.
 pub(crate) fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
     let names = workload.tasks.iter().map(|task| &task.name);
     compare_named(names, &work::task_catalogue(), runs, |seed| &seed.tasks)
 }
 
-/// And for each flow.
+/// Compares each flow.
 pub(crate) fn compare_flows(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
     let names = workload.flows.iter().map(|flow| &flow.name);
     compare_named(names, &work::flow_catalogue(), runs, |seed| &seed.flows)
@@ -121,7 +121,7 @@ fn compare_named<'a>(
         .collect()
 }
 
-/// Several runs as if they were one long one.
+/// Returns the sums of several runs.
 fn together<'a, 'b>(
     platform: &'a Platform,
     runs: impl Iterator<Item = &'b Counted>,
@@ -149,7 +149,7 @@ fn together<'a, 'b>(
         package += package_energy(platform, counted);
         span += counted.span;
     }
-    // Static power that the machine describes counts in every run, whatever its frequencies.
+    // The machine's static power counts in every run, at any frequency.
     clusters.retain(|&number, _| has_static_power(&platform.clusters[number]));
     shared.retain(|&number, _| platform.clusters[number].has_shared_states());
     let package = Some(package).filter(|_| platform.has_package_power());
@@ -195,13 +195,13 @@ fn of_one(request: &Request, counted: &Counted) -> Values {
     };
     let whole = together(platform, [counted].into_iter());
     let sums = whole.sums(platform);
-    // The oracle chooses for the CPUs; the rest stays as it was.
+    // The oracle chooses states of CPUs; all other energy is unchanged.
     let rest = sums.total() - sums.idle.energy;
     let oracle = counted.against_oracle.map(|a| a.oracle + rest);
     metric::values(&Sums { oracle, work: Some(work), ..sums })
 }
 
-/// Everything that takes power; `None` unless all of it is known.
+/// Returns the total energy; `None` unless all of it is known.
 fn energy(platform: &Platform, counted: &Counted) -> Option<Energy> {
     let clusters = (0..platform.clusters.len()).map(|n| cluster_energy(platform, n, counted));
     let package = package_energy(platform, counted);
@@ -237,7 +237,7 @@ fn offline_power(cluster: &Cluster) -> Option<Power> {
     }
 }
 
-/// Each clock over all seeds.
+/// Returns each frequency domain over all seeds.
 fn perf_domains<'a>(
     platform: &Platform,
     runs: impl Iterator<Item = &'a Counted> + Clone,
@@ -352,11 +352,11 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
         .collect()
 }
 
-/// Points of a percentage within which the seeds of a run agree; a governor that learns one of two
-/// habits early is far beyond.
+/// Largest difference between seeds that agree, in percentage points. Seeds of a governor that
+/// learns one of two habits early differ by far more.
 const AGREE_PCT: f64 = 10.0;
 
-/// Runs whose seeds disagree, which a mean hides.
+/// Returns a note on runs whose seeds disagree, which a mean hides.
 pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
     let keys = [("above_pct", "too deep"), ("below_pct", "too shallow")];
     let metrics = runs.iter().flat_map(|outcome| keys.map(|key| (outcome, key)));
@@ -432,7 +432,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     notes.extend(summary::demotion_note(platform));
     if !platform.has_power() {
         notes.push(format!(
-            "nobody has published idle power for `{}`: energy is not known; relative energy \
+            "the idle power of `{}` is not published: energy is not known; relative energy \
              follows from target residencies, in units of the shallowest state's power",
             platform.name
         ));

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_global_timer_is_left_to_the_cpu_that_is_awake() {
+    fn global_timer_goes_to_an_awake_cpu() {
         let mut tracker = tracker();
         start(&mut tracker, 1, 10, TIMER_PINNED);
         start(&mut tracker, 2, 5, 0);

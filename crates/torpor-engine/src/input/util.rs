@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_life_of_work_makes_half_of_full_utilization() {
+    fn half_life_of_work_gives_half_utilization() {
         // 34 ms are 32.4 periods: 1024 * (1 - 2^(-32.4/32)) = 516. The average is that of the
         // 32 full ones, 512 and what rounding takes.
         let events = vec![switch(0, 10, 0, 7), switch(0, 44, 7, 0)];
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_task_brings_half_of_what_its_cpu_has_left() {
+    fn new_task_gets_half_the_spare_capacity() {
         let waking = |pid| Event {
             time: Instant(0),
             cpu: CpuId(0),

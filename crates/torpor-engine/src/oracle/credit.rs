@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rest_is_credited_for_the_pieces_it_overlaps() {
+    fn rest_gets_the_credit_of_overlaps() {
         // 3 uW over 10..20 and 20..30, as one piece; 5 uW over 40..50.
         let mut credit = Credit::default();
         for (from, to, uw) in [(10, 20, 3), (20, 30, 3), (32, 36, 0), (40, 50, 5)] {

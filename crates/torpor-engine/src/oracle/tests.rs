@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn a_higher_price_buys_less_delay_with_no_less_energy(
+    fn higher_price_trades_energy_for_delay(
         cluster in clusters(),
         spans in recordings(30, 12_000),
         price_uw in 1i64..1_000_000,

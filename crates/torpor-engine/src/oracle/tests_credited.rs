@@ -105,6 +105,10 @@ proptest! {
         prop_assert_eq!(found.energy, least);
         prop_assert_eq!(cost_of(&model, &spans, found.choices, &credit), found.energy);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
     fn dropping_credited_paths_loses_nothing(

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_cpu_that_goes_idle_is_utilized_for_200_ms() {
+    fn utilization_decays_in_200_ms() {
         let mut average = Average::default();
         average.update(1_000 * PERIOD_NS, true);
         assert_eq!(average.util_avg, 1024);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runqueue_is_as_utilized_as_its_one_task() {
+    fn runqueue_utilization_equals_its_only_task() {
         let mut rq = Runqueue::new(5 * MS, FULL);
         let mut task = Task::new(0, &rq);
         for n in 1..200 {

@@ -220,7 +220,7 @@ fn kernels_verdict_comes_before_the_platforms() {
 }
 
 #[test]
-fn a_sleep_that_the_edge_cuts_is_counted_apart() {
+fn cut_sleep_is_counted_separately() {
     let mut made = Recording::new();
     made.exit(1, 0);
     made.enter(2, 0, 0);

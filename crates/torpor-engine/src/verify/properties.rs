@@ -78,7 +78,7 @@ proptest! {
     /// Nothing panics, every sleep is reflected once and after its select, and only known decisions
     /// are judged.
     #[test]
-    fn any_events_give_calls_that_a_governor_can_take(
+    fn all_events_give_legal_calls(
         events in prop::collection::vec((0u32..2, 0i64..3_000_000, kind()), 0..120),
         use_probes: bool,
         reset_at in prop::option::of(0i64..50_000_000),

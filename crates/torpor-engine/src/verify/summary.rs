@@ -319,8 +319,8 @@ fn notes(parts: &Parts<'_>, decisions: &DecisionsInfo, verdict: &VerdictInfo) ->
     }
     if decisions.resets == 0 {
         notes.push(
-            "the governor was not reset during the recording, so its first decisions rest on a \
-             history nobody knows: `torpor record --reset-governor`"
+            "the governor was not reset during the recording, so its first decisions depend on an \
+             unknown history: `torpor record --reset-governor` avoids this"
                 .to_owned(),
         );
     }
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_is_of_no_family_that_agrees_best() {
+    fn controls_belong_to_no_best_family() {
         let tied = [did("teo", 921, None), did("menu-3.7", 921, None), did("menu", 900, None)];
         assert_eq!(verdict(&tied, &counted(921, 600), None).control, None);
         let more = [&tied[..], &[did("ladder", 800, None)]].concat();
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_a_name_without_release_and_tree() {
+    fn family_name_omits_release_and_tree() {
         for label in ["menu", "menu-6.12", "menu@../linux-6.12", "menu@6.12,x=1"] {
             assert_eq!(family(label), "menu");
         }

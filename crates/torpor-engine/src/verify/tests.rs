@@ -219,7 +219,7 @@ fn stopped_tick_shows_the_next_timer() {
 }
 
 #[test]
-fn rcu_is_taken_to_hold_the_tick_for_a_while() {
+fn rcu_holds_the_tick_after_its_softirq() {
     let held = |raised_us: f64, assumptions| {
         let mut script = Script::new();
         script.at(raised_us, EventKind::SoftirqRaise { vec: 9 }).tick_starts(20_001.0, 24_000.0);
@@ -285,7 +285,7 @@ fn probed_sleep_length_gives_the_entry_time() {
 }
 
 #[test]
-fn a_select_that_no_entry_follows_is_given_up() {
+fn select_without_entry_is_dropped() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).idle(1_000.0).probe(1_003.0, Probe::Select, 2);
     script.task(1_005.0).idle(1_500.0).probe(1_503.0, Probe::Select, 1).enter(1_505.0, 1);
@@ -312,7 +312,7 @@ fn a_reset_forgets_and_asks_sleeping_cpus_anew() {
 }
 
 #[test]
-fn tasks_count_as_waiting_for_io_on_the_cpu_they_left() {
+fn io_waiters_count_on_their_last_cpu() {
     let mut script = Script::new();
     script.tick_starts(1.0, 4_000.0).idle(100.0).enter(105.0, 1).exit(200.0);
     // The waker runs elsewhere.

@@ -53,7 +53,7 @@ fn short_sleeps_demote_and_a_long_one_ends_it() {
 }
 
 #[test]
-fn a_demoted_cpu_that_stays_idle_goes_deep_by_itself() {
+fn idle_demoted_cpu_goes_deep_by_itself() {
     let (decisions, totals) = replay(Some(Duration::from_us(1_000)));
     let got: Vec<u8> = decisions.iter().map(|d| d.got).collect();
     assert_eq!(got, [1, 1, 0, 0, 1, 1]);

@@ -67,7 +67,7 @@ fn repeat_timer_rings_until_history_is_forgotten() {
 }
 
 #[test]
-fn a_governor_without_timers_is_never_woken_by_one() {
+fn governor_timers_wake_only_their_governor() {
     for spec in ["menu-3.7", "menu-6.12", "teo-6.12"] {
         let (_, totals) = menu(spec, &burst_and_pause());
         assert_eq!((totals.governor_timer_wakeups, totals.wakeups), (0, 9), "{spec}");
@@ -107,7 +107,7 @@ impl Policy for Forgetful {
 }
 
 #[test]
-fn a_timer_left_armed_is_one_of_the_next_events() {
+fn armed_timer_is_a_next_event() {
     // Two sleeps of 100 us with 50 us of work. A timer at 130 us expires during the work, and is
     // found before the second decision, at 151 us (WFI takes 1 us to leave).
     let spans = crate::support::spans(&[(100, 50), (100, 50)]);
@@ -125,7 +125,7 @@ fn a_timer_left_armed_is_one_of_the_next_events() {
 }
 
 #[test]
-fn an_entry_is_given_up_when_work_is_there_at_once() {
+fn entry_is_abandoned_for_immediate_work() {
     let mut spans = crate::support::spans(&[(100, 50), (0, 50), (300, 50)]);
     // WFI's exit makes the CPU 1 us late: the second span's event comes while it is busy.
     let mut policy = Forgetful::default();

@@ -111,7 +111,7 @@ fn each_governor_is_found_again() {
 
 /// While every CPU was kept from sleeping at the recording's edges, none of its sleeps was cut.
 #[test]
-fn our_counters_are_the_kernels_to_the_last_sleep() {
+fn counters_equal_the_kernels() {
     for recorded in CORPUS {
         for c in verified(recorded.name, true).counters {
             let sysfs = c.sysfs.unwrap();

@@ -152,7 +152,7 @@ fn chosen(governor: &str, nr_iowait: u16, nr_running: u16) -> u8 {
 }
 
 #[test]
-fn menus_multiplier_knows_the_tasks_that_wait_for_io() {
+fn menu_multiplier_counts_io_waiters() {
     // 1 + 10 for each: 2200 us / 11 = 200 us are less than 230.
     assert_eq!((chosen("menu", 0, 0), chosen("menu", 1, 0)), (1, 0));
     assert_eq!((chosen("menu-3.7", 0, 0), chosen("menu-3.7", 1, 0)), (1, 0));
@@ -163,13 +163,13 @@ fn menus_multiplier_knows_the_tasks_that_wait_for_io() {
 }
 
 #[test]
-fn the_menu_of_2012_knows_the_load_at_the_last_tick() {
+fn menu_3_8_knows_the_last_ticks_load() {
     // One task of weight 1024 reads as 0.50 in that fixed point: 1 + 2 * 5 = 11.
     assert_eq!((chosen("menu-3.7", 0, 1), chosen("menu", 0, 1)), (0, 1));
 }
 
 #[test]
-fn a_tick_since_the_cpu_went_idle_found_no_load() {
+fn idle_tick_finds_no_load() {
     let model = crate::support::two_state_cpu();
     struct Loads(Vec<u64>);
     impl Policy for Loads {

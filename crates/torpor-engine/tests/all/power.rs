@@ -159,7 +159,7 @@ fn no_cpu_is_idle_for_longer_than_its_time() {
 }
 
 #[test]
-fn the_oracle_bounds_the_power_of_cpus_and_clusters() {
+fn oracle_bounds_cpu_and_cluster_power() {
     let (trace, notes) = replayed("cluster", &uneven());
     // CPU 0 runs 1.23 ms of each 4.13 ms: at least so long the LITTLEs' cluster does not rest.
     let powers: Vec<f64> =

@@ -175,7 +175,7 @@ fn plain(lines: Vec<(u64, String)>) -> Vec<String> {
 }
 
 #[test]
-fn clocks_of_32_bits_are_passed_without_a_seam() {
+fn clocks_wrap_at_32_bits_unnoticed() {
     // In nanoseconds 2^32 is 4.29 s; in microseconds 4,294.97 s; in milliseconds 49.7 days.
     for (name, seam_us) in [("ns", 4_294_967), ("us", 4_294_967_296), ("ms", 4_294_967_296_000)] {
         let (replayed, usage) = outcome(name, plain(text(0, seam_us - 50_000, 100)));
@@ -222,7 +222,7 @@ fn lost_events_are_reported_and_split_sleeps() {
 }
 
 #[test]
-fn a_recording_may_start_and_end_amid_a_sleep() {
+fn recording_may_cut_sleeps() {
     let mut lines = plain(text(0, 1_000_000, 10));
     lines.remove(0);
     lines.truncate(lines.len() - 3);

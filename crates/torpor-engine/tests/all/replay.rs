@@ -223,7 +223,7 @@ fn cpus_that_share_state_run_in_the_order_of_time() {
 }
 
 #[test]
-fn a_cpu_the_platform_lacks_is_refused_with_a_hint() {
+fn missing_cpu_is_refused_with_a_hint() {
     let (_folder, path) = eight_cpus();
     let mut request = request("kabylake-i7-7500u", &["teo"], Options::default());
     request.traces = vec![path];

@@ -163,7 +163,7 @@ fn a_version_is_found_in_ubuntus_folder() {
 
 /// The first proposal of utilization awareness takes a CPU's capacity from no header of its own.
 #[test]
-fn cpuidle_h_reaches_what_the_kernels_does() {
+fn cpuidle_h_provides_the_kernels_names() {
     let more = "static cpumask_t seen;\n\
                 static int busy(void) { return need_resched() || cpumask_weight(&seen); }\n\
                 EXPORT_SYMBOL_GPL(busy);";

@@ -67,7 +67,7 @@ fn builtins_have_summaries_and_doc_blocks() {
 }
 
 #[test]
-fn a_file_is_compiled_with_the_headers_beside_it() {
+fn file_includes_headers_beside_it() {
     let dir = scratch("file");
     let path = write(&dir, "mine.c", &source("ANSWER", "#include \"mine.h\""));
     write(&dir, "mine.h", "#include \"deeper.h\"\n#define ANSWER (DEEPER - 1)\n");
@@ -179,7 +179,7 @@ fn other_compile_errors_show_the_compilers_line() {
 }
 
 #[test]
-fn a_tree_is_a_folder_a_tarball_or_a_revision() {
+fn tree_can_be_folder_tarball_or_revision() {
     let dir = scratch("tree");
     let place = "drivers/cpuidle/governors/mine.c";
     write(&dir.join("linux"), place, &source("0", "#include \"gov.h\""));
@@ -340,7 +340,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_text_is_a_spec_or_a_clear_error(
+    fn text_is_a_spec_or_an_error(
         text in prop_oneof![any::<String>(), "[a-z@:,=./ -]{0,12}"]
     ) {
         match text.parse::<GovernorSpec>() {

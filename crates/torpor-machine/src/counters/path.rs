@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_means_the_same_from_wherever_it_starts() {
+    fn path_prefix_does_not_matter() {
         let key = Key::State { cpu: Some(CpuId(12)), state: 3, attr: "usage" };
         assert_eq!(parse("cpu0/online"), Some(Key::Cpu { cpu: CpuId(0), attr: "online" }));
         assert_eq!(parse("cpuidle/current_driver"), Some(Key::Cpuidle { attr: "current_driver" }));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_states_is_none() {
+    fn other_folders_are_not_states() {
         for path in [
             "cpu0/cpuidle/driver/desc",
             "cpu0/cpuidle/state01/usage",

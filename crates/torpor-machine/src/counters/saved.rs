@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_in_json_is_named_and_not_called_damaged() {
+    fn json_result_is_not_called_damaged() {
         let result = br#"{"torpor": {"version": "0.1.0"}, "platform": {}, "traces": []}"#;
         let Err(failure) = from_json(result) else { panic!("it is no snapshot") };
         let text = format!("{failure:?}");

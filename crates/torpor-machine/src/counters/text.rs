@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_belong_to_a_value_is_none_of_it() {
+    fn unrelated_line_is_not_part_of_a_value() {
         let snapshot = snapshot("cpu0/cpuidle/state0/name:POLL\nand now for something else\n");
         assert_eq!(snapshot.cpus[0].states[0].name.as_deref(), Some("POLL"));
         assert_eq!(snapshot.notes.len(), 1);
     }
 
     #[test]
-    fn line_numbers_of_grep_are_no_part_of_a_value() {
+    fn grep_line_numbers_are_stripped() {
         let snapshot = snapshot("cpu0/cpuidle/state0/name:1:POLL\ncpu0/cpuidle/state0/usage:1:5\n");
         assert_eq!(snapshot.cpus[0].states[0].usage, Some(5));
     }

@@ -111,13 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_name_is_answered_with_the_nearest_one() {
+    fn misspelt_name_suggests_the_nearest() {
         let error = resolve("pixel-6").unwrap_err().to_string();
         assert!(error.contains("hint: did you mean `pixel6`?"), "{error}");
     }
 
     #[test]
-    fn a_shipped_file_is_named_as_the_machine_in_it() {
+    fn shipped_file_has_its_machines_name() {
         for builtin in builtins() {
             assert_eq!(builtin.name, builtin.platform.name);
         }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_the_file_leaves_out_needs_no_source() {
+    fn absent_number_needs_no_source() {
         assert!(!text("rk3399").unwrap().contains("ipi_delivery_us"));
         let given = resolve("rk3399,ipi_delivery_us=2.5").unwrap();
         assert_eq!(given.overheads.ipi_delivery, crate::units::Duration(2500));

@@ -334,7 +334,7 @@ run_us = { mean = 3 }
     }
 
     #[test]
-    fn only_what_toml_takes_for_a_number_is_one() {
+    fn only_toml_numbers_are_numbers() {
         for (text, is_one) in [
             ("2e3", true),
             ("7", true),

@@ -39,7 +39,8 @@ impl Read for Interruptible {
     }
 }
 
-/// Opens a regular file of a folder of unknown content: a pipe could block, a device may have no end.
+/// Opens a regular file of a folder of unknown content: a pipe could block, a device may have no
+/// end.
 ///
 /// # Errors
 /// Those of `open()`, and an error for anything but a regular file.
@@ -51,8 +52,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file that appears whole: it is written next to its target, and [`WholeFile::commit`] renames it
-/// once it is on the disk. Without a commit the target stays as it was.
+/// A file that appears whole: it is written next to its target, and [`WholeFile::commit`] renames
+/// it once it is on the disk. Without a commit the target stays as it was.
 ///
 /// Pipes and devices (`/dev/stdout`, a shell's `>(…)`) are written directly.
 pub struct WholeFile {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_its_mode_and_a_link_stays_one() {
+    fn modes_and_links_are_preserved() {
         let folder = folder("link");
         let (path, link) = (folder.join("real"), folder.join("link"));
         fs::write(&path, "old").unwrap();

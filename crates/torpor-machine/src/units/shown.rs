@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_spelled_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(line("a\x1b[2Jb\nc\td\u{9b}e\u{7f}"), "a\\u001b[2Jb\\nc\\td\\u009be\\u007f");
         assert_eq!(lines("a\n\tb\r\x07"), "a\n\tb\\r\\u0007");
         assert_eq!(line("x\u{202e}c.oet"), "x\\u202ec.oet");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Every table there is.
+//! Declarations of all tables.
 
 use super::Rows::{At, By, OfRuns};
 use super::Type::{Bool, Float, Int, Text};
@@ -73,7 +73,7 @@ const MEASURED: &[Column] = &[
     ("mean_ns", Int, "ns"),
 ];
 
-/// Every table there is, by kind of result.
+/// All tables, by kind of result.
 pub static TABLES: &[Table] = &[
     table("replay", "summary", "a recording and governor", SUMMARY, By(summary)).with_metrics(),
     table("replay", "states", "a recording, governor, CPU and idle state", STATES, By(states)),

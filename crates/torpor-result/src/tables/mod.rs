@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A result of any kind as Arrow tables, from its JSON.
+//! Makes Arrow tables of the JSON of any kind of result.
 //!
-//! Every table is declared once: its name, what a row is, its columns with type and unit, and the
-//! function that lists its rows. All columns are nullable: null is what is not known. The unit
-//! is in a field's metadata, too; a schema's has the kind of the result and its format.
+//! Every table is declared once: its name, the meaning of a row, its columns with type and unit,
+//! and the function that lists its rows. All columns are nullable: null means unknown. The metadata
+//! of a field has the unit; that of a schema has the kind of the result and its format.
 
 mod declared;
 mod rows;
@@ -43,16 +43,16 @@ pub struct Table {
     /// Meaning of a row.
     pub row: &'static str,
     pub columns: &'static [Column],
-    /// One column a metric of the result's catalogue follows those.
+    /// Whether a column for each metric of the result's catalogue follows.
     pub has_metrics: bool,
     rows: Rows,
 }
 
 /// Source of a table's rows.
 enum Rows {
-    /// A list of the result, whose records have the columns' names.
+    /// List in the result; its records have the columns' names.
     At(&'static str),
-    /// A list of each run, after the run's governor.
+    /// List in each run; the run's governor is the first column.
     OfRuns(&'static str),
     By(fn(&Value) -> Vec<Row>),
 }
@@ -99,7 +99,7 @@ impl Table {
         }
     }
 
-    /// Lays a result out.
+    /// Converts a result to tables.
     pub fn batch(&self, result: &Value) -> Result<RecordBatch, ArrowError> {
         let catalogue = if self.has_metrics { list(result, "catalogue") } else { &[] };
         // Means of counts have fractions, counts of one run have none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The rows of tables, from a result's JSON.
+//! Lists the rows of tables from a result's JSON.
 
 use super::Row;
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub(super) fn source(section: &Value) -> Value {
     named.clone()
 }
 
-/// Every run with its source.
+/// Returns every run with its source.
 pub(super) fn runs(result: &Value) -> impl Iterator<Item = (Value, &Value)> {
     sections(result)
         .into_iter()
@@ -76,7 +76,7 @@ pub(super) fn seeds(result: &Value) -> Vec<Row> {
     rows
 }
 
-/// A row a record of `what`: the declared columns, then its metrics.
+/// Returns a row for each record of `what`: the declared columns, then its metrics.
 pub(super) fn measured(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
     let row = |record: &Value| {
         let declared = keys.iter().map(|key| record[*key].clone());
@@ -170,7 +170,7 @@ pub(super) fn of_runs(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
     runs(result).flat_map(one).collect()
 }
 
-/// Every column of every group, with the group's number.
+/// Returns every column of every group, with the group's number.
 pub(super) fn diff_columns(result: &Value) -> impl Iterator<Item = (usize, &Value, &Value)> {
     list(result, "groups").iter().enumerate().flat_map(|(number, group)| {
         list(group, "columns").iter().map(move |column| (number, group, column))

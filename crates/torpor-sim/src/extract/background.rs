@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes some tasks of a recording as a background, which repeats with the length of the recording;
-//! each CPU starts at another place of it.
+//! Writes some tasks of a recording as a background workload that repeats with the recording's
+//! length; each CPU starts at a different offset.
 //!
-//! A task's pauses and work keep their order, as what a kernel does for itself comes in bursts.
+//! A task's pauses and work keep their order, since the kernel's own work comes in bursts.
 
 use super::{Act, Story, go_on, own_cpu, runs};
 use crate::error::SimError;
@@ -10,7 +10,7 @@ use torpor_engine::Progress;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
 
-/// Most lengths that are kept between interrupts that woke no task.
+/// Most intervals to keep between interrupts that woke no task.
 const LENGTHS_MAX: usize = 32;
 const PHASES_A_LINE: usize = 6;
 
@@ -150,7 +150,7 @@ fn rounds(story: &Story, thread: usize) -> Vec<(Duration, Duration)> {
     rounds
 }
 
-/// The lengths between these times, or so many of them, spread evenly over their order.
+/// Returns the intervals between these times, at most this many, at evenly spread quantiles.
 fn quantiles(times: &[Instant]) -> Vec<Duration> {
     let mut lengths: Vec<Duration> =
         times.windows(2).map(|pair| pair[1].since(pair[0]).max(Duration(1_000))).collect();
@@ -160,8 +160,8 @@ fn quantiles(times: &[Instant]) -> Vec<Duration> {
     (0..kept).map(|nth| lengths[(2 * nth + 1) * count / (2 * kept)]).collect()
 }
 
-/// Takes out of the lengths' variance what their runs will add to it. Their mean stays, and so how
-/// many come.
+/// Reduces the variance of lengths by the part that an activity will add. The mean, and so the
+/// rate, stays the same.
 fn narrow(lengths: &mut [Duration], share: f64) {
     let sum = |lengths: &[Duration]| lengths.iter().map(|length| length.0 as f64).sum::<f64>();
     let before = sum(lengths);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compares a simulated run of an extracted workload with its recording: the run is recorded, and
-//! that recording is read as the first one was.
+//! Compares an extracted workload with its recording: simulates it, and analyzes the simulation's
+//! recording like the original one.
 
 use super::{Autocorrelation, Story, drawn, follow, toml};
 use crate::cpufreq::Cpufreq;
@@ -19,7 +19,7 @@ use torpor_machine::platform::{CpufreqGovernor, Overheads, Platform};
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
 
-/// A recording and the simulation of it.
+/// Comparison of a recording with its simulation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
     pub governor: String,
@@ -41,30 +41,30 @@ pub struct TaskCheck {
 }
 
 impl TaskCheck {
-    /// The CPU times differ by this share at most.
+    /// Whether the CPU times differ by at most this share.
     pub fn cpu_is_within(&self, share: f64) -> bool {
         let (recorded, simulated) = (self.recorded_cpu_ns, self.simulated_cpu_ns);
         (simulated - recorded).abs() <= share * recorded
     }
 
-    /// The wake-ups differ by this share at most.
+    /// Whether the wake-ups differ by at most this share.
     pub fn wakeups_are_within(&self, share: f64) -> bool {
         let (recorded, simulated) = (self.recorded_wakeups as f64, self.simulated_wakeups as f64);
         (simulated - recorded).abs() <= share * recorded
     }
 }
 
-/// Distance between the lengths of idleness, over all recorded CPUs. Lengths are from the last
-/// task, or the last interrupt, to the next event; ticks do not end them.
+/// Distance between the distributions of idle lengths, over all recorded CPUs. A length is the time
+/// from the last task or interrupt to the next event, other than a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IdleDistance {
     pub recorded: usize,
     pub simulated: usize,
     pub recorded_idle_ns: i64,
     pub simulated_idle_ns: i64,
-    /// Kolmogorov and Smirnov's: the widest gap between the two distributions.
+    /// Kolmogorov-Smirnov distance: the largest difference between the two distribution functions.
     pub ks: f64,
-    /// Wasserstein's, over the decimal logarithm: by how many decades a length is off on average.
+    /// Wasserstein distance of the decimal logarithms: the mean error of a length in decades.
     pub decades: f64,
 }
 
@@ -79,7 +79,7 @@ pub fn check(
     let text = toml::write(&story, trace, Some(platform), "recording", progress)?;
     let (start, end) = story.followed.window;
     let duration = end.since(start);
-    // Time of interrupts and IPIs was read as the task's own.
+    // The work of tasks includes the time of interrupts and IPIs.
     let without_overheads = Platform {
         overheads: Overheads::default(),
         tick_handling: Duration::ZERO,
@@ -93,7 +93,7 @@ pub fn check(
             duration,
             seeds: 1,
             threads: Some(1),
-            // Work was read as that of the highest frequency, and so is compared there.
+            // Work is in units of the highest frequency, so the run is fixed at it.
             is_kernel_free: true,
             cpufreq: vec![Cpufreq::from(CpufreqGovernor::Performance)],
             ..Options::default()
@@ -101,7 +101,7 @@ pub fn check(
     };
     let session = Session::new(&request, &Catalog::new(Default::default()))?;
     let goes_on = &mut |_| !progress.cancelled();
-    // The lock of the progress report does not work across processes.
+    // The lock of the progress report is not shared between processes.
     let is_apart = session.runs_apart(0);
     let progress: &dyn Progress = if is_apart { &Unwatched } else { progress };
     let run = session.where_it_runs(0, goes_on, |goes_on| {
@@ -203,7 +203,7 @@ impl IdleDistance {
             simulated_idle_ns: sum(&simulated),
             ..IdleDistance::default()
         };
-        // Between neighbouring lengths both distributions are level: sums are exact.
+        // Both distributions are constant between neighboring lengths, so the sums are exact.
         let log = |length: Duration| (length.0.max(1) as f64).log10();
         let mut all: Vec<Duration> = recorded.iter().chain(&simulated).copied().collect();
         all.sort_unstable();

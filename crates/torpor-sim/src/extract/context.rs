@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Activity of a CPU when it woke a task: its own task's work, a timer's, or an interrupt's.
+//! Finds the context in which a CPU woke a task: a task, a timer or an interrupt.
 
 use torpor_engine::input::CpuInput;
 use torpor_machine::units::{CpuId, Instant};
@@ -8,19 +8,19 @@ use torpor_trace::{Carries, Event, EventKind, InterruptCause, UNKNOWN_PID};
 /// `TIMER_SOFTIRQ` and `HRTIMER_SOFTIRQ` (`include/linux/interrupt.h`).
 const TIMER_SOFTIRQS: [u32; 2] = [1, 8];
 
-/// On whose behalf a CPU wakes a task.
+/// Context of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waker {
     Task(i32),
     Timer,
     Interrupt,
-    /// An interrupt, and no event says which.
+    /// An unknown interrupt.
     AnyInterrupt,
 }
 
 #[derive(Clone, Default)]
 struct CpuContext {
-    /// The running task; 0 is the idle task, and `None` is not known yet.
+    /// Running task; 0 is the idle task, `None` is unknown.
     pid: Option<i32>,
     irqs: u32,
     hrtimers: u32,
@@ -44,7 +44,7 @@ impl Contexts {
         let leave = |depth: &mut u32| *depth = depth.saturating_sub(1);
         match event.kind {
             EventKind::SchedSwitch { next_pid, .. } => {
-                // No interrupt is under way where tasks switch: an exit must have been lost.
+                // Interrupts end before tasks switch, so an exit was lost.
                 *cpu = CpuContext { pid: Some(next_pid), ..CpuContext::default() };
             }
             EventKind::IrqEntry { .. } => cpu.irqs += 1,
@@ -61,13 +61,13 @@ impl Contexts {
             EventKind::HrtimerExpireExit { .. } => leave(&mut cpu.hrtimers),
             EventKind::SoftirqEntry { vec } => cpu.softirq = Some(vec),
             EventKind::SoftirqExit { .. } => cpu.softirq = None,
-            // Idle again: nothing is under way any more.
+            // The CPU is idle, so its interrupts have ended.
             EventKind::CpuIdle { .. } => *cpu = CpuContext { pid: Some(0), ..Default::default() },
             _ => {}
         }
     }
 
-    /// The task that runs on the CPU, interrupted or not.
+    /// Returns the CPU's current task, interrupted or not.
     pub(super) fn running(&self, cpu: CpuId) -> Option<i32> {
         self.cpus.get(cpu.index()).and_then(|c| c.pid)
     }
@@ -89,8 +89,8 @@ impl Contexts {
     }
 }
 
-/// The moment of the event of an interrupt that an idle CPU handled at `time`: the wake-up that
-/// the reconstruction of its sleeps found there, which has the exit latency taken off.
+/// Returns the time of the event behind an interrupt that an idle CPU handled at `time`: that of
+/// the reconstructed wake-up, which is earlier by the exit latency.
 pub(super) fn event_time(input: Option<&CpuInput>, time: Instant) -> Instant {
     let Some(input) = input else { return time };
     let behind = input.spans.partition_point(|span| span.start <= time);

@@ -16,36 +16,36 @@ use torpor_trace::{EventKind, Name, PrevState, Trace, UNKNOWN_PID};
 pub(super) enum Act {
     /// Work, in ns of the biggest CPU at its highest frequency.
     Run(f64),
-    /// Woke another; by number of the wake-up.
+    /// Woke another task: the number of the wake-up.
     Wake(usize),
-    /// Waited for another task or an interrupt; by number of the wake-up.
+    /// Waited for another task or an interrupt: the number of the wake-up.
     Wait { number: usize, length: Duration },
-    /// Slept on a timer of its own, until this moment.
+    /// Slept until a timer of its own.
     Sleep { until: Instant },
 }
 
 /// Cause of a wait's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// By number.
+    /// Another task, by number.
     Task(usize),
     Timer {
-        /// No event names the timer: the place of the interrupt speaks for one.
+        /// Whether no event shows the timer, which is inferred from the interrupt.
         is_guess: bool,
     },
     Interrupt,
-    /// The recording holds no waking: it was on a CPU that was not recorded, or is lost.
+    /// Unknown: the waking was lost, or its CPU was not recorded.
     Unseen,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WakeUp {
     pub at: Instant,
-    /// The CPU that woke.
+    /// CPU of the waker.
     pub cpu: CpuId,
     pub wakee: usize,
     pub cause: Cause,
-    /// It ended a wait. Others found the task awake.
+    /// Whether it ended a wait; other wake-ups found the task awake.
     pub is_used: bool,
 }
 
@@ -56,12 +56,12 @@ enum State {
         since: Instant,
     },
     Runnable,
-    /// Since it left this CPU.
+    /// Waits since it left this CPU.
     Blocked {
         cpu: Option<CpuId>,
         since: Instant,
     },
-    /// Woken, and not on a CPU yet.
+    /// Woken, but not yet on a CPU.
     Woken,
 }
 
@@ -69,16 +69,16 @@ enum State {
 pub(super) struct Thread {
     pub pid: i32,
     pub comm: Option<Name>,
-    /// When it is first at something.
+    /// Time of its first action.
     pub start: Instant,
     pub acts: Vec<Act>,
     pub cpu_time: Duration,
-    /// Times that a wait was ended.
+    /// Number of waits that ended.
     pub wakeups: u64,
     /// CPUs that it ran on.
     pub cpus: BTreeSet<CpuId>,
     state: State,
-    /// A waking that found it awake: it may have been about to wait.
+    /// Waking that found it awake, possibly about to wait.
     early: Option<usize>,
 }
 
@@ -151,7 +151,7 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// The task's number; one that was not seen before is in `state` since `start`.
+    /// Returns the task's number; a new task is in `state` since `start`.
     fn thread(&mut self, pid: i32, start: Instant, state: State) -> usize {
         let threads = &mut self.followed.threads;
         *self.by_pid.entry(pid).or_insert_with(|| {
@@ -218,7 +218,7 @@ impl Follower<'_> {
         let waker = self.contexts.waker(cpu);
         let state = self.followed.threads[index].state;
         let cause = match (waker, state) {
-            // A waker without a story of its own counts as outside.
+            // A waker that is not followed counts as an event from outside.
             (Waker::Task(pid), _) => {
                 self.by_pid.get(&pid).map_or(Cause::Interrupt, |task| Cause::Task(*task))
             }
@@ -246,7 +246,7 @@ impl Follower<'_> {
         }
     }
 
-    /// A wake-up of a task that waits; its number.
+    /// Adds a wake-up of a waiting task; returns its number.
     fn wake_up(&mut self, at: Instant, cpu: CpuId, wakee: usize, cause: Cause) -> usize {
         self.followed.wake_ups.push(WakeUp { at, cpu, wakee, cause, is_used: false });
         let number = self.followed.wake_ups.len() - 1;
@@ -281,7 +281,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Adds what a running task has worked up to now.
+    /// Adds the work of a running task until now.
     fn close_run(&mut self, index: usize, now: Instant) {
         let thread = &mut self.followed.threads[index];
         let State::Running { cpu, since } = &mut thread.state else { return };

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Makes a workload of a recording: the work and the sleeps of each task, its wakers, and the events
-//! from outside.
+//! Makes a workload of a recording: the work and sleeps of each task, its wakers, and events from
+//! outside.
 //!
-//! A task's story becomes a list of phases with one pass. Wake-ups by tasks stay closed-loop: a wait
-//! ends when the waker reaches that point of its own story, so a late waker delays the task. Events
-//! from outside, timers included, keep their recorded times. Every wake-up that ended a wait goes into
-//! the channel of the waiting task. In the recorded order each wait comes after its wake-up, so the
-//! stories cannot deadlock, on any machine.
+//! A task's recorded actions become a list of phases with one pass. Wake-ups by tasks stay
+//! closed-loop: a wait ends when the waker reaches the same point of its own list, so a late waker
+//! delays the task. Events from outside, including timers, keep their recorded times. Every wake-up
+//! that ended a wait goes into the channel of the waiting task. In the recorded order each wait
+//! comes after its wake-up, so the lists cannot deadlock on any machine.
 //!
-//! FIDELITY(extracted-early): what a task asked of one that was awake left no event, so here the
-//! answer may come first. It is then taken when the recorded one came.
-//! FIDELITY(extracted-story): a task does what it did, however late it is.
-//! FIDELITY(extracted-classes): every task is an ordinary one that may run everywhere.
+//! FIDELITY(extracted-early): a request to a task that was awake left no event, so in a simulation
+//! the answer can come first. The task then takes it at the recorded time.
+//! FIDELITY(extracted-story): a task repeats its recorded actions, however late it is.
+//! FIDELITY(extracted-classes): every task is SCHED_NORMAL and may run on every CPU.
 
 mod background;
 mod check;
@@ -41,27 +41,27 @@ pub struct Extracted {
     pub summary: Summary,
 }
 
-/// Contents of an extracted workload, and their certainty.
+/// Contents of an extracted workload, and what is inferred in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub duration_ns: i64,
     pub tasks: usize,
     /// Waits that another task ended.
     pub woken_by_tasks: u64,
-    /// Sleeps that a timer ended, and how many of those no event names a timer for.
+    /// Sleeps that a timer ended, and the number of those whose timer no event shows.
     pub woken_by_timers: u64,
     pub timers_guessed: u64,
     /// Waits that an interrupt ended, and interrupts that woke no task.
     pub woken_by_interrupts: u64,
     pub idle_interrupts: u64,
-    /// Waits that ended without a waking in the recording: on CPUs that were not recorded.
+    /// Waits that ended without a recorded waking, from CPUs that were not recorded.
     pub wakings_unseen: u64,
-    /// Common activity of sleeps close to each other; none if there is none.
+    /// Activity that nearby sleeps share, if any.
     pub activity: Option<Measured>,
 }
 
-/// Extracts a workload called `name`; `recorded_on` is the machine of the recording, if known:
-/// without it, all CPUs are taken to be alike.
+/// Extracts a workload called `name`. `recorded_on` is the machine of the recording; without it all
+/// CPUs are assumed to be equal.
 ///
 /// # Errors
 /// If the recording holds no task switches, or more CPUs than the machine; or if `progress` is
@@ -93,8 +93,8 @@ pub fn extract_background(
     Ok(Extracted { text, summary: story.summary() })
 }
 
-/// Events between two checks of `progress`. The first chunk also shows the constants of a recording,
-/// as when one is streamed.
+/// Events between two checks of `progress`. The first chunk also shows the constants of a
+/// recording, as when one is streamed.
 const EVENTS_A_LOOK: usize = 1 << 20;
 
 fn go_on(progress: &dyn Progress) -> Result<(), SimError> {
@@ -116,7 +116,7 @@ fn drawn(
     Ok(draft.finish())
 }
 
-/// The contents of a workload.
+/// Contents of a workload.
 struct Story {
     followed: Followed,
     /// By task; distinguished by the process number.
@@ -198,7 +198,7 @@ fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, In
     spans.filter(|interrupt| !known.contains(interrupt)).collect()
 }
 
-/// A task's name as a workload may have it.
+/// Returns a valid name of a workload's task.
 fn unique_name(thread: &Thread, trace: &Trace) -> String {
     let comm = thread.comm.map_or("task", |name| trace.names.text(name));
     format!("{}-{}", fit_name(comm), thread.pid)
@@ -209,7 +209,7 @@ fn fit_name(text: &str) -> String {
     text.chars().map(fit).collect()
 }
 
-/// The CPU of a kernel thread that belongs to one, as `ksoftirqd/3` and `kworker/3:1` do.
+/// Returns the CPU of a per-CPU kernel thread, such as `ksoftirqd/3` or `kworker/3:1`.
 fn own_cpu(thread: &Thread, trace: &Trace) -> Option<CpuId> {
     let comm = trace.names.text(thread.comm?);
     let (_, number) = comm.rsplit_once('/')?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Activity: real sleeps are short for a while, and long for a while.
+//! Measures activity: sleeps of real machines are short for a while, then long for a while.
 
 use super::go_on;
 use crate::error::SimError;
@@ -8,20 +8,20 @@ use torpor_engine::Progress;
 use torpor_engine::input::{CpuInput, Recording};
 use torpor_machine::units::Duration;
 
-/// Lags are sorted into these classes, in ms.
+/// Bounds of the classes of lags, in ms.
 const EDGES_MS: [i64; 9] = [0, 4, 8, 16, 32, 64, 128, 256, 512];
-/// An activity is measured from this class on: what sleeps closer to each other share are bursts
-/// and pairs of wake-ups, which a workload's own tasks and interrupts have.
+/// First class in which an activity is measured. Correlation at smaller lags comes from bursts and
+/// pairs of wake-ups, which the workload's tasks and interrupts reproduce.
 const FROM_CLASS: usize = 3;
-/// Most sleeps of each CPU that are compared with those after them.
+/// Most sleeps of each CPU to compare with later ones.
 const SLEEPS_MAX: usize = 20_000;
-/// Fewer sleeps in a class are no measurement of it.
+/// Least number of sleeps for a measurement of a class.
 const SLEEPS_MIN: u64 = 100;
-/// A correlation below is none.
+/// Least correlation to count.
 const SHARE_MIN: f64 = 0.02;
-/// Below, a length is where two events of an interrupt fell.
+/// Least length of a sleep; shorter ones separate two events of one interrupt.
 const SHORTEST_NS: i64 = 1_000;
-/// Decay times that are tried: this and each next one by a percent longer.
+/// Shortest decay time to try; each next one is 1 % longer.
 const DECAYS_NS: (f64, f64) = (10e6, 2e9);
 
 /// The autocorrelation of the logarithms of sleep lengths, and of the times to the next timer.
@@ -37,25 +37,25 @@ pub struct Autocorrelation {
 pub struct Lag {
     pub from_ns: i64,
     pub to_ns: i64,
-    /// Sleeps that others of their CPU followed in that time.
+    /// Sleeps with later sleeps of their CPU at this lag.
     pub sleeps: u64,
-    /// None where that is fewer than 100.
+    /// `None` for fewer than 100 sleeps.
     pub sleep_length: Option<f64>,
     pub timer_distance: Option<f64>,
     mean_ns: f64,
 }
 
-/// An activity's figures, as a workload file has them.
+/// Parameters of an activity, as in a workload file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
     pub sd: f64,
     pub mean_ns: i64,
-    /// Share of the variance of the logarithms of all lengths.
+    /// Its share of the variance of the logarithms of lengths.
     pub share: f64,
 }
 
 impl Measured {
-    /// As an entry of a workload file.
+    /// Returns the entry of a workload file.
     pub(super) fn toml(self) -> String {
         format!(
             "\n# Measured: what the lengths of sleeps of a CPU have in common while they are close.\n\
@@ -117,8 +117,8 @@ impl Autocorrelation {
         Ok(Autocorrelation { lags: lags.collect(), sd: variance(0).sqrt() })
     }
 
-    /// The activity that comes closest: what sleeps share falls with the time between them, as
-    /// runs of exponential length have it. None where they share nothing.
+    /// Returns the activity that fits best. The correlation of sleeps decreases exponentially with
+    /// their distance, as for runs of exponential length. `None` without correlation.
     pub fn activity(&self) -> Option<Measured> {
         let known: Vec<(f64, f64, f64)> = (self.lags[FROM_CLASS..].iter())
             .filter_map(|lag| Some((lag.mean_ns, lag.sleep_length?, lag.sleeps as f64)))
@@ -142,7 +142,7 @@ impl Autocorrelation {
             .min_by(|a, b| a.0.0.total_cmp(&b.0.0))?;
         let share = share.min(1.0);
         let is_there = |lag: f64| share * libm::exp(-lag / decay) >= SHARE_MIN;
-        // One class could be a coincidence.
+        // A single class could be chance.
         (known.len() >= 2 && is_there(known[1].0)).then(|| Measured {
             sd: self.sd * share.sqrt(),
             mean_ns: libm::round(decay) as i64,
@@ -151,7 +151,7 @@ impl Autocorrelation {
     }
 }
 
-/// By how much the logarithms differ from their mean.
+/// Returns the differences of the logarithms from their mean.
 fn deviations(lengths: impl Iterator<Item = Option<Duration>>) -> Vec<Option<f64>> {
     let log = |length: Duration| libm::log(length.0.max(SHORTEST_NS) as f64);
     let logs: Vec<Option<f64>> = lengths.map(|length| length.map(log)).collect();
@@ -160,8 +160,8 @@ fn deviations(lengths: impl Iterator<Item = Option<Duration>>) -> Vec<Option<f64
     logs.into_iter().map(|log| log.map(|log| log - mean)).collect()
 }
 
-/// Adds each sleep's product with the mean of those that follow it, by class. Each counts once:
-/// by pairs, short sleeps, of which many follow each other, would be most of the sum.
+/// Adds each sleep's product with the mean of the later sleeps in each class. So each sleep counts
+/// once; among pairs, the many short sleeps would dominate.
 fn add(starts: &[i64], values: &[Option<f64>], sums: &mut [Sum]) {
     let stride = starts.len().div_ceil(SLEEPS_MAX).max(1);
     for first in (0..starts.len()).step_by(stride) {

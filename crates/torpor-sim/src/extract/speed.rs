@@ -11,16 +11,16 @@ const CAPACITY_SCALE: f64 = 1024.0;
 struct CpuSpeed {
     capacity_ratio: f64,
     freq_max_khz: u32,
-    /// 0 if the recording does not have it.
+    /// Frequency; 0 if it is not recorded.
     freq_khz: u32,
 }
 
-/// The speed of every CPU, as a share of the biggest one's at its highest frequency.
+/// Speed of every CPU, relative to the biggest one at its highest frequency.
 pub(super) struct Speeds(Vec<CpuSpeed>);
 
 impl Speeds {
-    /// Without a platform all CPUs are alike, and the highest recorded frequency is the highest.
-    /// Before a CPU's first `cpu_frequency` event it is taken to run at the frequency of that.
+    /// Without a platform all CPUs are equal, and the highest recorded frequency is the maximum.
+    /// Before a CPU's first `cpu_frequency` event it is assumed to run at that event's frequency.
     pub(super) fn new(trace: &Trace, platform: Option<&Platform>) -> Speeds {
         let of_cpu = |number: usize| {
             let cluster = platform.and_then(|platform| {
@@ -53,7 +53,7 @@ impl Speeds {
         }
     }
 
-    /// Work done in a time, in ns of the biggest CPU at its highest frequency.
+    /// Returns the work of a period, in ns of the biggest CPU at its highest frequency.
     pub(super) fn work_ns(&self, cpu: CpuId, time: Duration) -> f64 {
         let Some(speed) = self.0.get(cpu.index()) else { return time.0 as f64 };
         let freq_ratio = match (speed.freq_khz, speed.freq_max_khz) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes a story as a workload file.
+//! Writes recorded actions as a workload file.
 
 use super::{Act, Cause, Story, go_on, own_cpu};
 use crate::error::SimError;
@@ -10,10 +10,10 @@ use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
 
-/// A wait this short is for another task's answer, and takes its time also when it begins late; a
-/// longer one is for the next thing to do, which a late task finds there.
+/// Longest wait for another task's answer, which takes its time even if it begins late. A longer
+/// wait is for the next request, which a late task finds pending.
 const ANSWER_MAX: Duration = Duration(1_000_000);
-/// Phases on a line of the file.
+/// Phases per line of the file.
 const PHASES_A_LINE: usize = 4;
 
 pub(super) fn write(
@@ -72,7 +72,7 @@ pub(super) fn write(
         .expect(takes_text);
     }
     if let Some(activity) = story.autocorrelation.activity() {
-        // Nothing here names it: a story's lengths are the recorded ones, runs and all.
+        // Nothing refers to it: recorded lengths already include the activity.
         out.push_str(&activity.toml());
     }
     Ok(out)
@@ -112,7 +112,7 @@ fn phases(story: &Story, thread: usize) -> Vec<String> {
     phases
 }
 
-/// Everything from outside, by CPU and the task that it wakes, if any.
+/// Events from outside, by CPU and by the task that they wake, if any.
 fn interrupts(story: &Story) -> BTreeMap<(CpuId, Option<usize>), Vec<Instant>> {
     let mut found: BTreeMap<_, Vec<Instant>> = BTreeMap::new();
     for wake_up in story.followed.wake_ups.iter().filter(|w| w.is_used) {

@@ -24,7 +24,7 @@ pub(crate) const SCHED_WAKEUP: u32 = 8;
 pub(crate) const SCHED_WAKEUP_NEW: u32 = 9;
 pub(crate) const NEED_RESCHED: c_ulong = 1 << 3;
 
-/// A setting that is the kernel's own.
+/// Value that leaves a setting at the kernel's default.
 pub(crate) const UNSET: u32 = u32::MAX;
 
 /// `timer_ns` of a clock event device that is not set.
@@ -188,7 +188,7 @@ pub(crate) struct Host {
     pub rejects: Option<extern "C" fn(*mut c_void, u32, u32) -> u64>,
 }
 
-/// Every call has one shape, so that one guard does for all.
+/// Calls have the same signature, so that one guard covers all of them.
 pub(crate) type Call = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
 #[repr(C)]
@@ -219,7 +219,7 @@ pub(crate) struct Calls {
     pub idle_usage: Call,
 }
 
-/// A name as C has it: cut where it does not fit.
+/// Returns a name as a C string, truncated to the array.
 pub(crate) fn name(text: &str) -> [c_char; NAME_LEN] {
     let mut name = [0; NAME_LEN];
     for (to, byte) in name[..NAME_LEN - 1].iter_mut().zip(text.bytes()) {

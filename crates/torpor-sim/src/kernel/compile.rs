@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compiles a tree's hosted files as they are, and links them with the host's.
+//! Compiles a tree's hosted files unedited, and links them with those of `khost/`.
 
 use crate::kernel::generate;
 use crate::kernel::policy::{self, LinkedPolicy, PolicyFiles, PolicyKind};
@@ -17,14 +17,14 @@ use torpor_governor::hosting::{Failure, Ran, Scratch, ioboost_calls, run};
 use torpor_governor::{GovernorError, SourceFiles};
 use torpor_machine::units::Hz;
 
-/// A program of the tree whose assembly has the offsets.
+/// Program of the tree whose assembly contains structure offsets.
 const OFFSETS: &str = "kernel/sched/rq-offsets.c";
 pub(crate) const IMAGE: &str = "kernel.so";
-/// One file of a kernel compiles in some seconds; a busy machine may need more.
+/// Time limit for one file, which takes seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// As a kernel's own Makefile has them, where they change what the code does; and what makes one
-/// object of all that needs no other and no look-up of a symbol.
+/// Flags of the kernel's Makefile that change the code's behavior, and those that make one
+/// self-contained object without symbol look-ups.
 const FLAGS: &[&str] = &[
     "-std=gnu11",
     "-O2",
@@ -60,12 +60,13 @@ const LINK: &[&str] = &[
     "-Wl,-e,0",
 ];
 
-/// No compiler reads these: the tree's release is in the one, a place for [`SCRIPT`] in the other.
+/// Files of the tree that no compiler reads: the first has the release, the second a place that
+/// [`SCRIPT`] changes.
 pub(crate) const MAKEFILES: [&str; 2] = ["Makefile", "kernel/sched/Makefile"];
 /// Folder of a tree's idle governors.
 const OWN_GOVERNORS: &str = "drivers/cpuidle/governors/";
 
-/// The tree's files that [`SCRIPT`] changes, in copies, and where those lie.
+/// Files of the tree that [`SCRIPT`] changes in copies, and the folder of the copies.
 const CHANGED: &[&str] = &["kernel/sched", "include/linux/sched.h"];
 const PATCHED: &str = "patched";
 const SCRIPT: &str = "kernel/ioboost/insert.py";
@@ -74,7 +75,7 @@ pub(crate) fn flags() -> impl Iterator<Item = &'static str> {
     FLAGS.iter().chain(LINK).copied()
 }
 
-/// Progress: files done, and all of them.
+/// Reports progress: the number of files compiled, and of all files.
 pub(crate) type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// Compilation of one image.
@@ -93,12 +94,12 @@ pub(crate) struct Product {
     pub image: Vec<u8>,
     /// Object files to link.
     pub objects: Vec<(String, Vec<u8>)>,
-    /// The tree's files that were read, by their path in it.
+    /// Files of the tree that the compiler read, relative to it.
     pub inputs: BTreeSet<String>,
     pub policies: Vec<LinkedPolicy>,
 }
 
-/// The hosted files of a tree, and whether each release has them.
+/// Returns the hosted files, and whether every release has them.
 pub(crate) fn hosted() -> impl Iterator<Item = (&'static str, bool)> {
     let list = KHOST.iter().find(|(name, _)| *name == "hosted.txt").expect("it is embedded").1;
     let lines = list.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
@@ -108,7 +109,7 @@ pub(crate) fn hosted() -> impl Iterator<Item = (&'static str, bool)> {
     })
 }
 
-/// In words, the hosted files that an old tree lacks, with the release that brought each.
+/// Describes the hosted files that an old tree lacks, with the release that added each.
 pub(crate) fn lacks(tree: &Path) -> String {
     let list = KHOST.iter().find(|(name, _)| *name == "hosted.txt").expect("it is embedded").1;
     let late =
@@ -134,11 +135,11 @@ pub(crate) fn hosted_of(tree: &Path) -> Result<Vec<&'static str>, &'static str> 
 }
 
 struct Unit<'a> {
-    /// As messages name it.
+    /// Name in messages.
     shown: String,
     path: PathBuf,
     object: String,
-    /// Not the tree's or the host's: an image does without what does not fit.
+    /// Policy that ships with Torpor. One that does not compile is left out of the image.
     policy: Option<PolicyFiles<'a>>,
 }
 
@@ -197,7 +198,7 @@ fn product(job: &Job<'_>, units: &[Unit<'_>]) -> Result<Product, KernelError> {
         }));
         objects.push((unit.object.clone(), object));
     }
-    // Inserted code is not a file of the tree.
+    // Code that SCRIPT inserts is not a file of the tree.
     inputs.retain(|input| job.tree.join(input).is_file());
     Ok(Product { image: read(job, IMAGE)?, objects, inputs, policies })
 }
@@ -221,15 +222,15 @@ pub(crate) fn read(job: &Job<'_>, name: &str) -> Result<Vec<u8>, KernelError> {
     fs::read(&path).map_err(|source| KernelError::Read { kernel, path, source })
 }
 
-/// The tree's files of a list that the compiler has made.
+/// Returns the files of the tree in a dependency list of the compiler.
 fn inputs_of(list: &str, tree: &Path) -> Vec<String> {
     let words = list.split_whitespace().filter(|word| *word != "\\");
     let inside = |word: &str| Some(Path::new(word).strip_prefix(tree).ok()?.to_str()?.to_owned());
     words.filter_map(inside).collect()
 }
 
-/// Writes what a tree's files include and its `make` would generate. Returns why its scheduler can
-/// call no IO boost, if so.
+/// Writes the headers that the tree's `make` would generate. Returns the reason if its scheduler
+/// cannot call an IO boost.
 pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError> {
     let put = |name: &str, text: &[u8]| {
         let path = job.scratch.path().join(name);
@@ -249,7 +250,7 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError
         put(&name, &text)?;
     }
     let no_calls = insert_calls(job)?;
-    // Offsets that only a compiler knows; since 6.19.
+    // Offsets that only the compiler knows, needed since 6.19.
     if job.tree.join(OFFSETS).exists() {
         let list = "rq-offsets.s";
         compile_as(job, "-S", OFFSETS, &job.tree.join(OFFSETS), list)?;
@@ -259,8 +260,8 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError
     Ok(no_calls)
 }
 
-/// Has the scheduler call an IO boost, in copies of the tree's files, as in a real kernel. A tree
-/// that lacks a place for a call stays as it is; returns which.
+/// Inserts the calls of an IO boost into copies of the tree's files, as in a real kernel. A tree
+/// without a place for one of the calls stays unchanged; returns the missing place.
 fn insert_calls(job: &Job<'_>) -> Result<Option<String>, KernelError> {
     let patched = job.scratch.path().join(PATCHED);
     for changed in CHANGED {
@@ -277,7 +278,7 @@ fn insert_calls(job: &Job<'_>) -> Result<Option<String>, KernelError> {
     Ok(Some(shown(job, ran.stderr.trim())))
 }
 
-/// A file, or a folder without its folders.
+/// Copies a file, or the files of a folder without its subfolders.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_file() {
         fs::create_dir_all(to.parent().unwrap_or(to))?;
@@ -292,8 +293,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// On all cores. The error is that of the first file in the list that has one, whichever core was
-/// faster.
+/// Compiles all files in parallel. If several fail, the error is that of the first in the list, so
+/// that it does not depend on timing.
 fn compile_all(job: &Job<'_>, units: &[Unit<'_>]) -> Result<(), KernelError> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let first: Mutex<Option<(usize, KernelError)>> = Mutex::new(None);
@@ -304,7 +305,7 @@ fn compile_all(job: &Job<'_>, units: &[Unit<'_>]) -> Result<(), KernelError> {
             match compile_one(job, unit) {
                 Ok(()) => (job.progress)(done.fetch_add(1, Relaxed) + 1, units.len()),
                 Err(error) => {
-                    // Others need not begin.
+                    // Start no further files.
                     next.store(units.len(), Relaxed);
                     let mut first = first.lock().unwrap_or_else(|e| e.into_inner());
                     if first.as_ref().is_none_or(|(other, _)| at < *other) {
@@ -402,7 +403,7 @@ pub(crate) fn compiler(
     command
 }
 
-/// The tool of that name for the same machine as the compiler's.
+/// Returns the objcopy of the compiler's target.
 pub(crate) fn objcopy(compiler: &OsStr) -> OsString {
     let prefix = compiler.to_str().and_then(|name| name.strip_suffix("-gcc"));
     prefix.map_or("objcopy".into(), |prefix| format!("{prefix}-objcopy").into())
@@ -414,7 +415,7 @@ pub(crate) fn run_linker(job: &Job<'_>, objects: &[String]) -> Result<Ran, Kerne
     execute(job, command)
 }
 
-/// Makes the image, without policies that use what the kernel does not have.
+/// Links the image, leaving out policies with symbols that the kernel does not define.
 fn link(job: &Job<'_>, units: &mut Vec<Unit<'_>>) -> Result<(), KernelError> {
     loop {
         let objects: Vec<String> = units.iter().map(|unit| unit.object.clone()).collect();
@@ -453,7 +454,7 @@ pub(crate) fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelErro
     })
 }
 
-/// With files as the user knows them.
+/// Shortens paths in the output of a tool to those that the user knows.
 pub(crate) fn shown(job: &Job<'_>, said: &str) -> String {
     let said = said.replace(&format!("{}/", job.tree.display()), "");
     let said = said.replace(&format!("{}/", job.scratch.path().display()), "");
@@ -471,7 +472,7 @@ fn summary(message: &str) -> String {
     }
 }
 
-/// Each undefined symbol, with the first file and function that use it.
+/// Returns each undefined symbol, with the first file and function that use it.
 fn missing(message: &str, units: &[Unit<'_>]) -> Vec<String> {
     let mut place = String::new();
     let mut seen = BTreeSet::new();
@@ -504,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_symbol_is_named_once_with_its_user() {
+    fn missing_symbol_is_named_with_its_user() {
         let unit = |name: &str| Unit {
             shown: format!("{}.c", name.replace('-', "/")),
             path: PathBuf::new(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use torpor_governor::GovernorError;
 use torpor_machine::units::{CpuId, Instant};
 
-/// Why a kernel cannot be named, found, compiled, loaded or started.
+/// Error in naming, finding, compiling, loading or starting a kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     #[error(
@@ -95,18 +95,18 @@ pub enum Kind {
     Panic,
     /// A function that the host does not have.
     Unreached,
-    /// Refused a request while it starts.
+    /// A setting that the kernel rejects during its start.
     Refused,
     Signal {
         signo: i32,
         address: usize,
     },
-    /// More than a stack of the kernel holds.
+    /// Overflow of a kernel stack.
     StackOverflow,
     TimedOut,
 }
 
-/// A hosted kernel that cannot go on.
+/// Failure that ends a hosted kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble(pub(crate) Box<TroubleDetail>);
 
@@ -118,7 +118,7 @@ pub struct TroubleDetail {
     pub message: String,
     pub cpu: CpuId,
     pub now: Instant,
-    /// The functions that it was in, innermost first; empty where that is not known.
+    /// Call chain, innermost function first; empty if unknown.
     pub backtrace: Vec<String>,
     /// The last lines of the kernel's log.
     pub log: Vec<String>,

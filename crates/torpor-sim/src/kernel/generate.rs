@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The headers that a kernel's `make` would generate, and a wrapper for each header of `asm/` that
-//! the generic one does for.
+//! Generates the headers that a kernel's `make` would, and a wrapper for each header of `asm/` for
+//! which the generic one suffices.
 
 use crate::kernel::{KHOST, Release};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use torpor_machine::units::Hz;
 
-/// By path below the folder of generated headers.
+/// Returns the headers, by path below the folder of generated headers.
 pub(crate) fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
     let mut add = |name: &str, text: String| headers.insert(name.to_owned(), text);
@@ -41,7 +41,7 @@ pub(crate) fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String
     headers
 }
 
-/// The definitions in assembly made of what a tree's <linux/kbuild.h> has for that.
+/// Returns the definitions in assembly that uses the macros of <linux/kbuild.h>.
 pub(crate) fn offsets(assembly: &str) -> String {
     let define = |line: &str| {
         let (name, rest) = line.trim().strip_prefix(".ascii \"->")?.split_once(' ')?;
@@ -51,7 +51,7 @@ pub(crate) fn offsets(assembly: &str) -> String {
     assembly.lines().filter_map(define).collect()
 }
 
-/// Sizes that <linux/mm_types.h> and its kin are laid out by; no hosted file looks at pages.
+/// Sizes that <linux/mm_types.h> and related headers need; no hosted file uses pages.
 fn bounds() -> String {
     let values = [
         ("NR_PAGEFLAGS", 22),
@@ -64,7 +64,7 @@ fn bounds() -> String {
     values.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect()
 }
 
-/// Each header of `asm/` that neither the host nor the tree's architectures would give otherwise.
+/// Returns wrappers for the headers of `asm/` that `khost/` does not have.
 fn wrappers(tree: &Path) -> Vec<(String, String)> {
     let is_ours = |name: &str| KHOST.iter().any(|(file, _)| *file == format!("include/asm/{name}"));
     let mut found = Vec::new();
@@ -103,8 +103,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Factors that turn one unit of time into another by a multiplication and a shift, exact to the
-/// bit for 32-bit values.
+/// Factors that convert between units of time by a multiplication and a shift, exact for 32-bit
+/// values.
 struct Factors {
     mul: u128,
     adjust: u128,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Compares what a governor reaches through each header of the kapi with what it reaches through
-//! the kernel's header of that name.
+//! Compares the names that each header of the kapi provides with those of the kernel's header.
 
 use crate::kernel::compile::{Job, compiler, write_headers};
 use crate::kernel::{Release, upstream};
@@ -16,7 +15,7 @@ fn kapi() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kapi/include")
 }
 
-/// The kapi's headers that kernels have, by name.
+/// Returns the kapi's headers that kernels also have, by name.
 fn headers() -> Vec<String> {
     fn collect(folder: &Path, name: &str, found: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -38,7 +37,7 @@ fn is_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Macros that are defined, and functions that are declared or called, in a preprocessed text.
+/// Returns the macros defined, and the functions declared or called, in a preprocessed text.
 fn names(text: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for line in text.lines() {
@@ -71,7 +70,7 @@ fn offered() -> BTreeSet<String> {
             found.extend(name.filter(|n| !n.is_empty()).map(str::to_owned));
         }
     }
-    // Names of the kapi's own, and of the compiler.
+    // Names that belong to the kapi or the compiler.
     found.retain(|name| {
         let lower = name.to_lowercase();
         !["_kapi", "kapi", "config_", "__attribute__"].iter().any(|own| lower.starts_with(own))
@@ -79,7 +78,7 @@ fn offered() -> BTreeSet<String> {
     found
 }
 
-/// Returns a governor's first lines: it includes a header, and `linux/cpuidle.h` as all do.
+/// Returns a source file that includes a header, and `linux/cpuidle.h` as every governor does.
 fn included(header: &str) -> String {
     format!("#include <{header}>\n#include <linux/cpuidle.h>\n")
 }
@@ -97,7 +96,7 @@ fn through_kapi(header: &str, release: &Release) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Returns what a hosted file gets by a header of the tree; None where the tree lacks it.
+/// Returns the names that a header of the tree provides; None if the tree lacks it.
 fn preprocessed(job: &Job<'_>, header: &str) -> Option<String> {
     let file = job.scratch.path().join("header.c");
     fs::write(&file, included(header)).unwrap();
@@ -111,7 +110,7 @@ fn preprocessed(job: &Job<'_>, header: &str) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Names that a kernel's header gives and the kapi's of that name does not, though it has them.
+/// Names that the kernel's header provides and the kapi's does not, although the kapi has them.
 fn lacking(version: &str) -> Option<BTreeMap<String, Vec<String>>> {
     let tree = upstream::kernel_sources(version, "the kapi's headers against a kernel's")?;
     let release = Release::of_makefile(&fs::read_to_string(tree.join("Makefile")).unwrap());
@@ -135,7 +134,7 @@ fn lacking(version: &str) -> Option<BTreeMap<String, Vec<String>>> {
     let offered = offered();
     let mut all = BTreeMap::new();
     for header in headers() {
-        // Not every release and architecture has it.
+        // Some releases and architectures lack it.
         let Some(theirs) = preprocessed(&job, &header) else { continue };
         let ours = through_kapi(&header, &release);
         let (theirs, ours) = (names(&theirs), names(&ours));
@@ -150,7 +149,7 @@ fn lacking(version: &str) -> Option<BTreeMap<String, Vec<String>>> {
 }
 
 #[test]
-fn headers_reach_what_the_kernels_headers_reach() {
+fn headers_provide_names_of_the_kernels() {
     let mut all = Vec::new();
     for version in ["6.1", "6.12"] {
         let Some(lacking) = lacking(version) else { continue };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Puts a private copy of an image into memory.
+//! Maps a private copy of an image.
 
 use crate::kernel::abi::{self, Calls};
 use std::ffi::{CStr, CString, c_void};
@@ -10,16 +10,17 @@ use std::ptr::NonNull;
 
 const CALLS: &CStr = c"khost_calls";
 
-/// An image of its own, mapped until this is dropped.
+/// Private copy of an image, mapped until it is dropped.
 pub(crate) struct Image {
     handle: NonNull<c_void>,
     calls: NonNull<Calls>,
-    /// The loader knows libraries by their path: its number must be unique.
+    /// Memory file of the copy. The loader identifies libraries by path, so the number must be
+    /// unique.
     _file: File,
 }
 
 impl Image {
-    /// Each file in memory is another library to the system's loader, so each call makes a copy.
+    /// Maps another copy: to the dynamic loader, each memory file is a separate library.
     pub(crate) fn load(bytes: &[u8], hz: u32) -> Result<Image, String> {
         let fail = |what: &str, e: io::Error| format!("{what}: {e}");
         // SAFETY: the name is a C string.
@@ -78,7 +79,7 @@ impl Image {
         unsafe { self.calls.as_ref() }
     }
 
-    /// Address of the table of calls, from which its symbols are counted.
+    /// Returns the address of the call table, the anchor of its symbols.
     pub(crate) fn calls_address(&self) -> usize {
         self.calls.as_ptr() as usize
     }

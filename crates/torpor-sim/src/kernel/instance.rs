@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A started kernel: the calls into it, each of which ends whatever the kernel does.
+//! A started kernel, and the calls into it. Each call returns, whatever the kernel does.
 
 use crate::kernel::abi::{self, Call, Cpu, Usage};
 use crate::kernel::error::{Kind, TroubleDetail};
@@ -13,12 +13,12 @@ use std::ptr::NonNull;
 use torpor_governor::hosting;
 use torpor_machine::units::{CpuId, Duration, Instant};
 
-/// The symbol that addresses in an image are counted from.
+/// Symbol that addresses in an image are relative to.
 const ANCHOR: &str = "khost_calls";
-/// Lines of the kernel's log that a trouble shows.
+/// Lines of the kernel's log to show in a trouble.
 const LOG_LINES: usize = 8;
 
-/// A running kernel. It is of one thread at a time, whichever that is.
+/// A running kernel. Any thread may use it, one at a time.
 pub struct Instance {
     kernel: Kernel,
     image: Image,
@@ -27,11 +27,11 @@ pub struct Instance {
     trouble: Option<Trouble>,
 }
 
-/// A task that the simulator runs, as the kernel knows it. Of no use once the task has exited.
+/// Kernel's handle of a simulated task, invalid after the task exits.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskHandle(NonNull<c_void>);
 
-/// Host's part of the interface. It stays where it is: the kernel has its address.
+/// Host's side of the interface. It must not move, since the kernel has its address.
 struct HostSide {
     table: abi::Host,
     regions: Vec<Region>,
@@ -44,10 +44,10 @@ struct HostSide {
     /// Number of idle states of each CPU.
     states: Vec<usize>,
     machine: Option<Box<abi::Machine>>,
-    /// Names and values of parameters, and the table of them.
+    /// Names and values of parameters, and the table that points to them.
     texts: Vec<CString>,
     params: Vec<abi::Param>,
-    /// Since they were taken last, if anybody wants them.
+    /// Events since they were last taken, if recorded.
     rejects: Option<Rejects>,
 }
 
@@ -58,7 +58,7 @@ pub type Rejects = Box<dyn FnMut(usize, usize) -> Option<Duration> + Send>;
 unsafe impl Send for Instance {}
 
 impl Kernel {
-    /// Starts a private copy: to the point where all CPUs are up and idle.
+    /// Starts a private copy, and runs it until all CPUs are up and idle.
     pub fn boot(&self, machine: &Machine) -> Result<Instance, KernelError> {
         let refused = |reason| KernelError::Machine { kernel: self.name.clone(), reason };
         machine.check().map_err(refused)?;
@@ -123,7 +123,7 @@ impl Instance {
         unsafe { &mut *self.image.calls().cpus.add(cpu) }
     }
 
-    /// The CPU of the last call.
+    /// Returns the CPU of the last call.
     #[inline]
     pub(crate) fn acting_cpu(&self) -> usize {
         // SAFETY: a variable of the image; no call is under way.
@@ -138,7 +138,7 @@ impl Instance {
         !flags.is_null() && unsafe { *flags } & abi::NEED_RESCHED != 0
     }
 
-    /// Takes the mask of up to 64 CPUs, from `64 * word` on, with which something has happened.
+    /// Takes the mask of changed CPUs: up to 64, starting at `64 * word`.
     #[inline]
     pub(crate) fn take_touched(&mut self, word: usize) -> u64 {
         assert!(word < abi::CPUS_MAX / 64, "there is such a word");
@@ -146,7 +146,7 @@ impl Instance {
         unsafe { std::mem::take(&mut *self.image.calls().touched.add(word)) }
     }
 
-    /// Returns the memory that the kernel has taken for its data, in bytes.
+    /// Returns the memory that the kernel has allocated, in bytes.
     pub fn memory_used(&self) -> usize {
         self.host.regions.iter().map(|region| region.used).sum()
     }
@@ -156,14 +156,14 @@ impl Instance {
         std::mem::take(&mut self.host.traced)
     }
 
-    /// The name of the function that begins at an address.
+    /// Returns the name of the function that begins at an address.
     pub(crate) fn function(&self, address: usize) -> Option<String> {
         // Names are those of return addresses, which follow a function's start.
         let offset = address as i64 - self.host.anchor + 1;
         symbols::name(&self.kernel.image, ANCHOR, &[offset]).pop()
     }
 
-    /// From now on the idle driver refuses a state when it is said to.
+    /// Makes the idle driver reject entries as `rejects` decides.
     pub fn reject_entries(&mut self, rejects: Rejects) {
         self.host.rejects = Some(rejects);
         self.host.table.rejects = Some(self::rejects);
@@ -173,7 +173,7 @@ impl Instance {
         self.host.log.drain(..).collect()
     }
 
-    /// Serves what is raised on a CPU.
+    /// Handles the interrupts that are raised on a CPU.
     #[inline]
     pub(crate) fn interrupt(&mut self, cpu: usize) -> Result<(), Trouble> {
         self.plain(self.image.calls().interrupt, cpu)
@@ -205,7 +205,7 @@ impl Instance {
         unsafe { self.call(sleep, (&raw mut until).cast(), cpu as *mut c_void) }
     }
 
-    /// A task that is about to sleep wakes another `sync`.
+    /// Wakes a task; with `sync` the waker is about to sleep.
     #[inline]
     pub(crate) fn wake(&mut self, task: TaskHandle, cpu: usize, sync: bool) -> Result<(), Trouble> {
         let calls = self.image.calls();
@@ -214,7 +214,7 @@ impl Instance {
         unsafe { self.call(wake, task.0.as_ptr(), cpu as *mut c_void) }
     }
 
-    /// The task that has the CPU changes a task, itself or another. It may lose the CPU over it.
+    /// Changes a task's attributes, in a call from the CPU's current task, which this may preempt.
     pub(crate) fn change(
         &mut self,
         task: TaskHandle,
@@ -227,7 +227,7 @@ impl Instance {
         unsafe { self.call(change, (&raw mut given).cast(), cpu as *mut c_void) }
     }
 
-    /// The next device interrupt that is raised on the CPU wakes the task.
+    /// Makes the CPU's next device interrupt wake the task.
     #[inline]
     pub(crate) fn completes(&mut self, task: TaskHandle, cpu: usize) -> Result<(), Trouble> {
         let completes = self.image.calls().completes;
@@ -235,7 +235,7 @@ impl Instance {
         unsafe { self.call(completes, task.0.as_ptr(), cpu as *mut c_void) }
     }
 
-    /// The kernel's own counters of each of the CPU's idle states.
+    /// Returns the kernel's sysfs counters of the CPU's idle states.
     pub fn idle_usage(&mut self, cpu: CpuId) -> Result<Vec<Usage>, Trouble> {
         let mut usage = [Usage::default(); abi::STATES_MAX];
         let read = self.image.calls().idle_usage;
@@ -402,7 +402,7 @@ impl HostSide {
         host
     }
 
-    /// Stores the parameters of the kernel, then the tunables of its cpufreq governor.
+    /// Stores the kernel's parameters, followed by the tunables of its cpufreq governor.
     fn set_params(&mut self, machine: &Machine, kernel: &Kernel) {
         // A name or a value with a NUL is cut there, as on a command line.
         let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
@@ -452,7 +452,7 @@ fn ns(duration: Duration) -> u32 {
     duration.0.clamp(0, i64::from(u32::MAX)) as u32
 }
 
-/// Whole microseconds, below what stands for none.
+/// Returns whole microseconds, below the value for no limit.
 fn us(duration: Duration) -> u32 {
     (duration.0 / 1_000).clamp(0, i64::from(i32::MAX)) as u32
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Kernels by name: found, compiled once, kept by content.
+//! Resolves kernels by name, and caches compiled images by content.
 
 use crate::kernel::compile::{self, Job, Product};
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
@@ -21,7 +21,7 @@ use torpor_governor::{
 };
 use torpor_machine::units::Hz;
 
-/// The kernel that is simulated unless another is named.
+/// Default of `--kernel`.
 pub const DEFAULT_KERNEL: &str = "6.12";
 
 const MAKEFILE: &str = "Makefile";
@@ -29,22 +29,22 @@ const HOSTED: &str = "hosted";
 const SOURCE: &str = "source-sha256";
 const INPUTS: &str = "inputs";
 const POLICIES: &str = "policies.json";
-/// The folder of an entry that has what its image is linked of.
+/// Folder of a cache entry with the object files of its image.
 const OBJECTS: &str = "objects/";
 
 /// Folders and tools that [`Kernels`] works with.
 #[derive(Clone, Debug, Default)]
 pub struct KernelsOptions {
-    /// For compiled kernels; by default `$XDG_CACHE_HOME/torpor`. It has to be the user's own: what
-    /// lies in it is run.
+    /// Cache of compiled kernels, by default `$XDG_CACHE_HOME/torpor`. Only the user may be able to
+    /// write to it, since its contents are executed.
     pub cache_dir: Option<PathBuf>,
-    /// By default `$CC`, else `cc`.
+    /// C compiler; by default `$CC`, else `cc`.
     pub compiler: Option<OsString>,
-    /// Set it to end a compiler that runs, and with it what waits for it.
+    /// Flag that stops a running compiler, and so whoever waits for it.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// Resolves names of kernels, by compiling them where the cache does not have them.
+/// Resolves names of kernels, and compiles those that are not cached.
 pub struct Kernels {
     store: Store,
     compiler: OsString,
@@ -52,23 +52,23 @@ pub struct Kernels {
     version: OnceLock<String>,
     /// See [`policy::made_with`].
     made_with: OnceLock<String>,
-    /// Trees of tarballs and revisions, by what tells them apart: to unpack one takes long.
+    /// Unpacked tarballs and revisions, by identity: unpacking takes long.
     unpacked: Mutex<HashMap<String, Arc<Scratch>>>,
 }
 
-/// The idle governor that a kernel is started with.
+/// Idle governor to start a kernel with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdleGovernor {
-    /// `None`: the kernel's highest rated.
+    /// `None` for the one with the highest rating.
     pub name: Option<String>,
-    /// Not of the kernel's own tree.
+    /// Whether it is not of the kernel's own tree.
     pub is_foreign: bool,
     pub params: Vec<(String, String)>,
-    /// Link name, if it is foreign.
+    /// Link name of a foreign governor.
     pub(crate) linked: Option<String>,
 }
 
-/// IO boost that its scheduler calls in place of schedutil's own.
+/// IO boost that the scheduler calls instead of schedutil's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoBoost {
     pub name: String,
@@ -79,25 +79,25 @@ pub struct IoBoost {
 /// A compiled kernel, ready to be started any number of times.
 #[derive(Clone)]
 pub struct Kernel {
-    /// As the user named it.
+    /// Name as the user gave it.
     pub name: String,
     pub release: Release,
     pub hz: Hz,
-    /// The tree's files that it is made of.
+    /// Files of the tree that were compiled.
     pub hosted: Vec<String>,
     pub governor: IdleGovernor,
     pub io_boost: Option<IoBoost>,
-    /// A frequency governor from elsewhere, by its file, which decides whatever its name is.
+    /// File of a foreign frequency governor, which is used whatever its name is.
     pub cpufreq: Option<String>,
-    /// Hash of the tree's files in it: names and contents.
+    /// Hash of the names and contents of those files.
     pub source_sha256: String,
-    /// The tree's files that were read when it was compiled; none of a shipped image.
+    /// All files of the tree that the compiler read; empty for a shipped image.
     pub inputs: Arc<Vec<String>>,
     pub(crate) policies: Arc<Vec<LinkedPolicy>>,
     spec: KernelSpec,
-    /// Hash of its content, the same for every compiler and host.
+    /// Hash of its sources, independent of the compiler and host.
     key: String,
-    /// The name of its entry in the cache; none of a shipped image.
+    /// Name of its cache entry; none for a shipped image.
     stored: Option<String>,
     objects: Arc<Vec<(String, Vec<u8>)>>,
     pub(crate) image: Arc<Vec<u8>>,
@@ -115,18 +115,18 @@ impl Kernels {
         }
     }
 
-    /// Works where a catalog of governors does, and with the same.
+    /// Creates one with the cache, compiler and stop flag of a catalog.
     pub fn of(catalog: &Catalog) -> Kernels {
         let CatalogOptions { cache_dir, compiler, stop, .. } = catalog.options().clone();
         Kernels::new(KernelsOptions { cache_dir, compiler, stop })
     }
 
-    /// Returns what a user should know of the work so far; each note is returned once.
+    /// Returns the notes for the user since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         self.store.take_notes()
     }
 
-    /// The image of a release that ships with Torpor, if it is one; else compiled from source.
+    /// Returns the shipped image of a release if there is one, else compiles the source.
     pub fn resolve(
         &self,
         spec: &KernelSpec,
@@ -139,7 +139,7 @@ impl Kernels {
         self.resolve_source(spec, hz, progress)
     }
 
-    /// Whether a kernel can be resolved on this machine: its image ships, or its source is found.
+    /// Whether a kernel can be resolved on this machine: its image ships, or its source is here.
     pub fn has(&self, spec: &KernelSpec, hz: Hz) -> Result<bool, KernelError> {
         if shipped::find(spec, hz, self.made_with()?)?.is_some() {
             return Ok(true);
@@ -234,9 +234,9 @@ impl Kernels {
         })
     }
 
-    /// The kernel with an idle governor. A name is the tree's own governor, unless that lacks a
-    /// parameter that Torpor's of the name has; any other file is compiled against the kernel's
-    /// headers and linked.
+    /// Returns the kernel with an idle governor. A name selects the tree's own governor, unless
+    /// only Torpor's governor of that name has the given parameters. Any other file is compiled
+    /// against the kernel's headers and linked.
     pub fn with_governor(
         &self,
         kernel: &Kernel,
@@ -268,7 +268,7 @@ impl Kernels {
         Ok(Kernel { governor, ..linked })
     }
 
-    /// The kernel with an IO boost in place of schedutil's own.
+    /// Returns the kernel with an IO boost instead of schedutil's own.
     pub fn with_io_boost(
         &self,
         kernel: &Kernel,
@@ -290,7 +290,7 @@ impl Kernels {
         Ok(Kernel { io_boost: Some(io_boost), ..linked })
     }
 
-    /// The kernel with a frequency governor from elsewhere.
+    /// Returns the kernel with a foreign frequency governor.
     pub fn with_cpufreq(
         &self,
         kernel: &Kernel,
@@ -304,7 +304,7 @@ impl Kernels {
         Ok(Kernel { cpufreq: Some(sources.name.clone()), ..linked })
     }
 
-    /// The kernel with a policy from elsewhere, compiled against its headers.
+    /// Returns the kernel with a foreign policy, compiled against its headers.
     fn with_policy(
         &self,
         kernel: &Kernel,
@@ -361,7 +361,7 @@ impl Kernels {
         }
     }
 
-    /// The kernel with what its image is linked of. One that ships is compiled for that.
+    /// Returns the kernel with its object files. A shipped image has none, so it is compiled.
     pub(crate) fn with_objects(
         &self,
         kernel: &Kernel,
@@ -397,9 +397,9 @@ impl Kernels {
         Ok(tree)
     }
 
-    /// Inputs of a tree's image are known only after it was compiled: first the list of its inputs
-    /// by the hosted files, then the image by the content of all on that list. A header that is not
-    /// on it can matter only if a file on it has changed.
+    /// The inputs of an image are known only after it has been compiled. So there are two look-ups:
+    /// the list of inputs by the hosted files, then the image by the contents of all files in the
+    /// list. A header that is not in the list can only matter if a file in the list has changed.
     fn of_folder(
         &self,
         spec: &KernelSpec,
@@ -488,7 +488,7 @@ impl Kernels {
         })
     }
 
-    /// [`Store::entry`], with our errors.
+    /// Calls [`Store::entry`] with the errors of kernels.
     fn entry(
         &self,
         kind: &str,
@@ -510,7 +510,7 @@ impl Kernels {
         }
     }
 
-    /// Returns a key of everything besides its tree that an image depends on.
+    /// Returns a key of everything that an image depends on, except its tree.
     fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
         let mut key = Key::default();
         key.add(self.version()?.as_bytes());
@@ -519,7 +519,7 @@ impl Kernels {
         Ok(key)
     }
 
-    /// A hash of what Torpor itself adds to a kernel.
+    /// Returns a hash of everything that Torpor adds to a kernel.
     pub fn made_with(&self) -> Result<&str, KernelError> {
         if let Some(known) = self.made_with.get() {
             return Ok(known);
@@ -551,12 +551,12 @@ impl Kernels {
     }
 }
 
-/// A hash of files of a tree, by their names.
+/// Returns a hash of the names and contents of files of a tree.
 fn source_sha256<'a>(tree: &Path, inputs: impl Iterator<Item = &'a str>) -> String {
     let mut key = Key::default();
     for input in inputs {
         key.add(input.as_bytes());
-        // One that is gone makes another image, or none.
+        // A missing file changes the hash.
         key.add(&fs::read(tree.join(input)).unwrap_or_default());
     }
     key.finish()
@@ -570,7 +570,7 @@ fn content_key(made_with: &str, source_sha256: &str, hz: Hz) -> String {
     key.finish()
 }
 
-/// The key of a kernel with a policy from elsewhere.
+/// Returns the key of a kernel with a foreign policy.
 fn key_with(kernel: &str, kind: PolicyKind, files: &SourceFiles) -> String {
     let mut key = Key::default();
     for part in [kernel, &files.name, kind.name()] {
@@ -581,7 +581,7 @@ fn key_with(kernel: &str, kind: PolicyKind, files: &SourceFiles) -> String {
 }
 
 impl Kernel {
-    /// Parameters of its policies, as a kernel's command line has them.
+    /// Returns the parameters of its policies, as on a kernel's command line.
     pub(crate) fn params(&self) -> impl Iterator<Item = (String, &str)> {
         let IdleGovernor { name, params, linked, .. } = &self.governor;
         let governor = name.iter().map(move |name| (name, linked.as_ref(), params));
@@ -589,14 +589,14 @@ impl Kernel {
         let boosts = boosts.map(|boost| (&boost.name, Some(&boost.linked), &boost.params));
         governor.chain(boosts).flat_map(|(policy, linked, params)| {
             let mark = linked.map_or(String::new(), |linked| policy::mark(linked).to_string());
-            // A policy that ships has the name of its file, whatever name it was asked for by.
+            // Parameters of a shipped policy have its file's name, even if the user gave an alias.
             let file = linked.filter(|linked| *linked != FOREIGN).unwrap_or(policy);
             let module = mark + &policy::module(file);
             params.iter().map(move |(name, value)| (format!("{module}.{name}"), &value[..]))
         })
     }
 
-    /// Link names of policies that decide in place of the tree's own, by kind.
+    /// Returns the link names of the policies that replace the tree's own, by kind.
     pub(crate) fn linked(&self) -> [&str; 3] {
         [
             self.governor.linked.as_deref().unwrap_or_default(),
@@ -609,23 +609,23 @@ impl Kernel {
         self.policies.iter().find(|policy| policy.kind == kind && policy.name == name)
     }
 
-    /// The policies that its image has: idle governors of its own tree (kind `tree`), and Torpor's.
+    /// Returns the policies in its image: the tree's idle governors (kind `tree`), and Torpor's.
     pub fn policies(&self) -> &[LinkedPolicy] {
         &self.policies
     }
 
-    /// Its idle governor as results name it, if it is of the kernel's own tree: `menu@6.12.117`.
+    /// Returns the name of its idle governor in results if it is the tree's own: `menu@6.12.117`.
     pub fn own_governor(&self) -> Option<String> {
         let name = self.governor.name.as_ref().filter(|_| !self.governor.is_foreign)?;
         Some(format!("{name}@{}", self.release))
     }
 
-    /// Tells it apart by the content of all it is made from, on every machine the same.
+    /// Returns a hash of its sources, the same on every machine.
     pub fn id(&self) -> &str {
         &self.key
     }
 
-    /// Returns the image that runs, to the byte.
+    /// Returns the image.
     pub fn image_bytes(&self) -> &[u8] {
         &self.image
     }

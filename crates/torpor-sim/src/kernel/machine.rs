@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Machine of a hosted kernel, including the parts that the kernel never sees.
+//! Machine of a hosted kernel, including the parts that the kernel does not see.
 
 use crate::hardware::{LastMan, Latencies};
 use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
@@ -15,11 +15,11 @@ pub struct Machine {
     pub cpufreq: Cpufreq,
     /// Latency limit of PM QoS.
     pub latency_limit: Option<Duration>,
-    /// Whether each CPU is brought up. The first one always is.
+    /// Whether each CPU is online. CPU 0 always is.
     pub is_online: Vec<bool>,
     /// Idle states of each CPU that are disabled in sysfs, a bit each.
     pub states_off: Vec<u16>,
-    /// From an IPI's sending to the interrupt.
+    /// Time from sending an IPI to the interrupt.
     pub ipi_delivery: Duration,
     pub overheads: Overheads,
     /// Shared states of a platform, whose latencies depend on other CPUs.
@@ -38,17 +38,17 @@ const STEP_PS: u32 = 7_200;
 /// one's own 4.8 ns.
 const LINE_PS: u32 = 30_000;
 
-/// The frequency governor, with what is written to its files in sysfs.
+/// Frequency governor, and the values written to its sysfs files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpufreq {
-    /// As sysfs spells it. One that is linked ([`crate::kernel::Kernels::with_cpufreq`]) decides whatever its
-    /// name is.
+    /// Name in sysfs. A linked governor ([`crate::kernel::Kernels::with_cpufreq`]) is used
+    /// whatever its name is.
     pub governor: String,
-    /// Files of its folder, and what is written to them.
+    /// Files of its folder, and their values.
     pub tunables: Vec<(String, String)>,
-    /// Value written to each cluster's `scaling_setspeed`, in kHz; empty: nothing.
+    /// Value of each cluster's `scaling_setspeed`, in kHz; empty if it is not written.
     pub set_khz: Vec<u32>,
-    /// It learns which tasks wake up from IO.
+    /// Whether it receives `SCHED_CPUFREQ_IOWAIT`.
     pub hears_iowait: bool,
 }
 
@@ -75,11 +75,11 @@ pub struct Overheads {
     /// Cost of an interrupt: the tick, a timer.
     pub interrupt: Duration,
     pub context_switch: Duration,
-    /// On the CPU that sends an IPI, and on the one that has it.
+    /// Costs on the CPU that sends an IPI, and on the one that receives it.
     pub ipi_send: Duration,
     pub ipi_handling: Duration,
-    /// Cost of one step of the kernel's, and of one with data that another CPU's cache has:
-    /// `khost/src/clock.c` says what a step is.
+    /// Cost of one step of the kernel, and of one with data in another CPU's cache. See
+    /// `khost/src/clock.c` for steps.
     pub step_ps: u32,
     pub remote_step_ps: u32,
 }
@@ -91,9 +91,9 @@ pub struct Cluster {
     /// CPUs with the same number share a last-level cache.
     pub cache: u32,
     pub states: Vec<State>,
-    /// By rising frequency.
+    /// OPPs by ascending frequency.
     pub opps: Vec<Opp>,
-    /// Speed of a thread whose core has another at work.
+    /// Speed of a thread while its sibling is busy.
     pub smt_speed_pct: u32,
     pub transition_latency: Duration,
 }
@@ -107,11 +107,11 @@ pub struct State {
     /// Latency of the hardware.
     pub entry_latency: Duration,
     pub exit_latency: Duration,
-    /// Work that the first task after it loses to cold caches, on the biggest CPU at its highest
+    /// Time that the first task after it loses to cold caches, on the biggest CPU at its highest
     /// frequency.
     pub refill: Duration,
     pub is_polling: bool,
-    /// When the hardware enters another one instead.
+    /// Rule by which the hardware enters a shallower state instead.
     pub demotion: Option<Demotion>,
 }
 
@@ -166,8 +166,8 @@ impl Machine {
         }
     }
 
-    /// Takes other CPUs in place of its own, each a core in the cluster that is given: all are online,
-    /// with every idle state.
+    /// Replaces the CPUs: each is a core of the given cluster, online, with every idle state
+    /// enabled.
     pub fn set_cpus(&mut self, cluster_of: Vec<usize>) {
         self.is_online = vec![true; cluster_of.len()];
         self.states_off = vec![0; cluster_of.len()];
@@ -177,7 +177,7 @@ impl Machine {
         self.latencies = None;
     }
 
-    /// Checks that the host can represent it.
+    /// Checks that the machine fits into the host's tables.
     pub(crate) fn check(&self) -> Result<(), String> {
         let cpus = self.cluster_of.len();
         if cpus == 0 || cpus > CPUS_MAX {

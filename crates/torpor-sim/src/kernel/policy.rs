@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Policies that are linked with a kernel and not its tree's own: all that ship with Torpor, and
-//! what a user names.
+//! Policies that are linked with a kernel and are not of its tree: those that ship with Torpor, and
+//! the user's files.
 
 use crate::kernel::compile::{self, Job, execute, read, shown, unreadable};
 use crate::kernel::{KHOST, KernelError};
@@ -11,24 +11,24 @@ use std::process::Command;
 use torpor_governor::hosting::{Key, Ran, ioboost_calls, missing_names};
 use torpor_governor::{Catalog, CatalogOptions, GovernorError, IoBoostSpec, SourceFiles};
 
-/// A policy may be of another release: what does not fit is an error, not a warning.
+/// Makes mismatches errors instead of warnings, since a policy may be of another release.
 const FLAGS: &[&str] = &[
     "-Werror=implicit-function-declaration",
     "-Werror=incompatible-pointer-types",
     "-Werror=int-conversion",
 ];
-/// Its file, whatever a user calls it.
+/// Name of the copy of a policy's file.
 const STAGED: &str = "hosted-policy.c";
-/// Link name of a policy from elsewhere.
+/// Link name of a foreign policy.
 pub(crate) const FOREIGN: &str = "foreign";
-/// Names are the policy's own, so that what it calls as the kernel calls something else does not
-/// clash; but what the kernel asks about schedutil is about the one that is linked.
+/// Makes a policy's symbols local, so that they cannot clash with the kernel's. `schedutil_gov`
+/// stays global, so that the kernel's comparisons with schedutil apply to the linked governor.
 const NAMES: &[&str] = &[
     "--keep-global-symbol=schedutil_gov",
     "--redefine-sym=cpufreq_register_governor=khost_register_cpufreq",
 ];
 
-/// Decisions that a policy can take, in the order of `enum khost_policy_kind`.
+/// Kinds of policies, in the order of `enum khost_policy_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PolicyKind {
     Idle,
@@ -36,17 +36,17 @@ pub(crate) enum PolicyKind {
     IoBoost,
 }
 
-/// A policy's files, as they are compiled for the kernel of a job.
+/// Source files of a policy.
 pub(crate) struct PolicyFiles<'a> {
     pub kind: PolicyKind,
-    /// As messages name it.
+    /// Name in messages.
     pub label: &'a str,
     /// Link name.
     pub linked: &'a str,
     pub files: &'a SourceFiles,
 }
 
-/// A policy that an image has: `kind` is `tree` for an idle governor of the tree's own.
+/// Policy in an image. `kind` is `tree` for an idle governor of the kernel's own tree.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LinkedPolicy {
     pub kind: String,
@@ -61,7 +61,7 @@ impl PolicyKind {
 }
 
 impl LinkedPolicy {
-    /// The kind of the tree's own idle governors.
+    /// Kind of the tree's own idle governors.
     pub(crate) const TREE: &'static str = "tree";
 
     pub(crate) fn takes(&self, params: &[(String, String)]) -> bool {
@@ -74,7 +74,7 @@ impl PolicyFiles<'_> {
         format!("policy-{}-{}.o", self.kind.name(), self.linked)
     }
 
-    /// The module that its parameters belong to.
+    /// Returns the module of its parameters.
     pub(crate) fn module(&self) -> String {
         format!("{}{}", mark(self.linked), module(&self.files.name))
     }
@@ -84,7 +84,7 @@ impl PolicyFiles<'_> {
     }
 }
 
-/// Prefix of a module from elsewhere: the tree may have one of the same name.
+/// Prefix of a foreign module, since the tree may have one with the same name.
 pub(crate) fn mark(linked: &str) -> char {
     if linked == FOREIGN { '=' } else { '+' }
 }
@@ -95,7 +95,7 @@ pub(crate) fn module(policy: &str) -> String {
     policy.chars().map(|c| if is_part(c) { c } else { '_' }).collect()
 }
 
-/// The idle governors and IO boosts that ship with Torpor.
+/// Returns the idle governors and IO boosts that ship with Torpor.
 pub(crate) fn shipped() -> Result<Vec<(PolicyKind, SourceFiles)>, GovernorError> {
     let catalog = Catalog::new(CatalogOptions::default());
     let idle = Catalog::builtin_names()
@@ -107,7 +107,7 @@ pub(crate) fn shipped() -> Result<Vec<(PolicyKind, SourceFiles)>, GovernorError>
     idle.chain(boosts).collect()
 }
 
-/// A hash of what an image is made with apart from a kernel's tree and a compiler.
+/// Returns a hash of everything that an image is made of, except the tree and the compiler.
 pub(crate) fn made_with() -> Result<String, GovernorError> {
     let mut key = Key::default();
     compile::flags().chain(FLAGS.iter().copied()).for_each(|flag| key.add(flag.as_bytes()));
@@ -138,8 +138,7 @@ pub(crate) fn add_files(key: &mut Key, files: &SourceFiles) {
     }
 }
 
-/// Names of the parameters of a module in its object, sorted: `module.name`, as a command line has
-/// them, is a string there.
+/// Returns the sorted names of a module's parameters, from the strings `module.name` in its object.
 pub(crate) fn params_of(object: &[u8], module: &str) -> Vec<String> {
     let prefix = format!("{module}.");
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -153,7 +152,7 @@ pub(crate) fn params_of(object: &[u8], module: &str) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// Makes one object of a policy's files.
+/// Compiles a policy's files to one object.
 pub(crate) fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(), KernelError> {
     let folder = policy.folder();
     let staged = stage(job, policy, &folder)?;
@@ -188,20 +187,20 @@ pub(crate) fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<
     done(job, policy, execute(job, command)?)
 }
 
-/// Puts a policy's files into a folder of its own; the path of the one that registers it.
+/// Copies a policy's files to a separate folder; returns the path of the file that registers it.
 fn stage(job: &Job<'_>, policy: &PolicyFiles<'_>, folder: &Path) -> Result<PathBuf, KernelError> {
     let place = job.scratch.path().join(folder);
     let failed = |error| unreadable(job, &place, error);
     fs::create_dir_all(&place).map_err(failed)?;
     for (name, text) in &policy.files.files {
-        // A compiler might take the user's name for an option or another language.
+        // The compiler could mistake the user's file name for an option or another language.
         let name = if *name == policy.files.main { STAGED } else { name };
         fs::write(place.join(name), text).map_err(failed)?;
     }
     Ok(folder.join(STAGED))
 }
 
-/// The error of a tool that a policy's files did not please.
+/// Returns the error for a tool that failed on a policy's files.
 pub(crate) fn done(job: &Job<'_>, policy: &PolicyFiles<'_>, ran: Ran) -> Result<(), KernelError> {
     if ran.status.success() {
         return Ok(());
@@ -222,7 +221,7 @@ pub(crate) fn done(job: &Job<'_>, policy: &PolicyFiles<'_>, ran: Ran) -> Result<
     })
 }
 
-/// A policy's object, and an image of a kernel's objects with it.
+/// Returns a policy's object, and an image of the kernel's objects with it.
 pub(crate) fn link_with(
     job: &Job<'_>,
     objects: &[(String, Vec<u8>)],
@@ -238,7 +237,7 @@ pub(crate) fn link_with(
     }
     compile_policy(job, policy)?;
     let object = policy.object();
-    // The first, because its symbols win.
+    // First, since the linker takes the first of equal symbols.
     let mut names = vec![object.clone()];
     for (name, bytes) in objects.iter().filter(|(name, _)| *name != object) {
         let path = job.scratch.path().join(name);

@@ -6,11 +6,11 @@ use std::ptr::NonNull;
 
 pub(crate) const LINE: usize = 64;
 const HUGE_PAGE: usize = 2 << 20;
-/// Unused pages take no memory.
+/// Address space of an instance's memory; unused pages take no memory.
 const REGION: usize = 32 << 20;
 
-/// Memory of an instance, in huge pages where the system has them: a machine of 256 CPUs and some
-/// thousand tasks is spread over more small pages than a TLB has entries.
+/// Memory of an instance, in huge pages if available: 256 CPUs with thousands of tasks use more
+/// small pages than a TLB has entries.
 pub(crate) struct Region {
     start: NonNull<c_void>,
     size: usize,
@@ -41,10 +41,10 @@ impl Region {
     }
 }
 
-/// Stacks that are mapped at a time.
+/// Stacks per mapping.
 const STACKS: usize = 64;
-/// Stacks begin at so many different places: in one place all would share a few sets of the host's
-/// caches.
+/// Number of different offsets at which stacks begin, so that they do not all share a few sets of
+/// the host's caches.
 const PLACES: usize = 64;
 
 /// The size of the host's pages: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.
@@ -54,8 +54,7 @@ fn page_size() -> usize {
     usize::try_from(size).expect("every system has a page size")
 }
 
-/// Stacks of a kernel's threads. Below each lies a guard page, so that one that
-/// overflows ends the run.
+/// Stacks of a kernel's threads, each with a guard page below it, so that an overflow ends the run.
 pub(crate) struct Stacks {
     start: NonNull<c_void>,
     page: usize,
@@ -97,13 +96,13 @@ impl Stacks {
     }
 }
 
-/// Takes a page away, so that touching it is a segmentation fault.
+/// Makes a page inaccessible.
 ///
 /// # Safety
-/// The page is the caller's, and empty.
+/// The caller owns the page, and it holds nothing.
 unsafe fn forbid(page: *mut c_void, size: usize) -> bool {
-    // Since Linux 6.13; libc has no name for it yet. Without, each page splits the mapping: 2 ms
-    // of the 12 that a kernel with 256 CPUs took to start.
+    // Since Linux 6.13; libc has no name for it yet. Without it each page splits the mapping, which
+    // took 2 of the 12 ms in which a kernel with 256 CPUs starts.
     const MADV_GUARD_INSTALL: libc::c_int = 102;
     // SAFETY: as the caller promises.
     unsafe {

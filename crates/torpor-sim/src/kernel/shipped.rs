@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Images of kernels that ship with Torpor: files, never part of the extension, which links crates
-//! that the GPL, version 2, does not go with. `scripts/kernel_images.py` makes them.
+//! Kernel images that ship with Torpor. They are files and not part of the extension, which links
+//! crates with licenses that are incompatible with GPL version 2. `scripts/kernel_images.py` makes
+//! them.
 
 use crate::kernel::policy::LinkedPolicy;
 use crate::kernel::{KernelError, KernelSpec, Release};
@@ -9,18 +10,18 @@ use std::path::Path;
 use torpor_governor::hosting;
 use torpor_machine::units::Hz;
 
-/// Folder next to the extension, or where the build has put it.
+/// Folder of the images, next to the extension or in the build.
 const FOLDER: &str = "kernels";
 const MANIFEST: &str = "manifest.json";
-/// Names the folder where it is elsewhere.
+/// Environment variable with another folder.
 const IMAGES_ENV: &str = "TORPOR_KERNEL_IMAGES";
 
-/// Sources and settings of a release's images.
+/// Manifest: the sources and settings of a release's images.
 #[derive(serde::Deserialize)]
 pub(crate) struct Manifest {
     pub release: String,
     pub source_sha256: String,
-    /// See [`crate::kernel::policy::made_with`]: images of an older Torpor are of no use.
+    /// See [`crate::kernel::policy::made_with`]. Images of another version of Torpor are not used.
     made_with: String,
     pub hosted: Vec<String>,
     pub policies: Vec<LinkedPolicy>,
@@ -35,8 +36,8 @@ struct ImageFile {
     sha256: String,
 }
 
-/// The shipped image of a release, if that is named, and there is one for this machine. A damaged
-/// one is an error.
+/// Returns the shipped image if `spec` names a release that has one for this machine. A damaged
+/// image is an error.
 pub(crate) fn find(
     spec: &KernelSpec,
     hz: Hz,
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_found_by_release_rate_and_making() {
+    fn image_is_found_by_release_and_hz() {
         let dir = tempfile::tempdir().unwrap();
         let manifest = format!(
             r#"{{"release": "6.12.117", "source_sha256": "s", "made_with": "m", "hosted": [],

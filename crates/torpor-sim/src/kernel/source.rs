@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Finds a kernel's source: a release's package, a folder, a tarball, a revision.
+//! Finds a kernel's source: a release's package, a folder, a tarball or a revision.
 
 use crate::kernel::{KernelError, compile};
 use std::fmt;
@@ -21,10 +21,10 @@ const WANTED: &[&str] = &[
     "lib",
     "mm",
 ];
-/// The first release that the host has the symbols for.
+/// Oldest release that can be hosted.
 const OLDEST: (u32, u32) = (6, 1);
 
-/// Name of a kernel, as a user types it. Prints as it was typed.
+/// Name of a kernel as the user types it; it is displayed unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KernelSpec {
     text: String,
@@ -32,7 +32,7 @@ pub struct KernelSpec {
     rev: Option<String>,
 }
 
-/// By its Makefile.
+/// Release of a tree, from its Makefile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     pub major: u32,
@@ -43,7 +43,7 @@ pub struct Release {
 /// Location of a kernel's source.
 pub(crate) enum Source {
     Folder(PathBuf),
-    /// Unpacked only when there is something to compile; the text tells its content apart.
+    /// Source that is unpacked only to compile it. The text identifies its content.
     Packed {
         from: Packed,
         identity: String,
@@ -58,7 +58,7 @@ pub(crate) enum Packed {
 impl FromStr for KernelSpec {
     type Err = std::convert::Infallible;
 
-    /// A path that is there is taken as it is; else what follows the last `:` is a revision.
+    /// Takes an existing path as it is; otherwise the text after the last `:` is a revision.
     fn from_str(text: &str) -> Result<KernelSpec, Self::Err> {
         let split = text
             .rsplit_once(':')
@@ -81,7 +81,7 @@ impl fmt::Display for Release {
 }
 
 impl Release {
-    /// `6.12.117` or `6.12`.
+    /// Reads `6.12.117` or `6.12`.
     pub(crate) fn from_parts(text: &str) -> Option<Release> {
         let mut parts = text.split('.').map(|part| part.parse().ok());
         let (major, minor) = (parts.next()??, parts.next()??);
@@ -117,7 +117,7 @@ impl KernelSpec {
         if found.is_dir() {
             return Ok(Source::Folder(found.canonicalize().map_err(read_error)?));
         }
-        // Reading it to the end is for when there is something to compile; opening tells its kind.
+        // Opening it checks its format; the whole is read only to compile it.
         hosting::open_tarball(&found).map_err(|source| KernelError::Tarball {
             kernel: kernel(),
             path: found.clone(),
@@ -146,7 +146,7 @@ impl KernelSpec {
         Ok(Source::Packed { from, identity: commit })
     }
 
-    /// The tree's release, if it is one that can be hosted.
+    /// Returns the tree's release if it can be hosted.
     pub(crate) fn release(&self, tree: &Path) -> Result<Release, KernelError> {
         let no_kernel = |missing: &str| KernelError::NoKernel {
             kernel: self.text.clone(),
@@ -177,7 +177,7 @@ impl KernelSpec {
         Ok(release)
     }
 
-    /// Unpacks what hosting takes of it into a folder of its own.
+    /// Unpacks the files that hosting needs into a temporary folder.
     pub(crate) fn unpack(&self, from: &Packed, store: &Store) -> Result<Scratch, KernelError> {
         let scratch = store.scratch()?;
         match from {
@@ -222,7 +222,7 @@ fn unpack_wanted(mut archive: hosting::Archive, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file of a tree, if hosting takes it and its path stays in the folder.
+/// Writes a file of a tree if hosting needs it and its path stays in the folder.
 fn put(to: &Path, inside: &Path, text: &mut dyn Read) -> io::Result<()> {
     let is_wanted = WANTED.iter().any(|wanted| inside.starts_with(wanted))
         && inside.components().all(|part| matches!(part, Component::Normal(_)));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Names of functions in an image, for backtraces.
+//! Finds names of functions in an image, for backtraces.
 
 const SHT_SYMTAB: u32 = 2;
 const STT_FUNC: u8 = 2;
 
-/// The functions that `addresses` lie in, each as far as it is known. Addresses are counted from
-/// `anchor`, a symbol of the image.
+/// Returns the functions of `addresses`, where known. Addresses are relative to `anchor`, a symbol
+/// of the image.
 pub(crate) fn name(image: &[u8], anchor: &str, addresses: &[i64]) -> Vec<String> {
     let symbols = read(image).unwrap_or_default();
     let Some(base) = symbols.iter().find(|s| s.name == anchor).map(|s| s.value as i64) else {

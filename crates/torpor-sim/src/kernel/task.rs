@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A task as the kernel is asked to make or change it.
+//! Requests to the kernel to create or change a task.
 
 use crate::kernel::abi;
 use torpor_machine::units::{CpuId, Duration};
@@ -8,9 +8,9 @@ use torpor_machine::units::{CpuId, Duration};
 #[derive(Clone, Debug)]
 pub struct TaskSetup {
     pub name: String,
-    /// Not 0; the kernel names the task by it.
+    /// Process number, not 0.
     pub number: u32,
-    /// The CPU of its parent.
+    /// CPU of its parent.
     pub forked_on: CpuId,
     pub timer_slack: Duration,
     pub attributes: Attributes,
@@ -25,11 +25,11 @@ pub struct Attributes {
     pub uclamp: (u32, u32),
     /// Requested slice; 0 for the scheduler's own.
     pub slice: Duration,
-    /// None: all CPUs.
+    /// Empty for all CPUs.
     pub affinity: CpuSet,
 }
 
-/// A scheduling policy; those of realtime have a priority from 1 to 99.
+/// Scheduling policy; realtime priorities are 1 to 99.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     #[default]
@@ -40,12 +40,12 @@ pub enum Policy {
     Idle,
 }
 
-/// CPUs of a machine.
+/// Set of CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet([u64; abi::CPUS_MAX / 64]);
 
 impl FromIterator<CpuId> for CpuSet {
-    /// CPUs that no machine has are left out.
+    /// Collects CPUs, without those beyond the largest machine.
     fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> CpuSet {
         let mut set = CpuSet::default();
         for cpu in cpus.into_iter().map(CpuId::index).filter(|cpu| *cpu < abi::CPUS_MAX) {
@@ -64,7 +64,7 @@ impl Default for Attributes {
 
 impl Attributes {
     pub(crate) fn given(&self) -> abi::Attributes {
-        // As <uapi/linux/sched.h> numbers them.
+        // Numbers of <uapi/linux/sched.h>.
         let (policy, priority) = match self.policy {
             Policy::Normal => (0, 0),
             Policy::Fifo(priority) => (1, priority),

@@ -63,7 +63,7 @@ fn buffered_libaio_waits_in_its_submission() {
 }
 
 #[test]
-fn job_file_has_a_section_per_job_and_a_global_one() {
+fn job_file_has_global_and_job_sections() {
     let text = "; random reads, then writes\n[global]\nioengine=libaio\ndirect=1\nfilename=ufs\nbs=8k\n\
                 runtime=2\n\n[reads]\nrw=randread\niodepth=32\n\n[writes]\nstonewall\nrw=randwrite\n\
                 iodepth=1\nfsync=8\nsize=1m\n";

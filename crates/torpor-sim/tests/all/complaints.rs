@@ -179,15 +179,11 @@ service_us = 100
 
 /// Returns the time of each cluster at each OPP in the first milliseconds after the move.
 fn after_the_move(boost: &str, ms: i64) -> [Vec<Duration>; 2] {
-    let platform = clocks(&[1022, 1024]);
-    let before = run(&platform, MOVED, boost, 4_000);
-    let after = run(&platform, MOVED, boost, 4_000 + ms);
-    let moves = |counted: &Counted| counted.kinds[0].migrations;
-    assert_eq!((moves(&before), moves(&after)), (0, 1), "{boost}");
-    [0, 1].map(|cluster| {
-        let (before, after) = (&before.domains[cluster], &after.domains[cluster]);
-        after.time_at.iter().zip(&before.time_at).map(|(now, then)| *now - *then).collect()
-    })
+    let mut request = boosted(clocks(&[1022, 1024]), MOVED, boost, ms);
+    request.options.warm_up = Duration::from_us(4_000_000);
+    let counted = count(&request).unwrap_or_else(|e| panic!("{boost}: {e}"));
+    assert_eq!(counted.kinds[0].migrations, 1, "{boost}");
+    [0, 1].map(|cluster| counted.domains[cluster].time_at.clone())
 }
 
 fn above_the_lowest(time_at: &[Duration]) -> Duration {

@@ -146,7 +146,7 @@ fn every_command_survives_damage() {
 }
 
 #[test]
-#[ignore = "takes half an hour: `make test-long`"]
+#[ignore = "slow: takes half an hour; `make test-long`"]
 fn every_command_survives_damage_for_long() {
     damage_all(300);
 }

@@ -105,7 +105,7 @@ fn recorded(workload: Workload, ms: i64) -> (Trace, Platform) {
 }
 
 #[test]
-fn what_was_simulated_comes_back_as_it_was() {
+fn extracted_simulation_is_reproduced() {
     let (trace, platform) = recorded(frames(PACKETS), 2_000);
     let check = check(&trace, &platform, "menu", &Unwatched).unwrap();
     print("round trip", &check);
@@ -117,7 +117,7 @@ fn what_was_simulated_comes_back_as_it_was() {
 }
 
 #[test]
-fn causes_are_told_apart() {
+fn causes_are_distinguished() {
     let (trace, platform) = recorded(frames(PACKETS), 2_000);
     let made = extract(&trace, Some(&platform), "made up!", &Unwatched).unwrap();
     let summary = made.summary;
@@ -240,7 +240,7 @@ fn wrong_times_are_errors_with_their_place() {
 }
 
 #[test]
-fn the_demo_recording_is_simulated_as_it_was() {
+fn demo_recording_is_reproduced() {
     let trace = torpor_trace::read(&root().join("demo/web-server.perf.data")).unwrap();
     let check = check(&trace, &machine(2, ""), "menu", &Unwatched).unwrap();
     print("demo", &check);

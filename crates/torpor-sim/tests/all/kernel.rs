@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Decisions of the kernel, and requests to it.
 
+use crate::hosted::{support as hosted, troubles};
 use crate::upstream;
 
 use crate::support::{catalog, load, request, run};
@@ -99,36 +100,27 @@ fn an_impossible_request_fails_before_it_runs() {
     assert!(error(&request).contains("`6.12` twice"), "{}", error(&request));
 }
 
-/// A kernel with a bug, one with an endless loop, and one without: each ends as it does, in its row.
+/// A kernel with a bad patch, and one without: the first fails in its row only.
 #[test]
 fn broken_kernel_ends_only_its_own_row() {
+    let Some(tree) = troubles::tree_with_bad_patch() else { return };
     let mut request = shipped("pipe", "pixel6", 100);
-    let Some(whole) = upstream::kernel_sources("6.12", "a kernel with a bug") else { return };
-    let place = "void sched_tick(void)\n{\n";
-    let tree = |name: &str, patch: &str| {
-        let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trees").join(name);
-        let _ = std::fs::remove_dir_all(&tree);
-        upstream::change_file(&whole, &tree, "kernel/sched/core.c", |text| {
-            assert!(text.contains(place), "6.12 has the function");
-            text.replacen(place, &format!("{place}\t{patch}\n"), 1)
-        });
-        tree.display().to_string().parse().unwrap()
-    };
-    // The scheduler's clock begins at 1 s.
-    let bug = tree("with a bug", "BUG_ON(sched_clock() > 1050000000);");
-    let endless = tree("endless", "while (sched_clock() > 1050000000) cpu_relax();");
-    let good = request.options.kernels.remove(0);
-    request.options.kernels = vec![bug, good, endless];
-    let outcome = run(&request);
-    let errors: Vec<Option<&str>> =
-        outcome.runs.iter().map(|row| row.run.error.as_deref()).collect();
-    let [Some(bug), None, Some(endless)] = errors[..] else { panic!("{errors:?}") };
-    assert!(bug.contains("BUG: kernel/sched/core.c:") && bug.contains("< "), "{bug}");
-    assert!(endless.contains("CPU time limit"), "{endless}");
+    request.options.kernels.insert(0, tree.display().to_string().parse().unwrap());
+    for (name, message) in [("bug", "BUG: kernel/sched/fair.c:"), ("endless", "CPU time limit")] {
+        request.workload = load(&format!(
+            "[[task]]\nname = \"{name}\"\ncpus = \"0\"\nphase = [{{ run_us = 10 }}, {{ sleep_us = 500 }}]\n\
+             [[task]]\nname = \"hog\"\ncpus = \"0\"\nphase = [{{ run_us = 1000 }}]\n"
+        ));
+        let outcome = run(&request);
+        let errors: Vec<Option<&str>> =
+            outcome.runs.iter().map(|row| row.run.error.as_deref()).collect();
+        let [Some(error), None] = errors[..] else { panic!("{errors:?}") };
+        assert!(error.contains(message), "{error}");
+    }
 }
 
 #[test]
-fn a_cpu_that_is_offline_is_never_brought_up() {
+fn offline_cpu_stays_offline() {
     let mut request = shipped("requests", "pixel6", 500);
     let online = [0, 1, 4, 7];
     request.options.cpus = Some(online.map(CpuId).to_vec());
@@ -164,7 +156,7 @@ fn a_state_may_be_off_for_one_cpu() {
 }
 
 #[test]
-fn a_latency_limit_is_the_kernels_own_pm_qos() {
+fn latency_limit_is_the_kernels_pm_qos() {
     let mut request = shipped("idle-predict", "rk3399", 1_000);
     let latencies: Vec<i64> =
         request.platform.clusters[0].idle_states.iter().map(|s| s.latency.0).collect();
@@ -309,7 +301,10 @@ fn frequency_governors_of_the_tree_decide() {
 #[test]
 fn cpufreq_governor_from_a_file_decides() {
     let request = shipped("frames", "pixel6", 500);
-    let tree = upstream::kernel_sources("6.12", "a linked frequency governor").unwrap();
+    let test = "a linked frequency governor";
+    let Some(tree) = upstream::kernel_sources("6.12", test) else { return };
+    // Compiles the kernel only once among all tests.
+    hosted::linux_6_12(test);
     let own = by_opp(&request, "schedutil");
     let file = tree.join("kernel/sched/cpufreq_schedutil.c");
     assert_eq!(by_opp(&request, &file.display().to_string()), own);
@@ -321,7 +316,7 @@ fn cpufreq_governor_from_a_file_decides() {
 
 /// A tick that finds a task running has an idle CPU look after all idle ones' load: `kick_ilb()`.
 #[test]
-fn a_recording_says_what_an_ipi_is_for() {
+fn recording_shows_the_purpose_of_ipis() {
     let request = shipped("periodic", "pixel6", 1_000);
     let request = request.resolved().unwrap();
     let session = Session::new(&request, &catalog()).unwrap_or_else(|e| panic!("{e}"));

@@ -15,6 +15,7 @@ mod driver;
 mod extract;
 mod flows;
 mod frequency;
+mod hosted;
 mod io;
 mod kernel;
 mod online;

@@ -32,9 +32,9 @@ fn mm1_utilization_equals_the_load() {
         for state in &mut platform.clusters[0].idle_states {
             state.exit_latency = Duration::ZERO;
         }
-        let request = request(platform, load(&mm1(rho)), &["shallowest"], 20_000);
+        let request = request(platform, load(&mm1(rho)), &["shallowest"], 5_000);
         let runs: Vec<Counted> = (1..=10).map(|seed| count_seed(&request, seed).unwrap()).collect();
-        let busy: Vec<f64> = runs.iter().map(|r| r.cpus[0].task_time.0 as f64 / 20e9).collect();
+        let busy: Vec<f64> = runs.iter().map(|r| r.cpus[0].task_time.0 as f64 / 5e9).collect();
         let interval = torpor_result::interval::paired(&busy).unwrap();
         assert!(interval.low <= rho && rho <= interval.high, "{rho}: {interval:?}");
         assert!(interval.high - interval.low < 0.02, "{interval:?}");
@@ -65,7 +65,7 @@ spawn = "request"
         for state in &mut platform.clusters[0].idle_states {
             state.exit_latency = Duration::ZERO;
         }
-        let request = request(platform, load(&tables), &["shallowest"], 10_000);
+        let request = request(platform, load(&tables), &["shallowest"], 4_000);
         let means: Vec<f64> = (1..=12)
             .map(|seed| {
                 let counted = count_seed(&request, seed).unwrap();

@@ -25,7 +25,7 @@ fn shipped_files_validate_and_match_their_names() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_reader_refuses() {
+fn schema_and_reader_refuse_the_same() {
     let schema = serde_json::from_str(&json_schema()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let text = builtins().iter().find(|b| b.name == "idle-predict").unwrap().text;
@@ -91,7 +91,7 @@ fn slip() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
-    fn a_slip_in_a_file_is_told_or_runs(text in slip()) {
+    fn typo_is_an_error_or_runs(text in slip()) {
         let Ok(workload) = from_toml("slip.toml", &text) else { return Ok(()) };
         let request = request(support::big_little(), workload, &["teo"], 20);
         // Stuck, or for CPUs that the machine does not have: answers, too.

@@ -49,7 +49,7 @@ fn interrupts_and_switches_come_on_top() {
 }
 
 #[test]
-fn a_little_cpu_takes_longer_for_the_same_work() {
+fn little_cpu_takes_longer_for_same_work() {
     let workload = load(
         "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ run_us = 100 }, { period_us = 10000 }]\n",
     );

@@ -17,7 +17,7 @@ fn written(trace: &Trace) -> Vec<u8> {
 
 /// Random traces rarely have such a task twice on a CPU.
 #[test]
-fn a_task_named_like_a_line_is_read_back() {
+fn task_named_like_a_line_survives() {
     let comm = Name((SYMBOLS.len() + 3) as u32);
     let switch = |time, prev_pid, next_pid| Event {
         time: Instant(time),

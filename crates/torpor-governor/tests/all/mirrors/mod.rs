@@ -2,7 +2,7 @@
 //! Compares our mirrors with the upstream files of Linux: the same decisions in random valid
 //! sequences of calls.
 //!
-//! `TORPOR_SEED` repeats one sequence; `TORPOR_MIRROR_CALLS` sets how many select() calls to make.
+//! `TORPOR_SEED` repeats one sequence; `TORPOR_MIRROR_CALLS` sets the number of select() calls.
 
 mod mutations;
 mod pair;
@@ -13,7 +13,7 @@ use std::path::Path;
 use torpor_governor::{Catalog, Governor};
 use torpor_machine::units::Hz;
 
-const CALLS: u64 = 10_000_000;
+const CALLS: u64 = 1_000_000;
 const FIRST_SEED: u64 = 0x7045_0000;
 
 /// A governor of Torpor and the file that it mirrors.
@@ -99,19 +99,29 @@ fn another_version_differs() {
     }
 }
 
-/// The comparison detects a change in each of these places.
 #[test]
+fn some_mutations_are_detected() {
+    detects_mutations(8);
+}
+
+#[test]
+#[ignore = "slow: compiles 140 governors; `make test-long`"]
 fn every_mutation_is_detected() {
+    detects_mutations(1);
+}
+
+/// Checks that the comparison detects mutations: of each mirror the first, and each `step`th after.
+fn detects_mutations(step: usize) {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutations");
     std::fs::create_dir_all(&dir).unwrap();
     let mut undetected = Vec::new();
     for mirror in &MIRRORS {
         let name = mirror.ours;
-        let Some(upstream) = mirror.upstream(Hz::H250, "every mutation is detected") else {
+        let Some(upstream) = mirror.upstream(Hz::H250, "mutations are detected") else {
             return;
         };
         let builtin = Catalog::builtins().unwrap().into_iter().find(|b| b.name == name).unwrap();
-        for (i, (original, mutation)) in mirror.mutations.iter().enumerate() {
+        for (i, (original, mutation)) in mirror.mutations.iter().enumerate().step_by(step) {
             assert_eq!(
                 builtin.source.matches(original).count(),
                 1,

@@ -395,7 +395,7 @@ fn times_without_a_unit_are_reported() {
 }
 
 #[test]
-fn a_last_line_needs_no_newline_but_an_event() {
+fn last_line_needs_no_newline() {
     let trace = read(&[IDLE, IDLE.trim_end()].concat());
     assert_eq!((trace.events.len(), losses(&trace)), (2, Vec::new()));
     let trace = read(&[IDLE, &IDLE[..12]].concat());

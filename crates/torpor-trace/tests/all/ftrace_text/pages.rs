@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn the_text_of_a_page_is_read_not_its_json() {
+fn page_text_is_read_not_json() {
     let page = format!(
         "<!DOCTYPE html>\n<html><script>var x = 1;</script>\n\
          <script class=\"trace-data\" type=\"application/text\">\n# tracer: nop\n{IDLE}</script>\n\
@@ -72,7 +72,7 @@ fn the_string_of_an_old_page_is_read() {
 }
 
 #[test]
-fn a_page_without_a_trace_is_refused_with_a_hint() {
+fn page_without_trace_is_refused() {
     let error = read_bytes("t", b"<html><body>hello</body></html>").unwrap_err().to_string();
     assert!(error.contains("as systrace") && error.contains("hint: "), "{error}");
 }

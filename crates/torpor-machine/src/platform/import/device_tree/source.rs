@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_shown_and_not_the_way_there() {
+    fn error_shows_cause_without_path_steps() {
         let said = "In file included from a.dtsi:1,\n                 from b.dtsi:2,\n                 \
                     from c.dts:3,\n                 from <stdin>:1:\nnowhere.dtsi:9:10: fatal error: \
                     dt-bindings/x.h: No such file or directory\n    9 | #include <dt-bindings/x.h>\n\

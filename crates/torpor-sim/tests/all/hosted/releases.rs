@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Other releases, tick rates and forms of a name than those that all other tests run.
 
-use crate::support::{MS, compile, kernel_sources, kernels, machine, pinned, start, task};
+use super::support::{MS, compile, kernel_sources, kernels, machine, pinned, start, task};
 use std::path::Path;
 use std::process::Command;
 use torpor_machine::units::{Duration, Hz, Instant};
 use torpor_sim::hardware::{Step, TaskId};
-use torpor_sim::kernel::Kernel;
+use torpor_sim::kernel::{DEFAULT_KERNEL, Kernel};
 
 fn resolve(name: &str, hz: Hz) -> Kernel {
     let spec = name.parse().unwrap();
@@ -19,13 +19,13 @@ fn linux_6_1_starts_places_and_sleeps() {
 }
 
 #[test]
-#[ignore = "compiles a kernel; `make test-long`"]
+#[ignore = "slow: compiles a kernel; `make test-long`"]
 fn linux_7_2_starts_places_and_sleeps() {
     starts_places_and_sleeps("7.2");
 }
 
 #[test]
-#[ignore = "compiles a kernel; `make test-long`"]
+#[ignore = "slow: compiles a kernel; `make test-long`"]
 fn linux_7_3_starts_places_and_sleeps() {
     starts_places_and_sleeps("7.3");
 }
@@ -59,19 +59,16 @@ fn starts_places_and_sleeps(release: &str) {
 // All other tests run at 250 Hz; 300 Hz has a tick of no whole number of nanoseconds.
 #[test]
 fn busy_cpu_ticks_at_hz() {
-    ticks_at(Hz::H300);
-}
-
-#[test]
-#[ignore = "compiles a kernel; `make test-long`"]
-fn a_busy_cpu_ticks_a_thousand_times_a_second() {
-    ticks_at(Hz::H1000);
+    [Hz::H300, Hz::H1000].map(ticks_at);
 }
 
 /// A busy CPU is interrupted by its tick alone.
 fn ticks_at(hz: Hz) {
-    let Some(tree) = kernel_sources("6.12", "hosted tick rates") else { return };
-    let kernel = resolve(&tree.display().to_string(), hz);
+    if kernel_sources("6.12", "hosted tick rates").is_none() {
+        return;
+    }
+    // Images of all rates ship.
+    let kernel = resolve(DEFAULT_KERNEL, hz);
     let work = |_: TaskId, _: Instant| Step::Run(Duration(10_000 * MS));
     let mut sim = start(&kernel, &machine("i5-10600k"), work);
     let setup = pinned("busy", 3);
@@ -88,7 +85,7 @@ fn ticks_at(hz: Hz) {
 }
 
 #[test]
-#[ignore = "compiles two kernels; `make test-long`"]
+#[ignore = "slow: compiles two kernels; `make test-long`"]
 fn a_tarball_and_a_revision_are_kernels_too() {
     let Some(tree) = kernel_sources("6.12", "a hosted kernel from a tarball and from git") else {
         return;

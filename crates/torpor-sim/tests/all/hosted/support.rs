@@ -2,9 +2,6 @@
 //! Helpers of the tests.
 #![allow(dead_code)]
 
-#[path = "../../../../../tests/upstream.rs"]
-mod upstream;
-
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use torpor_machine::platform::Platform;
@@ -13,7 +10,7 @@ use torpor_sim::hardware::{Sim, Work};
 use torpor_sim::kernel::{Attributes, CpuSet, Kernel, Kernels, KernelsOptions, Machine, TaskSetup};
 
 #[allow(unused_imports)] // each file of tests uses some
-pub use upstream::{change_file, kernel_file, kernel_sources};
+pub use crate::upstream::{change_file, kernel_file, kernel_sources};
 
 pub const MS: i64 = 1_000_000;
 pub const US: i64 = 1_000;

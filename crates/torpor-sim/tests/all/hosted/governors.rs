@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Idle governors of the tree, of other trees and of files in a hosted Linux 6.12.
 
-use crate::support::{
+use super::support::{
     MS, US, kernel_file, kernel_sources, kernels, linux_6_12, machine, start, task,
 };
 use std::fs;
@@ -77,7 +77,7 @@ fn our_governors_run_and_references_hold() {
 }
 
 #[test]
-#[ignore = "compiles many governors; `make test-long`"]
+#[ignore = "slow: compiles many governors; `make test-long`"]
 fn governors_of_other_releases_run() {
     let Some(kernel) = linux_6_12("governors of other releases") else { return };
     for release in ["5.10", "6.1", "7.3"] {

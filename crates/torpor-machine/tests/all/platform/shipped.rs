@@ -29,7 +29,7 @@ fn every_shipped_file_validates_against_the_schema() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_reader_refuses() {
+fn schema_and_reader_refuse_the_same() {
     let schema = serde_json::from_str(&json_schema()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let text = builtins().iter().find(|b| b.name == "pixel6").unwrap().text;
@@ -249,7 +249,7 @@ fn machine_hash_does_not_depend_on_its_name() {
 }
 
 #[test]
-fn a_machine_keeps_the_states_that_are_off_by_default() {
+fn states_off_by_default_stay_off() {
     let denverton = platform("denverton-c3850");
     let off: Vec<&str> = denverton.clusters[0]
         .idle_states

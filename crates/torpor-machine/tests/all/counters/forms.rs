@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The same snapshot in every form that people send it in, and damage to each.
 
-use crate::support::{FORMS, bare, grep, machine, on_disk, tar_of};
+use super::support::{FORMS, bare, grep, machine, on_disk, tar_of};
 use proptest::prelude::*;
 use torpor_machine::counters::{Clock, Snapshot, read, read_bytes, take, to_json};
 
@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn a_saved_snapshot_comes_back_and_has_one_spelling(machine in machine()) {
+    fn snapshot_has_one_spelling(machine in machine()) {
         let text = to_json(&machine);
         let again = read_ok(text.as_bytes());
         prop_assert_eq!(&again, &machine);
@@ -111,7 +111,7 @@ fn two_dumps_in_one_file_are_refused() {
 }
 
 #[test]
-fn no_dump_hints_at_a_command_that_makes_one() {
+fn missing_dump_hints_at_a_command() {
     for (text, part) in [
         ("", "it is empty"),
         ("1\n2\n3\n", "3 numbers, but not what they count"),
@@ -124,14 +124,14 @@ fn no_dump_hints_at_a_command_that_makes_one() {
 }
 
 #[test]
-fn a_machine_without_a_driver_is_told_so() {
+fn missing_driver_is_reported() {
     let text = "/sys/devices/system/cpu/cpuidle/current_driver:none\n";
     let error = read_bytes("mail", text.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("current_driver says `none`"), "{error}");
 }
 
 #[test]
-fn a_bad_value_is_told_and_the_rest_kept() {
+fn bad_value_is_reported_and_the_rest_kept() {
     let text = "cpu0/cpuidle/state0/usage:12\ncpu0/cpuidle/state0/time:-1\n\
                 cpu0/cpuidle/state0/above:99999999999999999999\ncpu0/cpuidle/state0/foo:1\n\
                 cpu9000/cpuidle/state0/usage:1\n";
@@ -152,7 +152,7 @@ fn a_bad_value_is_told_and_the_rest_kept() {
 }
 
 #[test]
-fn an_archive_of_sysfs_as_tar_pads_it_is_read() {
+fn padded_tar_of_sysfs_is_read() {
     let values = vec![("cpu0/cpuidle/state0/usage".to_owned(), "7".to_owned())];
     let snapshot = read_ok(&tar_of(&values, 4096));
     assert_eq!(snapshot.cpus[0].states[0].usage, Some(7));
@@ -225,7 +225,7 @@ fn a_filesystem_tells_of_its_machine() {
 
 /// A device gives bytes for ever.
 #[test]
-fn what_has_no_end_is_refused() {
+fn endless_input_is_refused() {
     let error =
         torpor_machine::counters::read(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(error.contains("no dump has"), "{error}");

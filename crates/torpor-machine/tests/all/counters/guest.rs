@@ -56,7 +56,7 @@ fn sound(folder: &std::path::Path, when: &str) -> Snapshot {
 
 /// A dump taken while the machine went down: paths without values.
 #[test]
-fn a_dump_without_values_is_read_and_tells_so() {
+fn dump_without_values_is_noted() {
     let folder = own().remove(0);
     let text = fs::read_to_string(folder.join("sysfs-after.txt")).unwrap();
     let counted = ["usage", "time", "above", "below", "rejected"];
@@ -82,7 +82,7 @@ fn a_dump_without_values_is_read_and_tells_so() {
 
 /// Cut at every 1,000th byte, and with 1,000 single bits flipped: an error or a loss, no panic.
 #[test]
-fn damaged_dumps_are_told() {
+fn damaged_dumps_are_reported() {
     let mut tried = 0;
     for folder in own().into_iter().step_by(8) {
         let whole = fs::read(folder.join("sysfs-after.txt")).unwrap();

@@ -2,7 +2,7 @@
 //! Import from device trees: a made board as source and as blob, errors in it, damage to it,
 //! and the kernel's own trees against the platforms that ship.
 
-#[path = "../../../../tests/upstream.rs"]
+#[path = "../../../../../tests/upstream.rs"]
 mod upstream;
 
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use torpor_machine::platform::{
 };
 use torpor_machine::units::{CpuId, Duration, Hz, Power};
 
-const BOARD: &[u8] = include_bytes!("../data/board.dtb");
+const BOARD: &[u8] = include_bytes!("../../data/board.dtb");
 
 fn options() -> ImportOptions {
     ImportOptions { hz: Some(Hz::H250), ..ImportOptions::named("board") }
@@ -116,7 +116,7 @@ fn a_board_comes_out_as_its_tree_says() {
 }
 
 #[test]
-fn a_source_and_its_blob_make_the_same_platform() {
+fn dts_and_dtb_give_the_same_platform() {
     if !is_there("dtc", "a .dts against its .dtb") {
         return;
     }
@@ -236,7 +236,7 @@ fn energy_model_replaces_implied_powers() {
 
 /// As a MediaTek MT8196 has it, whose governors must not take it for a state of theirs.
 #[test]
-fn a_state_that_is_never_entered_is_shown_and_off() {
+fn unused_state_is_listed_as_off() {
     if !is_there("dtc", "a state for suspend-to-idle") {
         return;
     }
@@ -275,7 +275,7 @@ fn unknown_state_to_enable_is_an_error() {
 
 /// A Qualcomm SM8250: the kernel asks `psci` for its cluster by itself.
 #[test]
-fn a_cluster_of_an_osi_machine_is_no_governors() {
+fn osi_cluster_state_is_not_a_governors() {
     let Some(imported) = imported_tree("qcom/sm8250.dtsi") else { return };
     for cluster in &imported.clusters {
         for state in &cluster.idle_states {
@@ -305,7 +305,7 @@ fn without_power(cluster: &Cluster) -> Cluster {
 }
 
 #[test]
-fn rk3399_is_what_linux_says_it_is() {
+fn rk3399_matches_linux() {
     let Some(imported) = imported_tree("rockchip/rk3399.dtsi") else { return };
     let shipped = resolve("rk3399").unwrap();
     let shipped: Vec<Cluster> = shipped.clusters.iter().map(without_power).collect();

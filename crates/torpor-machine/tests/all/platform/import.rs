@@ -130,7 +130,7 @@ fn a_copy_of_all_of_sysfs_will_do() {
 }
 
 #[test]
-fn a_machine_without_a_driver_is_told_so() {
+fn missing_driver_is_reported() {
     let root = tempfile::tempdir().unwrap();
     put(root.path(), "cpuidle/current_driver", "none\n");
     put(root.path(), "cpu0/cpu_capacity", "1024\n");
@@ -152,7 +152,7 @@ fn offline_cpu_counts_as_its_neighbour() {
 }
 
 #[test]
-fn a_state_switched_off_by_hand_keeps_its_default() {
+fn manually_disabled_state_keeps_its_default() {
     let root = tree(2, &SKYLAKE_SP);
     for cpu in 0..2 {
         put(root.path(), &format!("cpu{cpu}/cpuidle/state2/disable"), "1\n");
@@ -188,7 +188,7 @@ fn odd_capacities_are_scaled_to_1024() {
 
 /// Each row: what to damage and how, and what the error has to name.
 #[test]
-fn a_damaged_tree_is_refused_with_the_file_named() {
+fn damaged_tree_error_names_the_file() {
     let rows: [(&str, Option<&str>, &[&str]); 8] = [
         ("cpu0/cpuidle/state1", None, &["cpu0/cpuidle", "has state3 but not state1"]),
         ("cpu0/cpuidle/state1/latency", None, &["state1/latency` is not there", "cp -rL"]),
@@ -221,7 +221,7 @@ fn a_damaged_tree_is_refused_with_the_file_named() {
 }
 
 #[test]
-fn a_directory_where_a_file_should_be_is_named() {
+fn directory_in_place_of_a_file_is_named() {
     let root = tree(1, &SKYLAKE_SP);
     let path = root.path().join("cpu0/cpuidle/state1/latency");
     fs::remove_file(&path).unwrap();
@@ -237,7 +237,7 @@ fn empty_and_missing_directories_differ() {
 }
 
 #[test]
-fn a_bad_name_is_refused_as_in_any_platform_file() {
+fn bad_platform_name_is_refused() {
     let root = tree(1, &CORTEX);
     let options = ImportOptions::named("my machine");
     let error = import_sysfs(root.path(), &options).unwrap_err().to_string();
@@ -245,7 +245,7 @@ fn a_bad_name_is_refused_as_in_any_platform_file() {
 }
 
 #[test]
-fn an_import_without_hz_assumes_250_and_says_so() {
+fn import_without_hz_notes_250() {
     let root = tree(1, &CORTEX);
     let options = ImportOptions { title: Some("A \"B\"\n".into()), ..ImportOptions::named("a") };
     let imported = import_sysfs(root.path(), &options).unwrap();
@@ -255,7 +255,7 @@ fn an_import_without_hz_assumes_250_and_says_so() {
 
 /// A mail is as good as the tree, and a snapshot of a live machine better.
 #[test]
-fn a_dump_of_any_form_makes_the_same_platform() {
+fn all_dump_formats_give_the_same_platform() {
     let root = tree(2, &CORTEX);
     let file = root.path().join("mail.txt");
     let mut mail = String::from("Hi, here is what you asked for:\n");
@@ -286,7 +286,7 @@ fn a_dump_of_any_form_makes_the_same_platform() {
 }
 
 #[test]
-fn a_snapshot_tells_the_tick_rate_and_the_cpus_name() {
+fn snapshot_has_tick_rate_and_cpu_name() {
     let root = tree(1, &CORTEX);
     let mut snapshot = torpor_machine::counters::read(root.path()).unwrap();
     snapshot.machine.hz = Some(300);

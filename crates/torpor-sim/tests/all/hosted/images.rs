@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One image has all of Torpor's policies, and decides as the kernel does without them.
 
-use crate::support::{
+use super::support::{
     MS, US, change_file, compile, kernel_sources, kernels, linux_6_12, machine, start, task,
 };
 use std::fs;
@@ -50,6 +50,7 @@ fn run(kernel: &Kernel) -> (Stats, Vec<Vec<torpor_sim::kernel::Usage>>) {
 }
 
 #[test]
+#[ignore = "slow: compiles a kernel; `make test-long`"]
 fn policies_that_are_not_chosen_change_nothing() {
     let test = "an unchanged kernel";
     let Some(unchanged) = without_places(test) else { return };

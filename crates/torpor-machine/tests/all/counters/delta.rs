@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Counts between two snapshots, and everything that can come in between.
 
-use crate::support::machine;
+use super::support::machine;
 use proptest::prelude::*;
 use torpor_machine::counters::{Change, Delta, NoteKind, Snapshot, delta, read_bytes, since_boot};
 use torpor_machine::units::CpuId;
@@ -36,7 +36,7 @@ fn counts_are_differences() {
 
 /// Each row is worked out by hand: 2³² − 5 to 3 is 8 steps, and so in 64 bits.
 #[test]
-fn a_counter_that_ran_over_its_end_went_forward() {
+fn wrapped_counter_went_forward() {
     for (before, after, expected) in [
         (5, 8, Change::Forward(3)),
         (5, 5, Change::Forward(0)),
@@ -51,7 +51,7 @@ fn a_counter_that_ran_over_its_end_went_forward() {
 }
 
 #[test]
-fn one_counter_that_wraps_is_counted_and_told() {
+fn wrapped_counter_is_counted_and_reported() {
     let before = snapshot(&[(0, 0, "usage=10 time=4294967290 below=4")]);
     let after = snapshot(&[(0, 0, "usage=12 time=4 below=5")]);
     let delta = delta(&before, &after);
@@ -70,7 +70,7 @@ fn falling_counters_mean_a_new_driver() {
 }
 
 #[test]
-fn a_counter_that_went_back_leaves_its_cpu_out() {
+fn cpu_with_a_decreased_counter_is_omitted() {
     let before = snapshot(&[(0, 0, "usage=50"), (1, 0, "usage=50"), (2, 0, "usage=50")]);
     let after = snapshot(&[(0, 0, "usage=60"), (1, 0, "usage=7"), (2, 0, "usage=7")]);
     let delta = delta(&before, &after);
@@ -80,7 +80,7 @@ fn a_counter_that_went_back_leaves_its_cpu_out() {
 }
 
 #[test]
-fn cpus_and_states_that_come_and_go_are_told() {
+fn added_and_removed_cpus_are_reported() {
     let before = snapshot(&[(0, 0, "usage=1"), (0, 1, "usage=1"), (1, 0, "usage=1")]);
     let after = snapshot(&[(0, 0, "usage=2"), (0, 2, "usage=1"), (3, 0, "usage=1")]);
     let delta = delta(&before, &after);
@@ -127,7 +127,7 @@ fn a_boot_in_between_counts_from_it() {
 }
 
 #[test]
-fn states_that_are_off_are_told() {
+fn disabled_states_are_reported() {
     let before = snapshot(&[(0, 0, "usage=1 disable=1"), (0, 1, "usage=1 disable=0")]);
     let after = snapshot(&[(0, 0, "usage=1 disable=1"), (0, 1, "usage=1 disable=1")]);
     let delta = delta(&before, &after);
@@ -137,7 +137,7 @@ fn states_that_are_off_are_told() {
 }
 
 #[test]
-fn another_governor_at_the_end_is_told() {
+fn change_of_governor_is_reported() {
     let mut before = snapshot(&[(0, 0, "usage=1 time=1 above=0 below=0 rejected=0")]);
     let mut after = before.clone();
     before.machine.governor = Some("menu".to_owned());
@@ -150,7 +150,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_added_is_what_is_found(before in machine(), steps in prop::collection::vec(0..1_000_000u64, 70)) {
+    fn added_recordings_are_found(before in machine(), steps in prop::collection::vec(0..1_000_000u64, 70)) {
         let mut after = before.clone();
         let mut steps = steps.into_iter();
         let mut added = 0;

@@ -140,7 +140,7 @@ fn options(decisions: u64) -> Options {
 }
 
 #[test]
-fn each_flaw_is_found_shrunk_to_its_minimum_and_alone() {
+fn each_flaw_shrinks_to_its_minimum() {
     let mut wrong = Vec::new();
     for bad in BAD {
         let report = checked(bad.file, &options(200_000));

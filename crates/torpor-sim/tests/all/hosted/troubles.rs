@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Trees that are no kernel, that do not build, and that fail inside one.
 
-use crate::support::{change_file, kernel_sources, kernels, machine, start, task};
+use super::support::{change_file, kernel_sources, kernels, machine, start, task};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,6 +105,7 @@ fn revision_ignores_git_filters_and_attributes() {
 }
 
 #[test]
+#[ignore = "slow: compiles a kernel; `make test-long`"]
 fn undefined_symbol_is_named_with_its_user() {
     let Some(tree) = changed("a missing symbol", "lib/llist.c", |text| {
         let call = "\textern void not_hosted(void);\n\tnot_hosted();\n";
@@ -132,15 +133,21 @@ fn a_file_that_does_not_compile_is_named() {
     assert!(text.contains("there is no header <linux/not_there.h>"), "{text}");
 }
 
-/// Tasks of some names meet with what a bad patch may do: where the scheduler first looks whether a
-/// task is preempted by one that wakes, where one that wakes is queued (by an interrupt in an idle loop),
-/// and where a task's attributes are set.
 fn with_bad_patch() -> Option<Kernel> {
     static KERNEL: OnceLock<Option<Kernel>> = OnceLock::new();
-    KERNEL.get_or_init(make_bad_patch).clone()
+    let compile = || Some(resolve(&make_bad_patch()?).unwrap_or_else(|e| panic!("{e}")));
+    KERNEL.get_or_init(compile).clone()
 }
 
-fn make_bad_patch() -> Option<Kernel> {
+/// Returns the tree of [`with_bad_patch`], compiled.
+pub fn tree_with_bad_patch() -> Option<PathBuf> {
+    with_bad_patch().map(|kernel| PathBuf::from(kernel.name))
+}
+
+/// Patches the scheduler so that tasks of certain names make it fail: where a wake-up may preempt
+/// the current task, where a woken task is queued (by an interrupt in an idle loop), and where
+/// attributes are set.
+fn make_bad_patch() -> Option<PathBuf> {
     let tree = changed("a bad patch", "kernel/sched/fair.c", |text| {
         let place = "static void check_preempt_wakeup_fair(struct rq *rq, struct task_struct *p, \
                      int wake_flags)\n{\n";
@@ -176,7 +183,7 @@ fn make_bad_patch() -> Option<Kernel> {
         assert!(text.contains(place), "6.12 has the function");
         text.replacen(place, &format!("{count}{place}{patch}"), 1)
     });
-    Some(resolve(&tree).unwrap_or_else(|e| panic!("{e}")))
+    Some(tree)
 }
 
 fn work(_: TaskId, now: Instant) -> Step {
@@ -227,8 +234,8 @@ fn failure_in_a_kernel_ends_only_its_run() {
     assert!(other.run(end, &mut |_| true).is_ok());
 }
 
-/// A CPU that waits for all others in a loop: those that sleep wake up for it, and sleep again, within
-/// the call, and the hardware notices.
+/// A CPU that waits for all others in a loop: those that sleep wake up for it, and sleep again,
+/// within the call, and the hardware notices.
 #[test]
 fn stop_machine_waits_for_all_cpus() {
     let Some(kernel) = with_bad_patch() else { return };

@@ -18,7 +18,7 @@ fn switches(name: &str, compiler: &str, run: &[&str]) {
         .args(["-std=gnu11", "-O2", "-fno-omit-frame-pointer", "-Wall", "-Werror", "-I"])
         .arg(root.join("../../khost/src"))
         .arg("-o")
-        .args([&program, &root.join("tests/kernel/stack.c")])
+        .args([&program, &root.join("tests/all/hosted/stack.c")])
         .status();
     assert!(compiled.expect("it starts").success(), "{test}: it does not compile");
     let program = program.to_str().expect("a path of ours is a text");
@@ -28,13 +28,13 @@ fn switches(name: &str, compiler: &str, run: &[&str]) {
 }
 
 #[test]
-fn a_switch_of_stacks_keeps_a_callers_registers() {
+fn stack_switch_preserves_registers() {
     let own = std::env::var("CC").unwrap_or("cc".to_owned());
     switches(std::env::consts::ARCH, &own, &[]);
 }
 
 #[test]
-fn a_switch_of_stacks_on_aarch64_does_so_too() {
+fn stack_switch_preserves_registers_on_aarch64() {
     let emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"];
     switches("emulated-aarch64", "aarch64-linux-gnu-gcc", &emulator);
 }

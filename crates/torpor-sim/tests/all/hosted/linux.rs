@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Linux 6.12, as Debian ships its source, on simulated machines.
 
-use crate::support::{MS, US, linux_6_12, machine, pinned, start, task};
+use super::support::{MS, US, linux_6_12, machine, pinned, start, task};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use torpor_machine::units::{CpuId, Duration, Instant};
@@ -104,7 +104,7 @@ fn state_refused_by_the_driver_counts_as_rejected() {
 }
 
 #[test]
-fn two_busy_tasks_share_a_cpu_by_their_weights() {
+fn busy_tasks_share_cpu_by_weight() {
     let Some(kernel) = linux_6_12("two tasks on one CPU") else { return };
     // The kernel's weights: nice 0 is 1024, nice 5 is 335.
     for (nice, share) in [(0, 0.5), (5, 335.0 / 1359.0)] {
@@ -123,7 +123,7 @@ fn two_busy_tasks_share_a_cpu_by_their_weights() {
 }
 
 #[test]
-fn small_tasks_stay_little_and_heavy_ones_go_big() {
+fn small_tasks_run_little_heavy_ones_big() {
     let Some(kernel) = linux_6_12("energy-aware placement") else { return };
     let machine = machine("pixel6");
     assert_eq!(
@@ -168,7 +168,7 @@ fn io_wait_counts_and_ends_with_the_request() {
 }
 
 #[test]
-fn a_pair_that_wakes_each_other_runs_in_turn() {
+fn ping_pong_tasks_run_in_turn() {
     let Some(kernel) = linux_6_12("ping-pong") else { return };
     let mut turns = [0_u32; 2];
     let work = move |task: TaskId, _: Instant| {
@@ -320,7 +320,7 @@ fn affinity_change_moves_tasks_in_any_state() {
 
 /// Thousands that live for a moment leave no more behind than a few.
 #[test]
-fn the_memory_of_tasks_that_exit_is_used_again() {
+fn memory_of_exited_tasks_is_reused() {
     let Some(kernel) = linux_6_12("tasks that exit") else { return };
     let mut has_run = std::collections::BTreeSet::new();
     let work = move |task: TaskId, _: Instant| match has_run.insert(task) {

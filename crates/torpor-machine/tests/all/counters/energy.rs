@@ -35,7 +35,7 @@ fn check(snapshot: &Snapshot) {
 }
 
 #[test]
-fn every_form_of_an_energy_model_says_the_same() {
+fn all_energy_model_formats_agree() {
     let folder = tempfile::tempdir().unwrap();
     for head in ["/sys/kernel/debug/energy_model/", "energy_model/", "./", ""] {
         let file = folder.path().join("em.txt");
@@ -76,7 +76,7 @@ fn energy_model_in_a_sysfs_dump_is_kept() {
 }
 
 #[test]
-fn units_are_those_of_the_kernel_that_wrote_them() {
+fn units_match_the_kernel() {
     let unit = |line: &str| {
         let text = text("").replace("cpu0/flags:0x3\n", line);
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -92,7 +92,7 @@ fn units_are_those_of_the_kernel_that_wrote_them() {
 }
 
 #[test]
-fn what_is_not_whole_is_told() {
+fn incomplete_energy_counters_are_reported() {
     let rows = [
         ("cpu0/cpus:0-3\n", "", "energy_model/cpu0/cpus", "is not there"),
         ("cpu0/cpus:0-3\n", "cpu0/cpus:3-0\n", "cpu0/cpus", "holds `3-0`"),
