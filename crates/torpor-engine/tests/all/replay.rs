@@ -239,7 +239,10 @@ fn invalid_options_are_errors() {
     };
     let disabled_states = vec![DisabledState { cpu: Some(CpuId(9)), state: 1 }];
     let text = refused(&["teo"], Options { disabled_states, ..Options::default() });
-    assert!(text.contains("platform `pixel6` has no such CPU") && text.contains("0 to 7"), "{text}");
+    assert!(
+        text.contains("platform `pixel6` has no such CPU") && text.contains("0 to 7"),
+        "{text}"
+    );
 
     let disabled_states = vec![DisabledState { cpu: None, state: 2 }];
     let text = refused(&["teo"], Options { disabled_states, ..Options::default() });
