@@ -13,7 +13,7 @@ from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
 from torpor.results.comparison import section_name, sections
-from torpor.results.record import load
+from torpor.results.load import load
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
 

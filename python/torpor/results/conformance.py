@@ -13,6 +13,7 @@ from typing import Any
 
 from torpor._engine import TorporError
 from torpor.results import contradictions
+from torpor.results.schema import schema as results_schema
 
 _Schema = dict[str, Any]
 _Check = Callable[[Any], None]
@@ -207,9 +208,7 @@ def _told(schema: _Schema) -> str:
 
 @cache
 def _checks() -> tuple[dict[str, str], _Checks]:
-    from torpor.results import schema as shapes
-
-    schema = shapes.schema()
+    schema = results_schema()
     return schema["kinds"], _Checks(schema)
 
 

@@ -24,8 +24,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from torpor._engine import TorporError, __version__
 from torpor.results import conformance
-from torpor.results import record as records
+from torpor.results import load as saved
 from torpor.results.files import open_regular
+from torpor.results.kinds import posted
+from torpor.results.record import RESULT_FILE
 from torpor.results.table import counted
 from torpor.view import report
 from torpor.view.report.environment import page
@@ -157,7 +159,7 @@ class Site:
 
     def _entry(self, path: Path) -> Entry | None:
         """Return the entry of a path; None for a hidden one, or one outside of the folder."""
-        for name in (_STORE_FILE, records.RESULT_FILE):
+        for name in (_STORE_FILE, RESULT_FILE):
             if os.path.lexists(path / name) and self._inside(os.fspath(path / name)) is None:
                 return None
         return _entry(path, os.fspath(path.relative_to(self.root)))
@@ -181,14 +183,14 @@ def _entry(path: Path, name: str) -> Entry | None:
     if (path / _STORE_FILE).is_file():
         files = [*(path / "points").glob("*.parquet"), *(path / "open").glob("*.jsonl")]
         return Entry(name, "store", _store_title(files), max(map(_modified, files), default=0))
-    if (path / records.RESULT_FILE).is_file():
-        kind, title = _described(path / records.RESULT_FILE)
-        return Entry(name, kind or "damaged", title, _modified(path / records.RESULT_FILE))
+    if (path / RESULT_FILE).is_file():
+        kind, title = _described(path / RESULT_FILE)
+        return Entry(name, kind or "damaged", title, _modified(path / RESULT_FILE))
     if not path.is_file():
         return None
     if path.suffix == ".html":
         return Entry(name, "page", "", _modified(path))
-    if path.suffix == ".json" and path.name != records.RESULT_FILE:
+    if path.suffix == ".json" and path.name != RESULT_FILE:
         kind, title = _described(path)
         return Entry(name, kind, title, _modified(path)) if kind else None
     if path.suffix == ".jsonl":
@@ -218,13 +220,11 @@ def _described(path: Path) -> tuple[str, str]:
 
 @functools.lru_cache(4096)
 def _read_description(path: Path, _modified_ns: int, size: int) -> tuple[str, str]:
-    from torpor.results.kinds import posted
-
     if size > _RESULT_BYTES:
         return "damaged", f"larger than {_RESULT_BYTES >> 20} MiB"
     try:
         return "result", "; ".join(posted(one).title for one in _parsed(path))
-    except (records.ForeignError, OSError):
+    except (saved.ForeignError, OSError):
         return "", ""
     except Exception:
         # Its page says why.
@@ -248,7 +248,7 @@ def _kind_of_lines(path: Path) -> str:
 
 def _parsed(path: Path) -> list[Any]:
     """The results in a file or folder, each as plain data."""
-    found: Any = records.load_bounded(path, _RESULT_BYTES)
+    found: Any = saved.load_bounded(path, _RESULT_BYTES)
     several = found if isinstance(found, list) else [found]
     return [one.to_dict() if hasattr(one, "to_dict") else one for one in several]
 
@@ -272,15 +272,15 @@ def _html(path: Path) -> BinaryIO:
 
 def _lines(path: Path) -> list[Any]:
     """The whole lines of a file that may be written to."""
-    whole = records.read_text(path, _RESULT_BYTES).rpartition("\n")[0]
-    return [records.parse_json(line, path) for line in whole.split("\n") if line]
+    whole = saved.read_text(path, _RESULT_BYTES).rpartition("\n")[0]
+    return [saved.parse_json(line, path) for line in whole.split("\n") if line]
 
 
 def _counters(path: Path) -> str:
     last = _lines(path)[-1:]
     if not last:
         raise TorporError("no line is finished yet")
-    return report.render(records.checked(last[0], path))
+    return report.render(saved.checked(last[0], path))
 
 
 def _ab(path: Path) -> str:

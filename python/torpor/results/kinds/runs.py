@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor.results.cells import count_cells, states_table
-from torpor.results.compare import with_rates
 from torpor.results.comparison import (
     SLEEP_LENGTH_WORDS,
     agreement_text,
@@ -18,7 +17,7 @@ from torpor.results.comparison import (
     short_labels,
     sources_text,
 )
-from torpor.results.kind import Column
+from torpor.results.kind import Column, with_rates
 from torpor.results.sentences import (
     WRONG,
     Side,
