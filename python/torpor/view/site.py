@@ -26,7 +26,8 @@ from torpor._engine import TorporError, __version__
 from torpor.results import conformance
 from torpor.results import load as saved
 from torpor.results.files import open_regular
-from torpor.results.kinds import posted
+from torpor.results.kind import Kind
+from torpor.results.kinds import KINDS, posted
 from torpor.results.record import RESULT_FILE
 from torpor.results.table import counted
 from torpor.view import report
@@ -69,7 +70,7 @@ class Entry(NamedTuple):
     @property
     def is_running(self) -> bool:
         """Whether more is to come: results and pages are written at once."""
-        is_open = self.kind in ("ab", "counters") or self.title.endswith(" open")
+        is_open = self.kind in KINDS or self.title.endswith(" open")
         return is_open and self.is_live
 
     @property
@@ -241,9 +242,8 @@ def _kind_of_lines(path: Path) -> str:
         return ""
     if not isinstance(first, dict):
         return ""
-    if first.get("kind") == "diff":
-        return "counters"
-    return "ab" if {"governors", "command", "rounds"} <= set(first) else ""
+    growing = (kind.name for kind in KINDS.values() if kind.growing and kind.growing.begins(first))
+    return next(growing, "")
 
 
 def _parsed(path: Path) -> list[Any]:
@@ -276,30 +276,13 @@ def _lines(path: Path) -> list[Any]:
     return [saved.parse_json(line, path) for line in whole.split("\n") if line]
 
 
-def _counters(path: Path) -> str:
-    last = _lines(path)[-1:]
-    if not last:
-        raise TorporError("no line is finished yet")
-    return report.render(saved.checked(last[0], path))
-
-
-def _ab(path: Path) -> str:
-    """The rounds that are finished so far."""
-    from torpor.machine.kernel import ab
-
-    head, *runs = _lines(path) or [None]
-    conformance.check_record(head, "AbHead", path.name)
-    for run in runs:
-        conformance.check_record(run, "AbRun", path.name)
-    count = len(head["governors"])
-    whole = [
-        run
-        for run in runs
-        if run["round"] > 0 and sum(r["round"] == run["round"] for r in runs) == count
-    ]
-    if not whole:
-        raise TorporError("no round is finished yet")
-    return report.render(ab.result(ab.Comparison(head, whole)))
+def _growing(kind: Kind, path: Path) -> str:
+    """The page of the lines that there are so far."""
+    assert kind.growing is not None
+    result = kind.growing.result(
+        _lines(path), functools.partial(conformance.check_record, name=path.name)
+    )
+    return report.render(saved.checked(result, path))
 
 
 _SHOWN: dict[str, Callable[[Path], str | BinaryIO]] = {
@@ -307,8 +290,7 @@ _SHOWN: dict[str, Callable[[Path], str | BinaryIO]] = {
     "damaged": _result,
     "store": _store,
     "page": _html,
-    "counters": _counters,
-    "ab": _ab,
+    **{kind.name: functools.partial(_growing, kind) for kind in KINDS.values() if kind.growing},
 }
 
 
