@@ -44,8 +44,11 @@ class UnavailableError(Exception):
     """Why a source cannot be obtained here, on one line."""
 
 
-def cache_folder(name: str) -> Path:
-    """Return a folder of Torpor's in the user's cache: ``sources``, ``schemas``, ``runs``."""
+def cache_folder(name: str = "") -> Path:
+    """Return Torpor's folder in the user's cache, or one in it: ``sources``, ``schemas``, ``runs``.
+
+    As the XDG Base Directory Specification has it, a relative $XDG_CACHE_HOME is ignored.
+    """
     base = os.environ.get("XDG_CACHE_HOME", "")
     home = Path(base) if base.startswith("/") else Path.home() / ".cache"
     return home / "torpor" / name
