@@ -159,8 +159,8 @@ __all__ = [
     "workloads",
 ]
 
-# Loaded when they are first asked for: until the command line has its hand on Ctrl-C, an interrupt
-# is Python's own, and the less there is to import, the shorter that is.
+# Loaded on first use. Until the command line handles SIGINT, Ctrl-C prints Python's traceback; the
+# fewer the imports before that, the shorter the time.
 _NAMES = {
     "_engine": "CountersError EngineError GovernorError PlatformError "
     "TorporError TraceError WorkloadError __version__",

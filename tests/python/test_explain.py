@@ -122,8 +122,8 @@ def test_saved_results_are_explained_and_compared(torpor, recording, tmp_path):
     (tmp_path / "a.json").write_text(torpor(*replay, check=0).stdout)
     stats = ("trace", "stats", "-p", "i5-10600k", recording, "--json")
     (tmp_path / "b.json").write_text(torpor(*stats, check=0).stdout)
-    told = torpor("explain", "a.json", check=0).stdout
-    assert told.startswith("teo against menu: ")
+    text = torpor("explain", "a.json", check=0).stdout
+    assert text.startswith("teo against menu: ")
     text = torpor("compare", "a.json", "b.json", check=0).stdout
     assert re.search(r"^too deep \(above\) % +\d", text, re.M)
     found = json.loads(torpor("compare", "a.json", "b.json", "--json", check=0).stdout)

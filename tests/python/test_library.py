@@ -95,8 +95,8 @@ def test_decisions_add_up_to_the_states_and_the_metrics(replay):
 def test_the_histogram_counts_every_wakeup(replay):
     pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
     counts = pl.DataFrame(replay.latency).group_by("governor").agg(pl.col("count").sum())
-    told = {r["governor"]: r["latency"]["count"] for r in replay.runs}
-    assert dict(counts.iter_rows()) == told
+    summed = {r["governor"]: r["latency"]["count"] for r in replay.runs}
+    assert dict(counts.iter_rows()) == summed
 
 
 def test_decisions_are_lists_of_pythons_own_values(replay):

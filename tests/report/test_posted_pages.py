@@ -118,7 +118,7 @@ def test_pictures_have_the_numbers_of_the_result(browser: Browser) -> None:
     browser.open("reproduce")
     (study,) = browser.results["reproduce"]
     rows = [row for table in study["tables"] for row in table["rows"]]
-    told = browser.run(
+    copied = browser.run(
         "return [...document.querySelectorAll('.plotted title')].map((t) => t.textContent)"
     )
     cells = rows[4]["cells"]
@@ -126,7 +126,7 @@ def test_pictures_have_the_numbers_of_the_result(browser: Browser) -> None:
     published = 100 * (cells[other]["published"] / cells[name]["published"] - 1)
     ours = 100 * (cells[other]["ours"] / cells[name]["ours"] - 1)
     line = f"{rows[4]['title']}, {other}: {published:+.1f} % published, {ours:+.1f} % here"
-    assert line in told
+    assert line in copied
 
 
 STUB = b"""<!doctype html><title>waiting</title><script>

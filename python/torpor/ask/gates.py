@@ -144,7 +144,7 @@ def gate(
 
     Args:
         base: A result, a saved one's path, a store of a sweep, or a pair of dumps' :func:`diff`.
-        candidate: The same of what is to be judged.
+        candidate: The result to judge, in the same forms.
         limits: What :func:`read_limits` returned, or the file.
         base_governor: Which governor of the base; needed where it has several and the candidate
             has others.

@@ -161,7 +161,7 @@ def platforms() -> list[Machine]:
     """Return the machines that ship with Torpor.
 
     Each has ``name``, ``title``, ``cpus`` (count), ``clusters`` and ``states`` (names), and
-    ``has_power``: False means that nobody measured it, so energy is not known on this machine.
+    ``has_power``: False if no power was measured, so that energy is not known on this machine.
     ``power_includes`` are the parts whose power is known, ``power_missing`` says what is not.
 
     >>> next(p["cpus"] for p in platforms() if p["name"] == "pixel6")

@@ -101,7 +101,7 @@ def fetch(
             )
     try:
         _private(folder)
-        # Others may be at it: one fetches, the rest wait.
+        # One process fetches; others wait for it.
         with _locked(folder), tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
             if not _is_complete(place, also):
                 _fetch(place, Path(work), also, say)
@@ -141,7 +141,7 @@ def _further_parts(place: Path) -> set[str]:
 
 
 def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], None]) -> None:
-    # Whoever fetched the tree that this replaces still needs its parts.
+    # The tree that this one replaces may have been fetched with further parts: keep them.
     parts = sorted(_further_parts(place).union(also))
     # apt may fetch as a user of its own.
     work.chmod(0o755)

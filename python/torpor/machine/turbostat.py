@@ -29,7 +29,7 @@ _ASKS_FOR = re.compile(r"C(\d+)")
 _CORE_DEEPEST = 7
 #: A command's run ends with its length.
 _LENGTH = re.compile(r"\s*([0-9.]+) sec\s*")
-#: As much as tells what a file is; topology and features may come first.
+#: Bytes that identify a log; topology and features may come first.
 _HEAD_BYTES = 1 << 18
 
 
@@ -145,16 +145,16 @@ def counter_of(state: str) -> str | None:
 
 def notes(log: Log) -> list[str]:
     """Say what was got, which the requested states do not tell."""
-    told = [f"a log of turbostat, {log.intervals} intervals as one: states are as requested"]
+    notes = [f"a log of turbostat, {log.intervals} intervals as one: states are as requested"]
     if log.got:
         shown = ", ".join(f"{printable(name)} {value:.2f} %" for name, value in log.got.items())
-        told.append(f"got, by the hardware's counters: {shown}")
+        notes.append(f"got, by the hardware's counters: {shown}")
     if log.elapsed_ns is None:
-        told.append(
+        notes.append(
             "the log does not tell how long its intervals were, so only shares of time are known: "
             "record with `turbostat --enable usec`"
         )
-    return told
+    return notes
 
 
 def _cells(line: str) -> list[str]:

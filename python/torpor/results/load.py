@@ -22,7 +22,7 @@ _Path = str | os.PathLike[str]
 
 
 class ForeignError(TorporError):
-    """A file that nobody wrote as a result."""
+    """A file that is not a result."""
 
 
 def read_text(path: _Path, size_max: int | None = None) -> str:

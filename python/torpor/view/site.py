@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor serve`: results and stores of a folder as a site for this machine alone.
 
-It reads and never writes. Who asks is on this machine (the address is the loopback's, and the name
-asked for as well, or another site could ask through a browser); what is asked for is in the folder.
-What is in the folder may be anybody's: links out of it are not followed, what is no regular file is
-not opened, files are read up to a size, and what cannot be shown has a page that says why.
+It reads and never writes. It listens on the loopback address, and refuses requests for another
+host's name, which another site could send through a browser. The folder's files are not trusted:
+links that lead out of it are not followed, only regular files up to a size are read, and a file
+that cannot be shown gets a page that says why.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from torpor.view.report.environment import page
 
 ADDRESS = "127.0.0.1"
 PORT = 8321
-#: Folders below the folder; a store has thousands of files, which nobody wants to see.
+#: Depth of folders that are listed; a store has thousands of files, which are not.
 _DEPTH = 4
 #: Files written less than this ago are reloaded; older ones are finished, or their writer was
 #: killed.
@@ -347,7 +347,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: who asks sees the answer."""
+        """Log nothing: the client sees the answer."""
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -407,7 +407,7 @@ class _Server(http.server.ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a connection that breaks off is its reader's affair."""
+        """Log nothing: a client may close its connection."""
 
 
 def server(root: str | os.PathLike[str], port: int = PORT) -> http.server.ThreadingHTTPServer:

@@ -15,7 +15,7 @@ from torpor.machine.toml import toml
 
 
 def describe(system: System, name: str, title: str | None, hz: int | None) -> str:
-    """Return the machine's TOML as sysfs tells it, without power."""
+    """Return the machine's TOML as sysfs describes it, without power."""
     if system.driver is None:
         raise CalibrationError(
             "this machine has no idle driver, so no idle state is entered and counted"

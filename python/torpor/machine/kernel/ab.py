@@ -47,7 +47,7 @@ class Plan:
     #: Shuffles each round. Without it every second round goes backwards, so that what drifts
     #: steadily meets all alike.
     seed: int | None = None
-    #: Runs of the command before the first round, which nobody counts.
+    #: Runs of the command before the first round, which do not count.
     warm_up: int = 1
     #: A line of JSON for the head, and one for each run as soon as it ends.
     output: Path | None = None
@@ -75,7 +75,7 @@ class _Choice:
     name: str
     module: Governor | None
 
-    def told(self) -> shapes.AbGovernor:
+    def described(self) -> shapes.AbGovernor:
         return {
             "label": self.label,
             "name": self.name,
@@ -266,7 +266,7 @@ def _head(plan: Plan, system: System, choices: list[_Choice]) -> shapes.AbHead:
         "kernel": system.machine.release(),
         "driver": system.driver,
         "cpu_count": len(system.machine.online_cpus()),
-        "governors": [choice.told() for choice in choices],
+        "governors": [choice.described() for choice in choices],
         "command": list(plan.command),
         "rounds": plan.rounds,
         "metric": plan.metric.pattern if plan.metric else None,

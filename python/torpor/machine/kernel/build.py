@@ -193,7 +193,7 @@ def _release(headers: Path) -> str | None:
 
 
 def _cache(system: System) -> Path:
-    """Root loads what it has built itself, from where nobody else writes."""
+    """Return the folder of builds: root loads modules, so only root may write to its folder."""
     if system.is_root:
         return system.machine.path("/var/cache/torpor")
     return cache_folder()

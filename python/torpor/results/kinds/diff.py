@@ -68,7 +68,7 @@ class ShareChange(TypedDict):
 
 
 class DiffGot(TypedDict):
-    """A state of the hardware's, as its own counter has it, and who asked for it."""
+    """A hardware state by its own counter, and the idle states that request it."""
 
     counter: str
     #: Indices of the states that ask for it, and their share of time together.

@@ -13,9 +13,9 @@ from torpor.results.kinds import KINDS
 
 #: Site that shows traces; TORPOR_PERFETTO names another one, such as http://localhost:10000.
 ADDRESS = "https://ui.perfetto.dev"
-#: A page holds no larger trace, compressed: a browser opens it at once, and mail carries it.
+#: Largest compressed trace in a page: a browser still opens it at once, and mail takes it.
 EMBEDDED_BYTES = 4_000_000
-#: Nobody has to wait for a trace of a recording that is larger, only for a page without it.
+#: A page of a larger recording has no trace: converting it takes too long.
 RECORDING_BYTES = 64_000_000
 
 

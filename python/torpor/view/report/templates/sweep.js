@@ -59,7 +59,7 @@ const isOracle = (governor) => data.governors[governor].split(",")[0] === "oracl
 
 const isShare = (metric) => data.metrics[metric].kind === "share";
 const changeUnit = (metric) => isShare(metric) ? "pp" : "%";
-/** From the base, in per cent, or in percentage points of a share; null where it cannot be told. */
+/** From the base, in per cent, or in percentage points of a share; null where it is not known. */
 const change = (scenario, governor, metric, base) => {
   const mine = valueOf(scenario, governor, metric), other = valueOf(scenario, base, metric);
   if (mine === null || other === null) return null;
