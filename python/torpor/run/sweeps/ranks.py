@@ -349,9 +349,12 @@ def _ranks(
 
 
 def _interval(sample: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """Return the mean and Student's 95 % interval of it; one value alone has none."""
-    if len(sample) < 2:
-        return next(iter(sample), None), None, None
+    """Return the mean and Student's 95 % interval of it.
+
+    Two values have none: it would be 13 times as wide as they are apart.
+    """
+    if len(sample) < 3:
+        return (_mean(sample) if sample else None), None, None
     mean, error = _mean(sample), statistics.stdev(sample) / math.sqrt(len(sample))
     half = student_95(len(sample) - 1) * error
     return mean, mean - half, mean + half
