@@ -113,7 +113,7 @@ class Perf:
 
     def save(self) -> Saved:
         # A perf that gave up before its last line leaves a file without an index.
-        if "Captured and wrote" not in self._output():
+        if "Captured and wrote" not in self._printed():
             raise self._failed()
         with open(self._part, "rb") as file:
             os.fsync(file.fileno())
@@ -130,14 +130,14 @@ class Perf:
             *("--output", str(self._part), "--event", ",".join(self._names)),
         ]
 
-    def _output(self) -> str:
+    def _printed(self) -> str:
         self._said.seek(0)
         return self._said.read().decode(errors="replace")
 
     def _failed(self) -> RecordError:
         assert self._process is not None
         status = self._process.wait()
-        lines = self._output().strip().splitlines()
+        lines = self._printed().strip().splitlines()
         said = "\n".join(f"  {line}" for line in lines[-12:] if line.strip())
         paranoid = read(self._machine.path("/proc/sys/kernel/perf_event_paranoid"))
         hint = "perf 5.10 or newer is needed; --backend tracefs needs no perf"
