@@ -11,7 +11,7 @@ from torpor.ask import studies
 from torpor.ask.studies import files
 from torpor.results import judge
 
-QUICK = ("--duration", "200ms", "--seeds", "2")
+QUICK = ("--duration", "50ms", "--seeds", "2")
 STUDY = """
 title = "t"
 source = ["s"]
@@ -102,7 +102,7 @@ def test_a_study_has_the_same_bytes_on_any_thread_count(torpor):
 
 
 def test_idle_powers_are_the_calibrated_ones():
-    result = studies.reproduce("i5-10600k-idle", duration="2s", seeds=1)
+    result = studies.reproduce("i5-10600k-idle", duration="1s", seeds=1)
     for row in result["tables"][0]["rows"]:
         cell = row["cells"]["menu"]
         assert cell["ours"] == pytest.approx(cell["published"], rel=0.02), row["title"]

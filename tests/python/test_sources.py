@@ -36,7 +36,7 @@ def sources(*suffixes: str) -> dict[str, str]:
 
 
 def test_no_source_names_a_machines_path():
-    texts = sources(".rs", ".py", ".pyi", ".c", ".h", ".sh", ".toml", ".js")
+    texts = sources(".rs", ".py", ".pyi", ".c", ".h", ".sh", ".toml", ".js", ".md")
     assert [name for name, text in texts.items() if MACHINE_PATH.search(text)] == []
 
 

@@ -223,11 +223,6 @@ def test_markup_in_a_result_stays_text_on_every_page(browser: Browser) -> None:
         assert attack not in page and "&lt;img src=x" in page
 
 
-def test_the_same_result_gives_the_same_page(browser: Browser) -> None:
-    for found in browser.results.values():
-        assert report.render(found) == report.render(found)
-
-
 def test_a_kind_without_a_page_is_refused() -> None:
     with pytest.raises(torpor.TorporError, match="expected replay"):
         report.render({"kind": "snapshot"})
