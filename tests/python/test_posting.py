@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Tables to post: every kind of result in every form, and the mail's 80 columns of ASCII."""
 
-import csv
 import html.parser
-import io
-import json
 
 import pytest
 
 import torpor
 from small_result import result as small_result
-from test_schema import KINDS
 from torpor.results.table import Cell, Post, Table, number, word
 from torpor.view import paint
-from torpor.view import post as posting
 
 REPLAY = ("replay", "-p", "pixel6", "-g", "menu", "-g", "teo")
 
@@ -28,25 +23,6 @@ def assert_is_mail(text):
     assert "\t" not in text and "\x1b" not in text
     assert [line for line in text.splitlines() if len(line) > 80] == []
     assert text.endswith("\n") and not text.endswith("\n\n")
-
-
-@pytest.mark.parametrize("made", KINDS, ids=lambda made: made.__name__)
-def test_every_kind_of_result_is_posted_in_every_form(made, recording, tmp_path):
-    result = made(recording, tmp_path)
-    mail = torpor.post(result)
-    assert_is_mail(mail)
-    tables = posting.posted(result).tables
-    for table in tables:
-        assert all(len(row) == len(table.headings) for row in table.rows)
-    drawn = [line for line in torpor.post(result, "markdown").splitlines() if line[:1] == "|"]
-    assert len(drawn) == sum(2 + len(table.rows) for table in tables)
-    read = list(csv.reader(io.StringIO(torpor.post(result, "csv"))))
-    assert len(read) == 1 + sum(len(table.rows) for table in tables)
-    assert {len(line) for line in read} == {len(read[0])}
-    page = Page()
-    page.feed(torpor.post(result, "html"))
-    assert page.open == [] and page.rows == sum(1 + len(table.rows) for table in tables)
-    assert json.loads(torpor.post(result, "json")) == result
 
 
 class Page(html.parser.HTMLParser):
