@@ -59,35 +59,14 @@ def test_a_simulation_is_posted_by_seed(tmp_path):
 def test_a_simulation_without_io_is_posted_by_test():
     made = torpor.simulate("periodic", platform="pixel6", governors=["menu"], seeds=1)
     heading = next(line for line in torpor.post(made).splitlines() if "idle_miss" in line)
-    assert heading.split() == [
-        "test",
-        "gov",
-        "i",
-        "score",
-        "%change",
-        "idles",
-        "idle_miss",
-        "miss_rt",
-        "belows",
-        "aboves",
-    ]
+    assert heading.split() == TEST
 
 
 def test_the_states_are_posted_as_the_lists_do(recording):
     made = torpor.replay(recording, platform="i5-10600k", governors=["menu"])
     lines = torpor.post(made).splitlines()
     at = next(n for n, line in enumerate(lines) if "time%" in line)
-    assert lines[at].split() == [
-        "cluster",
-        "state",
-        "time",
-        "time%",
-        "usage",
-        "above",
-        "above%",
-        "below",
-        "below%",
-    ]
+    assert lines[at].split() == STATES
     state = made.to_dict()["traces"][0]["runs"][0]["clusters"][0]["states"][2]
     of = f"{100 * state['above'] / state['usage']:.2f}"
     found = lines[at + 3].split()

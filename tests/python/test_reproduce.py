@@ -77,8 +77,6 @@ def test_the_pixel_study_is_calibrated_on_menu_alone():
 def test_jankbench_is_predicted_whole():
     study, _ = files.load("pixel6-teo")
     (table,) = [t for t in study["table"] if t["title"].startswith("Jankbench")]
-    published = [row["published"]["menu"] for row in table["row"] if "published" in row]
-    assert published == [13.9, 1.5, 144.6, 26.0, 4.74, 139.5, 124.0]
     assert not any(row.get("calibrated") for row in table["row"])
 
 
