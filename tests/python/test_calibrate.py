@@ -251,7 +251,7 @@ def test_uncalibratable_machine_says_why(tmp_path):
     # Two windows of the same rate say the same.
     counts = Counts([1.0, 0.0], [10, 0])
     same = calibration.Window(0, 0, 10, 1.0, 5e6, [counts])
-    with pytest.raises(CalibrationError, match="do not tell"):
+    with pytest.raises(CalibrationError, match="do not separate"):
         calibration.figures(clusters, [same] * 12)
 
 

@@ -241,7 +241,7 @@ def import_platform(
     ``dtc``) or ``.dtb``. ``energy_model`` is a dump of ``/sys/kernel/debug/energy_model``.
     ``hz`` is the kernel's tick rate: 100, 250, 300 or 1000.
 
-    Returns the TOML text and notes on what these do not tell (the power of idle, for one).
+    Returns the TOML text and notes on what these lack (the power of idle, for one).
 
     Raises :class:`torpor.PlatformError` when there is no machine in ``root``, or a number in it is
     not one that a kernel accepts.

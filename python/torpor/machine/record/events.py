@@ -10,7 +10,7 @@ from torpor.machine.record.errors import RecordError
 
 @dataclass(frozen=True)
 class Kind:
-    """Tracepoints that tell the same thing; kernels and architectures differ in which they have."""
+    """Tracepoints for the same event; kernels and architectures differ in which they have."""
 
     names: tuple[str, ...]
     #: Consequence for a replay if the kernel has none of them; empty if there is none.
