@@ -59,8 +59,9 @@ if TYPE_CHECKING:
     )
     from torpor.results.compare import compare
     from torpor.results.kinds import explain
+    from torpor.results.load import load
     from torpor.results.over_recordings import over_recordings
-    from torpor.results.record import Fidelity, Record, Reproduction, load
+    from torpor.results.record import Fidelity, Record, Reproduction
     from torpor.run.checks import check, check_kinds
     from torpor.run.idle_spans import Spans, bound, spans
     from torpor.run.recordings import (
@@ -158,8 +159,8 @@ __all__ = [
     "workloads",
 ]
 
-# Loaded when they are first asked for: until the command line has its hand on Ctrl-C, an interrupt
-# is Python's own, and the less there is to import, the shorter that is.
+# Loaded on first use. Until the command line handles SIGINT, Ctrl-C prints Python's traceback; the
+# fewer the imports before that, the shorter the time.
 _NAMES = {
     "_engine": "CountersError EngineError GovernorError PlatformError "
     "TorporError TraceError WorkloadError __version__",
@@ -176,7 +177,8 @@ _NAMES = {
     "record_trace restore_governor stat unload_governors use_governor",
     "view.post": "post",
     "run.recordings": "convert_trace measure_latency trace_info trace_sleeps trace_stats",
-    "results.record": "Fidelity Record Reproduction load",
+    "results.load": "load",
+    "results.record": "Fidelity Record Reproduction",
     "run.replays": "DEFAULT_GOVERNORS Replay Trace load_trace replay",
     "results.over_recordings": "over_recordings",
     "results.compare": "compare",

@@ -30,7 +30,7 @@ class Worker:
         if self._process is None:
             self._start()
         process = self._process
-        # A worker that a governor left half dead has no ears; that it says nothing tells the rest.
+        # A worker that a governor has damaged may not answer; its silence is the finding.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(case) + "\n")
             process.stdin.flush()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The pages of the documentation, cut into prose and fenced blocks.
+"""The pages of the documentation, and their fenced blocks.
 
 A comment on the line before a block says what a test must know of it:
 
@@ -77,9 +77,3 @@ def commands(block: Block) -> list[tuple[str, str, int]]:
         found.append((command, match["shown"], int(match["status"] or 0)))
     assert found, f"{block.where}: no line begins with `$ `"
     return found
-
-
-def prose(page: Path) -> str:
-    """Return the page without its fenced blocks and inline code."""
-    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
-    return re.sub(r"`[^`\n]*`", "", text)

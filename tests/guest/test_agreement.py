@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Replays of a guest's recording make the guest's decisions again.
 
-Unlike under ``test_decisions_are_equal`` nothing is logged here: what the governor was told is
+Unlike under ``test_decisions_are_equal`` nothing is logged here: what the governor was given is
 rebuilt from trace events. And our counters are those of the kernel.
 """
 

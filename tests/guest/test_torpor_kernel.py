@@ -20,13 +20,13 @@ def test_governors_build_for_a_kernel_that_does_not_run(kernel, tmp_path, monkey
     source = tmp_path / "$(touch X);touch X;mine's $(shell touch X) own,.c"
     source.write_bytes(carried_files()["governors/cpuidle/menu.c"])
 
-    told = []
-    system = System(told.append, root=tmp_path / "machine")
+    messages = []
+    system = System(messages.append, root=tmp_path / "machine")
     builder = Builder(system, headers=kernel.headers, out=tmp_path / "modules")
     assert builder.release == kernel.release
     wanted = [modules.resolve(spec) for spec in ("teo", str(source))]
     files = builder.build(wanted)
-    assert len(told) == 2
+    assert len(messages) == 2
     assert {"torpor_core", "torpor_t_teo", wanted[1].module} <= {file.stem for file in files}
     assert not list(tmp_path.rglob("X"))
     for file in files:

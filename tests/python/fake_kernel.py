@@ -14,11 +14,11 @@ RELEASE = "6.12.1-fake"
 
 
 class FakeKernel(System):
-    """Offers what the folder's files say; notes what it is told and asked to run."""
+    """Offers what the folder's files say; notes its messages and commands."""
 
     def __init__(self, root: Path, *, is_dry_run: bool = False) -> None:
-        self.told: list[str] = []
-        super().__init__(self.told.append, is_dry_run=is_dry_run, root=root)
+        self.messages: list[str] = []
+        super().__init__(self.messages.append, is_dry_run=is_dry_run, root=root)
         self.is_superuser = True
         self.machine_name = "x86_64"
         #: Modules that do not load, or do not go; and what is made by `make` of nothing.
@@ -114,6 +114,6 @@ class FakeKernel(System):
         self.put("sys/devices/system/cpu/cpuidle/available_governors", " ".join(governors) + "\n")
 
 
-def changes(told: Sequence[str]) -> list[str]:
+def changes(messages: Sequence[str]) -> list[str]:
     """Return the reported changes, without folders: `insmod torpor_core.ko`."""
-    return [re.sub(r"\S*/", "", line) for line in told if not line.startswith(("make", "#"))]
+    return [re.sub(r"\S*/", "", line) for line in messages if not line.startswith(("make", "#"))]

@@ -126,9 +126,9 @@ def test_a_seed_shuffles_each_round_and_always_the_same_way(kernel, load):
 def test_dry_run_prints_the_steps(kernel, load, run_on_kernel):
     kernel.is_superuser = False
     run_on_kernel("ab", "-n", "-g", "menu", "-g", "t-teo", "--rounds", 2, "--", *load)
-    told = [line for line in kernel.told if line.startswith("# round")]
-    assert [line.rpartition(" under ")[2] for line in told] == ["menu, t-teo", "t-teo, menu"]
-    assert changes(kernel.told)[:2] == ["insmod torpor_core.ko", "insmod torpor_t_teo.ko"]
+    rounds = [line for line in kernel.messages if line.startswith("# round")]
+    assert [line.rpartition(" under ")[2] for line in rounds] == ["menu, t-teo", "t-teo, menu"]
+    assert changes(kernel.messages)[:2] == ["insmod torpor_core.ko", "insmod torpor_t_teo.ko"]
     assert kernel.modules() == [] and (kernel.machine.root / "runs").read_text() == "0\n"
 
 
@@ -186,13 +186,13 @@ def test_a_killed_comparison_blocks_changes_until_restore(kernel, load, run_on_k
         )
         assert "`menu` before; loaded since: torpor_core, torpor_t_teo" in error
         assert "torpor kernel restore" in error
-    kernel.told.clear()
+    kernel.messages.clear()
     run_on_kernel("kernel", "restore", "-n")
     kernel.pretend_nothing()
     assert kernel.governor == "t-teo"
     run_on_kernel("kernel", "restore")
     undone = ["echo menu > current_governor", "rmmod torpor_t_teo", "rmmod torpor_core"]
-    assert changes(kernel.told) == undone * 2
+    assert changes(kernel.messages) == undone * 2
     assert (kernel.governor, kernel.governors, kernel.modules()) == ("menu", ["menu", "teo"], [])
     assert "nothing to restore" in run_on_kernel("kernel", "restore")
 

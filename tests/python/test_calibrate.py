@@ -133,11 +133,11 @@ def test_the_fit_recovers_the_model_within_its_intervals(tmp_path):
     figures = calibration.figures(clusters, windows)
     (states,) = figures.clusters
     assert [state.name for state in states] == ["POLL", "C1", "C6"]
-    told = [(figures.floor_mw, FLOOR_MW), (figures.busy_mw[0], BUSY_MW)]
+    pairs = [(figures.floor_mw, FLOOR_MW), (figures.busy_mw[0], BUSY_MW)]
     for state, (_, _, _, power_mw, entry_uj) in zip(states, STATES, strict=True):
-        told.append((state.power_mw, power_mw))
-        told += [(state.entry_uj, entry_uj)] if state.entry_uj else []
-    for estimate, truth in told:
+        pairs.append((state.power_mw, power_mw))
+        pairs += [(state.entry_uj, entry_uj)] if state.entry_uj else []
+    for estimate, truth in pairs:
         assert estimate.low <= truth <= estimate.high, (estimate, truth)
     # And they are narrow enough to be of use.
     assert states[1].power_mw.high - states[1].power_mw.low < 12
@@ -251,7 +251,7 @@ def test_uncalibratable_machine_says_why(tmp_path):
     # Two windows of the same rate say the same.
     counts = Counts([1.0, 0.0], [10, 0])
     same = calibration.Window(0, 0, 10, 1.0, 5e6, [counts])
-    with pytest.raises(CalibrationError, match="do not tell"):
+    with pytest.raises(CalibrationError, match="do not separate"):
         calibration.figures(clusters, [same] * 12)
 
 

@@ -19,11 +19,6 @@ def test_governors_are_listed_with_their_parameters(torpor):
     assert {"name", "summary", "rating", "origin", "params"} <= set(listed[0])
 
 
-def test_a_list_of_parameters_folds_in_a_pipe_too(torpor):
-    lines = torpor("governor", "list", check=0).stdout.splitlines()
-    assert 80 < max(map(len, lines)) <= 120
-
-
 def test_io_boosts_are_a_group_of_their_own(torpor):
     assert "--ioboost" in torpor("governor", "list", check=0).stderr
     done = torpor("governor", "list", "--ioboost", check=0)

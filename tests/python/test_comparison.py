@@ -87,9 +87,9 @@ def test_a_failed_governor_leaves_the_others_standing():
 def test_a_failed_base_is_replaced_on_every_page():
     result = small_result.result(failed="menu")
     assert cells(result, "idle_power_mw") == ["failed", "187.8", "205.5 (+9.42 %)"]
-    told = "Changes are relative to teo, the first governor that finished."
-    assert told in terminal_text(result, 100)
-    assert told in to_html(result)
+    note = "Changes are relative to teo, the first governor that finished."
+    assert note in terminal_text(result, 100)
+    assert note in to_html(result)
 
 
 def test_a_tiny_number_keeps_its_digits():

@@ -66,7 +66,7 @@ def test_no_name_reaches_make_or_its_shell(kernel, tmp_path, name):
     found = modules.resolve(str(path))
     assert sorted(found.files) == ["gov.h", "governor.c"] and found.main == "governor.c"
     (core, module, *_) = Builder(kernel).build([found])
-    assert re.fullmatch(r"make -C [\w./=%+-]+( [A-Z]+=[\w./%+-]*)+", kernel.told[-1])
+    assert re.fullmatch(r"make -C [\w./=%+-]+( [A-Z]+=[\w./%+-]*)+", kernel.messages[-1])
     assert core.exists() and module.exists()
 
 
@@ -93,7 +93,7 @@ def test_folders_unfit_for_a_build_are_refused(kernel, monkeypatch, folder):
     headers.rename(other)
     with pytest.raises(KernelError, match="cannot be used for a build") as error:
         Builder(kernel, headers=other).build([])
-    assert f"`{other}`" in str(error.value) and kernel.told == []
+    assert f"`{other}`" in str(error.value) and kernel.messages == []
 
 
 def test_modules_go_into_any_folder(kernel, tmp_path):
@@ -135,16 +135,16 @@ def test_an_unknown_parameter_is_refused_before_loading():
 def test_loading_is_announced_and_selects_nothing(kernel, run_on_kernel):
     assert run_on_kernel("kernel", "load", "teo", "teo,util_shift=5").splitlines()[0] == "t-teo"
     own = modules.resolve("teo,util_shift=5")
-    assert changes(kernel.told) == [
+    assert changes(kernel.messages) == [
         "insmod torpor_core.ko",
         "insmod torpor_t_teo.ko",
         f"insmod {own.module}.ko util_shift=5",
     ]
     assert kernel.governor == "menu" and kernel.governors == ["menu", "teo", "t-teo", own.name]
     assert kernel.parameters(own.module) == {"util_shift": "5"}
-    kernel.told.clear()
+    kernel.messages.clear()
     run_on_kernel("kernel", "load", "teo")
-    assert kernel.told == []
+    assert kernel.messages == []
 
 
 def test_modules_of_two_versions_do_not_meet(kernel, run_on_kernel):
@@ -161,7 +161,7 @@ def test_a_dry_run_changes_nothing_and_needs_no_root(kernel, run_on_kernel):
     run_on_kernel("kernel", "load", "teo", "-n", "--modules", kernel.machine.root)
     run_on_kernel("kernel", "use", "teo", "-n", "--", "true")
     assert state(kernel) == before
-    assert changes(kernel.told) == [
+    assert changes(kernel.messages) == [
         *("insmod torpor_core.ko", "insmod torpor_t_teo.ko"),
         *("echo teo > current_governor", "true", "echo menu > current_governor"),
     ]
@@ -172,7 +172,7 @@ def test_without_root_nothing_is_tried(kernel, run_on_kernel):
     kernel.is_superuser = False
     for command in (["load", "teo"], ["use", "teo"], ["unload"]):
         assert "requires root" in run_on_kernel("kernel", *command, status=2)
-    assert kernel.told == []
+    assert kernel.messages == []
 
 
 @pytest.mark.parametrize("broken", ["torpor_t_teo", "t-teo"])
@@ -207,9 +207,9 @@ def test_unloading_goes_back_to_the_governor_before_ours(kernel, run_on_kernel):
     run_on_kernel("kernel", "load", "teo", "menu")
     run_on_kernel("kernel", "use", "t-teo")
     run_on_kernel("kernel", "use", "t-menu")
-    kernel.told.clear()
+    kernel.messages.clear()
     run_on_kernel("kernel", "unload", "menu")
-    assert changes(kernel.told) == ["echo teo > current_governor", "rmmod torpor_t_menu"]
+    assert changes(kernel.messages) == ["echo teo > current_governor", "rmmod torpor_t_menu"]
     run_on_kernel("kernel", "unload")
     assert state(kernel) == ("teo", ["menu", "teo"], [])
     assert "none of Torpor's governors" in run_on_kernel("kernel", "unload")
@@ -221,7 +221,7 @@ def test_one_at_a_time_changes_governors(kernel, run_on_kernel):
         for command in (["load", "teo"], ["use", "teo"], ["unload"], ["restore"]):
             error = run_on_kernel("kernel", *command, status=2)
             assert re.search(r"being changed by `torpor ab`, process \d+", error)
-    assert kernel.told == []
+    assert kernel.messages == []
     run_on_kernel("kernel", "load", "teo")
 
 
@@ -271,7 +271,7 @@ def test_an_unfit_kernel_is_refused_with_the_reason(kernel, run_on_kernel, file,
 def test_new_kernel_gets_a_note(kernel):
     kernel.put("proc/sys/kernel/osrelease", "7.1.0\n")
     support.refuse(kernel)
-    assert "newer than 6.12" in kernel.told[0]
+    assert "newer than 6.12" in kernel.messages[0]
     kernel.put("sys/kernel/security/lockdown", "[none] integrity confidentiality\n")
     support.refuse(kernel)
 
@@ -301,16 +301,16 @@ def test_headers_of_another_kernel_are_refused(kernel):
 def test_a_kernel_that_clang_built_gets_modules_by_clang(kernel):
     kernel.put(f"lib/modules/{RELEASE}/build/include/config/auto.conf", "CONFIG_CC_IS_CLANG=y\n")
     Builder(kernel).build([])
-    assert "LLVM=1" in kernel.told[-1]
+    assert "LLVM=1" in kernel.messages[-1]
 
 
 def test_modules_are_built_once(kernel):
     builder = Builder(kernel)
     wanted = [modules.resolve("teo"), modules.resolve("teo,util_shift=5")]
     builder.build_missing(wanted)
-    assert len(kernel.told) == 2 and f"NAME={wanted[1].name}" in kernel.told[1]
+    assert len(kernel.messages) == 2 and f"NAME={wanted[1].name}" in kernel.messages[1]
     builder.build_missing(wanted)
-    assert len(kernel.told) == 2
+    assert len(kernel.messages) == 2
     names = [path.name for path in builder.build(wanted)]
     assert names == [
         *("torpor_core.ko", "torpor_t_teo.ko", f"{wanted[1].module}.ko", "torpor_idle.ko")

@@ -29,52 +29,12 @@ def test_import_loads_no_submodules():
     assert done.stdout.strip() == "['torpor', 'torpor.cli.exits', 'torpor.cli']"
 
 
-def test_tables_have_the_columns_that_are_documented(replay):
-    assert replay.decisions.column_names == [
-        "trace",
-        "governor",
-        "cpu",
-        "time_ns",
-        "state",
-        "stop_tick",
-        "tick_stopped_before",
-        "sleep_length_ns",
-        "source",
-        "residency_ns",
-        "latency_ns",
-        "outcome",
-        "wake",
-        "span",
-        "util",
-        "nr_iowait",
-        "to_tick_ns",
-        "event_ns",
-        "cause",
-        "energy_uj",
-        "regret_uj",
-        "relative_energy_us",
-        "relative_regret_us",
-        "got",
-    ]
-    assert replay.summary.column_names[:5] == ["trace", "platform", "governor", "kind", "error"]
-    catalogue = [metric["key"] for metric in replay.to_dict()["catalogue"]]
-    assert replay.summary.column_names[5:] == catalogue
-    assert replay.states.column_names == [
-        "trace",
-        "governor",
-        "cluster",
-        "cpu",
-        "state",
-        "name",
-        "usage",
-        "above",
-        "below",
-        "rejected",
-        "time_ns",
-        "demoted",
-        "got_time_ns",
-    ]
-    assert replay.latency.column_names == ["trace", "governor", "upper_bound_ns", "count"]
+def test_decisions_have_the_columns_that_are_documented(replay):
+    assert " ".join(replay.decisions.column_names) == (
+        "trace governor cpu time_ns state stop_tick tick_stopped_before sleep_length_ns source "
+        "residency_ns latency_ns outcome wake span util nr_iowait to_tick_ns event_ns cause "
+        "energy_uj regret_uj relative_energy_us relative_regret_us got"
+    )
 
 
 def test_decisions_add_up_to_the_states_and_the_metrics(replay):
@@ -95,8 +55,8 @@ def test_decisions_add_up_to_the_states_and_the_metrics(replay):
 def test_the_histogram_counts_every_wakeup(replay):
     pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
     counts = pl.DataFrame(replay.latency).group_by("governor").agg(pl.col("count").sum())
-    told = {r["governor"]: r["latency"]["count"] for r in replay.runs}
-    assert dict(counts.iter_rows()) == told
+    summed = {r["governor"]: r["latency"]["count"] for r in replay.runs}
+    assert dict(counts.iter_rows()) == summed
 
 
 def test_decisions_are_lists_of_pythons_own_values(replay):

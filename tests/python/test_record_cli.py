@@ -107,13 +107,13 @@ def test_recorder_overhead_is_reported():
         recorder_cpu_ns=None,
         backend="tracefs",
     )
-    (told,) = command._overhead(made)
-    assert told == "note: the recorder took CPU time: torpor 30 ms (0.30 % of one CPU)"
+    (note,) = command._overhead(made)
+    assert note == "note: the recorder took CPU time: torpor 30 ms (0.30 % of one CPU)"
     # A task of the recording in the recorder's place.
     from torpor import trace_stats
 
     task = trace_stats(demo)["tasks"][0]
     made.recorder_cpu_ns, made.backend = 20_000_000, task["comm"]
-    (told,) = command._overhead(made)
-    assert "20 ms, its start and end included (0.50 % of one CPU)" in told
-    assert f"{task['comm']} ended {task['wakeups']:,} sleeps" in told
+    (note,) = command._overhead(made)
+    assert "20 ms, its start and end included (0.50 % of one CPU)" in note
+    assert f"{task['comm']} ended {task['wakeups']:,} sleeps" in note

@@ -13,19 +13,19 @@ STAND_IN = """\
 #!{python}
 import os, signal, sys
 option = dict(zip(sys.argv, sys.argv[1:]))
-told, answers = map(int, option["--control"].removeprefix("fd:").split(","))
+commands, answers = map(int, option["--control"].removeprefix("fd:").split(","))
 {before}
 def finish(*_):
     with open(option["--output"], "w") as file:
         file.write("\\n".join(sys.argv[1:]))
     sys.exit({at_end!r})
 signal.signal(signal.SIGINT, finish)
-assert os.read(told, 64) == b"enable\\n"
+assert os.read(commands, 64) == b"enable\\n"
 os.write(answers, b"ack\\n")
 {after}
 # Ends early, as perf does, when nobody can tell it anything any more.
-os.read(told, 64)
-sys.exit("told nothing more")
+os.read(commands, 64)
+sys.exit("no more commands")
 """
 
 

@@ -197,14 +197,14 @@ def test_strips_that_contradict_their_columns_are_refused(replay, tmp_path, dama
 def test_an_arrow_footer_allocates_no_more_than_the_file(simulation, tmp_path):
     file = tmp_path / "t.arrow"
     simulation.write_table("summary", file)
-    sound, told = file.read_bytes(), Counter()
+    sound, counted = file.read_bytes(), Counter()
     for place in range(len(sound) - 400, len(sound)):
         file.write_bytes(sound[:place] + b"\x7f" + sound[place + 1 :])
         try:
             torpor.load(file)
         except torpor.TorporError as error:
-            told["its blocks have more bytes" in str(error)] += 1
-    assert told[True] > 4, told
+            counted["its blocks have more bytes" in str(error)] += 1
+    assert counted[True] > 4, counted
 
 
 def test_keys_of_a_later_torpor_are_ignored(simulation, tmp_path):

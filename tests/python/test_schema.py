@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Every kind of result that is written is what the schema says (`ab`: test_ab.py)."""
+"""Every kind of result in its schema, as tables to post, and in sentences (`ab`: test_ab.py)."""
 
+import csv
 import gzip
+import io
+import json
+import re
 import shutil
 from pathlib import Path
 
@@ -9,7 +13,9 @@ import pytest
 
 import torpor
 from test_cli import CRASH
+from test_posting import Page, assert_is_mail
 from torpor.results import schema as shapes
+from torpor.results.kinds import posted
 from valid import problems
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,9 +101,42 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("made", KINDS, ids=lambda made: made.__name__)
-def test_result_matches_the_schema(made, recording, tmp_path):
-    assert problems(made(recording, tmp_path)) == []
+@pytest.fixture(scope="module", params=KINDS, ids=lambda made: made.__name__)
+def result(request, recording, tmp_path_factory):
+    return request.param(recording, tmp_path_factory.mktemp(request.param.__name__))
+
+
+def test_result_matches_the_schema(result):
+    assert problems(result) == []
+
+
+def test_every_kind_is_posted_in_every_form(result):
+    assert_is_mail(torpor.post(result))
+    tables = posted(result).tables
+    for table in tables:
+        assert all(len(row) == len(table.headings) for row in table.rows)
+    drawn = [line for line in torpor.post(result, "markdown").splitlines() if line[:1] == "|"]
+    assert len(drawn) == sum(2 + len(table.rows) for table in tables)
+    read = list(csv.reader(io.StringIO(torpor.post(result, "csv"))))
+    assert len(read) == 1 + sum(len(table.rows) for table in tables)
+    assert {len(line) for line in read} == {len(read[0])}
+    page = Page()
+    page.feed(torpor.post(result, "html"))
+    assert page.open == [] and page.rows == sum(1 + len(table.rows) for table in tables)
+    assert json.loads(torpor.post(result, "json")) == result
+
+
+def test_each_sentence_has_its_figure(result):
+    if result["kind"] == "check":
+        with pytest.raises(torpor.TorporError, match="nothing to explain"):
+            torpor.explain(result)
+        return
+    sentences = torpor.explain(result)
+    assert 2 <= len(sentences) <= 6
+    for sentence in sentences:
+        assert re.search(r"\d", sentence), sentence
+        assert sentence.endswith("."), sentence
+    assert sum(sentence.startswith("This cannot show") for sentence in sentences) <= 1
 
 
 def test_every_kind_is_tested():

@@ -75,12 +75,12 @@ def test_many_recordings_get_a_line_each_and_one_table(torpor, parts):
 
 
 def test_progress_says_which_of_how_many():
-    told = []
-    tell = progress.of_several(["a.dat", "b/a.dat"], lambda *what: told.append(what))
+    calls = []
+    tell = progress.of_several(["a.dat", "b/a.dat"], lambda *what: calls.append(what))
     tell("reading b/a.dat, MiB", 1, 2)
     tell("a.dat", 3, 4)
     tell("summing up", 5, 6)
-    assert [what for what, *_ in told] == [
+    assert [what for what, *_ in calls] == [
         *("2 of 2: reading b/a.dat, MiB", "1 of 2: a.dat", "summing up"),
     ]
 

@@ -275,13 +275,6 @@ def test_a_boost_under_another_policy_gets_a_note(torpor):
     assert "only where a governor follows utilization" in done.stdout.replace("\n  ", " ")
 
 
-def test_every_workload_that_ships_can_be_shown():
-    for workload in library.workloads():
-        assert f'name = "{workload["name"]}"' in library.workload_toml(workload["name"])
-    with pytest.raises(library.WorkloadError, match="did you mean"):
-        library.workload_toml("frame")
-
-
 def test_authors_own_command_lines_are_workloads(torpor, tmp_path):
     line = "--name=a --filename=/dev/nvme0n1 --rw=randread --direct=1 --group_reporting"
     one = torpor("simulate", "--fio", line, "-p", "rk3399", "-g", "menu", *QUICK, check=0).stdout

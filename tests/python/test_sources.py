@@ -2,8 +2,10 @@
 """Properties of the sources that no linter checks."""
 
 import ast
+import graphlib
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,7 @@ def sources(*suffixes: str) -> dict[str, str]:
 
 
 def test_no_source_names_a_machines_path():
-    texts = sources(".rs", ".py", ".pyi", ".c", ".h", ".sh", ".toml", ".js")
+    texts = sources(".rs", ".py", ".pyi", ".c", ".h", ".sh", ".toml", ".js", ".md")
     assert [name for name, text in texts.items() if MACHINE_PATH.search(text)] == []
 
 
@@ -54,3 +56,29 @@ def test_python_functions_have_at_most_70_lines():
                 count = node.end_lineno - first.lineno + 1
                 long += [f"{name}: {node.name} has {count} lines"] if count > 70 else []
     assert long == []
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Yield what a module imports when it runs, in functions, too; a name with its module."""
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        return
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    for child in ast.iter_child_nodes(node):
+        yield from imported(child)
+
+
+def test_no_modules_import_each_other():
+    modules = {
+        name[len("python/") :].removesuffix(".py").removesuffix("/__init__").replace("/", "."): text
+        for name, text in sources(".py").items()
+        if name.startswith("python/torpor/")
+    }
+    graph = {
+        module: {n if n in modules else n.rpartition(".")[0] for n in imported(ast.parse(text))}
+        for module, text in modules.items()
+    }
+    # The error is a graphlib.CycleError, which lists the modules of the cycle.
+    graphlib.TopologicalSorter({m: found - {m} for m, found in graph.items()}).prepare()

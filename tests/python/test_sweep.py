@@ -266,31 +266,6 @@ def test_a_reader_survives_that_shards_become_one(recording, tmp_path, monkeypat
     assert len(done.store.rows()) == 4
 
 
-@pytest.mark.slow
-def test_killed_sweep_keeps_finished_points(recording, tmp_path):
-    """kill -9 three times, each after some points, then to the end: every point once."""
-    where = tmp_path / "store"
-    command = ["sweep", "-o", where, "-w", "periodic", "-p", "pixel6", "-p", "rk3399"]
-    command += ["-g", "menu", "-g", "teo", "--seeds", "15", "--duration", "10s", "-j", "1"]
-    kept = 0
-    for _ in range(3):
-        process = start(*command, **QUIET)
-        wait_for(lambda p=process, n=kept: p.poll() is not None or stored(where) > n + 2)
-        process.kill()
-        process.wait()
-        now = stored(where)
-        assert now >= kept
-        kept = now
-    assert kept > 0
-    assert start(*command, **QUIET).wait(120) == 0
-    opened = torpor.open_store(where)
-    assert len(opened.rows()) == 60
-    assert opened.open_files == []
-    opened.gc()
-    assert len(opened.shards) == 1
-    assert len(opened.rows()) == 60
-
-
 def test_ctrl_c_keeps_finished_points(tmp_path):
     where = tmp_path / "store"
     command = ["sweep", "-o", where, "-w", "frames", "-p", "pixel6", "-g", "menu"]

@@ -59,6 +59,47 @@ def test_written_file_passes_its_schema(torpor, recording, tmp_path):
     torpor("simulate", "periodic", "-p", "mine.toml", "--duration", "10ms", "--seeds", 1, check=0)
 
 
+SHIPPED = {
+    "platform": (library.platforms, library.platform_toml),
+    "workload": (library.workloads, library.workload_toml),
+}
+
+
+@pytest.mark.parametrize("kind", SHIPPED)
+def test_shipped_files_match_name_and_schema(kind):
+    names, text_of = SHIPPED[kind]
+    validator = jsonschema.Draft202012Validator(library.toml_schema(kind))
+    for shipped in names():
+        file = toml(text_of(shipped["name"]))
+        assert file["name"] == shipped["name"]
+        validator.validate(file)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "from_", "to"),
+    [
+        ("platform", "pixel6", "hz = 250", "hz = 200"),
+        ("platform", "pixel6", "exit_latency_us = 160", "exit_latency_us = -160"),
+        ("platform", "pixel6", "exit_latency_us = 160", "exit_latencyus = 160"),
+        ("platform", "pixel6", 'cpus = "0-3"', 'cpus = "zero"'),
+        ("platform", "pixel6", "capacity = 1024", "capacity = 1025"),
+        ("workload", "idle-predict", "run_us = 5", "run_us = -5"),
+        ("workload", "idle-predict", "sleep_us = 20 }", "sleeps_us = 20 }"),
+        ("workload", "idle-predict", "run_us = 5", 'run_us = { dist = "normal", mean = 5 }'),
+        ("workload", "idle-predict", "count = 8", "count = 1.5"),
+    ],
+)
+def test_schema_and_reader_refuse_the_same(tmp_path, kind, name, from_, to):
+    _, text_of = SHIPPED[kind]
+    broken = text_of(name).replace(from_, to, 1)
+    assert broken != text_of(name)
+    (tmp_path / "own.toml").write_text(broken, encoding="utf-8")
+    with pytest.raises(library.TorporError, match=r"own\.toml"):
+        text_of(str(tmp_path / "own.toml"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(toml(broken), library.toml_schema(kind))
+
+
 def test_the_schema_accepts_exactly_valid_studies():
     schema = library.toml_schema("study")
     assert schema == files.schema()

@@ -68,7 +68,7 @@ def test_ranges_and_values_are_read():
 
 def test_the_front_is_what_nothing_beats(fixed, train, tmp_path):
     params = [tuning.read_param("depth=0..3"), tuning.read_param("nothing=0..100")]
-    found = tuning.tune(str(fixed), params, train, tmp_path / "s", trials=24, references=("menu",))
+    found = tuning.tune(str(fixed), params, train, tmp_path / "s", trials=12, references=("menu",))
     tried = {trial.setting.split(",")[1] for trial in found.trials}
     assert tried == {"depth=0", "depth=1", "depth=2", "depth=3"}
     # Deeper is later and, but for overhead, cheaper; a parameter without effect makes no more.
@@ -87,11 +87,11 @@ def test_the_same_call_asks_the_same_and_runs_nothing_again(fixed, train, tmp_pa
     def run(trials):
         return tuning.tune(str(fixed), params, train, tmp_path / "s", trials=trials)
 
-    first = run(8)
+    first = run(4)
     points = len(torpor.open_store(tmp_path / "s").rows())
-    assert run(8) == first
+    assert run(4) == first
     assert len(torpor.open_store(tmp_path / "s").rows()) == points
-    names = [trial.setting for trial in run(16).trials]
+    names = [trial.setting for trial in run(8).trials]
     assert names[: len(first.trials)] == [trial.setting for trial in first.trials]
 
 

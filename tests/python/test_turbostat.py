@@ -42,8 +42,8 @@ def test_states_are_as_requested(log):
     # 15.8 % and 12 % of two seconds.
     assert (column["elapsed_ns"], c1["time_us"]) == (2_000_000_000, 316_000 + 240_000)
     assert column["total"]["residency_ratio"] == pytest.approx(0.001 + 0.139 + 0.8)
-    told = [note["text"] for note in result["intervals"][0]["notes"]]
-    assert "got, by the hardware's counters: CPU%c1 30.00 %, CPU%c6 65.00 %" in told
+    notes = [note["text"] for note in result["intervals"][0]["notes"]]
+    assert "got, by the hardware's counters: CPU%c1 30.00 %, CPU%c6 65.00 %" in notes
 
 
 def test_requested_and_got_are_side_by_side(log, torpor, tmp_path):

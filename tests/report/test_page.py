@@ -273,16 +273,16 @@ def test_finding_makes_no_verdict_where_no_timer_was_known() -> None:
         run("menu", over_oracle_pct=12.5, latency_mean_us=80.0),
         run("teo", over_oracle_pct=4.25, latency_mean_us=75.5),
     ]
-    told = verdict(runs, {"probe": 0, "timer_events": 0, "waking_timer": 0, "tick_only": 900})
-    assert told.startswith("No verdict: for 100.00 % of the decisions")
-    assert "teo" not in told
+    said = verdict(runs, {"probe": 0, "timer_events": 0, "waking_timer": 0, "tick_only": 900})
+    assert said.startswith("No verdict: for 100.00 % of the decisions")
+    assert "teo" not in said
 
 
 def test_finding_states_the_share_it_rests_on() -> None:
     runs = [run("menu", idle_energy_uj=2.0), run("teo", idle_energy_uj=1.0)]
-    told = verdict(runs, {"timer_events": 80, "tick_only": 20})
-    assert told.startswith("teo uses the least idle energy")
-    assert "In 20.00 % of the decisions no timer but the tick was known" in told
+    said = verdict(runs, {"timer_events": 80, "tick_only": 20})
+    assert said.startswith("teo uses the least idle energy")
+    assert "In 20.00 % of the decisions no timer but the tick was known" in said
     assert "of the decisions" not in verdict(runs, {"timer_events": 1000, "tick_only": 1})
 
 
@@ -296,9 +296,9 @@ def test_finding_names_no_best_within_the_noise() -> None:
     runs.append(seeded("mine", "energy_uj", 5, 6.1, 6.9))
     assert verdict(runs).startswith("mine uses the least energy, 6.00 µJ.")
     runs.append(seeded("yours", "energy_uj", 5.1, 6.0, 6.95))
-    told = verdict(runs)
-    assert "mine and yours use the least energy" in told
-    assert "do not separate them" in told
+    said = verdict(runs)
+    assert "mine and yours use the least energy" in said
+    assert "do not separate them" in said
 
 
 def test_finding_of_one_seed_is_no_verdict() -> None:

@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any, TypedDict
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
-from torpor.results.comparison import section_name, sections
-from torpor.results.record import load
+from torpor.results.kind import Sample
+from torpor.results.kinds import KINDS
+from torpor.results.load import load
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
 
@@ -143,7 +144,7 @@ def gate(
 
     Args:
         base: A result, a saved one's path, a store of a sweep, or a pair of dumps' :func:`diff`.
-        candidate: The same of what is to be judged.
+        candidate: The result to judge, in the same forms.
         limits: What :func:`read_limits` returned, or the file.
         base_governor: Which governor of the base; needed where it has several and the candidate
             has others.
@@ -296,54 +297,30 @@ def _samples(source: Any) -> _Samples:
         path = Path(source)
         source = open_store(path) if (path / "store.json").is_file() else load(path)
     if isinstance(source, Store):
-        return _of_store(source)
-    result = source.to_dict() if hasattr(source, "to_dict") else source
-    kind = result.get("kind") if isinstance(result, Mapping) else None
-    if kind not in ("replay", "simulation", "diff"):
-        raise GateError(
-            f"a result of kind `{kind}` has no limits: expected replay, simulation, diff, or a "
-            "sweep's store"
-        )
-    return _of_diff(result) if kind == "diff" else _of_runs(result)
-
-
-def _of_store(opened: Store) -> _Samples:
+        samples = _of_store(source)
+    else:
+        result = source.to_dict() if hasattr(source, "to_dict") else source
+        kind = result.get("kind") if isinstance(result, Mapping) else None
+        samples_of = KINDS[kind].samples if kind in KINDS else None
+        if samples_of is None:
+            expected = ", ".join(name for name, of in KINDS.items() if of.samples)
+            raise GateError(
+                f"a result of kind `{kind}` has no limits: expected {expected}, or a sweep's store"
+            )
+        samples = samples_of(result)
     found: _Samples = {}
+    for sample in samples:
+        values = found.setdefault((sample.scenario, sample.column), {})
+        for metric, value in sample.values.items():
+            if value is not None:
+                values.setdefault(metric, {})[sample.number] = value
+    return found
+
+
+def _of_store(opened: Store) -> Iterator[Sample]:
     for row in opened.rows():
-        if row["error"] is not None:
-            continue
-        # Whole labels: what varies in one store may not in the other.
-        key = (label_of(scenario_of(row)), row["governor"])
-        for metric in _known_metrics():
-            if row[metric] is not None:
-                found.setdefault(key, {}).setdefault(metric, {})[row["seed"] or 0] = row[metric]
-    return found
-
-
-def _of_runs(result: Any) -> _Samples:
-    found: _Samples = {}
-    for section in sections(result):
-        scenario = f"{section_name(section)}, {result['platform']['name']}"
-        for run in section["runs"]:
-            if run["error"] is not None:
-                continue
-            several: Any = run.get("seeds") or [{"seed": 0, "metrics": run["metrics"]}]
-            values = found.setdefault((scenario, run["governor"]), {})
-            for seed in several:
-                for metric, value in seed["metrics"].items():
-                    if value is not None:
-                        values.setdefault(metric, {})[seed["seed"]] = value
-    return found
-
-
-def _of_diff(result: Any) -> _Samples:
-    """Shares of the counters: what test suites of distributions look at."""
-    found: _Samples = {}
-    for group in result["groups"]:
-        for column in group["columns"]:
-            scenario = f"CPUs {_engine.format_cpu_list(group['cpus'])}"
-            values = found.setdefault((scenario, column["label"]), {})
-            for metric, ratio in (("above_pct", "above_ratio"), ("below_pct", "below_ratio")):
-                if column["total"][ratio] is not None:
-                    values[metric] = {0: 100 * column["total"][ratio]}
-    return found
+        if row["error"] is None:
+            # Whole labels: what varies in one store may not in the other.
+            scenario = label_of(scenario_of(row))
+            metrics = {metric: row[metric] for metric in _known_metrics()}
+            yield Sample(scenario, row["governor"], row["seed"] or 0, metrics)

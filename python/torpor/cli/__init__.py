@@ -10,7 +10,7 @@ Data goes to stdout; progress, hints and errors go to stderr. Exit status:
 - 130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): ended by that signal, whatever was finished and shown.
   A command that runs until it is stopped (`stat`, `serve`) ends with 0.
 
-A reader of stdout who leaves early changes none of these; neither does a closed stderr.
+A reader of stdout that exits early changes none of these; neither does a closed stderr.
 """
 
 import atexit

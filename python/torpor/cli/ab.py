@@ -111,7 +111,7 @@ def ab(
 
 
 def _offer_to_restore(system: Any) -> None:
-    """After one that was killed. Where nobody can answer, the comparison says what to do."""
+    """Offer to undo a comparison that was killed; without a terminal, the error says how."""
     left = journal.read(system)
     if left is None or not (system.is_root and _can_ask()):
         return
@@ -151,6 +151,6 @@ def _pattern(text: str | None) -> "re.Pattern[str] | None":
 
 
 def _tell(run: "shapes.AbRun") -> None:
-    told = "" if run["figure"] is None else f", figure {run['figure']:g}"
+    figure = "" if run["figure"] is None else f", figure {run['figure']:g}"
     seconds = run["duration_ns"] / 1e9
-    print_note(f"round {run['round']}, {run['governor']}: {seconds:.2f} s{told}")
+    print_note(f"round {run['round']}, {run['governor']}: {seconds:.2f} s{figure}")

@@ -64,9 +64,9 @@ def check(
     for governor in governors:
         try:
             with progress.if_watched() as bar:
-                told = None if bar is None else _Told(bar, governor, decisions)
+                bar_of_one = None if bar is None else _Progress(bar, governor, decisions)
                 report = checks.check(
-                    governor, seed=seed, decisions=decisions, hz=hz, progress=told
+                    governor, seed=seed, decisions=decisions, hz=hz, progress=bar_of_one
                 )
         except TorporError as error:
             # The others are checked all the same.
@@ -86,7 +86,7 @@ def check(
         raise typer.Exit(EXIT_FINDING)
 
 
-class _Told:
+class _Progress:
     """Passes decisions on to a bar."""
 
     def __init__(self, bar: progress.ProgressBar, governor: str, total: int) -> None:

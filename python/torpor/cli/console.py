@@ -38,7 +38,7 @@ def print_error(message: str) -> None:
 def print_note(message: str) -> None:
     """Print a hint or a caution to stderr.
 
-    Nobody may be there to read it, which changes nothing.
+    A closed stream is no error.
     """
     with contextlib.suppress(OSError):
         _write(f"{message}\n", sys.stderr, 2)
@@ -53,7 +53,7 @@ def fail(message: str, hint: str | None = None) -> NoReturn:
 def write_stdout(text: str) -> bool:
     """Write text to stdout, ending in a newline; return whether anybody still reads.
 
-    A reader who has seen enough (``torpor governor list | head``) changes nothing, the exit status
+    A reader that exits early (``torpor governor list | head``) changes nothing, the exit status
     neither. Raises OSError where the text cannot be written, to a full disk for one.
     """
     try:

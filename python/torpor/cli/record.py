@@ -145,21 +145,21 @@ def _counted(made: "session.Recording", hardware: residency.Got) -> list[str]:
     except TorporError:
         return []
     counters.add_hardware(result, hardware)
-    told = []
+    notes = []
     for group in result["groups"]:
         of = "time" if group["columns"][0]["residency_of"] == "elapsed" else "idle time"
         for got in group["columns"][0]["got"]:
             names = ", ".join(group["states"][place]["name"] for place in got["states"])
             requested = got["requested_ratio"]
             share = "no state" if requested is None else f"{requested:.2%} of {of} ({names})"
-            told.append(f"note: {got['counter']}: requested {share}, got {got['got_ratio']:.2%}")
+            notes.append(f"note: {got['counter']}: requested {share}, got {got['got_ratio']:.2%}")
         for state, counts in zip(group["states"], group["columns"][0]["states"], strict=True):
             if counts["rejected"]:
-                told.append(
+                notes.append(
                     f"note: the driver rejected {counts['rejected']:,} entries into state "
                     f"{state['index']} {state['name']} of {counts['usage']:,} (no event shows them)"
                 )
-    return told
+    return notes
 
 
 def _overhead(made: "session.Recording") -> list[str]:
@@ -171,20 +171,20 @@ def _overhead(made: "session.Recording") -> list[str]:
     if recorder is not None:
         times.append(f"{made.backend} {recorder / 1e6:.0f} ms, its start and end included")
     share = (own + (recorder or 0)) / made.duration_ns * 100 if made.duration_ns else 0.0
-    told = f"note: the recorder took CPU time: {', '.join(times)} ({share:.2f} % of one CPU)"
+    note = f"note: the recorder took CPU time: {', '.join(times)} ({share:.2f} % of one CPU)"
     if made.output.stat().st_size > _STATS_BYTES_MAX:
-        return [told]
+        return [note]
     try:
         tasks = recordings.trace_stats(made.output)["tasks"]
     except TorporError:
-        return [told]
+        return [note]
     names = {(read(Path("/proc/self/comm")) or "torpor"), made.backend}
     ours = [task for task in tasks if task["comm"] in names]
     if not ours or not seconds:
-        return [told]
+        return [note]
     wakeups = sum(task["wakeups"] for task in ours)
     shown = ", ".join(sorted({task["comm"] for task in ours}))
-    return [f"{told}; {shown} ended {wakeups:,} sleeps ({wakeups / seconds:.1f} per s)"]
+    return [f"{note}; {shown} ended {wakeups:,} sleeps ({wakeups / seconds:.1f} per s)"]
 
 
 def _tell(made: "session.Recording", hardware: residency.Got) -> bool:

@@ -12,7 +12,7 @@ from torpor.cli import options
 from torpor.cli.console import stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import print_result
 from torpor.results import compare as side_by_side
-from torpor.results.record import load
+from torpor.results.load import load
 
 
 def explain(

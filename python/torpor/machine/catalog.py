@@ -161,7 +161,7 @@ def platforms() -> list[Machine]:
     """Return the machines that ship with Torpor.
 
     Each has ``name``, ``title``, ``cpus`` (count), ``clusters`` and ``states`` (names), and
-    ``has_power``: False means that nobody measured it, so energy is not known on this machine.
+    ``has_power``: False if no power was measured, so that energy is not known on this machine.
     ``power_includes`` are the parts whose power is known, ``power_missing`` says what is not.
 
     >>> next(p["cpus"] for p in platforms() if p["name"] == "pixel6")
@@ -241,7 +241,7 @@ def import_platform(
     ``dtc``) or ``.dtb``. ``energy_model`` is a dump of ``/sys/kernel/debug/energy_model``.
     ``hz`` is the kernel's tick rate: 100, 250, 300 or 1000.
 
-    Returns the TOML text and notes on what these do not tell (the power of idle, for one).
+    Returns the TOML text and notes on what these lack (the power of idle, for one).
 
     Raises :class:`torpor.PlatformError` when there is no machine in ``root``, or a number in it is
     not one that a kernel accepts.

@@ -215,8 +215,8 @@ def add_hardware(result: "Diff", got: residency.Got) -> None:
     for group in result["groups"]:
         for column in group["columns"]:
             column["got"] = _got(group["states"], column, got.of_cpus)
-    told = [f"{name} {value:.2f} %" for name, value in got.of_package.items()]
-    texts = [f"the package got, by the hardware's counters: {', '.join(told)}"] if told else []
+    shares = [f"{name} {value:.2f} %" for name, value in got.of_package.items()]
+    texts = [f"the package got, by the hardware's counters: {', '.join(shares)}"] if shares else []
     texts += [got.note] if got.note else []
     notes = [cast("Note", {"kind": "read", "cpus": [], "text": text}) for text in texts]
     result["intervals"][-1]["notes"] += notes
@@ -308,14 +308,14 @@ def _interval(label: str, before: Snapshot | None, after: Snapshot) -> _Counted:
 def _notes_of(taken: Snapshot) -> "list[Note]":
     """Return the reader's problems: each reason once, with the first place."""
     data = taken.to_dict()
-    told = [("read", note) for note in data["notes"]]
+    found = [("read", note) for note in data["notes"]]
     places: dict[str, list[str]] = {}
     for problem in data["problems"]:
         places.setdefault(problem["reason"], []).append(problem["path"])
     for reason, paths in places.items():
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        told.append(("damage", f"`{paths[0]}` {reason}{more}"))
-    return [{"kind": kind, "cpus": [], "text": f"{taken.name}: {text}"} for kind, text in told]
+        found.append(("damage", f"`{paths[0]}` {reason}{more}"))
+    return [{"kind": kind, "cpus": [], "text": f"{taken.name}: {text}"} for kind, text in found]
 
 
 def _table(states: "Sequence[StateDelta]") -> "list[DiffState]":

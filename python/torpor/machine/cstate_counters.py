@@ -84,8 +84,8 @@ class Watch:
                 return got
             lines = [line.strip() for line in errors.splitlines() if line.strip()]
             # The first line may be the heading of the second.
-            told = " ".join(lines[:2]).rstrip(".")
-            self._why = f"perf: {told}" if told else "perf counted none of them"
+            said = " ".join(lines[:2]).rstrip(".")
+            self._why = f"perf: {said}" if said else "perf counted none of them"
         if self._why is None:
             return Got({}, {}, None)
         names = ", ".join(self._events)

@@ -44,8 +44,11 @@ class UnavailableError(Exception):
     """Why a source cannot be obtained here, on one line."""
 
 
-def cache_folder(name: str) -> Path:
-    """Return a folder of Torpor's in the user's cache: ``sources``, ``schemas``, ``runs``."""
+def cache_folder(name: str = "") -> Path:
+    """Return Torpor's folder in the user's cache, or one in it: ``sources``, ``schemas``, ``runs``.
+
+    As the XDG Base Directory Specification has it, a relative $XDG_CACHE_HOME is ignored.
+    """
     base = os.environ.get("XDG_CACHE_HOME", "")
     home = Path(base) if base.startswith("/") else Path.home() / ".cache"
     return home / "torpor" / name
@@ -98,7 +101,7 @@ def fetch(
             )
     try:
         _private(folder)
-        # Others may be at it: one fetches, the rest wait.
+        # One process fetches; others wait for it.
         with _locked(folder), tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
             if not _is_complete(place, also):
                 _fetch(place, Path(work), also, say)
@@ -138,7 +141,7 @@ def _further_parts(place: Path) -> set[str]:
 
 
 def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], None]) -> None:
-    # Whoever fetched the tree that this replaces still needs its parts.
+    # The tree that this one replaces may have been fetched with further parts: keep them.
     parts = sorted(_further_parts(place).union(also))
     # apt may fetch as a user of its own.
     work.chmod(0o755)

@@ -29,7 +29,7 @@ _ASKS_FOR = re.compile(r"C(\d+)")
 _CORE_DEEPEST = 7
 #: A command's run ends with its length.
 _LENGTH = re.compile(r"\s*([0-9.]+) sec\s*")
-#: As much as tells what a file is; topology and features may come first.
+#: Bytes that identify a log; topology and features may come first.
 _HEAD_BYTES = 1 << 18
 
 
@@ -37,7 +37,7 @@ class Log(NamedTuple):
     """All intervals of a log, together."""
 
     cpus: "list[CpuDelta]"
-    #: None where the log does not tell.
+    #: None where the log does not have it.
     elapsed_ns: int | None
     #: Share of each CPU's time in each state, 0 to 1; None if a line has none.
     shares: dict[int, list[float | None]]
@@ -120,7 +120,7 @@ def read(path: Path) -> Log:
             f"`{path}`: a log of turbostat without idle states: expected columns such as `C1` and "
             "`C1%`\nhint: run `turbostat --show CPU,cpuidle --show sysfs`, or without --show"
         )
-    # A line of sums ends each table; only if all of them tell is the whole known.
+    # A line of sums ends each table; only with all of them is the whole known.
     whole_us = sum(lengths_us) if lengths_us and len(lengths_us) == tables else None
     elapsed_us = whole_us if length_s is None else length_s * 1e6
     return Log(
@@ -144,17 +144,17 @@ def counter_of(state: str) -> str | None:
 
 
 def notes(log: Log) -> list[str]:
-    """Say what was got, which the requested states do not tell."""
-    told = [f"a log of turbostat, {log.intervals} intervals as one: states are as requested"]
+    """Return notes on what the counts are, and on what the log lacks."""
+    notes = [f"a log of turbostat, {log.intervals} intervals as one: states are as requested"]
     if log.got:
         shown = ", ".join(f"{printable(name)} {value:.2f} %" for name, value in log.got.items())
-        told.append(f"got, by the hardware's counters: {shown}")
+        notes.append(f"got, by the hardware's counters: {shown}")
     if log.elapsed_ns is None:
-        told.append(
-            "the log does not tell how long its intervals were, so only shares of time are known: "
+        notes.append(
+            "the log has no length of its intervals, so only shares of time are known: "
             "record with `turbostat --enable usec`"
         )
-    return told
+    return notes
 
 
 def _cells(line: str) -> list[str]:

@@ -3,20 +3,15 @@
 
 import json
 from collections.abc import Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results.comparison import fill, not_verified, unverified
-from torpor.results.kind import Column
+from torpor.results.kind import SAME, Column, counts
+from torpor.results.kinds import KINDS
 from torpor.results.record import Record, headed
 
-if TYPE_CHECKING:
-    from torpor.results import types as results
-
-#: Names of the catalogue's metrics in other kinds of result.
-_SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Sums over a run that another metric gives as a rate or a mean.
 _SUMS = ("energy_uj", "idle_energy_uj", "delay_total_us", "package_j", "dram_j", "platform_j")
 
@@ -36,9 +31,6 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
 
     Raises TorporError where nothing can be compared, or a kind has no metrics.
     """
-    # The kinds import this module.
-    from torpor.results.kinds import KINDS
-
     parsed = [one.to_dict() if hasattr(one, "to_dict") else one for one in results]
     names = labels or [str(number) for number in range(1, len(parsed) + 1)]
     if len(names) != len(parsed):
@@ -86,25 +78,17 @@ def _metrics(columns: list[Column]) -> tuple[list[dict[str, Any]], list[str]]:
     known: dict[str, dict[str, Any]] = {}
     for kind in ("replay", "simulation", "fidelity", "ab"):
         for metric in catalogues.get(kind, ()):
-            key, title = _SAME.get(metric["key"], metric["key"]), metric["title"]
-            if key in _counts():
+            key, title = SAME.get(metric["key"], metric["key"]), metric["title"]
+            if key in counts():
                 key = f"{key}_per_s"
                 metric = metric | {"unit": "1/s", "kind": "rate"}
             known.setdefault(key, metric | {"key": key, "title": title})
-    counts = {key: sum(c.values.get(key) is not None for c in columns) for key in known}
-    shared = [m for key, m in known.items() if counts[key] > 1 and key not in _SUMS]
+    having = {key: sum(c.values.get(key) is not None for c in columns) for key in known}
+    shared = [m for key, m in known.items() if having[key] > 1 and key not in _SUMS]
     lonely = [
-        m["title"] for key, m in known.items() if counts[key] == 1 or (counts[key] and key in _SUMS)
+        m["title"] for key, m in known.items() if having[key] == 1 or (having[key] and key in _SUMS)
     ]
     return shared, list(dict.fromkeys(lonely))
-
-
-@cache
-def _counts() -> frozenset[str]:
-    """Metrics that grow with time, so that two durations can be compared."""
-    catalogues = json.loads(_engine.metrics())
-    kinds = (*catalogues["replay"], *catalogues["simulation"])
-    return frozenset(metric["key"] for metric in kinds if metric["kind"] == "count")
 
 
 def _unverified(names: list[str], parsed: list[Any]) -> list[str]:
@@ -125,13 +109,3 @@ def _notes(columns: list[Column], lonely: list[str]) -> list[str]:
         notes.append(f"In one column alone, or a sum, so not compared: {', '.join(lonely)}.")
     notes.append("No interval: the columns share no seeds or rounds that pair them.")
     return notes
-
-
-def with_rates(values: "results.Metrics", seconds: float) -> dict[str, float | None]:
-    """Return metrics by common names, with counts as rates."""
-    found = {_SAME.get(key, key): value for key, value in values.items()}
-    for key in _counts() & found.keys():
-        count = found.pop(key)
-        if count is not None and seconds:
-            found[f"{key}_per_s"] = count / seconds
-    return found

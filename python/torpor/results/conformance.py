@@ -13,6 +13,7 @@ from typing import Any
 
 from torpor._engine import TorporError
 from torpor.results import contradictions
+from torpor.results.schema import schema as results_schema
 
 _Schema = dict[str, Any]
 _Check = Callable[[Any], None]
@@ -77,7 +78,7 @@ class _Checks:
         checks = [self._of(option) for option in options]
         is_optional = {"type": "null"} in options
         only = [check for check, of in zip(checks, options, strict=True) if of != {"type": "null"}]
-        told = " or ".join(dict.fromkeys(map(_told, options)))
+        expected = " or ".join(dict.fromkeys(map(_in_words, options)))
 
         def check(value: Any) -> None:
             if value is None and is_optional:
@@ -92,7 +93,7 @@ class _Checks:
                 except _Misfit:
                     continue
                 return
-            raise _Misfit(value, told)
+            raise _Misfit(value, expected)
 
         return check
 
@@ -101,18 +102,18 @@ class _Checks:
         names = [named] if isinstance(named, str) else named
         types = tuple(of for name in names for of in _TYPES[name])
         low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
-        told = _told(schema)
+        expected = _in_words(schema)
         inner = {"object": self._object, "array": self._array}
         insides = {_TYPES[name][0]: inner[name](schema) for name in names if name in inner}
 
         def check(value: Any) -> None:
             of = type(value)
             if of not in types:
-                raise _Misfit(value, told)
+                raise _Misfit(value, expected)
             if of is int and (value not in _INTEGERS or not low <= value <= high):
-                raise _Misfit(value, told)
+                raise _Misfit(value, expected)
             if of is float and not (math.isfinite(value) and low <= value <= high):
-                raise _Misfit(value, told)
+                raise _Misfit(value, expected)
             if of is str and not value.isascii() and not _is_text(value):
                 raise _Misfit(value, "text")
             if inside := insides.get(of):
@@ -180,16 +181,16 @@ def _plain(value: Any, depth: int = _DEPTH) -> None:
 
 
 def _equal(allowed: list[Any]) -> _Check:
-    told = " or ".join(json.dumps(each) for each in allowed)
+    expected = " or ".join(json.dumps(each) for each in allowed)
 
     def check(value: Any) -> None:
         if not any(type(value) is type(each) and value == each for each in allowed):
-            raise _Misfit(value, told)
+            raise _Misfit(value, expected)
 
     return check
 
 
-def _told(schema: _Schema) -> str:
+def _in_words(schema: _Schema) -> str:
     """A schema in words."""
     if reference := schema.get("$ref"):
         return f"a record {reference.rpartition('/')[2]}"
@@ -207,9 +208,7 @@ def _told(schema: _Schema) -> str:
 
 @cache
 def _checks() -> tuple[dict[str, str], _Checks]:
-    from torpor.results import schema as shapes
-
-    schema = shapes.schema()
+    schema = results_schema()
     return schema["kinds"], _Checks(schema)
 
 

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A kind of result: everything that Torpor knows about it, in one object."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from torpor import _engine
 from torpor.results.record import Record
 from torpor.results.table import Post
 
+if TYPE_CHECKING:
+    from torpor.results import types as results
+
+#: Names of the catalogue's metrics in other kinds of result.
+SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Clusters of one column: each with its CPUs, time awake, and states.
 Clusters = list[dict[str, Any]]
 
@@ -20,12 +28,49 @@ class Column(NamedTuple):
     of: dict[str, str]
 
 
+class Sample(NamedTuple):
+    """Metrics of one run of a scenario, to hold against limits."""
+
+    scenario: str
+    #: Governor, or label of counters.
+    column: str
+    #: Seed by which two results pair.
+    number: int
+    values: Mapping[str, float | None]
+
+
+class Input(NamedTuple):
+    """An input of a result, as its page names it."""
+
+    name: str
+    description: str
+    sha256: str | None
+
+
+def recordings_input(result: Any) -> list[Input]:
+    """Return the recording of a result that is made of one."""
+    trace = result.get("trace")
+    return [Input("trace", trace["path"], trace["sha256"])] if trace else []
+
+
+class Growing(NamedTuple):
+    """A file of JSON lines that a command appends to while it runs."""
+
+    #: Whether a file whose first line is this one is of the kind.
+    begins: Callable[[Mapping[str, Any]], bool]
+    #: Result of the whole lines so far. The second argument checks a line that is no result
+    #: against a record of the schema.
+    result: Callable[[Sequence[Any], Callable[[Any, str], None]], Any]
+
+
 class Kind(NamedTuple):
     """A kind of result. A function that is None does not apply to it."""
 
     name: str
     #: Tables, for mail, pages, notebooks and the terminal.
     post: Callable[[Any], Post]
+    #: Reason why a page has no trace for Perfetto, and how to get one.
+    no_trace: str
     #: Sentences of ``torpor explain`` and of pages; the name of a governor may be given.
     explain: Callable[[Any, str | None], list[str]] | None = None
     #: Class of a loaded result.
@@ -34,8 +79,28 @@ class Kind(NamedTuple):
     shape: type | None = None
     #: Metrics to compare with other results.
     columns: Callable[[Any], Iterator[Column]] | None = None
+    #: Metrics to hold against limits.
+    samples: Callable[[Any], Iterator[Sample]] | None = None
+    #: Inputs that its page names.
+    inputs: Callable[[Any], list[Input]] = recordings_input
     #: Idle states of each column, for pictures of residency and wrong depth.
     states: Callable[[Any], list[tuple[str, Clusters]]] | None = None
+    #: File that grows until the result is complete.
+    growing: Growing | None = None
+
+
+_SAVED = "it was made from a result alone. `torpor {} --report` makes a page with a trace; {}"
+CONVERT = "`torpor trace convert RECORDING FILE.perfetto-trace` writes it."
+#: Reason of results that consist of counters.
+COUNTED = (
+    "counters have no timeline. `torpor record -- COMMAND` records what the machine does, and "
+    "`torpor trace stats RECORDING --report` hands it over."
+)
+
+
+def saved_by(command: str, writes: str = CONVERT) -> str:
+    """Return the reason of a saved result; ``command`` makes a page with a trace."""
+    return _SAVED.format(command, writes)
 
 
 def cluster(
@@ -62,3 +127,21 @@ def cluster(
         "states": own,
         "has_clock": whole_ns is not None,
     }
+
+
+@cache
+def counts() -> frozenset[str]:
+    """Metrics that grow with time, so that two durations can be compared."""
+    catalogues = json.loads(_engine.metrics())
+    kinds = (*catalogues["replay"], *catalogues["simulation"])
+    return frozenset(metric["key"] for metric in kinds if metric["kind"] == "count")
+
+
+def with_rates(values: "results.Metrics", seconds: float) -> dict[str, float | None]:
+    """Return metrics by common names, with counts as rates."""
+    found = {SAME.get(key, key): value for key, value in values.items()}
+    for key in counts() & found.keys():
+        count = found.pop(key)
+        if count is not None and seconds:
+            found[f"{key}_per_s"] = count / seconds
+    return found

@@ -375,14 +375,14 @@ def documented(of: type) -> Callable[[_Function], _Function]:
         function.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[*own, *more]
         )
-        told = "\n".join(
+        described = "\n".join(
             textwrap.fill(
                 f"{name}: {option.help}", 92, subsequent_indent=" " * 4, break_on_hyphens=False
             )
             for name, (_, option) in fields(of).items()
         )
         text = inspect.cleandoc(function.__doc__ or "")
-        function.__doc__ = text.replace("    {options}", textwrap.indent(told, " " * 4))
+        function.__doc__ = text.replace("    {options}", textwrap.indent(described, " " * 4))
         return function
 
     return document

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.results.record import Fidelity, Record, parse_json, read_text
+from torpor.results.load import parse_json, read_text
+from torpor.results.record import Fidelity, Record
 from torpor.run import options, recordings
 from torpor.run.sleep_outcomes import outcomes
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor serve`: results and stores of a folder as a site for this machine alone.
 
-It reads and never writes. Who asks is on this machine (the address is the loopback's, and the name
-asked for as well, or another site could ask through a browser); what is asked for is in the folder.
-What is in the folder may be anybody's: links out of it are not followed, what is no regular file is
-not opened, files are read up to a size, and what cannot be shown has a page that says why.
+It reads and never writes. It listens on the loopback address, and refuses requests for another
+host's name, which another site could send through a browser. The folder's files are not trusted:
+links that lead out of it are not followed, only regular files up to a size are read, and a file
+that cannot be shown gets a page that says why.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from typing import Any, BinaryIO, NamedTuple
 
 from torpor._engine import TorporError, __version__
 from torpor.results import conformance
-from torpor.results import record as records
+from torpor.results import load as saved
 from torpor.results.files import open_regular
+from torpor.results.kind import Kind
+from torpor.results.kinds import KINDS, posted
+from torpor.results.record import RESULT_FILE
 from torpor.results.table import counted
 from torpor.view import report
 from torpor.view.report.environment import page
 
 ADDRESS = "127.0.0.1"
 PORT = 8321
-#: Folders below the folder; a store has thousands of files, which nobody wants to see.
+#: Depth of folders that are listed; a store has thousands of files, which are not.
 _DEPTH = 4
 #: Files written less than this ago are reloaded; older ones are finished, or their writer was
 #: killed.
@@ -67,7 +70,7 @@ class Entry(NamedTuple):
     @property
     def is_running(self) -> bool:
         """Whether more is to come: results and pages are written at once."""
-        is_open = self.kind in ("ab", "counters") or self.title.endswith(" open")
+        is_open = self.kind in KINDS or self.title.endswith(" open")
         return is_open and self.is_live
 
     @property
@@ -157,7 +160,7 @@ class Site:
 
     def _entry(self, path: Path) -> Entry | None:
         """Return the entry of a path; None for a hidden one, or one outside of the folder."""
-        for name in (_STORE_FILE, records.RESULT_FILE):
+        for name in (_STORE_FILE, RESULT_FILE):
             if os.path.lexists(path / name) and self._inside(os.fspath(path / name)) is None:
                 return None
         return _entry(path, os.fspath(path.relative_to(self.root)))
@@ -181,14 +184,14 @@ def _entry(path: Path, name: str) -> Entry | None:
     if (path / _STORE_FILE).is_file():
         files = [*(path / "points").glob("*.parquet"), *(path / "open").glob("*.jsonl")]
         return Entry(name, "store", _store_title(files), max(map(_modified, files), default=0))
-    if (path / records.RESULT_FILE).is_file():
-        kind, title = _described(path / records.RESULT_FILE)
-        return Entry(name, kind or "damaged", title, _modified(path / records.RESULT_FILE))
+    if (path / RESULT_FILE).is_file():
+        kind, title = _described(path / RESULT_FILE)
+        return Entry(name, kind or "damaged", title, _modified(path / RESULT_FILE))
     if not path.is_file():
         return None
     if path.suffix == ".html":
         return Entry(name, "page", "", _modified(path))
-    if path.suffix == ".json" and path.name != records.RESULT_FILE:
+    if path.suffix == ".json" and path.name != RESULT_FILE:
         kind, title = _described(path)
         return Entry(name, kind, title, _modified(path)) if kind else None
     if path.suffix == ".jsonl":
@@ -218,13 +221,11 @@ def _described(path: Path) -> tuple[str, str]:
 
 @functools.lru_cache(4096)
 def _read_description(path: Path, _modified_ns: int, size: int) -> tuple[str, str]:
-    from torpor.results.kinds import posted
-
     if size > _RESULT_BYTES:
         return "damaged", f"larger than {_RESULT_BYTES >> 20} MiB"
     try:
         return "result", "; ".join(posted(one).title for one in _parsed(path))
-    except (records.ForeignError, OSError):
+    except (saved.ForeignError, OSError):
         return "", ""
     except Exception:
         # Its page says why.
@@ -241,14 +242,13 @@ def _kind_of_lines(path: Path) -> str:
         return ""
     if not isinstance(first, dict):
         return ""
-    if first.get("kind") == "diff":
-        return "counters"
-    return "ab" if {"governors", "command", "rounds"} <= set(first) else ""
+    growing = (kind.name for kind in KINDS.values() if kind.growing and kind.growing.begins(first))
+    return next(growing, "")
 
 
 def _parsed(path: Path) -> list[Any]:
     """The results in a file or folder, each as plain data."""
-    found: Any = records.load_bounded(path, _RESULT_BYTES)
+    found: Any = saved.load_bounded(path, _RESULT_BYTES)
     several = found if isinstance(found, list) else [found]
     return [one.to_dict() if hasattr(one, "to_dict") else one for one in several]
 
@@ -272,34 +272,17 @@ def _html(path: Path) -> BinaryIO:
 
 def _lines(path: Path) -> list[Any]:
     """The whole lines of a file that may be written to."""
-    whole = records.read_text(path, _RESULT_BYTES).rpartition("\n")[0]
-    return [records.parse_json(line, path) for line in whole.split("\n") if line]
+    whole = saved.read_text(path, _RESULT_BYTES).rpartition("\n")[0]
+    return [saved.parse_json(line, path) for line in whole.split("\n") if line]
 
 
-def _counters(path: Path) -> str:
-    last = _lines(path)[-1:]
-    if not last:
-        raise TorporError("no line is finished yet")
-    return report.render(records.checked(last[0], path))
-
-
-def _ab(path: Path) -> str:
-    """The rounds that are finished so far."""
-    from torpor.machine.kernel import ab
-
-    head, *runs = _lines(path) or [None]
-    conformance.check_record(head, "AbHead", path.name)
-    for run in runs:
-        conformance.check_record(run, "AbRun", path.name)
-    count = len(head["governors"])
-    whole = [
-        run
-        for run in runs
-        if run["round"] > 0 and sum(r["round"] == run["round"] for r in runs) == count
-    ]
-    if not whole:
-        raise TorporError("no round is finished yet")
-    return report.render(ab.result(ab.Comparison(head, whole)))
+def _growing(kind: Kind, path: Path) -> str:
+    """The page of the lines that there are so far."""
+    assert kind.growing is not None
+    result = kind.growing.result(
+        _lines(path), functools.partial(conformance.check_record, name=path.name)
+    )
+    return report.render(saved.checked(result, path))
 
 
 _SHOWN: dict[str, Callable[[Path], str | BinaryIO]] = {
@@ -307,8 +290,7 @@ _SHOWN: dict[str, Callable[[Path], str | BinaryIO]] = {
     "damaged": _result,
     "store": _store,
     "page": _html,
-    "counters": _counters,
-    "ab": _ab,
+    **{kind.name: functools.partial(_growing, kind) for kind in KINDS.values() if kind.growing},
 }
 
 
@@ -365,7 +347,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: who asks sees the answer."""
+        """Log nothing: the client sees the answer."""
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -425,7 +407,7 @@ class _Server(http.server.ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a connection that breaks off is its reader's affair."""
+        """Log nothing: a client may close its connection."""
 
 
 def server(root: str | os.PathLike[str], port: int = PORT) -> http.server.ThreadingHTTPServer:

@@ -93,15 +93,15 @@ class Costs:
             return {"before": before, "after": after}
 
         asleep = [t for t in turns("rates") if t.slept_in]
-        told = [t for t in turns("pingpong") if t.slept_in and t.fires_ns is None]
+        wakeups = [t for t in turns("pingpong") if t.slept_in and t.fires_ns is None]
         ipi = turns("ipi")
         story = stories["rates"]
         workers = [*story.pids("kworker"), *story.pids("kcompactd")]
         background = [turn for pid in workers for turn in story.turns.get(pid, [])]
         return cls(
             interrupt=median(left_us(t, t.fires_ns) + switched_us(t) for t in asleep if t.fires_ns),
-            ipi_delivery=median(left_us(t, t.event_ns) for t in told),
-            ipi_handling=median(switched_us(t) for t in told),
+            ipi_delivery=median(left_us(t, t.event_ns) for t in wakeups),
+            ipi_handling=median(switched_us(t) for t in wakeups),
             background=to_idle(background),
             steps={
                 "rates": {"run": to_idle(turns("rates"))},

@@ -42,7 +42,7 @@ cat /sys/devices/system/cpu/cpu*/cpu_capacity > /out/capacities
 echo 0 > $tracing/tracing_on
 echo mono > $tracing/trace_clock
 echo 4096 > $tracing/buffer_size_kb
-# All CPUs of a domain have the same; one of each tells it.
+# All CPUs of a domain have the same; one CPU of each is read.
 filter=
 for first in $firsts; do
 	filter="${filter:+$filter || }cpu_id == $first"

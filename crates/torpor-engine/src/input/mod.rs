@@ -23,6 +23,7 @@ use torpor_trace::{SoFar, Trace};
 pub use draft::Draft;
 pub use follow::Follower;
 pub(crate) use segment::{RCU_HOLD, RCU_SOFTIRQ};
+pub(crate) use tasks::Waits;
 pub use tick::TickGrid;
 pub(crate) use tick::{TickFunction, tick_function};
 pub(crate) use timers::{OVERDUE, TimerTracker};

@@ -7,14 +7,16 @@
 
 use super::{CpuIndex, CpuInput, Span, TickGrid};
 use rustc_hash::FxHashMap;
-use torpor_machine::units::Instant;
+use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 
 /// Sets each span's `nr_iowait` and `nr_running` while the events pass.
 pub(super) struct Counter {
     index: CpuIndex,
     queues: Vec<Queue>,
-    tasks: Tasks,
+    /// The CPU on whose runqueue a task is.
+    at: FxHashMap<i32, usize>,
+    waits: Waits,
     tick: Option<TickGrid>,
 }
 
@@ -22,12 +24,7 @@ impl Counter {
     pub(super) fn new(index: CpuIndex, trace: &Trace, tick: Option<TickGrid>) -> Counter {
         let mut queues: Vec<Queue> = Vec::new();
         queues.resize_with(index.cpu_count(), Queue::default);
-        let tasks = Tasks {
-            at: FxHashMap::default(),
-            waits: FxHashMap::default(),
-            reasons: trace.event_counts.contains_key("sched_blocked_reason"),
-        };
-        Counter { index, queues, tasks, tick }
+        Counter { index, queues, at: FxHashMap::default(), waits: Waits::new(trace), tick }
     }
 
     pub(super) fn observe(&mut self, events: &[Event], cpus: &mut [CpuInput]) {
@@ -37,8 +34,9 @@ impl Counter {
             if let (Some(cpu), Some(tick)) = (self.index.of(number), self.tick) {
                 queue.pass(&mut cpus[cpu].spans, tick, |start| start < event.time);
             }
-            if let Some(wait) = self.tasks.observe(event, &mut self.queues, self.tick) {
-                if let Some(cpu) = self.index.of(wait.cpu) {
+            self.queue(event);
+            if let Some(wait) = self.waits.observe(event) {
+                if let Some(cpu) = self.index.of(wait.cpu.index()) {
                     wait.apply(&mut cpus[cpu].spans);
                 }
             }
@@ -51,20 +49,61 @@ impl Counter {
                 queue.pass(&mut cpus[cpu].spans, tick, |_| true);
             }
         }
-        for wait in self.tasks.unfinished() {
-            if let Some(cpu) = self.index.of(wait.cpu) {
+        for wait in self.waits.unfinished() {
+            if let Some(cpu) = self.index.of(wait.cpu.index()) {
                 wait.apply(&mut cpus[cpu].spans);
             }
+        }
+    }
+
+    /// Follows which task is on which runqueue.
+    fn queue(&mut self, event: &Event) {
+        let (number, time, tick) = (event.cpu.index(), event.time, self.tick);
+        let queues = &mut self.queues;
+        match event.kind {
+            EventKind::SchedWakeup { pid, target_cpu }
+            | EventKind::SchedWakeupNew { pid, target_cpu } => {
+                let target = target_cpu.index();
+                if target < queues.len() && !self.at.contains_key(&pid) {
+                    self.at.insert(pid, target);
+                    let queue = &mut queues[target];
+                    queue.set(queue.now.saturating_add(1), time, tick);
+                }
+            }
+            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
+                if prev_pid > 0 && prev_state != PrevState::Runnable {
+                    self.at.remove(&prev_pid);
+                    let queue = &mut queues[number];
+                    queue.set(queue.now.saturating_sub(1), time, tick);
+                }
+                if next_pid == 0 || next_pid == UNKNOWN_PID {
+                    // Tasks that were thought to be queued have moved elsewhere.
+                    queues[number].set(u16::from(next_pid != 0), time, tick);
+                    return;
+                }
+                match self.at.insert(next_pid, number) {
+                    Some(from) if from == number && queues[number].now > 0 => {}
+                    from => {
+                        if let Some(from) = from.filter(|&from| from != number) {
+                            let queue = &mut queues[from];
+                            queue.set(queue.now.saturating_sub(1), time, tick);
+                        }
+                        let queue = &mut queues[number];
+                        queue.set(queue.now.saturating_add(1), time, tick);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }
 
 /// An uninterruptible sleep. It counts on the CPU where it began until the task is woken.
 #[derive(Clone, Copy)]
-struct Wait {
-    cpu: usize,
-    from: Instant,
-    until: Instant,
+pub(crate) struct Wait {
+    pub(crate) cpu: CpuId,
+    pub(crate) from: Instant,
+    pub(crate) until: Instant,
 }
 
 impl Wait {
@@ -108,67 +147,36 @@ impl Queue {
     }
 }
 
-struct Tasks {
-    /// The CPU on whose runqueue a task is.
-    at: FxHashMap<i32, usize>,
-    waits: FxHashMap<i32, Wait>,
+/// Tasks that wait for IO.
+pub(crate) struct Waits {
+    by_pid: FxHashMap<i32, Wait>,
     /// The recording has `sched_blocked_reason` events.
     reasons: bool,
 }
 
-impl Tasks {
+impl Waits {
+    pub(crate) fn new(trace: &Trace) -> Waits {
+        let reasons = trace.event_counts.contains_key("sched_blocked_reason");
+        Waits { by_pid: FxHashMap::default(), reasons }
+    }
+
     /// Follows the tasks. Returns a wait for IO that has ended.
-    fn observe(
-        &mut self,
-        event: &Event,
-        queues: &mut [Queue],
-        tick: Option<TickGrid>,
-    ) -> Option<Wait> {
-        let (number, time) = (event.cpu.index(), event.time);
+    pub(crate) fn observe(&mut self, event: &Event) -> Option<Wait> {
+        let time = event.time;
         match event.kind {
-            EventKind::SchedWakeup { pid, target_cpu }
-            | EventKind::SchedWakeupNew { pid, target_cpu } => {
-                let target = target_cpu.index();
-                if target < queues.len() && !self.at.contains_key(&pid) {
-                    self.at.insert(pid, target);
-                    let queue = &mut queues[target];
-                    queue.set(queue.now.saturating_add(1), time, tick);
-                }
-                self.wake(pid, time)
-            }
-            EventKind::SchedWaking { pid, .. } => self.wake(pid, time),
+            EventKind::SchedWakeup { pid, .. }
+            | EventKind::SchedWakeupNew { pid, .. }
+            | EventKind::SchedWaking { pid, .. } => self.wake(pid, time),
             EventKind::BlockedReason { pid, io_wait } => {
                 self.end(pid, time).filter(|_| io_wait && self.reasons)
             }
             EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
-                if prev_pid > 0 && prev_state != PrevState::Runnable {
-                    self.at.remove(&prev_pid);
-                    let queue = &mut queues[number];
-                    queue.set(queue.now.saturating_sub(1), time, tick);
-                }
                 if prev_state == PrevState::DiskSleep && prev_pid > 0 {
-                    let wait = Wait { cpu: number, from: time, until: Instant::NEVER };
-                    self.waits.insert(prev_pid, wait);
-                }
-                if next_pid == 0 || next_pid == UNKNOWN_PID {
-                    // Tasks that were thought to be queued have moved elsewhere.
-                    queues[number].set(u16::from(next_pid != 0), time, tick);
-                    return None;
-                }
-                match self.at.insert(next_pid, number) {
-                    Some(from) if from == number && queues[number].now > 0 => {}
-                    from => {
-                        if let Some(from) = from.filter(|&from| from != number) {
-                            let queue = &mut queues[from];
-                            queue.set(queue.now.saturating_sub(1), time, tick);
-                        }
-                        let queue = &mut queues[number];
-                        queue.set(queue.now.saturating_add(1), time, tick);
-                    }
+                    let wait = Wait { cpu: event.cpu, from: time, until: Instant::NEVER };
+                    self.by_pid.insert(prev_pid, wait);
                 }
                 // Its wake-up was lost.
-                let wait = self.end(next_pid, time);
-                wait.filter(|_| !self.reasons)
+                self.end(next_pid, time).filter(|_| !self.reasons)
             }
             _ => None,
         }
@@ -179,21 +187,21 @@ impl Tasks {
         if !self.reasons {
             return self.end(pid, time);
         }
-        let wait = self.waits.get_mut(&pid)?;
+        let wait = self.by_pid.get_mut(&pid)?;
         wait.until = wait.until.min(time);
         None
     }
 
     fn end(&mut self, pid: i32, time: Instant) -> Option<Wait> {
-        let wait = self.waits.remove(&pid)?;
+        let wait = self.by_pid.remove(&pid)?;
         Some(Wait { until: wait.until.min(time), ..wait })
     }
 
     /// Returns the waits that outlast the recording. If the recording has reasons and this wait has
     /// none, it does not count.
-    fn unfinished(self) -> impl Iterator<Item = Wait> {
+    pub(crate) fn unfinished(self) -> impl Iterator<Item = Wait> {
         let reasons = self.reasons;
-        self.waits.into_values().filter(move |_| !reasons)
+        self.by_pid.into_values().filter(move |_| !reasons)
     }
 }
 
@@ -202,7 +210,7 @@ mod tests {
     use super::*;
     use crate::input::{Follower, Recording};
     use crate::testing::spans;
-    use torpor_machine::units::{CpuId, Duration, Hz};
+    use torpor_machine::units::{Duration, Hz};
 
     fn event(cpu: u32, at_us: i64, kind: EventKind) -> Event {
         Event { time: Instant(at_us * 1_000), cpu: CpuId(cpu), kind }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Lengths of time that are drawn: a number, or a table that names a distribution.
 
-use crate::toml::{Finding, Key, Kind, Report, Shape, Table};
+use crate::toml::{Finding, Kind, Report, Shape, Table, optional, required};
 
 /// An hour.
 const LENGTH_MAX_US: f64 = 3.6e9;
@@ -15,13 +15,13 @@ const NAMES: &[&str] = &["uniform", "exponential", "lognormal", "gamma", "empiri
 
 static DISTRIBUTION: Shape = Shape {
     keys: &[
-        Key::required("dist", Kind::Choice(NAMES), "Which distribution."),
-        Key::optional("mean", LENGTH, "Of exponential, lognormal and gamma, in us."),
-        Key::optional("sd", LENGTH, "Standard deviation of lognormal and gamma, in us."),
-        Key::optional("min", LENGTH, "Of uniform, in us."),
-        Key::optional("max", LENGTH, "Of uniform, in us."),
-        Key::optional("values", Kind::Numbers { max: LENGTH_MAX_US }, "Of empirical, in us."),
-        Key::optional(
+        required("dist", Kind::Choice(NAMES), "Which distribution."),
+        optional("mean", LENGTH, "Of exponential, lognormal and gamma, in us."),
+        optional("sd", LENGTH, "Standard deviation of lognormal and gamma, in us."),
+        optional("min", LENGTH, "Of uniform, in us."),
+        optional("max", LENGTH, "Of uniform, in us."),
+        optional("values", Kind::Numbers { max: LENGTH_MAX_US }, "Of empirical, in us."),
+        optional(
             "weights",
             Kind::Numbers { max: 1e15 },
             "Of empirical, one a value; like by default.",

@@ -42,14 +42,12 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-impl Key {
-    pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-        Key { name, kind, is_required: true, doc }
-    }
+pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, kind, is_required: true, doc }
+}
 
-    pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-        Key { name, kind, is_required: false, doc }
-    }
+pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, kind, is_required: false, doc }
 }
 
 /// The keys of one kind of table.

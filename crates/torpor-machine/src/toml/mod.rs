@@ -18,7 +18,7 @@ mod table;
 pub use builtins::{Builtins, Typed, read_text};
 pub use cpulist::{format_cpu_list, parse_cpu_list};
 pub use distribution::{Distribution, LENGTH_OR_DISTRIBUTION};
-pub use keys::{Key, Kind, Shape};
+pub use keys::{Key, Kind, Shape, optional, required};
 pub use params::{Param, fill_params, split_params};
 pub use problem::{Problem, render};
 pub use report::{Finding, Report};

@@ -255,24 +255,24 @@ fn absent(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toml::Key;
+    use crate::toml::{optional, required};
 
     const NUMBER: Kind = Kind::Number { max: 100.0 };
     static MEAN: Shape =
-        Shape { keys: &[Key::optional("mean", NUMBER, ""), Key::optional("sd", NUMBER, "")] };
+        Shape { keys: &[optional("mean", NUMBER, ""), optional("sd", NUMBER, "")] };
     static STATE: Shape = Shape {
         keys: &[
-            Key::required("name", Kind::Word, ""),
-            Key::optional("exit_us", NUMBER, ""),
-            Key::optional("entry_us", NUMBER, ""),
-            Key::optional("run_us", Kind::NumberOr { max: 9.0, shape: &MEAN }, ""),
+            required("name", Kind::Word, ""),
+            optional("exit_us", NUMBER, ""),
+            optional("entry_us", NUMBER, ""),
+            optional("run_us", Kind::NumberOr { max: 9.0, shape: &MEAN }, ""),
         ],
     };
     static FILE: Shape = Shape {
         keys: &[
-            Key::optional("hz", Kind::Hz, ""),
-            Key::optional("floor", NUMBER, ""),
-            Key::optional("state", Kind::Tables(&STATE), ""),
+            optional("hz", Kind::Hz, ""),
+            optional("floor", NUMBER, ""),
+            optional("state", Kind::Tables(&STATE), ""),
         ],
     };
     const TEXT: &str = "hz = 250 # ticks

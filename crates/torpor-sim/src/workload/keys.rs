@@ -2,7 +2,7 @@
 //! Every key a workload file may hold.
 
 use super::fio::{ENGINES, IODEPTH_MAX};
-use torpor_machine::toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
+use torpor_machine::toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape, optional, required};
 
 /// An hour in us.
 const TIME_MAX_US: f64 = 3.6e9;
@@ -19,14 +19,6 @@ const REPEAT: Kind = Kind::Integer { max: 1e12 };
 const DIRECTIONS: &[&str] = &["randread", "randwrite", "read", "write"];
 const MIXED_DIRECTIONS: &[&str] =
     &["randread", "randwrite", "read", "write", "randrw", "rw", "readwrite"];
-
-const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key::required(name, kind, doc)
-}
-
-const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key::optional(name, kind, doc)
-}
 
 pub(super) static WORKLOAD: Shape = Shape {
     keys: &[

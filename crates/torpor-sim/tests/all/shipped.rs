@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The workloads that ship, and their schema.
+//! The workloads that ship.
 
 use crate::support;
 
@@ -9,40 +9,7 @@ use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;
 use torpor_machine::platform::Platform;
 use torpor_sim::Session;
-use torpor_sim::workload::{builtins, from_toml, json_schema};
-
-#[test]
-fn shipped_files_validate_and_match_their_names() {
-    let schema = serde_json::from_str(&json_schema()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    for builtin in builtins() {
-        assert_eq!(builtin.name, builtin.workload.name);
-        let file: toml::Table = toml::from_str(builtin.text).unwrap();
-        let file = serde_json::to_value(file).unwrap();
-        let errors: Vec<String> = validator.iter_errors(&file).map(|e| e.to_string()).collect();
-        assert!(errors.is_empty(), "{}: {errors:?}", builtin.name);
-    }
-}
-
-#[test]
-fn schema_and_reader_refuse_the_same() {
-    let schema = serde_json::from_str(&json_schema()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let text = builtins().iter().find(|b| b.name == "idle-predict").unwrap().text;
-    for (from, to) in [
-        ("run_us = 5", "run_us = -5"),
-        ("sleep_us = 20 }", "sleeps_us = 20 }"),
-        ("run_us = 5", "run_us = { dist = \"normal\", mean = 5 }"),
-        ("count = 8", "count = 1.5"),
-    ] {
-        let broken = text.replacen(from, to, 1);
-        assert_ne!(broken, text, "nothing to replace: {from}");
-        assert!(from_toml("t", &broken).is_err(), "the reader takes `{to}`");
-        let file: toml::Table = toml::from_str(&broken).unwrap();
-        let file = serde_json::to_value(file).unwrap();
-        assert!(!validator.is_valid(&file), "the schema takes `{to}`");
-    }
-}
+use torpor_sim::workload::{builtins, from_toml};
 
 #[test]
 fn shipped_workloads_run_on_phone_and_desktop() {

@@ -219,12 +219,12 @@ def _keep_on(text: str, cluster: _Cluster) -> str:
 
 
 def _name(freqs: tuple[int, ...], clusters: list[_Cluster], kept_on: _Cluster | None) -> str:
-    told = [
+    shares = [
         f"{cluster.name} {khz // 1000}"
         for cluster, khz in zip(clusters, freqs, strict=True)
         if kept_on in (None, cluster)
     ]
-    return ", ".join(told) + (" MHz" if kept_on is None else " MHz, kept there")
+    return ", ".join(shares) + (" MHz" if kept_on is None else " MHz, kept there")
 
 
 def _front(settings: list[Setting]) -> list[Setting]:

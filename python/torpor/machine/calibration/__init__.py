@@ -137,7 +137,7 @@ def _window(
 def figures(clusters: Sequence[Cluster], measured: Sequence[Window]) -> Figures:
     """Fit the machine's figures.
 
-    Raises :class:`CalibrationError` where the windows do not tell them.
+    Raises :class:`CalibrationError` where the windows do not determine them.
     """
     names = ["the floor"]
     for cluster in clusters:
@@ -170,7 +170,7 @@ def check(plan: Plan, clusters: Sequence[Cluster]) -> None:
     check_installed()
     if len(set(plan.rates_hz)) < 2:
         raise CalibrationError(
-            "one rate of wake-ups does not tell power from entries: expected two"
+            "one rate of wake-ups does not separate power from entries: expected two"
         )
     count = len(windows(plan, clusters))
     unknowns = 1 + sum(2 * len(cluster.states) - 1 for cluster in clusters)

@@ -61,7 +61,7 @@ def fit(
     for name, left, size in zip(names, abs(np.diag(upper)), sizes, strict=True):
         if size == 0 or left < _INDEPENDENT_MIN * size:
             raise CalibrationError(
-                f"the windows do not tell {name} from the rest",
+                f"the windows do not separate {name} from the rest",
                 "measure at rates that are further apart",
             )
     inverse = np.linalg.inv(upper)

@@ -15,7 +15,7 @@ from torpor.machine.toml import toml
 
 
 def describe(system: System, name: str, title: str | None, hz: int | None) -> str:
-    """Return the machine's TOML as sysfs tells it, without power."""
+    """Return the machine's TOML as sysfs describes it, without power."""
     if system.driver is None:
         raise CalibrationError(
             "this machine has no idle driver, so no idle state is entered and counted"
@@ -65,7 +65,7 @@ def with_power(
     """Return the platform's TOML with what was measured, and notes on what had to give way.
 
     Power never rises with depth in a platform, and an entry takes no less than nothing: where the
-    figures say otherwise, neighbours share their mean, and the intervals tell.
+    figures say otherwise, neighbours share their mean, and the intervals show it.
     """
     notes = []
     measured: dict[str, dict[str, _State]] = {}

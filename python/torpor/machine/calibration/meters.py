@@ -109,7 +109,7 @@ def find(machine: Machine, wanted: str = "auto") -> Meter:
     if rapl.is_hidden and wanted in ("auto", "rapl"):
         raise CalibrationError("RAPL counters are readable by root only", "use sudo")
     kinds = (
-        f"RAPL ({POWERCAP}), no sensor of power or energy ({_HWMON}), and no battery that tells "
+        f"RAPL ({POWERCAP}), no sensor of power or energy ({_HWMON}), and no battery that reports "
         f"its power ({_BATTERIES})"
     )
     raise CalibrationError(
@@ -159,5 +159,5 @@ def _number(file: Path) -> float:
     try:
         return float(text or "")
     except ValueError:
-        told = "cannot be read" if text is None else f"says `{text}`, which is no number"
-        raise CalibrationError(f"`{file}` {told}") from None
+        problem = "cannot be read" if text is None else f"says `{text}`, which is no number"
+        raise CalibrationError(f"`{file}` {problem}") from None

@@ -3,5 +3,5 @@
 
 ``system`` is the machine and what changes it, ``support`` says which kernels are refused,
 ``modules`` names, ``build`` builds, ``governors`` loads and switches, ``journal`` keeps what was
-before, ``status`` tells; ``ab`` compares governors under a command, with ``rapl`` and ``rows``.
+before, ``status`` reports; ``ab`` compares governors under a command, with ``rapl`` and ``rows``.
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from torpor import _engine
 from torpor.machine import counters
@@ -25,10 +25,8 @@ from torpor.machine.kernel.modules import Governor, resolve
 from torpor.machine.kernel.rapl import Meter
 from torpor.machine.kernel.system import System
 from torpor.machine.record.signals import Signals
+from torpor.results.kinds import ab as shapes
 from torpor.results.record import Record
-
-if TYPE_CHECKING:
-    from torpor.results.kinds import ab as shapes
 
 #: Without a --metric: a number as programs print it, the last one.
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -49,7 +47,7 @@ class Plan:
     #: Shuffles each round. Without it every second round goes backwards, so that what drifts
     #: steadily meets all alike.
     seed: int | None = None
-    #: Runs of the command before the first round, which nobody counts.
+    #: Runs of the command before the first round, which do not count.
     warm_up: int = 1
     #: A line of JSON for the head, and one for each run as soon as it ends.
     output: Path | None = None
@@ -59,26 +57,14 @@ class Plan:
 class Comparison:
     """Conditions of the comparison, and all runs of rounds that were finished."""
 
-    head: "shapes.AbHead"
-    runs: "list[shapes.AbRun]" = field(default_factory=list)
+    head: shapes.AbHead
+    runs: list[shapes.AbRun] = field(default_factory=list)
     stopped_by: signal.Signals | None = None
 
 
-def result(made: Comparison) -> Record:
-    """Return a comparison as a result; without a finished round, nothing in it is compared."""
-    from torpor.results.kinds.ab import compare as compare_rows
-
-    labels = [governor["label"] for governor in made.head["governors"]]
-    finished = len({run["round"] for run in made.runs})
-    found: shapes.Ab = {
-        "format": _engine.FORMAT,
-        "kind": "ab",
-        **made.head,
-        "finished_rounds": finished,
-        "comparison": compare_rows(made.runs, labels) if finished else None,
-        "runs": made.runs,
-    }
-    return Record(found)
+def result(comparison: Comparison) -> Record:
+    """Return a comparison as a result."""
+    return Record(shapes.made(comparison.head, comparison.runs))
 
 
 @dataclass(frozen=True)
@@ -89,7 +75,7 @@ class _Choice:
     name: str
     module: Governor | None
 
-    def told(self) -> "shapes.AbGovernor":
+    def described(self) -> shapes.AbGovernor:
         return {
             "label": self.label,
             "name": self.name,
@@ -102,7 +88,7 @@ def compare(
     plan: Plan,
     system: System,
     builder: Builder,
-    progress: "Callable[[shapes.AbRun], None]" = lambda _: None,
+    progress: Callable[[shapes.AbRun], None] = lambda _: None,
 ) -> Comparison:
     """Run the comparison. Governor and modules are as before, whatever ends it.
 
@@ -191,7 +177,7 @@ def _tell(system: System, plan: Plan, rounds: list[list[_Choice]]) -> None:
 
 def _measure(
     plan: Plan, system: System, signals: Signals, choice: _Choice, number: int
-) -> "tuple[shapes.AbRun, signal.Signals | None]":
+) -> tuple[shapes.AbRun, signal.Signals | None]:
     """Run the command once, between two readings of all counters; the signal that ended it."""
     governors.use(system, choice.name, is_for_a_while=True)
     root = system.machine.cpu_dir
@@ -244,7 +230,7 @@ def figure(output: str, metric: re.Pattern[str] | None) -> float | None:
         ) from None
 
 
-def _counts(before: counters.Snapshot, after: counters.Snapshot) -> "shapes.AbCounters":
+def _counts(before: counters.Snapshot, after: counters.Snapshot) -> shapes.AbCounters:
     """Return the counts in between, by CPUs of the same states."""
     found = counters.diff(before, after, labels=["run"])
     (interval,) = found["intervals"]
@@ -273,14 +259,14 @@ def _counts(before: counters.Snapshot, after: counters.Snapshot) -> "shapes.AbCo
     }
 
 
-def _head(plan: Plan, system: System, choices: list[_Choice]) -> "shapes.AbHead":
+def _head(plan: Plan, system: System, choices: list[_Choice]) -> shapes.AbHead:
     meter = Meter(system.machine)
     return {
         "torpor": {"version": _engine.__version__},
         "kernel": system.machine.release(),
         "driver": system.driver,
         "cpu_count": len(system.machine.online_cpus()),
-        "governors": [choice.told() for choice in choices],
+        "governors": [choice.described() for choice in choices],
         "command": list(plan.command),
         "rounds": plan.rounds,
         "metric": plan.metric.pattern if plan.metric else None,
@@ -290,7 +276,7 @@ def _head(plan: Plan, system: System, choices: list[_Choice]) -> "shapes.AbHead"
     }
 
 
-def _write(file: IO[str] | None, line: "shapes.AbHead | shapes.AbRun") -> None:
+def _write(file: IO[str] | None, line: shapes.AbHead | shapes.AbRun) -> None:
     """A run may take long, and the machine may not come back from the next."""
     if file is not None:
         file.write(json.dumps(line) + "\n")

@@ -18,6 +18,7 @@ from torpor import _engine
 from torpor.machine.kernel.errors import KernelError, KilledError
 from torpor.machine.kernel.modules import CORE, Governor
 from torpor.machine.kernel.system import System
+from torpor.machine.kernel_sources import cache_folder
 from torpor.machine.record.machine import read
 
 #: File in which headers name their release.
@@ -192,11 +193,10 @@ def _release(headers: Path) -> str | None:
 
 
 def _cache(system: System) -> Path:
-    """Root loads what it has built itself, from where nobody else writes."""
+    """Return the folder of builds: root loads modules, so only root may write to its folder."""
     if system.is_root:
         return system.machine.path("/var/cache/torpor")
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "torpor"
+    return cache_folder()
 
 
 def _compiler(headers: Path) -> dict[str, str]:

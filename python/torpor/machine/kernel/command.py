@@ -33,7 +33,7 @@ def run(
     tend_every_s: float = 60.0,
 ) -> Ended:
     """Run a command until it ends or a signal says so; ``tend`` is called once in a while."""
-    # A file, not a pipe: who reads a pipe wakes a CPU for each line.
+    # A file, not a pipe: the reader of a pipe wakes a CPU for each line.
     with tempfile.TemporaryFile() as output:
         caught = {"stdout": output, "stderr": subprocess.STDOUT} if catches_output else {}
         stopped_by = None

@@ -68,7 +68,7 @@ class Keeper:
 def locked(system: System, command: str) -> Iterator[None]:
     """Be the only one that changes governors.
 
-    Raises :class:`KernelError` where another process is at it.
+    Raises :class:`KernelError` where another process holds the journal.
     """
     if system.is_dry_run:
         yield

@@ -72,7 +72,7 @@ def reasons_against(system: System) -> Iterator[str]:
         yield "it loads no more modules until the next boot (sysctl kernel.modules_disabled)"
     lockdown = system.read("/sys/kernel/security/lockdown") or ""
     if (found := re.search(r"\[(\w+)\]", lockdown)) and found[1] != "none":
-        yield f"it is locked down ({found[1]}), which refuses modules that nobody signed"
+        yield f"it is locked down ({found[1]}), which refuses unsigned modules"
     elif system.read("/sys/module/module/parameters/sig_enforce") == "Y":
         yield "it demands signed modules (`module.sig_enforce`, or CONFIG_MODULE_SIG_FORCE)"
     yield from _missing_symbols(system)

@@ -146,8 +146,8 @@ class System:
             return
         is_make = command[0] == "make"
         said = _errors(done.stderr or done.stdout) if is_make else done.stderr.strip()
-        told = [] if is_make else self._log()
-        hint = "the kernel's log: " + "; ".join(told) if told else None
+        log = [] if is_make else self._log()
+        hint = "the kernel's log: " + "; ".join(log) if log else None
         if done.returncode < 0:
             raise KilledError(f"`{shlex.join(command)}` was killed (signal {-done.returncode})")
         raise KernelError(f"`{shlex.join(command)}` failed: {said}", hint)

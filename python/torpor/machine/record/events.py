@@ -10,7 +10,7 @@ from torpor.machine.record.errors import RecordError
 
 @dataclass(frozen=True)
 class Kind:
-    """Tracepoints that tell the same thing; kernels and architectures differ in which they have."""
+    """Tracepoints for the same event; kernels and architectures differ in which they have."""
 
     names: tuple[str, ...]
     #: Consequence for a replay if the kernel has none of them; empty if there is none.
@@ -38,7 +38,7 @@ KINDS = (
     Kind(("sched:sched_waking",), "a wake-up is known by the exit from idle only"),
     # The next switch names the woken CPU where they are missing.
     Kind(("sched:sched_wakeup", "sched:sched_wakeup_new")),
-    # Android's kernels have it; elsewhere sched_switch tells it well enough.
+    # Android's kernels have it; elsewhere sched_switch says enough.
     Kind(("sched:sched_blocked_reason",)),
     Kind(_pairs("irq", "irq_handler"), "device interrupts cannot be distinguished"),
     Kind(
@@ -48,7 +48,7 @@ KINDS = (
     # Linux 6.4 has the senders on every architecture; arm and arm64 had these before.
     Kind(
         _all("ipi", "ipi_send_cpu", "ipi_send_cpumask", "ipi_raise"),
-        "who sent an inter-processor interrupt is not known",
+        "the sender of an inter-processor interrupt is not known",
     ),
     Kind(
         _pairs("ipi", "ipi")

@@ -144,7 +144,7 @@ def facts(machine: Machine) -> Facts:
 
 
 def tick_rate(machine: Machine) -> tuple[int | None, str | None]:
-    """Return CONFIG_HZ and the file that tells it."""
+    """Return CONFIG_HZ and the file that has it."""
     release = machine.release()
     for name in (
         "/proc/config.gz",

@@ -65,26 +65,26 @@ class Perf:
     def start(self) -> None:
         # perf would keep one of that name as FILE.old.
         self._part.unlink(missing_ok=True)
-        told, tells = os.pipe()
+        commands, writer = os.pipe()
         answered, answers = os.pipe()
         # perf gives up when its control pipe closes, so this end stays open until it has ended.
-        self._cleanup.callback(os.close, tells)
+        self._cleanup.callback(os.close, writer)
         self._cleanup.callback(os.close, answered)
         try:
             self._process = subprocess.Popen(
-                self._command(told, answers),
+                self._command(commands, answers),
                 # Ctrl-C is for the session, which then stops perf in its turn.
                 start_new_session=True,
-                pass_fds=(told, answers),
+                pass_fds=(commands, answers),
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
             )
         finally:
-            os.close(told)
+            os.close(commands)
             os.close(answers)
         try:
-            os.write(tells, b"enable\n")
+            os.write(writer, b"enable\n")
         except BrokenPipeError:
             raise self._failed() from None
         if not select.select([answered], [], [], _PATIENCE_S)[0]:
@@ -113,31 +113,31 @@ class Perf:
 
     def save(self) -> Saved:
         # A perf that gave up before its last line leaves a file without an index.
-        if "Captured and wrote" not in self._told():
+        if "Captured and wrote" not in self._printed():
             raise self._failed()
         with open(self._part, "rb") as file:
             os.fsync(file.fileno())
         self._part.replace(self._output)
         return Saved()
 
-    def _command(self, told: int, answers: int) -> list[str]:
+    def _command(self, commands: int, answers: int) -> list[str]:
         return [
             *("perf", "record", "--all-cpus", "--clockid", "CLOCK_MONOTONIC"),
             *("--mmap-pages", f"{self._buffer_kb}K"),
             # Build IDs are for samples in programs; to look them up takes longer than to record.
             *("--no-buildid", "--no-buildid-cache"),
-            *("--delay", "-1", "--control", f"fd:{told},{answers}"),
+            *("--delay", "-1", "--control", f"fd:{commands},{answers}"),
             *("--output", str(self._part), "--event", ",".join(self._names)),
         ]
 
-    def _told(self) -> str:
+    def _printed(self) -> str:
         self._said.seek(0)
         return self._said.read().decode(errors="replace")
 
     def _failed(self) -> RecordError:
         assert self._process is not None
         status = self._process.wait()
-        lines = self._told().strip().splitlines()
+        lines = self._printed().strip().splitlines()
         said = "\n".join(f"  {line}" for line in lines[-12:] if line.strip())
         paranoid = read(self._machine.path("/proc/sys/kernel/perf_event_paranoid"))
         hint = "perf 5.10 or newer is needed; --backend tracefs needs no perf"

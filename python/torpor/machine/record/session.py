@@ -145,7 +145,7 @@ class _Known(Facts):
 
 
 def _unknown(known: Facts) -> Iterator[str]:
-    """Say what the machine does not tell, and a replay would like to know."""
+    """Note what a replay needs and the machine does not report."""
     if known["hz"] is None:
         yield "the tick rate is not known: no kernel configuration is readable here"
     if known["cpuidle"]["driver"] in (None, "none"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Records through tracefs, in an instance of its own: nobody else's tracing is disturbed."""
+"""Records through tracefs, in an instance of its own, so that other tracing is not disturbed."""
 
 import contextlib
 import os
@@ -177,7 +177,7 @@ def _header(tracefs: Path, instance: Path, names: Iterable[str]) -> trace_dat.He
         ftrace_formats=[_bytes(p) for p in sorted(tracefs.glob("events/ftrace/*/format"))],
         formats=formats,
         trace_clock=_bytes(instance / "trace_clock"),
-        # The host's name, which is second, is nobody's business.
+        # The second field is the host's name: leave it out.
         uname=f"{uname.sysname} - {uname.release} {uname.machine}",
     )
 

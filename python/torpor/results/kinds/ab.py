@@ -3,10 +3,12 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from torpor import _engine
+from torpor._engine import TorporError
 from torpor.results import comparison
 from torpor.results.cells import (
     COUNTERS,
@@ -22,7 +24,7 @@ from torpor.results.cells import (
     total,
 )
 from torpor.results.comparison import base_text, short_labels
-from torpor.results.kind import Clusters, Column, Kind, cluster
+from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
 from torpor.results.sentences import Counts as Sums
 from torpor.results.sentences import (
@@ -185,6 +187,19 @@ def _notes(result: Ab) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
+def made(head: AbHead, runs: list[AbRun]) -> Ab:
+    """Return a comparison as a result; without a finished round, nothing in it is compared."""
+    labels = [governor["label"] for governor in head["governors"]]
+    return {
+        "format": _engine.FORMAT,
+        "kind": "ab",
+        **head,
+        "finished_rounds": len({run["round"] for run in runs}),
+        "comparison": compare(runs, labels) if runs else None,
+        "runs": runs,
+    }
+
+
 def compare(runs: list[AbRun], labels: list[str]) -> Comparison:
     """Return the comparison by those metrics that all runs have, paired by round."""
     measured = [(run["governor"], run["round"], values(run)) for run in runs]
@@ -304,4 +319,34 @@ def states(result: Ab) -> list[tuple[str, Clusters]]:
     return runs
 
 
-KIND = Kind("ab", post, explain, shape=Ab, columns=columns, states=states)
+def inputs(result: Ab) -> list[Input]:
+    """Return the kernel and the governors."""
+    named = ", ".join(" ".join([g["name"], *g["parameters"]]) for g in result["governors"])
+    return [Input("kernel", result["kernel"], None), Input("governors", named, None)]
+
+
+def _finished(lines: Sequence[Any], check: Callable[[Any, str], None]) -> Ab:
+    """Return the comparison of the rounds that `torpor ab -o` has finished."""
+    head, *runs = lines or [None]
+    check(head, "AbHead")
+    for run in runs:
+        check(run, "AbRun")
+    finished = Counter(run["round"] for run in runs)
+    count = len(head["governors"])
+    whole = [run for run in runs if run["round"] > 0 and finished[run["round"]] == count]
+    if not whole:
+        raise TorporError("no round is finished yet")
+    return made(head, whole)
+
+
+KIND = Kind(
+    "ab",
+    post,
+    COUNTED,
+    explain,
+    shape=Ab,
+    columns=columns,
+    inputs=inputs,
+    states=states,
+    growing=Growing(lambda first: {"governors", "command", "rounds"} <= set(first), _finished),
+)

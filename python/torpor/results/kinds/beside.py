@@ -50,4 +50,5 @@ def explain(result: Beside, _governor: str | None) -> list[str]:
     return [*said[:4], cannot_show([limits, "chance, with 0 paired runs"])]
 
 
-KIND = Kind("beside", post, explain, shape=Beside)
+_NO_TRACE = "its results have pages of their own, with their traces."
+KIND = Kind("beside", post, _NO_TRACE, explain, shape=Beside)

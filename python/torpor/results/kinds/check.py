@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torpor.results.kind import Kind
+from torpor.results.kind import Input, Kind
 from torpor.results.table import Post, Table, counted, number, word
 
 if TYPE_CHECKING:
@@ -154,4 +154,10 @@ def _time(time_ns: int) -> str:
     return f"{time_ns} ns"
 
 
-KIND = Kind("check", post)
+def inputs(result: "results.Check") -> list[Input]:
+    """Return the governor's source, if it has one."""
+    sha256 = result["source_sha256"]
+    return [Input("governor", result["governor"], sha256)] if sha256 else []
+
+
+KIND = Kind("check", post, "the calls were random, and no machine ran.", inputs=inputs)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Counters of idle states between snapshots: ``torpor diff`` and ``torpor stat``."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from torpor import _engine
+from torpor._engine import TorporError
 from torpor.results.cells import count_cells, states_table, sum_or_none
 from torpor.results.comparison import percent
-from torpor.results.kind import Clusters, Column, Kind, cluster
+from torpor.results.kind import COUNTED, Clusters, Column, Growing, Kind, Sample, cluster
 from torpor.results.sentences import (
     WRONG,
     Side,
@@ -67,7 +68,7 @@ class ShareChange(TypedDict):
 
 
 class DiffGot(TypedDict):
-    """A state of the hardware's, as its own counter has it, and who asked for it."""
+    """A hardware state by its own counter, and the idle states that request it."""
 
     counter: str
     #: Indices of the states that ask for it, and their share of time together.
@@ -391,4 +392,34 @@ def states(result: Diff) -> list[tuple[str, Clusters]]:
     return list(runs.items())
 
 
-KIND = Kind("diff", post, explain, shape=Diff, columns=columns, states=states)
+def samples(result: Diff) -> Iterator[Sample]:
+    """Return the shares of sleeps of a wrong depth: what test suites of distributions look at."""
+    for group in result["groups"]:
+        scenario = f"CPUs {_engine.format_cpu_list(group['cpus'])}"
+        for column in group["columns"]:
+            total = column["total"]
+            shares = {
+                "above_pct": share(total["above_ratio"], 1),
+                "below_pct": share(total["below_ratio"], 1),
+            }
+            yield Sample(scenario, column["label"], 0, shares)
+
+
+def _last(lines: Sequence[Any], _check: Callable[[Any, str], None]) -> Any:
+    """Return the last line of `torpor stat --json`: each has all counts since the first."""
+    if not lines:
+        raise TorporError("no line is finished yet")
+    return lines[-1]
+
+
+KIND = Kind(
+    "diff",
+    post,
+    COUNTED,
+    explain,
+    shape=Diff,
+    columns=columns,
+    samples=samples,
+    states=states,
+    growing=Growing(lambda first: first.get("kind") == "diff", _last),
+)

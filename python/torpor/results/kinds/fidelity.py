@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from torpor.results.comparison import agreement_text, percent, unit_text
-from torpor.results.kind import Kind
+from torpor.results.kind import Kind, saved_by
 from torpor.results.record import Fidelity
 from torpor.results.sentences import cannot_show, grouped, ratio
 from torpor.results.table import Cell, Post, Table, number, share, word
@@ -201,4 +201,4 @@ def explain(result: "results.Fidelity", _governor: str | None) -> list[str]:
     return said
 
 
-KIND = Kind("fidelity", post, explain, record=Fidelity)
+KIND = Kind("fidelity", post, saved_by("fidelity"), explain, record=Fidelity)

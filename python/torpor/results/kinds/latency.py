@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torpor.results.kind import Kind
+from torpor.results.kind import Kind, saved_by
 from torpor.results.sentences import cannot_show, grouped
 from torpor.results.table import Cell, Post, Table, number, word
 
@@ -110,4 +110,4 @@ def explain(result: "results.Measurement", _governor: str | None) -> list[str]:
     return [*said, cannot_show([_ENTRY])]
 
 
-KIND = Kind("latency", post, explain)
+KIND = Kind("latency", post, saved_by("platform measure"), explain)

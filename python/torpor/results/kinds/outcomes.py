@@ -5,7 +5,7 @@ from typing import Any, Literal, TypedDict
 
 from torpor.results.cells import COUNTED, wrong_cells
 from torpor.results.comparison import percent
-from torpor.results.kind import Kind
+from torpor.results.kind import Kind, saved_by
 from torpor.results.sentences import WRONG, cannot_show, grouped, ratio
 from torpor.results.table import Post, Table, number, word
 from torpor.results.types import TraceInfo, VerdictCheck, Version
@@ -109,4 +109,4 @@ def explain(result: Outcomes, _governor: str | None) -> list[str]:
     return said
 
 
-KIND = Kind("outcomes", post, explain, shape=Outcomes)
+KIND = Kind("outcomes", post, saved_by("fidelity"), explain, shape=Outcomes)

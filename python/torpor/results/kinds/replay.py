@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from torpor import _engine
 from torpor.results.cells import RUN, SIDES, compared, missed_cells
 from torpor.results.comparison import needed_text, section_name, short_labels, unit_text
-from torpor.results.kind import Kind
+from torpor.results.kind import Kind, saved_by
 from torpor.results.kinds import runs
 from torpor.results.over_recordings import over_recordings, sign_text
 from torpor.results.table import UNKNOWN, Cell, Post, Table, number, share, word
@@ -119,4 +119,11 @@ def over(result: "results.Replay") -> list[Table]:
     return [Table("over", title, headings, rows, keys=2)]
 
 
-KIND = Kind("replay", post, runs.explain, columns=runs.columns)
+KIND = Kind(
+    "replay",
+    post,
+    saved_by("replay", "`--trace FILE` writes it."),
+    runs.explain,
+    columns=runs.columns,
+    samples=runs.samples,
+)

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict
 
 from torpor.results import judge
 from torpor.results.comparison import format_number
-from torpor.results.kind import Kind
+from torpor.results.kind import Input, Kind
 from torpor.results.record import Reproduction as ReproductionRecord
 from torpor.results.sentences import cannot_show
 from torpor.results.sentences import number as figure
@@ -326,4 +326,22 @@ def explain(result: Reproduction, _governor: str | None) -> list[str]:
     ]
 
 
-KIND = Kind("reproduction", post, explain, record=ReproductionRecord, shape=Reproduction)
+def inputs(result: Reproduction) -> list[Input]:
+    """Return the kernel that was simulated."""
+    kernel = result["kernel"]
+    return [Input("kernel", kernel["release"], kernel["source_sha256"])] if kernel else []
+
+
+_NO_TRACE = (
+    "the simulations of a study are many, and none is kept. "
+    "`torpor simulate WORKLOAD -p PLATFORM --trace FILE.perfetto-trace` writes one."
+)
+KIND = Kind(
+    "reproduction",
+    post,
+    _NO_TRACE,
+    explain,
+    record=ReproductionRecord,
+    shape=Reproduction,
+    inputs=inputs,
+)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor.results.cells import count_cells, states_table
-from torpor.results.compare import with_rates
 from torpor.results.comparison import (
     SLEEP_LENGTH_WORDS,
     agreement_text,
@@ -18,7 +17,7 @@ from torpor.results.comparison import (
     short_labels,
     sources_text,
 )
-from torpor.results.kind import Column
+from torpor.results.kind import Column, Sample, with_rates
 from torpor.results.sentences import (
     WRONG,
     Side,
@@ -288,3 +287,15 @@ def columns(result: Any) -> Iterator[Column]:
         for run in section["runs"]:
             label = f"{PurePath(name).name}, {run['governor']}" if several else run["governor"]
             yield Column(label, with_rates(run["metrics"], seconds), of)
+
+
+def samples(result: Any) -> Iterator[Sample]:
+    """Return the metrics of each run; those of a simulation by seed."""
+    for section in sections(result):
+        scenario = f"{section_name(section)}, {result['platform']['name']}"
+        for run in section["runs"]:
+            if run["error"] is not None:
+                continue
+            seeds: Any = run.get("seeds") or [{"seed": 0, "metrics": run["metrics"]}]
+            for seed in seeds:
+                yield Sample(scenario, run["governor"], seed["seed"], seed["metrics"])

@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING
 
 from torpor.results.cells import RUN, SIDES, change_cell, compared, missed_cells
-from torpor.results.kind import Kind
+from torpor.results.kind import Kind, saved_by
 from torpor.results.kinds import runs
 from torpor.results.table import Post, Table, counted, number, word
 
@@ -64,4 +64,11 @@ def _seeds(result: "results.Simulation") -> Table:
     return Table("runs", f"Each seed: {what}", headings, rows, keys=3, is_detail=True)
 
 
-KIND = Kind("simulation", post, runs.explain, columns=runs.columns)
+KIND = Kind(
+    "simulation",
+    post,
+    saved_by("simulate", "`--trace FILE.perfetto-trace` writes it."),
+    runs.explain,
+    columns=runs.columns,
+    samples=runs.samples,
+)

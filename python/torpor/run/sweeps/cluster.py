@@ -53,7 +53,7 @@ class Cluster:
     def __init__(self, address: str, room_bytes: int | None = None) -> None:
         """Connect to it.
 
-        Raises :class:`SweepError` where ``distributed`` is not installed, and where nobody answers.
+        Raises :class:`SweepError` where ``distributed`` is not installed, or nothing answers.
         """
         try:
             self._dask = import_module("distributed")

@@ -3,13 +3,12 @@
 
 import json
 import math
-import random
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any
 
-from torpor._engine import unknown_name
+from torpor._engine import student_95, unknown_name
 from torpor.results.table import Cell, Post, Table, Value, counted, number, word
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.parts import Row, catalogue
@@ -20,8 +19,6 @@ SCENARIO = (
 )
 #: More scenarios than this are no table to read.
 _EACH_MAX = 30
-#: Resamples of the scenarios for an interval.
-_RESAMPLES = 1000
 
 Scenario = tuple[Value, ...]
 #: A value of each seed (replays have one, None); of a governor in a scenario.
@@ -47,8 +44,8 @@ def view(
         each: Show every scenario; default: if there are no more than can be read.
 
     A cell is a mean over seeds, and its change from the base in the same scenario. The summary has
-    the geometric mean of ratios to the base, and the mean rank, each with the 95 % interval of a
-    bootstrap over scenarios. Only scenarios that every governor finished count there.
+    the geometric mean of ratios to the base, and the mean rank, each with Student's 95 % interval
+    over scenarios. Only scenarios that every governor finished count there.
 
     Raises :class:`SweepError` for an unknown metric, base or column, and where no point is left.
     """
@@ -319,16 +316,18 @@ def _summary(
     lines = []
     for governor in ranked:
         parts = change_parts(metric, zip(means[ranked[0]], means[governor], strict=True))
-        ratio, low, high = _interval(parts, partial(mean_change, metric))
-        rank, rank_low, rank_high = _interval(ranks[governor], _mean)
         cells = [word(governor), number(float(len(whole)))]
-        cells += [number(value, 2, is_signed=True) for value in (ratio, low, high)]
+        for end in _interval(parts):
+            change = mean_change(metric, [] if end is None else [end])
+            cells.append(number(change, 2, is_signed=True))
         if metric["direction"] != "none":
-            cells += [number(value, 2) for value in (rank, rank_low, rank_high)]
+            # No rank is better than the first one or worse than the last.
+            ends = [v and min(max(v, 1.0), float(len(ranked))) for v in _interval(ranks[governor])]
+            cells += [number(end, 2) for end in ends]
         lines.append(cells)
     unit = change_unit(metric)
-    change = f"{'mean' if unit == 'pp' else 'geomean'} change {unit}"
-    headings = ["governor", "scenarios", change, "low", "high"]
+    mean = f"{'mean' if unit == 'pp' else 'geomean'} change {unit}"
+    headings = ["governor", "scenarios", mean, "low", "high"]
     if metric["direction"] != "none":
         headings += ["mean rank", "rank low", "rank high"]
     return Table(f"{metric['key']} summary", f"{metric['title']}, over scenarios", headings, lines)
@@ -349,18 +348,13 @@ def _ranks(
     return found
 
 
-def _interval(
-    sample: Sequence[float], statistic: Callable[[Sequence[float]], float | None]
-) -> tuple[float | None, float | None, float | None]:
-    """Return the statistic and its 95 % bootstrap interval; one value alone has none."""
-    if not sample:
-        return None, None, None
-    if len(sample) == 1:
-        return statistic(sample), None, None
-    draw = random.Random(0)
-    drawn = sorted(
-        value
-        for _ in range(_RESAMPLES)
-        if (value := statistic(draw.choices(sample, k=len(sample)))) is not None
-    )
-    return statistic(sample), drawn[int(0.025 * _RESAMPLES)], drawn[int(0.975 * _RESAMPLES) - 1]
+def _interval(sample: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """Return the mean and Student's 95 % interval of it.
+
+    Two values have none: it would be 13 times as wide as they are apart.
+    """
+    if len(sample) < 3:
+        return (_mean(sample) if sample else None), None, None
+    mean, error = _mean(sample), statistics.stdev(sample) / math.sqrt(len(sample))
+    half = student_95(len(sample) - 1) * error
+    return mean, mean - half, mean + half

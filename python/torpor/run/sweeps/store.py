@@ -231,7 +231,7 @@ class Store:
         return _remove(parts), dropped
 
     def _orphans(self, host: str) -> list[Path]:
-        """Open files that nobody writes any more."""
+        """Return the open files whose writers have ended."""
         return [path for path in self.path.glob(f"open/{host}.jsonl") if _is_orphan(path)]
 
     def _take_in_orphans(self) -> None:
@@ -280,7 +280,7 @@ class Writer:
     def __enter__(self) -> "Writer":
         self._store._take_in_orphans()
         self._file = open(self._path, "xb", buffering=0)
-        # Held as long as this process lives: whoever gets it knows that nobody writes any more.
+        # Held until this process ends: a process that gets the lock knows that no one writes.
         with contextlib.suppress(OSError):
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self
@@ -388,7 +388,7 @@ def _is_orphan(path: Path) -> bool:
     try:
         file = open_regular(path)
     except OSError as error:
-        # Nobody writes to what is no file.
+        # A path that is no file has no writer.
         return isinstance(error, NotRegularError) or error.errno in UNREADABLE
     with file:
         try:

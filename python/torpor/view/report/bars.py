@@ -93,7 +93,7 @@ def wrong_depth(
     platform: results.PlatformInfo, runs: Sequence[results.RunOutcome]
 ) -> dict[str, object]:
     """One panel a governor; bars in percent of that governor's sleeps on all CPUs together, so
-    that a panel's bars sum to the shares its heading tells."""
+    that a panel's bars sum to the shares its heading names."""
     drawn = finished(runs)
     # Clusters of each governor with wrong-depth sleeps, each with the shares of its states.
     faulty: list[tuple[str, list[tuple[str, list[_Depth]]]]] = []

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 from torpor._engine import TorporError
-from torpor.results.kinds import explain, posted
+from torpor.results.kinds import KINDS, explain, posted
 from torpor.results.kinds.check import finding_text
 from torpor.view.report import palette
 from torpor.view.report.environment import page
@@ -56,7 +56,7 @@ def render(
         parts=parts,
         open_rows=_OPEN,
         catalogue=_catalogue(results),
-        inputs=[line for result in results for line in _inputs(result)],
+        inputs=[line for result in results for line in KINDS[result["kind"]].inputs(result)],
         command=command,
     )
 
@@ -77,19 +77,3 @@ def _catalogue(results: Sequence[Any]) -> list[Any]:
         for metric in (*result.get("catalogue", ()), *compared):
             found.setdefault(metric["key"], metric)
     return list(found.values())
-
-
-def _inputs(result: Any) -> list[tuple[str, str, str | None]]:
-    """Return the inputs of a result: name, description, SHA-256."""
-    found = []
-    if "trace" in result:
-        found.append(("trace", result["trace"]["path"], result["trace"]["sha256"]))
-    if result.get("source_sha256"):
-        found.append(("governor", result["governor"], result["source_sha256"]))
-    if result["kind"] == "reproduction" and result["kernel"]:
-        kernel = result["kernel"]
-        found.append(("kernel", kernel["release"], kernel["source_sha256"]))
-    if result["kind"] == "ab":
-        named = ", ".join(" ".join([g["name"], *g["parameters"]]) for g in result["governors"])
-        found += [("kernel", result["kernel"], None), ("governors", named, None)]
-    return found

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from torpor._engine import student_95
 from torpor.results.comparison import unit_text
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import SCENARIO, governors_of, labels, scenario_of, varied
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from torpor.run.sweeps.parts import Row
     from torpor.run.sweeps.ranks import Scenario
 
+#: From so many degrees of freedom, Student's quantile is the normal one but for 0.1 %.
+_FREEDOM = 1000
 #: Digits of a number in the page's data: more than are shown.
 _DIGITS = 6
 
@@ -38,6 +41,8 @@ def render(rows: Iterable[Row], title: str) -> str:
             for metric in known
         ],
         "governors": names,
+        #: Quantiles by degrees of freedom, from 1; the last one holds for all beyond it.
+        "student_95": [round(student_95(n), 5) for n in range(1, min(len(scenarios), _FREEDOM))],
         #: Axes by which scenarios can be chosen.
         "axes": varied(scenarios),
         "scenarios": [

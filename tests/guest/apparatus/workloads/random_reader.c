@@ -26,7 +26,7 @@
 #define THREADS_MAX	64
 #define CAPACITY_FULL	1024
 
-/* What can be asked of a CPU: its size, and a file that tells its frequency; 0 and -1 if nothing. */
+/* Capacity of a CPU, and the file of its frequency; 0 and -1 without them. */
 static struct cpu {
 	long capacity, khz_max;
 	int khz_now;

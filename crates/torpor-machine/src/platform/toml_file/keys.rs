@@ -3,7 +3,7 @@
 //! this list, so they agree.
 
 use super::state_keys::IDLE_STATE;
-use crate::toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape};
+use crate::toml::{Kind, LENGTH_OR_DISTRIBUTION, Shape, optional, required};
 
 /// Device-tree cells and sysfs counters are 32 bits wide.
 pub(super) const TIME: Kind = Kind::Number { max: u32::MAX as f64 };
@@ -12,14 +12,6 @@ pub(super) const POWER_MAX_MW: f64 = 1e9;
 pub(super) const POWER: Kind = Kind::Number { max: POWER_MAX_MW };
 /// A joule: a second of a whole server's socket is a hundred.
 pub(super) const ENERGY: Kind = Kind::Number { max: 1e6 };
-
-pub(super) const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key::required(name, kind, doc)
-}
-
-pub(super) const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key::optional(name, kind, doc)
-}
 
 /// In the order of [`crate::platform::CpufreqGovernor`].
 pub(crate) const CPUFREQ_GOVERNORS: &[&str] = &["performance", "powersave", "schedutil"];

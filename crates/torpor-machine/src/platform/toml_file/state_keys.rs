@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The keys of an idle state.
 
-use super::keys::{ENERGY, POWER, POWER_MAX_MW, TIME, optional, required};
-use crate::toml::{Kind, LENGTH_OR_DISTRIBUTION, Shape};
+use super::keys::{ENERGY, POWER, POWER_MAX_MW, TIME};
+use crate::toml::{Kind, LENGTH_OR_DISTRIBUTION, Shape, optional, required};
 
 pub(crate) static IDLE_STATE: Shape = Shape {
     keys: &[

@@ -59,7 +59,7 @@ const isOracle = (governor) => data.governors[governor].split(",")[0] === "oracl
 
 const isShare = (metric) => data.metrics[metric].kind === "share";
 const changeUnit = (metric) => isShare(metric) ? "pp" : "%";
-/** From the base, in per cent, or in percentage points of a share; null where it cannot be told. */
+/** From the base, in per cent, or in percentage points of a share; null where it is not known. */
 const change = (scenario, governor, metric, base) => {
   const mine = valueOf(scenario, governor, metric), other = valueOf(scenario, base, metric);
   if (mine === null || other === null) return null;
@@ -271,21 +271,15 @@ const drawScatter = (scenarios, base) => {
   figure.replaceChildren(svg);
 };
 
-/** The same draws on every visit: a linear congruential generator. */
-const draws = () => {
-  let state = 1;
-  return (count) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor(state / 2 ** 32 * count);
-  };
-};
-const interval = (values, statistic) => {
-  if (!values.length) return [null, null, null];
-  if (values.length === 1) return [statistic(values), null, null];
-  const draw = draws();
-  const found = Array.from({ length: 400 }, () =>
-    statistic(values.map(() => values[draw(values.length)]))).sort((a, b) => a - b);
-  return [statistic(values), found[10], found[389]];
+/** The mean and Student's 95 % interval of it, as `shown` writes them. Two values have none: it would
+ * be 13 times as wide as they are apart. */
+const interval = (values, shown) => {
+  if (values.length < 3) return [values.length ? shown([mean(values)]) : null, null, null];
+  const at = mean(values), freedom = values.length - 1;
+  const variance = values.reduce((sum, value) => sum + (value - at) ** 2, 0) / freedom;
+  const quantile = data.student_95[Math.min(freedom, data.student_95.length) - 1];
+  const half = quantile * Math.sqrt(variance / values.length);
+  return [at, at - half, at + half].map((end) => shown([end]));
 };
 
 const drawRanks = (scenarios, metric, base) => {
@@ -308,7 +302,9 @@ const drawRanks = (scenarios, metric, base) => {
   const lines = ranked.map((governor) => ({
     governor,
     ratio: interval(changes(whole, metric, base, governor), meanChange(metric)),
-    rank: interval(whole.map((scenario) => rankOf(scenario, governor)), mean),
+    // No rank is better than the first one or worse than the last.
+    rank: interval(whole.map((scenario) => rankOf(scenario, governor)), ([end]) =>
+      Math.min(Math.max(end, 1), ranked.length)),
   }));
   if (info.direction !== "none") lines.sort((a, b) => a.rank[0] - b.rank[0]);
   const between = ([, low, high], text) => low === null ? "–" : `${text(low)} to ${text(high)}`;

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Reads saved results back, and checks them."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torpor
+from torpor import _engine
+from torpor._engine import TorporError
+from torpor.results import conformance
+from torpor.results.files import open_regular
+from torpor.results.kinds import KINDS
+from torpor.results.record import RESULT_FILE, Record
+
+if TYPE_CHECKING:
+    from torpor.run.replays import Replay
+    from torpor.run.simulations import Simulation
+
+_Path = str | os.PathLike[str]
+
+
+class ForeignError(TorporError):
+    """A file that is not a result."""
+
+
+def read_text(path: _Path, size_max: int | None = None) -> str:
+    """Read a text file that may be anybody's.
+
+    Raises OSError if it cannot be read or is no regular file, and :class:`ForeignError` for what is
+    no UTF-8, or larger than ``size_max`` bytes.
+    """
+    with open_regular(path) as file:
+        content = file.read(-1 if size_max is None else size_max + 1)
+    if size_max is not None and len(content) > size_max:
+        raise ForeignError(f"`{path}` has more than {size_max >> 20} MiB")
+    try:
+        return content.decode("utf-8")
+    except ValueError as error:
+        raise ForeignError(f"`{path}` is not a result: {error}") from None
+
+
+def parse_json(text: str, path: _Path) -> Any:
+    """Return what JSON text says. ``path`` is named by the error, a :class:`ForeignError`."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ForeignError(f"`{path}` is not a result: {error}") from None
+    except RecursionError:
+        raise ForeignError(f"`{path}` is not a result: it is nested too deeply") from None
+
+
+def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
+    """Read what ``--json``, ``--parquet`` or a ``write`` method wrote.
+
+    JSON becomes what made it returned: a :class:`Replay`, a :class:`Simulation`, or else a
+    :class:`Record`; of several studies, a list. So does a folder of tables. A single ``.parquet``
+    or ``.arrow`` file becomes its table.
+
+    Raises OSError if the file cannot be read or is no regular file, and
+    :class:`torpor.TorporError` if it is no result, a damaged one, or one of a later Torpor.
+    """
+    return _load(Path(path), None)
+
+
+def load_bounded(path: Path, size_max: int) -> "Replay | Simulation | Record | list[Record]":
+    """Read JSON as :func:`load` does, unless it has more than so many bytes."""
+    found = _load(path, size_max)
+    assert not isinstance(found, _engine.Table)
+    return found
+
+
+def _load(
+    path: Path, size_max: int | None
+) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
+    if path.suffix in (".parquet", ".arrow"):
+        return _engine.read_table(os.fspath(path))
+    file = path / RESULT_FILE if path.is_dir() else path
+    text = read_text(file, size_max)
+    data = parse_json(text, file)
+    if isinstance(data, list):
+        return [_record(_checked(item, file)) for item in data]
+    result = _checked(data, file)
+    if result is not data:
+        text = json.dumps(result)
+    if result["kind"] == "replay":
+        return torpor.Replay(text, path if path.is_dir() else None)
+    if result["kind"] == "simulation":
+        return torpor.Simulation(text)
+    return _record(result)
+
+
+def checked(data: Any, path: _Path) -> Record:
+    """Return parsed JSON as a record; raise TorporError if it is no whole result."""
+    return _record(_checked(data, Path(path)))
+
+
+def _record(result: dict[str, Any]) -> Record:
+    found = KINDS.get(result["kind"])
+    return (found.record if found else Record)(result)
+
+
+def _checked(data: Any, file: Path) -> dict[str, Any]:
+    """Return the result in the shape of this Torpor."""
+    if not isinstance(data, dict) or "format" not in data or "kind" not in data:
+        raise ForeignError(f"`{file}` is not a result of Torpor: `format` and `kind` are missing")
+    if type(data["format"]) is not int or data["format"] < 1:
+        raise TorporError(f"`{file}`: `format` is {data['format']!r}: expected a number from 1")
+    if data["format"] != _engine.FORMAT:
+        raise TorporError(
+            f"`{file}` has format {data['format']}, and this Torpor reads {_engine.FORMAT}\n"
+            "hint: read it with the version that wrote it, or run it again"
+        )
+    conformance.check(data, str(file))
+    return data
