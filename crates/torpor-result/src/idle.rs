@@ -96,7 +96,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    fn sleeps(&self) -> u64 {
+    pub(crate) fn sleeps(&self) -> u64 {
         self.idle.of_states(|s| s.usage)
     }
 

@@ -106,7 +106,7 @@ pub(crate) const RATE: (Kind, &str) = (Kind::Rate, "1/s");
 const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
 
 /// Metrics of a simulation, in the order of the table; those of idle CPUs follow.
-pub static METRICS: [Metric; 31] = [
+pub static METRICS: [Metric; 32] = [
     metric(
         "throughput",
         "passes",
@@ -282,6 +282,19 @@ pub static METRICS: [Metric; 31] = [
         Lower,
         "Time of all CPUs with tasks, interrupts and switches, for each request in `iops`.",
         |s| s.work.as_ref()?.with_io().map(|w| w.busy.as_us_f64() / w.tasks.ios as f64),
+    )
+    .optional(),
+    metric(
+        "sleeps_per_io",
+        "sleeps per IO",
+        COUNT,
+        Neither,
+        "Entries into any idle state, of all CPUs, for each request in `iops`: 1 if an IO wakes \
+         only the CPU of its task.",
+        |s| {
+            let ios = s.work.as_ref()?.with_io()?.tasks.ios;
+            Some(s.sleeps() as f64 / ios as f64)
+        },
     )
     .optional(),
     metric(

@@ -135,6 +135,8 @@ impl<'a> Session<'a> {
             Ok(device)
         };
         let devices: Result<Vec<Device>, SimError> = workload.devices.iter().map(device).collect();
+        let devices = devices?;
+        let workload = of_machine.with_kthreads(&devices, &topology);
         let columns = columns::columns(request, catalog, hz, progress)?;
         Ok(Session {
             request,
@@ -144,8 +146,8 @@ impl<'a> Session<'a> {
             topology,
             models,
             isolation: catalog.options().isolation,
-            workload: of_machine,
-            devices: devices?,
+            workload,
+            devices,
             overheads: Overheads::of(platform),
         })
     }

@@ -28,12 +28,27 @@ pub struct IoDevice {
     /// The CPU its completion interrupts go to; by default each queue's own, which is the
     /// submitting one where every CPU has a queue.
     pub irq_cpu: Option<CpuId>,
+    pub completion: Completion,
+    /// Interrupts of one request: the last is its completion, each before answers a command.
+    pub interrupts_per_io: u32,
     /// The driver's handler, on top of what any interrupt takes: at full capacity.
     pub irq: Duration,
     /// The block layer's completion of one request: at full capacity.
     pub softirq: Duration,
     /// Factor that `irq` and `softirq` include, and that a job's default work is multiplied by.
     pub work_ratio: f64,
+}
+
+/// The context in which a driver completes requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completion {
+    /// The interrupt's, or the softirq that it raises.
+    #[default]
+    Irq,
+    /// A thread of the interrupt, of realtime priority (`request_threaded_irq()`).
+    Threaded,
+    /// A work item of the interrupt's CPU, on a workqueue with `WQ_HIGHPRI`.
+    Worker,
 }
 
 /// Flash memory, which a device's requests share.

@@ -17,6 +17,6 @@ pub use error::PlatformError;
 pub use import::{
     ImportOptions, Imported, import, import_device_tree, import_snapshot, import_sysfs,
 };
-pub use io_device::{Flash, IoDevice, ServiceTime};
+pub use io_device::{Completion, Flash, IoDevice, ServiceTime};
 pub use model::*;
 pub use toml_file::{from_toml, io_device_from_toml, json_schema};

@@ -10,9 +10,10 @@
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
 //! FIDELITY(io-dies): a die has one plane, and finishes what it programs before it reads.
 //! FIDELITY(io-flush): a flush waits for what dies have to program, and for no other request.
-//! FIDELITY(io-completion): in the interrupt's context, whatever the driver.
+//! FIDELITY(io-completion): what a thread raises as a softirq, it does itself.
 
 mod flash;
+mod kthread;
 
 use super::events::Source;
 use super::irq::Line;
@@ -24,8 +25,13 @@ use crate::random::{Stream, StreamName};
 use crate::workload::{Device, Transfer, TransferKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use torpor_machine::platform::Completion;
 use torpor_machine::units::{Duration, Instant};
 use torpor_result::LatencyHistogram;
+
+/// From a command to the interrupt that answers it, chosen: command, response and the gaps between
+/// are at most 160 clocks on an MMC bus (JESD84-B51), 3.2 us at 50 MHz.
+const ANSWER: Duration = Duration(3_200);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Request {
@@ -39,12 +45,16 @@ pub(super) struct Request {
     kib: u32,
     /// Die of its address.
     die: u32,
+    /// Commands whose answers have not been handled.
+    commands: u32,
 }
 
 /// Event of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Served(Request),
+    /// It has answered a command.
+    Answered(Request),
     /// Its die has read it; the channel is next.
     Sensed(Request),
     /// A die has programmed a part of the buffer.
@@ -110,10 +120,15 @@ struct HardwareQueue {
 /// Work that a device has for a CPU.
 #[derive(Clone)]
 struct CpuSide {
-    /// Served, and the interrupt is not handled yet; with when they were.
+    /// Served or answered, and the interrupt is not handled yet; with when they were.
     served: VecDeque<(Request, Instant)>,
     /// Handed over by the CPU that had the interrupt.
     handed: VecDeque<(Request, Instant)>,
+    /// Left to the kernel thread.
+    left: VecDeque<(Request, Instant)>,
+    /// The thread, while it sleeps, and whether it has slept since the last request.
+    sleeper: Option<u32>,
+    has_slept: bool,
     /// The handler runs until then, and takes what comes meanwhile along.
     handles_until: Instant,
 }
@@ -134,8 +149,14 @@ pub struct DeviceTotals {
 }
 
 pub(super) fn devices(devices: &[Device], cpus: usize, seed: u64) -> Vec<DeviceState> {
-    let side =
-        CpuSide { served: VecDeque::new(), handed: VecDeque::new(), handles_until: Instant(0) };
+    let side = CpuSide {
+        served: VecDeque::new(),
+        handed: VecDeque::new(),
+        left: VecDeque::new(),
+        sleeper: None,
+        has_slept: false,
+        handles_until: Instant(0),
+    };
     let make = |device: &Device| DeviceState {
         due: BinaryHeap::new(),
         sequence: 0,
@@ -146,7 +167,7 @@ pub(super) fn devices(devices: &[Device], cpus: usize, seed: u64) -> Vec<DeviceS
         stalled: VecDeque::new(),
         flushes: Vec::new(),
         waiting: VecDeque::new(),
-        queues: vec![HardwareQueue::default(); queue_count(device, cpus)],
+        queues: vec![HardwareQueue::default(); device.queues(cpus)],
         by_cpu: vec![side.clone(); cpus],
         in_flight: 0,
         idle_since: Instant(0),
@@ -157,11 +178,6 @@ pub(super) fn devices(devices: &[Device], cpus: usize, seed: u64) -> Vec<DeviceS
         totals: DeviceTotals::default(),
     };
     devices.iter().map(make).collect()
-}
-
-/// `nr_hw_queues` beyond the CPUs is left unused.
-fn queue_count(device: &Device, cpus: usize) -> usize {
-    device.nr_hw_queues.map_or(cpus, |queues| (queues as usize).min(cpus))
 }
 
 impl World<'_> {
@@ -197,6 +213,7 @@ impl World<'_> {
             kind: transfer.kind,
             kib: transfer.bytes.div_ceil(1024),
             die,
+            commands: model.interrupts_per_io - 1,
         };
         let hardware = &mut state.queues[queue];
         if hardware.tags_used < model.queue_depth {
@@ -213,28 +230,37 @@ impl World<'_> {
         let state = &mut self.devices[device];
         let at = state.awake_at(model, at);
         state.is_dirty |= request.kind.writes();
+        self.command(device, request, at);
+    }
+
+    /// The driver sends the next command of a request; with the last one, the device begins.
+    fn command(&mut self, device: usize, request: Request, at: Instant) {
+        let model = &self.plan.devices[device];
+        let state = &mut self.devices[device];
+        if request.commands > 0 {
+            state.push(at + ANSWER, Due::Answered(request));
+        }
+        if request.commands > 1 {
+            return self.plan_device(device);
+        }
+        let request = Request { commands: 0, ..request };
         if let Some(flash) = &model.flash {
             state.serving += 1;
             state.take(flash, request, at);
-            self.plan_device(device);
         } else if state.serving < model.parallelism {
             state.serve(request, at);
-            self.plan_device(device);
         } else {
             state.waiting.push_back((request, at));
         }
+        self.plan_device(device);
     }
 
-    /// Returns the submitting CPU if every CPU has a queue, else the first online one of those that
-    /// share it.
-    fn irq_cpu(&self, device: usize, request: Request) -> usize {
-        if let Some(cpu) = self.plan.devices[device].irq_cpu {
-            return cpu.index();
-        }
-        let (queues, cpus) = (self.devices[device].queues.len(), self.plan.topology.cpus);
-        let first = (request.queue as usize * cpus).div_ceil(queues);
-        let online = &self.plan.topology.online;
-        online.first_from(first).expect("the CPU that submitted it is online")
+    /// Returns the CPU to interrupt, if no interrupt is on its way there that finds this, too.
+    fn reports(&mut self, device: usize, request: Request) -> Option<usize> {
+        let cpu = self.plan.devices[device].irq_cpu_of(request.queue as usize, self.plan.topology);
+        let side = &mut self.devices[device].by_cpu[cpu];
+        side.served.push_back((request, self.now));
+        (side.served.len() == 1).then_some(cpu)
     }
 
     /// `blk_mq_complete_need_ipi()`.
@@ -261,6 +287,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         let flash = || plan.devices[device].flash.as_ref().expect("it has dies");
         let state = &mut world.devices[device];
         let Reverse((_, _, due)) = state.due.pop().expect("a device that is due has something");
+        let line = Line::Device { device };
         let (cpu, line) = match due {
             Due::Sensed(request) => {
                 state.sensed(flash(), request, now);
@@ -272,7 +299,8 @@ impl<'a, S: Sink> Machine<'a, S> {
                 world.plan_device(device);
                 return Ok(());
             }
-            Due::Handed(cpu) => (cpu, Line::Completion { device }),
+            Due::Handed(cpu) => (Some(cpu), Line::Completion { device }),
+            Due::Answered(request) => (world.reports(device, request), line),
             Due::Served(request) => {
                 state.serving -= 1;
                 state.totals.service += request.service;
@@ -281,66 +309,78 @@ impl<'a, S: Sink> Machine<'a, S> {
                 } else if let Some((next, at)) = state.waiting.pop_front() {
                     state.serve(next, at.max(now));
                 }
-                let cpu = world.irq_cpu(device, request);
-                let side = &mut world.devices[device].by_cpu[cpu];
-                side.served.push_back((request, now));
-                if side.served.len() > 1 {
-                    // The interrupt that is on its way finds this one, too.
-                    world.plan_device(device);
-                    return Ok(());
-                }
-                (cpu, Line::Device { device })
+                (world.reports(device, request), line)
             }
         };
         world.plan_device(device);
-        self.interrupt(cpu, line);
+        if let Some(cpu) = cpu {
+            self.interrupt(cpu, line);
+        }
         Ok(())
     }
 
-    /// The driver's handler: takes all that the device has served for this CPU.
+    /// The driver's handler: takes all that the device has served for this CPU, and completes it or
+    /// leaves it to a thread.
     pub(super) fn handle_device(&mut self, number: usize, device: usize) {
         let world = &mut self.world;
         let (plan, now) = (world.plan, world.now);
+        let Device { completion, irq, softirq, .. } = plan.devices[device];
         if world.devices[device].by_cpu[number].handles_until <= now {
-            self.hold_up(plan.overheads.interrupt + plan.devices[device].irq);
+            let is_threaded = completion == Completion::Threaded;
+            let irq = if is_threaded { Duration::ZERO } else { irq };
+            self.hold_up(plan.overheads.interrupt + irq);
         }
         loop {
             let world = &mut self.world;
             let served = world.devices[device].by_cpu[number].served.pop_front();
             let Some((request, at)) = served else { break };
             let submitter = request.cpu as usize;
-            if world.completes_here(number, submitter) {
+            if request.commands > 0 {
+                self.answered(number, device, request);
+            } else if completion != Completion::Irq {
+                self.leave_to_kthread(number, device, (request, at));
+            } else if world.completes_here(number, submitter) {
+                self.hold_up(softirq);
                 self.complete(number, device, request, at);
-            } else {
-                self.hand_over(submitter, device, (request, at));
+            } else if self.hand_over(submitter, device, (request, at)) {
+                self.hold_up(plan.overheads.ipi_send);
             }
         }
         let held_until = self.held_until(number);
         self.world.devices[device].by_cpu[number].handles_until = held_until;
     }
 
-    /// An IPI to the CPU that submitted, unless one is on its way.
-    fn hand_over(&mut self, to: usize, device: usize, what: (Request, Instant)) {
+    /// The next command goes out when the handler has come to it.
+    fn answered(&mut self, number: usize, device: usize, request: Request) {
+        let commands = request.commands - 1;
+        if commands > 0 {
+            let at = self.held_until(number);
+            self.world.command(device, Request { commands, ..request }, at);
+        }
+    }
+
+    /// An IPI to the CPU that submitted; false if one is on its way.
+    fn hand_over(&mut self, to: usize, device: usize, what: (Request, Instant)) -> bool {
         let world = &mut self.world;
         let handed = &mut world.devices[device].by_cpu[to].handed;
         handed.push_back(what);
         if handed.len() > 1 {
-            return;
+            return false;
         }
-        let overheads = world.plan.overheads;
-        let at = world.now + overheads.ipi_delivery;
+        let at = world.now + world.plan.overheads.ipi_delivery;
         world.devices[device].push(at, Due::Handed(to));
         world.plan_device(device);
-        self.hold_up(overheads.ipi_send);
+        true
     }
 
     /// Completions that another CPU had the interrupt of.
     pub(super) fn handle_completions(&mut self, number: usize, device: usize) {
-        let overheads = self.world.plan.overheads;
-        self.hold_up(overheads.interrupt);
+        let plan = self.world.plan;
+        self.hold_up(plan.overheads.interrupt);
         loop {
             let handed = self.world.devices[device].by_cpu[number].handed.pop_front();
             let Some((request, at)) = handed else { return };
+            self.hold_up(plan.devices[device].softirq);
             self.complete(number, device, request, at);
         }
     }
@@ -348,8 +388,6 @@ impl<'a, S: Sink> Machine<'a, S> {
     /// The request is over: its tag is free, its task has a result. `at` is when the device was
     /// done with it.
     fn complete(&mut self, number: usize, device: usize, request: Request, at: Instant) {
-        let softirq = self.world.plan.devices[device].softirq;
-        self.hold_up(softirq);
         let held_until = self.held_until(number);
         let world = &mut self.world;
         let now = world.now;

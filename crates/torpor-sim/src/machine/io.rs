@@ -12,6 +12,11 @@ impl<'a, S: Sink> Machine<'a, S> {
     pub(super) fn perform_io(&mut self, cpu: usize, id: u32, op: &'a Op) -> Result<Next, Halt> {
         let now = self.world.now;
         Ok(match op {
+            Op::KthreadTake { device } => self.kthread_takes(cpu, id, *device),
+            Op::KthreadComplete { device } => {
+                self.kthread_completes(cpu, *device);
+                Next::Continue
+            }
             Op::IoWork { device, work, asleep } => self.io_work(id, *device, *work, *asleep),
             Op::IoFill { iodepth, runtime, number_ios, wait } => {
                 let task = self.task(id);

@@ -323,7 +323,11 @@ impl<'a, S: Sink> Machine<'a, S> {
         if world.under_way > 0 || world.live == 0 || has_interrupts || world.help_may_come() {
             return Ok(());
         }
-        let waits = |id: &usize| world.tasks[*id].state != State::Dead;
+        let kinds = &world.plan.workload.tasks;
+        let waits = |id: &usize| {
+            let task = &world.tasks[*id];
+            task.state != State::Dead && kinds[task.kind].completes_for().is_none()
+        };
         let waiting: Vec<usize> = (0..world.tasks.len()).filter(waits).collect();
         let named: Vec<String> = waiting
             .iter()

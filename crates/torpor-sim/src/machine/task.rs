@@ -36,6 +36,8 @@ pub(super) enum Blocked {
     /// On a function that another CPU runs.
     Call,
     Io(IoWait),
+    /// A device's thread, on its next request.
+    Kthread,
 }
 
 /// Thousands of tasks do not fit into a core's cache: fields that every pass needs come first, and

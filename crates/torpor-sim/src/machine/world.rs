@@ -153,8 +153,10 @@ impl<'a> World<'a> {
                 (self.tasks.len() - 1) as u32
             }
         };
-        self.live += 1;
-        self.under_way += 1;
+        if workload.tasks[kind].completes_for().is_none() {
+            self.live += 1;
+            self.under_way += 1;
+        }
         if self.live > TASKS_MAX {
             let reason = format!("more than {TASKS_MAX} tasks are alive: runaway `spawn`");
             return Err(self.stuck(id, reason));

@@ -99,6 +99,8 @@ impl Shift {
             | Op::Timer { .. }
             | Op::Call { .. }
             | Op::Goto(_)
+            | Op::KthreadTake { .. }
+            | Op::KthreadComplete { .. }
             | Op::IoEvery { .. }
             | Op::IoLookup { .. }
             | Op::IoHit

@@ -3,8 +3,9 @@
 
 use super::read::dist;
 use crate::error::SimError;
+use crate::machine::Topology;
 use crate::random::{Dist, Stream};
-use torpor_machine::platform::{Flash, IoDevice, Platform, ServiceTime};
+use torpor_machine::platform::{Completion, Flash, IoDevice, Platform, ServiceTime};
 use torpor_machine::toml::{Finding, Problem, Report, Table};
 use torpor_machine::units::closest;
 use torpor_machine::units::{CpuId, Duration};
@@ -38,6 +39,8 @@ pub struct Device {
     pub parallelism: u32,
     pub flash: Option<Flash>,
     pub irq_cpu: Option<CpuId>,
+    pub completion: Completion,
+    pub interrupts_per_io: u32,
     pub irq: Duration,
     pub softirq: Duration,
     /// Ratio for a job's own work, if the job does not set one.
@@ -93,6 +96,21 @@ impl Device {
         let size = i128::from(service.per_kib.0) * i128::from(transfer.bytes) / 1024;
         service.fixed.draw(stream) + Duration(size as i64)
     }
+
+    /// Returns the number of hardware queues; more than CPUs are left unused.
+    pub fn queues(&self, cpus: usize) -> usize {
+        self.nr_hw_queues.map_or(cpus, |queues| (queues as usize).min(cpus))
+    }
+
+    /// Returns the CPU of a queue's interrupt: the submitting one if every CPU has a queue, else the
+    /// first online one of those that share it.
+    pub fn irq_cpu_of(&self, queue: usize, topology: &Topology) -> usize {
+        if let Some(cpu) = self.irq_cpu {
+            return cpu.index();
+        }
+        let first = (queue * topology.cpus).div_ceil(self.queues(topology.cpus));
+        topology.online.first_from(first).expect("a CPU is online")
+    }
 }
 
 impl From<&IoDevice> for Device {
@@ -110,6 +128,8 @@ impl From<&IoDevice> for Device {
             parallelism: device.parallelism,
             flash: device.flash.clone(),
             irq_cpu: device.irq_cpu,
+            completion: device.completion,
+            interrupts_per_io: device.interrupts_per_io,
             irq: device.irq,
             softirq: device.softirq,
             work_ratio: device.work_ratio,
@@ -140,6 +160,8 @@ pub(super) fn read(report: &mut Report, table: &Table) -> Option<Device> {
         parallelism: table.number("servers").unwrap_or(1.0) as u32,
         flash: None,
         irq_cpu: table.cpus("cpu").and_then(|cpus| cpus.first().copied()),
+        completion: Completion::Irq,
+        interrupts_per_io: 1,
         irq: Duration::ZERO,
         softirq: Duration::ZERO,
         work_ratio: 1.0,
@@ -213,6 +235,8 @@ mod tests {
             parallelism: 1,
             flash: None,
             irq_cpu: None,
+            completion: Completion::Irq,
+            interrupts_per_io: 1,
             irq: Duration::ZERO,
             softirq: Duration::ZERO,
             work_ratio: 1.0,

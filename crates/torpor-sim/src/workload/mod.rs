@@ -9,6 +9,7 @@ mod command;
 mod device;
 mod fio;
 mod keys;
+mod kthread;
 mod names;
 mod program;
 mod read;
@@ -133,6 +134,15 @@ pub enum Op {
         asleep: Duration,
     },
     Goto(usize),
+    /// Takes the next request that the device has served for this CPU, or sleeps until there is one;
+    /// does the work of its completion.
+    KthreadTake {
+        device: usize,
+    },
+    /// Completes the request that it has taken.
+    KthreadComplete {
+        device: usize,
+    },
     /// Sleeps on a timer.
     Sleep(Draw),
     /// Sleeps until a time of the run.

@@ -18,6 +18,7 @@ mod frequency;
 mod hosted;
 mod io;
 mod kernel;
+mod kthreads;
 mod online;
 mod oracle;
 mod page_cache;

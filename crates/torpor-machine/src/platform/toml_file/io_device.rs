@@ -2,7 +2,7 @@
 //! IO devices: a machine's own, and those that ship by themselves.
 
 use super::from_us;
-use crate::platform::io_device::IdleWork;
+use crate::platform::io_device::{Completion, IdleWork};
 use crate::platform::{Flash, IoDevice, ServiceTime};
 use crate::toml::{Distribution, Finding, Report, Table};
 use crate::units::Duration;
@@ -16,6 +16,7 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
         ("dies", "a device that never serves"),
         ("channels", "dies that nothing reaches"),
         ("buffer_kib", "a buffer that holds nothing"),
+        ("interrupts_per_io", "a device that never completes"),
     ] {
         if table.number(key) == Some(0.0) {
             let allowed = Some("1 or more".to_owned());
@@ -49,6 +50,12 @@ pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
         flush: ServiceTime { fixed: flush?, per_kib: Duration::ZERO },
         idle,
         irq_cpu: table.cpus("irq_cpu").and_then(|cpus| cpus.first().copied()),
+        completion: match table.text("completion") {
+            Some("threaded") => Completion::Threaded,
+            Some("worker") => Completion::Worker,
+            _ => Completion::Irq,
+        },
+        interrupts_per_io: table.number("interrupts_per_io").unwrap_or(1.0) as u32,
         irq: work("irq_us"),
         softirq: work("softirq_us"),
         work_ratio,

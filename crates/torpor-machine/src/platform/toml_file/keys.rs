@@ -200,6 +200,22 @@ pub(crate) static IO_DEVICE: Shape = Shape {
             "The CPU its interrupts go to. Without it, each queue's own CPU.",
         ),
         optional(
+            "completion",
+            Kind::Choice(&["irq", "threaded", "worker"]),
+            "Where the driver completes a request: in the interrupt or the softirq that it raises; \
+             in a thread of the interrupt, with the policy and priority of Linux's (SCHED_FIFO, 50), \
+             which also does the work of `irq_us`; or in a work item with WQ_HIGHPRI, which does \
+             that of `softirq_us` wherever the request came from. Threads and workers stay on the \
+             interrupt's CPU. Default: irq.",
+        ),
+        optional(
+            "interrupts_per_io",
+            Kind::Integer { max: 16.0 },
+            "Interrupts of one request. The last comes when the device has served it; each of \
+             those before answers a command of the driver's, whose handler sends the next. Default: \
+             1.",
+        ),
+        optional(
             "irq_us",
             TIME,
             "Work of the driver's interrupt handler, in addition to that of any interrupt: time on \

@@ -449,6 +449,8 @@ fn io_device_errors_name_key_and_allowed_values() {
         ("queue_depth = 1\nnr_hw_queues = 0\n", "nr_hw_queues", "0", "1 or more"),
         ("queue_depth = 1\nirq_cpu = \"4\"\n", "irq_cpu", "\"4\"", "0 to 3"),
         ("queue_depth = 1\nirq_cpu = \"0-1\"\n", "irq_cpu", "\"0-1\"", "one CPU"),
+        ("queue_depth = 1\ninterrupts_per_io = 0\n", "interrupts_per_io", "0", "1 or more"),
+        ("queue_depth = 1\ncompletion = \"softirq\"\n", "completion", "\"softirq\"", "threaded"),
         ("command_queue = false\nqueue_depth = 8\n", "queue_depth", "8", "1: the host"),
         ("\n", "queue_depth", "", "or `command_queue = false`"),
         (twice, "name", "\"d\"", ""),
