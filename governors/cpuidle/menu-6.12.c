@@ -39,7 +39,9 @@
  *
  * Departures: None known. It makes the same decisions as Linux 6.12 (stable 6.12.117); a test
  * compares both over random sequences of calls. The code is not taken from there. It is not named
- * "menu", to distinguish it from that of 6.1.
+ * "menu", to distinguish it from that of 6.1. With residency_threshold=0 it decides as before
+ * commit 07d815701274 ("cpuidle: menu: Use residency threshold in polling state override
+ * decisions"), which came to 6.12 as a stable patch; the same test compares that.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/menu.c; "The menu Governor" in
  * Documentation/admin-guide/pm/cpuidle.rst.
@@ -51,6 +53,7 @@
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/string.h>
 #include <linux/tick.h>
@@ -82,6 +85,10 @@
 
 /* The next timer does not matter for shorter sleeps. */
 #define ASK_TIMER_NS		(15 * NSEC_PER_USEC)
+
+static bool residency_threshold __read_mostly = true;
+module_param(residency_threshold, bool, 0644);
+MODULE_PARM_DESC(residency_threshold, "only states below 15 us replace polling");
 
 struct menu_cpu {
 	bool must_learn;
@@ -280,7 +287,8 @@ static int menu_settle(struct menu_cpu *menu, struct cpuidle_driver *drv, int id
 	struct cpuidle_state *best = &drv->states[idx];
 	struct cpuidle_state *deeper = &drv->states[next];
 
-	if (best->flags & CPUIDLE_FLAG_POLLING && deeper->target_residency_ns < ASK_TIMER_NS &&
+	if (best->flags & CPUIDLE_FLAG_POLLING &&
+	    (!residency_threshold || deeper->target_residency_ns < ASK_TIMER_NS) &&
 	    deeper->target_residency_ns <= menu->next_timer_ns &&
 	    deeper->exit_latency_ns <= *predicted_ns) {
 		*predicted_ns = deeper->target_residency_ns;

@@ -164,10 +164,28 @@ fn menu_3_8_decides_as_its_first_commit_does() {
     compare_with_file(first, "menu", "menu-69a37bea.c");
 }
 
+/// 6.12 without the stable patch that lets only states below 15 us replace polling.
+#[test]
+fn menu_6_12_decides_as_before_its_residency_threshold() {
+    let ours = "menu-6.12,residency_threshold=0";
+    let Some(tree) = kernel_sources("6.12", &format!("{ours} against Linux 6.12")) else { return };
+    let text = std::fs::read_to_string(tree.join("drivers/cpuidle/governors/menu.c")).unwrap();
+    let condition = "s->target_residency_ns < RESIDENCY_THRESHOLD_NS &&";
+    assert_eq!(text.matches(condition).count(), 1, "menu.c has the patch");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("menu-without-threshold.c");
+    std::fs::write(&path, text.replace(condition, "")).unwrap();
+    compare_with_path(ours, "menu-6.12", &path);
+}
+
 /// Compares with a single file of another release, if this machine has it.
 fn compare_with_file(ours: &str, like: &str, file: &str) {
     let test = format!("{ours} against {file}");
-    let Some(theirs) = kernel_file(file, &test) else { return };
+    if let Some(path) = kernel_file(file, &test) {
+        compare_with_path(ours, like, &path);
+    }
+}
+
+fn compare_with_path(ours: &str, like: &str, theirs: &Path) {
     let theirs = theirs.to_str().expect("the path is UTF-8");
     let pair = |hz: &Hz| (resolve(ours, *hz), resolve(theirs, *hz));
     let mirror = MIRRORS.iter().find(|m| m.ours == like).expect("a mirror of ours");

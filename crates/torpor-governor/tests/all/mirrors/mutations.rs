@@ -85,6 +85,7 @@ pub const MENU_6_12_MUTATIONS: &[(&str, &str)] = &[
     ("\t\t*delta_tick_ns = 0;\n", ""),
     ("predicted_ns < TICK_NSEC ? timer_ns", "predicted_ns < TICK_NSEC / 2 ? timer_ns"),
     ("deeper->target_residency_ns < ASK", "deeper->target_residency_ns < 2 * ASK"),
+    ("residency_threshold __read_mostly = true", "residency_threshold __read_mostly = false"),
     ("deeper->target_residency_ns <= menu->next", "deeper->target_residency_ns < menu->next"),
     ("deeper->exit_latency_ns <= *predicted_ns", "deeper->exit_latency_ns < *predicted_ns"),
     ("deeper->target_residency_ns <= delta", "deeper->target_residency_ns < delta"),
