@@ -6,6 +6,7 @@ A comment on the line before a block says what a test must know of it:
     <!-- file: lazy.c -->        write the block to that file
     <!-- needs: kernel 6.12 -->  the example names a kernel tree by version
     <!-- needs: git -->          the example names the git repository `linux`
+    <!-- slow: WHY -->           the example runs in `make test-long` only
     <!-- not run: WHY -->        the example cannot run in a test
 """
 
@@ -21,7 +22,7 @@ PAGES = [
 ]
 
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<what>file|needs|not run): (?P<value>.+?) -->\n)?"
+    r"(?:^<!-- (?P<what>file|needs|slow|not run): (?P<value>.+?) -->\n)?"
     r"^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.M | re.S,
 )

@@ -98,12 +98,28 @@ def linux_git(tmp_path_factory) -> Path:
     return repository
 
 
-WITH_EXAMPLES = [p for p in PAGES if any(b.what != "not run" for b in runnable(p))]
+def has_examples(page: Path, left_out: tuple[str, ...]) -> bool:
+    return any(b.what not in left_out for b in runnable(page))
+
+
+WITH_EXAMPLES = [p for p in PAGES if has_examples(p, ("not run", "slow"))]
+SLOW = [p for p in PAGES if any(b.what == "slow" for b in runnable(p))]
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_examples(page, root, environment, request, monkeypatch):
-    todo = [b for b in runnable(page) if b.what != "not run"]
+    run_page(page, ("not run", "slow"), root, environment, request, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", SLOW, ids=lambda p: str(p.relative_to(ROOT)))
+def test_slow_examples(page, root, environment, request, monkeypatch):
+    run_page(page, ("not run",), root, environment, request, monkeypatch)
+
+
+def run_page(page, left_out, root, environment, request, monkeypatch):
+    """Run the examples of a page in order, but for those that are left out."""
+    todo = [b for b in runnable(page) if b.what not in left_out]
     needs = {b.value for b in todo if b.what == "needs"}
     if any(need.startswith("kernel ") for need in needs):
         folders = [kernel_sources(n.split()[1]).parent for n in needs if n.startswith("kernel ")]
