@@ -263,6 +263,7 @@ fn stop_machine_waits_for_all_cpus() {
         let kernels: u64 = usage.iter().map(|state| state.usage).sum();
         let ours: u64 = stats.entries.iter().sum();
         assert!(ours > 90, "cpu {cpu}: one for each time that all were stopped: {ours}");
-        assert_eq!(ours, kernels, "cpu {cpu}");
+        // The run may end between the kernel's count of a sleep and the hardware's.
+        assert!(ours.abs_diff(kernels) <= 1, "cpu {cpu}: {ours}, {kernels} by the kernel");
     }
 }
