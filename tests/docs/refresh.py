@@ -62,7 +62,11 @@ def _folded(lines: list[str]) -> list[str]:
     for line in lines:
         is_table = _label(line) == "─" or re.search(r"\S {2,}\S", line)
         is_folded = len(line) > WIDTH and not is_table
-        folded += textwrap.wrap(line, WIDTH, subsequent_indent="  ") if is_folded else [line]
+        folded += (
+            textwrap.wrap(line, WIDTH, subsequent_indent="  ", break_long_words=False)
+            if is_folded
+            else [line]
+        )
     return folded
 
 
