@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON_FOLDERS = ["python", "kernel", "tests", "scripts", "docs", "demo", "benches"]
 RUST_DOC = ["cargo", "doc", "--release", "--workspace", "--no-deps", "--document-private-items"]
+#: Rustup's name of a part, and Debian's for a Rust that apt installed.
+RUST_PART = "{} is not installed (rustup component add {}, or apt-get install {})"
 SUMMARY = ROOT / "build" / "test-summary.txt"
 
 
@@ -124,7 +126,7 @@ def main() -> int:
     if has_cargo("fmt"):
         total += run("Rust format", ["cargo", "fmt", "--all", "--check"])
     else:
-        total += not_run("Rust format", "rustfmt is not installed (rustup component add rustfmt)")
+        total += not_run("Rust format", RUST_PART.format("rustfmt", "rustfmt", "rustfmt"))
     total += run("Python lint", [python, "-m", "ruff", "check", *PYTHON_FOLDERS])
     total += run("Python format", [python, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS])
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
@@ -139,7 +141,7 @@ def main() -> int:
         clippy = ["cargo", "clippy", "--release", "--workspace", "--all-targets"]
         total += run("Rust lint", [*clippy, "--", "-D", "warnings"])
     else:
-        total += not_run("Rust lint", "clippy is not installed (rustup component add clippy)")
+        total += not_run("Rust lint", RUST_PART.format("clippy", "clippy", "rust-clippy"))
     total += run("Rust documentation", RUST_DOC)
     total += run(
         "Rust tests",

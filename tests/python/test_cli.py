@@ -131,10 +131,11 @@ BAD = [
     # arguments after `replay`, words that must be in the error
     (["@", "-p", "pixel-6"], ["`pixel-6`", "did you mean `pixel6`?"]),
     (["@", "-p", "nothing_like_it"], ["`nothing_like_it`", "expected one of", "i5-10600k"]),
+    (["@"], ["needs `--platform`", "`AMD EPYC` with 2 CPUs", "`torpor platform list`"]),
     (["@", "-p", "mine.toml"], ["mine.toml", "No such file"]),
     (
         ["@", "-p", "pixel6", "-g", "meno"],
-        ["`meno`", "expected one of deepest", "hint: did you mean `menu`?"],
+        ["`meno`: did you mean `menu`?\nexpected one of deepest"],
     ),
     (["@", "-p", "pixel6", "-g", "mine.c"], ["mine.c"]),
     (["@", "-p", "pixel6", "-g", "menu,nothing=1"], ["no parameter `nothing`"]),
@@ -142,7 +143,8 @@ BAD = [
     (["@", "-p", "pixel6", "--latency-limit", "50"], ["`50`", "ns, us, ms, s"]),
     (["@", "-p", "pixel6", "--latency-limit", "fast"], ["`fast`", "such as 50us"]),
     (["@", "-p", "pixel6", "--latency-limit", "-5us"], ["negative"]),
-    (["@", "-p", "pixel6", "--hz", "123"], ["123", "100, 250, 300, 1000"]),
+    (["@", "-p", "pixel6", "--by", "x"], ["`--by`: found `x`, expected one of `task`"]),
+    (["@", "-p", "pixel6", "--hz", "123"], ["`--hz`: 123", "100, 250, 300, 1000"]),
     (["@", "-p", "pixel6", "--hz", "many"], ["--hz", "integer"]),
     (["@", "-p", "pixel6", "--disable-state", "C1"], ["`C1`", "index"]),
     (["@", "-p", "pixel6", "--disable-state", "9"], ["no idle state 9", "0 to 1"]),

@@ -173,7 +173,7 @@ def test_every_governor_runs_under_every_cpufreq_governor(torpor):
         ),
         (
             ("frames", "-p", "pixel6", "--cpufreq", "schedutil@6.1"),
-            "hint: --cpufreq schedutil --kernel 6.1",
+            "hint: `--cpufreq` schedutil with `--kernel` 6.1",
         ),
         (
             ("frames", "-p", "pixel6", "--cpufreq", "./none.c"),
