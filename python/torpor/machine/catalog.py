@@ -234,8 +234,8 @@ def platform_named(machine: str | None, cpus: int) -> str | None:
     ('pixel6', 'sm8750')
     >>> platform_named("Intel(R) Core(TM) i5-10600K CPU @ 4.10GHz", 12)
     'i5-10600k'
-    >>> platform_named("Intel(R) Core(TM) i5-10600K CPU @ 4.10GHz", 2), platform_named("AMD EPYC", 1)
-    (None, None)
+    >>> platform_named("Intel(R) Core(TM) i5-10600K CPU @ 4.10GHz", 2)
+    >>> platform_named("AMD EPYC", 128)
     """
     model = _model(machine or "")
     words = set(re.split(r"[^\w-]+", model))
