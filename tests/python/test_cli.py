@@ -135,7 +135,7 @@ BAD = [
     (["@", "-p", "mine.toml"], ["mine.toml", "No such file"]),
     (
         ["@", "-p", "pixel6", "-g", "meno"],
-        ["`meno`: did you mean `menu`?\nexpected one of deepest"],
+        ["`meno`: did you mean `menu`?", "expected one of deepest"],
     ),
     (["@", "-p", "pixel6", "-g", "mine.c"], ["mine.c"]),
     (["@", "-p", "pixel6", "-g", "menu,nothing=1"], ["no parameter `nothing`"]),

@@ -70,7 +70,12 @@ class Command(NamedTuple):
             short_help=self.summary,
             context_settings=settings,
         )(called)
-        return typer.main.get_command(made)
+        command: Any = typer.main.get_command(made)
+        for param in command.params:
+            if param.param_type_name == "argument":
+                # A metavar says more than Python's name of a type.
+                param.display_type_rich = lambda ctx: None
+        return command
 
 
 class Group(NamedTuple):
