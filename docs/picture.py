@@ -84,7 +84,8 @@ text {{ font: 14px ui-monospace, Menlo, Consolas, monospace; fill: {ink}; white-
 .command {{ animation: type {LOOP_S}s steps(60) infinite }}
 .table {{ animation: show {LOOP_S}s step-end infinite }}
 .sweep {{ animation: sweep {LOOP_S}s linear infinite }}
-@keyframes type {{ 0% {{ clip-path: inset(0 100% 0 0) }} {typed:.0f}%, 100% {{ clip-path: inset(0) }} }}
+@keyframes type {{ 0% {{ clip-path: inset(0 100% 0 0) }}
+  {typed:.0f}%, 100% {{ clip-path: inset(0) }} }}
 @keyframes show {{ 0% {{ opacity: 0 }} {shown:.0f}%, 100% {{ opacity: 1 }} }}
 @keyframes sweep {{ 0%, {shown:.0f}% {{ clip-path: inset(0 100% 0 0) }}
   {swept:.0f}%, 100% {{ clip-path: inset(0) }} }}

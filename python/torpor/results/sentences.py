@@ -137,6 +137,10 @@ def where(first: Side, second: Side) -> str:
 _POWERS = {"power_mw": "power", "idle_power_mw": "idle power"}
 
 
+def _rough(value: float) -> str:
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
+
+
 def headline(compared: "results.Comparison", base: int, other: int) -> str:
     """Return in one sentence what the other column costs: power, and time to wake up."""
     labels, samples = compared["labels"], compared["samples"]
@@ -148,14 +152,14 @@ def headline(compared: "results.Comparison", base: int, other: int) -> str:
         if not power["is_significant"]:
             parts.append(f"shows no difference in {_POWERS[key]} beyond chance")
         elif pct < 0:
-            parts.append(f"saves {number(-pct)} % of {_POWERS[key]}")
+            parts.append(f"saves {_rough(-pct)} % of {_POWERS[key]}")
         else:
-            parts.append(f"takes {number(pct)} % more {_POWERS[key]}")
+            parts.append(f"takes {_rough(pct)} % more {_POWERS[key]}")
     if latency := changes.get("latency_mean_us"):
         late_us = latency["difference"]
         when = "later" if late_us > 0 else "earlier"
         is_known = latency["is_significant"] and late_us
-        parts.append(f"wakes {number(abs(late_us))} µs {when}" if is_known else "wakes as fast")
+        parts.append(f"wakes {_rough(abs(late_us))} µs {when}" if is_known else "wakes as fast")
     if not parts or (compared["sampling"] == "paired" and samples < 2):
         return ""
     basis = counted(samples, "seed") if compared["sampling"] == "paired" else "one recording"

@@ -53,7 +53,7 @@ def explain(result: Any, *, governor: str | None = None) -> list[str]:
 
     >>> result = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
     >>> torpor.explain(result)[0][:30]
-    'Against menu, teo takes 0.868 '
+    'Against menu, teo takes 0.87 %'
     """
     data = result.to_dict() if hasattr(result, "to_dict") else result
     found = KINDS.get(_name(data))
