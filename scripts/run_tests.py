@@ -4,8 +4,8 @@
 The last line is ``N passed, N failed, N skipped``: cargo's and pytest's tests, and one for each
 check that is no test runner. What does not run says why.
 
-``--since REVISION`` runs what a change since then needs: lints of the languages that it touches, the
-tests of its crates, its test files, and the Python tests that name its modules.
+``--since REVISION`` runs what a change since then needs: lints of the languages that it touches,
+the tests of its crates, its test files, and the Python tests that name its modules.
 """
 
 import os

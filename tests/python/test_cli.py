@@ -121,6 +121,17 @@ def test_the_table_fits_the_terminal(torpor, recording, width):
     assert max(map(len, table)) <= width
 
 
+def test_metrics_select_rows_of_tables(torpor, recording):
+    some = ("replay", "-p", "pixel6", "-g", "menu", recording, "-m", "latency_p*", "-m", "wakeups")
+    lines = torpor(*some, check=0).stdout.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("metric "))
+    titles = [line.partition("  ")[0] for line in lines[start + 1 : lines.index("", start)]]
+    assert titles == ["wake-ups", "wake-up latency, p50 µs", "wake-up latency, p99 µs"]
+    assert "above_pct" in torpor(*some, "--csv", check=0).stdout
+    refused = torpor("replay", "-p", "pixel6", recording, "-m", "wakeup", check=2).stderr
+    assert "no metric is called `wakeup`: did you mean `wakeups`?" in refused
+
+
 def test_an_ascii_terminal_gets_ascii(torpor_process, recording):
     done = torpor_process(*REPLAY, recording, env={"PYTHONIOENCODING": "ascii"}, check=0)
     assert done.stdout.isascii()
