@@ -121,7 +121,7 @@ def picture(result: torpor.Replay, theme: str) -> str:
     words = f"{COMMAND}\n" + "\n".join(lines)
     return "\n".join(
         [
-            "<!-- SPDX-License-Identifier: MIT OR GPL-2.0-only -->",
+            "<!-- SPDX-" + "License-Identifier: MIT OR GPL-2.0-only -->",
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
             f"<title>{escape(words)}</title>",
             style(theme),

@@ -39,7 +39,8 @@ def test_csv_equals_json(torpor, recording):
     lines = csv.DictReader(io.StringIO(torpor(*REPLAY, recording, "--csv", check=0).stdout))
     for line, run in zip(lines, result["traces"][0]["runs"], strict=True):
         for key, value in run["metrics"].items():
-            assert line[key] == ("" if value is None else str(value))
+            assert line[key] == "" if value is None else float(line[key]) == value
+        assert line["wakeups"].isdigit()
 
 
 def test_two_recordings_give_two_tables(torpor, recording):
