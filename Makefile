@@ -3,6 +3,7 @@
 #   make demo    build, replay the recording that ships with the project, write report.html
 #   make kernel HZ=250   the source of the default kernel, an image of it, and Torpor with that
 #   make test    everything CI runs
+#   make check SINCE=main    lints, and the tests that a change since that revision needs
 #   make test-long    tests marked slow; damages every recording ten thousand times, and replays
 #                      some (two hours); hosts the newest kernels
 #   make attack  an hour of damaged inputs, hostile governors, signals, full disks, races
@@ -28,7 +29,7 @@ GOVERNORS := -g menu -g teo -g shallowest -g deepest -g oracle
 export PATH := $(CURDIR)/$(BIN):$(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo kernel test test-long attack fuzz aarch64 docs docs-links guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
+.PHONY: demo kernel test check test-long attack fuzz aarch64 docs docs-links guest-test guest-test-full guest-test-sanitized guest-test-ioboost bench tools install install-test clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -40,8 +41,9 @@ demo: install
 	@echo
 	@echo "The first table as a page: $(CURDIR)/report.html"
 	@echo "Torpor is $(CURDIR)/$(BIN)/torpor. Next:"
-	@echo "  $(BIN)/torpor replay RECORDING             a recording of yours"
-	@echo "  $(BIN)/torpor replay RECORDING -g ./my.c   a governor of yours, as the kernel has it"
+	@echo "  $(BIN)/torpor replay RECORDING -p pixel6   a recording of yours; -p may go if torpor record made it"
+	@echo "  $(BIN)/torpor platform list                the machines that -p names"
+	@echo "  $(BIN)/torpor replay $(DEMO) -p pixel6 -g menu -g ./my.c   a governor of yours, as the kernel has it"
 	@echo "  $(BIN)/torpor simulate frames -p pixel6    a machine that you do not have"
 	@echo "  $(BIN)/torpor doctor                       what this machine lacks"
 
@@ -53,6 +55,9 @@ kernel: build/deps
 test: install-test
 	@scripts/install-test-packages.sh
 	@$(BIN)/python scripts/run_tests.py
+
+check: install-test
+	@$(BIN)/python scripts/run_tests.py --since $(or $(SINCE),main)
 
 test-long: install-test
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -m slow tests

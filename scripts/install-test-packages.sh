@@ -6,7 +6,7 @@
 set -u
 PACKAGES="qemu-system-x86 qemu-system-arm qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     device-tree-compiler flex bison bc cpio kmod libelf-dev trace-cmd linux-perf chromium
-    chromium-driver git zstd util-linux"
+    chromium-driver git xz-utils zstd util-linux"
 LOG=build/test-packages.log
 
 missing() {

@@ -3,6 +3,9 @@
 
 The last line is ``N passed, N failed, N skipped``: cargo's and pytest's tests, and one for each
 check that is no test runner. What does not run says why.
+
+``--since REVISION`` runs what a change since then needs: lints of the languages that it touches,
+the tests of its crates, its test files, and the Python tests that name its modules.
 """
 
 import os
@@ -16,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON_FOLDERS = ["python", "kernel", "tests", "scripts", "docs", "demo", "benches"]
 RUST_DOC = ["cargo", "doc", "--release", "--workspace", "--no-deps", "--document-private-items"]
+#: Rustup's name of a part, and Debian's for a Rust that apt installed.
+RUST_PART = "{} is not installed (rustup component add {}, or apt-get install {})"
 SUMMARY = ROOT / "build" / "test-summary.txt"
 
 
@@ -109,8 +114,88 @@ def has_cargo(component: str) -> bool:
     return done.returncode == 0
 
 
+def changed_since(revision: str) -> list[str]:
+    """Return the files that differ from a revision, uncommitted and new ones too."""
+    names = []
+    for command in (
+        ["git", "diff", "--name-only", "--diff-filter=d", f"{revision}...", "--"],
+        ["git", "diff", "--name-only", "--diff-filter=d", "HEAD", "--"],
+        ["git", "ls-files", "--others", "--exclude-standard"],
+    ):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        names += done.stdout.splitlines()
+    return sorted(set(names))
+
+
+def tests_of(names: list[str]) -> list[str]:
+    """Return pytest's arguments for changed files: test files, pages, and what names a module."""
+    found = {name for name in names if re.fullmatch(r"tests/.*/test_\w+\.py", name)}
+    modules = [Path(name) for name in names if re.fullmatch(r"python/torpor/.*\.py", name)]
+    for path in sorted((ROOT / "tests" / "python").glob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        for module in modules:
+            named = ".".join(module.parts[-2:]).removesuffix(".py")
+            is_command = module.parent.name == "cli" and f'"{module.stem}"' in text
+            if is_command or named in text or path.stem == f"test_{module.stem}":
+                found.add(str(path.relative_to(ROOT)))
+    if modules:
+        found.add("tests/python/test_doc_examples.py")
+    if any(name.endswith(".md") for name in names):
+        found.add("tests/docs/test_pages.py")
+    pages = [f"tests/docs/test_examples.py::test_examples[{n}]" for n in names if runs(n)]
+    return [*sorted(found), *pages]
+
+
+def runs(name: str) -> bool:
+    """Whether a page has examples that tests/docs runs."""
+    if not name.endswith(".md") or not name.startswith(("docs/", "README.md", "demo/")):
+        return False
+    return bool(re.search(r"^```(?:console|python)$", (ROOT / name).read_text("utf-8"), re.M))
+
+
+def run_since(revision: str) -> Count:
+    """Run what a change since a revision needs."""
+    names, total, python = changed_since(revision), Count(), sys.executable
+    if scripts := [n for n in names if n.endswith(".py")]:
+        total += run("Python lint", [python, "-m", "ruff", "check", *scripts])
+        total += run("Python format", [python, "-m", "ruff", "format", "--check", *scripts])
+    if any(name.startswith("python/torpor/") for name in names):
+        total += run("Python types", [python, "-m", "mypy", "python/torpor"])
+    total += run("Spelling", [python, "-m", "codespell_lib", *names])
+    crates = sorted({n.split("/")[1] for n in names if re.match(r"crates/[\w-]+/", n)})
+    if crates:
+        total += run("Rust format", ["cargo", "fmt", "--all", "--check"])
+    for crate in crates:
+        lint = [
+            "cargo",
+            "clippy",
+            "--release",
+            "-p",
+            crate,
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]
+        total += run(f"Rust lint of {crate}", lint)
+        # The Python tests test the extension.
+        if crate != "torpor-py":
+            command = ["cargo", "test", "--release", "-p", crate, "--", "--show-output"]
+            total += run(f"Rust tests of {crate}", command, count_cargo, CargoFilter())
+    if tests := tests_of(names):
+        command = [python, "-m", "pytest", "-n", "auto", "--dist", "loadgroup", *tests]
+        total += run("Python tests", command, count_pytest)
+    return total
+
+
 def main() -> int:
-    """Run all checks; 0 if none failed."""
+    """Run all checks, or those of a change; 0 if none failed."""
+    if sys.argv[1:2] == ["--since"]:
+        os.environ["CARGO_PROFILE_RELEASE_LTO"] = "off"
+        os.environ.setdefault("TORPOR_KERNEL_SOURCES", str(ROOT / "build" / "kernel-sources"))
+        total = run_since(sys.argv[2])
+        print(f"\n{total}", flush=True)
+        return 1 if total.failed else 0
     # Optimizing across crates gains a replay some 5 %, and costs each of the many test binaries a
     # link of many seconds. What is installed, and what is measured, is built with it.
     os.environ["CARGO_PROFILE_RELEASE_LTO"] = "off"
@@ -124,7 +209,7 @@ def main() -> int:
     if has_cargo("fmt"):
         total += run("Rust format", ["cargo", "fmt", "--all", "--check"])
     else:
-        total += not_run("Rust format", "rustfmt is not installed (rustup component add rustfmt)")
+        total += not_run("Rust format", RUST_PART.format("rustfmt", "rustfmt", "rustfmt"))
     total += run("Python lint", [python, "-m", "ruff", "check", *PYTHON_FOLDERS])
     total += run("Python format", [python, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS])
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
@@ -139,7 +224,7 @@ def main() -> int:
         clippy = ["cargo", "clippy", "--release", "--workspace", "--all-targets"]
         total += run("Rust lint", [*clippy, "--", "-D", "warnings"])
     else:
-        total += not_run("Rust lint", "clippy is not installed (rustup component add clippy)")
+        total += not_run("Rust lint", RUST_PART.format("clippy", "clippy", "rust-clippy"))
     total += run("Rust documentation", RUST_DOC)
     total += run(
         "Rust tests",

@@ -2,8 +2,8 @@
 """Runs Linux CPU-idle governors against recorded traces and says what each costs.
 
 >>> import torpor
->>> [p["name"] for p in torpor.platforms() if p["has_power"]]
-['i5-10600k', 'pixel-watch-2', 'pixel6', 'rk3399']
+>>> [p["name"] for p in torpor.platforms() if p["name"].startswith("pixel")]
+['pixel-watch-2', 'pixel10', 'pixel6', 'pixel9']
 
 :func:`replay` is the main job. What it returns, :class:`Replay`, holds tables that polars, pandas
 and pyarrow open without a copy. Every error is a :class:`TorporError`.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The Rust engine. A result stays there; JSON text and Arrow streams are views of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypedDict, final, type_check_only
 
 __all__ = [
@@ -95,6 +95,7 @@ class Table:
     @property
     def num_rows(self) -> int: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     @property

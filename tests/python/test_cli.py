@@ -39,7 +39,8 @@ def test_csv_equals_json(torpor, recording):
     lines = csv.DictReader(io.StringIO(torpor(*REPLAY, recording, "--csv", check=0).stdout))
     for line, run in zip(lines, result["traces"][0]["runs"], strict=True):
         for key, value in run["metrics"].items():
-            assert line[key] == ("" if value is None else str(value))
+            assert line[key] == "" if value is None else float(line[key]) == value
+        assert line["wakeups"].isdigit()
 
 
 def test_two_recordings_give_two_tables(torpor, recording):
@@ -121,6 +122,17 @@ def test_the_table_fits_the_terminal(torpor, recording, width):
     assert max(map(len, table)) <= width
 
 
+def test_metrics_select_rows_of_tables(torpor, recording):
+    some = ("replay", "-p", "pixel6", "-g", "menu", recording, "-m", "latency_p*", "-m", "wakeups")
+    lines = torpor(*some, check=0).stdout.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("metric "))
+    titles = [line.partition("  ")[0] for line in lines[start + 1 : lines.index("", start)]]
+    assert titles == ["wake-ups", "wake-up latency, p50 µs", "wake-up latency, p99 µs"]
+    assert "above_pct" in torpor(*some, "--csv", check=0).stdout
+    refused = torpor("replay", "-p", "pixel6", recording, "-m", "wakeup", check=2).stderr
+    assert "no metric is called `wakeup`: did you mean `wakeups`?" in refused
+
+
 def test_an_ascii_terminal_gets_ascii(torpor_process, recording):
     done = torpor_process(*REPLAY, recording, env={"PYTHONIOENCODING": "ascii"}, check=0)
     assert done.stdout.isascii()
@@ -131,10 +143,11 @@ BAD = [
     # arguments after `replay`, words that must be in the error
     (["@", "-p", "pixel-6"], ["`pixel-6`", "did you mean `pixel6`?"]),
     (["@", "-p", "nothing_like_it"], ["`nothing_like_it`", "expected one of", "i5-10600k"]),
+    (["@"], ["needs `--platform`", "`AMD EPYC` with 2 CPUs", "`torpor platform list`"]),
     (["@", "-p", "mine.toml"], ["mine.toml", "No such file"]),
     (
         ["@", "-p", "pixel6", "-g", "meno"],
-        ["`meno`", "expected one of deepest", "hint: did you mean `menu`?"],
+        ["`meno`: did you mean `menu`?", "expected one of deepest"],
     ),
     (["@", "-p", "pixel6", "-g", "mine.c"], ["mine.c"]),
     (["@", "-p", "pixel6", "-g", "menu,nothing=1"], ["no parameter `nothing`"]),
@@ -142,7 +155,8 @@ BAD = [
     (["@", "-p", "pixel6", "--latency-limit", "50"], ["`50`", "ns, us, ms, s"]),
     (["@", "-p", "pixel6", "--latency-limit", "fast"], ["`fast`", "such as 50us"]),
     (["@", "-p", "pixel6", "--latency-limit", "-5us"], ["negative"]),
-    (["@", "-p", "pixel6", "--hz", "123"], ["123", "100, 250, 300, 1000"]),
+    (["@", "-p", "pixel6", "--by", "x"], ["`--by`: found `x`, expected one of `task`"]),
+    (["@", "-p", "pixel6", "--hz", "123"], ["`--hz`: 123", "100, 250, 300, 1000"]),
     (["@", "-p", "pixel6", "--hz", "many"], ["--hz", "integer"]),
     (["@", "-p", "pixel6", "--disable-state", "C1"], ["`C1`", "index"]),
     (["@", "-p", "pixel6", "--disable-state", "9"], ["no idle state 9", "0 to 1"]),

@@ -84,10 +84,20 @@ def test_a_replay_carries_the_recorded_agreement(torpor, guest):
     assert "menu-6.12 agrees in 98.40 %, teo-6.12 as a control in 68.46 %" in text
 
 
+def test_a_saved_dump_names_the_machine(torpor, guest):
+    trace, machine = guest / "trace.dat", guest / "sysfs-before.txt"
+    named, found = (
+        json.loads(torpor("replay", trace, "-g", "menu", "--json", *more, check=0).stdout)
+        for more in (["-p", machine], [])
+    )
+    assert found["platform"] == named["platform"]
+    assert found["traces"] == named["traces"]
+
+
 def test_unnamed_machine_asks_for_a_platform(torpor, recording):
     done = torpor("fidelity", recording, check=2)
-    assert "there is no dump of its machine's idle states next to it" in done.stderr
-    assert "hint: name the machine" in done.stderr
+    assert "no dump of its sysfs next to it" in done.stderr
+    assert "hint: `torpor platform list` lists machines" in done.stderr
 
 
 def test_a_recording_without_a_governor_agrees_with_none(torpor, recording):

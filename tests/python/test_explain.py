@@ -19,7 +19,8 @@ def test_only_significant_differences_are_explained(recording):
     changes = [row["cells"][1]["change"] for row in rows]
     differ = [c for c in changes if c and c["is_significant"] and c["text"]]
     known = [c for c in changes if c]
-    first = torpor.explain(made)[0]
+    headline, first = torpor.explain(made)[:2]
+    assert re.fullmatch(r"Against menu, teo takes .* % more idle power and .*\.", headline)
     assert f"teo against menu: {len(differ)} of {len(known)} metrics differ" in first
     power = next(row for row in rows if row["key"] == "idle_power_mw")["cells"][1]
     assert f"idle power, total {power['text']} mW ({power['change']['text']})" in first
@@ -27,7 +28,7 @@ def test_only_significant_differences_are_explained(recording):
 
 def test_the_named_state_has_the_stated_change(recording):
     made = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
-    sentence = torpor.explain(made)[1]
+    sentence = torpor.explain(made)[2].replace("\N{MINUS SIGN}", "-")
     found = re.search(
         r"([\d,]+) sleeps are too (deep|shallow) with teo and ([\d,]+) with menu; "
         r"state (\d) \S+ of cores has ([+-][\d,]+) of that change of ([+-][\d,]+)",
@@ -58,15 +59,15 @@ def test_chance_is_not_reported_as_change():
             values["power_mw"] = 100.0 + (seed % 2 if shift else (seed + 1) % 2)
             run["seeds"].append({"seed": seed, "metrics": values})
     comparison.refill(noise)
-    assert (
-        "none of 1 metrics differs by more than chance (6 paired runs)" in torpor.explain(noise)[0]
-    )
+    headline, counts = torpor.explain(noise)[:2]
+    assert headline == "Against menu, teo shows no difference in power beyond chance (6 seeds)."
+    assert "none of 1 metrics differs by more than chance (6 paired runs)" in counts
 
 
 def test_a_governor_is_named_or_the_choice_is(recording):
     made = torpor.replay(recording, platform="pixel6")
-    assert torpor.explain(made)[0].startswith("teo against menu")
-    assert torpor.explain(made, governor="oracle")[0].startswith("oracle against menu")
+    assert torpor.explain(made)[0].startswith("Against menu, teo ")
+    assert torpor.explain(made, governor="oracle")[0].startswith("Against menu, oracle ")
     with pytest.raises(torpor.TorporError, match="no `cake` to compare with menu: expected teo,"):
         torpor.explain(made, governor="cake")
     with pytest.raises(torpor.TorporError, match="kind `check`: expected replay, simulation"):
@@ -110,7 +111,7 @@ def test_saved_results_are_explained_and_compared(torpor, recording, tmp_path):
     stats = ("trace", "stats", "-p", "i5-10600k", recording, "--json")
     (tmp_path / "b.json").write_text(torpor(*stats, check=0).stdout)
     text = torpor("explain", "a.json", check=0).stdout
-    assert text.startswith("teo against menu: ")
+    assert text.startswith("Against menu, teo ")
     text = torpor("compare", "a.json", "b.json", check=0).stdout
     assert re.search(r"^too deep \(above\) % +\d", text, re.M)
     found = json.loads(torpor("compare", "a.json", "b.json", "--json", check=0).stdout)

@@ -75,6 +75,13 @@ def test_polars_opens_a_table(replay):
     assert frame["wakeups"].dtype == pl.Int64
 
 
+def test_pandas_takes_a_table_as_rows(replay):
+    pandas = pytest.importorskip("pandas", reason="not run, because pandas is not installed")
+    frame = pandas.DataFrame(replay.summary)
+    assert list(frame.columns) == replay.summary.column_names
+    assert len(frame) == len(replay.summary)
+
+
 def test_pandas_opens_a_table(replay):
     pd = pytest.importorskip("pandas", reason="not run, because pandas is not installed")
     if not hasattr(pd.DataFrame, "from_arrow"):
@@ -201,6 +208,9 @@ def test_unmeasured_energy_is_not_known(recording):
     ("error", "arguments"),
     [
         (torpor.TraceError, {"traces": "absent.perf.data"}),
+        (torpor.TorporError, {"traces": []}),
+        (torpor.TorporError, {"governors": []}),
+        (torpor.PlatformError, {"platform": None}),
         (torpor.PlatformError, {"platform": "pixel-6"}),
         (torpor.PlatformError, {"recorded_on": "pixel-6"}),
         (torpor.GovernorError, {"governors": "no_such_governor"}),
@@ -216,6 +226,28 @@ def test_errors_have_one_base(recording, error, arguments):
         torpor.replay(arguments.pop("traces"), **arguments)
     assert isinstance(caught.value, torpor.TorporError)
     assert str(caught.value)
+
+
+def test_a_missing_result_is_an_error_of_both_kinds(tmp_path):
+    with pytest.raises(torpor.TorporError, match=r"absent.json`: No such file") as caught:
+        torpor.load(tmp_path / "absent.json")
+    assert isinstance(caught.value, FileNotFoundError)
+
+
+def test_numbers_out_of_range_name_the_range(recording):
+    with pytest.raises(torpor.TorporError, match=r"`seeds`: found .*, expected a whole"):
+        torpor.simulate("periodic", platform="pixel6", seeds=-1)
+
+
+def test_print_shows_the_table(replay):
+    lines = str(replay).splitlines()
+    assert any(line.startswith("wake-ups  ") for line in lines)
+    assert repr(replay).startswith("<torpor.Replay of ")
+
+
+def test_rows_of_a_table_are_dicts(replay):
+    rows = list(replay.summary)
+    assert [row["governor"] for row in rows] == replay.summary.to_dict()["governor"]
 
 
 def test_an_error_in_the_progress_callback_ends_the_replay(recording):

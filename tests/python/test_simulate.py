@@ -164,7 +164,7 @@ def test_every_governor_runs_under_every_cpufreq_governor(torpor):
     ("arguments", "words"),
     [
         (("framse", "-p", "pixel6"), "did you mean `frames`?"),
-        (("frames", "-p", "pixel7"), "did you mean `pixel6`?"),
+        (("frames", "-p", "pixel7"), "did you mean `pixel9`?"),
         (("frames", "-p", "pixel6", "-g", "oracle"), "whose run the oracle can replay"),
         (("frames", "-p", "pixel6", "--duration", "1us"), "10 ms to 30 days"),
         (
@@ -173,7 +173,7 @@ def test_every_governor_runs_under_every_cpufreq_governor(torpor):
         ),
         (
             ("frames", "-p", "pixel6", "--cpufreq", "schedutil@6.1"),
-            "hint: --cpufreq schedutil --kernel 6.1",
+            "hint: `--cpufreq` schedutil with `--kernel` 6.1",
         ),
         (
             ("frames", "-p", "pixel6", "--cpufreq", "./none.c"),

@@ -108,4 +108,4 @@ def test_a_pipe_gets_no_folded_lines(torpor, recording, tmp_path):
     assert first == f"{store}: 2 points"
     shown = torpor("store", "show", store, "-m", "idle_power_mw", check=0).stdout
     assert sum(line.startswith("scenario") for line in shown.splitlines()) == 1
-    assert any(str(recording) in line for line in shown.splitlines())
+    assert any(line.startswith(f"{recording.name}, pixel6  ") for line in shown.splitlines())

@@ -16,13 +16,13 @@ pub enum EngineError {
     Platform(#[from] PlatformError),
     #[error(
         "recording `{path}` has {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
-         hint: choose CPUs with --cpus, or place them with --cpu-map {number}:0, where several may \
-         be one"
+         hint: choose CPUs (option `cpus`), or place them (option `cpu_map`: {number}:0), where several \
+         may be one"
     )]
     NoSuchCpu { path: String, cpu: CpuId, number: u32, platform: String, last: usize },
     #[error(
-        "no CPU of recording `{path}` sleeps once between --from and --to: its idleness goes from \
-         {first} to {last} after its first event"
+        "no CPU of recording `{path}` sleeps once between option `start` and option `end`: its \
+         idleness goes from {first} to {last} after its first event"
     )]
     NothingBetween { path: String, first: Duration, last: Duration },
     #[error(
@@ -37,7 +37,7 @@ pub enum EngineError {
     NoSuchPlace { cpu: u32, state: usize, platform: String, last: usize },
     #[error(
         "recording `{path}` shows no CPU {cpu} going idle, only {shown}\n\
-         hint: `torpor trace info` lists its CPUs; --cpus and --cpu-map take their numbers"
+         hint: `torpor trace info` lists its CPUs; option `cpus` and option `cpu_map` take their numbers"
     )]
     NotRecorded { cpu: u32, path: String, shown: String },
     #[error(
@@ -64,8 +64,8 @@ pub enum EngineError {
     #[error(
         "replay of `{path}` makes more than {most} decisions, of all governors together, which are \
          not kept\n\
-         hint: replay without --decisions and --parquet (`decisions=False`), a part of the \
-         recording (--from, --to, --cpus), or with fewer governors"
+         hint: replay without decisions and Parquet (option `decisions`), a part of the recording \
+         (option `start`, option `end`, option `cpus`), or with fewer governors"
     )]
     TooManyDecisions { path: String, most: u64 },
     #[error("cannot share memory with other processes: {reason}")]

@@ -24,7 +24,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -128,6 +128,20 @@ impl Table {
             columns.set_item(field.name(), values(py, array)?)?;
         }
         Ok(columns)
+    }
+
+    /// The rows as dicts, which `pandas.DataFrame` takes; `to_pandas` is faster.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let columns = self.to_dict(py)?;
+        let rows = PyList::empty(py);
+        for number in 0..self.batch.num_rows() {
+            let row = PyDict::new(py);
+            for (name, values) in &columns {
+                row.set_item(name, values.get_item(number)?)?;
+            }
+            rows.append(row)?;
+        }
+        rows.try_iter()
     }
 
     /// Returns the bytes of the table as a Parquet file.

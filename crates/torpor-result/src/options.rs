@@ -33,7 +33,9 @@ pub trait Options: DeserializeOwned + Default {
         let mut options = parse(given.clone()).map_err(|whole| {
             let alone = |(key, value): (String, Value)| {
                 let of_one = Given::from_iter([(key.clone(), value)]);
-                parse(of_one).err().map(|error| format!("option `{key}`: {error}"))
+                parse(of_one)
+                    .err()
+                    .map(|error| format!("option `{key}`: {}", plain(&error.to_string())))
             };
             given.clone().into_iter().find_map(alone).unwrap_or(format!("options: {whole}"))
         })?;
@@ -41,6 +43,19 @@ pub trait Options: DeserializeOwned + Default {
         *options.given() = given;
         Ok(options)
     }
+}
+
+/// Returns serde's message without names of types.
+fn plain(error: &str) -> String {
+    const WORDS: [(&str, &str); 6] = [
+        ("invalid type: ", "found "),
+        ("invalid value: ", "found "),
+        ("unknown variant ", "found "),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number from 0 to 18446744073709551615"),
+        ("expected usize", "expected a whole number that is not negative"),
+    ];
+    WORDS.iter().fold(error.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// Reads a time with its unit: `"50us"`.

@@ -22,7 +22,7 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
         let unknown = cpus.iter().find(|&&cpu| platform.cluster_of(cpu).is_none());
         if cpus.is_empty() || unknown.is_some() {
             return Err(SimError::Option {
-                what: "CPUs that are online (--cpus) are some of the platform's",
+                what: "CPUs that are online (option `cpus`) are some of the platform's",
                 given: unknown.map_or("none".to_owned(), CpuId::to_string),
                 hint: format!(
                     "`{}` has CPUs 0 to {}",
@@ -36,14 +36,14 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
         return Err(SimError::Option {
             what: "a simulation lasts 10 ms to 30 days",
             given: options.duration.to_string(),
-            hint: "--duration 10s".to_owned(),
+            hint: "option `duration` 10s".to_owned(),
         });
     }
     if options.warm_up > DURATION_MAX {
         return Err(SimError::Option {
             what: "a warm-up lasts at most 30 days",
             given: options.warm_up.to_string(),
-            hint: "--warm-up 1s".to_owned(),
+            hint: "option `warm_up` 1s".to_owned(),
         });
     }
     let is_wrong = options.seeds == 0 || options.seeds > SEEDS_MAX;
@@ -51,36 +51,36 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
         return Err(SimError::Option {
             what: "a simulation has 1 to 10000 seeds, and none beyond 64 bits",
             given: format!("{} from {}", options.seeds, options.seed),
-            hint: "--seeds 10 --seed 1".to_owned(),
+            hint: "option `seeds` 10 and option `seed` 1".to_owned(),
         });
     }
     if governors.is_empty() {
         return Err(SimError::Option {
             what: "a simulation needs a governor, whose run the oracle can replay",
             given: if options.against_oracle.is_some() { ORACLE } else { "none" }.to_owned(),
-            hint: "--governor menu".to_owned(),
+            hint: "option `governors` menu".to_owned(),
         });
     }
     if options.cpus.as_ref().is_some_and(|cpus| !cpus.contains(&CpuId(0))) {
         return Err(SimError::Option {
             what: "a kernel starts on CPU 0, which stays online",
-            given: "--cpus without 0".to_owned(),
-            hint: "add 0 to --cpus".to_owned(),
+            given: "option `cpus` without 0".to_owned(),
+            hint: "add 0 to option `cpus`".to_owned(),
         });
     }
     once(
         &options.kernels,
-        "each kernel (--kernel) is given once",
+        "each kernel (option `kernels`) is given once",
         "two columns would be the same; leave one out",
     )?;
     once(
         &options.cpufreq,
-        "each cpufreq governor (--cpufreq) is given once",
+        "each cpufreq governor (option `cpufreq`) is given once",
         "two columns would be the same; leave one out, or change its parameters",
     )?;
     once(
         &options.io_boosts,
-        "each IO boost (--io-boost) is given once",
+        "each IO boost (option `io_boosts`) is given once",
         "two columns would be the same; leave one out, or change its parameters",
     )
 }

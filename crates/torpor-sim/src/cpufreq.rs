@@ -146,7 +146,7 @@ impl FromStr for Cpufreq {
             return Err(SimError::Option {
                 what: "a cpufreq governor is that of the kernel that runs",
                 given: text.to_owned(),
-                hint: format!("--cpufreq {name} --kernel {release}"),
+                hint: format!("option `cpufreq` {name} with option `kernels` {release}"),
             });
         }
         match Cpufreq::NAMES.into_iter().find(|known| *known == name) {

@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
                 workload.name,
                 format_cpu_list(&own)
             ),
-            hint: "name one of them in --cpus, or change `cpus` in the workload".to_owned(),
+            hint: "name one of them in option `cpus`, or change `cpus` in the workload".to_owned(),
         })?;
         let device = |device: &DeviceRef| {
             let mut device = device.resolve(platform)?;

@@ -17,6 +17,7 @@ import atexit
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import warnings
@@ -71,7 +72,7 @@ def _run() -> int:
     try:
         return app(prog_name="torpor", standalone_mode=False) or 0
     except TorporError as error:
-        print_error(str(error))
+        print_error(_with_flags(str(error)))
     except OSError as error:
         where = f"`{error.filename}`: " if error.filename else ""
         print_error(f"{where}{error.strerror or error}")
@@ -84,6 +85,18 @@ def _run() -> int:
         print_note(said.getvalue().rstrip("\n"))
         return int(error.exit_code)
     return EXIT_FAILURE
+
+
+def _with_flags(message: str) -> str:
+    """Spell options as they are typed: messages name the library's arguments."""
+    from torpor.run import options
+
+    flags = {"governors": "--governor", "platform": "--platform", "traces": "TRACE"}
+    groups = (options.ReplayOptions, options.SimulateOptions, options.FidelityOptions)
+    for group in groups:
+        for name, (_, option) in options.fields(group).items():
+            flags |= {name: max(option.flags[:2], key=len)} if option.flags else {}
+    return re.sub(r"\boption `(\w+)`", lambda found: f"`{flags.get(found[1], found[1])}`", message)
 
 
 def _fill_closed_streams() -> None:

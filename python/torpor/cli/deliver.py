@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Delivers the result of a replay or a simulation in the requested forms."""
 
+import json
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from torpor import _engine
 from torpor._engine import TorporError
 from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.parsing import typed
-from torpor.results.comparison import unverified
+from torpor.results.comparison import sections, unverified
 from torpor.results.kinds import posted
 from torpor.results.record import Compared, view
 from torpor.run.recordings import convert_trace
@@ -92,6 +95,19 @@ def print_result(result: Any, form: str) -> None:
         write_stdout(post(result, form))
 
 
+def known_metrics(kind: str, patterns: Sequence[str] | None) -> Sequence[str]:
+    """Return patterns of a kind's metrics; raise TorporError for one that no metric matches."""
+    known = [metric["key"] for metric in json.loads(_engine.metrics())[kind]]
+    for pattern in patterns or ():
+        if not any(fnmatchcase(key, pattern) for key in known):
+            raise TorporError(_engine.unknown_name("metric", pattern, known, ""))
+    return patterns or ()
+
+
+def _is_any(key: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in patterns)
+
+
 def deliver(
     outcome: Compared,
     *,
@@ -99,8 +115,12 @@ def deliver(
     parquet: Path | None,
     report: Path | None,
     handed: Trace = None,
+    metrics: Sequence[str] = (),
 ) -> int:
-    """Write the files, print the result, and return the exit status."""
+    """Write the files, print the result, and return the exit status.
+
+    ``metrics``: patterns of those that its tables have; all without one.
+    """
     if parquet is not None:
         outcome.write_tables(parquet)
         print_note(f"tables: {parquet}")
@@ -111,6 +131,9 @@ def deliver(
     elif form == "csv":
         write_stdout(outcome.to_csv())
     else:
+        for section in sections(result) if metrics else ():
+            rows = section["comparison"]["rows"]
+            section["comparison"]["rows"] = [r for r in rows if _is_any(r["key"], metrics)]
         print_result(result, form)
     has_failed = [bool(run["error"]) for run in outcome.runs]
     if has_failed and all(has_failed):

@@ -23,7 +23,7 @@ def fidelity(
             "-p",
             metavar="P",
             help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
-            "Default: the dump that was saved with the recording.",
+            "Default: the dump that was saved with the recording, or the machine that it names.",
         ),
     ] = None,
     governors: Annotated[

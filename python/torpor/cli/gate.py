@@ -19,6 +19,7 @@ from torpor.machine.counters import diff
 from torpor.results.comparison import correction_text
 from torpor.results.files import write_whole
 from torpor.results.table import Cell, Post, Table, number, word
+from torpor.results.text import distinct_names
 from torpor.view.post import post_text
 
 _SIDE = "A saved result (--json or --parquet), a sweep's store, or two dumps as BEFORE:AFTER."
@@ -83,22 +84,31 @@ def _side(text: str) -> object:
 def _post(verdicts: Sequence[Verdict], base: str, candidate: str) -> Post:
     def value(given: float | None, *, is_signed: bool = False) -> Cell:
         cell = number(given, is_signed=is_signed)
-        return cell if given is None else Cell(given, f"{given:{'+' * is_signed}.4g}")
+        if given is None:
+            return cell
+        text = f"{given:{'+' * is_signed}.4g}"
+        return Cell(given, text.replace("-", "\N{MINUS SIGN}"))
 
+    short = distinct_names(v["scenario"] for v in verdicts)
+    # What is the same in all rows is said once, above them.
+    keys = [key for key in ("scenario", "governor") if len({v[key] for v in verdicts}) > 1]
     rows = []
     for v in sorted(verdicts, key=lambda verdict: not verdict["is_broken"]):
-        cells = [word(v["scenario"]), word(v["governor"]), word(v["metric"])]
-        cells += [word("BROKEN" if v["is_broken"] else "ok"), word(v["limit"])]
+        named = {"scenario": short[v["scenario"]], "governor": v["governor"]}
+        cells = [word(named[key]) for key in keys]
+        cells += [word(v["metric"]), word("BROKEN" if v["is_broken"] else "ok"), word(v["limit"])]
         cells += [value(v["base"]), value(v["candidate"])]
         cells += [value(v[key], is_signed=True) for key in ("change", "low", "high")]
         rows.append(cells)
-    headings = ["scenario", "governor", "metric", "verdict", "limit"]
-    headings += ["base", "candidate", "change", "low", "high"]
+    headings = [*keys, "metric", "verdict", "limit", "base", "candidate", "change", "low", "high"]
     broken = sum(v["is_broken"] for v in verdicts)
     title = f"{candidate} against {base}: {broken} of {len(verdicts)} limits broken"
     tests = sum(v["p"] is not None for v in verdicts)
     facts = [f"noise: changes at 5 %, {correction_text(tests)}"] if tests > 1 else []
-    return Post(title, facts, [Table("gate", "", headings, rows, 3)], [])
+    if verdicts:
+        for key in [key for key in ("scenario", "governor") if key not in keys]:
+            facts.append(f"{key}: {verdicts[0][key]}")
+    return Post(title, facts, [Table("gate", "", headings, rows, len(keys) + 1)], [])
 
 
 def _said(verdict: Verdict) -> str:

@@ -106,6 +106,16 @@ def form(given: str | None, *, is_json: bool, is_csv: bool = False) -> str:
     return asked[0] if asked else "text"
 
 
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        "-m",
+        metavar="KEY",
+        help="Rows of the tables: a metric's key or a pattern, such as 'latency*'; can be "
+        "repeated. JSON, CSV and pages have all.",
+    ),
+]
 StoreFolder = Annotated[
     Path, typer.Argument(metavar="STORE", help="The folder of a sweep's points.")
 ]

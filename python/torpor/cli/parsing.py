@@ -29,8 +29,30 @@ def typed() -> str:
     return shlex.join(_typed)
 
 
+#: Options that the help lists under a heading of their own, where there are many.
+_OUTPUT = ("metrics", "form", "is_json", "is_csv", "parquet", "decisions", "trace", "report")
+_MANY = 10
+
+
 class OnceCommand(TyperCommand):
     """A command that refuses a second value of an option that takes one."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, options, and if there are many, those of the output apart."""
+        params = self.get_params(ctx)
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Output": []}
+        for param in params:
+            heading = "Options"
+            if param.param_type_name == "argument":
+                heading = "Arguments"
+            elif len(params) > _MANY and param.name in _OUTPUT:
+                heading = "Output"
+            if record := param.get_help_record(ctx):
+                rows[heading].append(record)
+        for heading, records in rows.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse twice: first for the order of the options, then as usual."""
@@ -70,7 +92,12 @@ class Command(NamedTuple):
             short_help=self.summary,
             context_settings=settings,
         )(called)
-        return typer.main.get_command(made)
+        command: Any = typer.main.get_command(made)
+        for param in command.params:
+            if param.param_type_name == "argument":
+                # A metavar says more than Python's name of a type.
+                param.display_type_rich = lambda ctx: None
+        return command
 
 
 class Group(NamedTuple):

@@ -9,7 +9,7 @@ import typer
 from torpor import replay as run_replay
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note
-from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, trace_of
+from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, known_metrics, trace_of
 from torpor.run.options import ReplayOptions
 from torpor.run.replays import DEFAULT_GOVERNORS
 
@@ -20,12 +20,17 @@ _DECISION_FORMATS = (".parquet", ".arrow")
 def replay(
     traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Recordings to replay.")],
     platform: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--platform", "-p", metavar="P", help="Machine: a name, a .toml file, or a dump."
+            "--platform",
+            "-p",
+            metavar="P",
+            help="Machine: a name, a .toml file, or a dump. Default: the dump that was saved with "
+            "the recording, or the machine that it names.",
         ),
-    ],
+    ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
+    metrics: options.Metrics = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
     is_csv: Csv = False,
@@ -53,6 +58,7 @@ def replay(
             f"try `--decisions {decisions.with_suffix('.parquet')}`",
         )
     form = options.form(form, is_json=is_json, is_csv=is_csv)
+    shown = known_metrics("replay", metrics)
     check(folder=parquet, files=(decisions, trace, report))
     # The page of one recording has its trace, with a track of choices for each governor.
     handed: Trace = (
@@ -81,4 +87,6 @@ def replay(
         print_note(f"trace: {trace}")
     if is_handed:
         handed = outcome.write_trace
-    raise typer.Exit(deliver(outcome, form=form, parquet=parquet, report=report, handed=handed))
+    raise typer.Exit(
+        deliver(outcome, form=form, parquet=parquet, report=report, handed=handed, metrics=shown)
+    )

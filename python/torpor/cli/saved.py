@@ -10,9 +10,10 @@ from torpor import explain as explain_result
 from torpor._engine import TorporError
 from torpor.cli import options
 from torpor.cli.console import stdout_width, text_width, wrap, write_stdout
-from torpor.cli.deliver import print_result
+from torpor.cli.deliver import check, print_result, write_report
 from torpor.results import compare as side_by_side
 from torpor.results.load import load
+from torpor.results.text import distinct_names
 
 
 def explain(
@@ -51,18 +52,21 @@ def compare(
     ] = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    report: options.ReportPath = None,
 ) -> None:
     """Compare saved results of any kind side by side.
 
     One result alone is shown once more: with --format, as a table to post.
     """
     form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
     loaded = [result for path in results for result in _loaded(path)]
     if len(loaded) == 1 and not labels:
         found = loaded[0]
     else:
         names = labels or _names([str(path) for path in results], len(loaded))
         found = side_by_side.compare(*loaded, labels=names)
+    write_report(found, report)
     print_result(found, form)
 
 
@@ -77,7 +81,7 @@ def _loaded(path: Path) -> list[Any]:
 def _names(paths: list[str], count: int) -> list[str]:
     """The files' stems where they tell them apart; a file may hold several studies."""
     stems = [Path(path).stem for path in paths]
-    for names in (stems, paths):
+    for names in (stems, list(distinct_names(paths).values())):
         if len(set(names)) == len(names) == count:
             return names
     return [str(number) for number in range(1, count + 1)]

@@ -8,7 +8,7 @@ import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import print_note
-from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver
+from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, known_metrics
 from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
 from torpor.run.options import SimulateOptions
@@ -41,6 +41,7 @@ def simulate(
         ),
     ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
+    metrics: options.Metrics = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
     is_csv: Csv = False,
@@ -59,6 +60,7 @@ def simulate(
         raise typer.BadParameter("name a WORKLOAD, or give --fio ARGS")
     trace = Path(given["trace"]) if "trace" in given else None
     form = options.form(form, is_json=is_json, is_csv=is_csv)
+    shown = known_metrics("simulation", metrics)
     check(folder=parquet, files=(trace, report))
     governors = governors or list(DEFAULT_GOVERNORS)
     obtain(given.get("kernels") or ())
@@ -80,7 +82,9 @@ def simulate(
             print_note(f"trace: {trace}")
         again = {**given, "platform": platform, "governors": governors[:1]}
         handed = _trace_of(outcome, named, again)
-        status = deliver(outcome, form=form, parquet=parquet, report=report, handed=handed)
+        status = deliver(
+            outcome, form=form, parquet=parquet, report=report, handed=handed, metrics=shown
+        )
     raise typer.Exit(status)
 
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
@@ -214,6 +215,46 @@ def schema() -> dict[str, Any]:
     'ab beside check diff fidelity latency outcomes replay reproduction simulation trace_stats'
     """
     return shapes.schema()
+
+
+#: Android's names of the devices of a machine: as in `gs101-oriole.dts` and `gs101-raven.dts` of
+#: Linux, or in the recordings of such a device.
+_DEVICES = {"oriole": "pixel6", "raven": "pixel6", "bluejay": "pixel6"}
+#: Words that CPUs and titles have between those that name a model.
+_NOISE = re.compile(r"\((?:r|tm)\)|\bcpu\b|(?:@|\bat) [\d.]+ghz|\b\d+-core processor", re.I)
+
+
+def platform_named(machine: str | None, cpus: int) -> str | None:
+    """Return the machine that ships with as many CPUs under a name that a recording has.
+
+    The name is a CPU's model, or an Android device with its SoC. None if no machine, or more than
+    one, is called so: a virtual machine has the model of its host, and fewer CPUs.
+
+    >>> platform_named("google/bluejay/bluejay", 8), platform_named("vendor/x/x (SM8750)", 8)
+    ('pixel6', 'sm8750')
+    >>> platform_named("Intel(R) Core(TM) i5-10600K CPU @ 4.10GHz", 12)
+    'i5-10600k'
+    >>> platform_named("Intel(R) Core(TM) i5-10600K CPU @ 4.10GHz", 2)
+    >>> platform_named("AMD EPYC", 128)
+    """
+    model = _model(machine or "")
+    words = set(re.split(r"[^\w-]+", model))
+    has_number = any(character.isdigit() for character in model)
+    devices = {_DEVICES[word] for word in words & _DEVICES.keys()}
+    found = [
+        known["name"]
+        for known in platforms()
+        if known["cpus"] == cpus
+        and (
+            known["name"] in words | devices
+            or (has_number and f" {model} " in f" {_model(known['title'].split('(')[0])} ")
+        )
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _model(text: str) -> str:
+    return " ".join(_NOISE.sub(" ", text).casefold().split())
 
 
 def platform_toml(name: str) -> str:

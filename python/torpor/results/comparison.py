@@ -230,7 +230,8 @@ def to_csv(result: "Result") -> str:
     import csv
     import io
 
-    keys = [metric["key"] for metric in result["catalogue"]]
+    catalogue = result["catalogue"]
+    keys = [metric["key"] for metric in catalogue]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["trace", "platform", "governor", "error", *keys])
@@ -238,9 +239,15 @@ def to_csv(result: "Result") -> str:
         for run in section["runs"]:
             head = [section_name(section), result["platform"]["name"], run["governor"]]
             texts = [spreadsheet_field(text or "") for text in (*head, run["error"])]
-            values = [run["metrics"].get(key) for key in keys]
+            values = [_of_count(metric, run["metrics"].get(metric["key"])) for metric in catalogue]
             writer.writerow([*texts, *values])
     return out.getvalue()
+
+
+def _of_count(metric: Mapping[str, Any], value: float | None) -> float | None:
+    """Return a count without a fraction; the mean over seeds may have one."""
+    is_count = metric["kind"] == "count" and value is not None and value == int(value)
+    return int(value) if is_count and value is not None else value
 
 
 def fill(

@@ -7,6 +7,7 @@ import stat
 from typing import BinaryIO
 
 from torpor import _engine
+from torpor._engine import TorporError
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -19,6 +20,14 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
+class MissingFileError(TorporError, FileNotFoundError):
+    """A file that is not there: Torpor's error, and Python's."""
+
+    def __str__(self) -> str:
+        """Name the file as Torpor's other errors do."""
+        return f"`{self.filename}`: {self.strerror}"
+
+
 class NotRegularError(OSError):
     """A FIFO, a device or a folder where a file was expected."""
 
@@ -26,9 +35,13 @@ class NotRegularError(OSError):
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file of a folder that somebody else filled. A FIFO there would block its reader.
 
-    Raises OSError, :class:`NotRegularError` for what is no regular file.
+    Raises OSError: :class:`MissingFileError`, or :class:`NotRegularError` for what is no regular
+    file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise MissingFileError(error.errno, error.strerror, os.fspath(path)) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise NotRegularError(errno.EINVAL, "not a regular file", os.fspath(path))

@@ -91,8 +91,13 @@ class Record(dict[str, Any]):
         """
         view("report").write(self, path, trace=trace)
 
+    def __str__(self) -> str:
+        """Return its tables as text; of a kind without tables, the repr."""
+        found = self._posted()
+        return repr(self) if found is None else str(view("post").post_text(found)).rstrip("\n")
+
     def __repr__(self) -> str:
-        """Name the kind and its title; ``print(torpor.post(record))`` prints its tables."""
+        """Name the kind and its title."""
         found = self._posted()
         of = self.get("kind", "nothing known") if found is None else found.title
         return f"<torpor.{type(self).__name__} of {of}>"
@@ -241,6 +246,11 @@ class Compared:
     @cached_property
     def _dict(self) -> Any:
         return json.loads(self._text)
+
+    def __str__(self) -> str:
+        """Return its tables as text."""
+        posts = view("post")
+        return str(posts.post_text(posts.posted(self._dict))).rstrip("\n")
 
     def _repr_html_(self) -> str:
         return str(view("notebook").to_html(self._dict))

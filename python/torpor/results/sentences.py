@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
+from torpor.results.table import counted
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -77,6 +78,10 @@ def grouped(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def signed_count(value: float) -> str:
+    return f"{value:+,.0f}".replace("-", "\N{MINUS SIGN}")
+
+
 def number(value: float) -> str:
     return _engine.format_number(value)
 
@@ -110,7 +115,7 @@ def where(first: Side, second: Side) -> str:
         parts.append(
             f"{grouped(total(second, side))} sleeps are {WRONG[side]} with {second.label} and "
             f"{grouped(total(first, side))} with {first.label}; {state_text(key)} has "
-            f"{by_state[key]:+,.0f} of that change of {whole:+,.0f}"
+            f"{signed_count(by_state[key])} of that change of {signed_count(whole)}"
         )
     spans = [sum(c["time_ns"] for c in s.states.values()) for s in (first, second)]
     if all(spans):
@@ -126,6 +131,39 @@ def where(first: Side, second: Side) -> str:
             f"of idle time {state_text(most)} has {percent(after)}, against {percent(before)}"
         )
     return sentence("; ".join(parts))
+
+
+#: Powers that a headline may have, the whole machine's first.
+_POWERS = {"power_mw": "power", "idle_power_mw": "idle power"}
+
+
+def _rough(value: float) -> str:
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
+
+
+def headline(compared: "results.Comparison", base: int, other: int) -> str:
+    """Return in one sentence what the other column costs: power, and time to wake up."""
+    labels, samples = compared["labels"], compared["samples"]
+    changes = {row["key"]: row["cells"][other]["change"] for row in compared["rows"]}
+    parts = []
+    key = next((key for key in _POWERS if changes.get(key)), None)
+    power = changes[key] if key else None
+    if key and power and (pct := power["relative_pct"]) is not None:
+        if not power["is_significant"]:
+            parts.append(f"shows no difference in {_POWERS[key]} beyond chance")
+        elif pct < 0:
+            parts.append(f"saves {_rough(-pct)} % of {_POWERS[key]}")
+        else:
+            parts.append(f"takes {_rough(pct)} % more {_POWERS[key]}")
+    if latency := changes.get("latency_mean_us"):
+        late_us = latency["difference"]
+        when = "later" if late_us > 0 else "earlier"
+        is_known = latency["is_significant"] and late_us
+        parts.append(f"wakes {_rough(abs(late_us))} µs {when}" if is_known else "wakes as fast")
+    if not parts or (compared["sampling"] == "paired" and samples < 2):
+        return ""
+    basis = counted(samples, "seed") if compared["sampling"] == "paired" else "one recording"
+    return f"Against {labels[base]}, {labels[other]} {' and '.join(parts)} ({basis})."
 
 
 def differences(compared: "results.Comparison", base: int, other: int, most: int = _NAMED) -> str:

@@ -2,6 +2,8 @@
 """Other people's text, made fit for a terminal and for a spreadsheet."""
 
 import re
+from collections.abc import Iterable
+from pathlib import PurePath
 
 #: Characters that a terminal acts on instead of showing them: C0 but for tab and newline, DEL, C1,
 #: line and paragraph separators, and changes of the direction of writing. And halves of UTF-16
@@ -23,6 +25,28 @@ def printable(text: str) -> str:
     comm\u001b[2J
     """
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def distinct_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return the fewest last parts of each path that tell it from the others.
+
+    What all of them end in is left out.
+
+    >>> distinct_names(["/data/a/trace.dat.gz", "/data/b/trace.dat.gz"])
+    {'/data/a/trace.dat.gz': 'a', '/data/b/trace.dat.gz': 'b'}
+    >>> distinct_names(["/data/web.dat", "x/1.dat", "y/1.dat"])
+    {'/data/web.dat': 'web.dat', 'x/1.dat': 'x/1.dat', 'y/1.dat': 'y/1.dat'}
+    """
+    parts = {path: PurePath(path).parts for path in paths}
+    if len(parts) > 1:
+        while len({of[-1:] for of in parts.values()}) == 1 and all(map(len, parts.values())):
+            parts = {path: of[:-1] for path, of in parts.items()}
+    ends = [of[-count:] for of in parts.values() for count in range(1, len(of) + 1)]
+    found = {}
+    for path, of in parts.items():
+        alone = (of[-n:] for n in range(1, len(of) + 1) if ends.count(of[-n:]) == 1)
+        found[path] = "/".join(next(alone, (path,)))
+    return found
 
 
 def spreadsheet_field(value: str) -> str:

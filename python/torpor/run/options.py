@@ -18,6 +18,7 @@ from torpor import _engine
 
 _Path = str | os.PathLike[str]
 _BOOSTS = ", ".join(boost["name"] for boost in json.loads(_engine.ioboosts()))
+_Item = TypeVar("_Item")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -350,6 +351,13 @@ def to_json(of: type, given: Mapping[str, Any], **found: object) -> str:
     if unknown:
         raise TypeError(f"unexpected options {sorted(unknown)}: expected some of {[*fields(of)]}")
     return json.dumps({**given, **found}, default=_plain)
+
+
+def not_empty(name: str, values: list[_Item]) -> list[_Item]:
+    """Return the values of an argument; raise TorporError if there are none."""
+    if not values:
+        raise _engine.TorporError(f"option `{name}` is empty: expected at least one")
+    return values
 
 
 def _plain(value: Any) -> Any:

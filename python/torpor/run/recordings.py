@@ -3,12 +3,14 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from torpor import _engine
+from torpor.machine import catalog
 from torpor.results.record import Record, view
+from torpor.results.table import counted
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -179,16 +181,14 @@ def trace_stats(
         CountersError: A dump holds no counters.
     """
     dumps = dumps_to_use(Path(trace), before, after)
-    if platform is None and dumps is not None:
-        # A bare file name would be looked up among the built-in machines.
-        platform = Path(dumps[0]).absolute()
-    counted = _engine.trace_stats(
+    platform = machine_of(dumps) if platform is None else platform
+    found = _engine.trace_stats(
         os.fspath(trace),
         None if platform is None else os.fspath(platform),
         dumps,
         progress,
     )
-    return Record(json.loads(counted))
+    return Record(json.loads(found))
 
 
 def measure_latency(
@@ -222,9 +222,7 @@ def measure_latency(
     ['timer']
     """
     if platform is None and traces:
-        dumps = dumps_to_use(Path(traces[0]), None, None)
-        # A bare file name would be looked up among the built-in machines.
-        platform = None if dumps is None else Path(dumps[0]).absolute()
+        platform = machine_of(dumps_to_use(Path(traces[0]), None, None))
     measured = _engine.measure_latency(
         [os.fspath(trace) for trace in traces],
         None if platform is None else os.fspath(platform),
@@ -258,6 +256,45 @@ def trace_sleeps(
     [1]
     """
     return _engine.trace_sleeps(os.fspath(path), progress)
+
+
+def machine_of(dumps: tuple[str, str] | None) -> Path | None:
+    """Return the machine that dumps describe."""
+    # A bare file name would be looked up among the built-in machines.
+    return None if dumps is None else Path(dumps[0]).absolute()
+
+
+def recorded_machine(
+    traces: Sequence[_Path], dumps: tuple[str, str] | None = None
+) -> str | os.PathLike[str]:
+    """Return the machine that recordings name: their dumps', or one that ships.
+
+    Raises PlatformError if they name none, or several.
+    """
+    found: dict[str, str | Path] = {}
+    for trace in traces:
+        machine = machine_of(dumps or dumps_to_use(Path(trace), None, None))
+        if machine is not None:
+            found.setdefault(catalog.import_platform(machine)[0], machine)
+            continue
+        info = trace_info(trace)
+        name = catalog.platform_named(info["machine"], info["cpu_count"])
+        if name is None:
+            is_of = f"`{info['machine']}`" if info["machine"] else "a machine without a name"
+            raise _engine.PlatformError(
+                f"recording `{os.fspath(trace)}` needs option `platform`: it is of {is_of} with "
+                f"{counted(info['cpu_count'], 'CPU')}, which is none of those that ship, and has "
+                "no dump of its sysfs next to it\n"
+                "hint: `torpor platform list` lists machines; a file or a dump of sysfs is one, too"
+            )
+        found.setdefault(name, name)
+    if len(found) > 1:
+        raise _engine.PlatformError(
+            f"{counted(len(traces), 'recording')} of {len(found)} machines: expected option "
+            "`platform`, the one to replay them on\n"
+            "hint: `torpor platform list` lists machines; a file or a dump of sysfs is one, too"
+        )
+    return next(iter(found.values()))
 
 
 def dumps_to_use(trace: Path, before: _Path | None, after: _Path | None) -> tuple[str, str] | None:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from torpor import _engine
 from torpor.results.record import Compared, with_columns
-from torpor.run import options
+from torpor.run import options, recordings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from torpor.run import recordings
 
 #: Governors that are compared by default. The first is what the others are compared with: menu, as
 #: in published tables; then its rival, both references, and the bound.
@@ -134,7 +132,7 @@ class Replay(Compared):
 def replay(
     traces: _Path | Iterable[_Path],
     *,
-    platform: _Path,
+    platform: _Path | None = None,
     governors: str | Iterable[str] = DEFAULT_GOVERNORS,
     progress: Callable[[str, int, int], None] | None = None,
     **given: "Unpack[options.ReplayOptions]",
@@ -143,7 +141,8 @@ def replay(
 
     Args:
         traces: One recording or several; the format is found from the content.
-        platform: Name of a built-in machine, or the path of a TOML file.
+        platform: Name of a built-in machine, or the path of a TOML file or of a dump of sysfs.
+            Default: the dump that was saved with the recording, or the machine that it names.
         governors: ``NAME``, ``PATH.c``, ``NAME@TREE`` or ``NAME@TREE:REV``, each with
             ``,param=value`` where wanted. The first is what the others are compared with.
         progress: Called periodically with (what, done, total). Ctrl-C works without it too.
@@ -151,7 +150,7 @@ def replay(
 
     Raises:
         TraceError: A file is missing or unreadable.
-        PlatformError: The machine is unknown, or its file is wrong.
+        PlatformError: The machine is unknown, its file is wrong, or no recording names it.
         GovernorError: A governor is unknown or does not compile. One that crashes while it runs
             raises nothing: see ``Replay.failures``.
         EngineError: The options do not fit together.
@@ -164,7 +163,9 @@ def replay(
     """
     if isinstance(traces, str | os.PathLike):
         traces = [traces]
-    paths = [os.fspath(t) for t in traces]
+    paths = options.not_empty("traces", [os.fspath(t) for t in traces])
+    if platform is None:
+        platform = recordings.recorded_machine(paths)
     return _replayed(partial(_engine.replay, paths), platform, governors, progress, given)
 
 
@@ -189,12 +190,14 @@ class Trace:
     def replay(
         self,
         *,
-        platform: _Path,
+        platform: _Path | None = None,
         governors: str | Iterable[str] = DEFAULT_GOVERNORS,
         progress: Callable[[str, int, int], None] | None = None,
         **given: "Unpack[options.ReplayOptions]",
     ) -> Replay:
         """Replay it: as :func:`replay`, with the same result, and without reading it again."""
+        if platform is None:
+            platform = recordings.recorded_machine([self.info["path"]])
         return _replayed(self._loaded.replay, platform, governors, progress, given)
 
     def __repr__(self) -> str:
@@ -217,7 +220,7 @@ def load_trace(path: _Path, *, memory: int | None = None) -> Trace:
     ...     result = trace.replay(platform=platform, governors="menu")
     ...     print(result.runs[0]["metrics"]["wakeups"])
     5015.0
-    4610.0
+    5113.0
     """
     return Trace(_engine.load_trace(os.fspath(path), memory))
 
@@ -230,6 +233,7 @@ def _replayed(
     given: options.ReplayOptions,
 ) -> Replay:
     names = [governors] if isinstance(governors, str) else list(governors)
+    options.not_empty("governors", names)
     wanted = options.to_json(options.ReplayOptions, {"decisions": True, "strip": True} | given)
     found = engine(os.fspath(platform), names, wanted, progress)
     return Replay(found.record(), decided=found if given.get("decisions", True) else None)

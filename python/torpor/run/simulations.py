@@ -131,7 +131,7 @@ def simulate(
     """
     if isinstance(governors, str):
         governors = [governors]
-    governors = list(governors)
+    governors = options.not_empty("governors", list(governors))
     workload, platform = os.fspath(workload), os.fspath(platform)
     wanted = options.to_json(options.SimulateOptions, given)
     opened = None if store is None else open_store(store, create=True)

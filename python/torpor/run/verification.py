@@ -38,7 +38,8 @@ def fidelity(
     Args:
         trace: A recording with timer events, task switches and ``cpu_idle``.
         platform: The machine that was recorded: a name, a TOML file, or a dump of its sysfs.
-            Default: ``before``, or the dump that was saved with the recording.
+            Default: ``before``, the dump that was saved with the recording, or the machine that
+            the recording names, if that ships.
         governors: Tried in addition to every built-in one.
         before: Dump of the machine's idle counters before the recording, of any form.
         after: The same after it. Default for both: the dumps saved with the recording.
@@ -61,19 +62,13 @@ def fidelity(
 
     Raises:
         TraceError: The recording is missing or unreadable.
-        PlatformError: The machine is unknown, or there is no dump next to the recording.
+        PlatformError: The machine is unknown, or the recording does not name it.
         GovernorError: A named governor is unknown or does not compile.
         EngineError: The recording has no sleeps, or was made on another machine.
     """
     path = Path(trace)
     dumps = recordings.dumps_to_use(path, before, after)
-    if platform is None and dumps is not None:
-        # A bare file name would be looked up among the built-in machines.
-        platform = Path(dumps[0]).absolute()
-    if platform is None:
-        reason = "there is no dump of its machine's idle states next to it"
-        hint = "hint: name the machine (platform, --platform), or a copy of its sysfs"
-        raise _engine.PlatformError(f"recording `{path}`: {reason}\n{hint}")
+    platform = recordings.recorded_machine([trace], dumps) if platform is None else platform
     if isinstance(governors, str):
         governors = [governors]
     try:

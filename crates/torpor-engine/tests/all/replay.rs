@@ -229,7 +229,7 @@ fn missing_cpu_is_refused_with_a_hint() {
     request.traces = vec![path];
     let error = run(&request, &Catalog::new(Default::default()), &Unwatched).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("has cpu4") && text.contains("--cpu-map"), "{text}");
+    assert!(text.contains("has cpu4") && text.contains("option `cpu_map`"), "{text}");
 }
 
 #[test]
@@ -306,7 +306,10 @@ fn part_of_a_recording_holds_whole_sleeps() {
     assert!(first.spans > 1_000 && last.spans > 1_000);
     let nothing = Options { start: Some(Duration::from_us(99_000_000)), ..Options::default() };
     let text = try_replay("pixel6", &["menu"], nothing).unwrap_err().to_string();
-    assert!(text.contains("between --from and --to") && text.contains(" s after"), "{text}");
+    assert!(
+        text.contains("between option `start` and option `end`") && text.contains(" s after"),
+        "{text}"
+    );
 }
 
 #[test]

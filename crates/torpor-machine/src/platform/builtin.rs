@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn misspelt_name_suggests_the_nearest() {
         let error = resolve("pixel-6").unwrap_err().to_string();
-        assert!(error.contains("hint: did you mean `pixel6`?"), "{error}");
+        assert!(error.contains("did you mean `pixel6`?\nexpected"), "{error}");
     }
 
     #[test]

@@ -39,11 +39,15 @@ impl UnknownName {
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let UnknownName { kind, name, known, otherwise } = self;
-        write!(f, "no {kind} is called `{name}`: expected one of {}", known.join(", "))?;
+        write!(f, "no {kind} is called `{name}`: ")?;
+        // A list may be long.
+        if let Some(near) = self.suggestion() {
+            writeln!(f, "did you mean `{near}`?")?;
+        }
+        write!(f, "expected one of {}", known.join(", "))?;
         match self.suggestion() {
-            Some(near) => write!(f, "\nhint: did you mean `{near}`?"),
-            None if otherwise.is_empty() => Ok(()),
-            None => write!(f, "\nhint: {otherwise}"),
+            None if !otherwise.is_empty() => write!(f, "\nhint: {otherwise}"),
+            _ => Ok(()),
         }
     }
 }
@@ -68,7 +72,7 @@ mod tests {
         let unknown = |name| UnknownName::new("governor", name, ["menu", "teo"], "give PATH.c");
         assert_eq!(
             unknown("meno").to_string(),
-            "no governor is called `meno`: expected one of menu, teo\nhint: did you mean `menu`?"
+            "no governor is called `meno`: did you mean `menu`?\nexpected one of menu, teo"
         );
         assert_eq!(
             unknown("zzz").to_string(),

@@ -147,7 +147,7 @@ impl Story {
                 return refuse(
                     "the recording has more CPUs than the machine it is said to come from",
                     format!("{} on `{}`", trace.meta.cpu_count, platform.name),
-                    "choose the machine with --platform, or leave it out",
+                    "choose the machine with option `platform`, or leave it out",
                 );
             }
         }

@@ -80,9 +80,9 @@ fn the_same_column_twice_is_refused() {
             .to_string()
     };
     let error = refused(&["powersave", "schedutil", "schedutil"], &[]);
-    assert!(error.contains("--cpufreq") && error.contains("`schedutil` twice"), "{error}");
+    assert!(error.contains("option `cpufreq`") && error.contains("`schedutil` twice"), "{error}");
     let error = refused(&[], &["none", "per-task", "none"]);
-    assert!(error.contains("--io-boost") && error.contains("`none` twice"), "{error}");
+    assert!(error.contains("option `io_boosts`") && error.contains("`none` twice"), "{error}");
 }
 
 #[test]

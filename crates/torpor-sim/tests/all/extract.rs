@@ -186,7 +186,7 @@ fn failed_extraction_gives_a_hint() {
         extract(trace, Some(&machine(1, "")), "x", &Unwatched).err().unwrap().to_string()
     };
     let error = refused(&trace);
-    assert!(error.contains("2 on `m`") && error.contains("--platform"), "{error}");
+    assert!(error.contains("2 on `m`") && error.contains("option `platform`"), "{error}");
     trace.carries.switches = false;
     assert!(refused(&trace).contains("requires sched_switch"));
 }

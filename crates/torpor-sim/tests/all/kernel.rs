@@ -94,7 +94,7 @@ fn an_impossible_request_fails_before_it_runs() {
     };
     assert!(error(&request).contains("kernel `/nowhere/linux`"), "{}", error(&request));
     request.options.cpus = Some(vec![CpuId(1), CpuId(2)]);
-    assert!(error(&request).contains("add 0 to --cpus"), "{}", error(&request));
+    assert!(error(&request).contains("add 0 to option `cpus`"), "{}", error(&request));
     request.options.cpus = None;
     request.options.kernels = vec!["6.12".parse().unwrap(); 2];
     assert!(error(&request).contains("`6.12` twice"), "{}", error(&request));

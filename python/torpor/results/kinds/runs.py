@@ -2,7 +2,6 @@
 """Governors that were run: parts that replays and simulations share."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
@@ -25,13 +24,16 @@ from torpor.results.sentences import (
     cannot_show,
     differences,
     grouped,
+    headline,
     other_of,
     ratio,
     sentence,
     side_of_run,
+    signed_count,
     where,
 )
 from torpor.results.table import Table, counted, share, word
+from torpor.results.text import distinct_names
 from torpor.results.verdict import verdict
 
 if TYPE_CHECKING:
@@ -131,7 +133,8 @@ def explain(result: Any, governor: str | None) -> list[str]:
             continue
         first, second = side_of_run(runs[base]), side_of_run(runs[other])
         said += [
-            name + differences(section["comparison"], base, other),
+            name + headline(section["comparison"], base, other),
+            differences(section["comparison"], base, other),
             where(first, second),
             _when(section, first.label, second.label) or _cpus(first, second),
             verdict_of(section),
@@ -169,7 +172,8 @@ def _cpus(first: Side, second: Side) -> str:
     listed = _engine.format_cpu_list(sorted(half))
     return (
         f"CPU{'s' * (len(half) > 1)} {listed}, {len(half)} of {len(changes)}, account for "
-        f"{reached:+,.0f} of the change of {whole:+,.0f} in sleeps of a wrong depth."
+        f"{signed_count(reached)} of the change of {signed_count(whole)} in sleeps of a wrong "
+        "depth."
     )
 
 
@@ -234,7 +238,7 @@ def _limits(result: Any, section: Any) -> str:
     reasons = []
     failed = [run["governor"] for run in section["runs"] if run["error"]]
     if failed:
-        reasons.append(f"{len(failed)} governors failed ({', '.join(failed)})")
+        reasons.append(f"{counted(len(failed), 'governor')} failed ({', '.join(failed)})")
     if "trace" in section:
         sources = section["inputs"]["sleep_length_sources"]
         unknown = ratio(sources.get("tick_only", 0), sum(sources.values()))
@@ -261,8 +265,9 @@ def _limits(result: Any, section: Any) -> str:
         )
     else:
         reasons.append(
-            f"what another workload or machine does: this is 1 workload, "
-            f"{result['options']['seeds']} seeds, on a model of {result['platform']['name']}"
+            "what another workload or machine does: this is 1 workload, "
+            f"{counted(result['options']['seeds'], 'seed')}, on a model of "
+            f"{result['platform']['name']}"
         )
     return cannot_show(reasons)
 
@@ -270,6 +275,7 @@ def _limits(result: Any, section: Any) -> str:
 def columns(result: Any) -> Iterator[Column]:
     """Return the metrics of each run."""
     several = len(sections(result)) > 1
+    short = distinct_names(map(section_name, sections(result)))
     for section in sections(result):
         name = section_name(section)
         if "trace" in section:
@@ -285,7 +291,7 @@ def columns(result: Any) -> Iterator[Column]:
             "tick rate": f"{result['options']['hz']} Hz",
         }
         for run in section["runs"]:
-            label = f"{PurePath(name).name}, {run['governor']}" if several else run["governor"]
+            label = f"{short[name]}, {run['governor']}" if several else run["governor"]
             yield Column(label, with_rates(run["metrics"], seconds), of)
 
 

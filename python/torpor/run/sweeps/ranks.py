@@ -10,6 +10,7 @@ from typing import Any
 
 from torpor._engine import student_95, unknown_name
 from torpor.results.table import Cell, Post, Table, Value, counted, number, word
+from torpor.results.text import distinct_names
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.parts import Row, catalogue
 
@@ -245,7 +246,8 @@ def varied(scenarios: Sequence[Scenario]) -> list[str]:
 def labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
     """Return what names scenarios, by what tells them apart."""
     columns = varied(scenarios)
-    return lambda scenario: label_of(scenario, columns)
+    short = distinct_names(str(scenario[0]) for scenario in scenarios)
+    return lambda scenario: label_of((short[str(scenario[0])], *scenario[1:]), columns)
 
 
 def _values(rows: Iterable[Row], key: str) -> _Values:
