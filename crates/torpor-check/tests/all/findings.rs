@@ -3,7 +3,9 @@
 //! paragraph in `docs/findings.md`.
 
 use crate::upstream;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 use torpor_check::{Kind, Options, check};
 use torpor_governor::{Catalog, CatalogOptions, CpuSetup, Governor, Inputs, Setup, StateDesc};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
@@ -14,9 +16,13 @@ fn catalog() -> Catalog {
 }
 
 fn found(governor: &str) -> Vec<Kind> {
+    found_within(300_000, governor)
+}
+
+fn found_within(decisions: u64, governor: &str) -> Vec<Kind> {
     let catalog = catalog();
     let spec = governor.parse().expect("the test's spec is sound");
-    let options = Options { decisions: 300_000, ..Options::default() };
+    let options = Options { decisions, ..Options::default() };
     let report = check(&catalog, &spec, &options, &mut |_| true)
         .unwrap_or_else(|e| panic!("{governor}: {e}"));
     report.findings.iter().map(|finding| finding.kind).collect()
@@ -98,6 +104,9 @@ fn one_state_table_is_offered_to_own_loops_only() {
     }
 }
 
+/// 2^32 us, in ns.
+const FAR_NS: i64 = (1 << 32) * 1_000;
+
 /// Returns the state chosen for a timer this far away, after eight sleeps of 100 ms.
 fn choice_after_long_sleeps(governor: &Governor, timer_ns: i64) -> i32 {
     let states = [(0, true), (1, false), (100, false)].map(|(us, is_polling)| StateDesc {
@@ -126,11 +135,65 @@ fn choice_after_long_sleeps(governor: &Governor, timer_ns: i64) -> i32 {
     instance.select(0, &inputs(now, timer_ns)).expect("it answers").state
 }
 
+/// Returns what a file of a kernel breaks: kinds of the check, and `far-timer`.
+fn broken(file: &Path) -> BTreeSet<String> {
+    let path = file.to_str().expect("it is UTF-8");
+    let mut kinds: BTreeSet<_> =
+        found_within(50_000, path).iter().map(|kind| format!("{kind:?}").to_lowercase()).collect();
+    let governor =
+        catalog().resolve(&path.parse().expect("a path"), Hz::H250).expect("it compiles");
+    if choice_after_long_sleeps(&governor, FAR_NS) < 2 {
+        kinds.insert("far-timer".into());
+    }
+    kinds
+}
+
+/// Each patch of `governors/patches`, applied alone to each tree that it names.
+#[test]
+fn patches_end_the_findings_they_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../governors/patches");
+    let mut before = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("it is there") {
+        let patch = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&patch).expect("it is text");
+        let words = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)).expect(key);
+            line.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        let file = words("--- a/").pop_first().expect("a file");
+        for version in words("Trees:") {
+            let name = patch.file_name().expect("a name").to_string_lossy();
+            let test = format!("{name} on Linux {version}");
+            let Some(tree) = upstream::kernel_sources(&version, &test) else { continue };
+            let whole = tree.join(&file);
+            // In its tree, a file need not bear tables of one state.
+            let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
+            let [original, copy] = ["", &name].map(|patch| {
+                let file = whole.file_stem().expect("a name").to_string_lossy();
+                temporary.join(format!("{file}-{version}-{patch}.c"))
+            });
+            for to in [&original, &copy] {
+                std::fs::copy(&whole, to).expect("the tree has it");
+            }
+            let Ok(done) =
+                Command::new("patch").args(["-s", "-F0"]).arg(&copy).arg(&patch).status()
+            else {
+                eprintln!("not run: {test}: no program `patch`");
+                continue;
+            };
+            assert!(done.success(), "{test}");
+            let (after, ends) = (broken(&copy), words("Ends:"));
+            let before = before.entry(whole).or_insert_with(|| broken(&original));
+            assert_eq!(after, before.difference(&ends).cloned().collect(), "{test}");
+            assert!(ends.is_subset(before), "{test}: {before:?}");
+        }
+    }
+}
+
 /// 2^32 us, 71.6 minutes: the number of microseconds to a timer is kept in 32 bits. It breaks no
 /// rule, so no check finds it; it was found by reading.
 #[test]
 fn menu_takes_a_far_timer_for_a_due_one() {
-    let hour_and_more_ns = (1_i64 << 32) * 1_000;
     let mut names = vec!["menu".to_owned()];
     for version in ["6.1", "6.12"] {
         let tree = upstream::kernel_sources(version, &format!("timers of menu of Linux {version}"));
@@ -140,7 +203,7 @@ fn menu_takes_a_far_timer_for_a_due_one() {
         let spec = name.parse().expect("a name");
         let governor = catalog().resolve(&spec, Hz::H250).expect("it compiles");
         let choose = |timer_ns| choice_after_long_sleeps(&governor, timer_ns);
-        assert_eq!(choose(hour_and_more_ns - 1_000_000), 2, "{name}");
-        assert!(choose(hour_and_more_ns) < 2, "{name}");
+        assert_eq!(choose(FAR_NS - 1_000_000), 2, "{name}");
+        assert!(choose(FAR_NS) < 2, "{name}");
     }
 }
