@@ -267,3 +267,13 @@ def test_starting_up_imports_nothing_that_only_some_need(torpor):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_short_command_imports_no_pydantic(recording):
+    words = ["torpor", *REPLAY, str(recording), "-j", "1", "--no-isolate", "--csv"]
+    script = (
+        f"import sys; sys.argv = {words!r}; from torpor.cli import main; main(); "
+        "print(sorted({'pydantic', 'statistics'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stderr.strip(), done.returncode) == ("[]", 0)

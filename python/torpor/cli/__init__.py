@@ -15,6 +15,7 @@ A reader of stdout that exits early changes none of these; neither does a closed
 
 import atexit
 import contextlib
+import gc
 import io
 import os
 import re
@@ -28,6 +29,8 @@ from torpor.cli.exits import EXIT_FAILURE, interrupts
 
 def main() -> int:
     """Run the command line and return the exit status."""
+    # At its end Python looks for garbage in all that was imported. The kernel frees it anyway.
+    atexit.register(gc.freeze)
     _fill_closed_streams()
     interrupts.listen()
     try:

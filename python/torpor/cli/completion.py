@@ -5,12 +5,12 @@ Where nothing matches, shells complete file names.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Iterable
+from typing import get_args
 
 from typer.models import ParameterInfo
 
-from torpor.machine import catalog
+import torpor
 
 
 def attach(command: Callable[..., None]) -> None:
@@ -26,9 +26,11 @@ def _starting(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def _shipped(entries: Callable[[], Sequence[Any]]) -> Callable[[str], list[str]]:
-    """Return the completion of the names of what ships."""
-    return lambda incomplete: _starting((entry["name"] for entry in entries()), incomplete)
+def _shipped(listed: str) -> Callable[[str], list[str]]:
+    """Return the completion of the names of what ships, which ``torpor.LISTED()`` lists."""
+    return lambda incomplete: _starting(
+        (entry["name"] for entry in getattr(torpor, listed)()), incomplete
+    )
 
 
 def _governors(incomplete: str) -> list[str]:
@@ -36,7 +38,7 @@ def _governors(incomplete: str) -> list[str]:
     name, at, release = incomplete.partition("@")
     if at:
         return [f"{name}@{known}" for known in _releases(release)]
-    return _shipped(catalog.governors)(incomplete)
+    return _shipped("governors")(incomplete)
 
 
 def _studies(incomplete: str) -> list[str]:
@@ -54,11 +56,11 @@ def _releases(incomplete: str) -> list[str]:
 _BY_METAVAR = {
     "G": _governors,
     "GOVERNOR": _governors,
-    "P": _shipped(catalog.platforms),
-    "PLATFORM": _shipped(catalog.platforms),
-    "WORKLOAD": _shipped(catalog.workloads),
+    "P": _shipped("platforms"),
+    "PLATFORM": _shipped("platforms"),
+    "WORKLOAD": _shipped("workloads"),
     "STUDY": _studies,
-    "B": _shipped(catalog.ioboosts),
+    "B": _shipped("ioboosts"),
     "K": _releases,
-    "POLICY": _shipped(catalog.cpufreq_governors),
+    "POLICY": _shipped("cpufreq_governors"),
 }

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Commands and their groups: modules are imported when a command of theirs runs."""
 
+import os
 import shlex
 from collections.abc import Mapping
 from importlib import import_module
 from inspect import cleandoc
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -34,8 +36,61 @@ _OUTPUT = ("metrics", "form", "is_json", "is_csv", "parquet", "decisions", "trac
 _MANY = 10
 
 
+class _Typed:
+    """Takes over typed texts, numbers and paths with which nothing is wrong; typer has the rest.
+
+    Newer typer makes an adapter of pydantic's for each parameter, typed or not. Importing pydantic
+    and making them takes longer than a short replay.
+    """
+
+    def __init__(self, param: Any) -> None:
+        """Stand before the adapter of a parameter, which is made if it is needed."""
+        self._adapter = param.get_runtime_param
+        annotation = param.type_descriptor.annotation
+        self._kind = next(iter(get_args(annotation)), annotation)
+        self._info = param.type_descriptor.parameter_info
+
+    def itself(self) -> "_Typed":
+        """Return it, in place of the adapter."""
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return what typer would, or the error that it raises."""
+        is_several = param.multiple or param.nargs == -1
+        if value is None:
+            return () if is_several else None
+        if not is_several:
+            found = self._plain(value)
+            return self._adapter().coerce(value, param, ctx) if found is None else found
+        several = [self._plain(one) for one in value]
+        return self._adapter().coerce(value, param, ctx) if None in several else several
+
+    def _plain(self, value: Any) -> Any:
+        """Return the value, or None if it needs a closer look."""
+        if isinstance(value, self._kind):
+            return value
+        if self._kind is Path and (not os.path.exists(value) or os.access(value, os.R_OK)):
+            return Path(value)
+        if self._kind is int and value.isascii() and value.isdigit() and len(value) < 20:
+            least, most = self._info.min, self._info.max
+            if (least is None or least <= int(value)) and (most is None or int(value) <= most):
+                return int(value)
+        return None
+
+
+def _without_adapters(params: list[Any]) -> list[Any]:
+    for param in params:
+        if hasattr(param, "get_runtime_param") and "get_runtime_param" not in vars(param):
+            param.get_runtime_param = _Typed(param).itself
+    return params
+
+
 class OnceCommand(TyperCommand):
     """A command that refuses a second value of an option that takes one."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return options and arguments."""
+        return _without_adapters(super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, options, and if there are many, those of the output apart."""
@@ -147,6 +202,10 @@ class LazyGroup(TyperGroup):
         super().__init__(**settings)
         self.sections = sections
         self.commands = _Commands({n: e for under in sections.values() for n, e in under.items()})
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of the group itself, and `--help`."""
+        return _without_adapters(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""

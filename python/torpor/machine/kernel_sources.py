@@ -45,7 +45,7 @@ class UnavailableError(Exception):
 
 
 def cache_folder(name: str = "") -> Path:
-    """Return Torpor's folder in the user's cache, or one in it: ``sources``, ``schemas``, ``runs``.
+    """Return Torpor's folder in the user's cache, or one in it: such as ``runs``.
 
     As the XDG Base Directory Specification has it, a relative $XDG_CACHE_HOME is ignored.
     """

@@ -1,33 +1,39 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Every kind of result, in one list. All that shows, explains or compares results reads it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from torpor._engine import TorporError
 from torpor.results.kind import Kind
-from torpor.results.kinds import (
-    ab,
-    beside,
-    check,
-    diff,
-    fidelity,
-    latency,
-    outcomes,
-    replay,
-    reproduction,
-    simulation,
-    trace_stats,
-)
 from torpor.results.table import Post
 
 __all__ = ["KINDS", "explain", "posted"]
 
-_MODULES = (
-    *(replay, simulation, diff, ab, reproduction),
-    *(trace_stats, latency, fidelity, outcomes, check, beside),
+_NAMES = (
+    *("replay", "simulation", "diff", "ab", "reproduction"),
+    *("trace_stats", "latency", "fidelity", "outcomes", "check", "beside"),
 )
-KINDS: dict[str, Kind] = {module.KIND.name: module.KIND for module in _MODULES}
+
+
+class _Kinds(Mapping[str, Kind]):
+    """The kinds by name. The module of that name is loaded when a result of the kind is met."""
+
+    def __getitem__(self, name: str) -> Kind:
+        if name not in _NAMES:
+            raise KeyError(name)
+        kind: Kind = import_module(f"{__name__}.{name}").KIND
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+KINDS: Mapping[Any, Kind] = _Kinds()
 
 
 def posted(result: Any) -> Post:

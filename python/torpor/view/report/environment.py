@@ -2,6 +2,7 @@
 """Templates become pages here: escaped, with nothing undefined, and no foreign script."""
 
 import base64
+import contextlib
 import functools
 import hashlib
 import json
@@ -10,9 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
+from torpor.machine.kernel_sources import cache_folder
 from torpor.results.comparison import unit_text
 from torpor.results.numbers import cpu_list, duration, grouped, number, share
 
@@ -44,11 +47,21 @@ def page(
     )
 
 
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates in the user's cache, or none where it cannot be written."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with contextlib.suppress(OSError):
+            Path(self.directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+            super().dump_bytecode(bucket)
+
+
 @functools.cache
 def _environment() -> Environment:
     """Templates are compiled once: that takes longer than a page."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
+        bytecode_cache=_Compiled(str(cache_folder("templates"))),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
