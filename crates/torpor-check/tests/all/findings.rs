@@ -139,7 +139,7 @@ fn choice_after_long_sleeps(governor: &Governor, timer_ns: i64) -> i32 {
 fn broken(file: &Path) -> BTreeSet<String> {
     let path = file.to_str().expect("it is UTF-8");
     let mut kinds: BTreeSet<_> =
-        found_within(50_000, path).iter().map(|kind| format!("{kind:?}").to_lowercase()).collect();
+        found_within(150_000, path).iter().map(|kind| format!("{kind:?}").to_lowercase()).collect();
     let governor =
         catalog().resolve(&path.parse().expect("a path"), Hz::H250).expect("it compiles");
     if choice_after_long_sleeps(&governor, FAR_NS) < 2 {
