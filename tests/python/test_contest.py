@@ -265,11 +265,11 @@ def test_what_pm_qos_forbids_decides_nothing(recording):
 
     def metrics(**options):
         replay = torpor.replay(recording, platform="i5-10600k", governors=["tide"], **options)
-        return replay.runs[0]["metrics"]
+        # What is too shallow is counted by the states that are enabled, beyond the limit or not.
+        return {k: v for k, v in replay.runs[0]["metrics"].items() if k != "below_pct"}
 
     limited = metrics(latency_limit="150us")
-    assert limited == metrics(disabled_states=["3"])
-    assert limited["delay_mean_us"] < metrics()["delay_mean_us"]
+    assert limited == metrics(disabled_states=["3"]) != metrics()
 
 
 def test_moments_add_up_to_what_a_replay_says(tmp_path, monkeypatch):
