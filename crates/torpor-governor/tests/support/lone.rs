@@ -2,7 +2,7 @@
 //! One CPU of two states, driven by hand.
 
 use super::{resolve, state};
-use torpor_governor::{CpuSetup, Inputs, Instance, Selection, Setup, StateDesc};
+use torpor_governor::{CpuSetup, Inputs, Instance, Selection, Setup};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 /// A CPU with WFI and a state that takes 160 us to leave and pays off in 2 ms.
@@ -16,12 +16,9 @@ pub const FAR_US: i64 = 1_000_000;
 
 impl Lone {
     pub fn new(spec: &str) -> Lone {
-        Lone::of_states(spec, &[state("WFI", 1, 1, false), state("C2", 160, 2_000, false)])
-    }
-
-    pub fn of_states(spec: &str, states: &[StateDesc]) -> Lone {
         let governor = resolve(spec, Hz::H250);
-        let cpus = [CpuSetup::new(CpuId(0), states)];
+        let states = [state("WFI", 1, 1, false), state("C2", 160, 2_000, false)];
+        let cpus = [CpuSetup::new(CpuId(0), &states)];
         Lone { governor: governor.instantiate(&Setup { cpus: &cpus }).unwrap(), now: Instant(0) }
     }
 
