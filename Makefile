@@ -105,6 +105,7 @@ guest-test-ioboost: install-test
 bench: build/deps-bench install
 	@cargo bench -p torpor-benches --no-fail-fast
 	@$(BIN)/python benches/sweep.py
+	@$(BIN)/python benches/start.py
 
 tools:
 	@scripts/check-tools.sh >/dev/null

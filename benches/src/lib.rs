@@ -17,9 +17,18 @@ pub fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
 
 /// Returns the CPU time of this thread, in seconds, which excludes other load.
 pub fn cpu_s() -> f64 {
+    clock_s(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Returns the CPU time of this process, in seconds.
+pub fn process_cpu_s() -> f64 {
+    clock_s(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn clock_s(clock: libc::clockid_t) -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call fills in a local variable.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+    let result = unsafe { libc::clock_gettime(clock, &raw mut now) };
     assert_eq!(result, 0, "Linux has this clock");
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }

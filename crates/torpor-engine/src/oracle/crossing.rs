@@ -24,9 +24,16 @@ pub(super) struct Crossing<'a> {
     /// Work between this span's event and the next span; `None` after the last span.
     pub(super) work: Option<Duration>,
     /// Past the event, by whether the tick is stopped then.
-    pub(super) endings: [Front; 2],
+    pub(super) endings: &'a mut [Front; 2],
     /// Awake before the event, by whether the tick is stopped.
-    pub(super) waiting: [Front; 2],
+    pub(super) waiting: &'a mut [Front; 2],
+}
+
+/// The fronts of one span after another, which keep their memory.
+#[derive(Default)]
+pub(super) struct Fronts {
+    pub(super) endings: [Front; 2],
+    waiting: [Front; 2],
 }
 
 impl<'a> Crossing<'a> {
@@ -37,8 +44,9 @@ impl<'a> Crossing<'a> {
         beyond: Safe,
         dense: Option<Dense>,
         (credit, work): (Option<&'a Credit>, Option<Duration>),
+        Fronts { endings, waiting }: &'a mut Fronts,
     ) -> Crossing<'a> {
-        let (endings, waiting) = Default::default();
+        endings.iter_mut().chain(&mut *waiting).for_each(Front::clear);
         Crossing { span, price, here, beyond, dense, credit, work, endings, waiting }
     }
 

@@ -18,7 +18,7 @@ impl Front {
     /// Returns true if it was kept. If being later is not `safe`, a path supersedes only those of
     /// its own time.
     pub(super) fn offer(&mut self, path: Path, safe: Safe) -> bool {
-        let at = self.paths.partition_point(|p| p.now < path.now);
+        let at = self.place(path.now);
         let no_worse = |earlier: &Path, later: &Path| {
             earlier.now == later.now
                 || (earlier.now < later.now
@@ -27,10 +27,27 @@ impl Front {
         if self.paths[at..].iter().any(|p| p.standing <= path.standing && no_worse(&path, p)) {
             return false;
         }
+        let count = self.paths.len();
         self.paths.retain(|p| !(p.standing >= path.standing && no_worse(p, &path)));
-        let at = self.paths.partition_point(|p| p.now < path.now);
+        let at = if self.paths.len() == count { at } else { self.place(path.now) };
         self.paths.insert(at, path);
         true
+    }
+
+    /// Returns the place of a path at `now`: most are later than all others.
+    fn place(&self, now: Instant) -> usize {
+        match self.paths.last() {
+            Some(last) if last.now >= now => self.paths.partition_point(|p| p.now < now),
+            _ => self.paths.len(),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.paths.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
     }
 
     /// Drops paths before `now`, once there are enough.
@@ -48,14 +65,6 @@ impl Front {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter()
-    }
-}
-
-impl IntoIterator for Front {
-    type Item = Path;
-    type IntoIter = std::vec::IntoIter<Path>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.paths.into_iter()
     }
 }
 

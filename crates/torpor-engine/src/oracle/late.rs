@@ -6,15 +6,13 @@
 //! and is kept apart from their times.
 
 use super::Path;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 #[derive(Default)]
 pub(super) struct Late {
-    /// By whether the tick is stopped, and by time without the work so far; the cheapest of each
-    /// time.
-    paths: [BTreeMap<Instant, Path>; 2],
+    /// By whether the tick is stopped, in order of time without the work so far; the cheapest of
+    /// each time.
+    paths: [Vec<(Instant, Path)>; 2],
     work: Duration,
 }
 
@@ -24,25 +22,19 @@ impl Late {
         keep_cheapest(&mut self.paths[usize::from(path.tick_stopped)], moment, path);
     }
 
-    /// Removes and returns the paths that arrive by `until`.
-    pub(super) fn take_until(&mut self, until: Instant) -> Vec<Path> {
-        let mut taken = Vec::new();
+    /// Moves the paths that arrive by `until` to `taken`.
+    pub(super) fn take_until(&mut self, until: Instant, taken: &mut Vec<Path>) {
         for paths in &mut self.paths {
-            while let Some(first) = paths.first_entry() {
-                let now = *first.key() + self.work;
-                if now > until {
-                    break;
-                }
-                taken.push(Path { now, ..first.remove() });
-            }
+            let due = paths.partition_point(|(moment, _)| *moment + self.work <= until);
+            let due = paths.drain(..due);
+            taken.extend(due.map(|(moment, path)| Path { now: moment + self.work, ..path }));
         }
-        taken
     }
 
     /// Delays the event of a skipped span that was due at `due`.
     pub(super) fn resume(&mut self, due: Instant, price: Power) {
-        for (&moment, path) in self.paths.iter_mut().flatten() {
-            path.now = moment + self.work;
+        for (moment, path) in self.paths.iter_mut().flatten() {
+            path.now = *moment + self.work;
             path.resume(due, price);
         }
     }
@@ -51,7 +43,7 @@ impl Late {
     pub(super) fn pass(&mut self, ends_visit: bool, work: Duration) {
         if ends_visit {
             let [running, stopped] = &mut self.paths;
-            for (moment, path) in std::mem::take(stopped) {
+            for (moment, path) in stopped.drain(..) {
                 keep_cheapest(running, moment, Path { tick_stopped: false, ..path });
             }
         }
@@ -63,33 +55,29 @@ impl Late {
     /// Keeps the `most` promising paths, and returns true if there were more: each moment that a
     /// path is later saves it the power of a rest.
     pub(super) fn keep_best(&mut self, most: usize, rest: Power) -> bool {
-        if self.paths.iter().map(BTreeMap::len).sum::<usize>() <= most {
+        if self.paths.iter().map(Vec::len).sum::<usize>() <= most {
             return false;
         }
         let paths = |stopped: usize| self.paths[stopped].iter().map(move |p| (stopped, p));
         let mut ways: Vec<(Energy, Instant, usize)> = paths(0)
             .chain(paths(1))
-            .map(|(stopped, (&moment, path))| {
+            .map(|(stopped, &(moment, path))| {
                 (path.energy - rest.over(moment.since(Instant(0))), moment, stopped)
             })
             .collect();
         ways.sort_unstable();
         for (_, moment, stopped) in ways.drain(most..) {
-            self.paths[stopped].remove(&moment);
+            self.paths[stopped].retain(|(at, _)| *at != moment);
         }
         true
     }
 }
 
-fn keep_cheapest(paths: &mut BTreeMap<Instant, Path>, moment: Instant, path: Path) {
-    match paths.entry(moment) {
-        Entry::Vacant(free) => {
-            free.insert(path);
-        }
-        Entry::Occupied(mut kept) if path.energy < kept.get().energy => {
-            kept.insert(path);
-        }
-        Entry::Occupied(_) => {}
+fn keep_cheapest(paths: &mut Vec<(Instant, Path)>, moment: Instant, path: Path) {
+    match paths.binary_search_by_key(&moment, |(at, _)| *at) {
+        Err(at) => paths.insert(at, (moment, path)),
+        Ok(at) if path.energy < paths[at].1.energy => paths[at].1 = path,
+        Ok(_) => {}
     }
 }
 
@@ -113,8 +101,11 @@ mod tests {
         late.add(path(55, true, 6));
         late.add(path(55, true, 8));
         late.add(path(55, false, 9));
-        assert!(late.take_until(Instant(54)).is_empty());
+        let mut taken = Vec::new();
+        late.take_until(Instant(54), &mut taken);
+        assert!(taken.is_empty());
         late.pass(true, Duration(10));
-        assert_eq!(late.take_until(Instant(65)), [path(65, false, 6)]);
+        late.take_until(Instant(65), &mut taken);
+        assert_eq!(taken, [path(65, false, 6)]);
     }
 }

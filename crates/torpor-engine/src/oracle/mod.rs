@@ -47,13 +47,12 @@ use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Choices, Script};
 pub use aim::{Aim, price_within, too_tight};
 pub use credit::Credit;
-use crossing::{Crossing, Earliest, Queue};
+use crossing::{Crossing, Earliest, Fronts, Queue};
 use front::Front;
 pub use joint::{Joint, plan_together};
 use late::Late;
 pub use split::Members;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 use stretch::{Alike, Stretch};
 use torpor_machine::units::{Duration, Energy, Instant, Power};
@@ -335,20 +334,25 @@ impl<'a> Search<'a> {
             delay: Duration::ZERO,
             step: NO_STEP,
         });
+        let (mut fronts, mut queue, mut paths) = (Fronts::default(), Queue::new(), Vec::new());
         for (k, span) in spans.iter().enumerate() {
             let next = spans.get(k + 1).map(|s| s.start.since(span.resume));
             let work = next.unwrap_or(Duration::ZERO);
             let beyond = safe[k + 1].ahead_of(work, span.wake);
-            let paths = late.take_until(span.wake.max(beyond.until));
+            late.take_until(span.wake.max(beyond.until), &mut paths);
             late.resume(span.resume, self.price);
+            let credit = (self.credit, next);
             let crossing =
-                Crossing::new(span, self.price, safe[k], beyond, dense[k], (self.credit, next));
-            self.through(crossing, paths, &mut || goes_on(k))?.for_each(|path| late.add(path));
+                Crossing::new(span, self.price, safe[k], beyond, dense[k], credit, &mut fronts);
+            if !self.through(crossing, &mut paths, &mut queue, &mut || goes_on(k)) {
+                return None;
+            }
+            fronts.endings.iter().flat_map(Front::iter).for_each(|&path| late.add(path));
             late.pass(span.ends_visit, work);
             let rest = self.model.costs.power(span.opp, self.allowed[0]);
             self.crowded_spans += u64::from(late.keep_best(self.ways_max, rest));
         }
-        let paths = late.take_until(Instant::NEVER);
+        late.take_until(Instant::NEVER, &mut paths);
         let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
         let choices = self.choices(best.step);
         let energy = best.energy - self.price.over(best.delay);
@@ -395,19 +399,20 @@ impl<'a> Search<'a> {
         self.allowed.iter().any(|&state| self.model.states[state].is_polling)
     }
 
-    /// Takes every path through one span, and returns those worth keeping; `None` if cancelled.
+    /// Takes every path through one span; those worth keeping end there. Returns false if
+    /// cancelled.
     fn through(
         &mut self,
         mut crossing: Crossing<'_>,
-        paths: Vec<Path>,
+        paths: &mut Vec<Path>,
+        queue: &mut Queue,
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<impl Iterator<Item = Path> + use<>> {
+    ) -> bool {
         let span = crossing.span;
         let latest = paths.iter().map(|path| path.now).max().filter(|_| self.leaps);
         let mut stretch = latest.and_then(|latest| Stretch::of(self, span, latest));
-        let mut queue = BinaryHeap::new();
-        for path in paths {
-            crossing.arrive(path, &mut queue);
+        for path in paths.drain(..) {
+            crossing.arrive(path, queue);
         }
         while let Some(Earliest(path)) = queue.pop() {
             crossing.forget_before(path.now);
@@ -417,22 +422,21 @@ impl<'a> Search<'a> {
             if let Some(stretch) = &mut stretch {
                 if stretch.is_due(path.now) {
                     queue.push(Earliest(path));
-                    self.leap(stretch, &mut crossing, &mut queue);
+                    self.leap(stretch, &mut crossing, queue);
                     continue;
                 }
             }
             let polls = stretch.as_ref().is_none_or(|s| s.polls || !s.holds(path.now));
-            self.decide(&path, polls, &mut crossing, &mut queue);
+            self.decide(&path, polls, &mut crossing, queue);
             self.decisions += 1;
             if self.decisions >= self.decisions_per_check {
                 self.decisions = 0;
                 if !goes_on() {
-                    return None;
+                    return false;
                 }
             }
         }
-        let [running, stopped] = crossing.endings;
-        Some(running.into_iter().chain(stopped))
+        true
     }
 
     /// Moves paths that wait in the middle of a long sleep over all equal ticks.
@@ -447,7 +451,7 @@ impl<'a> Search<'a> {
             return queue.extend(waiting.into_iter().map(Earliest));
         };
         let alike = Rc::new(leap.alike);
-        crossing.waiting = Default::default();
+        crossing.waiting.iter_mut().for_each(Front::clear);
         for (index, path) in leap.paths.into_iter().enumerate() {
             let number = self.repeats.len() as u32;
             self.repeats.push(Repeat { alike: Rc::clone(&alike), index, laps: leap.laps });
@@ -526,6 +530,9 @@ impl<'a> Search<'a> {
 
     /// Returns true if an ending already found beats the best that this path can reach.
     fn is_hopeless(&self, path: &Path, crossing: &Crossing<'_>) -> bool {
+        if crossing.endings.iter().all(Front::is_empty) {
+            return false;
+        }
         if let Some(dense) = &crossing.dense {
             if crossing.endings.iter().flat_map(Front::iter).any(|ending| dense.beats(ending, path))
             {

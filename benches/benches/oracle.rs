@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Measures a replay of the oracle, which plans each CPU before it runs, against one of teo, on a
+//! recording in memory and in one thread. Ratios are of CPU time.
+//!
+//! `cargo bench -p torpor-benches --bench oracle -- [TRACE]`.
+
+use std::path::{Path, PathBuf};
+use torpor_benches::process_cpu_s;
+use torpor_engine::{Loaded, Options, Request, Unwatched, run_on};
+use torpor_governor::Catalog;
+
+const ROUNDS: usize = 40;
+const AIM: f64 = 3.0;
+/// Clusters that take power of their own are planned in several rounds, and do not reach the aim.
+const LIMIT: f64 = 12.0;
+
+fn main() {
+    let trace = std::env::args().skip(1).find(|a| Path::new(a).is_file());
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/web-server.perf.data");
+    let trace = trace.map_or(demo, PathBuf::from);
+    let loaded = Loaded::read(&trace, None, &Unwatched).unwrap_or_else(|e| panic!("{e}"));
+    println!("{:<16} {:>8} {:>8} {:>6}  ms a replay", "", "teo", "oracle", "ratio");
+    let mut worst: f64 = 0.0;
+    for platform in ["pixel6", "i5-10600k", "rk3399", "icelake-8360y"] {
+        let (mut teo_s, mut oracle_s) = (f64::MAX, f64::MAX);
+        for _ in 0..ROUNDS {
+            teo_s = teo_s.min(cost_s(&loaded, platform, "teo"));
+            oracle_s = oracle_s.min(cost_s(&loaded, platform, "oracle"));
+        }
+        let ratio = oracle_s / teo_s;
+        worst = worst.max(ratio);
+        println!("{platform:<16} {:>8.2} {:>8.2} {ratio:>6.2}", teo_s * 1e3, oracle_s * 1e3);
+    }
+    println!("worst ratio {worst:.2}, aim at most {AIM}, limit {LIMIT}");
+    std::process::exit(i32::from(worst > LIMIT));
+}
+
+fn cost_s(loaded: &Loaded, platform: &str, governor: &str) -> f64 {
+    let platform = torpor_machine::platform::resolve(platform).unwrap_or_else(|e| panic!("{e}"));
+    let request = Request {
+        traces: Vec::new(),
+        platform: platform,
+        governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
+        options: Options { threads: Some(1), ..Options::default() },
+    };
+    let catalog = Catalog::new(Default::default());
+    let started_s = process_cpu_s();
+    run_on(&request, &[loaded], &catalog, &Unwatched).unwrap_or_else(|e| panic!("{e}"));
+    process_cpu_s() - started_s
+}
