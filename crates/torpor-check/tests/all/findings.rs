@@ -150,6 +150,7 @@ fn broken(file: &Path) -> BTreeSet<String> {
 
 /// Each patch of `governors/patches`, applied alone to each tree that it names.
 #[test]
+#[ignore = "slow: 150,000 decisions of nine governors; `make test-long`"]
 fn patches_end_the_findings_they_name() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../governors/patches");
     let mut before = BTreeMap::new();
