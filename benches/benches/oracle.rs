@@ -39,7 +39,7 @@ fn cost_s(loaded: &Loaded, platform: &str, governor: &str) -> f64 {
     let platform = torpor_machine::platform::resolve(platform).unwrap_or_else(|e| panic!("{e}"));
     let request = Request {
         traces: Vec::new(),
-        platform: platform,
+        platform,
         governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
         options: Options { threads: Some(1), ..Options::default() },
     };
