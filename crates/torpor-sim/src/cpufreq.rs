@@ -227,7 +227,7 @@ mod tests {
         for (text, allowed) in [
             ("interactive", "conservative, ondemand, performance, powersave, schedutil, userspace"),
             ("ondemand,up_threshold", "is NAME=VALUE"),
-            ("schedutil@6.1", "--kernel 6.1"),
+            ("schedutil@6.1", "option `kernels` 6.1"),
             ("userspace", "has freq_khz"),
             ("userspace,freq_khz=fast", "has freq_khz"),
             ("userspace,freq_khz=1/2/3/4/5", "up to 4"),
