@@ -197,6 +197,7 @@ fn linux_6_12_decides_the_same_on_aarch64() {
 }
 
 #[test]
+#[ignore = "slow: compiles two kernels; `make test-long`"]
 fn linux_6_12_boosts_io_the_same_on_aarch64() {
     equals_this_hosts("6.12", &[WITH_BOOST]);
 }
