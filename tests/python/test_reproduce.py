@@ -199,7 +199,7 @@ def test_cell_missing_on_one_side_is_not_judged():
         ),
         ('metric = "power_mw"\n', "", "row[0].metric: expected either this or `not_modelled`"),
         ('workload = "periodic"\n', "", "table[0].row[0].workload: missing, here or in its table"),
-        ("power_mw", "power_kw", "r: no metric is called `power_kw`: expected one of"),
+        ("power_mw", "power_kw", "r: no metric is called `power_kw`: did you mean `power_mw`"),
         ('"periodic"', '"x.toml"', "x.toml"),
         ("[[table]]", "[[table", "line 14"),
     ],
