@@ -19,7 +19,7 @@ fi
 import re, sys
 text = open("pyproject.toml", encoding="utf-8").read()
 def listed(key):
-    found = re.search(rf"^{key} = \[(.*?)\]", text, re.M | re.S)
+    found = re.search(rf"^{key} = \[(.*?)\]$", text, re.M | re.S)
     return re.findall(r'"([^"]+)"', found.group(1))
 names = listed("requires") + listed("dependencies")
 if sys.argv[1]:

@@ -279,6 +279,9 @@ static void fork_task(void *argument)
 		khost_trouble(KHOST_PANIC, "no task %s", task->comm);
 	start(task);
 	host->uclamp_max = SCHED_CAPACITY_SCALE;
+	/* sysctl_sched_uclamp_util_min_rt_default */
+	if (rt_policy(setup->attributes.policy))
+		host->uclamp_min = SCHED_CAPACITY_SCALE;
 	set_attributes(host, &setup->attributes);
 	fork->made = host;
 	wake_up_new_task(task);

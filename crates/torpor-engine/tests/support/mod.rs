@@ -46,6 +46,7 @@ fn cluster(states: Vec<IdleState>) -> Cluster {
         opps: vec![Opp {
             freq_khz: 1_000_000,
             active_power: Some(Power::from_mw(100.0)),
+            energy_model_power: None,
             static_power: Power::ZERO,
         }],
         clock: Default::default(),

@@ -116,6 +116,8 @@ pub struct Opp {
     pub freq_khz: u32,
     /// Power of one busy CPU.
     pub active_power: Option<Power>,
+    /// Power in the kernel's energy model, from which EAS places tasks; by default `active_power`.
+    pub energy_model_power: Option<Power>,
     /// Power the cluster takes, on top of its CPUs', unless all of them are in their deepest
     /// state. Zero if it was not measured apart from the CPUs.
     pub static_power: Power,

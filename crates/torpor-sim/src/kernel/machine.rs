@@ -226,7 +226,7 @@ impl State {
 impl Opp {
     fn of(opp: &torpor_machine::platform::Opp) -> Opp {
         let power_uw =
-            opp.active_power.map_or(0, |power| power.0.clamp(0, i64::from(u32::MAX)) as u32);
+            opp.energy_model_power.map_or(0, |power| power.0.clamp(0, i64::from(u32::MAX)) as u32);
         Opp { khz: opp.freq_khz, power_uw }
     }
 }

@@ -36,7 +36,7 @@ pub use trace::TIMER_SYMBOLS;
 
 use crate::error::Halt;
 use crate::hardware::{Handled, Ipi, Outside, Seen, Sim, Step, TaskId, Work};
-use crate::kernel::{Attributes, Instance, Policy, TaskSetup};
+use crate::kernel::{Attributes, Instance, TaskSetup};
 use crate::options::Overheads;
 use crate::queue::Agenda;
 use crate::workload::attributes::nice_of;
@@ -49,13 +49,10 @@ use std::collections::VecDeque;
 use task::{Blocked, FULL_SPEED, State};
 use torpor_engine::model::CpuModel;
 use torpor_engine::totals::Tally;
-use torpor_machine::platform::{Completion, Platform};
+use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{EventKind, InterruptCause, PrevState};
 use world::World;
-
-/// Policy of a threaded interrupt: `sched_set_fifo()` in `irq_thread()`.
-const IRQ_THREAD: Policy = Policy::Fifo(50);
 
 /// Number of a task that has exited.
 const GONE: u32 = u32::MAX;
@@ -371,13 +368,8 @@ impl<'a, S: Sink> Machine<'a, S> {
     fn attributes(&self, id: u32) -> Attributes {
         let task = &self.world.tasks[id as usize];
         let kind = &self.world.plan.workload.tasks[task.kind];
-        let of_device = kind.completes_for().map(|device| &self.world.plan.devices[device]);
-        let policy = match of_device.map(|device| device.completion) {
-            Some(Completion::Threaded) => IRQ_THREAD,
-            _ => Policy::Normal,
-        };
         Attributes {
-            policy,
+            policy: kind.policy,
             nice: nice_of(kind.weight),
             uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
             slice: kind.slice,

@@ -13,6 +13,8 @@ pub struct Clamp {
 
 impl Clamp {
     pub const NONE: Clamp = Clamp { min: 0, max: FULL };
+    /// A realtime task's that requests none (`sched_util_clamp_min_rt_default`).
+    pub const REALTIME: Clamp = Clamp { min: FULL, max: FULL };
 }
 
 /// `sched_prio_to_weight`: the weight of each nice level, from -20 on.

@@ -10,6 +10,7 @@ const TIME: Kind = Kind::Number { max: TIME_MAX_US };
 const DIST: Kind = LENGTH_OR_DISTRIBUTION;
 /// `SCHED_CAPACITY_SCALE`.
 const CLAMP: Kind = Kind::Integer { max: 1024.0 };
+const POLICIES: &[&str] = &["normal", "batch", "idle", "fifo", "rr"];
 const COUNT_MAX: f64 = 1e6;
 const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
 
@@ -51,7 +52,7 @@ const UCLAMP_MIN: Key = optional(
     "uclamp_min",
     CLAMP,
     "The lowest utilization that frequency and placement assume for a runnable task. \
-     Default: 0.",
+     Default: 0; of a realtime task 1024, as the kernel's `sched_util_clamp_min_rt_default`.",
 );
 const UCLAMP_MAX: Key =
     optional("uclamp_max", CLAMP, "The highest one, at least `uclamp_min`. Default: 1024.");
@@ -84,6 +85,12 @@ static TASK: Shape = Shape {
             "weight",
             Kind::Integer { max: 88_761.0 },
             "Load weight on its runqueue. Default: 1024, the weight of nice 0.",
+        ),
+        optional("policy", Kind::Choice(POLICIES), "Scheduling policy. Default: normal."),
+        optional(
+            "rt_priority",
+            Kind::Integer { max: 99.0 },
+            "Priority of the policies fifo and rr, which need one: 1 to 99.",
         ),
         optional(
             "slice_us",

@@ -6,10 +6,14 @@
 
 use super::attributes::NICE_WEIGHTS;
 use super::{Clamp, Device, Op, Step, TaskKind, Workload};
+use crate::kernel::Policy;
 use crate::machine::Topology;
 use std::collections::BTreeSet;
 use torpor_machine::platform::Completion;
 use torpor_machine::units::{CpuId, Duration};
+
+/// Policy of a threaded interrupt: `sched_set_fifo()` in `irq_thread()`.
+const IRQ_THREAD: Policy = Policy::Fifo(50);
 
 impl Workload {
     /// Returns the workload with the threads of its devices' drivers, which come last.
@@ -28,9 +32,11 @@ impl Workload {
 
 /// Names are the kernel's, with the device in place of the interrupt's or the workqueue's number.
 fn kthread(number: usize, device: &Device, cpu: usize) -> TaskKind {
-    let (name, nice) = match device.completion {
-        Completion::Worker => (format!("kworker/{cpu}:{}H", device.name), -20),
-        _ => (format!("irq/{cpu}-{}", device.name), 0),
+    let (name, nice, policy, clamp) = match device.completion {
+        Completion::Worker => {
+            (format!("kworker/{cpu}:{}H", device.name), -20, Policy::Normal, Clamp::NONE)
+        }
+        _ => (format!("irq/{cpu}-{}", device.name), 0, IRQ_THREAD, Clamp::REALTIME),
     };
     let ops =
         [Op::KthreadTake { device: number }, Op::KthreadComplete { device: number }, Op::Goto(0)];
@@ -47,7 +53,8 @@ fn kthread(number: usize, device: &Device, cpu: usize) -> TaskKind {
         slice: Duration::ZERO,
         weight: NICE_WEIGHTS[(nice + 20) as usize],
         activity: None,
-        clamp: Clamp::NONE,
+        policy,
+        clamp,
         repeat: None,
         program: ops.map(step).into(),
         draws: 0,

@@ -23,6 +23,7 @@ pub use device::{Device, DeviceRef, Transfer, TransferKind};
 pub use read::{from_toml, json_schema};
 pub use rtapp::from_rtapp;
 
+use crate::kernel::Policy;
 use crate::random::Dist;
 use std::collections::BTreeSet;
 use torpor_machine::units::{CpuId, Duration, Instant};
@@ -93,6 +94,7 @@ pub struct TaskKind {
     pub slice: Duration,
     /// Load weight; 1024 is that of nice 0.
     pub weight: u32,
+    pub policy: Policy,
     /// Activity that it shares with others.
     pub activity: Option<usize>,
     pub clamp: Clamp,

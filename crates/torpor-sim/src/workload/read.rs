@@ -10,6 +10,7 @@ use super::{
     device, fio,
 };
 use crate::error::SimError;
+use crate::kernel::Policy;
 use crate::random::Dist;
 use sha2::{Digest, Sha256};
 use torpor_machine::toml::{Report, Table};
@@ -114,6 +115,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         each_cpu: each_cpu(report, table),
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
+        policy: policy(report, table),
         clamp: clamp(report, table),
         timer_slack: from_us(table.number("timer_slack_us").unwrap_or(0.0)),
         slice: slice(report, table),
@@ -125,6 +127,27 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         timers: 0,
         program: program.steps,
     })
+}
+
+/// Reads `policy` and `rt_priority`, of which the realtime policies need both and others one.
+fn policy(report: &mut Report, table: &Table) -> Policy {
+    let given = table.text("policy").unwrap_or("normal");
+    let priority = table.number("rt_priority").map_or(0, |n| n as u32);
+    if ["fifo", "rr"].contains(&given) != (priority > 0) {
+        let message = format!("the policy `{given}` does not go with the priority {priority}");
+        let at = if table.has("rt_priority") { "rt_priority" } else { "policy" };
+        let mut finding = table.finding(at, message);
+        finding.allowed =
+            Some("1 to 99 with the policies fifo and rr, none with others".to_owned());
+        report.push(finding);
+    }
+    match given {
+        "fifo" => Policy::Fifo(priority),
+        "rr" => Policy::RoundRobin(priority),
+        "batch" => Policy::Batch,
+        "idle" => Policy::Idle,
+        _ => Policy::Normal,
+    }
 }
 
 /// Reads `slice_us`, in the range that the kernel keeps slices in.
@@ -165,7 +188,8 @@ fn each_cpu(report: &mut Report, table: &Table) -> bool {
 
 pub(super) fn clamp(report: &mut Report, table: &Table) -> Clamp {
     let value = |key, default: u16| table.number(key).map_or(default, |n| n as u16);
-    let Clamp { min, max } = Clamp::NONE;
+    let is_realtime = table.number("rt_priority").is_some_and(|priority| priority > 0.0);
+    let Clamp { min, max } = if is_realtime { Clamp::REALTIME } else { Clamp::NONE };
     let clamp = Clamp { min: value("uclamp_min", min), max: value("uclamp_max", max) };
     if clamp.min > clamp.max {
         let message = format!("this is below `uclamp_min`, {}", clamp.min);

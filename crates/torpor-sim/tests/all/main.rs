@@ -3,6 +3,7 @@
 
 mod aarch64;
 mod attacks;
+mod attributes;
 mod background;
 mod calls;
 mod columns;

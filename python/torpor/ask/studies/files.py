@@ -45,6 +45,8 @@ class Setting(Policies, total=False):
     workload: str
     platform: str
     duration: str
+    #: A workload that runs with the other one.
+    background: str
 
 
 class _Row(TypedDict):
@@ -94,7 +96,7 @@ class _Study(TypedDict):
 class Study(_Study, Policies, total=False):
     """A study, as its file has it."""
 
-    #: A workload that runs with every other one.
+    #: A workload that runs with every other one, unless a table or a row has its own.
     background: str
     note: list[str]
 
@@ -144,6 +146,7 @@ _TABLE_KEYS = {
     "duration": _Key("text", False),
     "cpufreq": _Key("text", False),
     "io_boost": _Key("text", False),
+    "background": _Key("text", False),
     "columns": _TEXTS,
     "row": _TABLE,
     "against_oracle": _Key("true or false", False),
@@ -156,6 +159,7 @@ _ROW = {
     "duration": _Key("text", False),
     "cpufreq": _Key("text", False),
     "io_boost": _Key("text", False),
+    "background": _Key("text", False),
     "metric": _Key("text", False),
     "not_modelled": _Key("text", False),
     "published": _Key("a table", False),

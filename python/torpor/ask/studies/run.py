@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torpor.results import types as results
     from torpor.results.kinds import reproduction as shapes
 
-    _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost"]
+    _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost", "background"]
 
 #: Differences that published tables of this kind show between runs of the same thing.
 DEFAULT_NOISE_PCT = 1.0
@@ -32,7 +32,14 @@ ORACLE = "oracle"
 _MECHANICAL = {("shallowest", "above_pct"), ("deepest", "below_pct")}
 
 #: Policies of frequency are a column's own, else its row's, table's or study's, else the machine's.
-_SETTING: "tuple[_SettingKey, ...]" = ("workload", "platform", "duration", "cpufreq", "io_boost")
+_SETTING: "tuple[_SettingKey, ...]" = (
+    "workload",
+    "platform",
+    "duration",
+    "cpufreq",
+    "io_boost",
+    "background",
+)
 
 _PLACEHOLDER = re.compile(r'"@(\w+)@"')
 
@@ -128,6 +135,7 @@ class _Setting:
     duration: str
     cpufreq: str
     io_boost: str
+    background: str
     columns: tuple[str, ...]
     values: tuple[tuple[str, float], ...]
     disabled_states: tuple[int, ...]
@@ -187,6 +195,7 @@ class Runs:
             duration=self._calls.duration or either.get("duration", study["duration"]),
             cpufreq=either.get("cpufreq", study.get("cpufreq", "")),
             io_boost=either.get("io_boost", study.get("io_boost", "")),
+            background=either.get("background", study.get("background", "")),
             columns=tuple(table["columns"]),
             values=tuple(sorted(row.get("values", {}).items())),
             disabled_states=tuple(row.get("disabled_states", ())),
@@ -201,7 +210,7 @@ class Runs:
         own = self._columns[column]
         ran = self._setting(table, row)
         is_same = (ran.workload, ran.platform, ran.duration, ran.cpufreq, ran.io_boost)
-        key = (*is_same, ran.values, ran.disabled_states, column, row["metric"])
+        key = (*is_same, ran.background, ran.values, ran.disabled_states, column, row["metric"])
         if key in self._counted:
             return "repeated"
         self._counted.add(key)
@@ -311,7 +320,7 @@ class Runs:
                 io_boosts=machine.io_boost or (),
                 kernels=calls.kernel or (),
                 disabled_states=ran.disabled_states,
-                background=self._study.get("background"),
+                background=str(self.beside(ran.background)) or None,
                 store=self._store,
                 threads=calls.threads,
                 **which,  # type: ignore[arg-type]

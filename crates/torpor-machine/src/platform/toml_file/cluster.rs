@@ -22,6 +22,7 @@ pub(super) fn build(
     need_source(report, table, "opp", "opp_source");
     cite(sources, &format!("{name} OPPs"), table.texts("opp_source"));
     cite(sources, &format!("{name} power"), table.texts("power_source"));
+    cite(sources, &format!("{name} energy model"), table.texts("energy_model_source"));
     if table.number("capacity") == Some(0.0) {
         report.reject(table, "capacity", "a CPU without capacity does no work", "1 to 1024");
     }
@@ -120,6 +121,10 @@ fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {
                 report.push(missing_source(table, key, "power_source"));
             }
         }
+        let modelled = table.has("energy_model_power_mw");
+        if modelled && !cluster.has("energy_model_source") {
+            report.push(missing_source(table, "energy_model_power_mw", "energy_model_source"));
+        }
         let Some(freq_khz) = frequency(report, table) else {
             is_sound = false;
             continue;
@@ -131,8 +136,10 @@ fn build_opps(report: &mut Report, cluster: &Table) -> Option<Vec<Opp>> {
             }
         }
         let active_power = table.number("active_power_mw").map(Power::from_mw);
+        let energy_model_power =
+            table.number("energy_model_power_mw").map(Power::from_mw).or(active_power);
         let static_power = Power::from_mw(table.number("static_power_mw").unwrap_or(0.0));
-        opps.push(Opp { freq_khz, active_power, static_power });
+        opps.push(Opp { freq_khz, active_power, energy_model_power, static_power });
     }
     is_sound.then_some(opps)
 }

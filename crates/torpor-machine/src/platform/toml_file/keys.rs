@@ -252,6 +252,11 @@ pub(crate) static CLUSTER: Shape = Shape {
             Kind::Texts,
             "Where the cluster's power numbers come from; required with any of them.",
         ),
+        optional(
+            "energy_model_source",
+            Kind::Texts,
+            "Where `energy_model_power_mw` comes from; required with it.",
+        ),
         optional("opp", Kind::Tables(&OPP), "Operating points, ascending in frequency."),
         optional(
             "clock_latency_ns",
@@ -297,6 +302,12 @@ pub(crate) static OPP: Shape = Shape {
     keys: &[
         required("freq_khz", Kind::Integer { max: u32::MAX as f64 }, "Frequency, as in cpufreq."),
         optional("active_power_mw", POWER, "Power of one busy CPU."),
+        optional(
+            "energy_model_power_mw",
+            POWER,
+            "Power in the kernel's energy model, by which it places tasks. A simulation's; without \
+             it, `active_power_mw`.",
+        ),
         optional(
             "static_power_mw",
             POWER,

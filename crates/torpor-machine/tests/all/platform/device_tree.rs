@@ -320,7 +320,9 @@ fn apple_m1_equals_linux_where_linux_knows() {
     assert_eq!(imported.clusters.len(), shipped.clusters.len());
     for (ours, theirs) in shipped.clusters.iter().zip(imported.clusters) {
         let mut ours = ours.clone();
-        ours.opps.iter_mut().for_each(|opp| opp.active_power = None);
+        for opp in &mut ours.opps {
+            (opp.active_power, opp.energy_model_power) = (None, None);
+        }
         ours.clock.has_fast_switch = false;
         // Mainline has no idle driver for it: WFI alone.
         ours.idle_states.truncate(1);

@@ -14,6 +14,7 @@ mod cost;
 use super::names::Names;
 use super::read::{clamp, from_us};
 use super::{Draw, IoWait, Mix, Op, Step, TaskKind, Transfer, TransferKind};
+use crate::kernel::Policy;
 use crate::random::Dist;
 use cost::{Cost, Path};
 use torpor_machine::toml::{Report, Table};
@@ -84,6 +85,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         timer_slack: Duration::ZERO,
         slice: Duration::ZERO,
         weight: super::read::WEIGHT_DEFAULT as u32,
+        policy: Policy::Normal,
         clamp: clamp(report, table),
         groups: 1,
         repeat: None,

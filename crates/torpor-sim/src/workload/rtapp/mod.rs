@@ -12,6 +12,7 @@ mod object;
 
 use super::{Barrier, TaskKind, Workload};
 use crate::error::SimError;
+use crate::kernel::Policy;
 use crate::workload::Clamp;
 use events::{Names, Program};
 use json::Value;
@@ -187,6 +188,7 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         },
         start: Duration((delay_us * 1e3) as i64),
         stagger: Duration::ZERO,
+        policy: Policy::Normal,
         clamp: Clamp::NONE,
         each_cpu: false,
         activity: None,
