@@ -60,7 +60,7 @@ check: install-test
 	@$(BIN)/python scripts/run_tests.py --since $(or $(SINCE),main)
 
 test-long: install-test
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -m slow tests
+	@$(BIN)/python -m pytest -n auto -m slow tests
 	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
 	@cargo test --release -p torpor-check --test all -- --ignored
 	@TORPOR_ATTACKS=30000 cargo test --release -p torpor-sim --test all -- --include-ignored aarch64 attacks damaged hosted

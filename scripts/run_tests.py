@@ -183,7 +183,7 @@ def run_since(revision: str) -> Count:
             command = ["cargo", "test", "--release", "-p", crate, "--", "--show-output"]
             total += run(f"Rust tests of {crate}", command, count_cargo, CargoFilter())
     if tests := tests_of(names):
-        command = [python, "-m", "pytest", "-n", "auto", "--dist", "loadgroup", *tests]
+        command = [python, "-m", "pytest", "-n", "auto", *tests]
         total += run("Python tests", command, count_pytest)
     return total
 
@@ -232,7 +232,7 @@ def main() -> int:
         count_cargo,
         CargoFilter(),
     )
-    in_parallel = ["-n", "auto", "--maxprocesses", "8", "--dist", "loadgroup", "--durations=25"]
+    in_parallel = ["-n", "auto", "--maxprocesses", "8", "--durations=25"]
     total += run("Python tests", [python, "-m", "pytest", *in_parallel, "tests"], count_pytest)
     SUMMARY.parent.mkdir(exist_ok=True)
     SUMMARY.write_text(f"{total}\n", encoding="utf-8")

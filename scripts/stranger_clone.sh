@@ -10,7 +10,7 @@
 # rustup's download.
 set -eu
 cd "$(dirname "$0")/.."
-tests=${TESTS:-'make install-test && build/venv/bin/python -m pytest tests/python -q -n auto --dist loadgroup'}
+tests=${TESTS:-'make install-test && build/venv/bin/python -m pytest tests/python -q -n auto'}
 certificates=/etc/ssl/certs/ca-certificates.crt
 place=build/stranger
 mkdir -p $place

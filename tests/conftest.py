@@ -2,6 +2,7 @@
 """Signals as in a terminal's foreground, tests that share a process, and the kernel's source."""
 
 import os
+import re
 from pathlib import Path
 
 import foreground
@@ -14,13 +15,21 @@ _SOURCES = Path(__file__).parents[1] / "build" / "kernel-sources"
 os.environ.setdefault("TORPOR_KERNEL_SOURCES", str(_SOURCES))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        group = item.path.name
-        if item.path.parent.name == "guest":
-            parameters = getattr(item, "callspec", None)
-            group = f"guest-{parameters.params.get('kernel') if parameters else None}"
-        item.add_marker(pytest.mark.xdist_group(group))
+def shared(nodeid: str) -> str:
+    """Return the name of what a test shares with others: a guest, its file, or nothing."""
+    path, _, name = nodeid.partition("::")
+    if path.startswith("tests/guest/") and (arch := re.search("amd64|arm64", name)):
+        return arch[0]
+    return nodeid if path.endswith("/test_examples.py") else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Run tests that share a fixture in one process, so that it is made once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return shared(nodeid)
+
+    return Scheduling(config, log)
