@@ -82,7 +82,7 @@ def io_boost(
     if plot is not None and not plot.parent.is_dir():
         fail(f"`{plot}`: there is no folder `{plot.parent}`")
     obtain(())
-    result = study.io_boost(
+    result = study.io_boost_study(
         workload or study.DEFAULT_WORKLOAD,
         platform=platform,
         governor=governor,
