@@ -25,7 +25,7 @@ from torpor.view.report.sweep import render
 _ODD_LINES = ["null", "5", "{}", "[]", '{"point": null}', "[" * 50_000, "\x00", '{"check": 1}', ""]
 
 
-def a_row(number: int) -> dict[str, Any]:
+def a_row(number: int = 0, **other: object) -> dict[str, Any]:
     """A point as a sweep writes it."""
     return {
         "point": f"{number:032x}",
@@ -45,7 +45,7 @@ def a_row(number: int) -> dict[str, Any]:
         "torpor": "0.1.0",
         "engine": "0123456789ab",
         "metrics": {"idle_power_mw": 1.25 + number, "wakeups": 7 + number},
-    }
+    } | other
 
 
 def stores(rng: random.Random, folder: Path, _seeds: object) -> None:

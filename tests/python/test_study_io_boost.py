@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from torpor import workload_toml
-from torpor.ask.studies.io_boost import io_boost
+from torpor.ask.studies.io_boost import io_boost_study
 from torpor.view.chart import svg
 from torpor.view.report import charts
 
@@ -18,7 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def result():
-    return io_boost(duration="300ms", seeds=1)
+    return io_boost_study(duration="300ms", seeds=1)
 
 
 def test_the_front_is_what_no_fixed_frequency_beats(result):
@@ -47,7 +47,7 @@ def test_both_clusters_are_tried_with_pinned_work(result):
 
 
 def test_many_opps_are_tried_cluster_by_cluster():
-    result = io_boost(
+    result = io_boost_study(
         "fio-randread", platform="pixel6", io_boosts=["none"], duration="20ms", seeds=1
     )
     # All at their lowest, once and not for each cluster; and the boost.
@@ -58,7 +58,7 @@ def test_work_that_says_where_it_runs_stays_there(tmp_path):
     pinned = tmp_path / "pinned.toml"
     text = workload_toml("fio-randread").replace("[[fio]]", '[[fio]]\ncpus_allowed = "4"')
     pinned.write_text(text, encoding="utf-8")
-    settings = io_boost(pinned, io_boosts=["none"], duration="20ms", seeds=1)["settings"]
+    settings = io_boost_study(pinned, io_boosts=["none"], duration="20ms", seeds=1)["settings"]
     assert not [s["name"] for s in settings if "kept there" in s["name"]]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import sample
+import torpor
 from torpor.results import comparison
 from torpor.results.verdict import verdict
 from torpor.view import report
@@ -88,6 +89,12 @@ def test_bytes_do_not_depend_on_the_hash_seed(pixel_html: str) -> None:
         assert done.stdout == pixel_html.encode()
 
 
+def test_a_page_has_its_parts(pixel_html: str) -> None:
+    for part in ("Where the time went", "Wake-up latency", "choice by choice", "Provenance"):
+        assert part in pixel_html
+    assert "nearest the oracle" in pixel_html
+
+
 def test_write_is_render_in_utf8(tmp_path: Path, pixel_html: str) -> None:
     report.write(sample.pixel(), tmp_path / "report.html")
     assert (tmp_path / "report.html").read_bytes() == pixel_html.encode()
@@ -101,8 +108,8 @@ def test_render_leaves_the_result_as_it_was() -> None:
 
 
 def test_two_hundred_thousand_decisions_fit_in_a_megabyte() -> None:
-    # 25,000 spans on each of 8 CPUs, under 7 governors.
-    html = report.render(sample.pixel(25_000))
+    # Some 25,000 sleeps on each of 8 CPUs, under 7 governors.
+    html = report.render(sample.long(41))
     assert len(html.encode()) < 1_000_000
     assert "Times are rounded to" in html
     cpus = Page(html).data("t1-strip-data")["cpus"]
@@ -122,7 +129,7 @@ def test_what_a_strip_does_not_need_goes_to_the_others() -> None:
 
 
 def test_a_strip_too_long_for_the_page_is_cut_and_says_so() -> None:
-    result = sample.pixel(8_000)
+    result = sample.long(25)
     first = result["traces"][0]["strips"][0]
     result["traces"][0]["strips"] = [first]
     rows = first["rows"]
@@ -141,7 +148,7 @@ def test_a_strip_too_long_for_the_page_is_cut_and_says_so() -> None:
 
 
 def test_many_traces_share_the_page() -> None:
-    result = sample.pixel(1500)
+    result = sample.long(3)
     result["traces"] *= 6
     assert len(report.render(result).encode()) < 1_000_000
 
@@ -161,7 +168,7 @@ def test_markup_in_a_name_stays_text() -> None:
 def test_the_page_names_the_parts_of_its_power(pixel_html: str) -> None:
     text = Page(pixel_html).text
     assert "Power and energy on this page include: cpu, uncore" in text
-    assert "DRAM & GPU" in text
+    assert "level-3 cache (Wattson books them by count), DRAM, GPU" in text
     assert "Power and energy on this page" not in Page(report.render(sample.desktop())).text
 
 
@@ -176,8 +183,8 @@ def test_only_our_script_may_run_and_nothing_is_fetched(pixel_html: str) -> None
 
 
 def test_every_table_header_has_a_scope_and_ids_are_unique() -> None:
-    result = sample.pixel(40)
-    result["traces"] += sample.pixel(30)["traces"]
+    result = sample.pixel()
+    result["traces"] += sample.pixel()["traces"]
     parsed = Page(report.render(result))
     assert ("html", {"lang": "en"}) in parsed.tags
     assert all(attrs.get("scope") for tag, attrs in parsed.tags if tag == "th")
@@ -197,7 +204,7 @@ def test_packed_strip_round_trips() -> None:
 
 
 def test_rounding_a_strip_keeps_sleeps_apart_and_in_order() -> None:
-    result = sample.pixel(2000)["traces"][0]["strips"][0]
+    result = sample.long(3)["traces"][0]["strips"][0]
     packed = strip.Strip(result, 2).pack(60_000)
     assert packed["quantum_ns"] > 1
     for row, text in zip(packed["rows"], packed["packed"], strict=True):
@@ -327,7 +334,7 @@ def comparison_row(html: str, key: str) -> list[str]:
 
 
 def test_best_is_marked_and_the_oracle_is_out() -> None:
-    html = report.render(sample.pixel(60))
+    html = report.render(sample.pixel())
     cells = comparison_row(html, "idle_energy_uj")
     assert [("(best)" in cell) for cell in cells].count(True) == 1
     assert "(best)" not in cells[-1]
@@ -335,7 +342,7 @@ def test_best_is_marked_and_the_oracle_is_out() -> None:
 
 
 def test_changes_are_against_the_first_governor() -> None:
-    result = sample.pixel(60)
+    result = sample.pixel()
     runs = result["traces"][0]["runs"]
     runs[0]["metrics"]["idle_power_mw"], runs[1]["metrics"]["idle_power_mw"] = 209.1, 187.8
     runs[0]["metrics"]["above_pct"], runs[1]["metrics"]["above_pct"] = 16.64, 9.61
@@ -345,16 +352,16 @@ def test_changes_are_against_the_first_governor() -> None:
     power, above = comparison_row(html, "idle_power_mw"), comparison_row(html, "above_pct")
     assert "(" not in Page(power[0]).text
     assert Page(power[1]).text.replace("\N{NO-BREAK SPACE}", " ") == "187.8 (−10.19 %)"
-    assert Page(above[1]).text.replace("\N{NO-BREAK SPACE}", " ") == "9.61 (−7.03 pp)"
+    assert Page(above[1]).text.replace("\N{NO-BREAK SPACE}", " ") == "9.61 (best) (−7.03 pp)"
 
 
 def test_unknown_energy_is_not_known_and_never_a_number() -> None:
-    html = report.render(sample.desktop(20))
+    html = report.render(sample.desktop())
     assert {Page(cell).text for cell in comparison_row(html, "idle_power_mw")} == {"not known"}
 
 
 def test_a_failed_governor_is_shown_and_no_base() -> None:
-    html = report.render(sample.errored(20))
+    html = report.render(sample.errored())
     cells = comparison_row(html, "above_pct")
     assert Page(cells[0]).text == "failed"
     assert "(" not in Page(cells[1]).text.replace("(best)", "")
@@ -364,7 +371,7 @@ def test_a_failed_governor_is_shown_and_no_base() -> None:
 
 
 def test_shares_within_a_bound_are_those_of_the_histogram() -> None:
-    result = sample.pixel(60)
+    result = sample.pixel()
     runs = result["traces"][0]["runs"]
     own = runs[1]["latency"]
     # A wake-up from polling may take no time at all: no place on a logarithmic axis.
@@ -379,7 +386,7 @@ def test_shares_within_a_bound_are_those_of_the_histogram() -> None:
 
 
 def test_fine_buckets_are_drawn_in_bins_that_can_be_seen() -> None:
-    result = sample.pixel(5)
+    result = sample.pixel()
     own = result["traces"][0]["runs"][0]["latency"]
     # 1 % buckets from 1 us to 10 ms are some 900; 20 bins a decade are 80.
     own["histogram"] = [[round(1000 * 1.01**k), 1] for k in range(925)]
@@ -392,7 +399,7 @@ def test_fine_buckets_are_drawn_in_bins_that_can_be_seen() -> None:
 
 def test_clusters_without_replayed_cpus_are_omitted() -> None:
     # A recording of CPUs 8-11, played on the second cluster only.
-    result = sample.pixel(20)
+    result = sample.pixel()
     trace = result["traces"][0]
     for entry in trace["runs"]:
         entry["clusters"] = [dict(entry["clusters"][1], cpus=[8, 9, 10, 11])]
@@ -404,7 +411,7 @@ def test_clusters_without_replayed_cpus_are_omitted() -> None:
 
 
 def test_a_result_with_hardly_anything_still_renders() -> None:
-    result = sample.pixel(5)
+    result = sample.pixel()
     trace = result["traces"][0]
     for entry in trace["runs"]:
         entry["error"] = "compile error"
@@ -417,3 +424,17 @@ def test_a_result_with_hardly_anything_still_renders() -> None:
     )
     result["notes"] = []
     assert "nothing to compare" in report.render(result)
+
+
+def test_the_page_shows_the_share_of_explained_decisions() -> None:
+    guest = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"
+    dump = next(guest.glob("*before*"))
+    replay = torpor.replay(
+        str(next(guest.glob("trace.dat*"))),
+        platform=str(dump),
+        recorded_on=str(dump),
+        governors=["menu-6.12", "teo-6.12"],
+    )
+    html = report.render(replay.to_dict())
+    # Without the counters and with nothing fitted, so less than `torpor fidelity` finds.
+    assert "verified: menu-6.12 agrees in 98." in html

@@ -97,7 +97,6 @@ impl CostTable {
         self.awake.len()
     }
 
-    /// Returns the power in a state.
     pub fn power(&self, opp: u16, state: usize) -> Power {
         self.costs[opp as usize * self.states + state].power
     }

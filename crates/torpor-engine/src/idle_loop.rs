@@ -148,7 +148,6 @@ impl<'a> CpuRun<'a> {
         }
     }
 
-    /// Returns the totals of the run.
     pub fn close(self) -> CpuTotals {
         let end = self.spans.last().map(|span| span.resume);
         let overrun = end.map_or(Duration::ZERO, |end| self.now.since(end).max(Duration::ZERO));

@@ -98,7 +98,6 @@ impl Request {
     }
 }
 
-/// Enables these states.
 pub fn enable_states(platform: &mut Platform, states: &[String]) -> Result<(), PlatformError> {
     states.iter().try_for_each(|state| platform.enable_state(state))
 }

@@ -125,7 +125,6 @@ struct Part {
 }
 
 impl Choices {
-    /// Appends choices.
     pub fn push(&mut self, choices: &[Choice], times: u64) {
         let &[first, ..] = choices else { return };
         if choices.iter().any(|&choice| choice != first) {

@@ -33,7 +33,6 @@ impl<'a, P: Policy> Timed<'a, P> {
         Timed { policy, slots: vec![Slot::default(); slots], look: looks[LOOKS / 2] }
     }
 
-    /// Returns the times of a slot's decisions.
     pub(crate) fn times(&mut self, slot: usize) -> Latencies {
         self.decided(slot, Duration::ZERO);
         self.slots[slot].times.latencies()

@@ -211,7 +211,6 @@ impl Tally {
         self.delays.record(delay.max(Duration::ZERO));
     }
 
-    /// Returns the total energy.
     pub fn energy(&self, model: &CpuModel) -> Energy {
         let mut energy = self.totals.energy;
         for (opp, row) in self.slept.chunks(self.states).enumerate() {

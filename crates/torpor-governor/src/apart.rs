@@ -37,7 +37,6 @@ struct Page {
 }
 
 impl Pulse {
-    /// Adds work that is done.
     pub fn add(&self, done: u64) {
         // SAFETY: the page is mapped as long as the process works.
         unsafe { self.0.as_ref() }.done.fetch_add(done, Relaxed);

@@ -85,7 +85,6 @@ impl fmt::Display for Fault {
 }
 
 impl Call {
-    /// Returns its name with the CPU.
     pub(crate) fn at(self, cpu: CpuId) -> String {
         format!("{} on {cpu}", self.name())
     }

@@ -31,7 +31,6 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim().to_owned()
 }
 
-/// Returns the commit of a revision.
 pub fn commit(tree: &Path, rev: &str) -> Result<String, String> {
     let verify = ["rev-parse", "--verify", "--end-of-options"];
     let output = run(git(tree).args(verify).arg(format!("{rev}^{{commit}}")))?;

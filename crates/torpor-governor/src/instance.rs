@@ -384,7 +384,6 @@ impl Instance {
         self.slots.len()
     }
 
-    /// Returns the rating of the governor.
     pub fn rating(&self) -> u32 {
         // SAFETY: `governor` lies in the loaded image.
         unsafe { (*self.governor).rating }

@@ -14,7 +14,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the noun in messages.
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Kind::Governor => "governor",

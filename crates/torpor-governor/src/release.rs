@@ -97,7 +97,6 @@ impl fmt::Display for Release {
     }
 }
 
-/// Returns whether a function is called with two arguments.
 fn calls_with_two(code: &str, function: &str) -> bool {
     let start = format!("{function}(");
     let has_two = |rest: &str| {

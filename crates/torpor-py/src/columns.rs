@@ -4,118 +4,120 @@
 //! Columns are nullable throughout: null is what is not known. Texts that repeat in every row are
 //! dictionaries.
 
-use crate::decision_columns;
 use arrow_array::builder::{
-    BooleanBuilder, Int32Builder, Int64Builder, StringDictionaryBuilder, UInt32Builder,
+    BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringDictionaryBuilder,
+    UInt16Builder, UInt32Builder, UInt64Builder,
 };
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema};
 use std::sync::Arc;
+use torpor_engine::input::WakeStamp;
 use torpor_engine::model::{SleepEnd, Verdict};
 use torpor_engine::outcome::{Outcome, RunOutcome};
 use torpor_engine::stats::Ended;
-use torpor_machine::units::Duration;
+use torpor_machine::units::{Duration, Energy};
+use torpor_result::RELATIVE_UNIT;
 use torpor_trace::Names;
 
 type Table = Result<RecordBatch, ArrowError>;
+type Word = StringDictionaryBuilder<Int32Type>;
 
-/// One row a decision, in order of trace, governor, CPU and time.
-pub(crate) fn decisions(outcome: &Outcome) -> Table {
-    let mut trace_path = StringDictionaryBuilder::<Int32Type>::new();
-    let mut governor = StringDictionaryBuilder::<Int32Type>::new();
-    let mut cpu = UInt32Builder::new();
-    let mut time_ns = Int64Builder::new();
-    let mut state = Int32Builder::new();
-    let mut stop_tick = BooleanBuilder::new();
-    let mut tick_stopped_before = BooleanBuilder::new();
-    let mut sleep_length_ns = Int64Builder::new();
-    let mut source = StringDictionaryBuilder::<Int32Type>::new();
-    let mut residency_ns = Int64Builder::new();
-    let mut latency_ns = Int64Builder::new();
-    let mut verdict = StringDictionaryBuilder::<Int32Type>::new();
-    let mut wake = StringDictionaryBuilder::<Int32Type>::new();
-    let kept = outcome.traces.iter().flat_map(|t| &t.decisions);
-    for ((path, run), decisions) in runs(outcome).zip(kept) {
-        for decision in decisions {
-            trace_path.append_value(path);
-            governor.append_value(&run.governor);
-            cpu.append_value(run.cpus[decision.slot].cpu);
-            time_ns.append_value(decision.from.0);
-            state.append_value(i32::from(decision.state));
-            stop_tick.append_value(decision.stop_tick);
-            tick_stopped_before.append_value(decision.tick_was_stopped);
-            let bound = Some(decision.sleep_length).filter(|&length| length != Duration::MAX);
-            sleep_length_ns.append_option(bound.map(Duration::ns));
-            source.append_value(decision.source.key());
-            residency_ns.append_value(decision.resume.since(decision.from).ns());
-            latency_ns.append_option(decision.latency.map(Duration::ns));
-            verdict.append_value(match decision.verdict {
-                Verdict::Fit => "fit",
-                Verdict::Above => "above",
-                Verdict::Below => "below",
-            });
-            wake.append_value(match decision.end {
-                SleepEnd::Event => "event",
-                SleepEnd::Tick => "tick",
-                SleepEnd::GovernorTimer => "governor_timer",
-                SleepEnd::PollTimeout => "poll_timeout",
-            });
+/// Makes columns of rows: the builder of each, and its value in a row, if known.
+macro_rules! columns {
+    ($rows:expr, $row:pat => $($name:ident: $builder:ty = $value:expr;)*) => {{
+        let rows = $rows;
+        $(let mut $name = <$builder>::new();)*
+        for $row in rows {
+            $($name.append_option($value);)*
         }
-    }
-    let all = outcome.traces.iter().flat_map(|t| &t.decisions).flatten();
+        let columns: Vec<(&str, arrow_array::ArrayRef)> =
+            vec![$((stringify!($name), std::sync::Arc::new($name.finish()))),*];
+        columns
+    }};
+}
+pub(crate) use columns;
+
+/// One row a decision, in order of trace, governor, CPU and time. If the machine's power is not
+/// known, energies are null, and relative ones are the time in the shallowest state that takes the
+/// same energy.
+pub(crate) fn decisions(outcome: &Outcome) -> Table {
     let has_power = outcome.platform.has_power;
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("trace", Arc::new(trace_path.finish())),
-        ("governor", Arc::new(governor.finish())),
-        ("cpu", Arc::new(cpu.finish())),
-        ("time_ns", Arc::new(time_ns.finish())),
-        ("state", Arc::new(state.finish())),
-        ("stop_tick", Arc::new(stop_tick.finish())),
-        ("tick_stopped_before", Arc::new(tick_stopped_before.finish())),
-        ("sleep_length_ns", Arc::new(sleep_length_ns.finish())),
-        ("source", Arc::new(source.finish())),
-        ("residency_ns", Arc::new(residency_ns.finish())),
-        ("latency_ns", Arc::new(latency_ns.finish())),
-        ("outcome", Arc::new(verdict.finish())),
-        ("wake", Arc::new(wake.finish())),
-    ];
-    columns.extend(decision_columns::columns(all, has_power));
-    batch(columns)
+    let uj = |energy: Energy| has_power.then(|| energy.as_uj_f64());
+    // fJ of uW are ns.
+    let relative =
+        |energy: Energy| (!has_power).then(|| energy.0 as f64 / RELATIVE_UNIT.0 as f64 / 1e3);
+    let kept = outcome.traces.iter().flat_map(|t| &t.decisions);
+    let rows = runs(outcome)
+        .zip(kept)
+        .flat_map(|((path, run), decisions)| decisions.iter().map(move |d| (path, run, d)));
+    batch(columns! { rows, (path, run, d) =>
+        trace: Word = Some(path);
+        governor: Word = Some(&run.governor);
+        cpu: UInt32Builder = Some(run.cpus[d.slot].cpu);
+        time_ns: Int64Builder = Some(d.from.0);
+        state: Int32Builder = Some(i32::from(d.state));
+        stop_tick: BooleanBuilder = Some(d.stop_tick);
+        tick_stopped_before: BooleanBuilder = Some(d.tick_was_stopped);
+        sleep_length_ns: Int64Builder =
+            Some(d.sleep_length).filter(|&length| length != Duration::MAX).map(Duration::ns);
+        source: Word = Some(d.source.key());
+        residency_ns: Int64Builder = Some(d.resume.since(d.from).ns());
+        latency_ns: Int64Builder = d.latency.map(Duration::ns);
+        outcome: Word = Some(verdict(d.verdict));
+        wake: Word = Some(match d.end {
+            SleepEnd::Event => "event",
+            SleepEnd::Tick => "tick",
+            SleepEnd::GovernorTimer => "governor_timer",
+            SleepEnd::PollTimeout => "poll_timeout",
+        });
+        span: UInt32Builder = Some(d.span);
+        util: UInt64Builder = Some(d.util);
+        nr_iowait: UInt16Builder = Some(d.nr_iowait);
+        to_tick_ns: Int64Builder = d.to_tick.map(Duration::ns);
+        event_ns: Int64Builder = Some(d.event.0);
+        cause: Word = Some(self::cause(d.is_resched, d.stamp));
+        energy_uj: Float64Builder = uj(d.energy);
+        regret_uj: Float64Builder = uj(d.regret);
+        relative_energy_us: Float64Builder = relative(d.energy);
+        relative_regret_us: Float64Builder = relative(d.regret);
+        got: UInt16Builder = Some(d.got.into());
+    })
 }
 
 /// One row a recorded sleep, in order of time.
 pub(crate) fn sleeps(mut sleeps: Vec<Ended>, names: &Names) -> Table {
     sleeps.sort_by_key(|sleep| (sleep.entry, sleep.cpu));
-    let mut cpu = UInt32Builder::new();
-    let mut time_ns = Int64Builder::new();
-    let mut state = Int32Builder::new();
-    let mut residency_ns = Int64Builder::new();
-    let mut kind = StringDictionaryBuilder::<Int32Type>::new();
-    let mut name = StringDictionaryBuilder::<Int32Type>::new();
-    let mut latency_ns = Int64Builder::new();
-    let mut task = StringDictionaryBuilder::<Int32Type>::new();
-    for sleep in &sleeps {
-        let (ended_by, named) = sleep.cause(names);
-        cpu.append_value(sleep.cpu.0);
-        time_ns.append_value(sleep.entry.0);
-        state.append_value(sleep.state as i32);
-        residency_ns.append_value(sleep.exit.since(sleep.entry).ns());
-        kind.append_value(ended_by);
-        name.append_option(Some(named).filter(|named| !named.is_empty()));
-        latency_ns.append_option(sleep.latency.map(|latency| latency.ns()));
-        task.append_option(sleep.ran.flatten().map(|comm| names.text(comm)));
+    let rows = sleeps.iter().map(|sleep| (sleep, sleep.cause(names)));
+    batch(columns! { rows, (sleep, (ended_by, named)) =>
+        cpu: UInt32Builder = Some(sleep.cpu.0);
+        time_ns: Int64Builder = Some(sleep.entry.0);
+        state: Int32Builder = Some(sleep.state as i32);
+        residency_ns: Int64Builder = Some(sleep.exit.since(sleep.entry).ns());
+        kind: Word = Some(ended_by);
+        name: Word = Some(named).filter(|named| !named.is_empty());
+        latency_ns: Int64Builder = sleep.latency.map(|latency| latency.ns());
+        task: Word = sleep.ran.flatten().map(|comm| names.text(comm));
+    })
+}
+
+pub(crate) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fit => "fit",
+        Verdict::Above => "above",
+        Verdict::Below => "below",
     }
-    batch(vec![
-        ("cpu", Arc::new(cpu.finish())),
-        ("time_ns", Arc::new(time_ns.finish())),
-        ("state", Arc::new(state.finish())),
-        ("residency_ns", Arc::new(residency_ns.finish())),
-        ("kind", Arc::new(kind.finish())),
-        ("name", Arc::new(name.finish())),
-        ("latency_ns", Arc::new(latency_ns.finish())),
-        ("task", Arc::new(task.finish())),
-    ])
+}
+
+/// Returns the cause of the wake-up.
+pub(crate) fn cause(is_resched: bool, stamp: WakeStamp) -> &'static str {
+    match stamp {
+        _ if is_resched => "task",
+        WakeStamp::WakingEvent => "other_cpu",
+        WakeStamp::TimerExpiry => "timer",
+        WakeStamp::InterruptEvent => "interrupt",
+        WakeStamp::ExitStamp => "unknown",
+    }
 }
 
 /// Every run with the path of its trace.
@@ -123,7 +125,7 @@ fn runs(outcome: &Outcome) -> impl Iterator<Item = (&str, &RunOutcome)> {
     outcome.traces.iter().flat_map(|t| t.runs.iter().map(|run| (t.trace.path.as_str(), run)))
 }
 
-pub(crate) fn batch(columns: Vec<(&str, ArrayRef)>) -> Table {
+pub(crate) fn batch<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> Table {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns
         .into_iter()
         .map(|(name, array)| {

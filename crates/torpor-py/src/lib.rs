@@ -10,7 +10,6 @@ mod check;
 mod columns;
 mod compare;
 mod counters;
-mod decision_columns;
 mod errors;
 mod fidelity;
 mod files;

@@ -7,88 +7,69 @@ use crate::errors::{
 };
 use crate::watch::watched;
 use pyo3::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use torpor_engine::{Contents, Progress, TraceInfo};
-use torpor_governor::{Builtin, BuiltinBoost, Catalog};
+use torpor_governor::{BuiltinBoost, Catalog};
 use torpor_machine::platform::ImportOptions;
 use torpor_machine::units::CpuId;
 use torpor_sim::Cpufreq;
 
+/// Describes a policy without parameters.
+fn policy(name: &str, summary: &str, origin: &str) -> Value {
+    json!({
+        "name": name,
+        "summary": summary,
+        "rating": null,
+        "origin": origin,
+        "source_sha256": null,
+        "params": [],
+    })
+}
+
+fn param(name: &str, kind: &str, default: Value, description: &str) -> Value {
+    json!({ "name": name, "type": kind, "default": default, "description": description })
+}
+
 /// The built-in governors and the engine's oracle, as a JSON list.
 #[pyfunction]
 pub(crate) fn governors() -> PyResult<String> {
-    let builtins = Catalog::builtins().map_err(governor_error)?;
-    let mut list: Vec<serde_json::Value> = builtins.iter().map(described).collect();
-    list.push(json!({
-        "name": torpor_engine::ORACLE,
-        "summary": "Knows every wake-up before it comes; the least idle energy that can be had",
-        "rating": null,
-        "origin": "engine",
-        "source_sha256": null,
-        "params": [],
-    }));
-    Ok(serde_json::Value::Array(list).to_string())
+    let mut list = Vec::new();
+    for builtin in Catalog::builtins().map_err(governor_error)? {
+        let params = builtin.params.iter();
+        let params =
+            params.map(|p| param(&p.name, p.kind.name(), json!(p.default), &p.description));
+        let mut one = policy(&builtin.name, &builtin.summary, "built in");
+        one["params"] = params.collect();
+        one["rating"] = json!(builtin.rating);
+        one["source_sha256"] = json!(builtin.source_sha256);
+        list.push(one);
+    }
+    let summary = "Knows every wake-up before it comes; the least idle energy that can be had";
+    list.push(policy(torpor_engine::ORACLE, summary, "engine"));
+    Ok(Value::Array(list).to_string())
 }
 
 /// The built-in IO boosts, as a JSON list.
 #[pyfunction]
 pub(crate) fn ioboosts() -> PyResult<String> {
-    let builtins = Catalog::ioboosts().map_err(governor_error)?;
     let described = |boost: &BuiltinBoost| {
-        let params = boost.params.iter().map(|param| {
-            json!({
-                "name": param.name,
-                "type": param.kind,
-                "default": null,
-                "description": param.description,
-            })
-        });
-        json!({
-            "name": boost.name,
-            "summary": boost.summary,
-            "rating": null,
-            "origin": "built in",
-            "source_sha256": boost.source_sha256,
-            "params": params.collect::<Vec<_>>(),
-        })
+        let mut one = policy(&boost.name, &boost.summary, "built in");
+        let params = boost.params.iter();
+        one["params"] =
+            params.map(|p| param(&p.name, &p.kind, Value::Null, &p.description)).collect();
+        one["source_sha256"] = json!(boost.source_sha256);
+        one
     };
-    Ok(serde_json::Value::Array(builtins.iter().map(described).collect()).to_string())
+    let builtins = Catalog::ioboosts().map_err(governor_error)?;
+    Ok(Value::Array(builtins.iter().map(described).collect()).to_string())
 }
 
 /// The cpufreq governors of a kernel, as a JSON list.
 #[pyfunction]
 pub(crate) fn cpufreqs() -> String {
-    let described = |(name, summary): (&str, &str)| {
-        json!({
-            "name": name,
-            "summary": summary,
-            "rating": null,
-            "origin": "kernel",
-            "source_sha256": null,
-            "params": [],
-        })
-    };
-    serde_json::Value::Array(Cpufreq::SUMMARIES.into_iter().map(described).collect()).to_string()
-}
-
-fn described(builtin: &Builtin) -> serde_json::Value {
-    let params = builtin.params.iter().map(|param| {
-        json!({
-            "name": param.name,
-            "type": param.kind.name(),
-            "default": param.default,
-            "description": param.description,
-        })
-    });
-    json!({
-        "name": builtin.name,
-        "summary": builtin.summary,
-        "rating": builtin.rating,
-        "origin": "built in",
-        "source_sha256": builtin.source_sha256,
-        "params": params.collect::<Vec<_>>(),
-    })
+    let all = Cpufreq::SUMMARIES.into_iter();
+    Value::Array(all.map(|(name, summary)| policy(name, summary, "kernel")).collect()).to_string()
 }
 
 /// The built-in machines, as a JSON list.
@@ -113,7 +94,7 @@ pub(crate) fn platforms() -> String {
             "power_missing": platform.power_missing,
         })
     });
-    serde_json::Value::Array(list.collect()).to_string()
+    Value::Array(list.collect()).to_string()
 }
 
 /// The TOML text of a machine, with the numbers after its name.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Idle spans as Arrow, a batch at a time: a recording has more of them than memory for a table.
 
-use crate::columns::batch;
-use crate::decision_columns::cause;
+use crate::columns::{batch, columns, verdict};
 use crate::errors::{EngineError, engine_error, platform_error, value_error};
 use crate::result::read;
 use crate::table::{Table, write_batches};
@@ -15,7 +14,6 @@ use pyo3::types::PyCapsule;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
-use torpor_engine::model::Verdict;
 use torpor_engine::spans::{Spanned, SpannedCpu, bound::bounds};
 use torpor_engine::{Options, Request, spans_of};
 use torpor_machine::platform::Platform;
@@ -59,121 +57,60 @@ impl All {
     }
 }
 
-/// Columns of whole numbers, in their order.
-const INTS: [&str; 15] = [
-    "cpu",
-    "span",
-    "time_ns",
-    "sleep_length_ns",
-    "to_tick_ns",
-    "busy_ns",
-    "last_ns",
-    "last2_ns",
-    "last3_ns",
-    "util",
-    "nr_iowait",
-    "nr_running",
-    "freq_khz",
-    "length_ns",
-    "best_state",
-];
-
-/// Columns that are being filled, a row a span.
-struct Columns {
-    trace: StringBuilder,
-    ints: [Int64Builder; INTS.len()],
-    source: StringBuilder,
-    cause: StringBuilder,
-    brings_task: BooleanBuilder,
-    states: Vec<StateColumns>,
-}
-
-/// Cost of one idle state in a span.
-#[derive(Default)]
-struct StateColumns {
-    energy_uj: Float64Builder,
-    delay_ns: Int64Builder,
-    outcome: StringBuilder,
-}
-
 fn rows(
     trace: &Spanned,
     cpu: &SpannedCpu,
     states: usize,
     range: std::ops::Range<usize>,
 ) -> Result<RecordBatch, ArrowError> {
-    let mut columns = Columns {
-        trace: StringBuilder::new(),
-        ints: INTS.map(|_| Int64Builder::new()),
-        source: StringBuilder::new(),
-        cause: StringBuilder::new(),
-        brings_task: BooleanBuilder::new(),
-        states: (0..states).map(|_| StateColumns::default()).collect(),
+    let of_state = |index: usize, state: usize| {
+        let model = cpu.model.states.get(state).filter(|model| model.is_allowed);
+        model.map(|_| cpu.choice(&cpu.input.spans[index], state))
     };
-    range.for_each(|index| columns.append(trace, cpu, index));
-    columns.finish()
-}
-
-impl Columns {
-    fn append(&mut self, trace: &Spanned, cpu: &SpannedCpu, index: usize) {
-        let (span, known) = (&cpu.input.spans[index], cpu.known(index));
-        self.trace.append_value(&trace.path);
-        self.source.append_value(span.source.key());
-        self.cause.append_value(cause(span.is_resched, span.stamp));
-        self.brings_task.append_value(span.ends_visit);
-        let choices: Vec<_> = (0..cpu.model.states.len())
-            .map(|state| cpu.model.states[state].is_allowed.then(|| cpu.choice(span, state)))
-            .collect();
+    let choices: Vec<Vec<_>> =
+        range.clone().map(|index| (0..states).map(|s| of_state(index, s)).collect()).collect();
+    let spans = range.zip(&choices).map(|(index, choices)| {
         let costs = choices.iter().enumerate();
         let best = costs.filter_map(|(state, c)| Some((c.as_ref()?.0.energy, state))).min();
-        let values: [Option<i64>; INTS.len()] = [
-            Some(i64::from(cpu.input.cpu.0)),
-            Some(index as i64),
-            Some(span.start.0),
-            Some(known.sleep_length.ns()),
-            Some(known.to_tick.ns()),
-            known.busy.map(Duration::ns),
-            known.last[0].map(Duration::ns),
-            known.last[1].map(Duration::ns),
-            known.last[2].map(Duration::ns),
-            Some(known.util as i64),
-            Some(i64::from(span.nr_iowait)),
-            Some(i64::from(span.nr_running)),
-            Some(i64::from(span.freq_khz)).filter(|&khz| khz > 0),
-            Some(span.wake.since(span.start).ns()),
-            best.map(|(_, state)| state as i64),
-        ];
-        self.ints.iter_mut().zip(values).for_each(|(column, value)| column.append_option(value));
-        for (state, columns) in self.states.iter_mut().enumerate() {
-            let choice = choices.get(state).and_then(Option::as_ref);
-            let energy = choice.filter(|_| trace.has_power).map(|c| c.0.energy.as_uj_f64());
-            columns.energy_uj.append_option(energy);
-            columns.delay_ns.append_option(choice.map(|c| c.0.delay.ns()));
-            columns.outcome.append_option(choice.map(|c| match c.1 {
-                Verdict::Fit => "fit",
-                Verdict::Above => "above",
-                Verdict::Below => "below",
-            }));
-        }
+        (index, &cpu.input.spans[index], cpu.known(index), best)
+    });
+    let (path, number) = (&trace.path, cpu.input.cpu.0);
+    let fixed = columns! { spans, (index, of, known, best) =>
+        trace: StringBuilder = Some(path);
+        cpu: Int64Builder = Some(i64::from(number));
+        span: Int64Builder = Some(index as i64);
+        time_ns: Int64Builder = Some(of.start.0);
+        sleep_length_ns: Int64Builder = Some(known.sleep_length.ns());
+        to_tick_ns: Int64Builder = Some(known.to_tick.ns());
+        busy_ns: Int64Builder = known.busy.map(Duration::ns);
+        last_ns: Int64Builder = known.last[0].map(Duration::ns);
+        last2_ns: Int64Builder = known.last[1].map(Duration::ns);
+        last3_ns: Int64Builder = known.last[2].map(Duration::ns);
+        util: Int64Builder = Some(known.util as i64);
+        nr_iowait: Int64Builder = Some(i64::from(of.nr_iowait));
+        nr_running: Int64Builder = Some(i64::from(of.nr_running));
+        freq_khz: Int64Builder = Some(i64::from(of.freq_khz)).filter(|&khz| khz > 0);
+        length_ns: Int64Builder = Some(of.wake.since(of.start).ns());
+        best_state: Int64Builder = best.map(|(_, state)| state as i64);
+        source: StringBuilder = Some(of.source.key());
+        cause: StringBuilder = Some(crate::columns::cause(of.is_resched, of.stamp));
+        brings_task: BooleanBuilder = Some(of.ends_visit);
+    };
+    let mut all: Vec<(String, ArrayRef)> =
+        fixed.into_iter().map(|(name, array)| (name.to_owned(), array)).collect();
+    for state in 0..states {
+        let has_power = trace.has_power;
+        let of_states = columns! { choices.iter().map(|choices| &choices[state]), choice =>
+            energy_uj: Float64Builder =
+                choice.as_ref().filter(|_| has_power).map(|c| c.0.energy.as_uj_f64());
+            delay_ns: Int64Builder = choice.as_ref().map(|c| c.0.delay.ns());
+            outcome: StringBuilder = choice.as_ref().map(|c| verdict(c.1));
+        };
+        all.extend(
+            of_states.into_iter().map(|(name, array)| (format!("state{state}_{name}"), array)),
+        );
     }
-
-    fn finish(mut self) -> Result<RecordBatch, ArrowError> {
-        let mut columns: Vec<(String, ArrayRef)> = Vec::new();
-        let mut put = |name: &str, array: ArrayRef| columns.push((name.to_owned(), array));
-        put("trace", Arc::new(self.trace.finish()));
-        for (name, column) in INTS.iter().zip(&mut self.ints) {
-            put(name, Arc::new(column.finish()));
-        }
-        put("source", Arc::new(self.source.finish()));
-        put("cause", Arc::new(self.cause.finish()));
-        put("brings_task", Arc::new(self.brings_task.finish()));
-        for (state, one) in self.states.iter_mut().enumerate() {
-            put(&format!("state{state}_energy_uj"), Arc::new(one.energy_uj.finish()));
-            put(&format!("state{state}_delay_ns"), Arc::new(one.delay_ns.finish()));
-            put(&format!("state{state}_outcome"), Arc::new(one.outcome.finish()));
-        }
-        batch(columns.iter().map(|(name, array)| (name.as_str(), Arc::clone(array))).collect())
-    }
+    batch(all.iter().map(|(name, array)| (name.as_str(), Arc::clone(array))))
 }
 
 fn failed(error: ArrowError) -> PyErr {

@@ -222,22 +222,14 @@ pub(crate) fn table_names(kind: &str) -> Vec<&'static str> {
 /// Every table of every kind of result, as JSON.
 #[pyfunction]
 pub(crate) fn tables() -> String {
-    let column = |table: &'static torpor_result::tables::Table| {
-        move |(name, kind, unit): &'static torpor_result::tables::Column| {
-            json!({
-                "name": table.column_name(name),
-                "type": format!("{kind:?}").to_lowercase(),
-                "unit": unit,
-            })
-        }
-    };
+    let column = |(name, kind, unit)| json!({"name": name, "type": kind, "unit": unit});
     let all = TABLES.iter().map(|table| {
         json!({
             "kind": table.kind,
             "name": table.name,
             "row": table.row,
             "has_metrics": table.has_metrics,
-            "columns": table.columns.iter().map(column(table)).collect::<Vec<_>>(),
+            "columns": table.columns().map(column).collect::<Vec<_>>(),
         })
     });
     serde_json::Value::Array(all.collect()).to_string()

@@ -54,7 +54,6 @@ impl DeepTimes {
         })
     }
 
-    /// The end of the last one.
     pub fn end(&self) -> Option<Instant> {
         self.trains.last().map(|train| train.start(train.times - 1) + train.length)
     }

@@ -6,7 +6,7 @@ use crate::apart::Apart;
 use crate::deep::DeepTimes;
 use crate::latency::Latencies;
 use crate::metric::Direction::{Higher, Lower, None as Neither};
-use crate::metric::{Kind, Metric, metric};
+use crate::metric::{Kind, Metric, metrics};
 use crate::summed::summed;
 use crate::work::Work;
 use serde::{Deserialize, Serialize};
@@ -158,332 +158,111 @@ pub(crate) const POWER: (Kind, &str) = (Kind::Power, "mW");
 pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
 
 /// Metrics of idle CPUs, in the order of the table.
-pub static METRICS: [Metric; 34] = [
-    metric(
-        "wakeups",
-        "wake-ups",
-        COUNT,
-        Neither,
-        "Events that found the CPU asleep: interrupts, IPIs and timers, without the tick.",
-        |s| count(s.idle.wakeups),
-    ),
-    metric(
-        "sleeps",
-        "sleeps",
-        COUNT,
-        Lower,
-        "Entries into any idle state (the sum of sysfs `usage`).",
-        |s| count(s.sleeps()),
-    ),
-    metric(
-        "above_pct",
-        "too deep (above)",
-        SHARE,
-        Lower,
-        "Share of all sleeps shorter than the target residency of their state while a shallower \
-         state was enabled: the kernel's rule for sysfs `above`.",
-        |s| s.of_sleeps(s.idle.of_states(|state| state.above)),
-    ),
-    metric(
-        "below_pct",
-        "too shallow (below)",
-        SHARE,
-        Lower,
-        "Share of all sleeps that, less the exit latency, reached the target residency of the next \
-         enabled deeper state: the kernel's rule for sysfs `below`.",
-        |s| s.of_sleeps(s.idle.of_states(|state| state.below)),
-    ),
-    metric(
-        "deepest_residency_pct",
-        "in deepest state",
-        SHARE,
-        Neither,
-        "Share of all CPU time spent in the deepest state that the CPU may enter. A CPU's time \
-         goes from the first CPU's first idle entry to the last CPU's last wake-up, without sleeps \
-         that the recording cuts.",
-        |s| s.of_time(s.deepest),
-    ),
-    metric(
-        "idle_residency_pct",
-        "in any state",
-        SHARE,
-        Neither,
-        "Share of all CPU time spent in idle states, entry and exit latency included.",
-        |s| s.of_time(s.idle.idle_time()),
-    ),
-    metric(
-        "latency_mean_us",
-        "wake-up latency, mean",
-        TIME,
-        Lower,
-        "From the event to the CPU running: what is left of the entry latency, and the exit \
-         latency. Over all wake-ups.",
-        |s| us(s.idle.latency.mean()),
-    ),
-    metric(
-        "latency_p50_us",
-        "wake-up latency, p50",
-        TIME,
-        Lower,
-        "The latency that half of the wake-ups do not exceed, to 0.1 %.",
-        |s| us(s.idle.latency.quantile(0.50)),
-    ),
-    metric(
-        "latency_p99_us",
-        "wake-up latency, p99",
-        TIME,
-        Lower,
-        "The latency that 99 % of the wake-ups do not exceed, to 0.1 %.",
-        |s| us(s.idle.latency.quantile(0.99)),
-    ),
-    metric(
-        "latency_max_us",
-        "wake-up latency, max",
-        TIME,
-        Lower,
-        "The longest wake-up latency.",
-        |s| us(s.idle.latency.max()),
-    ),
-    metric(
-        "forbidden_sleeps",
-        "forbidden sleeps",
-        COUNT,
-        Lower,
-        "Sleeps in a state that was disabled or whose exit latency is above the latency limit. The \
-         oracle is a lower bound for governors that have none.",
-        |s| count(s.idle.forbidden),
-    )
-    .optional(),
-    metric(
-        "idle_power_mw",
-        "idle power, total",
-        POWER,
-        Lower,
-        "Power of idle CPUs, of clusters and of the package, as far as the machine describes them: \
-         the sum of `cpu_idle_power_mw`, `cluster_power_mw`, `shared_state_mw` and `package_mw`. \
-         CPUs at work are not in it. `idle_energy_uj` over the time from the first CPU's first \
-         idle entry to the last CPU's last wake-up, without sleeps that the recording \
-         cuts (mean of all CPUs); over the simulated time in a simulation.",
-        |s| s.part_mw(Some(s.total())),
-    ),
-    metric(
-        "cpu_idle_power_mw",
-        "idle power, CPUs",
-        POWER,
-        Lower,
-        "The part of `idle_power_mw` that the idle CPUs consume. Given where there are other parts.",
-        |s| s.part_mw((!s.apart.is_empty()).then_some(s.idle.energy)),
-    )
-    .optional(),
-    metric(
-        "cluster_power_mw",
-        "idle power, clusters",
-        POWER,
-        Lower,
-        "The part of `idle_power_mw` that clusters consume apart from their CPUs (caches, \
-         interconnect), unless all CPUs of the cluster are in their deepest state. Summed over \
-         clusters.",
-        |s| s.part_mw(s.apart.clusters),
-    )
-    .optional(),
-    metric(
-        "shared_state_mw",
-        "idle power, waiting for others",
-        POWER,
-        Lower,
-        "The part of `idle_power_mw` that CPUs in a core's, cluster's or package's state consume \
-         in addition to the state itself, while others keep it from being entered. Known in \
-         simulations.",
-        |s| s.part_mw(s.apart.shared),
-    )
-    .optional(),
-    metric(
-        "package_mw",
-        "idle power, package",
-        POWER,
-        Lower,
-        "The part of `idle_power_mw` that the package consumes apart from CPUs and clusters: its \
-         floor, and in simulations its additional power while any CPU works or polls.",
-        |s| s.part_mw(s.apart.package),
-    )
-    .optional(),
-    metric(
-        "idle_energy_uj",
-        "idle energy, total",
-        ENERGY,
-        Lower,
-        "Energy of all sleeps: the state's power times residency, plus an overhead per sleep that \
-         makes the state break even with the next shallower one at its target residency; plus the \
-         power of a busy CPU while ticks and governor's timers that woke it are handled; plus the \
-         energy of clusters and package, as in `idle_power_mw`.",
-        |s| s.idle_energy().map(Energy::as_uj_f64),
-    ),
-    metric(
-        "over_oracle_pct",
-        "idle energy over oracle",
-        SHARE,
-        Lower,
-        "How much more `idle_energy_uj` than the cheapest decisions within the latency limit, made \
-         with knowledge of all idle spans: those of the recording, or in a simulation those of \
-         the governor's own run.",
+pub static METRICS: &[Metric] = metrics! {
+    wakeups: COUNT, Neither, "wake-ups", "Events that found the CPU asleep: interrupts, IPIs and \
+        timers, without the tick.", |s| count(s.idle.wakeups);
+    sleeps: COUNT, Lower, "sleeps", "Entries into any idle state (the sum of sysfs `usage`).",
+        |s| count(s.sleeps());
+    above_pct: SHARE, Lower, "too deep (above)", "Share of all sleeps shorter than the target \
+        residency of their state while a shallower state was enabled: the kernel's rule for sysfs \
+        `above`.", |s| s.of_sleeps(s.idle.of_states(|state| state.above));
+    below_pct: SHARE, Lower, "too shallow (below)", "Share of all sleeps that, less the exit \
+        latency, reached the target residency of the next enabled deeper state: the kernel's rule \
+        for sysfs `below`.", |s| s.of_sleeps(s.idle.of_states(|state| state.below));
+    deepest_residency_pct: SHARE, Neither, "in deepest state", "Share of all CPU time spent in the \
+        deepest state that the CPU may enter. A CPU's time goes from the first CPU's first idle \
+        entry to the last CPU's last wake-up, without sleeps that the recording cuts.",
+        |s| s.of_time(s.deepest);
+    idle_residency_pct: SHARE, Neither, "in any state", "Share of all CPU time spent in idle \
+        states, entry and exit latency included.", |s| s.of_time(s.idle.idle_time());
+    latency_mean_us: TIME, Lower, "wake-up latency, mean", "From the event to the CPU running: \
+        what is left of the entry latency, and the exit latency. Over all wake-ups.",
+        |s| us(s.idle.latency.mean());
+    latency_p50_us: TIME, Lower, "wake-up latency, p50", "The latency that half of the wake-ups do \
+        not exceed, to 0.1 %.", |s| us(s.idle.latency.quantile(0.50));
+    latency_p99_us: TIME, Lower, "wake-up latency, p99", "The latency that 99 % of the wake-ups do \
+        not exceed, to 0.1 %.", |s| us(s.idle.latency.quantile(0.99));
+    latency_max_us: TIME, Lower, "wake-up latency, max", "The longest wake-up latency.",
+        |s| us(s.idle.latency.max());
+    forbidden_sleeps optional: COUNT, Lower, "forbidden sleeps", "Sleeps in a state that was \
+        disabled or whose exit latency is above the latency limit. The oracle is a lower bound for \
+        governors that have none.", |s| count(s.idle.forbidden);
+    idle_power_mw: POWER, Lower, "idle power, total", "Power of idle CPUs, of clusters and of the \
+        package, as far as the machine describes them: the sum of `cpu_idle_power_mw`, \
+        `cluster_power_mw`, `shared_state_mw` and `package_mw`. CPUs at work are not in it. \
+        `idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's \
+        last wake-up, without sleeps that the recording cuts (mean of all CPUs); over the \
+        simulated time in a simulation.", |s| s.part_mw(Some(s.total()));
+    cpu_idle_power_mw optional: POWER, Lower, "idle power, CPUs", "The part of `idle_power_mw` \
+        that the idle CPUs consume. Given where there are other parts.",
+        |s| s.part_mw((!s.apart.is_empty()).then_some(s.idle.energy));
+    cluster_power_mw optional: POWER, Lower, "idle power, clusters", "The part of `idle_power_mw` \
+        that clusters consume apart from their CPUs (caches, interconnect), unless all CPUs of the \
+        cluster are in their deepest state. Summed over clusters.", |s| s.part_mw(s.apart.clusters);
+    shared_state_mw optional: POWER, Lower, "idle power, waiting for others", "The part of \
+        `idle_power_mw` that CPUs in a core's, cluster's or package's state consume in addition to \
+        the state itself, while others keep it from being entered. Known in simulations.",
+        |s| s.part_mw(s.apart.shared);
+    package_mw optional: POWER, Lower, "idle power, package", "The part of `idle_power_mw` that \
+        the package consumes apart from CPUs and clusters: its floor, and in simulations its \
+        additional power while any CPU works or polls.", |s| s.part_mw(s.apart.package);
+    idle_energy_uj: ENERGY, Lower, "idle energy, total", "Energy of all sleeps: the state's power \
+        times residency, plus an overhead per sleep that makes the state break even with the next \
+        shallower one at its target residency; plus the power of a busy CPU while ticks and \
+        governor's timers that woke it are handled; plus the energy of clusters and package, as in \
+        `idle_power_mw`.", |s| s.idle_energy().map(Energy::as_uj_f64);
+    over_oracle_pct optional: SHARE, Lower, "idle energy over oracle", "How much more \
+        `idle_energy_uj` than the cheapest decisions within the latency limit, made with knowledge \
+        of all idle spans: those of the recording, or in a simulation those of the governor's own \
+        run.",
         |s| {
             let best = s.oracle?;
             share((s.idle_energy()? - best).0 as f64, best.0 as f64)
-        },
-    )
-    .optional(),
-    metric(
-        "relative_idle_power_pct",
-        "relative idle power",
-        SHARE,
-        Lower,
-        "Where idle power is unknown: energy of all sleeps; 100 % is all CPU time in the shallowest \
-         state. Power falls by equal steps; target residencies imply the transitions.",
-        |s| s.relative(s.idle.energy, Energy(i128::from(RELATIVE_UNIT.0) * s.cpu_time_ns)),
-    )
-    .optional(),
-    metric(
-        "relative_over_oracle_pct",
-        "relative energy over oracle",
-        SHARE,
-        Lower,
-        "As `over_oracle_pct`, with the energy of `relative_idle_power_pct`.",
-        |s| s.oracle.and_then(|best| s.relative(s.idle.energy - best, best)),
-    )
-    .optional(),
-    metric(
-        "rejected_entries",
-        "rejected entries",
-        COUNT,
-        Lower,
-        "Attempts to enter an idle state that the driver refused (the sum of sysfs `rejected`).",
-        |s| count(s.idle.of_states(|state| state.rejected)),
-    )
-    .optional(),
-    metric(
-        "demoted_entries",
-        "demoted entries",
-        COUNT,
-        Neither,
-        "Entries for which the hardware entered a shallower state than the one requested, on a \
-         platform with `demote_to`.",
-        |s| count(s.idle.of_states(|state| state.demoted)),
-    )
-    .optional(),
-    metric(
-        "tick_wakeups",
-        "tick wake-ups",
-        COUNT,
-        Lower,
-        "Sleeps ended only by the tick, which the governor had kept.",
-        |s| count(s.idle.tick_wakeups),
-    ),
-    metric(
-        "governor_timer_wakeups",
-        "governor's timer wake-ups",
-        COUNT,
-        Lower,
-        "Sleeps ended only by a timer of the governor itself.",
-        |s| count(s.idle.governor_timer_wakeups),
-    )
-    .optional(),
-    metric(
-        "poll_timeouts",
-        "poll time-outs",
-        COUNT,
-        Lower,
-        "Sleeps in a polling state that ended at the polling limit.",
-        |s| count(s.idle.poll_timeouts),
-    )
-    .optional(),
-    metric(
-        "poll_interrupts",
-        "interrupts while polling",
-        COUNT,
-        Neither,
-        "Wake-ups without a task that found the CPU in a polling state, in which it stayed: one \
-         sleep can have several.",
-        |s| count(s.idle.poll_interrupts),
-    )
-    .optional(),
-    metric(
-        "ipis_saved",
-        "reschedule IPIs saved",
-        COUNT,
-        Higher,
-        "Wake-ups by another CPU that found this one in a polling state, which notices them \
-         without an interrupt. MWAIT states of x86 also require none, but do not count.",
-        |s| count(s.idle.ipis_saved),
-    )
-    .optional(),
-    metric(
-        "delay_total_us",
-        "delay carried",
-        TIME,
-        Lower,
-        "Sum over wake-ups of how much later than recorded their work began. Late work delays the \
-         next sleep; idle time absorbs it.",
-        |s| us(Some(s.idle.delays.total())),
-    )
-    .of_replay_only(),
-    metric(
-        "delay_mean_us",
-        "delay per event, mean",
-        TIME,
-        Lower,
-        "`delay_total_us` for each event of the recording, including those that found the CPU \
-         awake with delayed work.",
-        |s| us(s.idle.delays.mean()),
-    )
-    .of_replay_only(),
-    metric(
-        "delay_p99_us",
-        "delay per event, p99",
-        TIME,
-        Lower,
-        "The delay that 99 % of those events do not exceed, to 0.1 %.",
-        |s| us(s.idle.delays.quantile(0.99)),
-    )
-    .of_replay_only(),
-    metric(
-        "absorbed_spans",
-        "sleeps absorbed",
-        COUNT,
-        Neither,
-        "Idle spans of the recording in which the CPU was still busy with delayed work, or got new \
-         work before it was asleep.",
-        |s| count(s.idle.absorbed_spans),
-    )
-    .of_replay_only(),
-    metric(
-        "decision_time_mean_ns",
-        "time per decision, mean",
-        NANOSECONDS,
-        Lower,
-        "Time of the governor's own code on this machine for `select` and `reflect`, including \
-         the calls. Measured with `--time-decisions`; differs from run to run.",
-        |s| ns(s.idle.decision_times.mean()),
-    )
-    .of_replay_only()
-    .optional(),
-    metric(
-        "decision_time_p50_ns",
-        "time per decision, p50",
-        NANOSECONDS,
-        Lower,
+        };
+    relative_idle_power_pct optional: SHARE, Lower, "relative idle power", "Where idle power is \
+        unknown: energy of all sleeps; 100 % is all CPU time in the shallowest state. Power falls \
+        by equal steps; target residencies imply the transitions.",
+        |s| s.relative(s.idle.energy, Energy(i128::from(RELATIVE_UNIT.0) * s.cpu_time_ns));
+    relative_over_oracle_pct optional: SHARE, Lower, "relative energy over oracle", "As \
+        `over_oracle_pct`, with the energy of `relative_idle_power_pct`.",
+        |s| s.oracle.and_then(|best| s.relative(s.idle.energy - best, best));
+    rejected_entries optional: COUNT, Lower, "rejected entries", "Attempts to enter an idle state \
+        that the driver refused (the sum of sysfs `rejected`).",
+        |s| count(s.idle.of_states(|state| state.rejected));
+    demoted_entries optional: COUNT, Neither, "demoted entries", "Entries for which the hardware \
+        entered a shallower state than the one requested, on a platform with `demote_to`.",
+        |s| count(s.idle.of_states(|state| state.demoted));
+    tick_wakeups: COUNT, Lower, "tick wake-ups", "Sleeps ended only by the tick, which the \
+        governor had kept.", |s| count(s.idle.tick_wakeups);
+    governor_timer_wakeups optional: COUNT, Lower, "governor's timer wake-ups", "Sleeps ended only \
+        by a timer of the governor itself.", |s| count(s.idle.governor_timer_wakeups);
+    poll_timeouts optional: COUNT, Lower, "poll time-outs", "Sleeps in a polling state that ended \
+        at the polling limit.", |s| count(s.idle.poll_timeouts);
+    poll_interrupts optional: COUNT, Neither, "interrupts while polling", "Wake-ups without a task \
+        that found the CPU in a polling state, in which it stayed: one sleep can have several.",
+        |s| count(s.idle.poll_interrupts);
+    ipis_saved optional: COUNT, Higher, "reschedule IPIs saved", "Wake-ups by another CPU that \
+        found this one in a polling state, which notices them without an interrupt. MWAIT states \
+        of x86 also require none, but do not count.", |s| count(s.idle.ipis_saved);
+    delay_total_us of_replay_only: TIME, Lower, "delay carried", "Sum over wake-ups of how much \
+        later than recorded their work began. Late work delays the next sleep; idle time absorbs \
+        it.", |s| us(Some(s.idle.delays.total()));
+    delay_mean_us of_replay_only: TIME, Lower, "delay per event, mean", "`delay_total_us` for each \
+        event of the recording, including those that found the CPU awake with delayed work.",
+        |s| us(s.idle.delays.mean());
+    delay_p99_us of_replay_only: TIME, Lower, "delay per event, p99", "The delay that 99 % of \
+        those events do not exceed, to 0.1 %.", |s| us(s.idle.delays.quantile(0.99));
+    absorbed_spans of_replay_only: COUNT, Neither, "sleeps absorbed", "Idle spans of the recording \
+        in which the CPU was still busy with delayed work, or got new work before it was asleep.",
+        |s| count(s.idle.absorbed_spans);
+    decision_time_mean_ns of_replay_only optional: NANOSECONDS, Lower, "time per decision, mean",
+        "Time of the governor's own code on this machine for `select` and `reflect`, including the \
+        calls. Measured with `--time-decisions`; differs from run to run.",
+        |s| ns(s.idle.decision_times.mean());
+    decision_time_p50_ns of_replay_only optional: NANOSECONDS, Lower, "time per decision, p50",
         "The time that half of the decisions do not exceed.",
-        |s| ns(s.idle.decision_times.quantile(0.50)),
-    )
-    .of_replay_only()
-    .optional(),
-    metric(
-        "decision_time_p99_ns",
-        "time per decision, p99",
-        NANOSECONDS,
-        Lower,
+        |s| ns(s.idle.decision_times.quantile(0.50));
+    decision_time_p99_ns of_replay_only optional: NANOSECONDS, Lower, "time per decision, p99",
         "The time that 99 % of the decisions do not exceed.",
-        |s| ns(s.idle.decision_times.quantile(0.99)),
-    )
-    .of_replay_only()
-    .optional(),
-];
+        |s| ns(s.idle.decision_times.quantile(0.99));
+};

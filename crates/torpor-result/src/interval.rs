@@ -158,7 +158,6 @@ pub fn shares(first: &[Cluster], second: &[Cluster]) -> Option<Interval> {
     Some(Interval::new(difference, low, high))
 }
 
-/// A share and its interval.
 pub fn share(clusters: &[Cluster]) -> Option<(f64, f64, f64)> {
     let (hits, counted) = sums(clusters);
     if counted == 0.0 {
@@ -260,9 +259,9 @@ mod tests {
         }
     }
 
-    /// Newcombe 1998, example (a).
     #[test]
     fn a_difference_of_shares_is_newcombes() {
+        // Newcombe 1998, example (a).
         let found = shares(&[(48, 80)], &[(56, 70)]).unwrap();
         is_near(found.difference, 0.2, 1e-9);
         is_near(found.low, 0.0524, 5e-5);

@@ -82,6 +82,22 @@ pub(crate) const fn info(
     }
 }
 
+/// Declares metrics: key, what holds for it, kind, better direction, title, definition, and the value.
+macro_rules! metrics {
+    ($($key:ident $($is:ident)*: $kind:expr, $better:expr, $title:expr, $doc:expr, $of:expr;)*) => {
+        &[$($crate::metric::metric(stringify!($key), $title, $kind, $better, $doc, $of)$(.$is())*),*]
+    };
+}
+pub(crate) use metrics;
+
+/// Declares metrics without a function that computes them.
+macro_rules! infos {
+    ($($key:ident $($is:ident)*: $kind:expr, $better:expr, $title:expr, $doc:expr;)*) => {
+        &[$($crate::metric::info(stringify!($key), $title, $kind, $better, $doc)$(.$is())*),*]
+    };
+}
+pub(crate) use infos;
+
 pub(crate) const fn metric(
     key: &'static str,
     title: &'static str,
@@ -150,7 +166,7 @@ pub fn schema(_: &mut SchemaGenerator) -> Schema {
 
 /// Returns the schema of every metric of the catalogues.
 pub fn definition() -> Schema {
-    let all = work::METRICS.iter().chain(&idle::METRICS).map(|metric| {
+    let all = work::METRICS.iter().chain(idle::METRICS).map(|metric| {
         let Info { title, unit, definition, .. } = &metric.info;
         let value = json_schema!({
             "type": ["number", "null"],

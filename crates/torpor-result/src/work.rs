@@ -4,7 +4,7 @@
 use crate::idle::{COUNT, ENERGY, POWER, SHARE, TIME, count, power_mw, us};
 use crate::latency::{Latencies, LatencyHistogram};
 use crate::metric::Direction::{Higher, Lower, None as Neither};
-use crate::metric::{Info, Kind, Metric, Values, info, metric};
+use crate::metric::{Info, Kind, Metric, Values, info, metrics};
 use crate::summed::summed;
 use torpor_machine::units::{Duration, Energy};
 
@@ -106,300 +106,99 @@ pub(crate) const RATE: (Kind, &str) = (Kind::Rate, "1/s");
 const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
 
 /// Metrics of a simulation, in the order of the table; those of idle CPUs follow.
-pub static METRICS: [Metric; 32] = [
-    metric(
-        "throughput",
-        "passes",
-        RATE,
-        Higher,
-        "Passes of all tasks through their programs, per second.",
-        |s| s.work.as_ref().and_then(|w| w.per_s(w.tasks.passes)),
-    ),
-    metric(
-        "task_latency_mean_us",
-        "task wake-up latency, mean",
-        TIME,
-        Lower,
-        "From the event that wakes a task to the task running: the idle state's latency, interrupt \
-         and IPI, and the wait for a CPU. Over all wake-ups of all tasks.",
-        |s| us(s.work.as_ref()?.tasks.latency.latencies().mean()),
-    ),
-    metric(
-        "task_latency_p99_us",
-        "task wake-up latency, p99",
-        TIME,
-        Lower,
-        "The latency that 99 % of the tasks' wake-ups do not exceed, to 0.1 %.",
-        |s| us(s.work.as_ref()?.tasks.latency.latencies().quantile(0.99)),
-    ),
-    metric(
-        "task_latency_max_us",
-        "task wake-up latency, max",
-        TIME,
-        Lower,
-        "The longest wake-up latency of a task.",
-        |s| us(s.work.as_ref()?.tasks.latency.latencies().max()),
-    ),
-    metric(
-        "missed_periods",
-        "missed periods",
-        COUNT,
-        Lower,
-        "Periods of a task at whose start it was still busy: missed frames, for a renderer.",
-        |s| count(s.work.as_ref()?.tasks.missed),
-    )
-    .optional(),
-    metric(
-        "flow_mean_us",
-        "flow time, mean",
-        TIME,
-        Lower,
-        "From the start of a flow to its end, such as a frame's, through all tasks that take part \
-         in it. Over all flows that have ended.",
-        |s| us(s.work.as_ref()?.flow_time.latencies().mean()),
-    )
-    .optional(),
-    metric(
-        "flow_p50_us",
-        "flow time, p50",
-        TIME,
-        Lower,
-        "The time that half of the flows do not exceed, to 0.1 %.",
-        |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.50)),
-    )
-    .optional(),
-    metric(
-        "flow_p90_us",
-        "flow time, p90",
-        TIME,
-        Lower,
-        "The time that 90 % of the flows do not exceed, to 0.1 %.",
-        |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.90)),
-    )
-    .optional(),
-    metric(
-        "flow_p99_us",
-        "flow time, p99",
-        TIME,
-        Lower,
-        "The time that 99 % of the flows do not exceed, to 0.1 %.",
-        |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.99)),
-    )
-    .optional(),
-    metric(
-        "flow_p999_us",
-        "flow time, p99.9",
-        TIME,
-        Lower,
-        "The time that 99.9 % of the flows do not exceed, to 0.1 %.",
-        |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.999)),
-    )
-    .optional(),
-    metric(
-        "flow_max_us",
-        "flow time, max",
-        TIME,
-        Lower,
-        "The longest time from the start of a flow to its end.",
-        |s| us(s.work.as_ref()?.flow_time.latencies().max()),
-    )
-    .optional(),
-    metric(
-        "flow_late_pct",
-        "flows late",
-        SHARE,
-        Lower,
-        "Flows that took longer than their deadline, of those that have one and have ended: jank, \
-         for frames.",
+pub static METRICS: &[Metric] = metrics! {
+    throughput: RATE, Higher, "passes", "Passes of all tasks through their programs, per second.",
+        |s| s.work.as_ref().and_then(|w| w.per_s(w.tasks.passes));
+    task_latency_mean_us: TIME, Lower, "task wake-up latency, mean", "From the event that wakes a \
+        task to the task running: the idle state's latency, interrupt and IPI, and the wait for a \
+        CPU. Over all wake-ups of all tasks.",
+        |s| us(s.work.as_ref()?.tasks.latency.latencies().mean());
+    task_latency_p99_us: TIME, Lower, "task wake-up latency, p99", "The latency that 99 % of the \
+        tasks' wake-ups do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.tasks.latency.latencies().quantile(0.99));
+    task_latency_max_us: TIME, Lower, "task wake-up latency, max", "The longest wake-up latency of \
+        a task.", |s| us(s.work.as_ref()?.tasks.latency.latencies().max());
+    missed_periods optional: COUNT, Lower, "missed periods", "Periods of a task at whose start it \
+        was still busy: missed frames, for a renderer.", |s| count(s.work.as_ref()?.tasks.missed);
+    flow_mean_us optional: TIME, Lower, "flow time, mean", "From the start of a flow to its end, \
+        such as a frame's, through all tasks that take part in it. Over all flows that have ended.",
+        |s| us(s.work.as_ref()?.flow_time.latencies().mean());
+    flow_p50_us optional: TIME, Lower, "flow time, p50", "The time that half of the flows do not \
+        exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.50));
+    flow_p90_us optional: TIME, Lower, "flow time, p90", "The time that 90 % of the flows do not \
+        exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.90));
+    flow_p99_us optional: TIME, Lower, "flow time, p99", "The time that 99 % of the flows do not \
+        exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.99));
+    flow_p999_us optional: TIME, Lower, "flow time, p99.9", "The time that 99.9 % of the flows do \
+        not exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.999));
+    flow_max_us optional: TIME, Lower, "flow time, max", "The longest time from the start of a \
+        flow to its end.", |s| us(s.work.as_ref()?.flow_time.latencies().max());
+    flow_late_pct optional: SHARE, Lower, "flows late", "Flows that took longer than their \
+        deadline, of those that have one and have ended: jank, for frames.",
         |s| {
             let work = s.work.as_ref().filter(|work| work.flows_ended > 0)?;
             Some(100.0 * work.flows_late as f64 / work.flows_ended as f64)
-        },
-    )
-    .optional(),
-    metric(
-        "iops",
-        "IO",
-        RATE,
-        Higher,
-        "Requests to devices whose results were reaped by tasks, per second.",
-        |s| s.work.as_ref()?.with_io().and_then(|w| w.per_s(w.tasks.ios)),
-    )
-    .optional(),
-    metric(
-        "io_latency_mean_us",
-        "IO latency, mean",
-        TIME,
-        Lower,
-        "From a request's submission to its task reaping the result (fio's `clat`): device, \
-         interrupt, wake-up and the wait for a CPU. Over all requests.",
-        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().mean()),
-    )
-    .optional(),
-    metric(
-        "io_latency_p50_us",
-        "IO latency, p50",
-        TIME,
-        Lower,
-        "The latency that half of the requests do not exceed, to 0.1 %.",
-        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.50)),
-    )
-    .optional(),
-    metric(
-        "io_latency_p99_us",
-        "IO latency, p99",
-        TIME,
-        Lower,
-        "The latency that 99 % of the requests do not exceed, to 0.1 %.",
-        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.99)),
-    )
-    .optional(),
-    metric(
-        "io_latency_max_us",
-        "IO latency, max",
-        TIME,
-        Lower,
-        "The longest latency of a request.",
-        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().max()),
-    )
-    .optional(),
-    metric(
-        "device_util_pct",
-        "IO device busy",
-        SHARE,
-        Neither,
-        "Share of time with a request in flight, as iostat's `%util`; of the busiest device.",
+        };
+    iops optional: RATE, Higher, "IO", "Requests to devices whose results were reaped by tasks, \
+        per second.", |s| s.work.as_ref()?.with_io().and_then(|w| w.per_s(w.tasks.ios));
+    io_latency_mean_us optional: TIME, Lower, "IO latency, mean", "From a request's submission to \
+        its task reaping the result (fio's `clat`): device, interrupt, wake-up and the wait for a \
+        CPU. Over all requests.", |s| us(s.work.as_ref()?.tasks.io_latency.latencies().mean());
+    io_latency_p50_us optional: TIME, Lower, "IO latency, p50", "The latency that half of the \
+        requests do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.50));
+    io_latency_p99_us optional: TIME, Lower, "IO latency, p99", "The latency that 99 % of the \
+        requests do not exceed, to 0.1 %.",
+        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.99));
+    io_latency_max_us optional: TIME, Lower, "IO latency, max", "The longest latency of a request.",
+        |s| us(s.work.as_ref()?.tasks.io_latency.latencies().max());
+    device_util_pct optional: SHARE, Neither, "IO device busy", "Share of time with a request in \
+        flight, as iostat's `%util`; of the busiest device.",
         |s| {
             let work = s.work.as_ref()?.with_io()?;
             work.device_busy.map(|busy| work.share_of_span(busy))
-        },
-    )
-    .optional(),
-    metric(
-        "cpu_per_io_us",
-        "CPU time per IO",
-        TIME,
-        Lower,
-        "Time of all CPUs with tasks, interrupts and switches, for each request in `iops`.",
-        |s| s.work.as_ref()?.with_io().map(|w| w.busy.as_us_f64() / w.tasks.ios as f64),
-    )
-    .optional(),
-    metric(
-        "sleeps_per_io",
-        "sleeps per IO",
-        COUNT,
-        Neither,
-        "Entries into any idle state, of all CPUs, for each request in `iops`: 1 if an IO wakes \
-         only the CPU of its task.",
+        };
+    cpu_per_io_us optional: TIME, Lower, "CPU time per IO", "Time of all CPUs with tasks, \
+        interrupts and switches, for each request in `iops`.",
+        |s| s.work.as_ref()?.with_io().map(|w| w.busy.as_us_f64() / w.tasks.ios as f64);
+    sleeps_per_io optional: COUNT, Neither, "sleeps per IO", "Entries into any idle state, of all \
+        CPUs, for each request in `iops`: 1 if an IO wakes only the CPU of its task.",
         |s| {
             let ios = s.work.as_ref()?.with_io()?.tasks.ios;
             Some(s.sleeps() as f64 / ios as f64)
-        },
-    )
-    .optional(),
-    metric(
-        "busy_pct",
-        "CPUs busy",
-        SHARE,
-        Neither,
-        "Share of all CPU time with tasks, interrupts and switches; ticks that woke an idle CPU \
-         left out.",
-        |s| s.work.as_ref().map(|w| 100.0 * w.busy.0 as f64 / s.cpu_time_ns as f64),
-    ),
-    metric(
-        "power_mw",
-        "power",
-        POWER,
-        Lower,
-        "`idle_power_mw`, and the power of CPUs at work and of offline CPUs.",
-        |s| s.work.as_ref().and_then(|w| w.mw(w.energy)),
-    ),
-    metric("energy_uj", "energy", ENERGY, Lower, "`power_mw` over the simulated time.", |s| {
-        s.work.as_ref()?.energy.map(Energy::as_uj_f64)
-    }),
-    metric(
-        "freq_khz",
-        "frequency",
-        FREQUENCY,
-        Neither,
-        "Of the CPUs' clocks, over all time and all CPUs. Not known where a machine's OPPs are \
-         not.",
-        |s| s.work.as_ref()?.frequency.mean_khz,
-    )
-    .optional(),
-    metric(
-        "freq_busy_khz",
-        "frequency, busy",
-        FREQUENCY,
-        Neither,
-        "The same over the time that CPUs were busy.",
-        |s| s.work.as_ref()?.frequency.busy_khz,
-    )
-    .optional(),
-    metric(
-        "freq_transitions_per_s",
-        "frequency changes",
-        RATE,
-        Neither,
-        "Frequency changes of all clocks, per second.",
-        |s| s.work.as_ref()?.frequency.transitions_per_s,
-    )
-    .optional(),
-    metric(
-        "ipis",
-        "reschedule IPIs",
-        COUNT,
-        Lower,
-        "Interrupts sent to make another CPU check its runqueue.",
-        |s| count(s.work.as_ref()?.ipis),
-    ),
-    metric(
-        "migrations",
-        "migrations",
-        COUNT,
-        Neither,
-        "Migrations of tasks to another CPU.",
-        |s| count(s.work.as_ref()?.tasks.migrations),
-    ),
-    metric(
-        "preemptions",
-        "preemptions",
-        COUNT,
-        Neither,
-        "Tasks that were preempted with work left.",
-        |s| count(s.work.as_ref()?.tasks.preemptions),
-    ),
-    metric(
-        "over_oracle_mw",
-        "idle power over oracle",
-        POWER,
-        Lower,
-        "`over_oracle_pct` as power.",
-        |s| s.work.as_ref()?.mw(s.oracle.map(|best| s.total() - best)),
-    )
-    .optional(),
-    metric(
-        "lost_too_deep_mw",
-        "lost by too deep sleeps",
-        POWER,
-        Lower,
-        "How much more power sleeps consumed than the cheapest state for their length, which was \
-         shallower.",
-        |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_deep)),
-    )
-    .optional(),
-    metric(
-        "lost_too_shallow_mw",
-        "lost by too shallow sleeps",
-        POWER,
-        Lower,
-        "How much more power sleeps consumed than the cheapest state for their length, which was \
-         deeper. Sleeps that a tick cut short are short: what longer ones would have saved is in \
-         neither.",
-        |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_shallow)),
-    )
-    .optional(),
-];
+        };
+    busy_pct: SHARE, Neither, "CPUs busy", "Share of all CPU time with tasks, interrupts and \
+        switches; ticks that woke an idle CPU left out.",
+        |s| s.work.as_ref().map(|w| 100.0 * w.busy.0 as f64 / s.cpu_time_ns as f64);
+    power_mw: POWER, Lower, "power", "`idle_power_mw`, and the power of CPUs at work and of \
+        offline CPUs.", |s| s.work.as_ref().and_then(|w| w.mw(w.energy));
+    energy_uj: ENERGY, Lower, "energy", "`power_mw` over the simulated time.",
+        |s| {
+            s.work.as_ref()?.energy.map(Energy::as_uj_f64)
+        };
+    freq_khz optional: FREQUENCY, Neither, "frequency", "Of the CPUs' clocks, over all time and \
+        all CPUs. Not known where a machine's OPPs are not.",
+        |s| s.work.as_ref()?.frequency.mean_khz;
+    freq_busy_khz optional: FREQUENCY, Neither, "frequency, busy", "The same over the time that \
+        CPUs were busy.", |s| s.work.as_ref()?.frequency.busy_khz;
+    freq_transitions_per_s optional: RATE, Neither, "frequency changes", "Frequency changes of all \
+        clocks, per second.", |s| s.work.as_ref()?.frequency.transitions_per_s;
+    ipis: COUNT, Lower, "reschedule IPIs", "Interrupts sent to make another CPU check its \
+        runqueue.", |s| count(s.work.as_ref()?.ipis);
+    migrations: COUNT, Neither, "migrations", "Migrations of tasks to another CPU.",
+        |s| count(s.work.as_ref()?.tasks.migrations);
+    preemptions: COUNT, Neither, "preemptions", "Tasks that were preempted with work left.",
+        |s| count(s.work.as_ref()?.tasks.preemptions);
+    over_oracle_mw optional: POWER, Lower, "idle power over oracle", "`over_oracle_pct` as power.",
+        |s| s.work.as_ref()?.mw(s.oracle.map(|best| s.total() - best));
+    lost_too_deep_mw optional: POWER, Lower, "lost by too deep sleeps", "How much more power \
+        sleeps consumed than the cheapest state for their length, which was shallower.",
+        |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_deep));
+    lost_too_shallow_mw optional: POWER, Lower, "lost by too shallow sleeps", "How much more power \
+        sleeps consumed than the cheapest state for their length, which was deeper. Sleeps that a \
+        tick cut short are short: what longer ones would have saved is in neither.",
+        |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_shallow));
+};
 
 const fn named<T>(
     key: &'static str,
@@ -473,7 +272,6 @@ pub fn of_flows(flows: &Flows, span: Duration) -> Values {
     FLOW_METRICS.iter().map(|m| (m.info.key(), (m.of)(flows, span))).collect()
 }
 
-/// Returns the metrics of a flow.
 pub fn flow_catalogue() -> Vec<Info> {
     FLOW_METRICS.iter().map(|m| m.info.clone()).collect()
 }

@@ -170,7 +170,6 @@ pub(crate) fn cpufreq(request: &Request) -> Vec<Cpufreq> {
     }
 }
 
-/// Returns the kernels of all columns, each once.
 pub(crate) fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
     let mut all: Vec<KernelInfo> = Vec::new();
     for Column { kernel, .. } in columns {

@@ -66,7 +66,6 @@ impl Journal {
         Some((self.path.clone(), error))
     }
 
-    /// The key of what `parts` decide.
     pub(crate) fn key(&self, parts: &[&[u8]]) -> String {
         let mut sum = Sha256::new();
         for part in [self.engine.as_bytes()].iter().chain(parts) {

@@ -152,7 +152,6 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Returns the plan of the runs with a seed.
     pub fn plan(&self, seed: u64) -> Plan<'_> {
         Plan {
             platform: &self.request.platform,
@@ -165,7 +164,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the hardware as the kernel of a column sees it.
     fn hardware(&self, column: &Column) -> crate::kernel::Machine {
         let mut machine = crate::kernel::Machine::of_platform(&self.request.platform);
         machine.cpufreq = crate::kernel::Cpufreq {

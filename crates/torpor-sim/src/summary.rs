@@ -90,13 +90,11 @@ pub(crate) fn compare(runs: &[GovernorOutcome]) -> Comparison {
     torpor_result::compare(metric::of_simulation(), &columns, Sampling::Paired)
 }
 
-/// Compares each kind of task.
 pub(crate) fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
     let names = workload.tasks.iter().map(|task| &task.name);
     compare_named(names, &work::task_catalogue(), runs, |seed| &seed.tasks)
 }
 
-/// Compares each flow.
 pub(crate) fn compare_flows(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
     let names = workload.flows.iter().map(|flow| &flow.name);
     compare_named(names, &work::flow_catalogue(), runs, |seed| &seed.flows)

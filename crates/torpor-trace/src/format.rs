@@ -95,7 +95,6 @@ pub(crate) fn check_head(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
     }
 }
 
-/// Returns the error for bytes of an unknown format.
 pub(crate) fn unknown(name: &str, bytes: &[u8]) -> TraceError {
     let (found, hint) = match bytes {
         [] => ("a packed file that does not unpack".to_owned(), "copy it again".to_owned()),

@@ -12,7 +12,6 @@ pub struct LossKind {
     pub advice: &'static str,
 }
 
-/// Returns all kinds of losses.
 pub fn loss_kinds() -> &'static [&'static LossKind] {
     ALL
 }

@@ -214,7 +214,6 @@ impl EventKind {
         }
     }
 
-    /// Returns the function of a timer.
     pub fn function_mut(&mut self) -> Option<&mut Function> {
         match self {
             EventKind::HrtimerStart { function, .. }
@@ -336,7 +335,6 @@ impl Names {
         }
     }
 
-    /// Returns the text of a name of this table.
     pub fn text(&self, name: Name) -> &str {
         &self.texts[name.0 as usize]
     }

@@ -76,7 +76,7 @@ def ab(
     ] = None,
     output: _Output = None,
     form: options.Form = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    is_json: options.AsJson = False,
     report: options.ReportPath = None,
     is_dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only print what would be done.")

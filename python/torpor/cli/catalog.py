@@ -22,8 +22,6 @@ from torpor.results.table import Table, word
 #: The most columns of a listing, also in a pipe.
 _LISTING_WIDTH = 120
 
-_JSON = typer.Option("--json", help="Print as JSON.")
-
 
 def governors(
     is_ioboost: Annotated[
@@ -32,7 +30,7 @@ def governors(
     is_cpufreq: Annotated[
         bool, typer.Option("--cpufreq", help="List the cpufreq governors instead.")
     ] = False,
-    is_json: Annotated[bool, _JSON] = False,
+    is_json: options.AsJson = False,
 ) -> None:
     """List the built-in governors and their parameters."""
     if is_ioboost and is_cpufreq:
@@ -56,7 +54,7 @@ def governors(
         print_note("cpufreq governors: `torpor governor list --cpufreq`.")
 
 
-def platforms(is_json: Annotated[bool, _JSON] = False) -> None:
+def platforms(is_json: options.AsJson = False) -> None:
     """List the machines that ship with Torpor."""
     found = library.platforms()
     if is_json:
@@ -76,7 +74,7 @@ def platforms(is_json: Annotated[bool, _JSON] = False) -> None:
     print_note("To import your own machine: `torpor platform import -o mine.toml`.")
 
 
-def workloads(is_json: Annotated[bool, _JSON] = False) -> None:
+def workloads(is_json: options.AsJson = False) -> None:
     """List the workloads that ship with Torpor."""
     found = library.workloads()
     if is_json:

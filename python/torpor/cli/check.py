@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor import TorporError
-from torpor.cli import deliver, progress
+from torpor.cli import deliver, options, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.results.kinds.check import DEFAULT_HZ, finding_text
@@ -35,7 +35,7 @@ def check(
     hz: Annotated[
         int, typer.Option(metavar="N", help="Tick rate: 100, 250, 300 or 1000.")
     ] = DEFAULT_HZ,
-    is_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
+    is_json: options.AsJson = False,
     report_path: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write the result as one HTML page."),

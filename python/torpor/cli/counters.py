@@ -63,7 +63,7 @@ def diff(
         ),
     ] = "table",
     form: options.Form = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    is_json: options.AsJson = False,
     report: options.ReportPath = None,
 ) -> None:
     """Count what happened between snapshots: usage, time, above, below, for each idle state."""

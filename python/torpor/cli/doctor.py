@@ -2,11 +2,9 @@
 """`torpor doctor`: what works on this machine."""
 
 import json
-from typing import Annotated
-
-import typer
 
 from torpor import __version__
+from torpor.cli import options
 from torpor.cli.console import print_note, stdout_width, wrap, write_stdout
 from torpor.machine.doctor import doctor as examine
 
@@ -14,7 +12,7 @@ _WIDTH_MAX = 100
 
 
 def doctor(
-    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    is_json: options.AsJson = False,
 ) -> None:
     """Report what works on this machine, what does not, and what to install."""
     findings = examine()

@@ -16,16 +16,7 @@ from torpor.run.options import FidelityOptions
 @options.of(FidelityOptions, after="after")
 def fidelity(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="Recording to verify.")],
-    platform: Annotated[
-        str | None,
-        typer.Option(
-            "--platform",
-            "-p",
-            metavar="P",
-            help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
-            "Default: the dump that was saved with the recording, or the machine that it names.",
-        ),
-    ] = None,
+    platform: options.RecordedMachine = None,
     governors: Annotated[
         list[str] | None,
         typer.Option(
@@ -36,10 +27,8 @@ def fidelity(
             "built-in ones but tide; can be repeated.",
         ),
     ] = None,
-    before: Annotated[
-        str | None, typer.Option(metavar="DUMP", help="The machine's counters before recording.")
-    ] = None,
-    after: Annotated[str | None, typer.Option(metavar="DUMP", help="The same afterwards.")] = None,
+    before: options.Before = None,
+    after: options.After = None,
     at_least: Annotated[
         float | None,
         typer.Option(
@@ -50,7 +39,7 @@ def fidelity(
         ),
     ] = None,
     form: options.Form = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    is_json: options.AsJson = False,
     report: options.ReportPath = None,
     **given: Any,
 ) -> None:

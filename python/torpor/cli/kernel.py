@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from torpor import _engine
+from torpor.cli import options
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.machine import kernel_sources
 from torpor.machine.kernel import actions
@@ -122,7 +123,7 @@ def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
         print_note("there is nothing to restore")
 
 
-def status(is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+def status(is_json: options.AsJson = False) -> None:
     """Report which governors the kernel has, and which of Torpor's modules are loaded."""
     found = find(make_system())
     write_stdout(json.dumps(found, indent=1) if is_json else _text(found))

@@ -20,19 +20,10 @@ def measure(
     traces: Annotated[
         list[str], typer.Argument(metavar="RECORDING...", help="Recordings of one machine.")
     ],
-    platform: Annotated[
-        str | None,
-        typer.Option(
-            "--platform",
-            "-p",
-            metavar="P",
-            help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
-            "Default: the dump that was saved with the first recording, if any.",
-        ),
-    ] = None,
+    platform: options.RecordedMachine = None,
     report: options.ReportPath = None,
     form: options.Form = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    is_json: options.AsJson = False,
 ) -> None:
     """Measure how long CPUs take to leave idle states: from a wake-up's cause to the exit.
 

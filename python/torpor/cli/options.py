@@ -129,6 +129,21 @@ RunsPath = Annotated[
         "there. Default: in the user's cache, until all are finished.",
     ),
 ]
+RecordedMachine = Annotated[
+    str | None,
+    typer.Option(
+        "--platform",
+        "-p",
+        metavar="P",
+        help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
+        "Default: the dump that was saved with the recording, if any.",
+    ),
+]
+Before = Annotated[
+    str | None, typer.Option(metavar="DUMP", help="The machine's counters before recording.")
+]
+After = Annotated[str | None, typer.Option(metavar="DUMP", help="The same afterwards.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 ReportPath = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
 ]

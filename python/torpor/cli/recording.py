@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def info(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
-    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    is_json: options.AsJson = False,
 ) -> None:
     """Report what a recording contains, what it lacks, and what was lost.
 
@@ -54,20 +54,9 @@ def convert(
 
 def stats(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
-    platform: Annotated[
-        str | None,
-        typer.Option(
-            "--platform",
-            "-p",
-            metavar="P",
-            help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
-            "Default: the dump that was saved with the recording, if any.",
-        ),
-    ] = None,
-    before: Annotated[
-        str | None, typer.Option(metavar="DUMP", help="The machine's counters before recording.")
-    ] = None,
-    after: Annotated[str | None, typer.Option(metavar="DUMP", help="The same afterwards.")] = None,
+    platform: options.RecordedMachine = None,
+    before: options.Before = None,
+    after: options.After = None,
     top: Annotated[
         int,
         typer.Option(metavar="N", min=1, help="Number of rows for wake-ups, tasks and interrupts."),
@@ -77,7 +66,7 @@ def stats(
     ] = False,
     report: options.ReportPath = None,
     form: options.Form = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    is_json: options.AsJson = False,
 ) -> None:
     """Show what the recorded machine did: idle states, what woke it, tasks, interrupts, latency.
 

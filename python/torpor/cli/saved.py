@@ -51,7 +51,7 @@ def compare(
         typer.Option("--label", metavar="NAME", help="Names the results, in order."),
     ] = None,
     form: options.Form = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    is_json: options.AsJson = False,
     report: options.ReportPath = None,
 ) -> None:
     """Compare saved results of any kind side by side.

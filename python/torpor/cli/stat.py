@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torpor.cli import values
+from torpor.cli import options, values
 from torpor.cli.console import fail, painted, post_text, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import until_stopped
@@ -50,9 +50,7 @@ def stat(
     root: Annotated[
         str, typer.Option(metavar="DIR", help="The folder of the machine's CPUs.")
     ] = counters.SYSFS,
-    is_json: Annotated[
-        bool, typer.Option("--json", help="Print as JSON, one line per table.")
-    ] = False,
+    is_json: options.AsJson = False,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the total as one HTML page.")
     ] = None,

@@ -70,7 +70,7 @@ def show(
         ),
     ] = None,
     form: options.Form = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print the points as JSON.")] = False,
+    is_json: options.AsJson = False,
 ) -> None:
     """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
     form = options.form(form, is_json=is_json)

@@ -70,7 +70,7 @@ def io_boost(
         Path | None,
         typer.Option(metavar="FILE", help="Plot IOPS over energy: .svg, or .html with a table."),
     ] = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print all settings as JSON.")] = False,
+    is_json: options.AsJson = False,
 ) -> None:
     """Compare IO boosts by IOPS and energy with the best result of any fixed frequency.
 
@@ -82,7 +82,7 @@ def io_boost(
     if plot is not None and not plot.parent.is_dir():
         fail(f"`{plot}`: there is no folder `{plot.parent}`")
     obtain(())
-    result = study.io_boost(
+    result = study.io_boost_study(
         workload or study.DEFAULT_WORKLOAD,
         platform=platform,
         governor=governor,

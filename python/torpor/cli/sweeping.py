@@ -15,7 +15,7 @@ from torpor.cli import options
 from torpor.cli.console import print_note
 from torpor.cli.kernel import obtain
 from torpor.cli.progress import ProgressBar
-from torpor.run.options import ReplayOptions, fields
+from torpor.run.options import ReplayOptions, SimulateOptions, fields
 from torpor.run.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
 
 if TYPE_CHECKING:
@@ -47,24 +47,14 @@ def _size(text: str | None) -> int | None:
 
 
 def _single(option: Any) -> Any:
-    return Annotated[
-        str | None, typer.Option(*option.flags, metavar=option.metavar, help=option.help)
-    ]
+    shown = typer.Option(*option.flags, metavar=option.metavar, min=option.least, help=option.help)
+    return Annotated[option.kind | None, shown]
 
 
 #: Options of every such command: shared by all points, and about how they are run.
 _MORE = {
     **{name: _single(fields(ReplayOptions)[name][1]) for name in REPLAY_OPTIONS},
-    "seeds": Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Seeds of a simulation; default: 10.")
-    ],
-    "duration": Annotated[
-        str | None, typer.Option(metavar="TIME", help="Simulated time a run; default: 10s.")
-    ],
-    "warm_up": Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Time before that which is not counted; default: 0s."),
-    ],
+    **{n: _single(fields(SimulateOptions)[n][1]) for n in ("seeds", "duration", "warm_up")},
 }
 _HOW = {
     "threads": options.Threads,

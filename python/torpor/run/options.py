@@ -26,9 +26,8 @@ class Option(NamedTuple):
     """The description of an option, apart from its name and type."""
 
     help: str
-    #: As on the command line; the library alone has it if there are none.
-    flags: tuple[str, ...] = ()
-    metavar: str | None = None
+    #: Flags and metavar on the command line; only the library has an option without.
+    spelled: str = ""
     #: Type on the command line: a text, several texts, a number or a switch.
     kind: type = str
     #: The least number.
@@ -38,17 +37,23 @@ class Option(NamedTuple):
     #: It decides something of the result.
     decides: bool = True
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return tuple(word for word in self.spelled.split() if word.startswith("-"))
+
+    @property
+    def metavar(self) -> str | None:
+        return next((word for word in self.spelled.split() if not word.startswith("-")), None)
+
 
 LatencyLimit = Annotated[
-    str | None,
-    Option("PM QoS bound on the exit latency, such as 50us.", ("--latency-limit",), "TIME"),
+    str | None, Option("PM QoS bound on the exit latency, such as 50us.", "--latency-limit TIME")
 ]
 DisabledStates = Annotated[
     Iterable[int | str | tuple[int, int]],
     Option(
         "Idle states to disable: an index, or CPU:INDEX.",
-        ("--disable-state",),
-        "[CPU:]N",
+        "--disable-state [CPU:]N",
         kind=list,
         default=(),
     ),
@@ -58,7 +63,7 @@ Isolate = Annotated[
     Option(
         "Run each governor in a separate process, so that a crash does not end yours, or all in "
         "this process; default: separate processes for governors that do not ship with Torpor.",
-        ("--isolate/--no-isolate",),
+        "--isolate/--no-isolate",
         kind=bool,
         decides=False,
     ),
@@ -74,8 +79,7 @@ class _Machine(TypedDict, total=False):
         Option(
             "Tick rate, 100, 250, 300 or 1000; default: the recording's where it shows, or the "
             "machine's.",
-            ("--hz",),
-            "N",
+            "--hz N",
             int,
         ),
     ]
@@ -84,8 +88,7 @@ class _Machine(TypedDict, total=False):
         Iterable[str],
         Option(
             "Idle states to enable that are disabled on the machine: a name or an index.",
-            ("--enable-state",),
-            "STATE",
+            "--enable-state STATE",
             kind=list,
             default=(),
         ),
@@ -99,8 +102,7 @@ class _Run(_Machine, total=False):
         int | None,
         Option(
             "Number of threads; default: one per core.",
-            ("-j", "--threads"),
-            "N",
+            "-j --threads N",
             int,
             least=1,
             decides=False,
@@ -116,28 +118,24 @@ class _Part(TypedDict, total=False):
         _Path | None,
         Option(
             "The recorded machine, if known: its exit latencies correct the times of wake-ups.",
-            ("--recorded-on",),
-            "P",
+            "--recorded-on P",
         ),
     ]
     cpus: Annotated[
         str | Iterable[int] | None,
-        Option("Recorded CPUs to replay: 0-3,7.", ("--cpus", "--cpu", "-C"), "LIST"),
+        Option("Recorded CPUs to replay: 0-3,7.", "--cpus --cpu -C LIST"),
     ]
     cpu_map: Annotated[
         str | Mapping[int, int] | None,
         Option(
             "Recorded CPU A runs as CPU B of the machine; several may share one.",
-            ("--cpu-map",),
-            "A:B,...",
+            "--cpu-map A:B,...",
         ),
     ]
     start: Annotated[
-        str | None, Option("Leave out everything before this time: 1500ms.", ("--from",), "TIME")
+        str | None, Option("Leave out everything before this time: 1500ms.", "--from TIME")
     ]
-    end: Annotated[
-        str | None, Option("Leave out everything after this time: 3s.", ("--to",), "TIME")
-    ]
+    end: Annotated[str | None, Option("Leave out everything after this time: 3s.", "--to TIME")]
 
 
 class SpanOptions(_Machine, _Part, total=False):
@@ -152,8 +150,7 @@ class ReplayOptions(_Run, _Part, total=False):
         Option(
             "CPUs of a cluster that are not in the recording: idle, in their deepest state all the "
             "time (the default), or busy, so that their cluster never rests.",
-            ("--others",),
-            "idle|busy",
+            "--others idle|busy",
         ),
     ]
 
@@ -161,8 +158,7 @@ class ReplayOptions(_Run, _Part, total=False):
         str | None,
         Option(
             "Report which task, irq or timer ended the sleeps of a wrong depth, and their latency.",
-            ("--by",),
-            "task|irq|timer",
+            "--by task|irq|timer",
         ),
     ]
     time_decisions: Annotated[
@@ -170,7 +166,7 @@ class ReplayOptions(_Run, _Part, total=False):
         Option(
             "Measure the time that the governor's code takes for each decision, on this machine; "
             "with -j 1 nothing else of Torpor runs at the same time.",
-            ("--time-decisions",),
+            "--time-decisions",
             kind=bool,
             default=False,
         ),
@@ -197,18 +193,14 @@ class SimulateOptions(_Run, total=False):
     duration: Annotated[
         str,
         Option(
-            "Simulated time per run, such as 10s, the default.",
-            ("--duration",),
-            "TIME",
-            default="10s",
+            "Simulated time per run, such as 10s, the default.", "--duration TIME", default="10s"
         ),
     ]
     warm_up: Annotated[
         str,
         Option(
             "Simulated time before that in which nothing is counted; default: 0s.",
-            ("--warm-up",),
-            "TIME",
+            "--warm-up TIME",
             default="0s",
         ),
     ]
@@ -216,24 +208,20 @@ class SimulateOptions(_Run, total=False):
         int,
         Option(
             "Runs per governor; all use the same seeds. Default: 10.",
-            ("--seeds",),
-            "N",
+            "--seeds N",
             int,
             least=1,
             default=10,
         ),
     ]
-    seed: Annotated[
-        int, Option("The first seed; default: 1.", ("--seed",), "N", int, least=0, default=1)
-    ]
+    seed: Annotated[int, Option("The first seed; default: 1.", "--seed N", int, least=0, default=1)]
     cpufreq: Annotated[
         str | Iterable[str],
         Option(
             "cpufreq governor: schedutil, ondemand, conservative, performance, powersave, "
             "userspace,freq_khz=N (or N/M, one for each cluster) or PATH.c, with ,tunable=value. "
             "Each governor runs under each of them. Default: the machine's.",
-            ("--cpufreq",),
-            "POLICY",
+            "--cpufreq POLICY",
             kind=list,
             default=(),
         ),
@@ -243,16 +231,14 @@ class SimulateOptions(_Run, total=False):
         Option(
             "A workload that runs as well, such as `background-vm`, what an idle machine does; a "
             "name, or a .toml file. Default: none.",
-            ("--background",),
-            "NAME",
+            "--background NAME",
         ),
     ]
     cpus: Annotated[
         str | Iterable[int] | None,
         Option(
             "The machine's CPUs that are online: 0-3,7. The others run no tasks. Default: all.",
-            ("--cpus", "--cpu", "-C"),
-            "LIST",
+            "--cpus --cpu -C LIST",
         ),
     ]
     kernels: Annotated[
@@ -261,8 +247,7 @@ class SimulateOptions(_Run, total=False):
             "The kernel whose scheduler, tick, timers, idle loop and governors decide: a release "
             "(6.1), a tree, a tarball or TREE:REV. Each governor runs in each of them. Default: "
             "6.12.",
-            ("--kernel", "-k"),
-            "K",
+            "--kernel -k K",
             kind=list,
             default=(),
         ),
@@ -272,8 +257,7 @@ class SimulateOptions(_Run, total=False):
         Option(
             f"IO boost: {_BOOSTS} or PATH.c, each with ,param=value. Each governor runs "
             "with each of them. Default: iowait where the frequency is not held, as in the kernel.",
-            ("--io-boost",),
-            "B",
+            "--io-boost B",
             kind=list,
             default=(),
         ),
@@ -283,8 +267,7 @@ class SimulateOptions(_Run, total=False):
         Option(
             "Write the first governor's first run as a recording: .perfetto-trace, otherwise "
             "ftrace text.",
-            ("--trace",),
-            "FILE",
+            "--trace FILE",
             decides=False,
         ),
     ]
@@ -307,7 +290,7 @@ class FidelityOptions(TypedDict, total=False):
         bool,
         Option(
             "Use the values that probes recorded; otherwise use timer events.",
-            ("--probes/--without-probes",),
+            "--probes/--without-probes",
             kind=bool,
             default=True,
         ),
@@ -316,7 +299,7 @@ class FidelityOptions(TypedDict, total=False):
         bool,
         Option(
             "Use the assumptions with the best agreement, unless probes make them unnecessary.",
-            ("--fit/--no-fit",),
+            "--fit/--no-fit",
             kind=bool,
             default=True,
         ),
@@ -325,8 +308,7 @@ class FidelityOptions(TypedDict, total=False):
         int,
         Option(
             "How many of the first disagreements to show; default: 10.",
-            ("--disagreements",),
-            "N",
+            "--disagreements N",
             int,
             least=0,
             default=10,

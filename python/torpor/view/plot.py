@@ -64,23 +64,18 @@ def residency(result: Compared) -> Any:
 
 def wrong_depth(result: Compared) -> Any:
     """Draw which sleeps were too deep (left) or too shallow, by state, in percent of all sleeps."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for name, section in _sections(result):
-        for run in bars.finished(section["runs"]):
-            sleeps = sum(s["usage"] for c in run["clusters"] for s in c["states"])
-            for cluster in run["clusters"]:
-                for state in cluster["states"]:
-                    for key, sign in (("above", -1), ("below", 1)):
-                        count: Any = state[key]  # type: ignore[literal-required]
-                        rows.append(
-                            {
-                                **{"recording": name, "cluster": cluster["name"]},
-                                **{"governor": run["governor"], "order": state["index"]},
-                                "state": f"{cluster['name']} {state['name']}",
-                                "depth": {"above": "too deep", "below": "too shallow"}[key],
-                                "percent": sign * 100 * count / sleeps if sleeps else 0.0,
-                            }
-                        )
+        rows += [
+            {
+                **{"recording": name, "cluster": of.cluster, "governor": run["governor"]},
+                **{"order": of.place, "state": f"{of.cluster} {of.state}"},
+                **{"depth": depth, "percent": percent},
+            }
+            for run in bars.finished(section["runs"])
+            for of in bars.depths(run)
+            for depth, percent in (("too deep", 0 - of.above), ("too shallow", of.below))
+        ]
     alt = _altair()
     colours = {"too deep": _ABOVE, "too shallow": _BELOW}
     return _faceted(

@@ -13,7 +13,6 @@ import json
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -21,8 +20,8 @@ import tomllib
 
 import torpor
 
-from . import build, cases, machine, packages, recording
-from .events import EXIT, LINE, SWITCH, fields
+from . import build, cases, events, machine, packages, recording
+from .events import EXIT, SWITCH, fields
 from .packages import ROOT, Kernel
 
 CORPUS = ROOT / "tests" / "data" / "decisions.json"
@@ -225,15 +224,7 @@ class _Reader:
         self.woken_on: dict[int, int] = {}
         self.khz: dict[str, tuple[int, int]] = {}
         self.khz_time: Counter = Counter()
-
-    def read(self, lines: Iterable[str]) -> Figures:
-        for line in lines:
-            if found := LINE.match(line):
-                _, _, cpu, seconds, ns, name, text = found.groups()
-                self.now_ns = int(seconds) * 10**9 + int(ns)
-                if handler := getattr(self, name, None):
-                    handler(int(cpu), text)
-        return self._figures()
+        self.now_ns = 0
 
     @property
     def _counts(self) -> bool:
@@ -330,7 +321,7 @@ class _Reader:
         inside_ns = min(self.now_ns, end_ns) - max(since_ns, begin_ns)
         self.khz_time[cluster] += max(0, inside_ns) * khz
 
-    def _figures(self) -> Figures:
+    def figures(self) -> Figures:
         seconds = (_END_NS - _BEGIN_NS) / 1e9
         for cluster in self.khz:
             self._pass(cluster)
@@ -368,11 +359,11 @@ class _Reader:
 def figures(trace: Path, load: str, one: Machine) -> Figures:
     """Read a recording, in any format that Torpor reads."""
     names = {task["name"] for task in tomllib.loads(load_toml(load))["task"]}
-    with tempfile.TemporaryDirectory(prefix="decisions-") as folder:
-        text = Path(folder, "trace.txt")
-        torpor.convert_trace(trace, text)
-        with open(text, encoding="utf-8") as file:
-            return _Reader(names, _cluster_of(one)).read(file)
+    reader = _Reader(names, _cluster_of(one))
+    for name, reader.now_ns, cpu, _, text in events.each(trace):
+        if handler := getattr(reader, name, None):
+            handler(cpu, text)
+    return reader.figures()
 
 
 def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict[str, bytes]:

@@ -3,13 +3,13 @@
 
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torpor
 
-LINE = re.compile(r" *(.*?)-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{9}): (\w+): (.*)")
+_LINE = re.compile(r" *.*?-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{9}): (\w+): (.*)")
 _FIELD = re.compile(r"(\w+)=(\S*)")
 SWITCH = re.compile(
     r"prev_comm=(.*) prev_pid=(\d+) .*prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+)"
@@ -63,13 +63,24 @@ class Story:
         return sorted(found, key=self.first_sleep_ns.__getitem__)
 
 
-def read(path: Path) -> Story:
-    """Read a recording in any format that Torpor reads."""
+def each(path: Path) -> Iterator[tuple[str, int, int, int, str]]:
+    """Yield name, time in ns, CPU, pid and text of a recording's events."""
     with tempfile.TemporaryDirectory(prefix="events-") as folder:
         text = Path(folder, "trace.txt")
         torpor.convert_trace(path, text)
         with open(text, encoding="utf-8") as file:
-            return _Reader().read(file)
+            for found in filter(None, map(_LINE.match, file)):
+                pid, cpu, seconds, ns, name, rest = found.groups()
+                yield name, int(seconds) * 10**9 + int(ns), int(cpu), int(pid), rest
+
+
+def read(path: Path) -> Story:
+    """Read a recording in any format that Torpor reads."""
+    reader = _Reader()
+    for name, now_ns, cpu, pid, text in each(path):
+        if handler := getattr(reader, name, None):
+            handler(now_ns, reader.cpus.setdefault(cpu, _Cpu()), pid, text)
+    return reader.story
 
 
 @dataclass
@@ -93,16 +104,6 @@ class _Reader:
         self.woken: dict[int, tuple[int, int | None]] = {}
         # Turns that are not over, by pid.
         self.turns: dict[int, Turn] = {}
-
-    def read(self, lines: Iterable[str]) -> Story:
-        for line in lines:
-            if found := LINE.match(line):
-                _, pid, cpu, seconds, ns, name, text = found.groups()
-                handler = getattr(self, name, None)
-                if handler:
-                    now_ns = int(seconds) * 10**9 + int(ns)
-                    handler(now_ns, self.cpus.setdefault(int(cpu), _Cpu()), int(pid), text)
-        return self.story
 
     def cpu_idle(self, now_ns: int, cpu: _Cpu, _pid: int, text: str) -> None:
         state = int(fields(text)["state"])

@@ -53,7 +53,6 @@ struct Bounds<'a> {
 }
 
 impl Search<'_> {
-    /// Returns the constants of each dense span.
     pub(super) fn dense(&self, spans: &[Span]) -> Vec<Option<Dense>> {
         let model = self.model;
         let rests_deep = self.credit.is_some() && self.allowed[0] == model.deepest;

@@ -96,7 +96,6 @@ impl Segments {
         self.unshared
     }
 
-    /// Returns the credit of a CPU's part.
     pub(super) fn credit(&self, cpu: usize) -> Credit {
         let mut credit = Credit::default();
         for segment in &self.segments {

@@ -52,7 +52,6 @@ impl Latencies {
         self
     }
 
-    /// Returns a row for each state and cause.
     pub(super) fn rows(self, platform: Option<&Platform>) -> Vec<LatencyStats> {
         let of = |(&(place, cause), times_ns): (&(Place, CauseTime), &Vec<i64>)| {
             let (cluster, name, state) = described(place, platform);

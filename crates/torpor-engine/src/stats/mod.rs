@@ -487,7 +487,6 @@ fn verdicts(platform: &Platform, cluster: &Cluster) -> CpuModel {
     CpuModel::new(platform, cluster, grid, Duration::MAX, |_| false)
 }
 
-/// Returns a cause's kind and name.
 pub(crate) fn spelled(cause: Cause, names: &Names) -> (&'static str, String) {
     match cause {
         Cause::Timer(FunctionKey::Symbol(name)) => ("timer", names.text(name).to_owned()),

@@ -30,7 +30,6 @@ pub(super) struct TickTimer {
 }
 
 impl TickTimer {
-    /// `tick_stop`.
     pub(super) fn stop(&mut self) {
         self.asked.get_or_insert((self.armed, self.is_stopped));
         self.is_stopped = true;

@@ -110,7 +110,6 @@ const COUNTERS: [Counter; 5] = [
     ("rejected", |s| s.rejected, |d| &mut d.rejected),
 ];
 
-/// Returns the counts from `before` to `after`.
 pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
     let mut notes = Notes::default();
     let (old, new) = (&before.machine, &after.machine);

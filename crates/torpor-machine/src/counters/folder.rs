@@ -107,7 +107,6 @@ fn put_energy_model(root: &Path, bounds: &Bounds, builder: &mut Builder) {
     }
 }
 
-/// Each folder in a folder, by name.
 fn folders(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named =

@@ -112,7 +112,6 @@ impl Snapshot {
         Some(&self.cpus[place])
     }
 
-    /// The problem with one value, if there is one.
     pub fn problem_at(&self, path: &str) -> Option<&Problem> {
         self.problems.iter().find(|problem| problem.path == path)
     }

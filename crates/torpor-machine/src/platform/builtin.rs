@@ -100,7 +100,6 @@ fn from_dump(path: &Path) -> Result<String, PlatformError> {
 }
 
 impl Platform {
-    /// See [`resolve`].
     pub fn resolve(name_or_path: &str) -> Result<Platform, PlatformError> {
         resolve(name_or_path)
     }

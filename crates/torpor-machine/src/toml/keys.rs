@@ -50,6 +50,14 @@ pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Key 
     Key { name, kind, is_required: false, doc }
 }
 
+/// Declares the keys of a table: `required` or `optional`, then name, kind and doc of each.
+#[macro_export]
+macro_rules! shape {
+    ($($need:ident $name:ident: $kind:expr, $doc:expr;)*) => {
+        $crate::toml::Shape { keys: &[$($crate::toml::$need(stringify!($name), $kind, $doc)),*] }
+    };
+}
+
 /// The keys of one kind of table.
 pub struct Shape {
     pub keys: &'static [Key],

@@ -6,7 +6,6 @@
 use crate::toml::keys::{Kind, Shape};
 use serde_json::{Map, Value, json};
 
-/// The schema of files of this shape.
 pub fn json_schema(shape: &'static Shape, title: &str) -> String {
     let mut schema = object(shape, &mut vec![(shape, "#".to_owned())]);
     schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());

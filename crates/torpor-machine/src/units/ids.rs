@@ -12,6 +12,28 @@ macro_rules! number {
 }
 pub(crate) use number;
 
+/// Operators of such numbers: left side, operator and its assignment, right side, result.
+macro_rules! operators {
+    ($($left:ident: $op:ident::$call:ident, $set:ident::$assign:ident($right:ty),
+       |$a:ident, $b:ident| $result:expr;)*) => {$(
+        impl std::ops::$op<$right> for $left {
+            type Output = $left;
+            #[inline]
+            fn $call(self, right: $right) -> $left {
+                let ($a, $b) = (self.0, right.0);
+                $left($result)
+            }
+        }
+        impl std::ops::$set<$right> for $left {
+            #[inline]
+            fn $assign(&mut self, right: $right) {
+                *self = std::ops::$op::$call(*self, right);
+            }
+        }
+    )*};
+}
+pub(crate) use operators;
+
 number! {
     /// A logical CPU, numbered as the kernel numbers it.
     pub struct CpuId(u32);

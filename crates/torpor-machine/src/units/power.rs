@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use crate::units::Duration;
+use crate::units::ids::operators;
 use serde::{Deserialize, Serialize};
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::Add;
 
 /// Power in microwatts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,13 +34,6 @@ impl Power {
     }
 }
 
-impl Sub for Power {
-    type Output = Power;
-    fn sub(self, rhs: Power) -> Power {
-        Power(self.0.saturating_sub(rhs.0))
-    }
-}
-
 impl Energy {
     pub const ZERO: Energy = Energy(0);
 
@@ -52,24 +46,10 @@ impl Energy {
     }
 }
 
-impl Add for Energy {
-    type Output = Energy;
-    fn add(self, rhs: Energy) -> Energy {
-        Energy(self.0.saturating_add(rhs.0))
-    }
-}
-
-impl AddAssign for Energy {
-    fn add_assign(&mut self, rhs: Energy) {
-        self.0 = self.0.saturating_add(rhs.0);
-    }
-}
-
-impl Sub for Energy {
-    type Output = Energy;
-    fn sub(self, rhs: Energy) -> Energy {
-        Energy(self.0.saturating_sub(rhs.0))
-    }
+operators! {
+    Power: Sub::sub, SubAssign::sub_assign(Power), |a, b| a.saturating_sub(b);
+    Energy: Add::add, AddAssign::add_assign(Energy), |a, b| a.saturating_add(b);
+    Energy: Sub::sub, SubAssign::sub_assign(Energy), |a, b| a.saturating_sub(b);
 }
 
 impl Sum for Energy {

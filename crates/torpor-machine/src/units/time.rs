@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-use crate::units::ids::number;
+use crate::units::ids::{number, operators};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
-use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
+use std::ops::Neg;
 
 pub const NSEC_PER_USEC: i64 = 1_000;
 pub const NSEC_PER_SEC: i64 = 1_000_000_000;
@@ -76,58 +76,12 @@ fn end_of_time(is_first: bool) -> i64 {
     if is_first { i64::MIN } else { i64::MAX }
 }
 
-impl Add<Duration> for Instant {
-    type Output = Instant;
-    /// Saturates, so that `Instant::NEVER` and `Duration::MAX` stay what they mean.
-    #[inline]
-    fn add(self, rhs: Duration) -> Instant {
-        Instant(sum(self.0, rhs.0))
-    }
-}
-
-impl AddAssign<Duration> for Instant {
-    #[inline]
-    fn add_assign(&mut self, rhs: Duration) {
-        *self = Add::add(*self, rhs);
-    }
-}
-
-impl Sub<Duration> for Instant {
-    type Output = Instant;
-    #[inline]
-    fn sub(self, rhs: Duration) -> Instant {
-        Instant(difference(self.0, rhs.0))
-    }
-}
-
-impl Add for Duration {
-    type Output = Duration;
-    #[inline]
-    fn add(self, rhs: Duration) -> Duration {
-        Duration(sum(self.0, rhs.0))
-    }
-}
-
-impl AddAssign for Duration {
-    #[inline]
-    fn add_assign(&mut self, rhs: Duration) {
-        *self = Add::add(*self, rhs);
-    }
-}
-
-impl Sub for Duration {
-    type Output = Duration;
-    #[inline]
-    fn sub(self, rhs: Duration) -> Duration {
-        Duration(difference(self.0, rhs.0))
-    }
-}
-
-impl SubAssign for Duration {
-    #[inline]
-    fn sub_assign(&mut self, rhs: Duration) {
-        *self = Sub::sub(*self, rhs);
-    }
+operators! {
+    // Saturates, so that `Instant::NEVER` and `Duration::MAX` stay what they mean.
+    Instant: Add::add, AddAssign::add_assign(Duration), |a, b| sum(a, b);
+    Duration: Add::add, AddAssign::add_assign(Duration), |a, b| sum(a, b);
+    Instant: Sub::sub, SubAssign::sub_assign(Duration), |a, b| difference(a, b);
+    Duration: Sub::sub, SubAssign::sub_assign(Duration), |a, b| difference(a, b);
 }
 
 impl Neg for Duration {

@@ -19,19 +19,20 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Type of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    Text,
-    Bool,
-    Int,
-    Float,
-}
+/// A column's name, type (`text`, `bool`, `int` or `float`) and unit.
+pub type Column<'a> = (&'a str, &'a str, &'a str);
 
-use Type::{Bool, Float, Int, Text};
-
-/// A column's name, type and unit.
-pub type Column = (&'static str, Type, &'static str);
+/// Units, by the ends of columns' names.
+const UNITS: [(&str, &str); 8] = [
+    ("_per_s", "1/s"),
+    ("_ns", "ns"),
+    ("_us", "us"),
+    ("_ms", "ms"),
+    ("_khz", "kHz"),
+    ("hz", "Hz"),
+    ("_uj", "uJ"),
+    ("_pct", "%"),
+];
 
 type Row = Vec<Value>;
 
@@ -42,7 +43,8 @@ pub struct Table {
     pub name: &'static str,
     /// Meaning of a row.
     pub row: &'static str,
-    pub columns: &'static [Column],
+    /// Names, each with its type after a colon unless it is text.
+    columns: &'static str,
     /// Whether a column for each metric of the result's catalogue follows.
     pub has_metrics: bool,
     rows: Rows,
@@ -50,10 +52,8 @@ pub struct Table {
 
 /// Source of a table's rows.
 enum Rows {
-    /// List in the result; its records have the columns' names.
+    /// Path of lists; the last one's records have the columns' names, or those around them.
     At(&'static str),
-    /// List in each run; the run's governor is the first column.
-    OfRuns(&'static str),
     By(fn(&Value) -> Vec<Row>),
 }
 
@@ -61,13 +61,12 @@ const fn table(
     kind: &'static str,
     name: &'static str,
     row: &'static str,
-    columns: &'static [Column],
     rows: Rows,
+    columns: &'static str,
 ) -> Table {
     Table { kind, name, row, columns, has_metrics: false, rows }
 }
 
-/// The tables of a kind of result.
 pub fn of_kind(kind: &str) -> impl Iterator<Item = &'static Table> {
     TABLES.iter().filter(move |table| table.kind == kind)
 }
@@ -78,18 +77,28 @@ impl Table {
         self
     }
 
+    /// Declared columns, without metrics.
+    pub fn columns<'a>(&'a self) -> impl Iterator<Item = Column<'a>> {
+        self.columns.split_whitespace().map(|column| {
+            let (name, kind) = column.split_once(':').unwrap_or((column, "text"));
+            let unit = UNITS.iter().find(|(end, _)| name.ends_with(end));
+            (self.column_name(name), kind, unit.map_or("", |(_, unit)| unit))
+        })
+    }
+
     fn rows(&self, result: &Value) -> Vec<Row> {
-        let keys: Vec<&str> = self.columns.iter().map(|(name, ..)| *name).collect();
+        let name = |column: &'static str| column.split(':').next().unwrap_or(column);
         match self.rows {
-            Rows::At(what) if self.has_metrics => rows::measured(result, what, &keys),
-            Rows::At(what) => rows::pick(list(result, what), &keys),
-            Rows::OfRuns(what) => rows::of_runs(result, what, &keys[1..]),
+            Rows::At(path) => {
+                let names: Vec<_> = self.columns.split_whitespace().map(name).collect();
+                rows::at(result, path, &names)
+            }
             Rows::By(lay_out) => lay_out(result),
         }
     }
 
     /// Returns the name of a column; each kind of result has its own word for the source of rows.
-    pub fn column_name(&self, name: &'static str) -> &'static str {
+    fn column_name(&self, name: &'static str) -> &'static str {
         match (name, self.kind, self.name) {
             ("source", "simulation", "tasks") => "task",
             ("source", "simulation", "flows") => "flow",
@@ -104,14 +113,13 @@ impl Table {
         let catalogue = if self.has_metrics { list(result, "catalogue") } else { &[] };
         // Means of counts have fractions, counts of one run have none.
         let is_mean = self.kind == "simulation" && self.name == "summary";
-        let declared =
-            self.columns.iter().map(|(name, kind, unit)| (self.column_name(name), *kind, *unit));
         let metrics = catalogue.iter().map(|metric| {
             let is_count = metric["kind"] == serde_json::json!(Kind::Count) && !is_mean;
-            (text(&metric["key"]), if is_count { Int } else { Float }, text(&metric["unit"]))
+            (text(&metric["key"]), if is_count { "int" } else { "float" }, text(&metric["unit"]))
         });
         let rows = self.rows(result);
-        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = declared
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = self
+            .columns()
             .chain(metrics)
             .enumerate()
             .map(|(index, (name, kind, unit))| {
@@ -133,25 +141,25 @@ impl Table {
     }
 }
 
-fn array<'a>(kind: Type, values: impl Iterator<Item = Option<&'a Value>>) -> ArrayRef {
+fn array<'a>(kind: &str, values: impl Iterator<Item = Option<&'a Value>>) -> ArrayRef {
     match kind {
-        Text => {
+        "text" => {
             let mut column = StringBuilder::new();
             values.for_each(|v| column.append_option(v.and_then(Value::as_str)));
             Arc::new(column.finish())
         }
-        Bool => {
+        "bool" => {
             let mut column = BooleanBuilder::new();
             values.for_each(|v| column.append_option(v.and_then(Value::as_bool)));
             Arc::new(column.finish())
         }
-        Int => {
+        "int" => {
             let whole = |v: &Value| v.as_i64().or_else(|| v.as_f64().map(|v| v.round() as i64));
             let mut column = Int64Builder::new();
             values.for_each(|v| column.append_option(v.and_then(whole)));
             Arc::new(column.finish())
         }
-        Float => {
+        _ => {
             let mut column = Float64Builder::new();
             values.for_each(|v| column.append_option(v.and_then(Value::as_f64)));
             Arc::new(column.finish())

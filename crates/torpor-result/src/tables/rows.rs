@@ -4,9 +4,6 @@
 use super::Row;
 use serde_json::Value;
 
-const COUNTS: [&str; 7] =
-    ["usage", "above", "below", "rejected", "time_ns", "demoted", "got_time_ns"];
-
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -15,12 +12,33 @@ pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-pub(super) fn pick(rows: &[Value], keys: &[&str]) -> Vec<Row> {
-    rows.iter().map(|row| keys.iter().map(|key| row[*key].clone()).collect()).collect()
+/// Returns a row for each record at a path of lists, such as `runs.seeds`. A column that the record
+/// lacks comes from the records around it. The record's `metrics` follow.
+pub(super) fn at(result: &Value, path: &str, columns: &[&str]) -> Vec<Row> {
+    let mut found = vec![vec![result]];
+    for key in path.split('.') {
+        let within = |around: Vec<_>| {
+            list(around[0], key).iter().map(move |record| [vec![record], around.clone()].concat())
+        };
+        found = found.into_iter().flat_map(within).collect();
+    }
+    let row = |records: Vec<&Value>| {
+        let declared = columns.iter().map(|name| cell(&records, name));
+        declared.chain(metrics(result, &records[0]["metrics"])).collect()
+    };
+    found.into_iter().map(row).collect()
 }
 
-pub(super) fn led_by(first: Value, rows: Vec<Row>) -> impl Iterator<Item = Row> {
-    rows.into_iter().map(move |row| [vec![first.clone()], row].concat())
+/// Returns a column's value from records, innermost first.
+fn cell(records: &[&Value], name: &str) -> Value {
+    match (records.iter().find_map(|record| record.get(name)), name) {
+        (None, "source") => {
+            records.iter().map(|section| source(section)).find(|v| !v.is_null()).into()
+        }
+        (None, "state") => records[0]["index"].clone(),
+        (Some(platform), "platform") if platform.is_object() => platform["name"].clone(),
+        (found, _) => found.cloned().into(),
+    }
 }
 
 /// The parts of a result that have runs: one a recording, or the result itself.
@@ -47,74 +65,9 @@ pub(super) fn runs(result: &Value) -> impl Iterator<Item = (Value, &Value)> {
         .flat_map(|section| list(section, "runs").iter().map(|run| (source(section), run)))
 }
 
-pub(super) fn values<'a>(
-    result: &'a Value,
-    metrics: &'a Value,
-) -> impl Iterator<Item = Value> + 'a {
-    list(result, "catalogue").iter().map(move |metric| metrics[text(&metric["key"])].clone())
-}
-
-pub(super) fn summary(result: &Value) -> Vec<Row> {
-    let row = |(source, run): (Value, &Value)| {
-        let mut row = vec![source, result["platform"]["name"].clone()];
-        row.extend(["governor", "kind", "error"].map(|key| run[key].clone()));
-        row.extend(values(result, &run["metrics"]));
-        row
-    };
-    runs(result).map(row).collect()
-}
-
-pub(super) fn seeds(result: &Value) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (source, run) in runs(result) {
-        for seed in list(run, "seeds") {
-            let mut row = vec![source.clone(), run["governor"].clone(), seed["seed"].clone()];
-            row.extend(values(result, &seed["metrics"]));
-            rows.push(row);
-        }
-    }
-    rows
-}
-
-/// Returns a row for each record of `what`: the declared columns, then its metrics.
-pub(super) fn measured(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
-    let row = |record: &Value| {
-        let declared = keys.iter().map(|key| record[*key].clone());
-        declared.chain(values(result, &record["metrics"])).collect()
-    };
-    list(result, what).iter().map(row).collect()
-}
-
-pub(super) fn states(result: &Value) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (source, run) in runs(result) {
-        for cpu in list(run, "cpus") {
-            for state in list(cpu, "states") {
-                let mut row = vec![source.clone(), run["governor"].clone()];
-                row.extend([cpu["cluster"].clone(), cpu["cpu"].clone()]);
-                row.extend([state["index"].clone(), state["name"].clone()]);
-                row.extend(COUNTS.map(|key| state[key].clone()));
-                rows.push(row);
-            }
-        }
-    }
-    rows
-}
-
-pub(super) fn causes(result: &Value) -> Vec<Row> {
-    const KEYS: [&str; 9] = [
-        "governor",
-        "kind",
-        "name",
-        "sleeps",
-        "above",
-        "below",
-        "woken",
-        "latency_ns",
-        "latency_max_ns",
-    ];
-    let of = |section| led_by(source(section), pick(list(section, "causes"), &KEYS));
-    sections(result).into_iter().flat_map(of).collect()
+fn metrics<'a>(result: &'a Value, of: &'a Value) -> impl Iterator<Item = Value> + 'a {
+    let catalogue = of.is_object().then(|| list(result, "catalogue")).unwrap_or_default();
+    catalogue.iter().map(move |metric| of[text(&metric["key"])].clone())
 }
 
 pub(super) fn latency(result: &Value) -> Vec<Row> {
@@ -163,13 +116,6 @@ fn named(result: &Value, what: &str) -> Vec<Row> {
     list(result, what).iter().flat_map(one).collect()
 }
 
-pub(super) fn of_runs(result: &Value, what: &str, keys: &[&str]) -> Vec<Row> {
-    let one = |(_, run): (Value, &Value)| {
-        led_by(run["governor"].clone(), pick(list(run, what), keys)).collect::<Vec<_>>()
-    };
-    runs(result).flat_map(one).collect()
-}
-
 /// Returns every column of every group, with the group's number.
 pub(super) fn diff_columns(result: &Value) -> impl Iterator<Item = (usize, &Value, &Value)> {
     list(result, "groups").iter().enumerate().flat_map(|(number, group)| {
@@ -183,16 +129,8 @@ pub(super) fn diff_states(result: &Value) -> Vec<Row> {
         for (state, counts) in list(group, "states").iter().zip(list(column, "states")) {
             let mut row = vec![number.into(), column["label"].clone()];
             row.extend([state["index"].clone(), state["name"].clone()]);
-            let keys = [
-                "usage",
-                "time_us",
-                "above",
-                "below",
-                "rejected",
-                "residency_ratio",
-                "mean_sleep_us",
-            ];
-            row.extend(keys.map(|key| counts[key].clone()));
+            let keys = "usage time_us above below rejected residency_ratio mean_sleep_us";
+            row.extend(keys.split(' ').map(|key| counts[key].clone()));
             rows.push(row);
         }
     }

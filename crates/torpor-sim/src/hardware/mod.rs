@@ -194,7 +194,6 @@ impl<W: Work> Sim<W> {
         Ok(true)
     }
 
-    /// Returns what does the work.
     pub fn work_mut(&mut self) -> &mut W {
         &mut self.work
     }

@@ -167,7 +167,6 @@ pub trait Work {
         Instant::NEVER
     }
 
-    /// It is time.
     fn happens(&mut self, _now: Instant, _outside: &mut Vec<Outside>) {}
 
     /// The CPU handles the interrupts of devices that have come. What they wake is woken next.

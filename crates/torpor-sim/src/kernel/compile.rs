@@ -403,7 +403,6 @@ pub(crate) fn compiler(
     command
 }
 
-/// Returns the objcopy of the compiler's target.
 pub(crate) fn objcopy(compiler: &OsStr) -> OsString {
     let prefix = compiler.to_str().and_then(|name| name.strip_suffix("-gcc"));
     prefix.map_or("objcopy".into(), |prefix| format!("{prefix}-objcopy").into())

@@ -169,10 +169,6 @@ impl Instance {
         self.host.table.rejects = Some(self::rejects);
     }
 
-    pub fn take_log(&mut self) -> Vec<String> {
-        self.host.log.drain(..).collect()
-    }
-
     /// Handles the interrupts that are raised on a CPU.
     #[inline]
     pub(crate) fn interrupt(&mut self, cpu: usize) -> Result<(), Trouble> {

@@ -570,7 +570,6 @@ fn content_key(made_with: &str, source_sha256: &str, hz: Hz) -> String {
     key.finish()
 }
 
-/// Returns the key of a kernel with a foreign policy.
 fn key_with(kernel: &str, kind: PolicyKind, files: &SourceFiles) -> String {
     let mut key = Key::default();
     for part in [kernel, &files.name, kind.name()] {
@@ -625,7 +624,6 @@ impl Kernel {
         &self.key
     }
 
-    /// Returns the image.
     pub fn image_bytes(&self) -> &[u8] {
         &self.image
     }

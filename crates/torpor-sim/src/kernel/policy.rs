@@ -74,7 +74,6 @@ impl PolicyFiles<'_> {
         format!("policy-{}-{}.o", self.kind.name(), self.linked)
     }
 
-    /// Returns the module of its parameters.
     pub(crate) fn module(&self) -> String {
         format!("{}{}", mark(self.linked), module(&self.files.name))
     }
@@ -152,7 +151,6 @@ pub(crate) fn params_of(object: &[u8], module: &str) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// Compiles a policy's files to one object.
 pub(crate) fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(), KernelError> {
     let folder = policy.folder();
     let staged = stage(job, policy, &folder)?;

@@ -224,7 +224,6 @@ impl World<'_> {
         }
     }
 
-    /// The device learns of a request at `at`.
     fn issue(&mut self, device: usize, request: Request, at: Instant) {
         let model = &self.plan.devices[device];
         let state = &mut self.devices[device];
@@ -279,7 +278,6 @@ impl World<'_> {
 }
 
 impl<'a, S: Sink> Machine<'a, S> {
-    /// Something is due at a device.
     pub(super) fn device_due(&mut self, device: usize) -> Result<(), Halt> {
         let world = &mut self.world;
         let now = world.now;

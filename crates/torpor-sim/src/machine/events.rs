@@ -42,7 +42,6 @@ pub(super) fn counts(plan: &Plan<'_>) -> [usize; 4] {
 }
 
 impl<S: Sink> Machine<'_, S> {
-    /// Arms each source.
     pub(super) fn start_sources(&mut self) {
         (0..self.world.plan.workload.interrupts.len()).for_each(|index| self.arm_source(index));
         (0..self.world.plan.workload.tasks.len()).for_each(|kind| self.arm_start(kind));

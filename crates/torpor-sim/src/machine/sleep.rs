@@ -11,7 +11,6 @@ use torpor_machine::units::{Duration, Energy, Instant};
 use torpor_trace::EventKind;
 
 impl Asleep {
-    /// The state that the hardware is in.
     pub(super) fn in_hardware(&self) -> usize {
         self.undemoted.map_or(self.got, |_| self.state)
     }

@@ -31,7 +31,6 @@ pub(super) fn state_none() -> StateIdx {
     StateIdx(-1)
 }
 
-/// A timer of a hosted kernel.
 pub(super) fn kernel_timer(id: u32) -> u64 {
     KERNEL_TIMERS + 0x100 * u64::from(id)
 }

@@ -192,7 +192,6 @@ impl DeviceRef {
         }
     }
 
-    /// The device on this machine.
     pub fn resolve(&self, platform: &Platform) -> Result<Device, SimError> {
         let (name, unknown, origin) = match self {
             DeviceRef::Own(device) => return Ok(device.clone()),

@@ -2,7 +2,8 @@
 //! Every key a workload file may hold.
 
 use super::fio::{ENGINES, IODEPTH_MAX};
-use torpor_machine::toml::{Key, Kind, LENGTH_OR_DISTRIBUTION, Shape, optional, required};
+use torpor_machine::shape;
+use torpor_machine::toml::{Kind, LENGTH_OR_DISTRIBUTION, Shape};
 
 /// An hour in us.
 const TIME_MAX_US: f64 = 3.6e9;
@@ -21,346 +22,169 @@ const DIRECTIONS: &[&str] = &["randread", "randwrite", "read", "write"];
 const MIXED_DIRECTIONS: &[&str] =
     &["randread", "randwrite", "read", "write", "randrw", "rw", "readwrite"];
 
-pub(super) static WORKLOAD: Shape = Shape {
-    keys: &[
-        required("name", Kind::Word, "Short name, as typed after `torpor simulate`."),
-        required("title", Kind::Text, "A description in one line."),
-        required("source", Kind::Texts, "The source of its numbers, or that they are chosen."),
-        optional(
-            "task",
-            Kind::Tables(&TASK),
-            "Tasks. A workload has at least one `task` or `fio`.",
-        ),
-        optional("fio", Kind::Tables(&FIO), "Tasks that do IO, described as fio jobs."),
-        optional("interrupt", Kind::Tables(&INTERRUPT), "Sources of interrupts."),
-        optional(
-            "activity",
-            Kind::Tables(&ACTIVITY),
-            "Periods in which the sleeps of tasks and interrupts are longer or shorter together.",
-        ),
-        optional("device", Kind::Tables(&DEVICE), "Devices of this workload."),
-        optional(
-            "flow",
-            Kind::Tables(&FLOW),
-            "Deadlines and targets of flows, which `begin` and `end` of phases name.",
-        ),
-        optional("note", Kind::Texts, "Notes that every result repeats."),
-    ],
+pub(super) static WORKLOAD: Shape = shape! {
+    required name: Kind::Word, "Short name, as typed after `torpor simulate`.";
+    required title: Kind::Text, "A description in one line.";
+    required source: Kind::Texts, "The source of its numbers, or that they are chosen.";
+    optional task: Kind::Tables(&TASK), "Tasks. A workload has at least one `task` or `fio`.";
+    optional fio: Kind::Tables(&FIO), "Tasks that do IO, described as fio jobs.";
+    optional interrupt: Kind::Tables(&INTERRUPT), "Sources of interrupts.";
+    optional activity: Kind::Tables(&ACTIVITY), "Periods in which the sleeps of tasks and \
+        interrupts are longer or shorter together.";
+    optional device: Kind::Tables(&DEVICE), "Devices of this workload.";
+    optional flow: Kind::Tables(&FLOW), "Deadlines and targets of flows, which `begin` and `end` \
+        of phases name.";
+    optional note: Kind::Texts, "Notes that every result repeats.";
 };
 
-const UCLAMP_MIN: Key = optional(
-    "uclamp_min",
-    CLAMP,
-    "The lowest utilization that frequency and placement assume for a runnable task. \
-     Default: 0; of a realtime task 1024, as the kernel's `sched_util_clamp_min_rt_default`.",
-);
-const UCLAMP_MAX: Key =
-    optional("uclamp_max", CLAMP, "The highest one, at least `uclamp_min`. Default: 1024.");
+const UCLAMP_MIN: &str = "The lowest utilization that frequency and placement assume for a runnable \
+     task. Default: 0; of a realtime task 1024, as the kernel's `sched_util_clamp_min_rt_default`.";
+const UCLAMP_MAX: &str = "The highest one, at least `uclamp_min`. Default: 1024.";
 
-static TASK: Shape = Shape {
-    keys: &[
-        required("name", Kind::Word, "The task's name."),
-        optional("count", COUNT, "Number of tasks at the start. Default: 1."),
-        optional(
-            "group",
-            COUNT,
-            "Number of consecutive tasks that share channels; each group has its own. Default: all.",
-        ),
-        optional("cpus", Kind::Cpus, "CPU affinity. Default: all CPUs."),
-        optional(
-            "each_cpu",
-            Kind::Bool,
-            "In place of `cpus` and `count`: one task per CPU, bound to it, as per-CPU kernel \
-             threads are. Default: false.",
-        ),
-        optional("start_us", TIME, "Start of the first task. Default: 0."),
-        optional("stagger_us", TIME, "Delay between the starts of two tasks. Default: 0."),
-        optional(
-            "timer_slack_us",
-            TIME,
-            "Slack of its timers: they expire this much later unless another timer's interrupt \
-             expires them earlier. Default: 0; the kernel uses 50 for ordinary tasks.",
-        ),
-        optional(
-            "weight",
-            Kind::Integer { max: 88_761.0 },
-            "Load weight on its runqueue. Default: 1024, the weight of nice 0.",
-        ),
-        optional("policy", Kind::Choice(POLICIES), "Scheduling policy. Default: normal."),
-        optional(
-            "rt_priority",
-            Kind::Integer { max: 99.0 },
-            "Priority of the policies fifo and rr, which need one: 1 to 99.",
-        ),
-        optional(
-            "slice_us",
-            TIME,
-            "Slice requested with `sched_setattr()`, from which EEVDF makes its deadlines: 100 to \
-             100000. Default: the scheduler's own.",
-        ),
-        optional(
-            "activity",
-            Kind::Word,
-            "The `activity` that its `sleep_us` follow. Default: none.",
-        ),
-        UCLAMP_MIN,
-        UCLAMP_MAX,
-        optional("repeat", REPEAT, "Number of passes through its phases. Default: endless."),
-        required("phase", Kind::Tables(&PHASE), "Its steps, in order."),
-    ],
+static TASK: Shape = shape! {
+    required name: Kind::Word, "The task's name.";
+    optional count: COUNT, "Number of tasks at the start. Default: 1.";
+    optional group: COUNT, "Number of consecutive tasks that share channels; each group has its \
+        own. Default: all.";
+    optional cpus: Kind::Cpus, "CPU affinity. Default: all CPUs.";
+    optional each_cpu: Kind::Bool, "In place of `cpus` and `count`: one task per CPU, bound to it, \
+        as per-CPU kernel threads are. Default: false.";
+    optional start_us: TIME, "Start of the first task. Default: 0.";
+    optional stagger_us: TIME, "Delay between the starts of two tasks. Default: 0.";
+    optional timer_slack_us: TIME, "Slack of its timers: they expire this much later unless \
+        another timer's interrupt expires them earlier. Default: 0; the kernel uses 50 for \
+        ordinary tasks.";
+    optional weight: Kind::Integer { max: 88_761.0 }, "Load weight on its runqueue. Default: 1024, \
+        the weight of nice 0.";
+    optional policy: Kind::Choice(POLICIES), "Scheduling policy. Default: normal.";
+    optional rt_priority: Kind::Integer { max: 99.0 }, "Priority of the policies fifo and rr, \
+        which need one: 1 to 99.";
+    optional slice_us: TIME, "Slice requested with `sched_setattr()`, from which EEVDF makes its \
+        deadlines: 100 to 100000. Default: the scheduler's own.";
+    optional activity: Kind::Word, "The `activity` that its `sleep_us` follow. Default: none.";
+    optional uclamp_min: CLAMP, UCLAMP_MIN;
+    optional uclamp_max: CLAMP, UCLAMP_MAX;
+    optional repeat: REPEAT, "Number of passes through its phases. Default: endless.";
+    required phase: Kind::Tables(&PHASE), "Its steps, in order.";
 };
 
-pub(super) static PHASE: Shape = Shape {
-    keys: &[
-        optional(
-            "run_us",
-            DIST,
-            "Work: time on the machine's biggest CPU at its highest frequency.",
-        ),
-        optional("sleep_us", DIST, "Sleeps on a timer."),
-        optional(
-            "until_us",
-            TIME,
-            "Sleeps until this time of the run. A late task continues at once, and the pass counts \
-             as missed.",
-        ),
-        optional(
-            "period_us",
-            TIME,
-            "Sleeps until the next multiple of this since the task's start. A late task continues \
-             at once, and the pass counts as missed.",
-        ),
-        optional("wait", Kind::Word, "Waits on a channel until a task or an interrupt wakes it."),
-        optional("wake", Kind::Word, "Wakes a channel; a wake-up without a waiter is kept."),
-        optional("barrier", Kind::Word, "Waits until all tasks with this barrier have reached it."),
-        optional(
-            "io",
-            Kind::Word,
-            "A request to a device (one of `device`, the platform's or one that ships); waits \
-             until it is done.",
-        ),
-        optional("bs", Kind::Text, "With `io`: its size, such as `4k`. Default: 4k."),
-        optional("rw", Kind::Choice(DIRECTIONS), "With `io`: the operation. Default: a read."),
-        optional("spawn", Kind::Word, "Starts another task of that name."),
-        optional(
-            "call",
-            Kind::Cpus,
-            "Runs a function on these CPUs, one after another, and busy-waits for each, as \
-             `smp_call_function_single()` does. The IPI wakes an idle CPU. Offline CPUs are \
-             skipped.",
-        ),
-        optional(
-            "handling_us",
-            DIST,
-            "With `call`: duration of the function, in addition to the IPI. Default: 0.",
-        ),
-        optional(
-            "asleep",
-            Kind::Bool,
-            "With `call`: sleeps until the function wakes it, as MSR reads of another CPU do since \
-             Linux 4.17. Default: false.",
-        ),
-        optional(
-            "begin",
-            Kind::Word,
-            "Begins a flow, such as a frame, at the event that last woke the task, or at the time \
-             for which the task is late.",
-        ),
-        optional("end", Kind::Word, "Ends the oldest flow of that name that is in progress."),
-        optional("count", COUNT, "With `wait`, `wake` and `spawn`: the number. Default: 1."),
-        optional(
-            "not_before_us",
-            TIME,
-            "With `wait`: the earliest time of the run at which a pending wake-up is accepted.",
-        ),
-        optional(
-            "at_least_us",
-            TIME,
-            "With `wait`: the shortest wait before a pending wake-up is accepted.",
-        ),
-        optional(
-            "sync",
-            Kind::Bool,
-            "With `wake`: a synchronous wake-up (`WF_SYNC`): the waker is about to sleep, as pipes do.",
-        ),
-        optional("repeat", REPEAT, "Repeats the phases in `do` this many times."),
-        optional("do", Kind::Tables(&PHASE), "With `repeat`: phases."),
-    ],
+pub(super) static PHASE: Shape = shape! {
+    optional run_us: DIST, "Work: time on the machine's biggest CPU at its highest frequency.";
+    optional sleep_us: DIST, "Sleeps on a timer.";
+    optional until_us: TIME, "Sleeps until this time of the run. A late task continues at once, \
+        and the pass counts as missed.";
+    optional period_us: TIME, "Sleeps until the next multiple of this since the task's start. A \
+        late task continues at once, and the pass counts as missed.";
+    optional wait: Kind::Word, "Waits on a channel until a task or an interrupt wakes it.";
+    optional wake: Kind::Word, "Wakes a channel; a wake-up without a waiter is kept.";
+    optional barrier: Kind::Word, "Waits until all tasks with this barrier have reached it.";
+    optional io: Kind::Word, "A request to a device (one of `device`, the platform's or one that \
+        ships); waits until it is done.";
+    optional bs: Kind::Text, "With `io`: its size, such as `4k`. Default: 4k.";
+    optional rw: Kind::Choice(DIRECTIONS), "With `io`: the operation. Default: a read.";
+    optional spawn: Kind::Word, "Starts another task of that name.";
+    optional call: Kind::Cpus, "Runs a function on these CPUs, one after another, and busy-waits \
+        for each, as `smp_call_function_single()` does. The IPI wakes an idle CPU. Offline CPUs \
+        are skipped.";
+    optional handling_us: DIST, "With `call`: duration of the function, in addition to the IPI. \
+        Default: 0.";
+    optional asleep: Kind::Bool, "With `call`: sleeps until the function wakes it, as MSR reads of \
+        another CPU do since Linux 4.17. Default: false.";
+    optional begin: Kind::Word, "Begins a flow, such as a frame, at the event that last woke the \
+        task, or at the time for which the task is late.";
+    optional end: Kind::Word, "Ends the oldest flow of that name that is in progress.";
+    optional count: COUNT, "With `wait`, `wake` and `spawn`: the number. Default: 1.";
+    optional not_before_us: TIME, "With `wait`: the earliest time of the run at which a pending \
+        wake-up is accepted.";
+    optional at_least_us: TIME, "With `wait`: the shortest wait before a pending wake-up is \
+        accepted.";
+    optional sync: Kind::Bool, "With `wake`: a synchronous wake-up (`WF_SYNC`): the waker is about \
+        to sleep, as pipes do.";
+    optional repeat: REPEAT, "Repeats the phases in `do` this many times.";
+    optional do: Kind::Tables(&PHASE), "With `repeat`: phases.";
 };
 
-static FIO: Shape = Shape {
-    keys: &[
-        required("name", Kind::Word, "The job's name."),
-        required(
-            "device",
-            Kind::Word,
-            "The device: one of `device`, of the platform's `io_device`, or a shipped one (emmc, \
-             nvme, sd, ufs).",
-        ),
-        optional(
-            "ioengine",
-            Kind::Choice(ENGINES),
-            "IO engine. psync waits in `io_schedule()`, libaio outside of iowait, io_uring according \
-             to `iowait`. Default: psync.",
-        ),
-        optional(
-            "direct",
-            Kind::Bool,
-            "False: through the page cache. Sequential reads are read ahead, writes are copied, and \
-             libaio waits in its submission. Default: true (`O_DIRECT`).",
-        ),
-        optional(
-            "size_mib",
-            Kind::Integer { max: 1e9 },
-            "With `direct = false`: size of the file that these jobs share. A job reads each block \
-             once before it repeats one. Default: no block is read twice.",
-        ),
-        optional("numjobs", COUNT, "Number of jobs. Default: 1."),
-        optional(
-            "iodepth",
-            Kind::Integer { max: IODEPTH_MAX },
-            "Requests in flight per job. Default: 1, the only value for psync.",
-        ),
-        optional("bs", Kind::Text, "Size of a request, such as `4k`. Default: 4k."),
-        optional(
-            "rw",
-            Kind::Choice(MIXED_DIRECTIONS),
-            "The operation of a request. Default: randread. The service time depends on direction \
-             and size, not on the address.",
-        ),
-        optional(
-            "rwmixread",
-            Kind::Integer { max: 100.0 },
-            "With rw, readwrite and randrw: percentage of reads. Default: 50.",
-        ),
-        optional(
-            "fsync",
-            COUNT,
-            "Flushes the device's cache after this many requests, and waits for it. Default: 0, \
-             never.",
-        ),
-        optional(
-            "number_ios",
-            Kind::Integer { max: 1e12 },
-            "Number of requests after which the job ends. Default: endless.",
-        ),
-        optional(
-            "rate_iops",
-            Kind::Number { max: 1e7 },
-            "Limit of requests per second; a late job may catch up. Default: unlimited.",
-        ),
-        optional(
-            "startdelay",
-            Kind::Number { max: 3600.0 },
-            "Start of the job, in seconds. Default: 0.",
-        ),
-        optional(
-            "runtime",
-            Kind::Number { max: 3600.0 },
-            "Seconds after which the job ends. Default: endless.",
-        ),
-        optional("thinktime_us", TIME, "Sleep after each request. Default: 0."),
-        optional("cpus_allowed", Kind::Cpus, "CPU affinity. Default: all CPUs."),
-        UCLAMP_MIN,
-        UCLAMP_MAX,
-        optional(
-            "submit_us",
-            DIST,
-            "CPU time of a submission. Default: the engine's, as measured.",
-        ),
-        optional(
-            "complete_us",
-            DIST,
-            "CPU time of reaping a result. Default: the engine's, as measured.",
-        ),
-        optional(
-            "iowait",
-            Kind::Bool,
-            "With io_uring: its waits count as iowait, as since Linux 6.5. False is an older kernel, \
-             or `IORING_ENTER_NO_IOWAIT` of 6.15. Default: true.",
-        ),
-    ],
+static FIO: Shape = shape! {
+    required name: Kind::Word, "The job's name.";
+    required device: Kind::Word, "The device: one of `device`, of the platform's `io_device`, or a \
+        shipped one (emmc, nvme, sd, ufs).";
+    optional ioengine: Kind::Choice(ENGINES), "IO engine. psync waits in `io_schedule()`, libaio \
+        outside of iowait, io_uring according to `iowait`. Default: psync.";
+    optional direct: Kind::Bool, "False: through the page cache. Sequential reads are read ahead, \
+        writes are copied, and libaio waits in its submission. Default: true (`O_DIRECT`).";
+    optional size_mib: Kind::Integer { max: 1e9 }, "With `direct = false`: size of the file that \
+        these jobs share. A job reads each block once before it repeats one. Default: no block is \
+        read twice.";
+    optional numjobs: COUNT, "Number of jobs. Default: 1.";
+    optional iodepth: Kind::Integer { max: IODEPTH_MAX }, "Requests in flight per job. Default: 1, \
+        the only value for psync.";
+    optional bs: Kind::Text, "Size of a request, such as `4k`. Default: 4k.";
+    optional rw: Kind::Choice(MIXED_DIRECTIONS), "The operation of a request. Default: randread. \
+        The service time depends on direction and size, not on the address.";
+    optional rwmixread: Kind::Integer { max: 100.0 }, "With rw, readwrite and randrw: percentage \
+        of reads. Default: 50.";
+    optional fsync: COUNT, "Flushes the device's cache after this many requests, and waits for it. \
+        Default: 0, never.";
+    optional number_ios: Kind::Integer { max: 1e12 }, "Number of requests after which the job \
+        ends. Default: endless.";
+    optional rate_iops: Kind::Number { max: 1e7 }, "Limit of requests per second; a late job may \
+        catch up. Default: unlimited.";
+    optional startdelay: Kind::Number { max: 3600.0 }, "Start of the job, in seconds. Default: 0.";
+    optional runtime: Kind::Number { max: 3600.0 }, "Seconds after which the job ends. Default: \
+        endless.";
+    optional thinktime_us: TIME, "Sleep after each request. Default: 0.";
+    optional cpus_allowed: Kind::Cpus, "CPU affinity. Default: all CPUs.";
+    optional uclamp_min: CLAMP, UCLAMP_MIN;
+    optional uclamp_max: CLAMP, UCLAMP_MAX;
+    optional submit_us: DIST, "CPU time of a submission. Default: the engine's, as measured.";
+    optional complete_us: DIST, "CPU time of reaping a result. Default: the engine's, as measured.";
+    optional iowait: Kind::Bool, "With io_uring: its waits count as iowait, as since Linux 6.5. \
+        False is an older kernel, or `IORING_ENTER_NO_IOWAIT` of 6.15. Default: true.";
 };
 
-static INTERRUPT: Shape = Shape {
-    keys: &[
-        required("name", Kind::Word, "The interrupt's name."),
-        optional(
-            "interval_us",
-            DIST,
-            "Time between two interrupts; a number is periodic, exponential is Poisson.",
-        ),
-        optional(
-            "at_us",
-            Kind::Numbers { max: TIME_MAX_US },
-            "In place of `interval_us`: the times of the interrupts, ascending.",
-        ),
-        optional("cpus", Kind::Cpus, "CPUs that take the interrupts in turn. Default: CPU 0."),
-        optional(
-            "each_cpu_us",
-            TIME,
-            "In place of `cpus`: every CPU has this interrupt, each with this delay to the previous \
-             CPU.",
-        ),
-        optional(
-            "activity",
-            Kind::Word,
-            "The `activity` that `interval_us` and `burst_gap_us` follow. Default: none.",
-        ),
-        optional("burst", COUNT, "Interrupts per burst. Default: 1."),
-        optional("burst_gap_us", DIST, "Time between the interrupts of a burst. Default: 0."),
-        optional("start_us", TIME, "Start of the first interval. Default: 0."),
-        optional("max", COUNT, "The highest number of interrupts. Default: endless."),
-        optional(
-            "handling_us",
-            DIST,
-            "Duration of its handler, in addition to the platform's interrupt cost. Default: 0.",
-        ),
-        optional("wake", Kind::Word, "The channel that its handler wakes."),
-        optional("spawn", Kind::Word, "The task that its handler starts."),
-        optional("count", COUNT, "With `wake` and `spawn`: the number. Default: 1."),
-    ],
+static INTERRUPT: Shape = shape! {
+    required name: Kind::Word, "The interrupt's name.";
+    optional interval_us: DIST, "Time between two interrupts; a number is periodic, exponential is \
+        Poisson.";
+    optional at_us: Kind::Numbers { max: TIME_MAX_US }, "In place of `interval_us`: the times of \
+        the interrupts, ascending.";
+    optional cpus: Kind::Cpus, "CPUs that take the interrupts in turn. Default: CPU 0.";
+    optional each_cpu_us: TIME, "In place of `cpus`: every CPU has this interrupt, each with this \
+        delay to the previous CPU.";
+    optional activity: Kind::Word, "The `activity` that `interval_us` and `burst_gap_us` follow. \
+        Default: none.";
+    optional burst: COUNT, "Interrupts per burst. Default: 1.";
+    optional burst_gap_us: DIST, "Time between the interrupts of a burst. Default: 0.";
+    optional start_us: TIME, "Start of the first interval. Default: 0.";
+    optional max: COUNT, "The highest number of interrupts. Default: endless.";
+    optional handling_us: DIST, "Duration of its handler, in addition to the platform's interrupt \
+        cost. Default: 0.";
+    optional wake: Kind::Word, "The channel that its handler wakes.";
+    optional spawn: Kind::Word, "The task that its handler starts.";
+    optional count: COUNT, "With `wake` and `spawn`: the number. Default: 1.";
 };
 
-static ACTIVITY: Shape = Shape {
-    keys: &[
-        required("name", Kind::Word, "The name that tasks and interrupts refer to."),
-        required("mean_us", TIME, "Mean length of a run, which is exponentially distributed."),
-        required(
-            "sd",
-            Kind::Number { max: 5.0 },
-            "Standard deviation of the natural logarithm of the factor that a run multiplies \
-             lengths by. The mean rate stays the same.",
-        ),
-    ],
+static ACTIVITY: Shape = shape! {
+    required name: Kind::Word, "The name that tasks and interrupts refer to.";
+    required mean_us: TIME, "Mean length of a run, which is exponentially distributed.";
+    required sd: Kind::Number { max: 5.0 }, "Standard deviation of the natural logarithm of the \
+        factor that a run multiplies lengths by. The mean rate stays the same.";
 };
 
-static FLOW: Shape = Shape {
-    keys: &[
-        required("name", Kind::Word, "The name that phases refer to."),
-        optional("deadline_us", TIME, "A flow that takes longer is late: for a frame, jank."),
-        optional(
-            "deadline_after_late_us",
-            TIME,
-            "With `deadline_us`: the deadline after a late flow, until a flow is late again. A \
-             display with one more buffer gives the next frames one more period, until a frame \
-             uses it up. Default: `deadline_us`.",
-        ),
-        optional(
-            "target_us",
-            TIME,
-            "Steers the `uclamp_min` of the tasks in `boosts` so that the flow takes this long, as \
-             Android's performance hint sessions do.",
-        ),
-        optional("boosts", Kind::Texts, "With `target_us`: the names of those tasks."),
-    ],
+static FLOW: Shape = shape! {
+    required name: Kind::Word, "The name that phases refer to.";
+    optional deadline_us: TIME, "A flow that takes longer is late: for a frame, jank.";
+    optional deadline_after_late_us: TIME, "With `deadline_us`: the deadline after a late flow, \
+        until a flow is late again. A display with one more buffer gives the next frames one more \
+        period, until a frame uses it up. Default: `deadline_us`.";
+    optional target_us: TIME, "Steers the `uclamp_min` of the tasks in `boosts` so that the flow \
+        takes this long, as Android's performance hint sessions do.";
+    optional boosts: Kind::Texts, "With `target_us`: the names of those tasks.";
 };
 
-static DEVICE: Shape = Shape {
-    keys: &[
-        required("name", Kind::Word, "The device's name."),
-        required("service_us", DIST, "Time for a request."),
-        optional("servers", COUNT, "Requests served in parallel. Default: 1."),
-        optional("cpu", Kind::Cpus, "Affinity of its interrupt. Default: the submitting CPU."),
-    ],
+static DEVICE: Shape = shape! {
+    required name: Kind::Word, "The device's name.";
+    required service_us: DIST, "Time for a request.";
+    optional servers: COUNT, "Requests served in parallel. Default: 1.";
+    optional cpu: Kind::Cpus, "Affinity of its interrupt. Default: the submitting CPU.";
 };

@@ -361,7 +361,6 @@ impl TaskKind {
         (instance / size) as usize % self.groups
     }
 
-    /// Returns the barriers in the program.
     fn barriers(&self) -> BTreeSet<usize> {
         let barrier = |step: &Step| if let Op::Barrier(b) = step.op { Some(b) } else { None };
         self.program.iter().filter_map(barrier).collect()
@@ -369,7 +368,6 @@ impl TaskKind {
 }
 
 impl Barrier {
-    /// Returns the barriers with their numbers of tasks.
     fn all(names: &[String], tasks: &[TaskKind]) -> Vec<Barrier> {
         let new = |name: &String| Barrier { name: name.clone(), parties: 0 };
         let mut barriers: Vec<Barrier> = names.iter().map(new).collect();

@@ -168,7 +168,6 @@ impl Names {
         }
     }
 
-    /// The deadlines of flows.
     pub(super) fn declare_flows(&mut self, report: &mut Report, tables: &[Table]) {
         for table in tables {
             let Some(name) = table.text("name") else { continue };

@@ -79,7 +79,6 @@ struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// Parses the bytes after `<script`.
     fn parse(bytes: &'a [u8]) -> Script<'a> {
         let (tag, rest) = split(bytes, b">").unwrap_or((bytes, &[]));
         let (content, after) = split(rest, SCRIPT_END).unwrap_or((rest, &[]));

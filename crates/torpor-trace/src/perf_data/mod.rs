@@ -87,7 +87,6 @@ struct Header {
 }
 
 impl Header {
-    /// Parses a header from its size on.
     fn parse(mut cursor: Cursor<'_>) -> Option<Header> {
         let attr_size = cursor.u64()?;
         let attrs = (cursor.u64()?, cursor.u64()?);

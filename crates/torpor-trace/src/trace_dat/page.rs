@@ -57,7 +57,6 @@ impl Page {
         Some(Page { endian, time, pos, end, missed, is_broken: end < committed_end })
     }
 
-    /// Returns the time and the range of the next event.
     #[inline]
     pub(crate) fn next_event(&mut self, page: &[u8]) -> Option<(u64, Range<usize>)> {
         while self.pos < self.end {

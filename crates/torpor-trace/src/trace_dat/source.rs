@@ -84,7 +84,6 @@ impl<'a> Source<'a> {
         Source { pages: bytes, chunks, is_whole: bytes.len() as u64 == size }
     }
 
-    /// Returns the size in the file.
     pub(crate) fn file_bytes(&self) -> usize {
         self.pages.len()
     }

@@ -126,7 +126,6 @@ pub(crate) static PROBES: [(&str, Probe); 10] = [
     ("tick_nohz_irq_exit", Probe::IrqExit),
 ];
 
-/// Returns the probe of a function's symbol.
 pub(crate) fn probe(symbol: &[u8]) -> Option<Probe> {
     PROBES.iter().find(|(name, _)| name.as_bytes() == symbol).map(|(_, probe)| *probe)
 }

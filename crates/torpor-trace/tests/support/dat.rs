@@ -15,7 +15,6 @@ pub struct Machine {
 pub const X86_64: Machine = Machine { is_big_endian: false, long_bytes: 8, page_bytes: 4096 };
 
 impl Machine {
-    /// Returns a number of this many bytes.
     pub fn number(self, bytes: usize, value: u64) -> Vec<u8> {
         if self.is_big_endian {
             value.to_be_bytes()[8 - bytes..].to_vec()

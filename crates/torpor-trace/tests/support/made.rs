@@ -38,7 +38,6 @@ pub fn perfetto() -> Vec<u8> {
     trace(plain.into_iter().chain([message().bytes(133, packed)]))
 }
 
-/// Returns recordings by name.
 pub fn recordings() -> Vec<(String, Vec<u8>)> {
     let file = std::fs::read(super::own_trace("plain.data")).expect("it is committed");
     let recording = torpor_trace::read_bytes("plain", &file).expect("it is sound");

@@ -29,7 +29,6 @@ pub fn own_trace(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// Returns the count of a loss.
 pub fn loss(trace: &Trace, key: &str) -> u64 {
     trace.losses.iter().find(|loss| loss.key == key).map_or(0, |loss| loss.count)
 }

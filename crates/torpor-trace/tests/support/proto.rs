@@ -43,12 +43,10 @@ impl Message {
     }
 }
 
-/// Returns a `Trace`: packets in a row.
 pub fn trace(packets: impl IntoIterator<Item = Message>) -> Vec<u8> {
     packets.into_iter().fold(message(), |trace, packet| trace.message(1, packet)).0
 }
 
-/// Returns a packet with one bundle.
 pub fn bundle(bundle: Message) -> Message {
     message().message(1, bundle)
 }

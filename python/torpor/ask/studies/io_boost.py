@@ -76,7 +76,7 @@ class Scatter(TypedDict):
     settings: list[Setting]
 
 
-def io_boost(
+def io_boost_study(
     workload: str | os.PathLike[str] | None = None,
     *,
     platform: str | os.PathLike[str] = DEFAULT_PLATFORM,
@@ -100,7 +100,7 @@ def io_boost(
     Raises:
         TorporError: A name is unknown, the workload has no IO, or the machine's power is not known.
 
-    >>> result = io_boost(io_boosts=["none", "iowait"], duration="50ms", seeds=1)
+    >>> result = io_boost_study(io_boosts=["none", "iowait"], duration="50ms", seeds=1)
     >>> [setting["name"] for setting in result["settings"] if setting["kind"] == "boost"]
     ['none', 'iowait']
     """

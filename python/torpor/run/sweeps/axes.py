@@ -72,46 +72,42 @@ class Axes:
     patterns of an entry.
     """
 
-    trace: Annotated[
-        list[str], Option("Recordings: paths or patterns.", ("--trace", "-t"), "FILE")
-    ] = field(default_factory=list)
+    trace: Annotated[list[str], Option("Recordings: paths or patterns.", "--trace -t FILE")] = (
+        field(default_factory=list)
+    )
     workload: Annotated[
-        list[str], Option("Workloads: names or files.", ("--workload", "-w"), "WORKLOAD")
+        list[str], Option("Workloads: names or files.", "--workload -w WORKLOAD")
     ] = field(default_factory=list)
     platform: Annotated[
-        list[str], Option("Machines: names, patterns or files.", ("--platform", "-p"), "P")
+        list[str], Option("Machines: names, patterns or files.", "--platform -p P")
     ] = field(default_factory=list)
     governor: Annotated[
         list[str],
         Option(
             "As everywhere, or a pattern: '*' are those that ship, without the oracle. A parameter "
             "may be a range or a list: ./my.c,shift=1..10, teo,util_shift=4|6.",
-            ("--governor", "-g"),
-            "G",
+            "--governor -g G",
         ),
     ] = field(default_factory=list)
-    kernel: Annotated[
-        list[str], Option("Kernels to host (simulations).", ("--kernel", "-k"), "K")
-    ] = field(default_factory=list)
-    cpufreq: Annotated[
-        list[str], Option("Frequency policies (simulations).", ("--cpufreq",), "POLICY")
-    ] = field(default_factory=list)
-    io_boost: Annotated[list[str], Option("IO boosts (simulations).", ("--io-boost",), "B")] = (
-        field(default_factory=list)
-    )
-    hz: Annotated[list[int], Option("Tick rates.", ("--hz",), "N", int)] = field(
+    kernel: Annotated[list[str], Option("Kernels to host (simulations).", "--kernel -k K")] = field(
         default_factory=list
     )
-    latency_limit: Annotated[list[str], Option("PM QoS bounds.", ("--latency-limit",), "TIME")] = (
-        field(default_factory=list)
+    cpufreq: Annotated[
+        list[str], Option("Frequency policies (simulations).", "--cpufreq POLICY")
+    ] = field(default_factory=list)
+    io_boost: Annotated[list[str], Option("IO boosts (simulations).", "--io-boost B")] = field(
+        default_factory=list
+    )
+    hz: Annotated[list[int], Option("Tick rates.", "--hz N", int)] = field(default_factory=list)
+    latency_limit: Annotated[list[str], Option("PM QoS bounds.", "--latency-limit TIME")] = field(
+        default_factory=list
     )
     param: Annotated[
         list[str],
         Option(
             "A number of all platforms or workloads: platform.ipi_delivery_us=1..5, "
             "workload.task.ui.count=1|2, device.emmc.read_us.mean=150|200.",
-            ("--param",),
-            "PATH=VALUES",
+            "--param PATH=VALUES",
         ),
     ] = field(default_factory=list)
     seeds: int = 10

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from torpor.results.numbers import cpu_list, duration, listing, number, share
@@ -81,12 +82,27 @@ def residency(
     return panels
 
 
-class _Depth(NamedTuple):
+class Depth(NamedTuple):
     """Shares of a state's sleeps, in percent of all of the governor's."""
 
+    cluster: str
+    place: int
     state: str
     above: float
     below: float
+
+
+def depths(run: results.RunOutcome) -> list[Depth]:
+    """Shares of each state of each cluster."""
+    sleeps = sum(s["usage"] for c in run["clusters"] for s in c["states"]) or 1
+    return [
+        Depth(
+            *(cluster["name"], state["index"], state["name"]),
+            *(100 * state["above"] / sleeps, 100 * state["below"] / sleeps),
+        )
+        for cluster in run["clusters"]
+        for state in cluster["states"]
+    ]
 
 
 def wrong_depth(
@@ -94,26 +110,9 @@ def wrong_depth(
 ) -> dict[str, object]:
     """One panel a governor; bars in percent of that governor's sleeps on all CPUs together, so
     that a panel's bars sum to the shares its heading names."""
-    drawn = finished(runs)
-    # Clusters of each governor with wrong-depth sleeps, each with the shares of its states.
-    faulty: list[tuple[str, list[tuple[str, list[_Depth]]]]] = []
-    faultless: list[str] = []
-    largest = 0.0
-    for run in drawn:
-        sleeps = sum(s["usage"] for c in run["clusters"] for s in c["states"])
-        groups: list[tuple[str, list[_Depth]]] = []
-        for cluster in run["clusters"]:
-            rows = []
-            for state in cluster["states"]:
-                above = 100 * state["above"] / sleeps if sleeps else 0.0
-                below = 100 * state["below"] / sleeps if sleeps else 0.0
-                largest = max(largest, above, below)
-                rows.append(_Depth(state["name"], above, below))
-            groups.append((cluster["name"], rows))
-        if any(row.above or row.below for _, rows in groups for row in rows):
-            faulty.append((run["governor"], groups))
-        else:
-            faultless.append(run["governor"])
+    found = [(run["governor"], depths(run)) for run in finished(runs)]
+    faulty = [(name, rows) for name, rows in found if any(r.above or r.below for r in rows)]
+    largest = max((max(r.above, r.below) for _, rows in faulty for r in rows), default=0)
 
     def bar(share: float) -> dict[str, str]:
         width = _DEPTH_TRACK_PCT * share / largest if largest else 0
@@ -124,21 +123,23 @@ def wrong_depth(
             "governor": governor,
             "groups": [
                 {
-                    "name": name,
+                    "name": cluster,
                     "rows": [
                         {"name": row.state, "above": bar(row.above), "below": bar(row.below)}
-                        for row in rows
+                        for row in group
                     ],
                 }
-                for name, rows in groups
+                for cluster, group in groupby(rows, key=lambda row: row.cluster)
             ],
-            "above": number(sum(row.above for _, rows in groups for row in rows)),
-            "below": number(sum(row.below for _, rows in groups for row in rows)),
+            "above": number(sum(row.above for row in rows)),
+            "below": number(sum(row.below for row in rows)),
         }
-        for governor, groups in faulty
+        for governor, rows in faulty
     ]
     return {
         "panels": panels,
-        "faultless": listing(faultless),
+        "faultless": listing(
+            [name for name, rows in found if not any(r.above or r.below for r in rows)]
+        ),
         "many_clusters": len(platform["clusters"]) > 1,
     }

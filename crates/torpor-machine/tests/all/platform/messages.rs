@@ -113,320 +113,78 @@ demote_to, demote_after, demote_below_us, undemote_us, demote_source
     assert_eq!(error, expected);
 }
 
-/// Each row: what to replace, by what; the key and the line to be named, and part of the message.
+/// Each row: what to replace => by what | the key and line to be named | part of the message.
+const ERRORS: &str = r#"
+hz = 250 => hz = 200 | hz:4 | no kernel ticks at this rate
+capacity = 512 => capacity = 512↵threads_per_core = 3 | cluster[0].threads_per_core:10 | CPUs are no whole number of such cores
+capacity = 512 => capacity = 512↵smt_speed_pct = 60↵smt_source = "x" | cluster[0].smt_speed_pct:10 | a core here has one thread
+exit_latency_us = 1 => exit_latency_us = 1↵measured_exit_latency_us = 2 | cluster[0].idle_state[1].measured_exit_latency_us:32 | `measured_latency_source` is missing
+latency_us = 0 => latency_us = 0↵measured_exit_latency_us = 2↵measured_latency_source = "x" | cluster[0].idle_state[0].measured_exit_latency_us:26 | a polling CPU has nothing to leave
+exit_latency_us = 1 => exit_latency_us = 1↵own_exit_latency_us = 1 | cluster[0].idle_state[1].own_exit_latency_us:32 | the state is the CPU's alone
+exit_latency_us = 1 => exit_latency_us = 1↵scope = "cluster"↵own_exit_latency_us = 2 | cluster[0].idle_state[1].own_exit_latency_us:33 | the state's own is 1 us in all
+polling = true => polling = true↵driver = "wfe" | cluster[0].idle_state[0].driver:25 | there is no such choice here
+polling = true => polling = false↵driver = "poll_idle" | cluster[0].idle_state[0].driver:25 | `polling` is false
+power_mw = 0.5 => power_mw = 0.5↵reject_pct = 5 | cluster[0].idle_state[2].reject_pct:42 | `reject_source` is missing
+polling = true => polling = true↵reject_pct = 5↵reject_source = "made up" | cluster[0].idle_state[0].reject_pct:25 | the state polls
+power_mw = 0.5 => power_mw = 0.5↵demote_to = "C9"↵demote_source = "made up" | cluster[0].idle_state[2].demote_to:42 | no shallower state has this name
+power_mw = 0.5 => power_mw = 0.5↵demote_after = 2 | cluster[0].idle_state[2].demote_after:42 | there is no `demote_to`
+power_mw = 0.5 => energy_per_entry_uj = 5 | cluster[0].idle_state[2].energy_per_entry_uj:41 | the power of the state is not given
+polling = true => polling = true↵poll_limit_us = 50 | cluster[0].idle_state[0].poll_limit_us:25 | `poll_idle` has no such key
+polling = true => relax_ns = 40 | cluster[0].idle_state[0].relax_ns:24 | the state does not poll
+polling = true => driver = "arm_poll_idle"↵poll_limit_us = 500 | cluster[0].idle_state[0].poll_limit_us:25 | a polling limit of 500 us makes state 1 deeper than `sleep`
+polling = true => driver = "arm_poll_idle"↵event_stream_us = 0 | cluster[0].idle_state[0].event_stream_us:25 | a CPU could wait for ever
+polling = true => driver = "arm_poll_idle"↵wfet = true↵event_stream_us = 50 | cluster[0].idle_state[0].event_stream_us:26 | `wfet` ends each wait
+polling = true => polling = true↵wfet = true | cluster[0].idle_state[0].wfet:25 | `poll_idle` has no such key
+latency_us = 2↵target_residency_us = 2↵ => latency_us = 2↵target_residency_us = 2↵driver = "arm_poll_idle"↵ | cluster[1].idle_state[0].driver:53 | no state follows
+hz = 250 => hz = "250" | hz:4 | a string, not a number
+hz = 250 => hz = 250↵cpufreq_governor = "ondemand" | cpufreq_governor:5 | there is no such choice here
+capacity = 1024 => capacity = 1024↵clock_latency_ns = 500000 | cluster[1].clock_latency_ns:47 | there is no OPP to change to
+capacity = 512 => capacity = 512↵clock_latency_ns = -1 | cluster[0].clock_latency_ns:10 | negative
+hz = 250 => hz = 250.5 | hz:4 | no kernel ticks
+name = "good" => name = "not good" | name:1 | ` ` is not allowed
+capacity = 512 => capacity = -512 | cluster[0].capacity:9 | negative
+capacity = 512 => capacity = 5000 | cluster[0].capacity:9 | too large
+capacity = 512 => capacity = 0 | cluster[0].capacity:9 | without capacity
+capacity = 1024 => capacity = 1000 | cluster[1].capacity:46 | no cluster has
+capacity = 512↵ =>  | cluster[0].capacity:6 | missing
+cpus = "2,3" => cpus = "3" | cluster[1].cpus:45 | no cluster holds cpu2
+cpus = "2,3" => cpus = "1-3" | cluster[1].cpus:45 | cpu1 is already in
+cpus = "2,3" => cpus = "2,x" | cluster[1].cpus:45 | `x` is not a CPU
+source = "made up"↵hz => hz | source:1 | missing
+power_mw = 15 => power_mw = nan | cluster[0].idle_state[0].power_mw:27 | not a number
+power_mw = 15 => power_mw = inf | cluster[0].idle_state[0].power_mw:27 | too large
+power_mw = 15 => power_mw = 1.5 | cluster[0].idle_state[1].power_per_opp_mw:33 | 2 mW is more than the 1.5 mW of the shallower `POLL`
+[1, 2] => [1, 2, 3] | cluster[0].idle_state[1].power_per_opp_mw:33 | 3 values for 2 OPPs
+power_mw = 0.5 => power_mw = 1.5 | cluster[0].idle_state[2].power_mw:41 | 1.5 mW is more
+exit_latency_us = 1 => exit_latency_us = true | cluster[0].idle_state[1].exit_latency_us:31 | a truth value, not a number
+latency_us = 2↵target => latency_us = 2↵exit_latency_us = 2↵target | cluster[1].idle_state[0].exit_latency_us:52 | `latency_us` is given too
+target_residency_us = 1000 => target_residency_us = 0.5 | cluster[0].idle_state[2].target_residency_us:40 | below the shallower `WFI`'s 1 us
+exit_latency_us = 1 => exit_latency_us = 999 | cluster[0].idle_state[2].exit_latency_us:38 | a latency of 250 us is below
+wakeup_latency_us = 250 => wakeup_latency_us = 301 | cluster[0].idle_state[2].wakeup_latency_us:39 | at most one entry
+name = "WFI" => name = "WFI"↵polling = true | cluster[0].idle_state[1].polling:31 | state 1 polls
+freq_khz = 300000 => freq_khz = 700000 | cluster[0].opp[1].freq_khz:19 | the OPP before has 700000 kHz
+freq_khz = 300000 => freq_khz = 600000 | cluster[0].opp[1].freq_khz:19 | the OPP before has 600000 kHz
+freq_khz = 600000 => freq_khz = 0 | cluster[0].opp[1].freq_khz:19 | the clock would stand still
+freq_khz = 600000 => freq_khz = 600000.5 | cluster[0].opp[1].freq_khz:19 | not a whole number
+hz = 250 => hz = 250↵tick_handling_us = 2 | tick_handling_us:5 | `tick_handling_source` is missing
+hz = 250 => hz = 250↵package_floor_power_mw = 2 | package_floor_power_mw:5 | `package_floor_power_source` is missing
+hz = 250 => hz = 250↵power_includes = ["cpu", "gpu"] | power_includes:5 | there is no choice `gpu` here
+hz = 250 => hz = 250↵power_includes = ["cpu", "cpu"] | power_includes:5 | `cpu` is there twice
+opp_source = "made up"↵ =>  | cluster[0].opp:13 | `opp_source` is missing
+hz = 250 => hz =  | syntax:4 | string values must be quoted
+"#;
+
 #[test]
-// A table.
-#[allow(clippy::too_many_lines)]
 fn each_error_is_named_with_its_key_and_line() {
-    let rows = [
-        ("hz = 250", "hz = 200", "hz", 4, "no kernel ticks at this rate"),
-        (
-            "capacity = 512",
-            "capacity = 512\nthreads_per_core = 3",
-            "cluster[0].threads_per_core",
-            10,
-            "CPUs are no whole number of such cores",
-        ),
-        (
-            "capacity = 512",
-            "capacity = 512\nsmt_speed_pct = 60\nsmt_source = \"x\"",
-            "cluster[0].smt_speed_pct",
-            10,
-            "a core here has one thread",
-        ),
-        (
-            "exit_latency_us = 1",
-            "exit_latency_us = 1\nmeasured_exit_latency_us = 2",
-            "cluster[0].idle_state[1].measured_exit_latency_us",
-            32,
-            "`measured_latency_source` is missing",
-        ),
-        (
-            "latency_us = 0",
-            "latency_us = 0\nmeasured_exit_latency_us = 2\nmeasured_latency_source = \"x\"",
-            "cluster[0].idle_state[0].measured_exit_latency_us",
-            26,
-            "a polling CPU has nothing to leave",
-        ),
-        (
-            "exit_latency_us = 1",
-            "exit_latency_us = 1\nown_exit_latency_us = 1",
-            "cluster[0].idle_state[1].own_exit_latency_us",
-            32,
-            "the state is the CPU's alone",
-        ),
-        (
-            "exit_latency_us = 1",
-            "exit_latency_us = 1\nscope = \"cluster\"\nown_exit_latency_us = 2",
-            "cluster[0].idle_state[1].own_exit_latency_us",
-            33,
-            "the state's own is 1 us in all",
-        ),
-        (
-            "polling = true",
-            "polling = true\ndriver = \"wfe\"",
-            "cluster[0].idle_state[0].driver",
-            25,
-            "there is no such choice here",
-        ),
-        (
-            "polling = true",
-            "polling = false\ndriver = \"poll_idle\"",
-            "cluster[0].idle_state[0].driver",
-            25,
-            "`polling` is false",
-        ),
-        (
-            "power_mw = 0.5",
-            "power_mw = 0.5\nreject_pct = 5",
-            "cluster[0].idle_state[2].reject_pct",
-            42,
-            "`reject_source` is missing",
-        ),
-        (
-            "polling = true",
-            "polling = true\nreject_pct = 5\nreject_source = \"made up\"",
-            "cluster[0].idle_state[0].reject_pct",
-            25,
-            "the state polls",
-        ),
-        (
-            "power_mw = 0.5",
-            "power_mw = 0.5\ndemote_to = \"C9\"\ndemote_source = \"made up\"",
-            "cluster[0].idle_state[2].demote_to",
-            42,
-            "no shallower state has this name",
-        ),
-        (
-            "power_mw = 0.5",
-            "power_mw = 0.5\ndemote_after = 2",
-            "cluster[0].idle_state[2].demote_after",
-            42,
-            "there is no `demote_to`",
-        ),
-        (
-            "power_mw = 0.5",
-            "energy_per_entry_uj = 5",
-            "cluster[0].idle_state[2].energy_per_entry_uj",
-            41,
-            "the power of the state is not given",
-        ),
-        (
-            "polling = true",
-            "polling = true\npoll_limit_us = 50",
-            "cluster[0].idle_state[0].poll_limit_us",
-            25,
-            "`poll_idle` has no such key",
-        ),
-        (
-            "polling = true",
-            "relax_ns = 40",
-            "cluster[0].idle_state[0].relax_ns",
-            24,
-            "the state does not poll",
-        ),
-        (
-            "polling = true",
-            "driver = \"arm_poll_idle\"\npoll_limit_us = 500",
-            "cluster[0].idle_state[0].poll_limit_us",
-            25,
-            "a polling limit of 500 us makes state 1 deeper than `sleep`",
-        ),
-        (
-            "polling = true",
-            "driver = \"arm_poll_idle\"\nevent_stream_us = 0",
-            "cluster[0].idle_state[0].event_stream_us",
-            25,
-            "a CPU could wait for ever",
-        ),
-        (
-            "polling = true",
-            "driver = \"arm_poll_idle\"\nwfet = true\nevent_stream_us = 50",
-            "cluster[0].idle_state[0].event_stream_us",
-            26,
-            "`wfet` ends each wait",
-        ),
-        (
-            "polling = true",
-            "polling = true\nwfet = true",
-            "cluster[0].idle_state[0].wfet",
-            25,
-            "`poll_idle` has no such key",
-        ),
-        (
-            "latency_us = 2\ntarget_residency_us = 2\n",
-            "latency_us = 2\ntarget_residency_us = 2\ndriver = \"arm_poll_idle\"\n",
-            "cluster[1].idle_state[0].driver",
-            53,
-            "no state follows",
-        ),
-        ("hz = 250", "hz = \"250\"", "hz", 4, "a string, not a number"),
-        (
-            "hz = 250",
-            "hz = 250\ncpufreq_governor = \"ondemand\"",
-            "cpufreq_governor",
-            5,
-            "there is no such choice here",
-        ),
-        (
-            "capacity = 1024",
-            "capacity = 1024\nclock_latency_ns = 500000",
-            "cluster[1].clock_latency_ns",
-            47,
-            "there is no OPP to change to",
-        ),
-        (
-            "capacity = 512",
-            "capacity = 512\nclock_latency_ns = -1",
-            "cluster[0].clock_latency_ns",
-            10,
-            "negative",
-        ),
-        ("hz = 250", "hz = 250.5", "hz", 4, "no kernel ticks"),
-        ("name = \"good\"", "name = \"not good\"", "name", 1, "` ` is not allowed"),
-        ("capacity = 512", "capacity = -512", "cluster[0].capacity", 9, "negative"),
-        ("capacity = 512", "capacity = 5000", "cluster[0].capacity", 9, "too large"),
-        ("capacity = 512", "capacity = 0", "cluster[0].capacity", 9, "without capacity"),
-        ("capacity = 1024", "capacity = 1000", "cluster[1].capacity", 46, "no cluster has"),
-        ("capacity = 512\n", "", "cluster[0].capacity", 6, "missing"),
-        ("cpus = \"2,3\"", "cpus = \"3\"", "cluster[1].cpus", 45, "no cluster holds cpu2"),
-        ("cpus = \"2,3\"", "cpus = \"1-3\"", "cluster[1].cpus", 45, "cpu1 is already in"),
-        ("cpus = \"2,3\"", "cpus = \"2,x\"", "cluster[1].cpus", 45, "`x` is not a CPU"),
-        ("source = \"made up\"\nhz", "hz", "source", 1, "missing"),
-        (
-            "power_mw = 15",
-            "power_mw = nan",
-            "cluster[0].idle_state[0].power_mw",
-            27,
-            "not a number",
-        ),
-        ("power_mw = 15", "power_mw = inf", "cluster[0].idle_state[0].power_mw", 27, "too large"),
-        (
-            "power_mw = 15",
-            "power_mw = 1.5",
-            "cluster[0].idle_state[1].power_per_opp_mw",
-            33,
-            "2 mW is more than the 1.5 mW of the shallower `POLL`",
-        ),
-        (
-            "[1, 2]",
-            "[1, 2, 3]",
-            "cluster[0].idle_state[1].power_per_opp_mw",
-            33,
-            "3 values for 2 OPPs",
-        ),
-        (
-            "power_mw = 0.5",
-            "power_mw = 1.5",
-            "cluster[0].idle_state[2].power_mw",
-            41,
-            "1.5 mW is more",
-        ),
-        (
-            "exit_latency_us = 1",
-            "exit_latency_us = true",
-            "cluster[0].idle_state[1].exit_latency_us",
-            31,
-            "a truth value, not a number",
-        ),
-        (
-            "latency_us = 2\ntarget",
-            "latency_us = 2\nexit_latency_us = 2\ntarget",
-            "cluster[1].idle_state[0].exit_latency_us",
-            52,
-            "`latency_us` is given too",
-        ),
-        (
-            "target_residency_us = 1000",
-            "target_residency_us = 0.5",
-            "cluster[0].idle_state[2].target_residency_us",
-            40,
-            "below the shallower `WFI`'s 1 us",
-        ),
-        (
-            "exit_latency_us = 1",
-            "exit_latency_us = 999",
-            "cluster[0].idle_state[2].exit_latency_us",
-            38,
-            "a latency of 250 us is below",
-        ),
-        (
-            "wakeup_latency_us = 250",
-            "wakeup_latency_us = 301",
-            "cluster[0].idle_state[2].wakeup_latency_us",
-            39,
-            "at most one entry",
-        ),
-        (
-            "name = \"WFI\"",
-            "name = \"WFI\"\npolling = true",
-            "cluster[0].idle_state[1].polling",
-            31,
-            "state 1 polls",
-        ),
-        (
-            "freq_khz = 300000",
-            "freq_khz = 700000",
-            "cluster[0].opp[1].freq_khz",
-            19,
-            "the OPP before has 700000 kHz",
-        ),
-        (
-            "freq_khz = 300000",
-            "freq_khz = 600000",
-            "cluster[0].opp[1].freq_khz",
-            19,
-            "the OPP before has 600000 kHz",
-        ),
-        (
-            "freq_khz = 600000",
-            "freq_khz = 0",
-            "cluster[0].opp[1].freq_khz",
-            19,
-            "the clock would stand still",
-        ),
-        (
-            "freq_khz = 600000",
-            "freq_khz = 600000.5",
-            "cluster[0].opp[1].freq_khz",
-            19,
-            "not a whole number",
-        ),
-        (
-            "hz = 250",
-            "hz = 250\ntick_handling_us = 2",
-            "tick_handling_us",
-            5,
-            "`tick_handling_source` is missing",
-        ),
-        (
-            "hz = 250",
-            "hz = 250\npackage_floor_power_mw = 2",
-            "package_floor_power_mw",
-            5,
-            "`package_floor_power_source` is missing",
-        ),
-        (
-            "hz = 250",
-            "hz = 250\npower_includes = [\"cpu\", \"gpu\"]",
-            "power_includes",
-            5,
-            "there is no choice `gpu` here",
-        ),
-        (
-            "hz = 250",
-            "hz = 250\npower_includes = [\"cpu\", \"cpu\"]",
-            "power_includes",
-            5,
-            "`cpu` is there twice",
-        ),
-        ("opp_source = \"made up\"\n", "", "cluster[0].opp", 13, "`opp_source` is missing"),
-        ("hz = 250", "hz = ", "syntax", 4, "string values must be quoted"),
-    ];
-    for (from, to, key, line, message) in rows {
+    for row in ERRORS.trim().lines() {
+        let [change, place, message] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("three parts: {row}")
+        };
+        let change = change.replace('↵', "\n");
+        let (from, to) = change.split_once(" => ").unwrap();
         let problem = problem(from, to);
-        assert_eq!((problem.key.as_str(), problem.line), (key, line), "{to}: {problem:#?}");
-        assert!(problem.message.contains(message), "{to}: {}", problem.message);
+        assert_eq!(format!("{}:{}", problem.key, problem.line), place, "{row}: {problem:#?}");
+        assert!(problem.message.contains(message), "{row}: {}", problem.message);
     }
 }
 

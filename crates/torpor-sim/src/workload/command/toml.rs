@@ -34,7 +34,6 @@ impl File {
         self
     }
 
-    /// Adds a table, as text.
     pub(super) fn table(mut self, text: &str) -> File {
         self.tables.push('\n');
         self.tables.push_str(text.trim_end());

@@ -38,7 +38,6 @@ impl<'a> Object<'a> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// A finding at a value.
     pub(super) fn finding(&self, report: &Report, entry: &Entry, message: &str) -> Finding {
         Finding {
             span: entry.json.span.clone(),

@@ -52,7 +52,6 @@ pub fn task(name: &str) -> TaskSetup {
     }
 }
 
-/// One that runs on one CPU.
 pub fn pinned(name: &str, cpu: u32) -> TaskSetup {
     let affinity = CpuSet::from_iter([CpuId(cpu)]);
     TaskSetup { attributes: Attributes { affinity, ..Default::default() }, ..task(name) }

@@ -139,7 +139,6 @@ fn with_bad_patch() -> Option<Kernel> {
     KERNEL.get_or_init(compile).clone()
 }
 
-/// Returns the tree of [`with_bad_patch`], compiled.
 pub fn tree_with_bad_patch() -> Option<PathBuf> {
     with_bad_patch().map(|kernel| PathBuf::from(kernel.name))
 }

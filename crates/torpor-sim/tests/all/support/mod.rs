@@ -128,7 +128,6 @@ pub fn platform(text: &str) -> Platform {
     torpor_machine::platform::from_toml("test.toml", text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A workload from its tables.
 pub fn load(tables: &str) -> Workload {
     let text = format!("name = \"w\"\ntitle = \"w\"\nsource = \"made up\"\n{tables}");
     workload::from_toml("test.toml", &text).unwrap_or_else(|e| panic!("{e}"))

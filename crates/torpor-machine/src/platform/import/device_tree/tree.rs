@@ -161,7 +161,6 @@ impl<'t> Node<'t> {
         Ok(Node { tree: self.tree, index: *index })
     }
 
-    /// Returns the failure of a property, with the allowed values.
     pub(super) fn failure(self, property: &str, found: &str, allowed: &str) -> Failure {
         Failure {
             reason: format!("`{}`: `{property}` {found}; allowed: {allowed}", self.path()),

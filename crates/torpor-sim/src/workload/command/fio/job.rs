@@ -4,7 +4,7 @@
 use super::super::options::Setting;
 use super::super::toml::{fit, quoted};
 use super::super::{count, positive};
-use super::names::{NOT_SIMULATED, SIMULATED, WITHOUT_MEANING};
+use super::names::{NOT_SIMULATED, SIMULATED, WITHOUT_MEANING, first};
 use std::fmt::Write as _;
 use torpor_machine::toml::{Finding, Report};
 use torpor_machine::units::closest;
@@ -108,13 +108,14 @@ impl Job {
     ) -> Vec<(&'static str, &'a Setting)> {
         let mut known: Vec<(&'static str, &Setting)> = Vec::new();
         for setting in settings {
-            let names = |names: &&&[&'static str]| names.contains(&setting.key.as_str());
-            if let Some(names) = SIMULATED.iter().find(names) {
-                known.retain(|(key, _)| *key != names[0]);
-                known.push((names[0], setting));
-            } else if WITHOUT_MEANING.contains(&setting.key.as_str()) {
+            let is_in = |names: &str| names.split(' ').any(|name| name == setting.key);
+            let names = |names: &&str| names.split('=').any(|name| name == setting.key);
+            if let Some(name) = SIMULATED.split(' ').find(names).map(first) {
+                known.retain(|(key, _)| *key != name);
+                known.push((name, setting));
+            } else if is_in(WITHOUT_MEANING) {
                 self.without_meaning.push(setting.key.clone());
-            } else if NOT_SIMULATED.contains(&setting.key.as_str()) {
+            } else if is_in(NOT_SIMULATED) {
                 self.not_simulated.push(setting.key.clone());
             } else {
                 self.unknown(report, setting);
@@ -124,8 +125,8 @@ impl Job {
     }
 
     fn unknown(&self, report: &mut Report<'_>, setting: &Setting) {
-        let simulated = || SIMULATED.iter().map(|names| names[0]);
-        let others = WITHOUT_MEANING.iter().chain(NOT_SIMULATED).copied();
+        let simulated = || SIMULATED.split(' ').map(first);
+        let others = WITHOUT_MEANING.split(' ').chain(NOT_SIMULATED.split(' '));
         let near = closest(&setting.key, simulated().chain(others));
         let all = simulated().collect::<Vec<_>>().join(", ");
         let mut finding = setting.finding("no option of fio's that is known here", Some(all));
@@ -145,7 +146,6 @@ impl Job {
         found
     }
 
-    /// Sets the device of `filename`.
     fn device(&mut self, report: &mut Report<'_>, set: Option<&Setting>) -> Option<()> {
         const ALLOWED: &str = "/dev/nvme0n1, /dev/mmcblk0, /dev/sda, or the name of a device: \
                                emmc, nvme, sd, ufs, or one of the platform's";
