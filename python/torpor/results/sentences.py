@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _NAMED = 4
 WRONG = {"above": "too deep", "below": "too shallow"}
-_REFERENCES = ("shallowest", "deepest")
+#: Governors that always take the same state.
+REFERENCES = ("shallowest", "deepest")
 
 #: `above`, `below`, `usage` and `time_ns` of a state, or of a CPU.
 Counts = dict[str, float]
@@ -141,8 +142,13 @@ def _rough(value: float) -> str:
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
-def headline(compared: "results.Comparison", base: int, other: int) -> str:
-    """Return in one sentence what the other column costs: power, and time to wake up."""
+def headline(
+    compared: "results.Comparison", base: int, other: int, draws: str = "seed"
+) -> str:
+    """Return in one sentence what the other column costs: power, and time to wake up.
+
+    ``draws`` is what the samples of a paired comparison are.
+    """
     labels, samples = compared["labels"], compared["samples"]
     changes = {row["key"]: row["cells"][other]["change"] for row in compared["rows"]}
     parts = []
@@ -162,7 +168,7 @@ def headline(compared: "results.Comparison", base: int, other: int) -> str:
         parts.append(f"wakes {_rough(abs(late_us))} µs {when}" if is_known else "wakes as fast")
     if not parts or (compared["sampling"] == "paired" and samples < 2):
         return ""
-    basis = counted(samples, "seed") if compared["sampling"] == "paired" else "one recording"
+    basis = counted(samples, draws) if compared["sampling"] == "paired" else "one recording"
     return f"Against {labels[base]}, {labels[other]} {' and '.join(parts)} ({basis})."
 
 
@@ -207,7 +213,7 @@ def other_of(
             raise TorporError(f"no `{governor}` to compare with {labels[base]}: expected {others}")
         return found[0]
     rest = [place for place in places if place != base]
-    named = [p for p in rest if labels[p].partition(",")[0] not in (*_REFERENCES, "oracle")]
+    named = [p for p in rest if labels[p].partition(",")[0] not in (*REFERENCES, "oracle")]
     return next(iter([*named, *rest]), None)
 
 
