@@ -9,6 +9,7 @@ import typer
 
 from torpor.cli import options, sweeping
 from torpor.cli.console import fail, print_note, write_post, write_stdout
+from torpor.cli.deliver import check, write_page
 from torpor.results.files import write_whole
 from torpor.results.record import view
 from torpor.results.table import Cell, Post, Table, word
@@ -71,9 +72,11 @@ def show(
     ] = None,
     form: options.Form = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the points as JSON.")] = False,
+    report: options.ReportPath = None,
 ) -> None:
     """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
     form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
     rows = open_store(store).rows()
     post = ranks.view(
         rows,
@@ -82,6 +85,7 @@ def show(
         filters=_filters(only),
         each=True if form == "csv" and each is None else each,
     )
+    write_page(post, report)
     if form == "json":
         write_stdout(json.dumps(rows, indent=1))
     else:

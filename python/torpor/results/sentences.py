@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
-from torpor.results.table import counted
+from torpor.results.table import counted, minus
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -80,7 +80,7 @@ def grouped(value: float) -> str:
 
 
 def signed_count(value: float) -> str:
-    return f"{value:+,.0f}".replace("-", "\N{MINUS SIGN}")
+    return minus(f"{value:+,.0f}")
 
 
 def number(value: float) -> str:
@@ -113,10 +113,16 @@ def where(first: Side, second: Side) -> str:
             for key, counts in second.states.items()
         }
         key = max(by_state, key=lambda k: by_state[k] * (1 if whole > 0 else -1))
+        part, more = abs(by_state[key]), "more" if whole > 0 else "fewer"
+        if part <= abs(whole):
+            of = f"{state_text(key)} has {grouped(part)} of the {grouped(abs(whole))} {more}"
+        else:
+            less = "fewer" if whole > 0 else "more"
+            rest = grouped(part - abs(whole))
+            of = f"{state_text(key)} has {grouped(part)} {more}, the others {rest} {less}"
         parts.append(
-            f"{grouped(total(second, side))} sleeps are {WRONG[side]} with {second.label} and "
-            f"{grouped(total(first, side))} with {first.label}; {state_text(key)} has "
-            f"{signed_count(by_state[key])} of that change of {signed_count(whole)}"
+            f"{second.label} sleeps {WRONG[side]} {grouped(total(second, side))} times, "
+            f"{first.label} {grouped(total(first, side))} times; {of}"
         )
     spans = [sum(c["time_ns"] for c in s.states.values()) for s in (first, second)]
     if all(spans):
@@ -129,7 +135,8 @@ def where(first: Side, second: Side) -> str:
         before = first.states.get(most, {}).get("time_ns", 0) / spans[0]
         after = second.states[most]["time_ns"] / spans[1]
         parts.append(
-            f"of idle time {state_text(most)} has {percent(after)}, against {percent(before)}"
+            f"of idle time, {state_text(most)} has {percent(after)} with {second.label} and "
+            f"{percent(before)} with {first.label}"
         )
     return sentence("; ".join(parts))
 
@@ -142,9 +149,7 @@ def _rough(value: float) -> str:
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
-def headline(
-    compared: "results.Comparison", base: int, other: int, draws: str = "seed"
-) -> str:
+def headline(compared: "results.Comparison", base: int, other: int, draws: str = "seed") -> str:
     """Return in one sentence what the other column costs: power, and time to wake up.
 
     ``draws`` is what the samples of a paired comparison are.

@@ -18,7 +18,7 @@ _STYLE = Path(__file__).parent / "report" / "templates" / "report.css"
 COLOURS = ("--ink", "--above", "--link", "--below", "--muted")
 _LEFT, _RIGHT, _BOTTOM = 72.0, 24.0, 54.0
 #: Below this width a chart is for a phone, and its left margin is this one.
-_WIDE, _LEFT_NARROW = 500.0, 44.0
+_WIDE, _LEFT_NARROW = 500.0, 46.0
 #: Least distance of ticks on a logarithmic axis.
 _APART = 36.0
 #: Space around the outermost points for their labels, as a share of what the points take.
@@ -202,8 +202,8 @@ class _Frame:
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
         width, height = chart.size
-        top = 14.0 + (22 if chart.title else 0) + 16 * len(chart.facts) + 24 * _has_legend(chart)
-        left = _LEFT if width >= _WIDE else _LEFT_NARROW
+        top = 14.0 + (22 if chart.title else 0) + 16 * len(chart.facts) + _legend_height(chart)
+        left = _LEFT if width >= _WIDE or chart.is_change else _LEFT_NARROW
         self.paper = _Box(left, top + 12, width - _RIGHT, height - _BOTTOM)
         across = [x for p in chart.points for x in (p.x, *(p.x_ends or ()))]
         up = [y for p in chart.points for y in (p.y, *(p.y_ends or ()))]
@@ -247,7 +247,9 @@ class _Frame:
         if point.y_ends:
             low, high = map(self.y, point.y_ends)
             ends.append(f"M{x:.1f} {min(low, bottom):.1f}V{max(high, top):.1f}")
-        line = f'<path d="{"".join(ends)}" stroke="var({colour})" stroke-width="1.5" opacity="0.6"/>'
+        line = (
+            f'<path d="{"".join(ends)}" stroke="var({colour})" stroke-width="1.5" opacity="0.6"/>'
+        )
         return [line] if ends else []
 
     def place(self, point: Point) -> tuple[float, float]:
@@ -324,7 +326,6 @@ class _Frame:
         numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
         return [(step * n, _tick(step * n)) for n in numbers]
 
-
     def _decades(self, low: float, high: float) -> list[tuple[float, str]]:
         """Return 1, 2 and 5 times powers of ten, or the powers alone where there is no space."""
         powers = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
@@ -347,8 +348,10 @@ def _tick(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}"
 
 
-def _has_legend(chart: Chart) -> bool:
-    return any(series.name for series in chart.series)
+def _legend_height(chart: Chart) -> int:
+    if not any(series.name for series in chart.series):
+        return 0
+    return 24 if chart.size[0] >= _WIDE else 24 + 16 * (sum(bool(s.name) for s in chart.series) - 1)
 
 
 def _heading(chart: Chart) -> list[str]:
@@ -366,6 +369,8 @@ def _heading(chart: Chart) -> list[str]:
     if chart.hollow and any(point.is_hollow for point in chart.points):
         entries.append((chart.hollow, "--ink", True, False))
     for name, colour, is_hollow, is_line in entries if named else ():
+        if x > _LEFT + 4 and x + len(name) * _FONT * _LETTER > chart.size[0]:
+            x, y = _LEFT + 4, y + 16
         if is_line:
             parts.append(f'<path d="M{x - 6:.1f} {y - 4:.1f}h20" stroke="var({colour})"/>')
         parts.append(_dot(x + 4 * is_line, y - 4, 4, colour, is_hollow))

@@ -2,6 +2,7 @@
 """Statistics of a recorded machine: states, wake-ups, tasks, interrupts, latency."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from torpor.results.cells import (
@@ -168,7 +169,8 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
         add(side.states.setdefault(key, none()), counts)
         add(side.cpus.setdefault(state["cpu"], none()), counts)
     seconds = result["trace"]["duration_ns"] / 1e9
-    said = [f"{result['trace']['path']}: {grouped(result['sleeps'])} sleeps in {seconds:.2f} s."]
+    name = PurePath(result["trace"]["path"]).name
+    said = [f"{name}: {grouped(result['sleeps'])} sleeps in {seconds:.2f} s."]
     reasons = []
     if not result["sleeps"]:
         return [*said, cannot_show(["anything about idle states, with 0 sleeps"])]

@@ -44,9 +44,7 @@ def render(
     found = over_recordings(result) if over else None
     names = distinct_names(map(section_name, parts))
     style = summary.styles(_governors(parts))
-    traces = [
-        _section(result, part, number, names, style) for number, part in enumerate(parts, 1)
-    ]
+    traces = [_section(result, part, number, names, style) for number, part in enumerate(parts, 1)]
     first: Any = traces[0]
     top = first["summary"] if len(parts) == 1 else None
     if found is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _COLOURS = ("--ink", "--link", "--above", "--below")
 _DASHES = ("", "5 3", "2 2", "8 3 2 3")
 #: Powers, the whole machine's first: up in the picture.
-_POWERS = ("power_mw", "idle_power_mw", "relative_idle_power_pct")
+POWERS = ("power_mw", "idle_power_mw", "relative_idle_power_pct")
 _DELAY = "latency_mean_us"
 #: A reference with so many times the power of the governors would hide their differences.
 _FAR = 2.5
@@ -35,7 +35,7 @@ _KNOWN_SHARE_MIN = 0.5
 #: Metrics that matter, by group; the first ones that are known, at most so many of each.
 _GROUPS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("Work", 2, ("iops", "io_latency_p99_us", "throughput", "flow_p99_us", "missed_periods")),
-    ("Power", 2, (*_POWERS[:2], "over_oracle_pct", _POWERS[2], "relative_over_oracle_pct")),
+    ("Power", 2, (*POWERS[:2], "over_oracle_pct", POWERS[2], "relative_over_oracle_pct")),
     ("Delay", 2, (_DELAY, "latency_p99_us", "task_latency_p99_us")),
     ("Depth", 2, ("above_pct", "below_pct")),
     ("Wake-ups", 2, ("wakeups", "tick_wakeups")),
@@ -83,7 +83,7 @@ def is_reference(label: str) -> bool:
 def best_other(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> int | None:
     """Return the column to compare with the base: the competitor that takes the least power."""
     base = compared["base"]
-    known = _row(compared, *_POWERS)
+    known = _row(compared, *POWERS)
     if base is None:
         return None
     places = [place for place, run in enumerate(runs) if not run["error"]]
@@ -200,7 +200,7 @@ def picture(
     compared: results.Comparison, runs: Sequence[results.RunOutcome]
 ) -> list[Markup] | None:
     """Draw power over delay, for wide pages and for phones; None where one is not known."""
-    power, delay = _row(compared, *_POWERS), _row(compared, _DELAY)
+    power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
     places = _drawn(compared, runs)
     if power is None or delay is None or len(places) < 2:
         return None
@@ -243,7 +243,7 @@ def picture(
 
 def _drawn(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> list[int]:
     """Return the columns of the picture: those with both values, references not too far off."""
-    power, delay = _row(compared, *_POWERS), _row(compared, _DELAY)
+    power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
     if power is None or delay is None:
         return []
     known = [
@@ -266,7 +266,7 @@ def _caption(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -
     drawn = _drawn(compared, runs)
     if any(is_reference(runs[place]["governor"]) for place in drawn):
         said.append("Hollow: references, which always take the same state.")
-    power = _row(compared, *_POWERS)
+    power = _row(compared, *POWERS)
     far = [
         f"{run['governor']} ({_text(power, power['cells'][place])})"
         for place, run in enumerate(runs)
