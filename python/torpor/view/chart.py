@@ -351,7 +351,7 @@ def _tick(value: float) -> str:
 def _legend_height(chart: Chart) -> int:
     if not any(series.name for series in chart.series):
         return 0
-    return 24 if chart.size[0] >= _WIDE else 24 + 16 * (sum(bool(s.name) for s in chart.series) - 1)
+    return 34 if chart.size[0] >= _WIDE else 34 + 16 * (sum(bool(s.name) for s in chart.series) - 1)
 
 
 def _heading(chart: Chart) -> list[str]:

@@ -142,7 +142,7 @@ def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
         else:
             far.append(hint)
     series = [
-        Series("oracle", sorted(oracle), "--oracle", is_line=True),
+        Series("oracle" if oracle else "", sorted(oracle), "--oracle", is_line=True),
         Series("", others, "--ink", 4.0),
     ]
     title = f"Energy over delay, all replays of corpus {found.corpus.title}, from {BASE}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torpor.results.numbers import duration, share
 from torpor.view.chart import Chart, Point, Series, inline, places
-from torpor.view.report.summary import NARROW, WIDE, Style
+from torpor.view.report.summary import NARROW, WIDE, Style, styles
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -23,13 +23,14 @@ _FLOOR_NS = 100
 
 
 def latency(
-    runs: Sequence[results.RunOutcome], style: Mapping[str, Style]
+    runs: Sequence[results.RunOutcome], style: Mapping[str, Style] | None = None
 ) -> dict[str, object] | None:
     """Return the data of the latency chart and its slider; None if no run has a histogram."""
     drawn = [r for r in runs if not r["error"] and r.get("latency") and r["latency"]["count"]]
     drawn = [r for r in drawn if r["latency"]["histogram"]]
     if not drawn:
         return None
+    looks = styles(runs) if style is None else style
     histograms = [_histogram(r["latency"]) for r in drawn]
     bounds = _grid([bound for h in histograms for bound, _ in h])
     counts = [_counts(h, bounds) for h in histograms]
@@ -40,7 +41,7 @@ def latency(
         own, totals = run["latency"], list(accumulate(bins))
         shares = [100 * total / own["count"] for total in totals]
         points = [Point(bound / 1e3, y, "") for bound, y in zip(bounds, shares, strict=True)]
-        of = style[run["governor"]]
+        of = looks[run["governor"]]
         series.append(Series("", points, of.colour, 0.0, is_line=True, dashes=of.dashes))
         rows.append(
             {

@@ -73,11 +73,14 @@ def render(rows: Iterable[Row], title: str) -> str:
 
 
 def verdict(points: Sequence[Row], base: str) -> tuple[str, str]:
-    """Return which governor takes the least power over scenarios, and how certain that is."""
+    """Return which governor takes the least idle power over scenarios, and how certain that is.
+
+    Idle power is what the page shows first.
+    """
     from torpor.results.sentences import REFERENCES
     from torpor.run.sweeps.ranks import view
 
-    key = next((k for k in POWERS if any(row.get(k) is not None for row in points)), None)
+    key = next((k for k in POWERS[1:] if any(row.get(k) is not None for row in points)), None)
     found = view(points, metrics=[key], base=base, each=False).tables if key else []
     rows = (
         {str(row[0].value): [cell.value for cell in row[1:5]] for row in found[-1].rows[1:]}

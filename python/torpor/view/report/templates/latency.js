@@ -7,9 +7,9 @@ for (const figure of document.querySelectorAll("figure.latency")) {
   const output = figure.querySelector("output");
   const cells = figure.querySelectorAll(".within");
   const lines = Object.entries(data.cuts).map(([name, cut]) => {
-    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    const svg = figure.querySelector("svg." + name), line = svg.querySelector("path").cloneNode();
     line.setAttribute("class", "cut");
-    figure.querySelector("svg." + name).append(line);
+    svg.append(line);
     return [line, cut];
   });
   const update = () => {
