@@ -35,6 +35,7 @@ include_patterns = [
     "tests/data/guest/README.md",
     "tests/data/ioboost/README.md",
     "tests/guest/apparatus/README.md",
+    "workloads/README.md",
 ]
 exclude_patterns = ["build", "target"]
 
@@ -151,7 +152,7 @@ def read(_app: Any, page: str, source: list[str]) -> None:
     elif page == LIBRARY:
         source[0] = library()
     if below := children().get(page):
-        source[0] += tree("", below)
+        source[0] += tree("", [f"/{name}" for name in below])
 
 
 def finish(app: Any, failure: Exception | None) -> None:
