@@ -142,7 +142,11 @@ def where(first: Side, second: Side) -> str:
 
 
 #: Powers that a headline may have, the whole machine's first.
-_POWERS = {"power_mw": "power", "idle_power_mw": "idle power"}
+_POWERS = {
+    "power_mw": "power",
+    "idle_power_mw": "idle power",
+    "relative_idle_power_pct": "relative idle power",
+}
 
 
 def _rough(value: float) -> str:
@@ -156,21 +160,30 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     """
     labels, samples = compared["labels"], compared["samples"]
     changes = {row["key"]: row["cells"][other]["change"] for row in compared["rows"]}
-    parts = []
+    parts, alike = [], []
     key = next((key for key in _POWERS if changes.get(key)), None)
     power = changes[key] if key else None
-    if key and power and (pct := power["relative_pct"]) is not None:
+    if key and power:
+        # A share changes by points.
+        pct = power["relative_pct"]
+        size, unit = (power["difference"], "points") if pct is None else (pct, "%")
         if not power["is_significant"]:
-            parts.append(f"shows no difference in {_POWERS[key]} beyond chance")
-        elif pct < 0:
-            parts.append(f"saves {_rough(-pct)} % of {_POWERS[key]}")
+            alike.append(_POWERS[key])
+        elif size < 0:
+            parts.append(f"saves {_rough(-size)} {unit} of {_POWERS[key]}")
         else:
-            parts.append(f"takes {_rough(pct)} % more {_POWERS[key]}")
+            parts.append(f"takes {_rough(size)} {unit} more {_POWERS[key]}")
     if latency := changes.get("latency_mean_us"):
         late_us = latency["difference"]
         when = "later" if late_us > 0 else "earlier"
-        is_known = latency["is_significant"] and late_us
-        parts.append(f"wakes {_rough(abs(late_us))} µs {when}" if is_known else "wakes as fast")
+        if latency["is_significant"] and late_us:
+            parts.append(f"wakes {_rough(abs(late_us))} µs {when}")
+        elif compared["sampling"] == "paired":
+            alike.append("wake-up latency")
+        else:
+            parts.append("wakes as fast")
+    if alike:
+        parts.insert(0, f"shows no difference in {' or '.join(alike)} beyond chance")
     if not parts or (compared["sampling"] == "paired" and samples < 2):
         return ""
     basis = counted(samples, draws) if compared["sampling"] == "paired" else "one recording"

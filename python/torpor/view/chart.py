@@ -170,7 +170,7 @@ def _drawn(chart: Chart) -> str:
     frame = _Frame(chart)
     parts = [*_heading(chart), *frame.axes()]
     marks: list[_Mark] = []
-    lines = frame.floor_line()
+    lines, words = frame.floor_line()
     for series in chart.series:
         placed = [frame.place(point) for point in series.points]
         if series.is_line and len(placed) > 1:
@@ -185,7 +185,10 @@ def _drawn(chart: Chart) -> str:
         _add_marks(marks, series, [(point.label, at) for point, at in labelled if point.label])
     # Large points first: they are the ones that a reader looks for.
     marks.sort(key=lambda mark: -mark.radius)
-    parts += _labels(marks, lines, frame.paper)
+    for series in chart.series:
+        for point in series.points:
+            lines += frame.intervals(point)
+    parts += _labels(marks, lines, frame.paper, words)
     for series in chart.series:
         parts += [line for point in series.points for line in frame.interval(point, series.colour)]
         # Hollow points first: the others are on top of those in the same place.
@@ -235,22 +238,27 @@ class _Frame:
         part = (self._up(value) - low) / (high - low)
         return self.paper.bottom - part * (self.paper.bottom - self.paper.top)
 
-    def interval(self, point: Point, colour: str) -> list[str]:
+    def intervals(self, point: Point) -> list[list[tuple[float, float]]]:
         """Return the lines of a point's intervals, within the paper."""
         x, y = self.place(point)
         left, top, right, bottom = self.paper
-        ends = []
+        found = []
         if point.x_ends:
             low, high = point.x_ends
             start = self.x(low) if low > 0 or not self.chart.is_log_x else left
-            ends.append(f"M{max(start, left):.1f} {y:.1f}H{min(self.x(high), right):.1f}")
+            found.append([(max(start, left), y), (min(self.x(high), right), y)])
         if point.y_ends:
             low, high = map(self.y, point.y_ends)
-            ends.append(f"M{x:.1f} {min(low, bottom):.1f}V{max(high, top):.1f}")
-        line = (
-            f'<path d="{"".join(ends)}" stroke="var({colour})" stroke-width="1.5" opacity="0.6"/>'
+            found.append([(x, min(low, bottom)), (x, max(high, top))])
+        return found
+
+    def interval(self, point: Point, colour: str) -> list[str]:
+        """Draw the lines of a point's intervals."""
+        path = "".join(
+            f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" for (x1, y1), (x2, y2) in self.intervals(point)
         )
-        return [line] if ends else []
+        line = f'<path d="{path}" stroke="var({colour})" stroke-width="1.5" opacity="0.6"/>'
+        return [line] if path else []
 
     def place(self, point: Point) -> tuple[float, float]:
         return self.x(point.x), self.y(point.y)
@@ -272,12 +280,15 @@ class _Frame:
         parts.append(_text(4, top - 10, self.chart.y_title, "--ink"))
         return parts
 
-    def floor_line(self) -> list[list[tuple[float, float]]]:
-        """Return the line of the floor, where there is one, so that labels avoid it."""
+    def floor_line(self) -> tuple[list[list[tuple[float, float]]], list[_Box]]:
+        """Return the line of the floor and the place of its words, so that labels avoid both."""
         if self.chart.floor is None:
-            return []
+            return [], []
+        left, _, right, bottom = self.paper
         at = self.y(self.chart.floor[0])
-        return [[(self.paper.left, at), (self.paper.right, at)]]
+        below = min(at + 15, bottom - 4)
+        width = len(self.chart.floor[1]) * _FONT * _LETTER
+        return [[(left, at), (right, at)]], [_Box(right - width, below - 12, right, below + 3)]
 
     def _floor(self) -> list[str]:
         if self.chart.floor is None:
@@ -392,11 +403,16 @@ def _add_marks(
             marks[at] = marks[at]._replace(names=(*marks[at].names, label))
 
 
-def _labels(marks: list[_Mark], lines: list[list[tuple[float, float]]], paper: _Box) -> list[str]:
+def _labels(
+    marks: list[_Mark],
+    lines: list[list[tuple[float, float]]],
+    paper: _Box,
+    words: Sequence[_Box] = (),
+) -> list[str]:
     """Place each label where it hides least: near its point, off other points and labels."""
     taken = [_square(mark.x, mark.y, mark.radius) for mark in marks]
     taken += [piece for line in lines for piece in _along(line)]
-    placed: list[_Box] = []
+    placed = list(words)
     drawn = []
     for mark in marks:
         box, away = min(

@@ -12,7 +12,7 @@ from torpor._engine import TorporError
 from torpor.results.comparison import percent, short_labels, unit_text
 from torpor.results.kinds import explain
 from torpor.results.numbers import number
-from torpor.results.sentences import REFERENCES, headline, other_of
+from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
 from torpor.view.chart import Chart, Point, Series, inline
 
@@ -106,15 +106,16 @@ def summary(
     ``draws`` is what the samples of a paired comparison are.
     """
     runs = section["runs"]
-    other = best_other(compared, runs)
-    base = compared["base"]
-    said = ""
+    said, more = "", []
+    base, other = compared["base"], best_other(compared, runs)
     if base is not None and other is not None and not finding.startswith("No "):
         said = headline(compared, base, other, draws)
+        more = [differences(compared, base, other)] if said and draws == "recording" else []
     title = said or finding.partition(". ")[0].rstrip(".") + "."
     charts = picture(compared, runs)
     return {
         "title": title,
+        "said": more,
         "finding": finding if said or finding.rstrip(".") != title.rstrip(".") else "",
         "chips": _chips(section, compared, draws),
         "charts": charts,
@@ -174,7 +175,7 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
     wakeups = _row(compared, "wakeups")
     if wakeups and base is not None and (count := wakeups["cells"][base]["value"]) is not None:
         found.append(Chip(f"{number(round(count))} wake-ups"))
-    if "trace" not in section:
+    if "trace" not in section or draws == "recording":
         return found
     sources = section["inputs"]["sleep_length_sources"]
     if asked := sum(sources.values()):
