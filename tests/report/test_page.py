@@ -417,21 +417,3 @@ def test_a_result_with_hardly_anything_still_renders() -> None:
     )
     result["notes"] = []
     assert "nothing to compare" in report.render(result)
-
-
-def test_a_page_begins_with_its_verdict_and_eight_rows(pixel_html: str) -> None:
-    title = re.search(r"<h1>(.*?)</h1>", pixel_html, re.S)
-    assert title and re.match(
-        r"Against \S+, \S+ (saves|takes) [\d,.]+\N{NO-BREAK SPACE}%", title[1]
-    )
-    before, folded = pixel_html.split("<details", 1)
-    rows = re.findall(r'<tr data-key="(\w+)">', before)
-    assert len(rows) == 8 and rows[:2] == ["idle_power_mw", "over_oracle_pct"]
-    assert before.index("<svg") < before.index("<table")
-    assert len(re.findall(r'<tr data-key="(\w+)">', folded)) > len(rows)
-
-
-def test_picture_and_table_show_the_same_numbers(pixel_html: str) -> None:
-    labels = re.findall(r"<text[^>]*>(?:menu|teo|oracle) ([\d.]+)</text>", pixel_html)
-    cells = comparison_row(pixel_html, "idle_power_mw")
-    assert labels and all(any(f">{label}</data>" in cell for cell in cells) for label in labels)
