@@ -9,7 +9,7 @@ import inspect
 import re
 import typing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torpor
 
@@ -67,57 +67,86 @@ html_last_updated_fmt = None
 linkcheck_anchors = False
 
 
-#: Chapters of docs/README.md whose first page is their entry, and the entry's name in the sidebar.
-ENTRIES = {
-    "A phone": "A phone",
-    "Servers": "Servers",
-    "A governor of my own": "A governor of my own",
-    "Published results": "Published results",
-}
+#: Chapters of docs/README.md whose first page is their entry, with the others below it.
+ENTRIES = ("A phone", "Servers", "A governor of my own", "Published results")
 
 
-def chapters() -> dict[str, list[list[str]]]:
+class Link(NamedTuple):
+    """A page, and its name in the sidebar."""
+
+    name: str
+    page: str
+
+    def entry(self) -> str:
+        """Return it as a table of contents has it."""
+        return f"{self.name[0].upper()}{self.name[1:]} </{self.page}>"
+
+
+def chapters() -> dict[str, list[list[Link]]]:
     """Return the chapters of docs/README.md, each as rows of the pages that a row links to."""
     text = (ROOT / f"{CONTENTS}.md").read_text(encoding="utf-8")
     found = {}
     for chapter in text.split("\n## ")[1:]:
         title, _, body = chapter.partition("\n")
-        rows = [re.findall(r"\]\((?!\.\./)([\w/.-]+)\.md\)", line) for line in body.splitlines()]
-        named = [[f"docs/{name}" for name in row] for row in rows if row]
+        rows = [
+            re.findall(r"\[([^\]]+)\]\((?!\.\./)([\w/.-]+)\.md\)", line)
+            for line in body.splitlines()
+            if line.startswith("| [")
+        ]
+        named = [[Link(name, f"docs/{page}") for name, page in row] for row in rows]
         found[title.partition(",")[0]] = named
     return found
 
 
-def tree(caption: str, pages: list[str]) -> str:
+def tree(caption: str, entries: list[str]) -> str:
     """Return a table of contents that only the sidebar shows."""
-    lines = [":hidden:", *([f":caption: {caption}"] if caption else []), "", *pages]
+    lines = [":hidden:", *([f":caption: {caption}"] if caption else []), "", *entries]
     return "\n```{toctree}\n" + "\n".join(lines) + "\n```\n"
 
 
-def children() -> dict[str, list[str]]:
+def children() -> dict[str, list[Link]]:
     """Return the pages below each page: of an entry its chapter's, else those of its row."""
     found = {}
     for title, rows in chapters().items():
         if title in ENTRIES:
-            first, *rest = [page for row in rows for page in row]
-            found[first] = rest
+            first, *rest = [link for row in rows for link in row]
+            found[first.page] = rest
         else:
-            found |= {row[0]: row[1:] for row in rows if len(row) > 1}
+            found |= {row[0].page: row[1:] for row in rows if len(row) > 1}
     return found
 
 
 def sidebar() -> str:
     """Return the entries, and below them concepts, reference, and the project's own pages."""
     known = chapters()
-    entries = [f"{ENTRIES[title]} <{known[title][0][0]}>" for title in ENTRIES]
+    entries = [Link(title, known[title][0][0].page).entry() for title in ENTRIES]
     parts = [tree("Start here", ["docs/install", *entries])]
     for title, rows in known.items():
         if title not in ENTRIES:
-            parts.append(tree(title, [row[0] for row in rows]))
+            parts.append(tree(title, [row[0].entry() for row in rows]))
     project = sorted({p.stem for p in ROOT.glob("*.md")} - {"README"})
     others = [p.removesuffix(".md") for p in include_patterns[1:] if "*" not in p]
     parts.append(tree("Project", [CONTENTS, *project, *others]))
     return "\n".join(parts)
+
+
+def pictures(text: str) -> str:
+    """Return a page whose pictures follow the site's scheme, which a reader may choose."""
+    shown = (
+        "```{{image}} {}\n:class: only-dark\n:alt: {}\n```\n\n"
+        "```{{image}} {}\n:class: only-light\n:alt: {}\n```"
+    )
+
+    def both(found: re.Match[str]) -> str:
+        dark, alt, light = found.groups()
+        return shown.format(dark, alt, light, alt)
+
+    return re.sub(
+        r'<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img alt="([^"]*)" src="([^"]+)">\s*'
+        r"</picture>",
+        both,
+        text,
+    )
 
 
 def unwrap(value: Any) -> None:
@@ -148,11 +177,11 @@ def library() -> str:
 def read(_app: Any, page: str, source: list[str]) -> None:
     """Add to a page what only the site has."""
     if page == root_doc:
-        source[0] += "\n" + sidebar()
+        source[0] = pictures(source[0]) + "\n" + sidebar()
     elif page == LIBRARY:
         source[0] = library()
     if below := children().get(page):
-        source[0] += tree("", [f"/{name}" for name in below])
+        source[0] += tree("", [link.entry() for link in below])
 
 
 def finish(app: Any, failure: Exception | None) -> None:
