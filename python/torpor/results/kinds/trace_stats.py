@@ -28,7 +28,7 @@ from torpor.results.sentences import (
     ratio,
 )
 from torpor.results.sentences import total as side_total
-from torpor.results.table import Post, Table, number, share, word
+from torpor.results.table import Post, Table, counted, number, share, word
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -62,8 +62,8 @@ def _facts(result: "results.TraceStats") -> list[str]:
         None: "not known: the recording has no cpu_idle_miss; name the machine with --platform",
     }.get(source, f"by the states of {result['platform']}, from the recorded lengths")
     facts = [
-        f"{trace['cpu_count']} CPUs{part}, {seconds:.2f} s{kernel}",
-        f"{result['sleeps']} sleeps{cut}",
+        f"{counted(trace['cpu_count'], 'CPU')}{part}, {seconds:.2f} s{kernel}",
+        f"{counted(result['sleeps'], 'sleep')}{cut}",
         f"above and below: {judged}",
         _tick(result),
     ]
