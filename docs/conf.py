@@ -7,8 +7,9 @@ it is added here: the sidebar, from the tables of docs/README.md, and signatures
 
 import inspect
 import re
+import typing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torpor
 
@@ -34,6 +35,7 @@ include_patterns = [
     "tests/data/guest/README.md",
     "tests/data/ioboost/README.md",
     "tests/guest/apparatus/README.md",
+    "workloads/README.md",
 ]
 exclude_patterns = ["build", "target"]
 
@@ -65,22 +67,93 @@ html_last_updated_fmt = None
 linkcheck_anchors = False
 
 
-def sidebar() -> str:
-    """The chapters of docs/README.md, each with the pages that it links to."""
+#: Chapters of docs/README.md whose first page is their entry, with the others below it.
+ENTRIES = ("A phone", "Servers", "A governor of my own", "Published results")
+
+
+class Link(NamedTuple):
+    """A page, and its name in the sidebar."""
+
+    name: str
+    page: str
+
+    def entry(self) -> str:
+        """Return it as a table of contents has it."""
+        return f"{self.name[0].upper()}{self.name[1:]} </{self.page}>"
+
+
+def chapters() -> dict[str, list[list[Link]]]:
+    """Return the chapters of docs/README.md, each as rows of the pages that a row links to."""
     text = (ROOT / f"{CONTENTS}.md").read_text(encoding="utf-8")
-    parts = []
+    found = {}
     for chapter in text.split("\n## ")[1:]:
         title, _, body = chapter.partition("\n")
-        linked = re.findall(r"\]\((?!\.\./)([\w/.-]+)\.md\)", body)
-        pages = "\n".join(f"docs/{name}" for name in dict.fromkeys(linked))
-        caption = title.partition(",")[0]
-        parts.append(f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n")
-    project = "\n".join(sorted({p.stem for p in ROOT.glob("*.md")} - {"README"}))
-    others = "\n".join(p.removesuffix(".md") for p in include_patterns[1:] if "*" not in p)
-    parts.append(
-        f"```{{toctree}}\n:hidden:\n:caption: Project\n\n{CONTENTS}\n{project}\n{others}\n```\n"
-    )
+        rows = [
+            re.findall(r"\[([^\]]+)\]\((?!\.\./)([\w/.-]+)\.md\)", line)
+            for line in body.splitlines()
+            if line.startswith("| [")
+        ]
+        named = [[Link(name, f"docs/{page}") for name, page in row] for row in rows]
+        found[title.partition(",")[0]] = named
+    return found
+
+
+def tree(caption: str, entries: list[str]) -> str:
+    """Return a table of contents that only the sidebar shows."""
+    lines = [":hidden:", *([f":caption: {caption}"] if caption else []), "", *entries]
+    return "\n```{toctree}\n" + "\n".join(lines) + "\n```\n"
+
+
+def children() -> dict[str, list[Link]]:
+    """Return the pages below each page: of an entry its chapter's, else those of its row."""
+    found = {}
+    for title, rows in chapters().items():
+        if title in ENTRIES:
+            first, *rest = [link for row in rows for link in row]
+            found[first.page] = rest
+        else:
+            found |= {row[0].page: row[1:] for row in rows if len(row) > 1}
+    return found
+
+
+def sidebar() -> str:
+    """Return the entries, and below them concepts, reference, and the project's own pages."""
+    known = chapters()
+    entries = [Link(title, known[title][0][0].page).entry() for title in ENTRIES]
+    parts = [tree("Start here", ["docs/install", *entries])]
+    for title, rows in known.items():
+        if title not in ENTRIES:
+            parts.append(tree(title, [row[0].entry() for row in rows]))
+    project = sorted({p.stem for p in ROOT.glob("*.md")} - {"README"})
+    others = [p.removesuffix(".md") for p in include_patterns[1:] if "*" not in p]
+    parts.append(tree("Project", [CONTENTS, *project, *others]))
     return "\n".join(parts)
+
+
+def pictures(text: str) -> str:
+    """Return a page whose pictures follow the site's scheme, which a reader may choose."""
+    shown = (
+        "```{{image}} {}\n:class: only-dark\n:alt: {}\n```\n\n"
+        "```{{image}} {}\n:class: only-light\n:alt: {}\n```"
+    )
+
+    def both(found: re.Match[str]) -> str:
+        dark, alt, light = found.groups()
+        return shown.format(dark, alt, light, alt)
+
+    return re.sub(
+        r'<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img alt="([^"]*)" src="([^"]+)">\s*'
+        r"</picture>",
+        both,
+        text,
+    )
+
+
+def unwrap(value: Any) -> None:
+    """Take what only the command line reads out of a class's types."""
+    for holder in (value, value.__init__):
+        if getattr(holder, "__annotations__", None):
+            holder.__annotations__ = typing.get_type_hints(holder)
 
 
 def library() -> str:
@@ -88,6 +161,8 @@ def library() -> str:
     parts = ["# Library\n", "```{eval-rst}", ".. currentmodule:: torpor\n"]
     for name in torpor.__all__:
         value = getattr(torpor, name)
+        if inspect.isclass(value) and not issubclass(value, Exception):
+            unwrap(value)
         if inspect.isclass(value) and issubclass(value, Exception):
             parts.append(f".. autoexception:: {name}\n")
         elif inspect.isclass(value):
@@ -102,11 +177,11 @@ def library() -> str:
 def read(_app: Any, page: str, source: list[str]) -> None:
     """Add to a page what only the site has."""
     if page == root_doc:
-        source[0] += "\n" + sidebar()
+        source[0] = pictures(source[0]) + "\n" + sidebar()
     elif page == LIBRARY:
         source[0] = library()
-    # A diagram stays text: what would draw it is fetched from elsewhere.
-    source[0] = source[0].replace("```mermaid\n", "```text\n")
+    if below := children().get(page):
+        source[0] += tree("", [link.entry() for link in below])
 
 
 def finish(app: Any, failure: Exception | None) -> None:

@@ -140,7 +140,8 @@ def test_gain_lost_on_held_out_data_is_noted():
         tuning.Tuned("g", tuple(map(tuning.read_objective, keys)), [trial], [trial], [base])
     )
     assert post.notes == [
-        "g,x=1: the gain in idle_power_mw does not hold: -5.00 in training, +2.00 held out"
+        "g,x=1: the gain in idle_power_mw does not hold: "
+        "\N{MINUS SIGN}5.00 in training, +2.00 held out"
     ]
     assert post.tables[0].headings.count("held out") == 2
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torpor.results.table import Post, Table, counted, number, word
+from torpor.results.table import Post, Table, counted, minus, number, word
 from torpor.run.sweeps.axes import Axes, SweepError
 from torpor.run.sweeps.parts import Row
 from torpor.run.sweeps.ranks import change_parts, change_unit, mean_change, metric_info, scenario_of
@@ -122,7 +122,7 @@ def bisect(
             rows = list(done.rows().values())
             changes[step.commit] = _change(rows, info, steps[0].governor, step.governor)
             change = changes[step.commit]
-            shown = "cannot be judged" if change is None else f"{change:+.2f} {unit}"
+            shown = "cannot be judged" if change is None else f"{minus(f'{change:+.2f}')} {unit}"
             tell(f"{step.commit[:12]} {shown}  {step.subject}")
         change = changes[step.commit]
         if change is None:
@@ -134,7 +134,11 @@ def bisect(
         shown = changes[steps[-1].commit]
         raise SweepError(
             f"the bad revision is not worse: {metric} "
-            + ("cannot be judged" if shown is None else f"changes by {shown:+.2f} {unit}")
+            + (
+                "cannot be judged"
+                if shown is None
+                else f"changes by {minus(f'{shown:+.2f}')} {unit}"
+            )
         )
     good, bad = 0, len(steps) - 1
     passed: set[int] = set()

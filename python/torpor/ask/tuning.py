@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from torpor.results.table import Cell, Post, Table, counted, number, word
+from torpor.results.table import Cell, Post, Table, counted, minus, number, word
 from torpor.run.sweeps.axes import PLACES, Axes, Point, SweepError, split_numbers
 from torpor.run.sweeps.parts import Row
 from torpor.run.sweeps.ranks import change_parts, change_unit, mean_change, metric_info
@@ -362,8 +362,8 @@ def tuned_post(found: Tuned) -> Post:
                 continue
             if sign * mine < 0 <= sign * held:
                 notes.append(
-                    f"{trial.setting}: the gain in {objective.text} does not hold: {mine:+.2f} in "
-                    f"training, {held:+.2f} held out"
+                    f"{trial.setting}: the gain in {objective.text} does not hold: "
+                    + minus(f"{mine:+.2f} in training, {held:+.2f} held out")
                 )
     title = (
         f"{counted(len(found.trials), 'setting')} of {found.base}, {len(found.front)} on the front"

@@ -13,6 +13,7 @@ from torpor.ask.contest.explain import explain_post
 from torpor.ask.contest.score import BASE
 from torpor.cli import options, progress, sweeping
 from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.cli.deliver import check, write_page
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.kernel import obtain
 from torpor.results.files import write_whole
@@ -89,6 +90,7 @@ def contest(
     threads: options.Threads = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
+    report: options.ReportPath = None,
 ) -> None:
     """Run governors against a frozen corpus: how much of teo's gap to the oracle they close.
 
@@ -97,6 +99,7 @@ def contest(
     """
     form = options.form(form, is_json=is_json)
     _check(entries or [], half, data or [], plot, is_explained=is_explained)
+    check(folder=None, files=(report, plot))
     obtain(())
     with progress.if_watched() as bar, sweeping.kept(store):
         found = run.contest(
@@ -118,6 +121,10 @@ def contest(
     if plot is not None:
         write_whole(plot, view("report.charts").front(found))
         print_note(f"plot: {plot}")
+    if report is not None:
+        drawn = view("report.charts").front_of_page(found)
+        shown = run.contest_post(found, has_cells=True)._replace(picture=drawn)
+        write_page(shown, report, run.sentences(found))
     if is_explained:
         first, second = [*(entries or []), BASE][:2]
         write_post(explain_post(found, first, second), form)

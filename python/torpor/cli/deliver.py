@@ -16,8 +16,10 @@ from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.parsing import typed
 from torpor.results.comparison import sections, unverified
+from torpor.results.files import write_whole
 from torpor.results.kinds import posted
 from torpor.results.record import Compared, view
+from torpor.results.table import Post
 from torpor.run.recordings import convert_trace
 from torpor.view.post import post
 
@@ -45,6 +47,7 @@ def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
     """Write the page of a result, or of several, where one was asked for."""
     if path is None:
         return
+    result = result.to_dict() if hasattr(result, "to_dict") else result
     with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
         file = Path(folder) / "torpor.perfetto-trace"
         if trace is None or isinstance(trace, str):
@@ -56,6 +59,16 @@ def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
                 raise TorporError(f"page `{path}`: the trace that it hands over: {error}") from None
             view("report").write(result, path, typed(), file)
     print_note(f"report: {path}")
+
+
+def write_page(found: Post, path: Path | None, sentences: Sequence[str] = ()) -> None:
+    """Write tables that are no kind of result as a page, where one was asked for.
+
+    The first of the sentences is the verdict.
+    """
+    if path is not None:
+        write_whole(path, view("report.posted").render_post(found, typed(), sentences))
+        print_note(f"report: {path}")
 
 
 def trace_of(recording: str, report: Path | None, tracks: int = 1) -> Trace:

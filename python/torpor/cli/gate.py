@@ -14,11 +14,12 @@ from torpor.ask.gates import Verdict
 from torpor.ask.gates import gate as hold
 from torpor.cli import options
 from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.cli.deliver import check, write_page
 from torpor.cli.exits import EXIT_FINDING
 from torpor.machine.counters import diff
 from torpor.results.comparison import correction_text
 from torpor.results.files import write_whole
-from torpor.results.table import Cell, Post, Table, number, word
+from torpor.results.table import Cell, Post, Table, minus, number, word
 from torpor.results.text import distinct_names
 from torpor.view.post import post_text
 
@@ -46,12 +47,14 @@ def gate(
     ] = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
+    report: options.ReportPath = None,
 ) -> None:
     """Fail if a candidate is worse than a base beyond limits. Exit status 1 if one is broken.
 
     Under GitHub Actions, broken limits become annotations, and the table goes to the job's summary.
     """
     form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report, junit))
     verdicts = hold(
         _side(base),
         _side(candidate),
@@ -64,6 +67,7 @@ def gate(
     if junit is not None:
         write_whole(junit, _junit(verdicts))
         print_note(f"junit: {junit}")
+    write_page(post, report)
     if form == "json":
         write_stdout(json.dumps(verdicts, indent=1))
     else:
@@ -87,7 +91,7 @@ def _post(verdicts: Sequence[Verdict], base: str, candidate: str) -> Post:
         if given is None:
             return cell
         text = f"{given:{'+' * is_signed}.4g}"
-        return Cell(given, text.replace("-", "\N{MINUS SIGN}"))
+        return Cell(given, minus(text))
 
     short = distinct_names(v["scenario"] for v in verdicts)
     # What is the same in all rows is said once, above them.
@@ -114,7 +118,7 @@ def _post(verdicts: Sequence[Verdict], base: str, candidate: str) -> Post:
 def _said(verdict: Verdict) -> str:
     text = f"{verdict['metric']} is {verdict['candidate']:.4g} {verdict['unit']}".rstrip()
     if verdict["base"] is not None and verdict["change"] is not None:
-        text += f", {verdict['change']:+.4g} from {verdict['base']:.4g}"
+        text += minus(f", {verdict['change']:+.4g} from {verdict['base']:.4g}")
     if verdict["low"] is not None and verdict["high"] is not None:
         text += f" (95 %: {verdict['low']:+.4g} to {verdict['high']:+.4g})"
     return f"{text}; limit: {verdict['limit']}"

@@ -9,7 +9,9 @@ import typer
 from torpor.ask import history as histories
 from torpor.cli import options, progress, sweeping
 from torpor.cli.console import print_note, write_post, write_stdout
+from torpor.cli.deliver import check, write_page
 from torpor.cli.exits import EXIT_FINDING
+from torpor.results.table import minus
 from torpor.run.sweeps import run
 from torpor.run.sweeps.axes import Axes
 from torpor.run.sweeps.ranks import change_unit, metric_info
@@ -32,6 +34,7 @@ def history(
     store: sweeping.StorePath = Path("sweep"),
     metrics: sweeping.Metrics = None,
     form: options.Form = None,
+    report: options.ReportPath = None,
     *,
     typed: dict[str, Any],
     how: dict[str, Any],
@@ -40,12 +43,14 @@ def history(
 
     A revision that does not compile or run says why; the others go on.
     """
+    check(folder=None, files=(report,))
     steps = histories.revisions(spec, first, last, path=path)
     axes = sweeping.filled(Axes(governor=[step.governor for step in steps]), typed)
     with progress.if_watched() as bar:
         done = run.sweep(axes, store, progress=sweeping.shown_by(bar), **how)
     rows = list(done.rows().values())
     shown = histories.ladder_post(rows, steps, metrics or sweeping.DEFAULT_METRICS)
+    write_page(shown, report)
     write_post(shown, form)
     if done.is_interrupted:
         raise KeyboardInterrupt
@@ -98,7 +103,7 @@ def bisect(
     change = found.changes[step.commit]
     unit = change_unit(metric_info(metric))
     write_stdout(f"{step.commit} is the first bad revision\n{step.date} {step.subject}")
-    write_stdout(f"{metric}: {change:+.2f} {unit} from {good}, over all scenarios")
+    write_stdout(f"{metric}: {minus(f'{change:+.2f}')} {unit} from {good}, over all scenarios")
 
 
 def _limit(metric: str, text: str) -> float:

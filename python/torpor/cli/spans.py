@@ -9,6 +9,7 @@ import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note, write_post, write_stdout
+from torpor.cli.deliver import check, write_page
 from torpor.results.table import Post, Table, counted, number, word
 from torpor.run.idle_spans import Bound, bound
 from torpor.run.idle_spans import spans as read_spans
@@ -45,6 +46,7 @@ def spans(
     ] = "teo",
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
+    report: options.ReportPath = None,
     **given: Any,
 ) -> None:
     """Write one row per idle span: what was known, what came, what each state would have cost.
@@ -55,19 +57,22 @@ def spans(
         if output is not None:
             fail("--output: --bound writes its table to stdout")
         form = options.form(form, is_json=is_json)
+        check(folder=None, files=(report,))
         with progress.if_watched() as bar:
             rows = bound(traces, platform=platform, base=base, progress=bar, **given)
+        post = _bound_post(rows, base, f"{counted(len(traces), 'recording')}, {platform}")
+        write_page(post, report)
         if form == "json":
             write_stdout(json.dumps(rows, indent=1))
         else:
-            write_post(
-                _bound_post(rows, base, f"{counted(len(traces), 'recording')}, {platform}"), form
-            )
+            write_post(post, form)
         return
     if output is not None and output.suffix not in _FORMATS:
         fail(f"`{output}`: the file name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
-    if form is not None or is_json:
-        fail("--format and --json are for --bound", "-o FILE.parquet writes another format")
+    if form is not None or is_json or report is not None:
+        fail(
+            "--format, --json and --report are for --bound", "-o FILE.parquet writes another format"
+        )
     with progress.if_watched() as bar:
         found = read_spans(traces, platform=platform, progress=bar, **given)
     if output is not None:

@@ -9,9 +9,10 @@ import typer
 
 from torpor.cli import options, sweeping
 from torpor.cli.console import fail, print_note, write_post, write_stdout
+from torpor.cli.deliver import check, write_page
 from torpor.results.files import write_whole
 from torpor.results.record import view
-from torpor.results.table import Cell, Post, Table, word
+from torpor.results.table import Cell, Post, Table, counted, word
 from torpor.run.sweeps import ranks
 from torpor.run.sweeps.identity import engine_id
 from torpor.run.sweeps.store import open_store
@@ -49,7 +50,9 @@ def list_points(store: options.StoreFolder) -> None:
         f"{len(opened.shards)} shards, {len(opened.open_files)} open files, {size / 1e6:.1f} MB; "
         f"builds of Torpor: {', '.join(sorted({row['engine'] for row in rows})) or 'none'}"
     ]
-    post = Post(f"{store}: {len(rows)} points", facts, [Table("", "", headings, lines, 3)], [])
+    post = Post(
+        f"{store}: {counted(len(rows), 'point')}", facts, [Table("", "", headings, lines, 3)], []
+    )
     write_post(post)
 
 
@@ -71,9 +74,11 @@ def show(
     ] = None,
     form: options.Form = None,
     is_json: options.AsJson = False,
+    report: options.ReportPath = None,
 ) -> None:
     """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
     form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
     rows = open_store(store).rows()
     post = ranks.view(
         rows,
@@ -82,6 +87,7 @@ def show(
         filters=_filters(only),
         each=True if form == "csv" and each is None else each,
     )
+    write_page(post, report)
     if form == "json":
         write_stdout(json.dumps(rows, indent=1))
     else:

@@ -9,6 +9,7 @@ import typer
 from torpor.ask import tuning
 from torpor.cli import options, progress, sweeping
 from torpor.cli.console import write_post
+from torpor.cli.deliver import check, write_page
 from torpor.run.sweeps.axes import Axes
 
 
@@ -53,6 +54,7 @@ def tune(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the search.")] = 0,
     store: sweeping.StorePath = Path("sweep"),
     form: options.Form = None,
+    report: options.ReportPath = None,
     *,
     typed: dict[str, Any],
     how: dict[str, Any],
@@ -62,6 +64,7 @@ def tune(
     Needs Optuna: pip install 'torpor[tune]'. Every run is kept in the store: the same command goes
     on where it was, and more --trials go on from fewer.
     """
+    check(folder=None, files=(report,))
     wanted = [tuning.read_param(text) for text in params]
     train = sweeping.filled(Axes(), typed)
     sweeping.obtain_kernels(train)
@@ -82,4 +85,6 @@ def tune(
             **how,
             tell=lambda done, total: bar("settings", done, total) if bar is not None else None,
         )
-    write_post(tuning.tuned_post(found), form)
+    shown = tuning.tuned_post(found)
+    write_page(shown, report)
+    write_post(shown, form)

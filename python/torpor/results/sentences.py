@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
-from torpor.results.table import counted
+from torpor.results.table import counted, minus
 
 if TYPE_CHECKING:
     from torpor.results import types as results
 
 _NAMED = 4
 WRONG = {"above": "too deep", "below": "too shallow"}
-_REFERENCES = ("shallowest", "deepest")
+#: Governors that always take the same state.
+REFERENCES = ("shallowest", "deepest")
 
 #: `above`, `below`, `usage` and `time_ns` of a state, or of a CPU.
 Counts = dict[str, float]
@@ -79,7 +80,7 @@ def grouped(value: float) -> str:
 
 
 def signed_count(value: float) -> str:
-    return f"{value:+,.0f}".replace("-", "\N{MINUS SIGN}")
+    return minus(f"{value:+,.0f}")
 
 
 def number(value: float) -> str:
@@ -112,10 +113,16 @@ def where(first: Side, second: Side) -> str:
             for key, counts in second.states.items()
         }
         key = max(by_state, key=lambda k: by_state[k] * (1 if whole > 0 else -1))
+        part, more = abs(by_state[key]), "more" if whole > 0 else "fewer"
+        if part <= abs(whole):
+            of = f"{state_text(key)} has {grouped(part)} of the {grouped(abs(whole))} {more}"
+        else:
+            less = "fewer" if whole > 0 else "more"
+            rest = grouped(part - abs(whole))
+            of = f"{state_text(key)} has {grouped(part)} {more}, the others {rest} {less}"
         parts.append(
-            f"{grouped(total(second, side))} sleeps are {WRONG[side]} with {second.label} and "
-            f"{grouped(total(first, side))} with {first.label}; {state_text(key)} has "
-            f"{signed_count(by_state[key])} of that change of {signed_count(whole)}"
+            f"{second.label} sleeps {WRONG[side]} {grouped(total(second, side))} times, "
+            f"{first.label} {grouped(total(first, side))} times; {of}"
         )
     spans = [sum(c["time_ns"] for c in s.states.values()) for s in (first, second)]
     if all(spans):
@@ -128,41 +135,58 @@ def where(first: Side, second: Side) -> str:
         before = first.states.get(most, {}).get("time_ns", 0) / spans[0]
         after = second.states[most]["time_ns"] / spans[1]
         parts.append(
-            f"of idle time {state_text(most)} has {percent(after)}, against {percent(before)}"
+            f"of idle time, {state_text(most)} has {percent(after)} with {second.label} and "
+            f"{percent(before)} with {first.label}"
         )
     return sentence("; ".join(parts))
 
 
 #: Powers that a headline may have, the whole machine's first.
-_POWERS = {"power_mw": "power", "idle_power_mw": "idle power"}
+_POWERS = {
+    "power_mw": "power",
+    "idle_power_mw": "idle power",
+    "relative_idle_power_pct": "relative idle power",
+}
 
 
 def _rough(value: float) -> str:
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
-def headline(compared: "results.Comparison", base: int, other: int) -> str:
-    """Return in one sentence what the other column costs: power, and time to wake up."""
+def headline(compared: "results.Comparison", base: int, other: int, draws: str = "seed") -> str:
+    """Return in one sentence what the other column costs: power, and time to wake up.
+
+    ``draws`` is what the samples of a paired comparison are.
+    """
     labels, samples = compared["labels"], compared["samples"]
     changes = {row["key"]: row["cells"][other]["change"] for row in compared["rows"]}
-    parts = []
+    parts, alike = [], []
     key = next((key for key in _POWERS if changes.get(key)), None)
     power = changes[key] if key else None
-    if key and power and (pct := power["relative_pct"]) is not None:
+    if key and power:
+        # A share changes by points.
+        pct = power["relative_pct"]
+        size, unit = (power["difference"], "points") if pct is None else (pct, "%")
         if not power["is_significant"]:
-            parts.append(f"shows no difference in {_POWERS[key]} beyond chance")
-        elif pct < 0:
-            parts.append(f"saves {_rough(-pct)} % of {_POWERS[key]}")
+            alike.append(_POWERS[key])
+        elif size < 0:
+            parts.append(f"saves {_rough(-size)} {unit} of {_POWERS[key]}")
         else:
-            parts.append(f"takes {_rough(pct)} % more {_POWERS[key]}")
+            parts.append(f"takes {_rough(size)} {unit} more {_POWERS[key]}")
     if latency := changes.get("latency_mean_us"):
         late_us = latency["difference"]
         when = "later" if late_us > 0 else "earlier"
-        is_known = latency["is_significant"] and late_us
-        parts.append(f"wakes {_rough(abs(late_us))} µs {when}" if is_known else "wakes as fast")
+        if latency["is_significant"] and late_us:
+            parts.append(f"wakes {_rough(abs(late_us))} µs {when}")
+        elif compared["sampling"] == "paired":
+            alike.append("wake-up latency")
+        else:
+            parts.append("wakes as fast")
+    if alike:
+        parts.insert(0, f"shows no difference in {' or '.join(alike)} beyond chance")
     if not parts or (compared["sampling"] == "paired" and samples < 2):
         return ""
-    basis = counted(samples, "seed") if compared["sampling"] == "paired" else "one recording"
+    basis = counted(samples, draws) if compared["sampling"] == "paired" else "one recording"
     return f"Against {labels[base]}, {labels[other]} {' and '.join(parts)} ({basis})."
 
 
@@ -207,7 +231,7 @@ def other_of(
             raise TorporError(f"no `{governor}` to compare with {labels[base]}: expected {others}")
         return found[0]
     rest = [place for place in places if place != base]
-    named = [p for p in rest if labels[p].partition(",")[0] not in (*_REFERENCES, "oracle")]
+    named = [p for p in rest if labels[p].partition(",")[0] not in (*REFERENCES, "oracle")]
     return next(iter([*named, *rest]), None)
 
 

@@ -54,12 +54,17 @@ class Post(NamedTuple):
 def number(value: float | None, digits: int = 0, *, is_signed: bool = False) -> Cell:
     """Return a number with this many digits; None is shown as not known.
 
-    >>> number(12.345, 2).text, number(None).text, number(3.0, 1, is_signed=True).text
-    ('12.35', '-', '+3.0')
+    >>> number(12.345, 2).text, number(None).text, number(-3.0, 1, is_signed=True).text
+    ('12.35', '-', '−3.0')
     """
     if value is None:
         return Cell(None, UNKNOWN)
-    return Cell(value, f"{value:{'+' * is_signed}.{digits}f}")
+    return Cell(value, minus(f"{value:{'+' * is_signed}.{digits}f}"))
+
+
+def minus(number: str) -> str:
+    """Return a formatted number with a real minus sign."""
+    return number.replace("-", "\N{MINUS SIGN}")
 
 
 def word(text: str) -> Cell:

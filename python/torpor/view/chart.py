@@ -6,7 +6,7 @@
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,10 @@ _STYLE = Path(__file__).parent / "report" / "templates" / "report.css"
 #: Colours of series, from the pages' style sheet: light and dark.
 COLOURS = ("--ink", "--above", "--link", "--below", "--muted")
 _LEFT, _RIGHT, _BOTTOM = 72.0, 24.0, 54.0
+#: Below this width a chart is for a phone, and its left margin is this one.
+_WIDE, _LEFT_NARROW = 500.0, 46.0
+#: Least distance of ticks on a logarithmic axis.
+_APART = 36.0
 #: Space around the outermost points for their labels, as a share of what the points take.
 _PAD = 0.1
 _TICKS = 6
@@ -45,6 +49,9 @@ class Point(NamedTuple):
     #: Label next to the point; empty for none.
     label: str = ""
     is_hollow: bool = False
+    #: Ends of its interval across and up; None where it has none.
+    x_ends: tuple[float, float] | None = None
+    y_ends: tuple[float, float] | None = None
 
 
 class Series(NamedTuple):
@@ -57,6 +64,8 @@ class Series(NamedTuple):
     radius: float = 2.5
     #: Points are connected in their order.
     is_line: bool = False
+    #: Dashes of the line, as SVG has them.
+    dashes: str = ""
 
 
 class Chart(NamedTuple):
@@ -73,6 +82,12 @@ class Chart(NamedTuple):
     size: tuple[float, float] = (960.0, 300.0)
     #: Legend of hollow points.
     hollow: str = ""
+    #: The axis across is logarithmic; all values on it are above 0.
+    is_log_x: bool = False
+    #: Value up below which nothing can be, and what says so.
+    floor: tuple[float, str] | None = None
+    #: Ends of the axis up; by default from the points.
+    y_ends: tuple[float, float] | None = None
 
     @property
     def points(self) -> list[Point]:
@@ -130,40 +145,57 @@ def svg(*charts: Chart) -> str:
     )
 
 
-def inline(chart: Chart) -> Markup:
-    """Return a chart as a part of a page, which has the colours and the title."""
+def inline(chart: Chart, css: str = "") -> Markup:
+    """Return a chart as a part of a page, which has the colours and the title.
+
+    ``css`` is the class of the image.
+    """
     width, height = chart.size
+    of = f' class="{css}"' if css else ""
     return Markup(
-        f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="img" '
+        f'<svg{of} viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="img" '
         f'aria-label="{escape(chart.title)}" font-size="12">'
         f"{_drawn(chart._replace(title=''))}</svg>"
     )
+
+
+def places(chart: Chart, values: Sequence[float]) -> tuple[list[float], float, float]:
+    """Return where values are across an inline chart, and the upper and lower end of its paper."""
+    frame = _Frame(chart._replace(title=""))
+    left, top, right, bottom = frame.paper
+    return [min(max(frame.x(value), left), right) for value in values], top, bottom
 
 
 def _drawn(chart: Chart) -> str:
     frame = _Frame(chart)
     parts = [*_heading(chart), *frame.axes()]
     marks: list[_Mark] = []
-    lines: list[list[tuple[float, float]]] = []
+    lines, words = frame.floor_line()
     for series in chart.series:
         placed = [frame.place(point) for point in series.points]
         if series.is_line and len(placed) > 1:
             lines.append(placed)
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+            dashes = f' stroke-dasharray="{series.dashes}"' if series.dashes else ""
             parts.append(
-                f'<polyline fill="none" stroke="var({series.colour})" stroke-width="1.5" '
+                f'<polyline fill="none" stroke="var({series.colour})" stroke-width="1.5"{dashes} '
                 f'points="{path}"/>'
             )
         labelled = zip(series.points, placed, strict=True)
         _add_marks(marks, series, [(point.label, at) for point, at in labelled if point.label])
     # Large points first: they are the ones that a reader looks for.
     marks.sort(key=lambda mark: -mark.radius)
-    parts += _labels(marks, lines, frame.paper)
     for series in chart.series:
+        for point in series.points:
+            lines += frame.intervals(point)
+    parts += _labels(marks, lines, frame.paper, words)
+    for series in chart.series:
+        parts += [line for point in series.points for line in frame.interval(point, series.colour)]
         # Hollow points first: the others are on top of those in the same place.
         for point in sorted(series.points, key=lambda point: not point.is_hollow):
             at = frame.place(point)
-            parts.append(_dot(*at, series.radius, series.colour, point.is_hollow, point.hint))
+            if series.radius:
+                parts.append(_dot(*at, series.radius, series.colour, point.is_hollow, point.hint))
     return "\n".join(parts)
 
 
@@ -173,28 +205,60 @@ class _Frame:
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
         width, height = chart.size
-        top = 14.0 + (22 if chart.title else 0) + 16 * len(chart.facts) + 24 * _has_legend(chart)
-        self.paper = _Box(_LEFT, top + 12, width - _RIGHT, height - _BOTTOM)
-        xs = [self._scaled(point.x) for point in chart.points]
-        ys = [self._scaled(point.y) for point in chart.points]
+        top = 14.0 + (22 if chart.title else 0) + 16 * len(chart.facts) + _legend_height(chart)
+        left = _LEFT if width >= _WIDE or chart.is_change else _LEFT_NARROW
+        self.paper = _Box(left, top + 12, width - _RIGHT, height - _BOTTOM)
+        across = [x for p in chart.points for x in (p.x, *(p.x_ends or ()))]
+        up = [y for p in chart.points for y in (p.y, *(p.y_ends or ()))]
+        up += [chart.floor[0]] if chart.floor else []
+        if chart.is_log_x:
+            # An interval that reaches 0 is cut where the axis ends.
+            least = min(point.x for point in chart.points)
+            across = [max(x, least / 2) for x in across]
+        xs, ys = [self._across(x) for x in across], [self._up(y) for y in up]
         if chart.is_change:
             reach = max(math.log(_LEAST), *(abs(value) for value in (*xs, *ys))) * 1.08
             self.x_ends = self.y_ends = (-reach, reach)
         else:
-            self.x_ends, self.y_ends = _ends(xs), _ends(ys)
+            self.x_ends, self.y_ends = _ends(xs), chart.y_ends or _ends(ys)
 
-    def _scaled(self, value: float) -> float:
+    def _across(self, value: float) -> float:
+        return math.log(value) if self.chart.is_change or self.chart.is_log_x else value
+
+    def _up(self, value: float) -> float:
         return math.log(value) if self.chart.is_change else value
 
     def x(self, value: float) -> float:
         low, high = self.x_ends
-        part = (self._scaled(value) - low) / (high - low)
+        part = (self._across(value) - low) / (high - low)
         return self.paper.left + part * (self.paper.right - self.paper.left)
 
     def y(self, value: float) -> float:
         low, high = self.y_ends
-        part = (self._scaled(value) - low) / (high - low)
+        part = (self._up(value) - low) / (high - low)
         return self.paper.bottom - part * (self.paper.bottom - self.paper.top)
+
+    def intervals(self, point: Point) -> list[list[tuple[float, float]]]:
+        """Return the lines of a point's intervals, within the paper."""
+        x, y = self.place(point)
+        left, top, right, bottom = self.paper
+        found = []
+        if point.x_ends:
+            low, high = point.x_ends
+            start = self.x(low) if low > 0 or not self.chart.is_log_x else left
+            found.append([(max(start, left), y), (min(self.x(high), right), y)])
+        if point.y_ends:
+            low, high = map(self.y, point.y_ends)
+            found.append([(x, min(low, bottom)), (x, max(high, top))])
+        return found
+
+    def interval(self, point: Point, colour: str) -> list[str]:
+        """Draw the lines of a point's intervals."""
+        path = "".join(
+            f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" for (x1, y1), (x2, y2) in self.intervals(point)
+        )
+        line = f'<path d="{path}" stroke="var({colour})" stroke-width="1.5" opacity="0.6"/>'
+        return [line] if path else []
 
     def place(self, point: Point) -> tuple[float, float]:
         return self.x(point.x), self.y(point.y)
@@ -211,9 +275,34 @@ class _Frame:
         for value, text in self._ticks(self.x_ends, self.x):
             parts.append(_text(self.x(value), bottom + 18, text, "--muted", "middle"))
         parts.append(f'<path d="M{left:.0f} {bottom:.1f}H{right:.0f}" stroke="var(--strong)"/>')
+        parts += self._floor()
         parts.append(_text(middle, bottom + 42, self.chart.x_title, "--ink", "middle"))
         parts.append(_text(4, top - 10, self.chart.y_title, "--ink"))
         return parts
+
+    def floor_line(self) -> tuple[list[list[tuple[float, float]]], list[_Box]]:
+        """Return the line of the floor and the place of its words, so that labels avoid both."""
+        if self.chart.floor is None:
+            return [], []
+        left, _, right, bottom = self.paper
+        at = self.y(self.chart.floor[0])
+        below = min(at + 15, bottom - 4)
+        width = len(self.chart.floor[1]) * _FONT * _LETTER
+        return [[(left, at), (right, at)]], [_Box(right - width, below - 12, right, below + 3)]
+
+    def _floor(self) -> list[str]:
+        if self.chart.floor is None:
+            return []
+        value, words = self.chart.floor
+        left, _, right, bottom = self.paper
+        at = self.y(value)
+        return [
+            f'<rect x="{left:.1f}" y="{at:.1f}" width="{right - left:.1f}" '
+            f'height="{bottom - at:.1f}" fill="var(--wash)"/>',
+            f'<path d="M{left:.1f} {at:.1f}H{right:.1f}" stroke="var(--oracle)" '
+            'stroke-dasharray="4 3"/>',
+            _text(right - 4, min(at + 15, bottom - 4), words, "--muted", "end", size=11.5),
+        ]
 
     def _quarters(self) -> list[str]:
         """Shade the quarters in which the changes have different signs; draw the diagonal."""
@@ -232,6 +321,8 @@ class _Frame:
         self, ends: tuple[float, float], place: Callable[[float], float]
     ) -> list[tuple[float, str]]:
         low, high = ends
+        if self.chart.is_log_x and ends is self.x_ends:
+            return self._decades(low, high)
         if self.chart.is_change:
             found: list[tuple[float, str]] = []
             # From the middle, so that 0 and the smallest changes have names.
@@ -246,6 +337,17 @@ class _Frame:
         numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
         return [(step * n, _tick(step * n)) for n in numbers]
 
+    def _decades(self, low: float, high: float) -> list[tuple[float, str]]:
+        """Return 1, 2 and 5 times powers of ten, or the powers alone where there is no space."""
+        powers = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
+        for digits in ((1, 2, 5), (1, 3), (1,)):
+            known = [m * 10.0**k for k in powers for m in digits]
+            known = [value for value in known if low <= math.log(value) <= high]
+            places = [self.x(value) for value in known]
+            if all(b - a >= _APART for a, b in itertools.pairwise(places)):
+                break
+        return [(value, f"{value:,.10g}") for value in known]
+
 
 def _ends(values: list[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
@@ -257,8 +359,10 @@ def _tick(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}"
 
 
-def _has_legend(chart: Chart) -> bool:
-    return any(series.name for series in chart.series)
+def _legend_height(chart: Chart) -> int:
+    if not any(series.name for series in chart.series):
+        return 0
+    return 34 if chart.size[0] >= _WIDE else 34 + 16 * (sum(bool(s.name) for s in chart.series) - 1)
 
 
 def _heading(chart: Chart) -> list[str]:
@@ -276,6 +380,8 @@ def _heading(chart: Chart) -> list[str]:
     if chart.hollow and any(point.is_hollow for point in chart.points):
         entries.append((chart.hollow, "--ink", True, False))
     for name, colour, is_hollow, is_line in entries if named else ():
+        if x > _LEFT + 4 and x + len(name) * _FONT * _LETTER > chart.size[0]:
+            x, y = _LEFT + 4, y + 16
         if is_line:
             parts.append(f'<path d="M{x - 6:.1f} {y - 4:.1f}h20" stroke="var({colour})"/>')
         parts.append(_dot(x + 4 * is_line, y - 4, 4, colour, is_hollow))
@@ -297,11 +403,16 @@ def _add_marks(
             marks[at] = marks[at]._replace(names=(*marks[at].names, label))
 
 
-def _labels(marks: list[_Mark], lines: list[list[tuple[float, float]]], paper: _Box) -> list[str]:
+def _labels(
+    marks: list[_Mark],
+    lines: list[list[tuple[float, float]]],
+    paper: _Box,
+    words: Sequence[_Box] = (),
+) -> list[str]:
     """Place each label where it hides least: near its point, off other points and labels."""
     taken = [_square(mark.x, mark.y, mark.radius) for mark in marks]
     taken += [piece for line in lines for piece in _along(line)]
-    placed: list[_Box] = []
+    placed = list(words)
     drawn = []
     for mark in marks:
         box, away = min(

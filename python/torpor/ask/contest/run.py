@@ -215,6 +215,27 @@ def _rules(entry: str) -> Rules:
     )
 
 
+def sentences(found: Contest) -> list[str]:
+    """Return who leads, by how much, and how the entries stand; the first one is the verdict."""
+    scored = [one for one in found.standings if one.score is not None]
+    if not scored:
+        return ["No governor has a score: nothing was scored, or a governor failed everywhere."]
+    best = min(scored, key=lambda one: one.score or 0.0)
+    place = {one.governor: n for n, one in enumerate(scored, 1)}
+    closed = 100 * (1 - (best.score or 0.0))
+    if best.governor == BASE or closed <= 0:
+        verdict = f"No governor is nearer the oracle than {BASE}."
+    else:
+        verdict = f"{best.governor} leads: it closes {closed:.0f} % of {BASE}'s gap to the oracle."
+    said = [
+        f"{entry} is number {place[entry]} of {len(scored)}, with a score of "
+        f"{next(one.score for one in scored if one.governor == entry):.3f}."
+        for entry in found.entries
+        if entry in place
+    ]
+    return [verdict, *said]
+
+
 def contest_post(found: Contest, *, has_cells: bool = False) -> Post:
     """Return standings, the front, the rules, and the scenarios in which an entry is worse."""
     scored = max((s.scored for s in found.standings), default=0)

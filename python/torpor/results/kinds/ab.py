@@ -123,7 +123,8 @@ def post(result: Ab) -> Post:
     tables = [] if found is None else [compared(found)]
     tables += [_runs(result, short), *(_states(result, label, short) for label in labels)]
     rounds = f"{result['finished_rounds']} of {counted(result['rounds'], 'round')}"
-    machine = f"Linux {result['kernel']}, driver {result['driver']}, {result['cpu_count']} CPUs"
+    cpus = counted(result["cpu_count"], "CPU")
+    machine = f"Linux {result['kernel']}, driver {result['driver']}, {cpus}"
     offered = [
         f"{g['label']} is {g['name']}" if g["module"] else f"{g['label']} is the kernel's own"
         for g in result["governors"]

@@ -19,7 +19,7 @@ from torpor.results.sentences import (
     state_text,
     where,
 )
-from torpor.results.table import UNKNOWN, Cell, Post, Table, number, share, word
+from torpor.results.table import UNKNOWN, Cell, Post, Table, minus, number, share, word
 from torpor.results.types import Version
 
 
@@ -246,7 +246,7 @@ def _change(column: DiffColumn, key: str) -> Cell:
         return word("")
     points, low, high = (100 * change[k] for k in ("difference", "low", "high"))
     verdict = "" if change["is_significant"] else " n.s."
-    return Cell(points, f"{points:+.2f} [{low:+.2f}, {high:+.2f}]{verdict}")
+    return Cell(points, minus(f"{points:+.2f} [{low:+.2f}, {high:+.2f}]") + verdict)
 
 
 def _notes(result: Diff) -> list[str]:
@@ -320,11 +320,12 @@ def _share_changes(base: DiffColumn, column: DiffColumn) -> str:
         change = (column["changes"] or {}).get(key)
         if change is None:
             continue
-        ends = [f"{100 * change[end]:+.2f}" for end in ("low", "high")]
+        ends = [minus(f"{100 * change[end]:+.2f}") for end in ("low", "high")]
         verdict = "" if change["is_significant"] else ", which may be chance"
+        moved = minus(f"{100 * change['difference']:+.2f}")
         parts.append(
             f"{words} {percent(column['total'][f'{key}_ratio'])}, "  # type: ignore[literal-required]
-            f"{100 * change['difference']:+.2f} points ({ends[0]} to {ends[1]}, 95 %){verdict}"
+            f"{moved} points ({ends[0]} to {ends[1]}, 95 %){verdict}"
         )
     said = "; ".join(parts) or "neither has counters of wrong depth"
     return f"{column['label']} against {base['label']}: {said}."
@@ -340,7 +341,7 @@ def _work(base: DiffColumn, column: DiffColumn) -> str:
         slept = f", of {means[0]:,.1f} µs on average against {means[1]:,.1f} µs"
     return (
         f"{column['label']} has {grouped(after)} sleeps "
-        f"({100 * (after / before - 1):+.2f} %){slept}: "
+        f"({minus(f'{100 * (after / before - 1):+.2f}')} %){slept}: "
         "shares are compared, counts are not."
     )
 

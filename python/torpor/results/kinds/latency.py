@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torpor.results.kind import Kind, saved_by
 from torpor.results.sentences import cannot_show, grouped
-from torpor.results.table import Cell, Post, Table, number, word
+from torpor.results.table import Cell, Post, Table, counted, number, word
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -52,7 +52,10 @@ def post(result: "results.Measurement") -> Post:
     headings = ["cluster", "state", "left out: sleeps of which", "count"]
     machine = result["platform"] or "not named, so no sleep is left out as too short for its state"
     facts = [
-        *(f"{x['path']}: {x['cpu_count']} CPUs, {x['duration_ns'] / 1e9:.2f} s" for x in traces),
+        *(
+            f"{x['path']}: {counted(x['cpu_count'], 'CPU')}, {x['duration_ns'] / 1e9:.2f} s"
+            for x in traces
+        ),
         f"machine: {machine}",
         f"{grouped(measured)} wake-ups with a known time of their cause; "
         f"{grouped(result['cut_sleeps'])} sleeps without a recorded begin or end",

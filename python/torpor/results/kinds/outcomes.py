@@ -7,7 +7,7 @@ from torpor.results.cells import COUNTED, wrong_cells
 from torpor.results.comparison import percent
 from torpor.results.kind import Kind, saved_by
 from torpor.results.sentences import WRONG, cannot_show, grouped, ratio
-from torpor.results.table import Post, Table, number, word
+from torpor.results.table import Post, Table, counted, number, word
 from torpor.results.types import TraceInfo, VerdictCheck, Version
 
 
@@ -83,7 +83,9 @@ def post(result: Outcomes) -> Post:
         facts.append("above and below: by the kernel's rule, on the recorded lengths")
     notes = ["sysfs counts from dump to dump, which is longer than the recording"] * has_sysfs
     table = Table("states", "Sleeps as recorded, and by sysfs", headings, rows, keys=2, together=5)
-    title = f"{result['trace']['path']}: {result['sleeps']} sleeps on {result['platform']}"
+    title = (
+        f"{result['trace']['path']}: {counted(result['sleeps'], 'sleep')} on {result['platform']}"
+    )
     return Post(title, facts, [table], notes)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict
 from torpor.results import judge
 from torpor.results.comparison import format_number
 from torpor.results.kind import Input, Kind
+from torpor.results.numbers import listing
 from torpor.results.record import Reproduction as ReproductionRecord
 from torpor.results.sentences import cannot_show
 from torpor.results.sentences import number as figure
@@ -295,7 +296,11 @@ def _decided(result: Reproduction) -> str:
 
 def explain(result: Reproduction, _governor: str | None) -> list[str]:
     judged = result["counts"]
-    parts = [f"{aspect} {count['right']} of {count['of']}" for aspect, count in judged.items()]
+    parts = [
+        f"{count['right']} of {counted(count['of'], aspect)}"
+        for aspect, count in judged.items()
+        if count["of"]
+    ]
     cells = [
         (table["title"], row["title"], column, cell)
         for table in result["tables"]
@@ -319,7 +324,8 @@ def explain(result: Reproduction, _governor: str | None) -> list[str]:
     if missing:
         reasons.append(f"{len(missing)} rows are not modelled ({', '.join(missing)})")
     return [
-        f"{result['study']}, {result['seeds']} seeds: right are {', '.join(parts) or '0 of 0'}.",
+        f"Right are {listing(parts) or '0 of 0 cells'} ({result['study']}, "
+        f"{counted(result['seeds'], 'seed')}).",
         f"{len(wrong)} cells are wrong in one aspect at least"
         + (f"; the farthest is {far[1]}." if far else "."),
         cannot_show(reasons),

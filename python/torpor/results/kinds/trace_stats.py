@@ -2,6 +2,7 @@
 """Statistics of a recorded machine: states, wake-ups, tasks, interrupts, latency."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from torpor.results.cells import (
@@ -27,7 +28,7 @@ from torpor.results.sentences import (
     ratio,
 )
 from torpor.results.sentences import total as side_total
-from torpor.results.table import Post, Table, number, share, word
+from torpor.results.table import Post, Table, counted, number, share, word
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -61,8 +62,8 @@ def _facts(result: "results.TraceStats") -> list[str]:
         None: "not known: the recording has no cpu_idle_miss; name the machine with --platform",
     }.get(source, f"by the states of {result['platform']}, from the recorded lengths")
     facts = [
-        f"{trace['cpu_count']} CPUs{part}, {seconds:.2f} s{kernel}",
-        f"{result['sleeps']} sleeps{cut}",
+        f"{counted(trace['cpu_count'], 'CPU')}{part}, {seconds:.2f} s{kernel}",
+        f"{counted(result['sleeps'], 'sleep')}{cut}",
         f"above and below: {judged}",
         _tick(result),
     ]
@@ -168,7 +169,8 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
         add(side.states.setdefault(key, none()), counts)
         add(side.cpus.setdefault(state["cpu"], none()), counts)
     seconds = result["trace"]["duration_ns"] / 1e9
-    said = [f"{result['trace']['path']}: {grouped(result['sleeps'])} sleeps in {seconds:.2f} s."]
+    name = PurePath(result["trace"]["path"]).name
+    said = [f"{name}: {grouped(result['sleeps'])} sleeps in {seconds:.2f} s."]
     reasons = []
     if not result["sleeps"]:
         return [*said, cannot_show(["anything about idle states, with 0 sleeps"])]

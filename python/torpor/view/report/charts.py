@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +12,22 @@ from markupsafe import Markup
 
 from torpor.results.files import write_whole
 from torpor.results.numbers import number
+from torpor.results.table import minus
 from torpor.view.chart import COLOURS, Chart, Point, Series, inline, svg
 from torpor.view.report.environment import page
+from torpor.view.report.summary import NARROW, WIDE
 
 if TYPE_CHECKING:
     from torpor.ask.contest.run import Contest
+    from torpor.ask.contest.score import Standing
     from torpor.ask.studies.adaptation import Adaptation
     from torpor.ask.studies.io_boost import Scatter, Setting
     from torpor.results.kinds.reproduction import Reproduction
 
-#: Points of a contest's front beyond this are left out: they would hide the others' differences.
-_FAR_PCT = 100.0
+#: Energies of a contest's front beyond this are named instead: they would hide the differences.
+_FAR_PCT = 150.0
+#: Least delay, as a ratio, on a logarithmic axis.
+_LEAST_RATIO = 0.01
 
 
 def write_io_boost(result: Scatter, path: str | PathLike[str]) -> None:
@@ -103,24 +109,50 @@ def adaptation(found: Adaptation) -> str:
 
 def front(found: Contest) -> str:
     """Draw energy over delay of all replays: the oracle's front, and the governors."""
+    return svg(_front(found, found.front))
+
+
+def front_of_page(found: Contest) -> str:
+    """Draw the standings for a page, wide and for a phone; empty where no energy is known."""
+    chart = _front(found, found.standings)
+    if not chart.points:
+        return ""
+    return inline(chart._replace(size=WIDE), "on-wide") + inline(
+        chart._replace(size=NARROW), "on-narrow"
+    )
+
+
+def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
+    from torpor.ask.contest.score import BASE
+
+    oracles = [one for one in found.front if one.governor.partition(",")[0] == "oracle"]
     known = [
         (one.governor, one.delay_pct, one.energy_pct)
-        for one in found.front
+        for one in dict.fromkeys((*governors, *oracles))
         if one.delay_pct is not None and one.energy_pct is not None
     ]
-    oracle, others = [], []
-    for name, x, y in known:
-        hint = _hint(name, x, y)
+    oracle, others, far = [], [], []
+    for name, delay, energy in known:
+        x = max(1 + delay / 100, _LEAST_RATIO)
+        hint = f"{name}: delay {_signed(delay)} %, energy {_signed(energy)} %"
         if name.partition(",")[0] == "oracle":
-            oracle.append(Point(x, y, hint))
-        elif max(x, y) <= _FAR_PCT:
-            others.append(Point(x, y, hint, name))
+            oracle.append(Point(x, energy, hint))
+        elif energy <= _FAR_PCT:
+            others.append(Point(x, energy, hint, name))
+        else:
+            far.append(hint)
     series = [
-        Series("oracle", sorted(oracle), "--above", is_line=True),
-        Series("", others, "--ink"),
+        Series("oracle" if oracle else "", sorted(oracle), "--oracle", is_line=True),
+        Series("", others, "--ink", 4.0),
     ]
-    title = f"Energy over delay, all replays of corpus {found.corpus.title}, from teo"
-    return svg(Chart(title, "delay %", "energy %", series))
+    title = f"Energy over delay, all replays of corpus {found.corpus.title}, from {BASE}"
+    facts = (f"beyond the picture: {'; '.join(far)}",) if far else ()
+    axes = (f"delay, {BASE} = 1 (log)", f"energy from {BASE}, %")
+    return Chart(title, *axes, series, facts, size=(960.0, 420.0), is_log_x=True)
+
+
+def _signed(value: float) -> str:
+    return minus(f"{value:+.4g}")
 
 
 def _hint(name: str, x: float, y: float) -> str:
@@ -129,7 +161,11 @@ def _hint(name: str, x: float, y: float) -> str:
 
 def changes(result: Reproduction) -> Markup | None:
     """Draw each change as published and as simulated; None without two numbers to compare."""
-    series = [Series("", [], colour, 5.0) for colour in ("--link", "--above", "--muted")]
+    series = [
+        Series("sign right", [], "--oracle", 5.0),
+        Series("sign wrong", [], "--above", 5.0),
+        Series("calibrated, or not judged", [], "--muted", 5.0),
+    ]
     right, wrong, open_ = series
     for table in result["tables"]:
         for row in table["rows"]:
@@ -141,8 +177,8 @@ def changes(result: Reproduction) -> Markup | None:
                 if there is None or here is None:
                     continue
                 hint = (
-                    f"{row['title']}, {column}: {100 * (there - 1):+.1f} % published, "
-                    f"{100 * (here - 1):+.1f} % here"
+                    f"{row['title']}, {column}: {minus(f'{100 * (there - 1):+.1f}')} % published, "
+                    f"{minus(f'{100 * (here - 1):+.1f}')} % here"
                 )
                 judged = cell["right"]
                 point = Point(there, here, hint, is_hollow=judged is None)
@@ -153,7 +189,8 @@ def changes(result: Reproduction) -> Markup | None:
         return None
     title = f"{count} changes, as published and as simulated"
     axes = ("change as published", "change as simulated")
-    return inline(Chart(title, *axes, series, is_change=True, size=(540.0, 510.0)))
+    chart = Chart(title, *axes, series, is_change=True, size=(560.0, 520.0))
+    return inline(chart, "on-wide") + inline(chart._replace(size=NARROW), "on-narrow")
 
 
 def _ratio(value: object, base: object) -> float | None:

@@ -79,6 +79,7 @@ def _environment() -> Environment:
         prose=_prose,
         breaks=_breaks,
         option=_option,
+        tied=_tied,
     )
     return made
 
@@ -87,6 +88,11 @@ def _option(value: Any) -> str:
     if value is None or value in ([], {}):
         return "none"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _tied(text: str) -> str:
+    """Text whose numbers stay with their units."""
+    return re.sub(r"(?<=\d) (?=(?:%|pp|[µnm]?s|[mµ]?[WJ])(?!\w))", "\N{NO-BREAK SPACE}", text)
 
 
 def _breaks(name: str) -> Markup:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torpor.results.comparison import base_text, section_name, sections
 from torpor.results.kinds import replay, simulation
 from torpor.results.kinds.runs import verdict_of
-from torpor.view.report import bars, inputs, palette, strip
+from torpor.results.over_recordings import over_recordings
+from torpor.results.text import distinct_names
+from torpor.view.report import bars, inputs, palette, strip, summary
 from torpor.view.report.environment import page
 from torpor.view.report.handover import handover, without
 from torpor.view.report.latency import latency
@@ -39,8 +41,15 @@ def render(
     counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
     parts = sections(result)
     over = replay.over(result) if "traces" in result else []
-    traces = [_section(result, part, number) for number, part in enumerate(parts, 1)]
-    title = f"{traces[0]['name']} on {result['platform']['name']}"
+    found = over_recordings(result) if over else None
+    names = distinct_names(map(section_name, parts))
+    style = summary.styles(_governors(parts))
+    traces = [_section(result, part, number, names, style) for number, part in enumerate(parts, 1)]
+    first: Any = traces[0]
+    top = first["summary"] if len(parts) == 1 else None
+    if found is not None:
+        top = summary.summary(result, parts[0], "", found["comparison"], "recording")
+    title = f"{first['name']} on {result['platform']['name']}"
     handed = handover(trace, title) if trace else without(result["kind"], why_no_trace)
 
     strips = [_strips(result["platform"], own) for own in parts]
@@ -54,6 +63,9 @@ def render(
             handover=handed,
             more_style=palette.css(counts),
             over=over,
+            over_comparison=found and found["comparison"],
+            top=top,
+            looks=style,
             result=result,
             governors=_governors(parts),
             traces=traces,
@@ -65,18 +77,24 @@ def render(
     return draw(max(0, _PAGE_BYTES - rest) // max(len(traces), 1))
 
 
-def _section(result: Result, own: Section, number: int) -> dict[str, object]:
+def _section(
+    result: Result, own: Section, number: int, names: Mapping[str, str], style: Mapping[str, Any]
+) -> dict[str, object]:
     platform, runs = result["platform"], own["runs"]
+    finding = verdict_of(own)
+    said, limits = summary.sentences(result, own)
     return {
         "id": f"t{number}",
-        "name": PurePath(section_name(own)).name,
+        "name": names[section_name(own)],
         "raw": own,
-        "finding": verdict_of(own),
+        "summary": summary.summary(result, own, finding, own["comparison"], "seed"),
+        "said": said,
+        "limits": limits,
         "comparison": own["comparison"],
         "base_text": base_text(own["comparison"]),
         "residency": bars.residency(platform, runs),
         "depth": bars.wrong_depth(platform, runs),
-        "latency": latency(runs),
+        "latency": latency(runs, style),
         "inputs": inputs.tables(own) if "trace" in own else None,
         "causes": replay.causes(own),
         "tasks": simulation.tasks(own) if "workload" in own else [],

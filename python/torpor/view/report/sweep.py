@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from torpor._engine import student_95
 from torpor.results.comparison import unit_text
+from torpor.results.table import minus
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import SCENARIO, governors_of, labels, scenario_of, varied
 from torpor.view.report.environment import page
+from torpor.view.report.summary import POWERS
 
 if TYPE_CHECKING:
     from torpor.run.sweeps.parts import Row
@@ -55,16 +57,53 @@ def render(rows: Iterable[Row], title: str) -> str:
         ],
     }
     failed = [row for row in points if row["error"]]
+    said, certainty = verdict(points, names[0])
     return page(
         "sweep.html.j2",
         styles=("sweep.css",),
         scripts=("sweep-curves.js", "sweep.js"),
         title=title,
+        verdict=said,
+        certainty=certainty,
         counts={"points": len(points), "governors": len(names), "scenarios": len(scenarios)},
         builds=sorted({f"{row['torpor']} ({row['engine']})" for row in points}),
         failures=[(row["governor"], label_of(scenario_of(row)), row["error"]) for row in failed],
         data=data,
     )
+
+
+def verdict(points: Sequence[Row], base: str) -> tuple[str, str]:
+    """Return which governor takes the least idle power over scenarios, and how certain that is.
+
+    Idle power is what the page shows first.
+    """
+    from torpor.results.sentences import REFERENCES
+    from torpor.run.sweeps.ranks import view
+
+    key = next((k for k in POWERS[1:] if any(row.get(k) is not None for row in points)), None)
+    found = view(points, metrics=[key], base=base, each=False).tables if key else []
+    rows = (
+        {str(row[0].value): [cell.value for cell in row[1:5]] for row in found[-1].rows[1:]}
+        if (found)
+        else {}
+    )
+    known = {
+        name: (count, mean, low, high)
+        for name, (count, mean, low, high) in rows.items()
+        if isinstance(mean, float) and name.partition(",")[0] not in (*REFERENCES, "oracle")
+    }
+    if not known or key is None:
+        return "", ""
+    title = next(metric["title"] for metric in catalogue() if metric["key"] == key)
+    name = min(known, key=lambda one: known[one][1])
+    count, mean, low, high = known[name]
+    of = f"{count:.0f} scenario{'s' * (count != 1)}"
+    word = "less" if mean < 0 else "more"
+    said = f"{name} takes {abs(mean):.2g} % {word} {title} than {base}, on average over {of}."
+    if not isinstance(low, float) or not isinstance(high, float):
+        return said, "One scenario has no measure of chance."
+    ends = minus(f"95 % interval of the change over scenarios: {low:+.1f} to {high:+.1f} %")
+    return said, ends + (", so it may be chance." if low < 0 < high else ".")
 
 
 def _scenarios(

@@ -6,7 +6,12 @@ for (const figure of document.querySelectorAll("figure.latency")) {
   const slider = figure.querySelector("input");
   const output = figure.querySelector("output");
   const cells = figure.querySelectorAll(".within");
-  const cuts = figure.querySelectorAll(".cut");
+  const lines = Object.entries(data.cuts).map(([name, cut]) => {
+    const svg = figure.querySelector("svg." + name), line = svg.querySelector("path").cloneNode();
+    line.setAttribute("class", "cut");
+    svg.append(line);
+    return [line, cut];
+  });
   const update = () => {
     const at = Number(slider.value);
     output.textContent = data.texts[at];
@@ -15,7 +20,7 @@ for (const figure of document.querySelectorAll("figure.latency")) {
       const percent = 100 * data.rows[row][at] / data.counts[row];
       cell.textContent = percent.toFixed(1) + "\u00a0%";
     });
-    cuts.forEach((cut) => { cut.style.left = data.lefts[at] + "%"; });
+    for (const [line, cut] of lines) line.setAttribute("d", `M${cut.x[at]} ${cut.top}V${cut.bottom}`);
   };
   slider.addEventListener("input", update);
   // A browser may restore the slider's place of an earlier visit.

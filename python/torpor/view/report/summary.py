@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""The beginning of a page of governors: a verdict, its certainty, one picture, and what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from markupsafe import Markup
+
+from torpor._engine import TorporError
+from torpor.results.comparison import percent, short_labels, unit_text
+from torpor.results.kinds import explain
+from torpor.results.numbers import number
+from torpor.results.sentences import REFERENCES, differences, headline, other_of
+from torpor.results.table import counted
+from torpor.view.chart import Chart, Point, Series, inline
+
+if TYPE_CHECKING:
+    from torpor.results import types as results
+    from torpor.results.comparison import Result, Section
+
+#: Colours of governors that compete, in their order; the next ones have dashed lines.
+_COLOURS = ("--ink", "--link", "--above", "--below")
+_DASHES = ("", "5 3", "2 2", "8 3 2 3")
+#: Powers, the whole machine's first: up in the picture.
+POWERS = ("power_mw", "idle_power_mw", "relative_idle_power_pct")
+_DELAY = "latency_mean_us"
+#: A reference with so many times the power of the governors would hide their differences.
+_FAR = 2.5
+#: From so large a ratio on, the axis of delays is logarithmic.
+_LOG_RATIO = 8
+#: With a smaller share of known timers, a replay says little.
+_KNOWN_SHARE_MIN = 0.5
+#: Metrics that matter, by group; the first ones that are known, at most so many of each.
+_GROUPS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("Work", 2, ("iops", "io_latency_p99_us", "throughput", "flow_p99_us", "missed_periods")),
+    ("Power", 2, (*POWERS[:2], "over_oracle_pct", POWERS[2], "relative_over_oracle_pct")),
+    ("Delay", 2, (_DELAY, "latency_p99_us", "task_latency_p99_us")),
+    ("Depth", 2, ("above_pct", "below_pct")),
+    ("Wake-ups", 2, ("wakeups", "tick_wakeups")),
+)
+_ROWS = 8
+#: Sentences next to the picture; the rest is with the limits.
+_SENTENCES = 3
+WIDE, NARROW = (620.0, 380.0), (350.0, 340.0)
+
+
+class Chip(NamedTuple):
+    """A fact on how certain a verdict is."""
+
+    text: str
+    is_warning: bool = False
+
+
+class Style(NamedTuple):
+    """How a governor is drawn in all pictures of a page."""
+
+    colour: str
+    dashes: str
+
+
+def styles(runs: Sequence[results.RunOutcome]) -> dict[str, Style]:
+    """Return each governor's colour and dashes."""
+    found, count = {}, 0
+    for run in runs:
+        if run["kind"] == "oracle":
+            found[run["governor"]] = Style("--oracle", "")
+        elif is_reference(run["governor"]):
+            found[run["governor"]] = Style("--muted", _DASHES[len(found) % len(_DASHES)])
+        else:
+            dashes = _DASHES[count // len(_COLOURS) % len(_DASHES)]
+            found[run["governor"]] = Style(_COLOURS[count % len(_COLOURS)], dashes)
+            count += 1
+    return found
+
+
+def is_reference(label: str) -> bool:
+    """Whether a governor always takes the same state."""
+    return label.partition(" ")[0].partition(",")[0] in REFERENCES
+
+
+def best_other(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> int | None:
+    """Return the column to compare with the base: the competitor that takes the least power."""
+    base = compared["base"]
+    known = _row(compared, *POWERS)
+    if base is None:
+        return None
+    places = [place for place, run in enumerate(runs) if not run["error"]]
+    rivals = [
+        (float(known["cells"][place]["value"] or 0.0), place)
+        for place in (places if known else ())
+        if place != base
+        and runs[place]["kind"] == "governor"
+        and not is_reference(runs[place]["governor"])
+        and known["cells"][place]["value"] is not None
+    ]
+    return min(rivals)[1] if rivals else other_of(compared["labels"], base, places, None)
+
+
+def summary(
+    result: Result, section: Section, finding: str, compared: results.Comparison, draws: str
+) -> dict[str, Any]:
+    """Return the beginning of a section, or of all of them if ``compared`` is over recordings.
+
+    ``draws`` is what the samples of a paired comparison are.
+    """
+    runs = section["runs"]
+    said, more = "", []
+    base, other = compared["base"], best_other(compared, runs)
+    if base is not None and other is not None and not finding.startswith("No "):
+        said = headline(compared, base, other, draws)
+        more = [differences(compared, base, other)] if said and draws == "recording" else []
+    title = said or finding.partition(". ")[0].rstrip(".") + "."
+    charts = picture(compared, runs)
+    return {
+        "title": title,
+        "said": more,
+        "finding": finding if said or finding.rstrip(".") != title.rstrip(".") else "",
+        "chips": _chips(section, compared, draws),
+        "charts": charts,
+        "caption": _caption(compared, runs) if charts else "",
+        "groups": groups(compared),
+    }
+
+
+def sentences(result: Any, section: Any) -> tuple[list[str], str]:
+    """Return what is next to the picture, and what the result cannot show."""
+    compared = section["comparison"]
+    other = best_other(compared, section["runs"])
+    one = {**result, "traces": [section]} if "traces" in result else result
+    words = [label.partition(" ")[0] for label in compared["labels"]]
+    name = words[other] if other is not None and words.count(words[other]) == 1 else None
+    try:
+        said = explain(one, governor=name)
+    except TorporError:
+        return [], ""
+    limits = said[-1] if said and said[-1].startswith("This cannot show") else ""
+    # The first one is the title, and the verdict has its own place.
+    return [text for text in said[1:] if text != limits][:_SENTENCES], limits
+
+
+def groups(compared: results.Comparison) -> list[tuple[str, list[Any]]]:
+    """Return the rows that matter, in groups."""
+    rows = {row["key"]: row for row in compared["rows"]}
+    found: list[tuple[str, list[Any]]] = []
+    left = _ROWS
+    for name, most, keys in _GROUPS:
+        known = [rows[key] for key in keys if key in rows and _is_known(rows[key])]
+        own = known[: min(most, left)]
+        left -= len(own)
+        if own:
+            found.append((name, own))
+    return found
+
+
+def _is_known(row: Any) -> bool:
+    return any(cell["value"] is not None for cell in row["cells"])
+
+
+def _row(compared: results.Comparison, *keys: str) -> Any:
+    """Return the first of the rows with these keys that is known."""
+    rows = {row["key"]: row for row in compared["rows"]}
+    return next((rows[key] for key in keys if key in rows and _is_known(rows[key])), None)
+
+
+def _chips(section: Section, compared: results.Comparison, draws: str) -> list[Chip]:
+    found = []
+    if compared["sampling"] == "paired":
+        count = compared["samples"]
+        found.append(Chip(counted(count, draws), count < 2))
+        if tests := compared.get("tests", 0):
+            found.append(Chip(f"95 % intervals, {tests} comparisons corrected for (Holm)"))
+    base = compared["base"]
+    wakeups = _row(compared, "wakeups")
+    if wakeups and base is not None and (count := wakeups["cells"][base]["value"]) is not None:
+        found.append(Chip(f"{number(round(count))} wake-ups"))
+    if "trace" not in section or draws == "recording":
+        return found
+    sources = section["inputs"]["sleep_length_sources"]
+    if asked := sum(sources.values()):
+        known = 1 - sources.get("tick_only", 0) / asked
+        text = f"next timer known for {percent(known)} of decisions"
+        found.append(Chip(text, known < _KNOWN_SHARE_MIN))
+    agreement = section.get("agreement")
+    if agreement:
+        verdict = agreement["verdict"]
+        share = percent(verdict["agreement"])
+        word = "verified" if verdict["is_verified"] else "not verified"
+        text = f"{word}: recorded decisions explained, {share}"
+        found.append(Chip(text, not verdict["is_verified"]))
+    else:
+        found.append(Chip("recorded decisions not compared"))
+    lost = sum(loss["count"] for loss in section["trace"]["losses"] if loss["severity"] != "info")
+    if lost:
+        found.append(Chip(f"{number(lost)} pieces lost", is_warning=True))
+    return found
+
+
+def picture(
+    compared: results.Comparison, runs: Sequence[results.RunOutcome]
+) -> list[Markup] | None:
+    """Draw power over delay, for wide pages and for phones; None where one is not known."""
+    power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
+    places = _drawn(compared, runs)
+    if power is None or delay is None or len(places) < 2:
+        return None
+    style = styles(runs)
+    short = short_labels(list(compared["labels"]))
+    series = []
+    for place in places:
+        run, (x, y) = runs[place], (delay["cells"][place], power["cells"][place])
+        is_small = run["kind"] == "oracle" or is_reference(run["governor"])
+        point = Point(
+            x["value"],
+            y["value"],
+            f"{run['governor']}: {_text(power, y)}, {_text(delay, x)}",
+            f"{short[place]} {y['text']}",
+            is_small and run["kind"] != "oracle",
+            _ends(delay, place, compared["base"]),
+            _ends(power, place, compared["base"]),
+        )
+        series.append(Series("", [point], style[run["governor"]].colour, 4.5 if is_small else 6.0))
+    delays = [point.x for one in series for point in one.points]
+    oracle = next((place for place in places if runs[place]["kind"] == "oracle"), None)
+    floor = None
+    # In a replay nothing is below the oracle: in a simulation it has other work to do.
+    if oracle is not None and compared["sampling"] == "exact":
+        floor = (power["cells"][oracle]["value"], "no sequence of choices gets here")
+    is_log = min(delays) > 0 and max(delays) / min(delays) > _LOG_RATIO
+    chart = Chart(
+        f"{power['title']} over {delay['title']}",
+        f"{_title(delay)}{' (log)' if is_log else ''}",
+        _title(power),
+        series,
+        is_log_x=is_log,
+        floor=floor,
+    )
+    return [
+        inline(chart._replace(size=WIDE), "on-wide"),
+        inline(chart._replace(size=NARROW), "on-narrow"),
+    ]
+
+
+def _drawn(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> list[int]:
+    """Return the columns of the picture: those with both values, references not too far off."""
+    power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
+    if power is None or delay is None:
+        return []
+    known = [
+        place
+        for place, run in enumerate(runs)
+        if not run["error"]
+        and power["cells"][place]["value"] is not None
+        and delay["cells"][place]["value"] is not None
+    ]
+    others = [power["cells"][p]["value"] for p in known if not is_reference(runs[p]["governor"])]
+    most = _FAR * max(others, default=float("inf"))
+    return [p for p in known if power["cells"][p]["value"] <= most]
+
+
+def _caption(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> str:
+    said = ["Lower left is better."]
+    base = compared["base"]
+    if compared["sampling"] == "paired" and compared["samples"] > 1 and base is not None:
+        said.append(f"Bars: 95 % interval of the difference from {compared['labels'][base]}.")
+    drawn = _drawn(compared, runs)
+    if any(is_reference(runs[place]["governor"]) for place in drawn):
+        said.append("Hollow: references, which always take the same state.")
+    power = _row(compared, *POWERS)
+    far = [
+        f"{run['governor']} ({_text(power, power['cells'][place])})"
+        for place, run in enumerate(runs)
+        if not run["error"] and place not in drawn and power["cells"][place]["value"] is not None
+    ]
+    if far:
+        said.append(f"Beyond the picture: {', '.join(far)}.")
+    return " ".join(said)
+
+
+def _ends(row: Any, place: int, base: int | None) -> tuple[float, float] | None:
+    """Return the interval of a column: that of its difference, from the base's value on."""
+    change = row["cells"][place]["change"]
+    if base is None or not change or change["low"] is None:
+        return None
+    start = row["cells"][base]["value"]
+    return start + change["low"], start + change["high"]
+
+
+def _text(row: Any, cell: Any) -> str:
+    return f"{cell['text']} {unit_text(row['unit'])}".rstrip()
+
+
+def _title(row: Any) -> str:
+    unit = unit_text(row["unit"])
+    return f"{row['title']}, {unit}" if unit else str(row["title"])

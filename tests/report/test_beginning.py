@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""How a page begins: its verdict, one picture, and the rows that matter."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import sample
+from torpor.view import report
+from torpor.view.report import charts, summary
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return report.render(sample.pixel())
+
+
+def test_a_page_begins_with_verdict_picture_and_eight_rows(html: str) -> None:
+    title = re.search(r"<h1>(.*?)</h1>", html, re.S)
+    assert title and re.match(r"Against \S+, \S+ (saves|takes) [\d,.]+\xa0%", title[1])
+    before, folded = html.split("<details", 1)
+    rows = re.findall(r'<tr data-key="(\w+)">', before)
+    assert len(rows) == 8 and rows[:2] == ["idle_power_mw", "over_oracle_pct"]
+    assert before.index("<svg") < before.index("<table")
+    assert len(re.findall(r'<tr data-key="(\w+)">', folded)) > len(rows)
+
+
+def test_picture_and_table_show_the_same_numbers(html: str) -> None:
+    labels = re.findall(r"<text[^>]*>(?:menu|teo|oracle)\S* ([\d.]+)</text>", html)
+    row = re.search(r'<tr data-key="idle_power_mw">(.*?)</tr>', html, re.S)
+    assert labels and row
+    shown = {text.replace(",", "") for text in re.findall(r">([\d.,]+)</data>", row[1])}
+    assert set(labels) <= shown
+
+
+def test_the_title_is_of_the_least_power() -> None:
+    result = sample.pixel()
+    section = result["traces"][0]
+    other = summary.best_other(section["comparison"], section["runs"])
+    row = next(r for r in section["comparison"]["rows"] if r["key"] == "idle_power_mw")
+    rivals = [
+        cell["value"]
+        for place, (cell, run) in enumerate(zip(row["cells"], section["runs"], strict=True))
+        if place and run["kind"] == "governor" and not summary.is_reference(run["governor"])
+    ]
+    assert other is not None and row["cells"][other]["value"] == min(rivals)
+
+
+def test_a_reproduction_marks_right_and_wrong() -> None:
+    def cell(published: float, ours: float, right: dict | None) -> dict:
+        return {"published": published, "ours": ours, "right": right}
+
+    rows = [
+        {"title": "a", "cells": {"x": cell(10, 10, None), "y": cell(5, 6, {"sign": True})}},
+        {"title": "b", "cells": {"x": cell(10, 10, None), "y": cell(5, 12, {"sign": False})}},
+    ]
+    drawn = str(charts.changes({"tables": [{"rows": rows}]}))
+    wide = drawn[: drawn.index("</svg>")]
+    dots = re.findall(r'fill="var\((--\w+)\)"[^>]*><title>([^<]*)<', wide)
+    assert dots == [
+        ("--oracle", "a, y: −50.0 % published, −40.0 % here"),
+        ("--above", "b, y: −50.0 % published, +20.0 % here"),
+    ]
