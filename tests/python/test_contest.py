@@ -2,6 +2,7 @@
 """The contest: its corpus, its scores by hand, and the command."""
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ def row(governor, energy, delay, limit=None, **metrics):
 
 def ends(energy=300.0, deep=50.0):
     """The shallowest sleeping state, and the deepest."""
-    return [row("deepest", energy, 0.0, "1us"), row("deepest", deep, 150.0)]
+    return [row("deepest", energy, 0.5, "1us"), row("deepest", deep, 5000.0)]
 
 
 def cell(*mine, name="mine", scenario=REPLAY, fronts=None):
@@ -50,29 +51,28 @@ def cell(*mine, name="mine", scenario=REPLAY, fronts=None):
 
 
 def test_energy_is_read_at_teos_delay():
-    # Later than teo: a third of the time in WFI. Earlier: a third in the deepest state.
-    late = cell(row("mine", 60.0, 75.0))
-    assert late.at_delay_pct == pytest.approx(100 * (60 * 2 + 300) / 3 / 100 - 100)
-    early = cell(row("mine", 110.0, 0.0))
-    assert early.at_delay_pct == pytest.approx((110 * 2 + 50) / 3 - 100)
+    # teo has 50 us, WFI 0.5 and the deepest state 5000. Halfway between 0.5 and 5000 by logarithms.
+    late = cell(row("mine", 75.0, 5000.0))
+    assert late.at_delay_pct == pytest.approx(math.sqrt(75 * 300) - 100)
+    early = cell(row("mine", 200.0, 0.5))
+    assert early.at_delay_pct == pytest.approx(math.sqrt(200 * 50) - 100)
     assert cell(row("mine", 90.0, 50.0)).at_delay_pct == pytest.approx(-10)
-    assert cell(row("mine", 1.0, 1.0), name="teo").at_delay_pct == 0
+    assert cell(row("mine", 31.0, 1.0), name="teo").at_delay_pct == 0
 
 
 def test_a_limit_of_latency_is_a_point_of_a_front():
-    # Half of the time within the limit, where it takes 110 uJ at 25 us.
-    mine = [row("mine", 60.0, 75.0), row("mine", 110.0, 25.0, "100us")]
-    assert cell(*mine).at_delay_pct == pytest.approx(-15)
+    mine = [row("mine", 50.0, 100.0), row("mine", 98.0, 25.0, "100us")]
+    assert cell(*mine).at_delay_pct == pytest.approx(-30)
     # teo's own limit counts for teo.
     both = [*mine, row("teo", 40.0, 50.0, "100us")]
-    assert cell(*both).at_delay_pct == pytest.approx(100 * 85 / 40 - 100)
+    assert cell(*both).at_delay_pct == pytest.approx(75)
 
 
 def test_values_of_a_parameter_are_one_front():
-    mine = [row("mine,p=1", 60.0, 75.0), row("mine,p=2", 120.0, 25.0)]
+    mine = [row("mine,p=1", 50.0, 100.0), row("mine,p=2", 98.0, 25.0)]
     front = {"mine,p=1|2": ["mine,p=1", "mine,p=2"]}
     found = cell(*mine, name="mine,p=1|2", fronts=front)
-    assert (found.at_delay_pct, found.energy_pct) == (pytest.approx(-10), None)
+    assert (found.at_delay_pct, found.energy_pct) == (pytest.approx(-30), None)
 
 
 def test_dominating_takes_energy_and_the_price_of_delay():
@@ -155,7 +155,7 @@ def test_a_machine_of_unknown_power_is_a_class_of_its_own():
         row(name, None, delay, limit, relative_idle_power_pct=percent)
         for name, percent, delay, limit in (
             *(("teo", 40.0, 50.0, None), ("oracle", 30.0, 60.0, None), ("mine", 38.0, 50.0, None)),
-            *(("deepest", 90.0, 0.0, "1us"), ("deepest", 35.0, 99.0, None)),
+            *(("deepest", 90.0, 1.0, "1us"), ("deepest", 35.0, 99.0, None)),
         )
     ]
     found = next(c for c in cells({relative: rows}, None, {}) if c.governor == "mine")

@@ -104,6 +104,8 @@ impl Work {
 
 pub(crate) const RATE: (Kind, &str) = (Kind::Rate, "1/s");
 const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
+/// A store refuses a count that has a fraction.
+const RATIO: (Kind, &str) = (Kind::Figure, "");
 
 /// Metrics of a simulation, in the order of the table; those of idle CPUs follow.
 pub static METRICS: [Metric; 32] = [
@@ -287,7 +289,7 @@ pub static METRICS: [Metric; 32] = [
     metric(
         "sleeps_per_io",
         "sleeps per IO",
-        COUNT,
+        RATIO,
         Neither,
         "Entries into any idle state, of all CPUs, for each request in `iops`: 1 if an IO wakes \
          only the CPU of its task.",

@@ -408,7 +408,7 @@ def _notes(found: Contest) -> list[str]:
 
 
 def _standings_table(found: Contest) -> Table:
-    headings = ["", "governor", "score %", "±", "real %", "replay %", "closed loop %"]
+    headings = ["", "governor", "score %", "±", "", "real %", "replay %", "closed loop %"]
     headings += ["dominates %", "dominated %", "undecided %", "p99 %", "throughput, worst %"]
     lines = []
     for one in found.standings:
@@ -420,6 +420,7 @@ def _standings_table(found: Contest) -> Table:
                 word(one.governor),
                 number(one.score_pct, 1, is_signed=True),
                 number(one.sensitivity_pct, 1),
+                word("" if one.is_apart or one.score_pct is None else f"as {BASE}"),
                 *(number(value, 1, is_signed=True) for value in scores),
                 *(number(value, 0) for value in shares),
                 number(one.p99_pct, 0, is_signed=True),

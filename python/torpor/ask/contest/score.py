@@ -21,10 +21,12 @@ GAP_MIN_PCT = 1.0
 IDLE_MIN_PCT = 1.0
 #: Differences of energy or cost below this are none; an interval within it is narrow.
 EQUAL_PCT = 0.1
+#: Mean delays below this are alike: a tenth of the least exit latency that a table has.
+DELAY_MIN_US = 0.1
 #: A point of a front that loses more throughput than this, beyond chance, is none.
 THROUGHPUT_PCT = 0.5
-#: Scores that are closer than this are equal.
-APART_PCT = 0.3
+#: Scores that are closer than this are equal: DELAY_MIN_US moves one by as much within a decade.
+APART_PCT = 0.7
 #: The distance to the oracle's bound of each energy of a replay.
 _OVER = {
     "idle_energy_uj": "over_oracle_pct",
@@ -104,6 +106,8 @@ class Standing:
     #: Energy at teo's delay, and the most that leaving out one class of load changes it.
     score_pct: float | None
     sensitivity_pct: float | None
+    #: Whether the corpus tells it apart from teo.
+    is_apart: bool
     real_pct: float | None
     replay_pct: float | None
     simulation_pct: float | None
@@ -366,25 +370,25 @@ def energy_at(
 ) -> float | None:
     """Return the least energy that a front has at a delay, or before it.
 
-    Between two points the front is straight: a share of the time with the one, the rest with the
-    other. Each pair has a point of the governor's own in it. None if no point is early enough.
+    Between two points the logarithm of energy is linear over that of delay, as BD-rate has rate
+    over PSNR. Each pair has a point of the governor's own in it. None if no point is early enough.
 
-    >>> ends = (_Point(0, 300), _Point(100, 50))
-    >>> energy_at(10, [_Point(20, 100)], *ends), energy_at(60, [_Point(20, 100)], *ends)
-    (200.0, 75.0)
+    >>> ends = (_Point(1, 400), _Point(400, 25))
+    >>> energy_at(10, [_Point(100, 4)], *ends), energy_at(200, [_Point(100, 100)], *ends)
+    (40.0, 50.0)
     """
     found = [point.energy for point in own if point.delay <= delay]
     for early, late in itertools.product((*own, fastest), (*own, deepest)):
         is_own = early in own or late in own
         if is_own and early.delay <= delay < late.delay:
-            share = (delay - early.delay) / (late.delay - early.delay)
-            found.append((1 - share) * early.energy + share * late.energy)
+            share = math.log(delay / early.delay) / math.log(late.delay / early.delay)
+            found.append(early.energy ** (1 - share) * late.energy**share)
     return min(found, default=None)
 
 
 def _point(rows: Sequence[Row], keys: _Keys) -> _Point | None:
     delay, energy = _mean(rows, keys.delay), _mean(rows, keys.energy)
-    return None if delay is None or energy is None else _Point(delay, energy)
+    return None if delay is None or not energy else _Point(max(delay, DELAY_MIN_US), energy)
 
 
 def _loses_throughput(mine: list[Row], base: list[Row]) -> bool:
@@ -416,7 +420,8 @@ def _ranked(made: Sequence[Standing], by: Mapping[str, Sequence[Cell]]) -> Itera
             continue
         if leader is None or are_apart(by[leader.governor], by[one.governor]):
             leader = replace(one, rank=place)
-        yield replace(one, rank=leader.rank)
+        is_apart = BASE in by and are_apart(by[BASE], by[one.governor])
+        yield replace(one, rank=leader.rank, is_apart=is_apart)
 
 
 def are_apart(first: Sequence[Cell], second: Sequence[Cell]) -> bool:
@@ -453,6 +458,7 @@ def _standing(name: str, of: Sequence[Cell]) -> Standing:
         len(of) - len(whole),
         _percent(score),
         _percent(max(moved, default=None)),
+        False,
         _percent(_mean_of(_logs([c for c in scored if c.group.startswith("machine")]).values())),
         _percent(_mean_of(_logs([c for c in scored if c.kind == "replay"]).values())),
         _percent(_mean_of(_logs([c for c in scored if c.kind != "replay"]).values())),
