@@ -14,6 +14,7 @@ from torpor.ask.contest.corpus import RELATIVE, RESTRICTED, SHIPPED, Scenario, V
 from torpor.ask.contest.run import _limits, _prices_mw
 from torpor.ask.contest.score import Cell, are_apart, cells, standings
 from torpor.run.sweeps.axes import SweepError
+from torpor.run.sweeps.run import Swept
 
 ROOT = Path(__file__).resolve().parents[2]
 PIXEL6 = Variant("pixel6", "pixel6")
@@ -270,6 +271,21 @@ def test_a_recording_that_has_moved_counts_as_before(tmp_path, recording):
 
     before = of("first")
     assert before and of("second") == before
+
+
+def test_a_point_that_the_store_lost_is_a_failure(tmp_path, monkeypatch):
+    whole = Swept.rows
+
+    def without_menu(self):
+        return {name: row for name, row in whole(self).items() if row["governor"] != "menu"}
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(Swept, "rows", without_menu)
+    found = contest([], tmp_path / "store", only=["web-server,pixel6"], has_rules=False)
+    assert [cell.governor for cell in found.cells if "lost its point" in (cell.error or "")] == [
+        "menu"
+    ]
+    assert [s.governor for s in found.standings if s.score_pct is None] == ["menu"]
 
 
 def test_a_pattern_without_a_scenario_is_an_error():

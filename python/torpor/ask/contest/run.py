@@ -32,6 +32,7 @@ from torpor.results.table import Post, Table, counted, number, word
 from torpor.run import checks
 from torpor.run.sweeps.axes import Axes, Point, SweepError, expand_governors
 from torpor.run.sweeps.parts import Row
+from torpor.run.sweeps.parts import named as point_fields
 from torpor.run.sweeps.run import Progress, sweep
 
 #: Column that the gap is measured from.
@@ -187,6 +188,9 @@ def contest(
     for point, name in done.names.items():
         if name in kept:
             rows[points[point]].append(kept[name])
+        elif not done.is_interrupted:
+            # One that the store cannot read back is missed here, and nowhere else.
+            rows[points[point]].append(_lost(point))
     found = _shown(cells(rows, fronts, _prices_mw(scenarios)), fronts, set(names))
     present = {point.governor for point in done.names}
     known = [cell for cell in found if cell.group not in (RELATIVE, RESTRICTED)]
@@ -290,6 +294,10 @@ def _limits(machine: Variant) -> list[str]:
 def _us(limit: str) -> float:
     """Return a limit of the corpus in us; 0 is none."""
     return float(limit.removesuffix("us") or 0)
+
+
+def _lost(point: Point) -> Row:
+    return point_fields(point) | {"error": "the store lost its point: run the contest again"}
 
 
 def _prices_mw(scenarios: Sequence[Scenario]) -> dict[str, float]:

@@ -368,22 +368,33 @@ def _at_delay(front: _Front, keys: _Keys) -> Interval | None:
 def energy_at(
     delay: float, own: Sequence[_Point], fastest: _Point, deepest: _Point
 ) -> float | None:
-    """Return the least energy that a front has at a delay, or before it.
+    """Return the energy that a front has at a delay.
 
-    Between two points the logarithm of energy is linear over that of delay, as BD-rate has rate
-    over PSNR. Each pair has a point of the governor's own in it. None if no point is early enough.
+    Between neighbours the logarithm of energy is linear over that of delay, as BD-rate has rate
+    over PSNR. An end is a neighbour where no point of the governor's own is on that side. None if
+    no point is early enough.
 
     >>> ends = (_Point(1, 400), _Point(400, 25))
     >>> energy_at(10, [_Point(100, 4)], *ends), energy_at(200, [_Point(100, 100)], *ends)
     (40.0, 50.0)
     """
-    found = [point.energy for point in own if point.delay <= delay]
-    for early, late in itertools.product((*own, fastest), (*own, deepest)):
-        is_own = early in own or late in own
-        if is_own and early.delay <= delay < late.delay:
-            share = math.log(delay / early.delay) / math.log(late.delay / early.delay)
-            found.append(early.energy ** (1 - share) * late.energy**share)
-    return min(found, default=None)
+    better = {
+        p
+        for p in own
+        if not any(q != p and q.delay <= p.delay and q.energy <= p.energy for q in own)
+    }
+    early = max((p for p in better if p.delay <= delay), default=None)
+    late = min((p for p in better if p.delay > delay), default=None)
+    if early is None:
+        if late is None or fastest.delay > delay:
+            return None
+        # One that wastes energy gains nothing by the end.
+        early = fastest if fastest.energy > late.energy else _Point(fastest.delay, late.energy)
+    late = late or deepest
+    if late.delay <= delay or late.energy >= early.energy:
+        return early.energy
+    share = math.log(delay / early.delay) / math.log(late.delay / early.delay)
+    return float(early.energy ** (1 - share) * late.energy**share)
 
 
 def _point(rows: Sequence[Row], keys: _Keys) -> _Point | None:
@@ -545,10 +556,9 @@ def _is_real(change: Interval) -> bool:
 
 
 def _mean(rows: Sequence[Row], key: str) -> float | None:
-    values = [row[key] for row in rows]
-    if not values or any(value is None for value in values):
-        return None
-    return math.fsum(values) / len(values)
+    values = [row.get(key) for row in rows]
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _mean_of(values: Iterable[float]) -> float | None:
