@@ -41,7 +41,7 @@ def row(governor, energy, delay, limit=None, **metrics):
 
 def ends(energy=300.0, deep=50.0):
     """The shallowest sleeping state, and the deepest."""
-    return [row("deepest", energy, 0.5, "1us"), row("deepest", deep, 5000.0)]
+    return [row("deepest", energy, 0.0, "1us"), row("deepest", deep, 100.0)]
 
 
 def cell(*mine, name="mine", scenario=REPLAY, fronts=None):
@@ -52,17 +52,17 @@ def cell(*mine, name="mine", scenario=REPLAY, fronts=None):
 
 
 def test_energy_is_read_at_teos_delay():
-    # teo has 50 us, WFI 0.5 and the deepest state 5000. Halfway between 0.5 and 5000 by logarithms.
-    late = cell(row("mine", 75.0, 5000.0))
+    # teo has 50 us, WFI 0 and the deepest state 100: halfway to each, by the energy's logarithm.
+    late = cell(row("mine", 75.0, 100.0))
     assert late.at_delay_pct == pytest.approx(math.sqrt(75 * 300) - 100)
-    early = cell(row("mine", 200.0, 0.5))
-    assert early.at_delay_pct == pytest.approx(math.sqrt(200 * 50) - 100)
+    early = cell(row("mine", 128.0, 0.0))
+    assert early.at_delay_pct == pytest.approx(math.sqrt(128 * 50) - 100)
     assert cell(row("mine", 90.0, 50.0)).at_delay_pct == pytest.approx(-10)
     assert cell(row("mine", 31.0, 1.0), name="teo").at_delay_pct == 0
 
 
 def test_a_limit_of_latency_is_a_point_of_a_front():
-    mine = [row("mine", 50.0, 100.0), row("mine", 98.0, 25.0, "100us")]
+    mine = [row("mine", 50.0, 100.0), row("mine", 98.0, 0.0, "100us")]
     assert cell(*mine).at_delay_pct == pytest.approx(-30)
     # teo's own limit counts for teo.
     both = [*mine, row("teo", 40.0, 50.0, "100us")]
@@ -70,7 +70,7 @@ def test_a_limit_of_latency_is_a_point_of_a_front():
 
 
 def test_values_of_a_parameter_are_one_front():
-    mine = [row("mine,p=1", 50.0, 100.0), row("mine,p=2", 98.0, 25.0)]
+    mine = [row("mine,p=1", 50.0, 100.0), row("mine,p=2", 98.0, 0.0)]
     front = {"mine,p=1|2": ["mine,p=1", "mine,p=2"]}
     found = cell(*mine, name="mine,p=1|2", fronts=front)
     assert (found.at_delay_pct, found.energy_pct) == (pytest.approx(-30), None)

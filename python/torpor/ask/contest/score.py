@@ -21,11 +21,9 @@ GAP_MIN_PCT = 1.0
 IDLE_MIN_PCT = 1.0
 #: Differences of energy or cost below this are none; an interval within it is narrow.
 EQUAL_PCT = 0.1
-#: Mean delays below this are alike: a tenth of the least exit latency that a table has.
-DELAY_MIN_US = 0.1
 #: A point of a front that loses more throughput than this, beyond chance, is none.
 THROUGHPUT_PCT = 0.5
-#: Scores that are closer than this are equal: DELAY_MIN_US moves one by as much within a decade.
+#: Scores that are closer than this are equal: another interpolation moves them by as much.
 APART_PCT = 0.7
 #: The distance to the oracle's bound of each energy of a replay.
 _OVER = {
@@ -370,13 +368,13 @@ def energy_at(
 ) -> float | None:
     """Return the energy that a front has at a delay.
 
-    Between neighbours the logarithm of energy is linear over that of delay, as BD-rate has rate
-    over PSNR. An end is a neighbour where no point of the governor's own is on that side. None if
-    no point is early enough.
+    Between neighbours the logarithm of energy is linear over delay, as BD-rate has rate over
+    quality. An end is a neighbour where no point of the governor's own is on that side. None if no
+    point is early enough.
 
-    >>> ends = (_Point(1, 400), _Point(400, 25))
-    >>> energy_at(10, [_Point(100, 4)], *ends), energy_at(200, [_Point(100, 100)], *ends)
-    (40.0, 50.0)
+    >>> ends = (_Point(0, 400), _Point(300, 25))
+    >>> energy_at(50, [_Point(100, 100)], *ends), energy_at(200, [_Point(100, 100)], *ends)
+    (200.0, 50.0)
     """
     better = {
         p
@@ -393,13 +391,13 @@ def energy_at(
     late = late or deepest
     if late.delay <= delay or late.energy >= early.energy:
         return early.energy
-    share = math.log(delay / early.delay) / math.log(late.delay / early.delay)
+    share = (delay - early.delay) / (late.delay - early.delay)
     return float(early.energy ** (1 - share) * late.energy**share)
 
 
 def _point(rows: Sequence[Row], keys: _Keys) -> _Point | None:
     delay, energy = _mean(rows, keys.delay), _mean(rows, keys.energy)
-    return None if delay is None or not energy else _Point(max(delay, DELAY_MIN_US), energy)
+    return None if delay is None or not energy else _Point(delay, energy)
 
 
 def _loses_throughput(mine: list[Row], base: list[Row]) -> bool:
