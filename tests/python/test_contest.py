@@ -2,136 +2,209 @@
 """The contest: its corpus, its scores by hand, and the command."""
 
 import json
+import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from torpor.ask.contest import contest, read_corpus
-from torpor.ask.contest.corpus import RELATIVE, SHIPPED, Scenario
-from torpor.ask.contest.score import Cell, cells, standings
+from torpor.ask.contest.corpus import RELATIVE, RESTRICTED, SHIPPED, Scenario, Variant
+from torpor.ask.contest.run import _limits, _prices_mw
+from torpor.ask.contest.score import Cell, are_apart, cells, standings
 from torpor.run.sweeps.axes import SweepError
+from torpor.run.sweeps.run import Swept
 
 ROOT = Path(__file__).resolve().parents[2]
-REPLAY = Scenario("rec", "open", "replay", "rec.dat", "pixel6", 1)
-RUN = Scenario("work", "open", "simulation", "work", "pixel6", 1)
+PIXEL6 = Variant("pixel6", "pixel6")
+REPLAY = Scenario("rec", "open", "replay", "rec.dat", PIXEL6, "server", "machine")
+RUN = Scenario("work", "open", "simulation", "work", PIXEL6, "server")
+PRICES_MW = {"pixel6": 2.0}
 
 
-def row(governor, scenario=REPLAY, **metrics):
-    """A point as a store has it."""
+def row(governor, energy, delay, limit=None, **metrics):
+    """A point as a store has it: a replay of 1000 events in 1 s."""
     usual = {
-        "idle_energy_uj": 100.0,
+        "idle_energy_uj": energy,
         "idle_residency_pct": 90.0,
-        "delay_mean_us": 50.0,
-        "delay_p99_us": 160.0,
-        "power_mw": None,
-        "idle_power_mw": None,
-        "over_oracle_mw": None,
-        "over_oracle_pct": None,
-        "relative_over_oracle_pct": None,
-        "task_latency_mean_us": None,
-        "task_latency_p99_us": None,
+        "delay_mean_us": delay,
+        "delay_total_us": 1000.0 * delay,
+        "delay_p99_us": 3 * delay,
         "throughput": None,
+        "over_oracle_pct": 0.0,
+        "relative_over_oracle_pct": 0.0,
     }
-    return (
-        {"governor": governor, "source": scenario.source, "platform": scenario.platform}
-        | {"error": None}
-        | usual
-        | metrics
-    )
+    place = {"governor": governor, "latency_limit": limit, "seed": None, "error": None}
+    return place | usual | metrics
 
 
-def cell(**mine):
-    """One entry's cell against teo at 100 µJ and 50 µs, with the oracle at 80 µJ."""
-    rows = [row("teo"), row("oracle", idle_energy_uj=80.0), row("mine", **mine)]
-    return next(c for c in cells(rows, [REPLAY]) if c.governor == "mine")
+def ends(energy=300.0, deep=50.0):
+    """The shallowest sleeping state, and the deepest."""
+    return [row("deepest", energy, 0.0, "1us"), row("deepest", deep, 100.0)]
 
 
-def test_half_of_the_gap_closed_is_a_score_of_a_half():
-    found = cell(idle_energy_uj=90.0, delay_mean_us=49.0)
-    assert found.gap_ratio == pytest.approx(0.5)
-    assert found.score == pytest.approx(0.5)
-    assert (found.energy_pct, found.delay_pct) == (pytest.approx(-10), pytest.approx(-2))
-    assert found.dominance == 1
+def cell(*mine, name="mine", scenario=REPLAY, fronts=None):
+    """One entry's cell against teo at 100 uJ and 50 us, with the oracle at 30 uJ."""
+    rows = [row("teo", 100.0, 50.0), row("oracle", 30.0, 60.0), *ends(), *mine]
+    found = cells({scenario: rows}, fronts, PRICES_MW)
+    return next(c for c in found if c.governor == name)
 
 
-def test_energy_that_was_bought_with_delay_does_not_count():
-    # 2 % more than teo's 50 us is allowed, 3 % is not; what is lost counts all the same.
-    assert cell(idle_energy_uj=90.0, delay_mean_us=51.0).score == pytest.approx(0.5)
-    late = cell(idle_energy_uj=90.0, delay_mean_us=51.5)
-    assert (late.score, late.dominance) == (1.0, 0)
-    assert cell(idle_energy_uj=110.0, delay_mean_us=60.0).score == pytest.approx(1.5)
-    assert cell(idle_energy_uj=110.0, delay_mean_us=60.0).dominance == -1
+def test_energy_is_read_at_teos_delay():
+    # teo has 50 us, WFI 0 and the deepest state 100: halfway to each, by the energy's logarithm.
+    late = cell(row("mine", 75.0, 100.0))
+    assert late.at_delay_pct == pytest.approx(math.sqrt(75 * 300) - 100)
+    early = cell(row("mine", 128.0, 0.0))
+    assert early.at_delay_pct == pytest.approx(math.sqrt(128 * 50) - 100)
+    assert cell(row("mine", 90.0, 50.0)).at_delay_pct == pytest.approx(-10)
+    assert cell(row("mine", 31.0, 1.0), name="teo").at_delay_pct == 0
 
 
-def test_where_teo_is_next_to_the_oracle_nothing_is_scored():
-    rows = [row("teo"), row("oracle", idle_energy_uj=99.5), row("mine", idle_energy_uj=120.0)]
-    found = next(c for c in cells(rows, [REPLAY]) if c.governor == "mine")
-    assert found.score is None
-    assert found.energy_pct == pytest.approx(20)
+def test_a_limit_of_latency_is_a_point_of_a_front():
+    mine = [row("mine", 50.0, 100.0), row("mine", 98.0, 0.0, "100us")]
+    assert cell(*mine).at_delay_pct == pytest.approx(-30)
+    # teo's own limit counts for teo.
+    both = [*mine, row("teo", 40.0, 50.0, "100us")]
+    assert cell(*both).at_delay_pct == pytest.approx(75)
 
 
-def test_a_closed_loop_counts_power_above_teos_oracle():
-    # teo: 10 mW, of which 2 are lost; the entry takes 9: half of what is lost.
-    known = {"task_latency_mean_us": 30.0, "over_oracle_mw": 2.0, "throughput": 100.0}
-    rows = [
-        row("teo", RUN, **(known | {"power_mw": 10.0})),
-        row("mine", RUN, **(known | {"power_mw": 9.0, "throughput": 99.0})),
-    ]
-    found = next(c for c in cells(rows, [RUN]) if c.governor == "mine")
-    assert found.gap_ratio == pytest.approx(0.5)
-    assert found.throughput_pct == pytest.approx(-1)
+def test_values_of_a_parameter_are_one_front():
+    mine = [row("mine,p=1", 50.0, 100.0), row("mine,p=2", 98.0, 0.0)]
+    front = {"mine,p=1|2": ["mine,p=1", "mine,p=2"]}
+    found = cell(*mine, name="mine,p=1|2", fronts=front)
+    assert (found.at_delay_pct, found.energy_pct) == (pytest.approx(-30), None)
 
 
-def seeds(governor, energies, delays):
+def test_dominating_takes_energy_and_the_price_of_delay():
+    # teo: 100 uJ, and 50 ms at 2 mW, which is another 100.
+    assert cell(row("mine", 90.0, 52.0)).dominance == 1
+    assert cell(row("mine", 90.0, 56.0)).dominance == 0
+    assert cell(row("mine", 100.0, 50.0)).dominance == 0
+    assert cell(row("mine", 100.0, 51.0)).dominance == -1
+    assert cell(row("mine", 110.0, 49.0)).dominance == -1
+    assert cell(row("mine", 90.0, 52.0)).cost_pct == pytest.approx(-3)
+
+
+def test_where_teo_is_next_to_the_oracle_nobody_dominates():
+    rows = [row("teo", 80.5, 50.0), row("oracle", 80.0, 60.0), *ends(), row("mine", 90.0, 60.0)]
+    found = next(c for c in cells({REPLAY: rows}, None, PRICES_MW) if c.governor == "mine")
+    assert (found.has_gap, found.dominance) == (False, None)
+    assert found.at_delay_pct > 0
+
+
+def test_cpus_that_are_never_idle_have_no_energy():
+    rows = [row("teo", 100.0, 50.0, idle_residency_pct=0.5), *ends(), row("mine", 9.0, 50.0)]
+    found = next(c for c in cells({REPLAY: rows}) if c.governor == "mine")
+    assert found.energy_pct is None and found.excluded == "the CPUs are never idle"
+
+
+def test_what_is_beyond_the_bound_does_not_count():
+    assert "oracle's bound" in cell(row("mine", 29.0, 50.0)).excluded
+    assert cell(row("mine", 31.0, 50.0)).excluded is None
+    whole = standings([cell(row("mine", 29.0, 50.0))])[0]
+    assert (whole.score_pct, whole.excluded) == (None, 1)
+
+
+def seeds(governor, energies, delays, limit=None, throughput=100.0):
     """Seeds of a closed loop."""
+    known = {"latency_mean_us": 10.0, "wakeups": 1000, "task_latency_p99_us": 90.0}
+    known |= {"idle_power_mw": 1.0, "over_oracle_mw": 2.0, "throughput": throughput}
     return [
-        row(
-            governor,
-            RUN,
-            **{"seed": seed, "power_mw": energy, "task_latency_mean_us": delay},
-            **{"over_oracle_mw": 2.0, "throughput": 100.0, "task_latency_p99_us": 90.0},
-        )
-        for seed, (energy, delay) in enumerate(zip(energies, delays, strict=True))
+        row(governor, 1e3, 0.0, limit, seed=n, power_mw=energy, task_latency_mean_us=delay) | known
+        for n, (energy, delay) in enumerate(zip(energies, delays, strict=True))
     ]
 
 
-def test_chance_is_no_difference():
-    base = seeds("teo", [10.0, 11.0, 10.5, 9.5], [30.0, 31.0, 29.0, 30.0])
-    # Less by 0.5 under each seed, at delays that vary as much as their difference.
-    mine = seeds("mine", [9.5, 10.5, 10.0, 9.0], [33.0, 29.0, 30.0, 31.0])
-    found = next(c for c in cells([*base, *mine], [RUN]) if c.governor == "mine")
-    assert found.gap_ratio == pytest.approx(0.75)
-    assert (found.score, found.dominance) == (pytest.approx(0.75), 1)
-    assert found.delay_pct == pytest.approx(2.5)
-    # Energies that vary, too, have the mean and no score of their own.
-    mine = seeds("mine", [9.0, 12.0, 8.5, 9.5], [30.0, 31.0, 29.0, 30.0])
-    found = next(c for c in cells([*base, *mine], [RUN]) if c.governor == "mine")
-    assert (found.gap_ratio, found.dominance) == (1.0, 0)
-    assert found.energy_pct == pytest.approx(-4.878, abs=1e-3)
+TEO = seeds("teo", [10.0, 11.0, 10.5, 9.5], [30.0, 31.0, 29.0, 30.0])
+
+
+def run(energies, delays, **metrics):
+    """One entry's cell in closed loop."""
+    mine = seeds("mine", energies, delays, **metrics)
+    late = seeds("deepest", [8.0] * 4, [90.0] * 4)
+    soon = seeds("deepest", [30.0] * 4, [1.0] * 4, "1us")
+    found = cells({RUN: [*TEO, *mine, *late, *soon]}, None, PRICES_MW)
+    return next(c for c in found if c.governor == "mine")
+
+
+def test_chance_is_neither_a_win_nor_equal():
+    teos = [30.0, 31.0, 29.0, 30.0]
+    # Less by 0.5 mW under each seed.
+    sure = run([9.5, 10.5, 10.0, 9.0], teos)
+    assert sure.dominance == 1 and sure.at_delay_high_pct < 0
+    # The same mean, by chance.
+    wide = run([8.0, 12.5, 11.0, 7.5], teos)
+    assert wide.energy_pct == pytest.approx(sure.energy_pct)
+    assert wide.dominance is None
+    assert wide.at_delay_low_pct < 0 < wide.at_delay_high_pct
+    assert run([10.0, 11.0, 10.5, 9.5], teos).dominance == 0
+
+
+def test_energy_bought_with_throughput_saves_nothing():
+    teos = [30.0, 31.0, 29.0, 30.0]
+    less = [9.5, 10.5, 10.0, 9.0]
+    assert run(less, teos, throughput=99.6).at_delay_pct == pytest.approx(-4.878, abs=1e-3)
+    paid = run(less, teos, throughput=99.4)
+    assert (paid.at_delay_pct, paid.throughput_pct) == (0.0, pytest.approx(-0.6))
 
 
 def test_a_machine_of_unknown_power_is_a_class_of_its_own():
-    relative = Scenario("rec", "open", "replay", "rec.dat", "milan-7543", 1, RELATIVE)
-    percent = {"teo": 40.0, "oracle": 30.0, "mine": 35.0}
+    unknown = Variant("milan-7543", "milan-7543")
+    relative = Scenario("rec", "open", "replay", "rec.dat", unknown, "server", RELATIVE)
     rows = [
-        row(name, relative, idle_energy_uj=None, relative_idle_power_pct=value, delay_mean_us=50.0)
-        for name, value in percent.items()
+        row(name, None, delay, limit, relative_idle_power_pct=percent)
+        for name, percent, delay, limit in (
+            *(("teo", 40.0, 50.0, None), ("oracle", 30.0, 60.0, None), ("mine", 38.0, 50.0, None)),
+            *(("deepest", 90.0, 1.0, "1us"), ("deepest", 35.0, 99.0, None)),
+        )
     ]
-    found = next(c for c in cells(rows, [relative]) if c.governor == "mine")
-    assert (found.group, found.score) == (RELATIVE, pytest.approx(0.5))
+    found = next(c for c in cells({relative: rows}, None, {}) if c.governor == "mine")
+    assert (found.group, found.at_delay_pct) == (RELATIVE, pytest.approx(-5))
+    assert found.dominance is None
 
 
-def test_standings_are_weighted_geometric_means():
-    def made(governor, score, weight, error=None):
-        fixed = ("s", "pixel6", "open", "replay", "machine", weight, error)
-        return Cell(governor, *fixed, score, score, -10.0, 0.0, 50.0, 0.0)
+def scored(governor, load, percent, error=None):
+    """A cell with a score."""
+    place = ("s", "pixel6", "open", "replay", "machine", load, True, error)
+    return Cell(governor, *place, at_delay_pct=None if error else percent)
 
-    # 0.25 once and 1 three times: 0.25 ** (1/4).
-    both = [made("a", 0.25, 1), made("a", 1.0, 3), made("b", 0.5, 1), made("b", None, 1, "it fell")]
-    first, second = standings(both)
-    assert (first.governor, first.score) == ("a", pytest.approx(0.7071, abs=1e-4))
-    assert (second.governor, second.score) == ("b", None)
+
+def test_each_class_of_load_counts_once():
+    found = [scored("a", "timers", -50.0), *[scored("a", "server", 0.0)] * 9]
+    found += [scored("b", "timers", -50.0), scored("b", "server", 0.0, "it fell")]
+    first, second = standings(found)
+    # The geometric mean of 0.5 and 1.
+    assert (first.governor, first.score_pct) == ("a", pytest.approx(-29.29, abs=1e-2))
+    assert (second.governor, second.score_pct, second.rank) == ("b", None, None)
+
+
+def test_one_class_of_load_decides_nothing():
+    def of(name, *percents):
+        return [scored(name, load, x) for load, x in zip("abc", percents, strict=True)]
+
+    steady, lucky, teo = of("x", -2.0, -2.0, -2.0), of("y", -9.0, 0.0, 0.0), of("teo", 0, 0, 0)
+    assert are_apart(steady, teo) and not are_apart(lucky, teo)
+    ranks = {one.governor: one.rank for one in standings([*lucky, *teo])}
+    assert ranks == {"y": 1, "teo": 1}
+
+
+def test_the_price_of_delay_is_of_the_shallowest_sleeping_state():
+    made = [replace(REPLAY, machine=Variant(name, name)) for name in ("i5-10600k", "rk3399")]
+    found = _prices_mw([*made, replace(REPLAY, machine=Variant("milan-7543", "milan-7543"))])
+    # C1, not POLL; WFI of 4 little CPUs with 4 mW each and of 2 big ones with 24.
+    assert found == {"i5-10600k": 400.0, "rk3399": pytest.approx(4 * (4 * 4 + 2 * 24) / 6)}
+
+
+def test_limits_leave_out_one_sleeping_state_after_another():
+    corpus = read_corpus()
+    (mt8196,) = [v for v in corpus.variant if v.name == "mt8196"]
+    assert _limits(PIXEL6) == ["1us"]
+    assert _limits(Variant("i5", "i5-10600k")) == ["1us", "120us"]
+    assert _limits(Variant("i5", "i5-10600k", latency_limit="150us")) == ["1us"]
+    assert _limits(Variant("rk", "rk3399", disabled_states=("2",))) == ["1us"]
+    # `s2idle` is no state that is entered.
+    assert _limits(mt8196) == ["1us", "349us"]
 
 
 def test_the_shipped_corpus_has_both_halves():
@@ -139,20 +212,22 @@ def test_the_shipped_corpus_has_both_halves():
     for half in ("open", "held-out"):
         found, _ = corpus.scenarios(half=half)
         assert {s.kind for s in found} >= {"simulation"}
-        assert {s.platform for s in found if not s.is_relative} == set(corpus.machines)
+        assert {s.machine.name for s in found if s.group not in (RELATIVE, RESTRICTED)} == set(
+            corpus.machines
+        )
     assert len({r.sha256 for r in corpus.recording}) == len(corpus.recording)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("version = 1", "versoin = 1", "unknown key `versoin`"),
-        ("seeds = 6", "", "`seeds` is missing"),
+        ("version = 2", "versoin = 2", "unknown key `versoin`"),
+        ("seeds = 8", "", "`seeds` is missing"),
         ('origin = "machine"', 'origin = "mars"', "expected machine, guest or simulated"),
         ('half = "open"', 'half = "secret"', "expected open or held-out"),
         ('name = "periodic"', 'name = "pipe"', "the name `pipe` is used twice"),
-        ("weight = 1", 'weight = "1"', "`weight` is '1': expected a number"),
-        ("weight = 1", "weight = -1", "expected 0 or more"),
+        ('load = "server"', "load = 1", "`load` is 1: expected a text"),
+        ('latency_limit = "150us"', 'latency_limit = "1ms"', "expected whole us, as 150us"),
     ],
 )
 def test_a_wrong_manifest_says_where_and_what(tmp_path, old, new, words):
@@ -174,7 +249,8 @@ def test_a_recording_is_known_by_its_content(tmp_path, recording, monkeypatch):
     (tmp_path / "mine").mkdir()
     shutil.copy(recording, tmp_path / "mine" / "another-name.data")
     found, missing = corpus.scenarios([tmp_path / "mine"], only=["web-server"])
-    assert len(found) == len(corpus.machines) + len(corpus.relative_machines) and not missing
+    machines = (*corpus.machines, *corpus.relative_machines, *corpus.restricted_machines)
+    assert [s.machine.name for s in found] == list(machines) and not missing
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "web-server.perf.data").write_bytes(b"something else")
     with pytest.raises(SweepError, match="is not the corpus's recording web-server"):
@@ -195,6 +271,21 @@ def test_a_recording_that_has_moved_counts_as_before(tmp_path, recording):
 
     before = of("first")
     assert before and of("second") == before
+
+
+def test_a_point_that_the_store_lost_is_a_failure(tmp_path, monkeypatch):
+    whole = Swept.rows
+
+    def without_menu(self):
+        return {name: row for name, row in whole(self).items() if row["governor"] != "menu"}
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(Swept, "rows", without_menu)
+    found = contest([], tmp_path / "store", only=["web-server,pixel6"], has_rules=False)
+    assert [cell.governor for cell in found.cells if "lost its point" in (cell.error or "")] == [
+        "menu"
+    ]
+    assert [s.governor for s in found.standings if s.score_pct is None] == ["menu"]
 
 
 def test_a_pattern_without_a_scenario_is_an_error():

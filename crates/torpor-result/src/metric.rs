@@ -32,7 +32,7 @@ pub enum Kind {
     Power,
     Energy,
     Frequency,
-    /// Number from a program's output, of unknown meaning.
+    /// Number without a unit: a ratio, or one from a program's output.
     Figure,
 }
 
@@ -41,7 +41,7 @@ pub enum Kind {
 pub struct Info {
     pub key: Cow<'static, str>,
     pub title: Cow<'static, str>,
-    /// Unit in ASCII; empty for a count.
+    /// Unit in ASCII; empty for a count or a ratio.
     pub unit: Cow<'static, str>,
     pub kind: Kind,
     pub direction: Direction,
@@ -207,7 +207,8 @@ mod tests {
         let mut seen = BTreeSet::new();
         for info in idle::METRICS.iter().chain(work::METRICS.iter()).map(|m| &m.info) {
             assert!(seen.insert(info.key.clone()), "{} twice", info.key);
-            assert_eq!(info.kind == Kind::Count, info.unit.is_empty(), "{}", info.key);
+            let is_bare = matches!(info.kind, Kind::Count | Kind::Figure);
+            assert_eq!(is_bare, info.unit.is_empty(), "{}", info.key);
             for (unit, ending) in units {
                 assert_eq!(info.unit == unit, info.key.ends_with(ending), "{}", info.key);
             }

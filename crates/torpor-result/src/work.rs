@@ -104,6 +104,8 @@ impl Work {
 
 pub(crate) const RATE: (Kind, &str) = (Kind::Rate, "1/s");
 const FREQUENCY: (Kind, &str) = (Kind::Frequency, "kHz");
+/// A store refuses a count that has a fraction.
+const RATIO: (Kind, &str) = (Kind::Figure, "");
 
 /// Metrics of a simulation, in the order of the table; those of idle CPUs follow.
 pub static METRICS: &[Metric] = metrics! {

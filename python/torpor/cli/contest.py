@@ -69,7 +69,9 @@ _Plot = Annotated[
 def contest(
     entries: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ENTRY]...", help="Governors: ./my.c, teo@../linux."),
+        typer.Argument(
+            metavar="[ENTRY]...", help="Governors: ./my.c, teo@../linux; a front: ./my.c,p=1|2|4."
+        ),
     ] = None,
     store: _Store = _STORE,
     data: _Data = None,
@@ -92,7 +94,7 @@ def contest(
     is_json: options.WholeAsJson = False,
     report: options.ReportPath = None,
 ) -> None:
-    """Run governors against a frozen corpus: how much of teo's gap to the oracle they close.
+    """Run governors against a frozen corpus: the energy of each at the delay that teo has.
 
     Points are kept in a store as those of `torpor sweep`: the same command continues from there.
     Exit status: 1 if an entry breaks a rule or fails.

@@ -2,8 +2,9 @@
 """The manifest of a corpus: which recordings, workloads and machines a contest is about."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -14,13 +15,15 @@ from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.identity import file_hash
 
 #: The corpus that ships.
-SHIPPED = Path(__file__).parent / "corpus-v1.toml"
+SHIPPED = Path(__file__).parent / "corpus-v2.toml"
 #: Halves of the corpus: governors may be tuned on the first only.
 HALVES = ("open", "held-out")
 #: Origins of a recording.
 ORIGINS = ("machine", "guest", "simulated")
 #: Sources of the next timer in recordings whose events do not show it.
 INFERRED = ("the timer that woke the CPU", "the tick only")
+#: Recordings of this source are shown and do not count: they say little of a governor.
+UNTIMED = "the tick only"
 
 _SUFFIXES = (
     *(".perf.data", ".data", ".dat", ".dat.gz", ".perfetto-trace", ".pftrace"),
@@ -31,6 +34,8 @@ _SUFFIXES = (
 RELATIVE = "relative energy"
 #: The class of simulations.
 CLOSED_LOOP = "closed loop"
+#: The class of machines some of whose states may not be used: a condition, not a part of the score.
+RESTRICTED = "restricted"
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,9 @@ class Recording:
     machine: str
     hz: int
     timers: str
-    weight: float
     origin: str
+    #: Class of load: each counts once, however many scenarios it has.
+    load: str
     path: str = ""
     machines: tuple[str, ...] = ()
 
@@ -54,6 +60,11 @@ class Recording:
         """The class whose scores can be compared with its own."""
         return f"{self.origin}, timers inferred" if self.timers in INFERRED else self.origin
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether it counts in a score."""
+        return self.timers != UNTIMED
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -61,7 +72,7 @@ class Workload:
 
     name: str
     half: str
-    weight: float
+    load: str
     study: bool = False
     machines: tuple[str, ...] = ()
 
@@ -71,23 +82,40 @@ class Workload:
         return CLOSED_LOOP
 
     @property
+    def is_counted(self) -> bool:
+        """As a recording's."""
+        return True
+
+    @property
     def source(self) -> str:
         """The name, or the file, as a simulation takes it."""
         return os.fspath(STUDIES / "workloads" / f"{self.name}.toml") if self.study else self.name
 
 
 @dataclass(frozen=True)
+class Variant:
+    """A machine of the corpus that is another's with a restriction, or a file beside the corpus."""
+
+    name: str
+    platform: str
+    disabled_states: tuple[str, ...] = ()
+    latency_limit: str = ""
+
+
+@dataclass(frozen=True)
 class Scenario:
-    """A recording or workload on a machine, and what it weighs in the score."""
+    """A recording or workload on a machine."""
 
     name: str
     half: str
     kind: str
     source: str
-    platform: str
-    weight: float
-    #: Its class: where the recording comes from, ``closed loop``, or ``relative energy``.
+    machine: Variant
+    #: Class of load.
+    load: str
+    #: Its class: where the recording comes from, or what the machine is.
     group: str = CLOSED_LOOP
+    is_counted: bool = True
 
     @property
     def is_relative(self) -> bool:
@@ -112,6 +140,9 @@ class Corpus:
     relative_machines: tuple[str, ...] = ()
     #: Machines among them that are virtual, for `haltpoll`.
     virtual_machines: tuple[str, ...] = ()
+    #: Variants that make a class of their own.
+    restricted_machines: tuple[str, ...] = ()
+    variant: tuple[Variant, ...] = ()
 
     def scenarios(
         self,
@@ -135,18 +166,25 @@ class Corpus:
         missing = []
         patterns = list(only)
         matched: set[str] = set()
+        variants = {variant.name: variant for variant in self.variant}
 
         def add(of: Recording | Workload, kind: str, source: str) -> None:
-            places = [(machine, of.group, of.weight) for machine in of.machines or self.machines]
+            places = [(machine, of.group) for machine in of.machines or self.machines]
             if isinstance(of, Recording):
-                # Weights are of a class.
-                places += [(machine, RELATIVE, 1.0) for machine in self.relative_machines]
-            for machine, group, weight in places:
-                hits = {p for p in patterns if _matches(of.name, machine, p)}
+                places += [(machine, RELATIVE) for machine in self.relative_machines]
+                if not of.machines:
+                    places += [(machine, RESTRICTED) for machine in self.restricted_machines]
+            for name, group in places:
+                hits = {p for p in patterns if _matches(of.name, name, p)}
                 matched.update(hits)
                 if hits or not patterns:
-                    made = Scenario(of.name, of.half, kind, source, machine, weight, group)
-                    found.append(made)
+                    machine = variants.get(name) or Variant(name, name)
+                    found.append(
+                        Scenario(
+                            *(of.name, of.half, kind, source, machine),
+                            *(of.load, group, of.is_counted),
+                        )
+                    )
 
         by_hash: dict[str, str] | None = None
         for recording in self.recording:
@@ -183,8 +221,9 @@ def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
         data = toml(Path(path).read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
         raise SweepError(f"read corpus `{path}`: {error}") from None
-    entries: dict[str, list[Any]] = {"recording": [], "workload": []}
-    for name, kind in (("recording", Recording), ("workload", Workload)):
+    kinds = {"recording": Recording, "workload": Workload, "variant": Variant}
+    entries: dict[str, list[Any]] = {name: [] for name in kinds}
+    for name, kind in kinds.items():
         rows = data.pop(name, [])
         if not isinstance(rows, list):
             raise SweepError(f"read corpus `{path}`: `{name}` is no list: expected [[{name}]]")
@@ -207,11 +246,16 @@ def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
                 f"read corpus `{path}`: {entry.name} has the origin `{entry.origin}`: expected "
                 f"{', '.join(ORIGINS[:-1])} or {ORIGINS[-1]}"
             )
-        if entry.weight < 0:
+    for variant in entries["variant"]:
+        if not re.fullmatch(r"(\d+us)?", variant.latency_limit):
             raise SweepError(
-                f"read corpus `{path}`: {entry.name} has the weight {entry.weight}: expected 0 or "
-                "more"
+                f"read corpus `{path}`: {variant.name} has the latency_limit "
+                f"`{variant.latency_limit}`: expected whole us, as 150us"
             )
+    # A machine's file is beside the manifest.
+    for place, variant in enumerate(entries["variant"]):
+        if (file := Path(path).parent / variant.platform).is_file():
+            entries["variant"][place] = replace(variant, platform=os.fspath(file))
     made: Corpus = _made(Corpus, data | entries, f"read corpus `{path}`")
     return made
 

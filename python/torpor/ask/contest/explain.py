@@ -27,7 +27,7 @@ def explain_post(found: Contest, first: str, second: str) -> Post:
     """
     by: dict[str, dict[tuple[str, str], Cell]] = {}
     for cell in found.cells:
-        if cell.error is None and cell.energy_pct is not None and cell.group != RELATIVE:
+        if cell.energy_pct is not None and cell.group != RELATIVE:
             by.setdefault(cell.governor, {})[cell.scenario, cell.machine] = cell
     for name in (first, second):
         if name not in by:
@@ -64,7 +64,7 @@ def _log(cell: Cell) -> float:
 
 
 def _is_recorded(scenario: Scenario, place: tuple[str, str]) -> bool:
-    return scenario.kind == "replay" and (scenario.name, scenario.platform) == place
+    return scenario.kind == "replay" and (scenario.name, scenario.machine.name) == place
 
 
 def _line(place: tuple[str, str], mine: Cell, others: Cell) -> list[Value]:
@@ -74,7 +74,13 @@ def _line(place: tuple[str, str], mine: Cell, others: Cell) -> list[Value]:
 
 def _moments(scenario: Scenario, name: str, other: str) -> Table:
     result = replay(
-        scenario.source, platform=scenario.platform, governors=[name, other], threads=1, strip=False
+        scenario.source,
+        platform=scenario.machine.platform,
+        governors=[name, other],
+        latency_limit=scenario.machine.latency_limit or None,
+        disabled_states=list(scenario.machine.disabled_states),
+        threads=1,
+        strip=False,
     )
     spans = {run: _spans(result, run) for run in (name, other)}
     shared = spans[name].keys() & spans[other].keys()
@@ -95,7 +101,7 @@ def _moments(scenario: Scenario, name: str, other: str) -> Table:
                 number(difference, 2, is_signed=True),
             ]
         )
-    title = f"{scenario.name} on {scenario.platform}: where {name} saves most, states by sleep"
+    title = f"{scenario.name} on {scenario.machine.name}: where {name} saves most, states by sleep"
     headings = ["CPU", "time s", "timer in µs", name, other, "µJ"]
     return Table(f"moments of {scenario.name}", title, headings, lines, 2)
 

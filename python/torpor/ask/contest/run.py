@@ -1,29 +1,55 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Runs a contest: entries and baselines on a corpus, by a sweep; the rules; what is shown."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from torpor import _engine
-from torpor.ask.contest.corpus import RELATIVE, Corpus, Recording, Scenario, read_corpus
-from torpor.ask.contest.score import BASE, Cell, Standing, cells, standings
+from torpor.ask.contest.corpus import (
+    RELATIVE,
+    RESTRICTED,
+    Corpus,
+    Recording,
+    Scenario,
+    Variant,
+    read_corpus,
+)
+from torpor.ask.contest.score import (
+    BASE,
+    DEEPEST,
+    GAP_MIN_PCT,
+    Cell,
+    Standing,
+    cells,
+    standings,
+)
+from torpor.machine.catalog import platform_toml
+from torpor.machine.toml import toml
 from torpor.results.table import Post, Table, counted, number, word
 from torpor.run import checks
-from torpor.run.sweeps.axes import Axes, SweepError
+from torpor.run.sweeps.axes import Axes, Point, SweepError, expand_governors
+from torpor.run.sweeps.parts import Row
+from torpor.run.sweeps.parts import named as point_fields
 from torpor.run.sweeps.run import Progress, sweep
 
 #: Column that the gap is measured from.
 ORACLE = "oracle"
 #: The oracle's front, by replay: prices of delay.
 PRICES = tuple(f"oracle,price={price}" for price in ("1mW", "10mW", "100mW", "1W"))
+#: The price of delay, for dominance: so many times the power of the shallowest sleeping state.
+PRICE_RATIO = 4
 #: Limits for an entry: bytes of static per-CPU data, and ns of a decision at the median.
 PERCPU_BYTES_MAX = 4096
 DECISION_NS_MAX = 400
 
 #: Written for virtual machines: elsewhere it takes part only if asked for.
 _HALTPOLL = "haltpoll"
+#: Target residency of a state that no governor enters: the longest that a device tree can hold.
+_NEVER_US = (1 << 32) - 1
+_ABSENT = "no scenario of this contest is on a virtual machine, for which it was written"
 
 _Path = str | os.PathLike[str]
 
@@ -70,6 +96,8 @@ class Contest:
     #: Energy and delay over all replays, of the governors and of the oracle at each price.
     front: list[Standing]
     rules: list[Rules]
+    #: Governors of the corpus without a point.
+    absent: tuple[str, ...] = ()
     is_interrupted: bool = False
 
     @property
@@ -88,6 +116,7 @@ class Contest:
             "missing": [
                 {"name": recording.name, "sha256": recording.sha256} for recording in self.missing
             ],
+            "absent": list(self.absent),
             "rules": [asdict(rules) | {"broken": rules.broken} for rules in self.rules],
             "standings": [asdict(standing) for standing in self.standings],
             "classes": {
@@ -135,29 +164,44 @@ def contest(
     Raises :class:`SweepError` if nothing is left to run, or a governor is unknown.
     """
     corpus = corpus or read_corpus()
-    named = tuple(dict.fromkeys(entries))
-    for entry in (*named, *baselines):
-        if entry.partition(",")[0] == ORACLE:
-            raise SweepError(f"`{ORACLE}` is what the gap is measured from: it cannot enter")
+    named, fronts = _entries(entries)
+    others, other_fronts = _entries(baselines)
+    fronts |= other_fronts
     scenarios, missing = corpus.scenarios(data, half=half, only=only)
     if not scenarios:
-        names = ", ".join(recording.name for recording in missing)
+        absent = ", ".join(recording.name for recording in missing)
         hint = "hint: --data FOLDER names where they are"
-        raise SweepError(f"nothing to run: recordings that are not here: {names}\n{hint}")
-    axes = _axes(corpus, scenarios, baselines, named)
-    axes.seeds = seeds or corpus.seeds
-    axes.options = {"duration": duration or corpus.duration}
-    done = sweep(axes, store, threads=threads, progress=progress)
-    rows = list(done.rows().values())
-    found = cells(rows, scenarios)
-    known = [cell for cell in found if cell.group != RELATIVE]
+        raise SweepError(f"nothing to run: recordings that are not here: {absent}\n{hint}")
+    names = [BASE, *corpus.baselines, DEEPEST, *others, ORACLE, *PRICES, *named]
+    governors = list(dict.fromkeys(each for name in names for each in fronts.get(name, [name])))
+    asked = {each for name in (*others, *named) for each in fronts.get(name, [name])}
+    points = _points(
+        scenarios,
+        governors,
+        _excluded(scenarios, corpus, asked),
+        seeds=seeds or corpus.seeds,
+        duration=duration or corpus.duration,
+    )
+    done = sweep(list(points), store, threads=threads, progress=progress)
+    kept = done.rows()
+    rows: dict[Scenario, list[Row]] = {scenario: [] for scenario in scenarios}
+    for point, name in done.names.items():
+        if name in kept:
+            rows[points[point]].append(kept[name])
+        elif not done.is_interrupted:
+            # One that the store cannot read back is missed here, and nowhere else.
+            rows[points[point]].append(_lost(point))
+    found = _shown(cells(rows, fronts, _prices_mw(scenarios)), fronts, set(names))
+    present = {point.governor for point in done.names}
+    known = [cell for cell in found if cell.group not in (RELATIVE, RESTRICTED)]
     classes = {
         group: standings([cell for cell in found if cell.group == group])
         for group in dict.fromkeys(scenario.group for scenario in scenarios)
     }
-    priced = cells(rows, [s for s in scenarios if not s.is_relative], has_oracles=True)
-    front = standings(priced, kind="replay")
-    rules = [_rules(entry) for entry in named] if has_rules and not done.is_interrupted else []
+    whole = {s: of for s, of in rows.items() if s.group not in (RELATIVE, RESTRICTED)}
+    front = standings(cells(whole, has_oracles=True), kind="replay")
+    checked = list(dict.fromkeys(fronts.get(entry, [entry])[0] for entry in named))
+    rules = [_rules(entry) for entry in checked] if has_rules and not done.is_interrupted else []
     return Contest(
         corpus,
         named,
@@ -168,23 +212,125 @@ def contest(
         classes,
         sorted(front, key=lambda s: (s.energy_pct is None, s.energy_pct or 0, s.governor)),
         rules,
+        tuple(n for n in corpus.baselines if n not in present),
         done.is_interrupted,
     )
 
 
-def _axes(
-    corpus: Corpus, scenarios: Sequence[Scenario], baselines: Sequence[str], entries: Sequence[str]
-) -> Axes:
-    """Return every governor in every scenario."""
-    governors = [BASE, *corpus.baselines, *baselines, ORACLE, *PRICES, *entries]
-    return Axes(
-        governor=list(dict.fromkeys(governors)),
-        ties=[
-            {"trace" if s.kind == "replay" else "workload": s.source, "platform": s.platform}
-            for s in scenarios
-        ],
-        excluded=_excluded(scenarios, corpus, {*baselines, *entries}),
-    )
+def _entries(typed: Iterable[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
+    """Return the names of entries, and the governors of those that are a front."""
+    names: dict[str, None] = {}
+    fronts: dict[str, list[str]] = {}
+    for text in typed:
+        for governors in expand_governors(text):
+            first = governors[0]
+            if first.partition(",")[0] == ORACLE:
+                raise SweepError(f"`{ORACLE}` is what the gap is measured from: it cannot enter")
+            name = first
+            if len(governors) > 1:
+                name = first.partition(",")[0] + text[text.index(",") :]
+                fronts[name] = governors
+            names[name] = None
+    return tuple(names), fronts
+
+
+def _points(
+    scenarios: Sequence[Scenario],
+    governors: Sequence[str],
+    excluded: Sequence[dict[str, Any]],
+    *,
+    seeds: int,
+    duration: str,
+) -> dict[Point, Scenario]:
+    """Return the points of every governor in every scenario."""
+    found: dict[Point, Scenario] = {}
+    for scenario in scenarios:
+        machine = scenario.machine
+        within = [g for g in governors if g.partition(",")[0] != ORACLE]
+        fastest, *others = _limits(machine)
+        for limit, chosen in (
+            (machine.latency_limit, governors),
+            (fastest, [DEEPEST]),
+            *((other, within) for other in others),
+        ):
+            axes = Axes(
+                governor=list(chosen),
+                platform=[machine.platform],
+                latency_limit=[limit] if limit else [],
+                seeds=seeds,
+                options={"duration": duration},
+                excluded=list(excluded),
+            )
+            (axes.trace if scenario.kind == "replay" else axes.workload).append(scenario.source)
+            for point in axes.points():
+                if machine.disabled_states:
+                    options = json.loads(point.options)
+                    options["disabled_states"] = list(machine.disabled_states)
+                    point = replace(point, options=json.dumps(options, sort_keys=True))
+                found[point] = scenario
+    return found
+
+
+def _limits(machine: Variant) -> list[str]:
+    """Return the limits of PM QoS that leave a machine fewer sleeping states, shallowest first.
+
+    A state that some cluster leaves later than another has the limit of the later one.
+    """
+    latencies_us: dict[int, float] = {}
+    for cluster in toml(platform_toml(machine.platform))["cluster"]:
+        for index, state in enumerate(cluster["idle_state"]):
+            latency_us = state.get("latency_us")
+            if latency_us is None:
+                latency_us = state.get("entry_latency_us", 0) + state["exit_latency_us"]
+            is_used = str(index) not in machine.disabled_states
+            is_used &= not state.get("polling") and state.get("default_status") != "disabled"
+            is_used &= state["target_residency_us"] < _NEVER_US
+            if is_used and latency_us <= (_us(machine.latency_limit) or latency_us):
+                latencies_us[index] = max(latencies_us.get(index, 0), latency_us)
+    limits_us = sorted(set(latencies_us.values()))
+    return [f"{limit_us:g}us" for limit_us in limits_us[: max(1, len(limits_us) - 1)]]
+
+
+def _us(limit: str) -> float:
+    """Return a limit of the corpus in us; 0 is none."""
+    return float(limit.removesuffix("us") or 0)
+
+
+def _lost(point: Point) -> Row:
+    return point_fields(point) | {"error": "the store lost its point: run the contest again"}
+
+
+def _prices_mw(scenarios: Sequence[Scenario]) -> dict[str, float]:
+    """Return P of each machine: four times the power of the shallowest sleeping state.
+
+    Of a CPU, in the mean over the machine, at the lowest frequency.
+    """
+    found = {}
+    for machine in {scenario.machine for scenario in scenarios}:
+        power_mw, cpus = 0.0, 0
+        for cluster in toml(platform_toml(machine.platform))["cluster"]:
+            state = next(one for one in cluster["idle_state"] if not one.get("polling"))
+            count = _count(cluster["cpus"])
+            own_mw = state.get("power_mw", state.get("power_per_opp_mw", [None])[0])
+            if own_mw is None:
+                break
+            power_mw += count * own_mw
+            cpus += count
+        else:
+            found[machine.name] = PRICE_RATIO * power_mw / cpus
+    return found
+
+
+def _count(cpus: str) -> int:
+    """Count the CPUs of a list as `0-3,7`."""
+    bounds = [part.split("-") for part in cpus.split(",")]
+    return sum(int(part[-1]) - int(part[0]) + 1 for part in bounds)
+
+
+def _shown(found: Sequence[Cell], fronts: dict[str, list[str]], names: set[str]) -> list[Cell]:
+    """Leave out the cells of a front's points, unless they entered by themselves."""
+    hidden = {each for of in fronts.values() for each in of} - names
+    return [cell for cell in found if cell.governor not in hidden]
 
 
 def _excluded(
@@ -192,9 +338,10 @@ def _excluded(
 ) -> list[dict[str, Any]]:
     """Return the points that mean nothing: prices in mW without watts, haltpoll on bare metal."""
     found: list[dict[str, Any]] = []
-    if relative := {s.platform for s in scenarios if s.is_relative}:
+    if relative := {s.machine.platform for s in scenarios if s.is_relative}:
         found.append({"governor": list(PRICES), "platform": sorted(relative)})
-    bare = {s.platform for s in scenarios} - set(corpus.virtual_machines)
+    virtual = set(corpus.virtual_machines)
+    bare = {s.machine.platform for s in scenarios if s.machine.name not in virtual}
     if bare and _HALTPOLL not in asked:
         found.append({"governor": [_HALTPOLL], "platform": sorted(bare)})
     return found
@@ -238,12 +385,14 @@ def sentences(found: Contest) -> list[str]:
 
 def contest_post(found: Contest, *, has_cells: bool = False) -> Post:
     """Return standings, the front, the rules, and the scenarios in which an entry is worse."""
-    scored = max((s.scored for s in found.standings), default=0)
+    own = [cell for cell in found.cells if cell.governor == BASE]
     facts = [
-        f"{counted(len(found.scenarios), 'scenario')}, {scored} of them scored: elsewhere {BASE} "
-        "is within 1 % of the oracle, or the CPUs are never idle",
-        f"score: (energy - oracle) / ({BASE} - oracle), less is better; 1 at least with more delay "
-        f"than {BASE}'s",
+        f"{counted(len(found.scenarios), 'scenario')}; in {sum(c.has_gap for c in own)} {BASE} "
+        f"leaves a gap of {GAP_MIN_PCT:g} % to the oracle",
+        f"score: energy at {BASE}'s delay, in % of {BASE}'s, less is better; each class of load "
+        "counts once",
+        f"dominates: neither energy nor energy + P x delay is higher, and one is lower; P is "
+        f"{PRICE_RATIO} times the power of the shallowest sleeping state",
     ]
     tables = [_standings_table(found)]
     if len(found.classes) > 1:
@@ -253,13 +402,16 @@ def contest_post(found: Contest, *, has_cells: bool = False) -> Post:
         tables.append(_oracles_table(found))
     if found.rules:
         tables.append(_rules_table(found.rules))
-    shown = [c for c in found.cells if c.governor in found.entries] if found.entries else []
     if has_cells:
         tables.append(_cells_table("cells", "All scenarios", found.cells))
-    elif shown:
-        worse = [c for c in shown if (c.score or 0) > 1 or c.dominance < 0]
-        if worse:
-            tables.append(_cells_table("worse", f"Where an entry is worse than {BASE}", worse))
+    elif worse := [c for c in found.cells if c.governor in found.entries and c.is_worse]:
+        tables.append(_cells_table("worse", f"Where an entry is worse than {BASE}", worse))
+    title = f"contest on corpus {found.corpus.title}: {counted(len(found.standings), 'governor')}"
+    return Post(title, facts, tables, _notes(found))
+
+
+def _notes(found: Contest) -> list[str]:
+    """Say what broke a rule, failed, did not run or does not count."""
     notes = [f"{rules.governor}: {said}" for rules in found.rules for said in rules.broken]
     if found.missing:
         names = ", ".join(f"{r.name} ({r.sha256[:12]})" for r in found.missing)
@@ -269,36 +421,57 @@ def contest_post(found: Contest, *, has_cells: bool = False) -> Post:
             notes.append(
                 f"{cell.governor} in {cell.scenario}, {cell.machine}: {cell.error.splitlines()[0]}"
             )
+    reasons: dict[tuple[str, str], int] = {}
+    for cell in found.cells:
+        if cell.excluded and cell.governor in (BASE, *found.entries):
+            key = (cell.governor, cell.excluded)
+            reasons[key] = reasons.get(key, 0) + 1
+    notes += [
+        f"{name}: {counted(count, 'scenario')} without a score: {reason}"
+        for (name, reason), count in reasons.items()
+    ]
+    if found.absent:
+        notes.append(f"did not run: {', '.join(found.absent)}: {_ABSENT}")
     notes.append("that an entry loads into a real kernel is not checked: `torpor kernel build`")
-    title = f"contest on corpus {found.corpus.title}: {counted(len(found.standings), 'governor')}"
-    return Post(title, facts, tables, notes)
+    return notes
 
 
 def _standings_table(found: Contest) -> Table:
-    headings = ["governor", "score", "replay", "closed loop", "gap", "dominates %", "dominated %"]
-    headings += ["delay p99 %", "throughput %", "worst %"]
+    headings = ["", "governor", "score %", "±", "", "real %", "replay %", "closed loop %"]
+    headings += ["dominates %", "dominated %", "undecided %", "p99 %", "throughput, worst %"]
     lines = []
     for one in found.standings:
+        scores = (one.real_pct, one.replay_pct, one.simulation_pct)
+        shares = (one.dominates_pct, one.dominated_pct, one.undecided_pct)
         lines.append(
             [
+                number(one.rank),
                 word(one.governor),
-                *(number(v, 3) for v in (one.score, one.replay_score, one.simulation_score)),
-                number(one.gap_ratio, 3),
-                *(number(v) for v in (one.dominates_pct, one.dominated_pct)),
-                number(one.p99_pct, 1, is_signed=True),
-                number(one.throughput_pct, 2, is_signed=True),
+                number(one.score_pct, 1, is_signed=True),
+                number(one.sensitivity_pct, 1),
+                word("" if one.is_apart or one.score_pct is None else f"as {BASE}"),
+                *(number(value, 1, is_signed=True) for value in scores),
+                *(number(value, 0) for value in shares),
+                number(one.p99_pct, 0, is_signed=True),
                 number(one.throughput_worst_pct, 2, is_signed=True),
             ]
         )
-    return Table("standings", f"Standings against {BASE}", headings, lines)
+    title = f"Standings: energy at {BASE}'s delay; a rank is shared by those that are not apart"
+    return Table("standings", title, headings, lines)
 
 
 def _classes_table(found: Contest) -> Table:
-    scores = {group: {one.governor: one.score for one in of} for group, of in found.classes.items()}
+    scores = {
+        group: {one.governor: one.score_pct for one in of} for group, of in found.classes.items()
+    }
     names = dict.fromkeys(one.governor for one in found.standings)
     names |= dict.fromkeys(one.governor for of in found.classes.values() for one in of)
-    lines = [[word(name), *(number(of.get(name), 3) for of in scores.values())] for name in names]
-    return Table("classes", "Scores by class", ["governor", *scores], lines)
+    lines = [
+        [word(name), *(number(of.get(name), 1, is_signed=True) for of in scores.values())]
+        for name in names
+    ]
+    headings = ["governor", *(f"{group} %" for group in scores)]
+    return Table("classes", "Scores by class", headings, lines)
 
 
 def _front_table(found: Contest) -> Table:
@@ -344,16 +517,22 @@ def _rules_table(rules: Sequence[Rules]) -> Table:
 
 
 def _cells_table(name: str, title: str, found: Sequence[Cell]) -> Table:
-    headings = ["governor", "scenario", "machine", "score", "energy %", "delay %", "p99 %"]
-    lines = [
-        [
-            *(word(text) for text in (cell.governor, cell.scenario, cell.machine)),
-            number(cell.score, 2),
-            *(
-                number(value, 1, is_signed=True)
-                for value in (cell.energy_pct, cell.delay_pct, cell.p99_pct)
-            ),
-        ]
-        for cell in found
-    ]
+    headings = ["governor", "scenario", "machine", "score %", "95 %", "energy %", "delay %", "µs"]
+    headings += ["p99 %", ""]
+    lines = []
+    for cell in found:
+        low, high = cell.at_delay_low_pct, cell.at_delay_high_pct
+        interval = f"{low:+.1f} to {high:+.1f}" if low is not None and low != high else ""
+        changes = (cell.energy_pct, cell.delay_pct)
+        lines.append(
+            [
+                *(word(text) for text in (cell.governor, cell.scenario, cell.machine)),
+                number(cell.at_delay_pct, 1, is_signed=True),
+                word(interval),
+                *(number(value, 1, is_signed=True) for value in changes),
+                number(cell.delay_us, 1),
+                number(cell.p99_pct, 1, is_signed=True),
+                word({1: "dominates", -1: "dominated"}.get(cell.dominance or 0, "")),
+            ]
+        )
     return Table(name, title, headings, lines, 3)

@@ -1,37 +1,53 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """From a contest's points to cells, and from cells to standings."""
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from torpor._engine import student_95
 from torpor.ask.contest.corpus import Scenario
-from torpor.results.comparison import paired
 from torpor.run.sweeps.parts import Row
 
 #: Column that all are compared with.
 BASE = "teo"
-#: Gap below which nothing is left to win, in percent of teo's energy.
+#: The ends of every governor's front: the deepest state always, and so within the least limit.
+DEEPEST = "deepest"
+#: Gap below which a cell has nothing to win, in percent of teo's energy.
 GAP_MIN_PCT = 1.0
-#: As in ``GAP_MIN_PCT``: CPUs that are idle for less than this have no energy to save.
+#: CPUs that are idle for less than this have no idle state's energy.
 IDLE_MIN_PCT = 1.0
-#: Delay beyond teo's that is none: this share of it, or this much a wake-up.
-DELAY_SHARE = 0.02
-DELAY_US = 0.1
-#: No scenario counts for more than twentyfold.
-RATIO_MIN = 0.05
+#: Differences of energy or cost below this are none; an interval within it is narrow.
+EQUAL_PCT = 0.1
+#: A point of a front that loses more throughput than this, beyond chance, is none.
+THROUGHPUT_PCT = 0.5
+#: Scores that are closer than this are equal: another interpolation moves them by as much.
+APART_PCT = 0.7
 #: The distance to the oracle's bound of each energy of a replay.
 _OVER = {
     "idle_energy_uj": "over_oracle_pct",
     "relative_idle_power_pct": "relative_over_oracle_pct",
 }
-#: Energies and delays that differ by less are the same where one governor dominates another.
-SAME_SHARE = 0.0005
+
+_NEVER_IDLE = "the CPUs are never idle"
+_BEYOND = "less energy than the oracle's bound: other work"
+_TOO_LATE = "not even the shallowest sleeping state delays as little as teo"
+_NO_ENDS = f"`{DEEPEST}` did not run"
+
+
+class Interval(NamedTuple):
+    """A change in percent, with its 95 % interval over seeds; a replay's has no width."""
+
+    low: float
+    mean: float
+    high: float
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A governor in a scenario, against teo there. None is not known, or has no meaning."""
+    """An entry in a scenario, against teo there. None is not known, or has no meaning."""
 
     governor: str
     scenario: str
@@ -39,177 +55,465 @@ class Cell:
     half: str
     kind: str
     group: str
-    weight: float
-    error: str | None
-    #: (energy - oracle) / (teo - oracle).
-    gap_ratio: float | None = None
-    #: The gap's ratio where it counts: 1 at least where the delay is more than teo's.
-    score: float | None = None
+    load: str
+    is_counted: bool
+    error: str | None = None
+    #: Reason for which it counts in no score.
+    excluded: str | None = None
     energy_pct: float | None = None
+    #: Energy at teo's delay.
+    at_delay_pct: float | None = None
+    at_delay_low_pct: float | None = None
+    at_delay_high_pct: float | None = None
+    #: Energy, and energy + P x delay, as a share of teo's energy.
+    cost_pct: float | None = None
     delay_pct: float | None = None
     delay_us: float | None = None
-    p99_pct: float | None = None
+    base_delay_us: float | None = None
+    p99_us: float | None = None
+    base_p99_us: float | None = None
     throughput_pct: float | None = None
-    #: 1 dominates teo, -1 is dominated, 0 neither.
-    dominance: int = 0
+    #: Whether teo leaves something to win.
+    has_gap: bool = False
+    #: 1 dominates teo, -1 is dominated, 0 neither; None where chance does not let it be known.
+    dominance: int | None = None
+
+    @property
+    def p99_pct(self) -> float | None:
+        """Return the change of the 99th percentile."""
+        return _change(self.p99_us, self.base_p99_us)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it is worse than teo, beyond chance."""
+        low = self.at_delay_low_pct
+        return self.excluded is None and ((low or 0) > EQUAL_PCT or (self.dominance or 0) < 0)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A governor over all scenarios. Means are geometric and weighted."""
+    """An entry over all scenarios: means of its classes of load, of which each counts once."""
 
     governor: str
+    #: Position; entries that the corpus does not tell apart share one.
+    rank: int | None
     cells: int
     scored: int
-    score: float | None
-    replay_score: float | None
-    simulation_score: float | None
-    gap_ratio: float | None
+    excluded: int
+    failed: int
+    #: Energy at teo's delay, and the most that leaving out one class of load changes it.
+    score_pct: float | None
+    sensitivity_pct: float | None
+    #: Whether the corpus tells it apart from teo.
+    is_apart: bool
+    real_pct: float | None
+    replay_pct: float | None
+    simulation_pct: float | None
     energy_pct: float | None
     delay_pct: float | None
     p99_pct: float | None
+    #: Shares of the cells that have a gap.
     dominates_pct: float | None
     dominated_pct: float | None
-    throughput_pct: float | None
+    undecided_pct: float | None
     throughput_worst_pct: float | None
     is_on_front: bool = False
 
 
+class _Point(NamedTuple):
+    """A point of a front: means over the same seeds."""
+
+    delay: float
+    energy: float
+
+
+class _Keys(NamedTuple):
+    """Metrics that are a cell's energy, delay and so on."""
+
+    energy: str
+    delay: str
+    p99: str
+
+
 def cells(
-    rows: Iterable[Row], scenarios: Sequence[Scenario], *, has_oracles: bool = False
+    rows: Mapping[Scenario, Sequence[Row]],
+    fronts: Mapping[str, Sequence[str]] | None = None,
+    prices_mw: Mapping[str, float] | None = None,
+    *,
+    has_oracles: bool = False,
 ) -> list[Cell]:
     """Return a cell of each governor in each scenario that teo finished.
 
-    With ``has_oracles`` there is one of each oracle, too.
+    Args:
+        rows: Points of a sweep, by scenario.
+        fronts: The governors of entries that are a front, by the entry's name.
+        prices_mw: P of each machine: four times the power of the shallowest sleeping state.
+        has_oracles: Make cells of the oracle at each price, too.
     """
-    places = {(s.source, s.platform): s for s in scenarios}
-    found: dict[Scenario, dict[str, list[Row]]] = {}
-    for row in rows:
-        scenario = places.get((row["source"], row["platform"]))
-        if scenario is not None:
-            found.setdefault(scenario, {}).setdefault(row["governor"], []).append(row)
     made = []
-    for scenario in scenarios:
-        by = found.get(scenario, {})
+    for scenario, of_it in rows.items():
+        by: dict[str, list[Row]] = {}
+        limited: dict[str, dict[str, list[Row]]] = {}
+        for row in of_it:
+            limit = row["latency_limit"]
+            if limit == (scenario.machine.latency_limit or None):
+                by.setdefault(row["governor"], []).append(row)
+            elif not row["error"]:
+                limited.setdefault(row["governor"], {}).setdefault(limit, []).append(row)
         if BASE not in by:
             continue
+        price_mw = (prices_mw or {}).get(scenario.machine.name)
         names = [n for n in sorted(by) if has_oracles or n.partition(",")[0] != "oracle"]
-        made += [_cell(scenario, by, name) for name in names]
+        base = ([by[BASE]], list(limited.get(BASE, {}).values()))
+        ends = (_fastest(limited), by.get(DEEPEST, []))
+        places = {name: [name] for name in names} | {
+            name: list(of) for name, of in (fronts or {}).items() if all(each in by for each in of)
+        }
+        for name, of in places.items():
+            own = [by[each] for each in of]
+            more = [rows for each in of for rows in limited.get(each, {}).values()]
+            made.append(_cell(scenario, name, by, _Front(own, more, *base, *ends), price_mw))
     return made
 
 
-def _cell(scenario: Scenario, by: Mapping[str, list[Row]], name: str) -> Cell:
-    mine, base = by[name], by[BASE]
-    error = next((row["error"] for row in (*mine, *base) if row["error"]), None)
-    place = (scenario.name, scenario.platform, scenario.half, scenario.kind, scenario.group)
-    if error:
-        return Cell(name, *place, scenario.weight, error)
-    is_replay = scenario.kind == "replay"
-    energy_key = "relative_idle_power_pct" if scenario.is_relative else "idle_energy_uj"
-    if not is_replay:
-        # Work and waiting cost energy, too, where a machine says how much.
-        whole = all(row["power_mw"] is not None for row in (*mine, *base))
-        energy_key = "power_mw" if whole else "idle_power_mw"
-    delay_key = "delay_mean_us" if is_replay else "task_latency_mean_us"
-    energy, base_energy = _compared(mine, base, energy_key)
-    delay, base_delay = _compared(mine, base, delay_key)
-    if is_replay:
-        oracle = _mean(by.get("oracle", []), energy_key)
-        over = _mean(by.get("oracle", []), _OVER[energy_key])
-        # The oracle's own run can cost more than its bound.
-        oracle = oracle and oracle / (1 + (over or 0) / 100)
-        gap = None if oracle is None or base_energy is None else base_energy - oracle
-    else:
-        gap = _mean(base, "over_oracle_mw")
-    ratio = score = None
-    if energy is not None and base_energy and gap is not None:
-        is_idle = (_mean(base, "idle_residency_pct") or 0) >= IDLE_MIN_PCT
-        if is_idle and 100 * gap >= GAP_MIN_PCT * base_energy:
-            ratio = (gap + energy - base_energy) / gap
-    is_late = delay is not None and base_delay is not None and _is_late(delay, base_delay)
-    if ratio is not None:
-        score = max(ratio, 1.0) if is_late else max(ratio, RATIO_MIN)
-    p99_key = "delay_p99_us" if is_replay else "task_latency_p99_us"
-    return Cell(
+class _Front(NamedTuple):
+    """Rows of a front's points: the governors, the same within limits of PM QoS, and the ends."""
+
+    own: list[list[Row]]
+    limited: list[list[Row]]
+    base: list[list[Row]]
+    base_limited: list[list[Row]]
+    fastest: list[Row]
+    deepest: list[Row]
+
+
+def _fastest(limited: Mapping[str, Mapping[str, list[Row]]]) -> list[Row]:
+    """Return the rows of the deepest state within the least limit."""
+    of = limited.get(DEEPEST, {})
+    return of[min(of, key=lambda limit: float(limit.removesuffix("us")))] if of else []
+
+
+def _cell(
+    scenario: Scenario,
+    name: str,
+    by: Mapping[str, list[Row]],
+    front: _Front,
+    price_mw: float | None,
+) -> Cell:
+    base, own = by[BASE], front.own
+    cell = Cell(
         name,
-        *place,
-        scenario.weight,
-        None,
-        ratio,
-        score,
-        _change(_mean(mine, energy_key), base_energy),
-        _change(_mean(mine, delay_key), base_delay),
-        _mean(mine, delay_key),
-        _change(_mean(mine, p99_key), _mean(base, p99_key)),
-        None if is_replay else _change(*_compared(mine, base, "throughput")),
-        _dominance(energy, base_energy, delay, base_delay),
+        *(scenario.name, scenario.machine.name, scenario.half, scenario.kind, scenario.group),
+        *(scenario.load, scenario.is_counted),
+    )
+    error = next((row["error"] for rows in (*own, base) for row in rows if row["error"]), None)
+    if error:
+        return replace(cell, error=error)
+    keys = _keys(scenario, [*itertools.chain(*own), *base])
+    if (_mean(base, "idle_residency_pct") or 0) < IDLE_MIN_PCT or not _mean(base, keys.energy):
+        return replace(cell, excluded=_NEVER_IDLE)
+    gap = _gap(scenario, by, keys.energy)
+    base_energy = _mean(base, keys.energy) or 0.0
+    cell = replace(
+        cell,
+        has_gap=gap is not None and 100 * gap >= GAP_MIN_PCT * base_energy,
+        base_delay_us=_mean(base, keys.delay),
+        base_p99_us=_mean(base, keys.p99),
+    )
+    if len(own) == 1:
+        cell = _with_own_figures(cell, own[0], base, keys, price_mw)
+    if gap is not None and any(_is_beyond(rows, base, keys.energy, gap) for rows in own):
+        return replace(cell, excluded=_BEYOND)
+    if not front.fastest or not front.deepest or any(row["error"] for row in front.deepest):
+        return replace(cell, excluded=_NO_ENDS)
+    found = _at_delay(front, keys)
+    if found is None:
+        return replace(cell, excluded=_TOO_LATE)
+    return replace(
+        cell,
+        at_delay_pct=found.mean,
+        at_delay_low_pct=found.low,
+        at_delay_high_pct=found.high,
     )
 
 
-def _is_late(delay: float, base: float) -> bool:
-    return delay > base * (1 + DELAY_SHARE) and delay > base + DELAY_US
+def _keys(scenario: Scenario, rows: Sequence[Row]) -> _Keys:
+    if scenario.kind == "replay":
+        energy = "relative_idle_power_pct" if scenario.is_relative else "idle_energy_uj"
+        return _Keys(energy, "delay_mean_us", "delay_p99_us")
+    # Work and waiting cost energy, too, where a machine says how much.
+    is_whole = all(row["power_mw"] is not None for row in rows)
+    energy = "power_mw" if is_whole else "idle_power_mw"
+    return _Keys(energy, "task_latency_mean_us", "task_latency_p99_us")
 
 
-def _dominance(
-    energy: float | None, base_energy: float | None, delay: float | None, base_delay: float | None
-) -> int:
-    if energy is None or base_energy is None or delay is None or base_delay is None:
-        return 0
-    signs = (_sign(energy, base_energy), _sign(delay, base_delay))
-    if max(signs) > 0 and min(signs) < 0:
-        return 0
-    return -1 if max(signs) > 0 else 1 if min(signs) < 0 else 0
+def _with_own_figures(
+    cell: Cell, mine: list[Row], base: list[Row], keys: _Keys, price_mw: float | None
+) -> Cell:
+    """Add what is said of a governor, and not of a front."""
+    energy = _interval(mine, base, lambda row: row[keys.energy])
+    cost = None
+    if price_mw is not None:
+        of = {id(row): _cost(row, keys.energy, price_mw) for row in (*mine, *base)}
+        cost = _interval(mine, base, lambda row: of[id(row)])
+    has_work = cell.kind != "replay"
+    throughput = _interval(mine, base, lambda row: row["throughput"]) if has_work else None
+    delay_us = _mean(mine, keys.delay)
+    return replace(
+        cell,
+        energy_pct=energy and energy.mean,
+        cost_pct=cost and cost.mean,
+        delay_us=delay_us,
+        delay_pct=_change(delay_us, cell.base_delay_us),
+        p99_us=_mean(mine, keys.p99),
+        throughput_pct=throughput and (throughput.mean if _is_real(throughput) else 0.0),
+        dominance=_dominance(energy, cost) if energy and cost and cell.has_gap else None,
+    )
 
 
-def _sign(value: float, base: float) -> int:
-    if abs(value - base) <= SAME_SHARE * abs(base):
-        return 0
-    return 1 if value > base else -1
+def _gap(scenario: Scenario, by: Mapping[str, list[Row]], key: str) -> float | None:
+    """Return how much more energy teo takes than the oracle's bound."""
+    if scenario.kind != "replay":
+        return _mean(by[BASE], "over_oracle_mw")
+    oracle = _mean(by.get("oracle", []), key)
+    base = _mean(by[BASE], key)
+    if oracle is None or base is None:
+        return None
+    # The oracle's own run can cost more than its bound.
+    return base - oracle / (1 + (_mean(by["oracle"], _OVER[key]) or 0) / 100)
+
+
+def _is_beyond(mine: list[Row], base: list[Row], key: str, gap: float) -> bool:
+    """Whether it takes less than the bound of teo's run, beyond chance."""
+    change, whole = _interval(mine, base, lambda row: row[key]), _mean(base, key)
+    return bool(change and whole) and (change.high < -100 * gap / whole - EQUAL_PCT)  # type: ignore[union-attr,operator]
+
+
+def _cost(row: Row, energy_key: str, price_mw: float) -> float | None:
+    """Return energy + P x delay: of a replay in uJ, of a simulation in mW.
+
+    A simulation's is the latency of all wake-ups of idle CPUs, those by the governor's own timers
+    among them.
+    """
+    if energy_key == "idle_energy_uj":
+        delay_us = row["delay_total_us"]
+        return None if delay_us is None else float(row[energy_key] + price_mw * delay_us / 1000)
+    if not row["idle_power_mw"] or row["latency_mean_us"] is None:
+        return None
+    time_us = 1000 * row["idle_energy_uj"] / row["idle_power_mw"]
+    return float(row[energy_key] + price_mw * row["latency_mean_us"] * row["wakeups"] / time_us)
+
+
+def _dominance(energy: Interval, cost: Interval) -> int | None:
+    """Compare energy, and energy + P x delay.
+
+    Equal is what has an interval within ``EQUAL_PCT``: a wide one around 0 decides nothing.
+    """
+    both = (energy, cost)
+    if any(one.high < -EQUAL_PCT for one in both) and all(one.high <= EQUAL_PCT for one in both):
+        return 1
+    if any(one.low > EQUAL_PCT for one in both) and all(one.low >= -EQUAL_PCT for one in both):
+        return -1
+    is_decided = all(
+        one.high < -EQUAL_PCT
+        or one.low > EQUAL_PCT
+        or (one.low >= -EQUAL_PCT and one.high <= EQUAL_PCT)
+        for one in both
+    )
+    return 0 if is_decided else None
+
+
+def _at_delay(front: _Front, keys: _Keys) -> Interval | None:
+    """Return the energy at teo's delay against that of teo's own front.
+
+    The interval is the jackknife's: by leaving out one seed at a time.
+    """
+    base = front.base[0]
+    points = [*front.own, *front.limited]
+    eligible = [rows for rows in points if not _loses_throughput(rows, base)]
+    columns = ([front.fastest], [front.deepest], front.base + front.base_limited)
+    seeds = sorted({row["seed"] for row in base}, key=str)
+
+    def change(left_out: object) -> float | None:
+        means = [
+            [_point([r for r in rows if r["seed"] != left_out], keys) for rows in column]
+            for column in (*columns, eligible or points)
+        ]
+        if any(point is None for column in means for point in column):
+            return None
+        (fastest,), (deepest,), theirs, mine = ([p for p in column if p] for column in means)
+        at_teos = [energy_at(theirs[0].delay, of, fastest, deepest) for of in (mine, theirs)]
+        if at_teos[0] is None or not at_teos[1]:
+            return None
+        percent = 100 * (at_teos[0] / at_teos[1] - 1)
+        # What costs throughput saves nothing.
+        return percent if eligible else max(percent, 0.0)
+
+    mean = change(object())
+    if mean is None:
+        return None
+    parts = [change(seed) for seed in seeds] if len(seeds) > 1 else []
+    known = [part for part in parts if part is not None]
+    if len(known) < len(seeds) or len(seeds) < 2:
+        return Interval(mean, mean, mean)
+    middle = math.fsum(known) / len(known)
+    share = (len(known) - 1) / len(known)
+    wide = math.sqrt(share * math.fsum((part - middle) ** 2 for part in known))
+    half = student_95(len(known) - 1) * wide
+    return Interval(mean - half, mean, mean + half)
+
+
+def energy_at(
+    delay: float, own: Sequence[_Point], fastest: _Point, deepest: _Point
+) -> float | None:
+    """Return the energy that a front has at a delay.
+
+    Between neighbours the logarithm of energy is linear over delay, as BD-rate has rate over
+    quality. An end is a neighbour where no point of the governor's own is on that side. None if no
+    point is early enough.
+
+    >>> ends = (_Point(0, 400), _Point(300, 25))
+    >>> energy_at(50, [_Point(100, 100)], *ends), energy_at(200, [_Point(100, 100)], *ends)
+    (200.0, 50.0)
+    """
+    better = {
+        p
+        for p in own
+        if not any(q != p and q.delay <= p.delay and q.energy <= p.energy for q in own)
+    }
+    early = max((p for p in better if p.delay <= delay), default=None)
+    late = min((p for p in better if p.delay > delay), default=None)
+    if early is None:
+        if late is None or fastest.delay > delay:
+            return None
+        # One that wastes energy gains nothing by the end.
+        early = fastest if fastest.energy > late.energy else _Point(fastest.delay, late.energy)
+    late = late or deepest
+    if late.delay <= delay or late.energy >= early.energy:
+        return early.energy
+    share = (delay - early.delay) / (late.delay - early.delay)
+    return float(early.energy ** (1 - share) * late.energy**share)
+
+
+def _point(rows: Sequence[Row], keys: _Keys) -> _Point | None:
+    delay, energy = _mean(rows, keys.delay), _mean(rows, keys.energy)
+    return None if delay is None or not energy else _Point(delay, energy)
+
+
+def _loses_throughput(mine: list[Row], base: list[Row]) -> bool:
+    change = _interval(mine, base, lambda row: row["throughput"])
+    return change is not None and change.high < 0 and change.mean < -THROUGHPUT_PCT
 
 
 def standings(found: Sequence[Cell], *, kind: str | None = None) -> list[Standing]:
-    """Return each governor over all cells, best score first; those without one come last.
+    """Return each entry over all cells, best score first; those without one come last.
 
     ``kind``: over cells of replays or simulations alone.
     """
     by: dict[str, list[Cell]] = {}
     for cell in found:
-        if kind not in (None, cell.kind):
-            continue
-        by.setdefault(cell.governor, []).append(cell)
+        if cell.is_counted and kind in (None, cell.kind):
+            by.setdefault(cell.governor, []).append(cell)
     apart = [_standing(name, of) for name, of in by.items()]
     made = [replace(one, is_on_front=_is_on_front(one, apart)) for one in apart]
-    worst = math.inf
-    return sorted(made, key=lambda s: (worst if s.score is None else s.score, s.governor))
+    made.sort(key=lambda s: (math.inf if s.score_pct is None else s.score_pct, s.governor))
+    return list(_ranked(made, by))
+
+
+def _ranked(made: Sequence[Standing], by: Mapping[str, Sequence[Cell]]) -> Iterator[Standing]:
+    """Give each the rank of the one before it that it cannot be told apart from."""
+    leader: Standing | None = None
+    for place, one in enumerate(made, 1):
+        if one.score_pct is None:
+            yield one
+            continue
+        if leader is None or are_apart(by[leader.governor], by[one.governor]):
+            leader = replace(one, rank=place)
+        is_apart = BASE in by and are_apart(by[BASE], by[one.governor])
+        yield replace(one, rank=leader.rank, is_apart=is_apart)
+
+
+def are_apart(first: Sequence[Cell], second: Sequence[Cell]) -> bool:
+    """Whether a difference of scores is one, whichever class of load is left out."""
+    one, other = _logs(first), _logs(second)
+    differences = {load: other[load] - one[load] for load in one if load in other}
+    if not differences:
+        return False
+    means = list(_left_out(differences))
+    limit = math.log1p(APART_PCT / 100)
+    return min(means) > limit or max(means) < -limit
 
 
 def _standing(name: str, of: Sequence[Cell]) -> Standing:
     whole = [cell for cell in of if cell.error is None]
     # One that failed somewhere has no score: it may have failed where it is bad.
     scored = whole if len(whole) == len(of) else []
+    logs = _logs(scored)
+    score = _mean_of(logs.values())
+    moved = [abs(mean - score) for mean in _left_out(logs)] if score is not None else []
+    decided = [cell for cell in whole if cell.has_gap and cell.cost_pct is not None]
 
-    def score_of(kind: str | None) -> float | None:
-        return _geomean(scored, lambda c: c.score if kind in (None, c.kind) else None)
+    def share(is_so: Callable[[Cell], bool]) -> float | None:
+        return _mean_of(_by_load(decided, lambda c: 100.0 * is_so(c)).values())
 
     throughput = [c.throughput_pct for c in whole if c.throughput_pct is not None]
-    counted = [cell for cell in whole if cell.weight > 0]
-    share = 100 / len(counted) if counted else 0
+    energies = _by_load(whole, lambda c: None if c.energy_pct is None else _log(c.energy_pct))
     return Standing(
         name,
+        None,
         len(of),
-        sum(c.score is not None and c.weight > 0 for c in scored),
-        score_of(None),
-        score_of("replay"),
-        score_of("simulation"),
-        _geomean(scored, lambda c: None if c.gap_ratio is None else max(c.gap_ratio, RATIO_MIN)),
-        _geomean_pct(whole, lambda c: c.energy_pct),
-        _geomean_pct(whole, lambda c: c.delay_pct),
-        _geomean_pct(whole, lambda c: c.p99_pct),
-        share * sum(c.dominance > 0 for c in counted) if counted else None,
-        share * sum(c.dominance < 0 for c in counted) if counted else None,
-        _geomean_pct(whole, lambda c: c.throughput_pct),
+        sum(c.at_delay_pct is not None for c in scored),
+        sum(c.excluded is not None for c in whole),
+        len(of) - len(whole),
+        _percent(score),
+        _percent(max(moved, default=None)),
+        False,
+        _percent(_mean_of(_logs([c for c in scored if c.group.startswith("machine")]).values())),
+        _percent(_mean_of(_logs([c for c in scored if c.kind == "replay"]).values())),
+        _percent(_mean_of(_logs([c for c in scored if c.kind != "replay"]).values())),
+        _percent(_mean_of(energies.values())),
+        _of_sums(whole, lambda c: (c.delay_us, c.base_delay_us)),
+        _of_sums(whole, lambda c: (c.p99_us, c.base_p99_us)),
+        share(lambda c: c.dominance == 1),
+        share(lambda c: c.dominance == -1),
+        share(lambda c: c.dominance is None),
         min(throughput) if throughput else None,
     )
+
+
+def _logs(found: Sequence[Cell]) -> dict[str, float]:
+    """Return the mean logarithm of energy at teo's delay of each class of load."""
+    return _by_load(found, lambda c: None if c.at_delay_pct is None else _log(c.at_delay_pct))
+
+
+def _left_out(values: Mapping[str, float]) -> Iterator[float]:
+    """Return the mean over classes, and that without each one."""
+    yield math.fsum(values.values()) / len(values)
+    if len(values) > 1:
+        for one in values.values():
+            yield (math.fsum(values.values()) - one) / (len(values) - 1)
+
+
+def _by_load(found: Sequence[Cell], value: Callable[[Cell], float | None]) -> dict[str, float]:
+    of: dict[str, list[float]] = {}
+    for cell in found:
+        known = value(cell)
+        if known is not None and cell.excluded is None:
+            of.setdefault(cell.load, []).append(known)
+    return {load: math.fsum(values) / len(values) for load, values in of.items()}
+
+
+def _of_sums(
+    found: Sequence[Cell], pair: Callable[[Cell], tuple[float | None, float | None]]
+) -> float | None:
+    """Return the mean over classes of the change of sums: no delay at all has no logarithm."""
+    of: dict[str, list[tuple[float, float]]] = {}
+    for cell in found:
+        mine, base = pair(cell)
+        if mine is not None and base is not None and cell.excluded is None:
+            of.setdefault(cell.load, []).append((mine, base))
+    sums = [tuple(map(math.fsum, zip(*pairs, strict=True))) for pairs in of.values()]
+    return _mean_of([100 * (mine / base - 1) for mine, base in sums if base])
 
 
 def _is_on_front(one: Standing, others: Sequence[Standing]) -> bool:
@@ -224,42 +528,48 @@ def _is_on_front(one: Standing, others: Sequence[Standing]) -> bool:
     )
 
 
-def _geomean(found: Sequence[Cell], value: Callable[[Cell], float | None]) -> float | None:
-    pairs = [(value(cell), cell.weight) for cell in found]
-    logs = [(math.log(v), weight) for v, weight in pairs if v is not None and v > 0 and weight > 0]
-    total = math.fsum(weight for _, weight in logs)
-    return math.exp(math.fsum(log * weight for log, weight in logs) / total) if total else None
+def _interval(
+    mine: list[Row], base: list[Row], value: Callable[[Row], float | None]
+) -> Interval | None:
+    """Return the change from the base, in percent of its mean, paired by seed."""
+    of = {row["seed"]: value(row) for row in base}
+    pairs = [(value(row), of[row["seed"]]) for row in mine if row["seed"] in of]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not known or len(known) < len(pairs):
+        return None
+    whole = math.fsum(b for _, b in known) / len(known)
+    if whole <= 0:
+        return None
+    changes = [100 * (a - b) / whole for a, b in known]
+    mean = math.fsum(changes) / len(changes)
+    if len(changes) < 2:
+        return Interval(mean, mean, mean)
+    variance = math.fsum((x - mean) ** 2 for x in changes) / (len(changes) - 1)
+    half = student_95(len(changes) - 1) * math.sqrt(variance / len(changes))
+    return Interval(mean - half, mean, mean + half)
 
 
-def _geomean_pct(found: Sequence[Cell], value: Callable[[Cell], float | None]) -> float | None:
-    def ratio(cell: Cell) -> float | None:
-        change = value(cell)
-        if change is None:
-            return None
-        # No delay at all has no logarithm.
-        return 1 + change / 100 if change > -100 else RATIO_MIN
-
-    mean = _geomean(found, ratio)
-    return None if mean is None else 100 * (mean - 1)
-
-
-def _compared(mine: list[Row], base: list[Row], key: str) -> tuple[float | None, float | None]:
-    """Return the means; both the base's where chance explains the difference of paired seeds."""
-    value, other = _mean(mine, key), _mean(base, key)
-    if value is None or other is None or len(base) < 2:
-        return value, other
-    by_seed = {row["seed"]: row[key] for row in base}
-    pairs = [(by_seed[row["seed"]], row[key]) for row in mine if row["seed"] in by_seed]
-    change = paired([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    is_real = change is not None and change["is_significant"]
-    return (value if is_real else other), other
+def _is_real(change: Interval) -> bool:
+    return change.low > 0 or change.high < 0
 
 
 def _mean(rows: Sequence[Row], key: str) -> float | None:
-    values = [row[key] for row in rows]
-    if not values or any(value is None for value in values):
-        return None
-    return math.fsum(values) / len(values)
+    values = [row.get(key) for row in rows]
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _mean_of(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return math.fsum(found) / len(found) if found else None
+
+
+def _log(percent: float) -> float:
+    return math.log1p(percent / 100)
+
+
+def _percent(log: float | None) -> float | None:
+    return None if log is None else 100 * math.expm1(log)
 
 
 def _change(value: float | None, base: float | None) -> float | None:

@@ -394,3 +394,13 @@ _EXPAND: dict[str, Any] = {
     "platform": _named("platform", _known(_engine.platforms)),
     "governor": _named("governor", _known(_engine.governors)),
 }
+
+
+def expand_governors(spec: str) -> list[list[str]]:
+    """Return the governors that a pattern matches, each with all values of its parameters.
+
+    >>> expand_governors("menu-3.?,typical_interval=4|8")
+    [['menu-3.7', ...
+    """
+    base, numbers = split_numbers(spec)
+    return [expand_params(name + numbers) for name in _EXPAND["governor"]([base])]
