@@ -151,7 +151,16 @@ def _refuse_constant(text: str) -> float:
 
 def check(record: Row) -> str:
     """Return the checksum of a line's fields, which does not depend on how they are spaced."""
+    return _checksum(json.dumps(record, allow_nan=False))
+
+
+def line_of(record: Row) -> bytes:
+    """Return the line of a point, its checksum last. Raises ValueError for what is no JSON."""
     text = json.dumps(record, allow_nan=False)
+    return f'{text[:-1]}, "check": "{_checksum(text)}"}}\n'.encode()
+
+
+def _checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -37,8 +37,8 @@ from torpor.run.sweeps.parts import (
     Part,
     Row,
     catalogue,
-    check,
     flat,
+    line_of,
     nested,
     read_names,
     read_open,
@@ -294,7 +294,7 @@ class Writer:
 
     def add(self, record: Row) -> None:
         """Add a point. Raises OSError if it cannot be written; those before it are kept."""
-        line = json.dumps({**record, "check": check(record)}).encode() + b"\n"
+        line = line_of(record)
         try:
             written = self._file.write(line)
             if written != len(line):
