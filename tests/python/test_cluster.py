@@ -3,6 +3,7 @@
 
 import os
 import signal
+import types
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_a_worker_that_dies_costs_time_alone(workers, recording, tmp_path):
         platform=["pixel6", f"{machine},hz=1000"],
         governor=["menu", f"{mine}"],
         seeds=12,
-        options={"duration": "1s"},
+        options={"duration": "200ms"},
     )
     with distributed.Client(workers, set_as_default=False) as client:
         pids = list(client.run(os.getpid).values())
@@ -63,6 +64,28 @@ def test_a_worker_that_dies_costs_time_alone(workers, recording, tmp_path):
     # Whatever a worker's points share, it got once.
     copies = list(Path(workers.workers[1].local_directory).rglob("*.perf.data"))
     assert len(copies) <= 2
+
+
+def test_a_batch_that_kills_workers_names_the_point(monkeypatch):
+    """Points of a batch whose workers died go alone, and the one that kills has the error."""
+
+    class Dead:
+        def result(self):
+            worker = types.SimpleNamespace(address="tcp://127.0.0.1:1")
+            raise distributed.KilledWorker("torpor-1", worker, 3)
+
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: None)
+    made = cluster.Cluster("nowhere")
+    points = torpor.Axes(workload=["periodic"], platform=["pixel6"], governor=["menu"], seeds=20)
+    made._waiting = [(f"{number:032x}", point) for number, point in enumerate(points.points())]
+    made._point_ms = 1.0
+    batch = made._next_batch(1)
+    assert 1 < len(batch) < 20
+    assert list(made._rows_of(Dead(), batch)) == []
+    left = [made._next_batch(1) for _ in batch]
+    assert sorted(name for ((name, _),) in left) == sorted(name for name, _ in batch)
+    (row,) = made._rows_of(Dead(), left[0])
+    assert row["point"] == left[0][0][0] and "died" in row["error"]
 
 
 def test_parcels_are_named_by_content(recording, tmp_path):

@@ -18,7 +18,7 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
-use parquet::arrow::ArrowWriter;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -284,13 +284,25 @@ fn lies_within(mut file: &File) -> Result<(), ArrowError> {
     Ok(())
 }
 
-/// A table from the bytes of a Parquet file.
+/// A table from the bytes of a Parquet file: all columns, or those of these names that it has.
 #[pyfunction]
-pub(crate) fn parse_parquet(py: Python<'_>, data: &[u8]) -> PyResult<Table> {
+#[pyo3(signature = (data, columns = None))]
+pub(crate) fn parse_parquet(
+    py: Python<'_>,
+    data: &[u8],
+    columns: Option<Vec<String>>,
+) -> PyResult<Table> {
     let data = Bytes::copy_from_slice(data);
     py.detach(|| {
-        let read =
-            without_panic(|| joined(ParquetRecordBatchReaderBuilder::try_new(data)?.build()?));
+        let read = without_panic(|| {
+            let mut reader = ParquetRecordBatchReaderBuilder::try_new(data)?;
+            if let Some(names) = &columns {
+                let names = names.iter().map(String::as_str);
+                let mask = ProjectionMask::columns(reader.parquet_schema(), names);
+                reader = reader.with_projection(mask);
+            }
+            joined(reader.build()?)
+        });
         read.map_err(|error| value_error(format!("not a table: {error}")))
     })
 }

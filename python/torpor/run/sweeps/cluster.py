@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,19 @@ _Future = Any
 
 #: Time limit for a scheduler to answer, in s.
 _CONNECT_S = 10.0
-#: Points that wait for each thread of the cluster, so that none idles between two.
+#: Batches that wait for each thread of the cluster, so that none idles between two.
 _AHEAD = 4
-#: A cluster without workers gets this many points, so that an adaptive one grows.
+#: A cluster without workers gets this many batches, so that an adaptive one grows.
 _AHEAD_MIN = 32
+#: A batch's aim: the client and the scheduler spend some 5 ms on each task, of one point or many.
+_BATCH_MS = 250.0
+#: What a worker that dies takes with it, at most.
+_BATCH_MAX = 50
 _IN_TREE = re.compile(r"(.*/)?drivers/cpuidle/governors")
 
 _Files = dict[str, bytes]
+#: Points that one task runs, by their names.
+_Batch = list[tuple[str, Point]]
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,10 @@ class Parcel:
 
     key: str
     main: str
+
+
+#: A point with its name and the parcels that it needs, by the fields that name them.
+_Local = tuple[str, Point, dict[str, Parcel]]
 
 
 class Cluster:
@@ -68,52 +77,81 @@ class Cluster:
             raise SweepError(f"no Dask scheduler answers at `{address}`: {error}") from None
         self._room_bytes = room_bytes
         self._parcels: dict[str, _Future] = {}
+        #: Points to be sent: the last one first; those that a batch died with, each alone.
+        self._waiting: _Batch = []
+        self._alone: _Batch = []
+        #: Mean of recent points; the first ones are sent alone.
+        self._point_ms = _BATCH_MS
         # Cache of this sweep alone: a file may have changed by the next one.
         self._made = functools.cache(lambda make, spec: make(spec))
 
     def rows(self, points: list[tuple[str, Point]]) -> Iterator[Row]:
         """Yield rows as they are finished; a point whose workers died is run again."""
-        waiting = iter(points)
-        running: dict[_Future, tuple[str, Point]] = {}
+        self._waiting = list(reversed(points))
+        running: dict[_Future, _Batch] = {}
         finished = self._dask.as_completed(loop=self._client.loop)
-        asked_s, room = 0.0, _AHEAD_MIN
+        asked_s, threads = 0.0, 0
         try:
             while True:
                 if time.monotonic() - asked_s > 1:
-                    threads = sum(self._client.nthreads().values())
-                    asked_s, room = time.monotonic(), max(_AHEAD * threads, _AHEAD_MIN)
-                for name, point in islice(waiting, max(0, room - len(running))):
-                    future = self._submit(name, point)
-                    running[future] = (name, point)
+                    asked_s, threads = time.monotonic(), sum(self._client.nthreads().values())
+                while (self._waiting or self._alone) and len(running) < max(
+                    _AHEAD * threads, _AHEAD_MIN
+                ):
+                    batch = self._next_batch(threads)
+                    future = self._submit(batch)
+                    running[future] = batch
                     finished.add(future)
                 if not running:
                     return
                 future = next(finished)
-                name, point = running.pop(future)
-                yield self._row(future, name, point)
-                self._forget({each.source for _, each in running.values()} | {point.source})
+                batch = running.pop(future)
+                yield from self._rows_of(future, batch)
+                held = (batch, *running.values())
+                self._forget({point.source for each in held for _, point in each})
         finally:
             with contextlib.suppress(Exception):
                 self._client.cancel(list(running))
             self._client.close()
 
-    def _submit(self, name: str, point: Point) -> _Future:
-        parcels, here = [], {}
-        for field, made in (
-            ("source", self._made(_file_parcel, point.source)),
-            ("platform", self._made(_platform_parcel, point.platform)),
-            ("governor", self._made(_governor_parcel, point.governor)),
-            ("cpufreq", self._made(_file_parcel, point.cpufreq or "")),
-            ("io_boost", self._made(_file_parcel, point.io_boost or "")),
-        ):
-            if made is not None:
-                parcel, files = made
-                here[field] = parcel
-                parcels.append(self._shipped(point.source, parcel, files))
+    def _next_batch(self, threads: int) -> _Batch:
+        """Take points of one kind and source that together run for some _BATCH_MS.
+
+        The last batches are small, so that no thread is left with much.
+        """
+        if self._alone:
+            return [self._alone.pop()]
+        fair = len(self._waiting) // max(_AHEAD * threads, 1)
+        room = max(1, min(_BATCH_MAX, int(_BATCH_MS / self._point_ms), fair))
+        _, first = self._waiting[-1]
+        batch: _Batch = []
+        while self._waiting and len(batch) < room:
+            _, point = self._waiting[-1]
+            if (point.kind, point.source) != (first.kind, first.source):
+                break
+            batch.append(self._waiting.pop())
+        return batch
+
+    def _submit(self, batch: _Batch) -> _Future:
+        here: list[_Local] = []
+        parcels: dict[Parcel, _Future] = {}
+        for name, point in batch:
+            mine = {}
+            for field, made in (
+                ("source", self._made(_file_parcel, point.source)),
+                ("platform", self._made(_platform_parcel, point.platform)),
+                ("governor", self._made(_governor_parcel, point.governor)),
+                ("cpufreq", self._made(_file_parcel, point.cpufreq or "")),
+                ("io_boost", self._made(_file_parcel, point.io_boost or "")),
+            ):
+                if made is not None:
+                    mine[field], files = made
+                    parcels[mine[field]] = self._shipped(point.source, mine[field], files)
+            here.append((name, point, mine))
         return self._client.submit(
             _run_here,
-            *(name, point, here, engine_id(), self._room_bytes, *parcels),
-            key=f"torpor-{name}-{time.monotonic_ns()}",
+            *(here, engine_id(), self._room_bytes, list(parcels), *parcels.values()),
+            key=f"torpor-{batch[0][0]}-{time.monotonic_ns()}",
             pure=False,
         )
 
@@ -133,16 +171,23 @@ class Cluster:
         for key in [key for key in self._parcels if key.split("\0")[0] not in sources]:
             del self._parcels[key]
 
-    def _row(self, future: _Future, name: str, point: Point) -> Row:
+    def _rows_of(self, future: _Future, batch: _Batch) -> Iterator[Row]:
         try:
-            row: Row = future.result()
+            rows: list[Row] = future.result()
         except self._dask.KilledWorker as error:
-            return row_of(name, point, {}, f"the workers that ran it died: {error}", 0.0)
+            if len(batch) > 1:
+                # One of them ends its worker; which one, is known when each has a batch of its own.
+                self._alone += batch
+                return
+            ((name, point),) = batch
+            rows = [row_of(name, point, {}, f"the workers that ran it died: {error}", 0.0)]
         except SweepError:
             raise
         except Exception as error:
             raise SweepError(f"a worker failed: {type(error).__name__}: {error}") from error
-        return row
+        mean_ms = sum(row["run_ms"] for row in rows) / len(rows)
+        self._point_ms = max((self._point_ms + mean_ms) / 2, 0.01)
+        yield from rows
 
 
 def _handed_over(files: _Files) -> _Files:
@@ -195,24 +240,30 @@ def _made(files: _Files, main: str | None = None) -> "tuple[Parcel, Any]":
 
 
 def _run_here(
-    name: str,
-    point: Point,
-    here: dict[str, Parcel],
+    batch: list[_Local],
     engine: str,
     room_bytes: int | None,
-    *files: _Files,
-) -> Row:
-    """On a worker: unpack what came, and run the point."""
+    parcels: list[Parcel],
+    *contents: _Files,
+) -> list[Row]:
+    """On a worker: unpack what came, and run the points."""
     worker = import_module("distributed").get_worker()
     if engine_id() != engine:
         raise SweepError(f"the worker {worker.address} has another build of Torpor")
-    paths: dict[str, Any] = {}
-    for (field, parcel), content in zip(here.items(), files, strict=True):
-        path = _unpacked(os.path.join(worker.local_directory, "torpor"), parcel, content)
-        _, settings = split_numbers(getattr(point, field))
-        paths[field] = path + settings
-    local = replace(point, **paths)
-    return run_point(name, point, _recordings(room_bytes), lambda *_: None, local)
+    root = os.path.join(worker.local_directory, "torpor")
+    paths = {
+        parcel: _unpacked(root, parcel, files)
+        for parcel, files in zip(parcels, contents, strict=True)
+    }
+    rows = []
+    for name, point, here in batch:
+        changed: dict[str, Any] = {
+            field: paths[parcel] + split_numbers(getattr(point, field))[1]
+            for field, parcel in here.items()
+        }
+        local = replace(point, **changed)
+        rows.append(run_point(name, point, _recordings(room_bytes), lambda *_: None, local))
+    return rows
 
 
 @functools.cache

@@ -67,15 +67,35 @@ def shard_bytes(path: Path) -> bytes:
 
 def read_shard(path: Path) -> Part:
     """Read a shard. Raises FileNotFoundError if it is gone."""
+    columns, damage = _columns(path, None)
+    rows = zip(*columns.values(), strict=True)
+    return Part([nested(dict(zip(columns, values, strict=True))) for values in rows], damage)
+
+
+def read_names(path: Path) -> tuple[dict[str, bool], str | None]:
+    """Return the names of a file's points, each with whether it has an error, and the damage.
+
+    A shard's other columns stay packed. Raises FileNotFoundError if it is gone.
+    """
+    if path.suffix == ".jsonl":
+        part = read_open(path)
+        return {row["point"]: row.get("error") is not None for row in part.records}, part.damage
+    columns, damage = _columns(path, [*_REQUIRED, "error"])
+    names = columns.get("point", [])
+    errors = columns.get("error", [None] * len(names))
+    return {name: e is not None for name, e in zip(names, errors, strict=True)}, damage
+
+
+def _columns(path: Path, names: list[str] | None) -> tuple[dict[str, list[Any]], str | None]:
+    """Return all columns of a shard or those of these names, if they are of points."""
     try:
-        columns = _engine.parse_parquet(shard_bytes(path)).to_dict()
+        columns = _engine.parse_parquet(shard_bytes(path), names).to_dict()
         _judge(columns)
     except DamagedError as error:
-        return Part([], str(error))
+        return {}, str(error)
     except (_engine.TorporError, *_ODD) as error:
-        return Part([], f"`{path}` is no shard of a store: {reason(error)}")
-    rows = zip(*columns.values(), strict=True)
-    return Part([nested(dict(zip(columns, values, strict=True))) for values in rows])
+        return {}, f"`{path}` is no shard of a store: {reason(error)}"
+    return columns, None
 
 
 def read_open(path: Path) -> Part:
@@ -131,7 +151,16 @@ def _refuse_constant(text: str) -> float:
 
 def check(record: Row) -> str:
     """Return the checksum of a line's fields, which does not depend on how they are spaced."""
+    return _checksum(json.dumps(record, allow_nan=False))
+
+
+def line_of(record: Row) -> bytes:
+    """Return the line of a point, its checksum last. Raises ValueError for what is no JSON."""
     text = json.dumps(record, allow_nan=False)
+    return f'{text[:-1]}, "check": "{_checksum(text)}"}}\n'.encode()
+
+
+def _checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -24,9 +24,9 @@ import os
 import platform
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from torpor import _engine
 from torpor.results.files import NotRegularError, open_regular, write_whole
@@ -37,9 +37,10 @@ from torpor.run.sweeps.parts import (
     Part,
     Row,
     catalogue,
-    check,
     flat,
+    line_of,
     nested,
+    read_names,
     read_open,
     read_shard,
     reason,
@@ -52,6 +53,8 @@ FORMAT = 2
 
 #: A sweep's open file becomes a shard when it holds so many points.
 _SHARD_POINTS = 20_000
+
+_Kept = TypeVar("_Kept")
 
 #: In an open file's name: over NFS, a lock may be unknown to other machines.
 _HOST = re.sub(r"[^A-Za-z0-9.]", "", platform.node())
@@ -79,23 +82,27 @@ class Store:
 
         Warns of what is damaged (:class:`StoreWarning`).
         """
-        while True:
-            # A shard that is gone has gone into another, which `store gc` made.
-            with contextlib.suppress(FileNotFoundError):
-                return self._read()
-
-    def _read(self) -> list[Row]:
-        found: dict[str, Row] = {}
-        damage = []
-        # Open files first: one that becomes a shard meanwhile is met there.
-        for path in (*self.open_files, *self.shards):
-            part = read_open(path) if path.suffix == ".jsonl" else read_shard(path)
-            found.update((record["point"], record) for record in part.records)
-            damage.append(part.damage)
-        warn(damage)
+        found = self._by_name(_read_rows)
         place = {label: number for number, label in enumerate(self.governors())}
         rows = [flat(found[name]) for name in sorted(found)]
         return sorted(rows, key=lambda row: place.get(row["governor"], len(place)))
+
+    def _by_name(
+        self, read: Callable[[Path], tuple[dict[str, _Kept], str | None]]
+    ) -> dict[str, _Kept]:
+        """Return what ``read`` returns of all files, by the points' names; warn of the damage."""
+        while True:
+            # A shard that is gone has gone into another, which `store gc` made.
+            with contextlib.suppress(FileNotFoundError):
+                found: dict[str, _Kept] = {}
+                damage = []
+                # Open files first: one that becomes a shard meanwhile is met there.
+                for path in (*self.open_files, *self.shards):
+                    kept, harm = read(path)
+                    found.update(kept)
+                    damage.append(harm)
+                warn(damage)
+                return found
 
     def governors(self) -> list[str]:
         """Return the governors in the order in which sweeps named them first."""
@@ -121,7 +128,7 @@ class Store:
 
     def names(self) -> dict[str, bool]:
         """Return the names of all points, each with whether it has an error."""
-        return {row["point"]: row["error"] is not None for row in self.rows()}
+        return self._by_name(read_names)
 
     def table(self) -> _engine.Table:
         """Return all points as one Arrow table."""
@@ -287,7 +294,7 @@ class Writer:
 
     def add(self, record: Row) -> None:
         """Add a point. Raises OSError if it cannot be written; those before it are kept."""
-        line = json.dumps({**record, "check": check(record)}).encode() + b"\n"
+        line = line_of(record)
         try:
             written = self._file.write(line)
             if written != len(line):
@@ -369,6 +376,11 @@ def _create(folder: Path) -> None:
     if any(not name.startswith(".torpor-") for name in names):
         raise SweepError(f"`{folder}` is no store and not empty\nhint: name a new folder")
     write_whole(file, json.dumps({"format": FORMAT, "kind": "sweep"}) + "\n")
+
+
+def _read_rows(path: Path) -> tuple[dict[str, Row], str | None]:
+    part = read_open(path) if path.suffix == ".jsonl" else read_shard(path)
+    return {record["point"]: record for record in part.records}, part.damage
 
 
 def _remove(parts: dict[Path, Part]) -> int:
