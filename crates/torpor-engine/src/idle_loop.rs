@@ -202,11 +202,7 @@ impl<'a> CpuRun<'a> {
 
     /// Runs the CPU as far as later spans cannot change a decision: to `margin` before the last
     /// one, which polling may look ahead for.
-    pub fn run_known<P: Policy>(
-        &mut self,
-        policy: &mut P,
-        margin: Duration,
-    ) -> Result<(), Fault> {
+    pub fn run_known<P: Policy>(&mut self, policy: &mut P, margin: Duration) -> Result<(), Fault> {
         let Some(last) = self.spans.last() else { return Ok(()) };
         let until = last.start - margin;
         loop {
@@ -297,7 +293,13 @@ impl<'a> CpuRun<'a> {
     #[inline(always)]
     fn decide<P: Policy>(&mut self, span: &Span, policy: &mut P) -> Result<Pending, Fault> {
         self.at.jiffy = TickGrid::floor_after(self.at.jiffy, self.at.tick, self.at.now);
-        let mut next = next_events(span, self.at.tick, self.at.jiffy, self.at.idle_entry, self.at.tick_stopped);
+        let mut next = next_events(
+            span,
+            self.at.tick,
+            self.at.jiffy,
+            self.at.idle_entry,
+            self.at.tick_stopped,
+        );
         if self.at.timer_armed {
             if let Some(at) = policy.next_timer(self.at.slot) {
                 next = self.meet_timer(at, span, policy)?;
@@ -383,7 +385,13 @@ impl<'a> CpuRun<'a> {
         }
         let next_hrtimer = span.next_hrtimer.min(armed.unwrap_or(Instant::NEVER));
         let span = Span { next_hrtimer, ..*span };
-        Ok(next_events(&span, self.at.tick, self.at.jiffy, self.at.idle_entry, self.at.tick_stopped))
+        Ok(next_events(
+            &span,
+            self.at.tick,
+            self.at.jiffy,
+            self.at.idle_entry,
+            self.at.tick_stopped,
+        ))
     }
 
     #[cold]
@@ -424,7 +432,8 @@ impl<'a> CpuRun<'a> {
             wake = following.wake.max(handled);
             // The loop sees neither the clock nor the next interrupt before this one is handled.
             self.at.poll_timeout = self.at.poll_timeout.max(handled);
-            pending.sleep = self.model.poll(pending.from, wake, self.at.alarms, self.at.poll_timeout);
+            pending.sleep =
+                self.model.poll(pending.from, wake, self.at.alarms, self.at.poll_timeout);
         }
     }
 

@@ -476,7 +476,11 @@ fn oracle_index(deciders: &[Decider]) -> Option<usize> {
 }
 
 /// Compiles the deciders for a tick rate.
-pub(crate) fn deciders(request: &Request, catalog: &Catalog, hz: Hz) -> Result<Vec<Decider>, EngineError> {
+pub(crate) fn deciders(
+    request: &Request,
+    catalog: &Catalog,
+    hz: Hz,
+) -> Result<Vec<Decider>, EngineError> {
     let decider = |spec| {
         Ok(match asks_for_oracle(spec)? {
             Some(aim) => Decider::Oracle(aim),

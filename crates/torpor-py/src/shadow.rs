@@ -44,7 +44,8 @@ impl ShadowSession {
     #[new]
     fn new(py: Python<'_>, request_json: &str) -> PyResult<ShadowSession> {
         let asked: Asked = serde_json::from_str(request_json).map_err(value_error)?;
-        let options = if asked.options.is_null() { "{}".to_owned() } else { asked.options.to_string() };
+        let options =
+            if asked.options.is_null() { "{}".to_owned() } else { asked.options.to_string() };
         let options: torpor_engine::Options = read(&options)?;
         let platform = Platform::resolve(&asked.platform).map_err(platform_error)?;
         let names: Vec<OsString> = asked.governors.into_iter().map(OsString::from).collect();

@@ -12,7 +12,9 @@
 use super::draft::Draft;
 use super::tasks::Counter;
 use super::util::Tracker;
-use super::{CpuIndex, CpuInput, CutSleeps, InputStats, Recording, SleepSource, Span, TickGrid, WakeStamp};
+use super::{
+    CpuIndex, CpuInput, CutSleeps, InputStats, Recording, SleepSource, Span, TickGrid, WakeStamp,
+};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind, SoFar, Trace};
@@ -50,7 +52,8 @@ impl Growing {
         draft.observe(head, so_far);
         draft.draw();
         let cpus = 0..so_far.cpu_count;
-        let input = |number| CpuInput { cpu: CpuId(number), spans: Vec::new(), cut: Default::default() };
+        let input =
+            |number| CpuInput { cpu: CpuId(number), spans: Vec::new(), cut: Default::default() };
         let begun: Vec<CpuInput> = cpus.map(input).collect();
         let recording = Recording { cpus: begun, ..Recording::default() };
         let index = CpuIndex::new(&recording, so_far.cpu_count);
@@ -85,6 +88,12 @@ impl Growing {
     /// Returns the CPU's sleep at the recording's beginning.
     pub(crate) fn cut_at_start(&self, number: usize) -> CutSleeps {
         CutSleeps { from: None, ..self.draft.input(number, Vec::new()).cut }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn held_spans(&self) -> usize {
+        self.complete.iter().map(Vec::len).sum::<usize>()
+            + self.begun.iter().map(|begun| begun.spans.len()).sum::<usize>()
     }
 
     pub(crate) fn cpu_count(&self) -> usize {

@@ -80,13 +80,7 @@ impl Joiner {
         enter.max(self.busy_until)
     }
 
-    fn span(
-        &mut self,
-        cpu: CpuId,
-        opening: &Segment,
-        last: &Segment,
-        evidence: &Evidence,
-    ) -> Span {
+    fn span(&mut self, cpu: CpuId, opening: &Segment, last: &Segment, evidence: &Evidence) -> Span {
         let (wake, stamp) = evidence.moment(cpu, last);
         let start = self.not_before(opening.enter);
         let resume = last.exit.max(start);

@@ -80,7 +80,9 @@ impl Counter {
         for wait in self.waits.by_pid.values_mut().filter(|wait| wait.from < before) {
             let cpu = self.index.of(wait.cpu.index()).filter(|_| !reasons);
             match cpu {
-                Some(cpu) => Wait { until: wait.until.min(now), ..*wait }.apply(&mut cpus[cpu].spans),
+                Some(cpu) => {
+                    Wait { until: wait.until.min(now), ..*wait }.apply(&mut cpus[cpu].spans)
+                }
                 None => undecided += u64::from(reasons),
             }
             wait.from = now;

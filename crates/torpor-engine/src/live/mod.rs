@@ -2,6 +2,7 @@
 //! A replay of a recording that grows: governors in the shadow of a running machine.
 
 mod column;
+mod foresight;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -146,10 +147,11 @@ impl Shadow {
     /// # Errors
     /// As for a replay.
     pub fn advance(&mut self, until_end: bool) -> Result<Report, EngineError> {
-        if let Some(feed) = &self.feed {
-            let names = feed.names().cloned().unwrap_or_default();
-            self.replay_parts(&names)?;
-        }
+        let feed = self.feed.take();
+        let names = feed.as_ref().and_then(Feed::names);
+        let replayed = names.map_or(Ok(()), |names| self.replay_parts(names));
+        self.feed = feed;
+        replayed?;
         if until_end {
             self.end()?;
         }

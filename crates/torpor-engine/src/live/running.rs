@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! All governors on a recording that grows: what is replayed by all is forgotten.
 
-use super::column::Column;
 use super::Window;
+use super::column::{Column, Shadowed};
+use super::foresight;
 use crate::cluster;
 use crate::error::EngineError;
 use crate::input::{CpuInput, Growing, Recording, SleepSource, Span};
@@ -102,11 +103,9 @@ impl Running {
             places[cpu.index()] = Some(Place { cluster, model, states, slot });
         }
         let labels = request.governors.iter().map(ToString::to_string);
-        let column = |(label, decider): (String, &Decider)| match decider {
-            Decider::Governor(governor) => Column::new(label, governor, &places),
-            Decider::Oracle(_) => Column::without(label, places.len(), NO_ORACLE.to_owned()),
-        };
-        let columns = labels.zip(&deciders).map(column).collect();
+        let columns = labels.zip(deciders.iter().enumerate());
+        let columns = columns.map(|(label, decider)| Column::new(label, decider, &places));
+        let columns = columns.collect();
         let (first, last) = (head.first(), head.last());
         let at = |event: Option<&Event>| event.map_or(Instant(0), |event| event.time);
         let mut lanes: Vec<Lane> = Vec::new();
@@ -154,7 +153,7 @@ impl Running {
                 self.replay(session, name)?;
             }
             if !after.is_empty() {
-                windows.push(self.close_window(session, end));
+                windows.push(self.close_window(session, name, end));
                 self.window.lost = lost;
             }
             rest = after;
@@ -176,12 +175,42 @@ impl Running {
         Instant(started.max(passed).saturating_mul(WINDOW.0))
     }
 
-    fn close_window(&mut self, session: &Session<'_>, end: Instant) -> Window {
-        let platform = &session.request().platform;
+    #[cfg(test)]
+    pub(super) fn held_spans(&self) -> usize {
+        let lanes = self.lanes.iter().map(|lane| lane.spans.len());
+        lanes.sum::<usize>() + self.growing.held_spans()
+    }
+
+    /// Calls `work` with each column.
+    fn each<T>(
+        &mut self,
+        session: &Session<'_>,
+        name: &str,
+        is_end: bool,
+        work: impl FnMut(&mut Column, &Shadowed<'_>) -> T,
+    ) -> Vec<T> {
+        let request = session.request();
+        let Running { deciders, places, lanes, columns, start, now, .. } = self;
+        let on = Shadowed {
+            platform: &request.platform,
+            others: request.options.others.unwrap_or_default(),
+            name,
+            deciders,
+            places,
+            lanes,
+            start: *start,
+            now: *now,
+            is_end,
+        };
+        let mut work = work;
+        columns.iter_mut().map(|column| work(column, &on)).collect()
+    }
+
+    fn close_window(&mut self, session: &Session<'_>, name: &str, end: Instant) -> Window {
         let next = Window { start_ns: end.0, duration_ns: 0, lost: 0, runs: Vec::new() };
         let window = std::mem::replace(&mut self.window, next);
-        let runs = self.columns.iter_mut().map(|column| column.report(platform, &self.places));
-        Window { duration_ns: end.0 - window.start_ns, runs: runs.collect(), ..window }
+        let runs = self.each(session, name, false, Column::report);
+        Window { duration_ns: end.0 - window.start_ns, runs, ..window }
     }
 
     pub(super) fn slept_cpus(&self) -> usize {
@@ -198,9 +227,7 @@ impl Running {
             let firsts = self.lanes.iter().filter_map(|lane| Some(lane.edges?.first.start));
             self.start = firsts.min();
         }
-        for column in &mut self.columns {
-            column.run(&self.places, &self.lanes, false);
-        }
+        self.each(session, name, false, Column::run);
         if self.now.since(self.summed) >= STATIC_STEP {
             self.summed = self.now;
             self.sum_static(session, None);
@@ -273,8 +300,8 @@ impl Running {
             }
             let end = ended.map(|(_, end)| end);
             for column in &mut self.columns {
-                let platform = &request.platform;
-                column.settle_static(platform, cluster, &members, others, start, end);
+                let on = (&request.platform, others);
+                column.settle_static(on, (cluster, &members), start, end);
             }
         }
     }
@@ -315,9 +342,7 @@ impl Running {
         }
         let firsts = self.lanes.iter().filter_map(|lane| Some(lane.edges?.first.start));
         self.start = self.start.or(firsts.min());
-        for column in &mut self.columns {
-            column.run(&self.places, &self.lanes, true);
-        }
+        self.each(session, name, true, Column::run);
         let recording = self.recording(ended);
         let (_, end) = recording.window();
         let mut inputs: Vec<CpuInput> = Vec::new();
@@ -331,7 +356,7 @@ impl Running {
             inputs.push(known.cloned().unwrap_or_else(empty));
         }
         self.sum_static(session, Some((&inputs, end)));
-        windows.push(self.close_window(session, self.now));
+        windows.push(self.close_window(session, name, self.now));
         self.outcome(session, name, trace, recording).map(Some)
     }
 
@@ -394,9 +419,10 @@ impl Running {
             decisions,
             crowded_spans: 0,
         };
-        Ok(session::outcome(request, &self.deciders, vec![outcome]))
+        let mut outcome = session::outcome(request, &self.deciders, vec![outcome]);
+        if self.deciders.iter().any(|decider| matches!(decider, Decider::Oracle(_))) {
+            outcome.notes.push(foresight::note());
+        }
+        Ok(outcome)
     }
 }
-
-const NO_ORACLE: &str = "the oracle needs the whole recording, and this one was replayed while it \
-                         grew; save it, and replay the file";
