@@ -152,3 +152,104 @@ impl Streaming {
         self.out.finish()
     }
 }
+
+#[cfg(test)]
+#[allow(unreachable_pub)]
+#[path = "../tests/support/perf.rs"]
+mod perf;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds `bytes` in pieces of these sizes, again and again. Returns the head's events and all.
+    fn fed(bytes: &[u8], sizes: &[usize]) -> (usize, Trace) {
+        let mut feed = Feed::new("stream");
+        let (mut rest, mut sizes, mut parts) = (bytes, sizes.iter().cycle(), Vec::new());
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at((*sizes.next().unwrap()).min(rest.len()));
+            feed.push(piece).unwrap();
+            parts.extend(feed.take_parts());
+            rest = after;
+        }
+        let head = parts.first().map_or(0, |part| part.events.len());
+        let mut events: Vec<Event> = parts.into_iter().flat_map(|part| part.events).collect();
+        let mut trace = feed.finish().unwrap();
+        events.append(&mut trace.events);
+        (head, Trace { events, ..trace })
+    }
+
+    fn stream() -> Vec<u8> {
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/plain.data");
+        perf::as_stream(&std::fs::read(data).unwrap(), <[u8]>::to_vec)
+    }
+
+    #[test]
+    fn pieces_of_any_size_are_one_recording() {
+        let sound = stream();
+        let cut = sound[..sound.len() - 5].to_vec();
+        let mut broken = sound.clone();
+        // A record of 0 bytes, and more after it.
+        let last = broken.len();
+        broken.extend(perf::record(68, &[]));
+        broken[last + 6] = 0;
+        broken.extend(&sound[sound.len() - 1000..]);
+        for bytes in [&sound, &cut, &broken] {
+            let whole = crate::read_bytes("stream", bytes).unwrap();
+            for sizes in [&[usize::MAX][..], &[1], &[7, 64, 1, 4_096], &[16, 100_000]] {
+                let (_, trace) = fed(bytes, sizes);
+                assert_eq!(trace.events, whole.events);
+                assert_eq!(trace.losses, whole.losses);
+                assert_eq!(trace.meta, whole.meta);
+                assert_eq!(trace.event_counts, whole.event_counts);
+            }
+        }
+    }
+
+    /// Returns the stream's samples, each `later_ns` later: after the identifier, address and task
+    /// is the time.
+    fn later(later_ns: u64) -> Vec<u8> {
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/plain.data");
+        let file = std::fs::read(data).unwrap();
+        let (at, size) = (perf::u64_at(&file, 40), perf::u64_at(&file, 48));
+        let mut records = file[at..at + size].to_vec();
+        let mut at = 0;
+        while at < records.len() {
+            let size = u16::from_le_bytes([records[at + 6], records[at + 7]]) as usize;
+            if records[at] == 9 {
+                let time_ns = perf::u64_at(&records, at + 32) as u64 + later_ns;
+                records[at + 32..at + 40].copy_from_slice(&time_ns.to_le_bytes());
+            }
+            at += size;
+        }
+        records
+    }
+
+    #[test]
+    fn events_come_before_the_end() {
+        let rounds = perf::record(68, &[]).repeat(2);
+        let mut bytes = [stream(), rounds.clone()].concat();
+        for lap in 1..5 {
+            bytes.extend([later(lap * 6_000_000_000), rounds.clone()].concat());
+        }
+        let whole = crate::read_bytes("stream", &bytes).unwrap();
+        let (head, trace) = fed(&bytes, &[usize::MAX]);
+        assert!((1..whole.events.len()).contains(&head), "{head}");
+        assert_eq!(trace.events, whole.events);
+        for sizes in [&[1][..], &[64, 1, 4_096]] {
+            let (same_head, trace) = fed(&bytes, sizes);
+            assert_eq!((same_head, &trace.events), (head, &whole.events));
+        }
+    }
+
+    #[test]
+    fn other_formats_come_at_the_end() {
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/plain.data");
+        let bytes = std::fs::read(data).unwrap();
+        let whole = crate::read_bytes("stream", &bytes).unwrap();
+        let (head, trace) = fed(&bytes, &[1_000]);
+        assert_eq!((head, trace.events), (0, whole.events));
+        let mut feed = Feed::new("stream");
+        assert!(feed.push(&vec![0; 1 << 17]).is_err());
+    }
+}

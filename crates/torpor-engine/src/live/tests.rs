@@ -199,17 +199,28 @@ fn failing_governor_ends_its_own_column() {
 #[test]
 fn memory_does_not_grow_with_the_recording() {
     let once = torpor_trace::read_bytes("stream", &demo()).unwrap();
-    let (times, count) = (40, once.events.len());
+    let (times, count) = (14, once.events.len());
     let trace = repeated(&once, times);
-    let mut shadow = shadow("pixel6", &["menu", "teo", "oracle"], "{}");
+    let mut shadow = shadow("pixel6", &["menu", "teo"], "{}");
     let mut held = Vec::new();
-    for part in trace.events.chunks(count) {
+    for part in trace.events.chunks(count / 4) {
         shadow.replay(part, &SoFar::whole(&trace), 0).unwrap();
         held.push(shadow.running.as_ref().unwrap().held_spans());
     }
     let (early, late) = held.split_at(held.len() / 2);
-    assert!(late.iter().max() <= early.iter().max().map(|most| most + most / 4).as_ref(), "{held:?}");
-    assert!(shadow.windows.len() >= 2, "{}", shadow.windows.len());
+    let most = |held: &[usize]| held.iter().copied().max().unwrap();
+    assert!(most(late) <= most(early) + most(early) / 4, "{held:?}");
+}
+
+#[test]
+#[ignore = "slow: the oracle"]
+fn oracle_is_below_governors_in_each_window() {
+    let trace = repeated(&torpor_trace::read_bytes("stream", &demo()).unwrap(), 20);
+    let mut shadow = shadow("pixel6", &["menu", "teo", "oracle"], "{}");
+    for part in trace.events.chunks(10_000) {
+        shadow.replay(part, &SoFar::whole(&trace), 0).unwrap();
+    }
+    assert!(shadow.windows.len() >= 3, "{}", shadow.windows.len());
     for window in &shadow.windows {
         let oracle = window.runs[2].idle_energy_uj.unwrap();
         assert!(window.runs.iter().all(|run| run.idle_energy_uj.unwrap() >= oracle), "{window:?}");
@@ -219,7 +230,7 @@ fn memory_does_not_grow_with_the_recording() {
 #[test]
 fn windows_with_losses_are_marked() {
     let trace = torpor_trace::read_bytes("stream", &demo()).unwrap();
-    let trace = repeated(&trace, 40);
+    let trace = repeated(&trace, 14);
     let mut shadow = shadow("pixel6", &["menu"], "{}");
     for (index, part) in trace.events.chunks(trace.events.len() / 20).enumerate() {
         let lost = if index < 3 { 0 } else { 7 };

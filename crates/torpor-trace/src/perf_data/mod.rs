@@ -95,14 +95,20 @@ impl Pipe {
     }
 
     /// Takes the next bytes after the header, cut anywhere.
-    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Builder) {
-        if self.rest.is_empty() {
-            let rest = self.records.walk(bytes, true, out);
-            self.rest.extend_from_slice(rest);
-        } else {
-            self.rest.extend_from_slice(bytes);
-            let rest = self.records.walk(&self.rest, true, out).len();
-            self.rest.drain(..self.rest.len().saturating_sub(rest));
+    pub(crate) fn push(&mut self, mut bytes: &[u8], out: &mut Builder) {
+        // The record that was cut is completed; the others are read where they are.
+        while !self.rest.is_empty() && !bytes.is_empty() {
+            let wanted = records::missing_bytes(&self.rest).clamp(1, bytes.len());
+            let (part, after) = bytes.split_at(wanted);
+            self.rest.extend_from_slice(part);
+            bytes = after;
+            let left = self.records.walk(&self.rest, true, out).len();
+            self.rest.drain(..self.rest.len().saturating_sub(left));
+        }
+        if self.records.is_broken {
+            out.lose(&loss::UNREADABLE_REST, bytes.len() as u64);
+        } else if self.rest.is_empty() {
+            self.rest.extend_from_slice(self.records.walk(bytes, true, out));
         }
     }
 
