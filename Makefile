@@ -62,6 +62,7 @@ check: install-test
 test-long: install-test
 	@$(BIN)/python -m pytest -n auto -m slow tests
 	@cargo test --release -p torpor-trace --test damage -- --ignored --nocapture
+	@cargo test --release -p torpor-engine --lib -- --ignored
 	@cargo test --release -p torpor-check --test all -- --ignored
 	@TORPOR_ATTACKS=30000 cargo test --release -p torpor-sim --test all -- --include-ignored aarch64 attacks damaged hosted
 	@TORPOR_MIRROR_CALLS=10000000 cargo test --release -p torpor-governor --test all -- mirrors --include-ignored

@@ -21,6 +21,13 @@ const HEAD_EVENTS: usize = 1 << 20;
 /// Events of each later batch.
 const BATCH_EVENTS: usize = 1 << 16;
 
+/// The head of a recording that is read while it grows: as many events, or as much time. It is
+/// shorter than [`HEAD_EVENTS`], as its events are held in memory, and somebody waits for it.
+const LIVE_HEAD_EVENTS: usize = 1 << 17;
+const LIVE_HEAD_NS: u64 = 10_000_000_000;
+/// Time from one of its later batches to the next.
+const LIVE_STEP_NS: u64 = 100_000_000;
+
 /// Events in order of time, all later than those of the batch before. A batch without events
 /// reports progress.
 #[derive(Debug, Default)]
@@ -31,6 +38,8 @@ pub(crate) struct Batch {
     /// Kinds of events up to this batch, and the CPUs they name.
     pub carries: Carries,
     pub cpu_count: u32,
+    /// Events so far that the recorder could not keep.
+    pub lost_events: u64,
     /// Bytes of the file that have been read.
     pub read_bytes: u64,
     /// Unpacked bytes, held in memory until the end.
@@ -46,6 +55,8 @@ pub(crate) const EVENT_HELD_BYTES: u64 = 200;
 enum Output {
     Kept(Vec<Event>),
     Sent(SyncSender<Batch>),
+    /// Kept until the reader's caller takes them.
+    Waiting(Vec<Batch>),
 }
 
 #[derive(Debug)]
@@ -83,6 +94,8 @@ pub(crate) struct Builder {
     names_sent: usize,
     output: Output,
     stop: Stop,
+    /// The recording grows while it is read: settled events are passed on after little time.
+    is_live: bool,
 }
 
 impl Builder {
@@ -124,6 +137,21 @@ impl Builder {
             names_sent: 0,
             output,
             stop,
+            is_live: false,
+        }
+    }
+
+    /// Passes settled events on soon, for a recording that grows while it is read.
+    pub(crate) fn live(format: &'static str) -> Builder {
+        let out = Builder::with_output(format, Stop::default(), Output::Waiting(Vec::new()));
+        Builder { flush_at: LIVE_HEAD_EVENTS, is_live: true, ..out }
+    }
+
+    /// Takes the batches passed on since the last call.
+    pub(crate) fn take_passed(&mut self) -> Vec<Batch> {
+        match &mut self.output {
+            Output::Waiting(batches) => std::mem::take(batches),
+            Output::Kept(_) | Output::Sent(_) => Vec::new(),
         }
     }
 
@@ -196,9 +224,19 @@ impl Builder {
     #[inline]
     pub(crate) fn settle(&mut self, time_ns: u64) {
         self.settled_ns = self.settled_ns.max(time_ns);
-        if self.is_full() {
+        if self.is_full() || self.is_live && self.is_due() {
             self.pass_settled();
         }
+    }
+
+    /// Returns true if events of a recording that grows have waited long enough.
+    fn is_due(&self) -> bool {
+        let first = || self.pending.first().map(|event| event.time.0 as u64);
+        let (since, wait_ns) = match self.window {
+            None => (first(), LIVE_HEAD_NS),
+            Some(_) => (Some(self.passed_ns), LIVE_STEP_NS),
+        };
+        since.is_some_and(|since| self.settled_ns.saturating_sub(since) >= wait_ns)
     }
 
     /// Adds to the progress of the reader.
@@ -263,25 +301,33 @@ impl Builder {
         match &mut self.output {
             Output::Kept(kept) if kept.is_empty() => *kept = events,
             Output::Kept(kept) => kept.append(&mut events),
-            Output::Sent(_) => self.send(events),
+            Output::Sent(_) | Output::Waiting(_) => self.send(events),
         }
     }
 
     fn send(&mut self, events: Vec<Event>) {
         let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
         self.reported_bytes = read_bytes;
-        if let Output::Sent(batches) = &self.output {
-            let names = self.names.since(self.names_sent);
-            self.names_sent = self.names_sent.saturating_add(names.len());
-            // This fails if the receiver is gone; the rest is then read for its summary alone.
-            let _ = batches.send(Batch {
-                events,
-                names,
-                carries,
-                cpu_count,
-                read_bytes,
-                unpacked_bytes: self.unpacked_bytes,
-            });
+        let (lost_events, unpacked_bytes) = (self.losses.lost_events(), self.unpacked_bytes);
+        let batch = |names| Batch {
+            events,
+            names,
+            carries,
+            cpu_count,
+            lost_events,
+            read_bytes,
+            unpacked_bytes,
+        };
+        match &mut self.output {
+            Output::Sent(batches) => {
+                let names = self.names.since(self.names_sent);
+                self.names_sent = self.names_sent.saturating_add(names.len());
+                // This fails if the receiver is gone; the rest is then read for its summary alone.
+                let _ = batches.send(batch(names));
+            }
+            // Its caller sees the builder's names.
+            Output::Waiting(batches) => batches.push(batch(Vec::new())),
+            Output::Kept(_) => {}
         }
     }
 
@@ -331,6 +377,9 @@ impl Builder {
             events: match self.output {
                 Output::Kept(events) => events,
                 Output::Sent(_) => Vec::new(),
+                Output::Waiting(batches) => {
+                    batches.into_iter().flat_map(|batch| batch.events).collect()
+                }
             },
             window: self.window,
             names: self.names,

@@ -7,7 +7,7 @@
 //! FIDELITY(woken-by-switch): that is another CPU if an idle one pulled the waiting task.
 
 use crate::model::{Event, EventKind, PrevState};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use torpor_machine::units::{CpuId, Instant};
 
 /// A task that was woken, and the CPU that got it.
@@ -40,7 +40,7 @@ pub struct Woken {
 #[derive(Clone, Debug, Default)]
 pub struct Wakeups {
     /// Time and waker's CPU of each `sched_waking` whose target is unknown so far, by pid.
-    pending: HashMap<i32, (Instant, CpuId)>,
+    pending: FxHashMap<i32, (Instant, CpuId)>,
 }
 
 impl Wakeups {

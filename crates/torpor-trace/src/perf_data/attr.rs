@@ -2,7 +2,7 @@
 //! `perf_event_attr`, and the layout of samples that it defines (`perf_event_open(2)`).
 
 use crate::cursor::Cursor;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 const SAMPLE_IP: u64 = 1 << 0;
 const SAMPLE_TID: u64 = 1 << 1;
@@ -114,7 +114,7 @@ impl Layout {
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     layouts: Vec<Layout>,
-    by_id: HashMap<u64, usize>,
+    by_id: FxHashMap<u64, usize>,
     /// The last id and its layout: bursts of one event are common.
     last: Option<(u64, Layout)>,
 }

@@ -36,10 +36,27 @@ pub(crate) struct Records {
     /// Start of a record that continues in the next compressed one.
     unpacked: Vec<u8>,
     is_zstd_broken: bool,
+    /// A record of the file states an impossible size: nothing after it can be read.
+    pub is_broken: bool,
     unknown_samples: u64,
     latest_ns: u64,
     /// `latest_ns` at the end of the last round.
     round_latest_ns: u64,
+}
+
+/// Returns the number of bytes that the first record of `bytes` lacks, as far as it shows.
+pub(crate) fn missing_bytes(bytes: &[u8]) -> usize {
+    let mut cursor = Cursor::new(bytes);
+    let (Some(kind), Some(_misc), Some(size)) = (cursor.u32(), cursor.u16(), cursor.u16()) else {
+        return (HEADER_SIZE as usize).saturating_sub(bytes.len());
+    };
+    let more = match kind {
+        HEADER_TRACING_DATA => cursor.u32().map(u64::from),
+        AUXTRACE => cursor.u64(),
+        _ => None,
+    };
+    let whole = u64::from(size).saturating_add(more.unwrap_or(0));
+    usize::try_from(whole).unwrap_or(usize::MAX).saturating_sub(bytes.len())
 }
 
 impl Records {
@@ -88,6 +105,7 @@ impl Records {
             };
             let Some(body_size) = u64::from(size).checked_sub(HEADER_SIZE) else {
                 out.lose(&loss::UNREADABLE_REST, start.len() as u64);
+                self.is_broken |= is_file;
                 return &[];
             };
             let Some(body) = cursor.bytes(body_size) else {
