@@ -109,6 +109,12 @@ class _Run(_Machine, total=False):
     isolate: Isolate
 
 
+Cpus = Annotated[
+    str | Iterable[int] | None,
+    Option("Recorded CPUs to replay: 0-3,7.", ("--cpus", "--cpu", "-C"), "LIST"),
+]
+
+
 class _Part(TypedDict, total=False):
     """Part of a recording."""
 
@@ -120,10 +126,7 @@ class _Part(TypedDict, total=False):
             "P",
         ),
     ]
-    cpus: Annotated[
-        str | Iterable[int] | None,
-        Option("Recorded CPUs to replay: 0-3,7.", ("--cpus", "--cpu", "-C"), "LIST"),
-    ]
+    cpus: Cpus
     cpu_map: Annotated[
         str | Mapping[int, int] | None,
         Option(
@@ -142,6 +145,13 @@ class _Part(TypedDict, total=False):
 
 class SpanOptions(_Machine, _Part, total=False):
     """Options of :func:`torpor.spans`."""
+
+
+class ShadowOptions(_Machine, total=False):
+    """Options of ``torpor shadow``."""
+
+    cpus: Cpus
+    isolate: Isolate
 
 
 class ReplayOptions(_Run, _Part, total=False):
