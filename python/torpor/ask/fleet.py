@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: What a comparison has, in this order; the first that all have is what governors are judged by.
 _METRICS = (
     *("idle_power_mw", "relative_idle_power_pct", "above_pct", "below_pct"),
-    *("delay_total_us", "sleeps"),
+    *("latency_mean_us", "delay_total_us", "sleeps"),
 )
 #: With fewer machine-hours, minutes are the samples.
 _HOURS_MIN = 3
@@ -192,18 +192,20 @@ def _groups(
     classes = sorted({machine.machine_class for machine in machines.values()})
     groups = []
     for name in classes:
-        of = {host: m for (host, *_), m in machines.items() if m.machine_class == name}
+        of = {key: m for key, m in machines.items() if m.machine_class == name}
         hours = sorted({hour % 24 for machine in of.values() for hour in machine.hours})
         groups.append(_group(name, of, governors, None, None))
         groups += [_group(name, of, governors, hour, None) for hour in hours]
-        if len(of) > 1:
-            groups += [_group(name, {host: of[host]}, governors, None, host) for host in sorted(of)]
+        hosts = sorted({host for host, *_ in of})
+        for host in hosts if len(hosts) > 1 else ():
+            own = {key: m for key, m in of.items() if key[0] == host}
+            groups.append(_group(name, own, governors, None, host))
     return [group for group in groups if group is not None]
 
 
 def _group(
     name: str,
-    machines: Mapping[str, _Machine],
+    machines: Mapping[tuple[str, str, str], _Machine],
     governors: Sequence[str],
     hour: int | None,
     host: str | None,
@@ -221,16 +223,16 @@ def _group(
     drawn = minutes if is_few else drawn
     if not drawn:
         return None
-    found = {
+    group = {
         "machine_class": name,
         "hour": hour,
         "host": host,
-        "hosts": sum(bool(of) for of in chosen.values()),
+        "hosts": len({host for (host, *_), of in chosen.items() if of}),
         "minutes": count,
         "draw": "minute" if is_few else "machine-hour",
         "comparison": _compared(drawn, governors),
     }
-    return cast("shapes.ShadowGroup", found)
+    return cast("shapes.ShadowGroup", group)
 
 
 def _compared(drawn: Sequence[_Values], governors: Sequence[str]) -> Any:

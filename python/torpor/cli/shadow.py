@@ -181,9 +181,10 @@ def run(
         exporter = None if port is None else stack.enter_context(Exporter(port))
         if exporter is not None:
             print_note(f"metrics: http://localhost:{exporter.port}/metrics")
-        rollup = store and stack.enter_context(
-            _rollup(store, plan, machine_class or _class(platform, machine), known, keep_days)
-        )
+        rollup = None
+        if store is not None:
+            named = machine_class or _class(platform, machine)
+            rollup = stack.enter_context(_rollup(store, plan, named, known, keep_days))
         place = InPlace() if sys.stdout.isatty() and form == "text" else None
         if place is not None:
             stack.callback(place.end)

@@ -156,7 +156,8 @@ def explain(result: Shadows, governor: str | None) -> list[str]:
         for place, label in enumerate(found["labels"]):
             if place != found["base"] and governor in (None, label):
                 said.append(f"{group['machine_class']}: {differences(found, found['base'], place)}")
-    limits = ["what a governor does to the work itself: all met the same wake-ups"]
+    minutes = sum(host["minutes"] for host in result["hosts"])
+    limits = [f"what a governor does to the work: in {minutes:,} minutes all met the same wake-ups"]
     return [*said[:5], cannot_show(limits)]
 
 

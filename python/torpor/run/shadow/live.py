@@ -50,7 +50,12 @@ class Plan:
         wanted = {"decisions": False, "strip": False, "threads": 1} | dict(self.options)
         given = json.loads(options.to_json(options.ShadowOptions, self.options)) | wanted
         return json.dumps(
-            {"platform": self.platform, "governors": list(self.governors), "options": given}
+            {
+                "platform": self.platform,
+                "governors": list(self.governors),
+                "options": given,
+                "name": "this machine" if self.source is None else str(self.source),
+            }
         )
 
 
@@ -278,7 +283,7 @@ class Shadow:
             if run["error"] is not None:
                 sums.error = run["error"]
                 continue
-            values[name] = values_of(run, found["duration_ns"])
+            values[name] = values_of(run, found["duration_ns"], self._found["cpus"])
             if not found["lost"]:
                 _add(sums, run)
         return Window(found["start_ns"] + offset_ns, found["duration_ns"], found["lost"], values)
@@ -299,20 +304,22 @@ class Shadow:
                 tally.add(base[self.judged], other[self.judged], window.begin_ns)
 
 
-def values_of(run: Mapping[str, Any], duration_ns: int) -> dict[str, float]:
-    """Return the metrics of the catalogue that one governor's window has, and their sum of wrong
+def values_of(run: Mapping[str, Any], duration_ns: int, cpus: int) -> dict[str, float]:
+    """Return the metrics of the catalogue that one governor's window has, and the share of wrong
     depths."""
     sleeps = run["sleeps"]
-    found: dict[str, float] = {"sleeps": sleeps, "delay_total_us": run["delay_ns"] / 1e3}
+    found: dict[str, float] = {"sleeps": sleeps, "delay_total_us": run["delay_sum_ns"] / 1e3}
     if sleeps:
         for key in ("above", "below"):
             found[f"{key}_pct"] = 100 * run[key] / sleeps
         found["wrong_pct"] = found["above_pct"] + found["below_pct"]
-    if run.get("energy_uj") is not None:
-        found["idle_energy_uj"] = run["energy_uj"]
-        found["idle_power_mw"] = run["energy_uj"] / duration_ns * 1e6
-    if run.get("relative_idle_power_pct") is not None:
-        found["relative_idle_power_pct"] = run["relative_idle_power_pct"]
+    if run["latency_count"]:
+        found["latency_mean_us"] = run["latency_sum_ns"] / run["latency_count"] / 1e3
+    if (energy_uj := run["idle_energy_uj"]) is not None:
+        found["idle_energy_uj"] = energy_uj
+        found["idle_power_mw"] = energy_uj / duration_ns * 1e6
+    if (relative := run["relative_energy"]) is not None and cpus:
+        found["relative_idle_power_pct"] = 100 * relative / (duration_ns / 1e9 * cpus)
     return found
 
 
@@ -320,11 +327,11 @@ def _add(sums: Sums, run: Mapping[str, Any]) -> None:
     sums.sleeps += run["sleeps"]
     sums.above += run["above"]
     sums.below += run["below"]
-    sums.delay_ns += run["delay_ns"]
+    sums.delay_ns += run["delay_sum_ns"]
     for cluster in run["clusters"]:
-        if cluster["energy_uj"] is not None:
+        if cluster["idle_energy_uj"] is not None:
             name = cluster["name"]
-            sums.energy_uj[name] = sums.energy_uj.get(name, 0.0) + cluster["energy_uj"]
+            sums.energy_uj[name] = sums.energy_uj.get(name, 0.0) + cluster["idle_energy_uj"]
 
 
 class _Budget:

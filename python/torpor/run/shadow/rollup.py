@@ -78,7 +78,9 @@ class Rollup:
         for governor in self._governors:
             values = window.values.get(governor)
             error = "the governor has failed" if values is None else None
-            metrics = {k: v for k, v in (values or {}).items() if k in known}
+            metrics: dict[str, float | None] = {
+                k: v for k, v in (values or {}).items() if k in known
+            }
             seed = round(window.begin_ns / MINUTE_NS)
             point = replace(self._point, governor=governor, seed=seed)
             identity = json.dumps([point.source, point.options, governor, window.begin_ns])
