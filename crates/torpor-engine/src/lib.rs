@@ -15,6 +15,7 @@ pub mod decision;
 mod error;
 pub mod idle_loop;
 pub mod input;
+pub mod live;
 pub mod model;
 pub mod options;
 pub mod oracle;

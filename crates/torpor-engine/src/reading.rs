@@ -47,13 +47,17 @@ impl Loaded {
     ) -> Result<Loaded, EngineError> {
         let go_on = || !progress.cancelled();
         let max_bytes = max_bytes.unwrap_or(torpor_trace::held_max_bytes());
-        let mut trace = torpor_trace::read_within(path, max_bytes, &go_on).map_err(error)?;
+        let trace = torpor_trace::read_within(path, max_bytes, &go_on).map_err(error)?;
+        let rest_bytes = max_bytes.saturating_sub(bytes_of(&trace.events) as u64);
+        Ok(Loaded::of(&path.display().to_string(), trace, rest_bytes))
+    }
+
+    /// Takes a recording of this name; `rest_bytes` bounds the memory of replays' inputs.
+    pub(crate) fn of(path: &str, mut trace: Trace, rest_bytes: u64) -> Loaded {
         let events = std::mem::take(&mut trace.events);
         let bare = trace.clone();
-        let rest_bytes = max_bytes.saturating_sub(bytes_of(&events) as u64);
         let inputs = Kept::new(rest_bytes.try_into().unwrap_or(usize::MAX));
-        let trace = Trace { events, ..trace };
-        Ok(Loaded { path: path.display().to_string(), trace, bare, inputs })
+        Loaded { path: path.to_owned(), trace: Trace { events, ..trace }, bare, inputs }
     }
 
     /// Returns the memory of its events and of the inputs kept from replays, in bytes.

@@ -22,6 +22,7 @@ mod panics;
 mod record;
 mod result;
 mod schema;
+mod shadow;
 mod simulate;
 mod spans;
 mod stats;
@@ -66,6 +67,8 @@ mod _engine {
     use super::result::{LoadedTrace, Result, load_trace, replay};
     #[pymodule_export]
     use super::schema::{schema, toml_schema};
+    #[pymodule_export]
+    use super::shadow::ShadowSession;
     #[pymodule_export]
     use super::simulate::{
         Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,

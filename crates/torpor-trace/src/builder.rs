@@ -8,6 +8,7 @@ use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
 use crate::model::{Carries, Event, EventKind, InterruptCause, Meta, Name, Names, Trace};
 use crate::stop::Stop;
+use crate::stream::SoFar;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
 use torpor_machine::units::{CpuId, Instant};
@@ -20,6 +21,13 @@ pub(crate) const CPUS_MAX: u32 = 8192;
 const HEAD_EVENTS: usize = 1 << 20;
 /// Events of each later batch.
 const BATCH_EVENTS: usize = 1 << 16;
+
+/// The head of a recording that is read while it grows: as many events, or as much time. It is
+/// shorter than [`HEAD_EVENTS`], as its events are held in memory, and somebody waits for it.
+const LIVE_HEAD_EVENTS: usize = 1 << 17;
+const LIVE_HEAD_NS: u64 = 10_000_000_000;
+/// Time from one of its later batches to the next.
+const LIVE_STEP_NS: u64 = 100_000_000;
 
 /// Events in order of time, all later than those of the batch before. A batch without events
 /// reports progress.
@@ -83,6 +91,8 @@ pub(crate) struct Builder {
     names_sent: usize,
     output: Output,
     stop: Stop,
+    /// The recording grows while it is read: settled events are passed on after little time.
+    is_live: bool,
 }
 
 impl Builder {
@@ -124,7 +134,26 @@ impl Builder {
             names_sent: 0,
             output,
             stop,
+            is_live: false,
         }
+    }
+
+    /// Passes settled events on soon, for a recording that grows while it is read.
+    pub(crate) fn live(self) -> Builder {
+        Builder { flush_at: LIVE_HEAD_EVENTS, is_live: true, ..self }
+    }
+
+    /// Takes the events passed on since the last call.
+    pub(crate) fn take_passed(&mut self) -> Vec<Event> {
+        match &mut self.output {
+            Output::Kept(kept) => std::mem::take(kept),
+            Output::Sent(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the properties of the part that was read.
+    pub(crate) fn so_far(&self) -> SoFar<'_> {
+        SoFar { names: &self.names, carries: self.carries, cpu_count: self.cpu_count() }
     }
 
     /// The number of events that are held back.
@@ -196,9 +225,19 @@ impl Builder {
     #[inline]
     pub(crate) fn settle(&mut self, time_ns: u64) {
         self.settled_ns = self.settled_ns.max(time_ns);
-        if self.is_full() {
+        if self.is_full() || self.is_live && self.is_due() {
             self.pass_settled();
         }
+    }
+
+    /// Returns true if events of a recording that grows have waited long enough.
+    fn is_due(&self) -> bool {
+        let first = || self.pending.first().map(|event| event.time.0 as u64);
+        let (since, wait_ns) = match self.window {
+            None => (first(), LIVE_HEAD_NS),
+            Some(_) => (Some(self.passed_ns), LIVE_STEP_NS),
+        };
+        since.is_some_and(|since| self.settled_ns.saturating_sub(since) >= wait_ns)
     }
 
     /// Adds to the progress of the reader.

@@ -20,6 +20,7 @@ mod builder;
 mod bytes;
 mod cursor;
 mod error;
+mod feed;
 mod format;
 mod ftrace;
 mod ftrace_text;
@@ -38,6 +39,7 @@ mod tracepoint;
 mod wakeups;
 
 pub use error::TraceError;
+pub use feed::Feed;
 pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
 pub use loss::{LossKind, loss_kinds};

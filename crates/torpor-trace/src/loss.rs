@@ -139,6 +139,12 @@ impl Tally {
         }
     }
 
+    /// Returns the number of events that the recorder could not keep.
+    pub(crate) fn lost_events(&self) -> u64 {
+        let of = |kind: &LossKind| self.counts.get(kind.key).map_or(0, |(_, count)| *count);
+        of(&PERF_LOST).saturating_add(of(&PERF_LOST_SAMPLES))
+    }
+
     /// Returns the losses, worst first, then by key.
     pub(crate) fn into_losses(self) -> Vec<Loss> {
         let mut losses: Vec<Loss> = self

@@ -41,16 +41,16 @@ pub(crate) fn read(
         });
     }
     out.symbols = kallsyms.map(Kallsyms::parse).unwrap_or_default();
+    let mut header = Cursor::new(&bytes[MAGIC.len()..]);
+    if is_pipe(bytes) {
+        let mut pipe = Pipe::new(out);
+        pipe.push(&bytes[PIPE_HEADER_SIZE as usize..], out);
+        pipe.finish(out);
+        return Ok(());
+    }
     out.meta.clock = features::clock_name(None).to_owned();
     let mut records = Records::default();
-    let mut header = Cursor::new(&bytes[MAGIC.len()..]);
     match header.u64() {
-        Some(PIPE_HEADER_SIZE) => {
-            let rest = records.walk(&bytes[PIPE_HEADER_SIZE as usize..], true, out);
-            if !rest.is_empty() {
-                out.lose(&loss::TRUNCATED, 1);
-            }
-        }
         Some(size) if size >= FILE_HEADER_SIZE => file(bytes, header, &mut records, out)?,
         Some(size) => {
             return Err(Malformed {
@@ -62,11 +62,61 @@ pub(crate) fn read(
         }
         None => return Err(cut_in_header(bytes)),
     }
+    finish(records, out);
+    Ok(())
+}
+
+fn finish(records: Records, out: &mut Builder) {
     if records.is_cut() {
         out.lose(&loss::TRUNCATED, 1);
     }
     records.finish(out);
-    Ok(())
+}
+
+/// Bytes that show whether a recording is a stream.
+pub(crate) const PIPE_HEADER_BYTES: usize = PIPE_HEADER_SIZE as usize;
+
+/// Returns true for the stream that `perf record -o -` writes, given at least its header.
+pub(crate) fn is_pipe(bytes: &[u8]) -> bool {
+    bytes.strip_prefix(MAGIC).is_some_and(|rest| Cursor::new(rest).u64() == Some(PIPE_HEADER_SIZE))
+}
+
+/// A stream, read as it comes.
+pub(crate) struct Pipe {
+    records: Records,
+    /// The start of a record.
+    rest: Vec<u8>,
+}
+
+impl Pipe {
+    pub(crate) fn new(out: &mut Builder) -> Pipe {
+        out.meta.clock = features::clock_name(None).to_owned();
+        Pipe { records: Records::default(), rest: Vec::new() }
+    }
+
+    /// Takes the next bytes after the header, cut anywhere.
+    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Builder) {
+        if self.rest.is_empty() {
+            let rest = self.records.walk(bytes, true, out);
+            self.rest.extend_from_slice(rest);
+        } else {
+            self.rest.extend_from_slice(bytes);
+            let rest = self.records.walk(&self.rest, true, out).len();
+            self.rest.drain(..self.rest.len().saturating_sub(rest));
+        }
+    }
+
+    /// Returns the bytes of a record whose end has not come.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.rest.len()
+    }
+
+    pub(crate) fn finish(self, out: &mut Builder) {
+        if !self.rest.is_empty() {
+            out.lose(&loss::TRUNCATED, 1);
+        }
+        finish(self.records, out);
+    }
 }
 
 fn cut_in_header(bytes: &[u8]) -> Malformed {
