@@ -241,13 +241,12 @@ def _rollup(
 
 def _end(shadow: "Shadow", form: str, report: Path | None, last: Post) -> int:
     """Print the complete result where one session has it, otherwise the sums."""
-    for note in (*last.facts, *last.notes):
-        print_note(f"note: {note}")
     if shadow.is_one_session:
-        outcome = Replay(shadow.result)
-        return deliver(outcome, form=form, parquet=None, report=report)
+        for note in (*last.facts, *last.notes):
+            print_note(f"note: {note}")
+        return deliver(Replay(shadow.result), form=form, parquet=None, report=report)
     if report is not None or form != "text":
-        print_note("note: of several sessions there are sums alone: no page, and no other format")
+        print_note("note: several sessions have sums alone: no page, and no other format")
     write_stdout(post_text(last) + "\n")
     return EXIT_FINDING if any(sums.error for sums in shadow.sums.values()) else 0
 

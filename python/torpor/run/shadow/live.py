@@ -192,16 +192,17 @@ class Shadow:
     ) -> None:
         budget = _Budget(self.plan.budget, self.meter)
         while True:
-            online = self._online()
+            before = self._state()
             budget.begin()
 
-            def is_done(new: list[Window], online: str | None = online) -> bool:
-                if not new:
-                    return budget.is_stuck
-                if self._online() != online:
-                    self.notes.append(f"CPUs went on- or offline: now {self._online()}")
+            def is_done(new: list[Window], before: tuple[str | None, float] = before) -> bool:
+                online, asleep_s = self._state()
+                has_slept = asleep_s > before[1] + 1
+                if has_slept or online != before[0]:
+                    what = "was suspended" if has_slept else f"has CPUs {online} online now"
+                    self.notes.append(f"begun anew: the machine {what}")
                     return True
-                return budget.is_over(self.notes)
+                return budget.is_over(self.notes) if new else budget.is_stuck
 
             with Recorder(self._machine, is_lean=budget.level > 0) as feed:
                 if self._watch(feed, signals, until_s, is_done, tell):
@@ -212,8 +213,13 @@ class Shadow:
                 return
             self._begin_anew()
 
-    def _online(self) -> str | None:
-        return read(self._machine.cpu_dir / "online")
+    def _state(self) -> tuple[str | None, float]:
+        """Return the CPUs that are online and the time that the machine was suspended, in s.
+
+        perf does not see CPUs that come later, and the timers' clock stands still in a suspend.
+        """
+        asleep_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+        return read(self._machine.cpu_dir / "online"), asleep_s
 
     def _begin_anew(self) -> None:
         self._events, self._lost_events = self.events, self.lost_events
