@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import torpor
+from processes import wait_for
 from torpor.ask.fleet import fleet
 from torpor.machine.record.errors import RecordError
 from torpor.results import comparison
@@ -143,6 +145,71 @@ def test_a_pipe_ends_with_its_writer(tmp_path, monkeypatch):
         os.write(writer, b"ab")
         os.close(writer)
         assert list(pipe.pieces()) == [b"ab"] and pipe.is_over
+
+
+#: Does what `perf record -o -` does with its pipes and signals.
+PERF = """\
+#!{python}
+import os, signal, sys
+option = dict(zip(sys.argv, sys.argv[1:]))
+commands, answers = map(int, option["--control"].removeprefix("fd:").split(","))
+assert option["--output"] == "-" and "power:cpu_idle" in option["--event"]
+def finish(*_):
+    os.write(1, b"tail")
+    sys.exit(0)
+signal.signal(signal.SIGINT, finish)
+assert os.read(commands, 64) == b"enable\\n"
+os.write(1, b"head")
+{then}
+while os.read(commands, 64) == b"ping\\n":
+    os.write(1, b"more")
+    os.write(answers, b"ack\\n")
+"""
+
+
+@pytest.fixture
+def perf(tmp_path, monkeypatch):
+    """Put a stand-in for perf in front of the machine's."""
+
+    def put(then=""):
+        script = tmp_path / "bin" / "perf"
+        script.parent.mkdir()
+        script.write_text(PERF.format(python=sys.executable, then=then))
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+
+    return put
+
+
+def read_until(recorder, wanted: bytes) -> bytes:
+    """Read what perf writes until it ends so."""
+    found = b""
+
+    def has_come() -> bool:
+        nonlocal found
+        found += b"".join(recorder.pieces())
+        return found.endswith(wanted)
+
+    wait_for(has_come)
+    return found
+
+
+def test_perf_is_asked_for_what_it_holds(fake, perf):
+    perf()
+    with feed.Recorder(fake.machine) as recorder:
+        read_until(recorder, b"head")
+        recorder.ask()
+        assert read_until(recorder, b"more") == b"more"
+        recorder.end()
+        assert read_until(recorder, b"tail") == b"tail"
+        wait_for(lambda: recorder.is_over or list(recorder.pieces()))
+
+
+def test_a_perf_that_fails_ends_the_shadow(fake, perf):
+    perf("sys.exit('event syntax error')")
+    failed = pytest.raises(RecordError, match=r"status 1:\n  event syntax error")
+    with feed.Recorder(fake.machine) as recorder, failed:
+        wait_for(lambda: b"" in recorder.pieces())
 
 
 def test_what_forbids_recording_says_what_to_set(fake, monkeypatch):

@@ -151,7 +151,6 @@ class ShadowOptions(_Machine, total=False):
     """Options of ``torpor shadow``."""
 
     cpus: Cpus
-    isolate: Isolate
 
 
 class ReplayOptions(_Run, _Part, total=False):
