@@ -315,9 +315,10 @@ def _facts(shadow: "Shadow") -> list[str]:
     if not facts:
         facts.append("no verdict yet: it takes two minutes without losses")
     meter = shadow.meter
+    share = meter.cpu_ns / 1e9 / meter.seconds
     facts.append(
-        f"Torpor takes {meter.cpu_share:.2%} of one core and {meter.memory_bytes / 1e6:.0f} MB, "
-        f"and is woken {meter.wakeups_per_s:.1f} times a second, perf included"
+        f"Torpor takes {share:.2%} of one core and {meter.memory_bytes / 1e6:.0f} MB, and is woken "
+        f"{meter.wakeups / meter.seconds:.1f} times a second, perf included"
     )
     facts.append(f"{shadow.events:,} events, {shadow.lost_events:,} lost")
     return facts

@@ -54,34 +54,19 @@ class Meter:
         """Begin now."""
         self._last = usage()
         self._from_ns = self._last.at_ns
-        self._cpu_ns = self._wakeups = 0
         self.memory_bytes = self._last.memory_bytes
+        self.cpu_ns = self.wakeups = 0
 
     def read(self) -> None:
         """Take what came since the last reading."""
         now = usage()
         # A process that ended takes its count along.
-        self._cpu_ns += max(0, now.cpu_ns - self._last.cpu_ns)
-        self._wakeups += max(0, now.wakeups - self._last.wakeups)
+        self.cpu_ns += max(0, now.cpu_ns - self._last.cpu_ns)
+        self.wakeups += max(0, now.wakeups - self._last.wakeups)
         self.memory_bytes = now.memory_bytes
         self._last = now
 
     @property
-    def cpu_ns(self) -> int:
-        """CPU time, in ns."""
-        return self._cpu_ns
-
-    @property
-    def wakeups(self) -> int:
-        """Sleeps of its threads that something had to end."""
-        return self._wakeups
-
-    @property
-    def cpu_share(self) -> float:
-        """CPU time as a share of one core."""
-        return self._cpu_ns / max(1, self._last.at_ns - self._from_ns)
-
-    @property
-    def wakeups_per_s(self) -> float:
-        """Wake-ups per second."""
-        return self._wakeups / (max(1, self._last.at_ns - self._from_ns) / 1e9)
+    def seconds(self) -> float:
+        """Time up to the last reading."""
+        return max(1, self._last.at_ns - self._from_ns) / 1e9

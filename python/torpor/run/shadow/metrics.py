@@ -2,6 +2,7 @@
 """What a shadow has found, as OpenMetrics text on the loopback address."""
 
 import http.server
+import math
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,14 @@ _ADDRESS = "127.0.0.1"
 #: A scraper that stalls holds a thread for so long at most.
 _REQUEST_S = 10
 _DAY_S = 86400
+
+#: Sums of each governor: name, unit, description, field and scale.
+_OF_GOVERNOR = (
+    ("sleeps", "", "Entries into any idle state.", "sleeps", 1),
+    ("too_deep_sleeps", "", "Sleeps that a shallower state fitted.", "above", 1),
+    ("too_shallow_sleeps", "", "Sleeps that a deeper state fitted.", "below", 1),
+    ("delay_seconds", "seconds", "Delay of work by exits from idle.", "delay_ns", 1e-9),
+)
 
 #: Labels and values of one family.
 _Samples = list[tuple[dict[str, str], float]]
@@ -42,55 +51,36 @@ def _labels(of: dict[str, str]) -> str:
 
 
 def _families(shadow: Shadow) -> Iterator[tuple[str, str, str, str, _Samples]]:
-    def each(of: str, scale: float = 1) -> _Samples:
-        return [({"governor": g}, getattr(s, of) * scale) for g, s in shadow.sums.items()]
-
-    def whole(value: float) -> _Samples:
-        return [({}, value)]
-
+    """Yield name, kind, unit, description and samples."""
+    for name, unit, described, of, scale in _OF_GOVERNOR:
+        samples = [({"governor": g}, getattr(s, of) * scale) for g, s in shadow.sums.items()]
+        yield name, "counter", unit, described, samples
+    energy = [
+        ({"governor": governor, "cluster": cluster}, energy_uj / 1e6)
+        for governor, sums in shadow.sums.items()
+        for cluster, energy_uj in sums.energy_uj.items()
+    ]
+    yield "idle_energy_joules", "counter", "joules", "Energy while idle, if known.", energy
+    ends = [
+        ({"governor": governor, "metric": shadow.judged or "", "bound": bound}, end)
+        for governor, tally in shadow.tallies.items()
+        for bound, end in zip(("mean", "low", "high"), tally.change, strict=True)
+        if end is not None and not math.isnan(end)
+    ]
+    yield "difference_percent", "gauge", "percent", "Paired, from the base; 95 %.", ends
+    up = [({"governor": g}, float(s.error is None)) for g, s in shadow.sums.items()]
+    yield "governor_up", "gauge", "", "1 as long as the governor has not failed.", up
+    for name, kind, unit, described, value in (
+        ("windows", "counter", "", "Minutes without losses.", shadow.windows),
+        ("lossy_windows", "counter", "", "Minutes left out.", shadow.lossy_windows),
+        ("events", "counter", "", "Events that were read.", shadow.events),
+        ("lost_events", "counter", "", "Events that were lost.", shadow.lost_events),
+        ("cpu_seconds", "counter", "seconds", "Of Torpor and perf.", shadow.meter.cpu_ns / 1e9),
+        ("memory_bytes", "gauge", "bytes", "Of Torpor and perf.", shadow.meter.memory_bytes),
+        ("wakeups", "counter", "", "Of Torpor's and perf's threads.", shadow.meter.wakeups),
+    ):
+        yield name, kind, unit, described, [({}, value)]
     yield "build", "info", "", "Torpor's version.", [({"version": __version__}, 1)]
-    yield "sleeps", "counter", "", "Entries into any idle state, in its shadow.", each("sleeps")
-    yield "too_deep_sleeps", "counter", "", "Sleeps that a shallower state fitted.", each("above")
-    yield (
-        *("too_shallow_sleeps", "counter", "", "Sleeps that a deeper state fitted."),
-        each("below"),
-    )
-    yield (
-        *("delay_seconds", "counter", "seconds", "Delay of work by exits from idle."),
-        each("delay_ns", 1e-9),
-    )
-    yield (
-        *("idle_energy_joules", "counter", "joules", "Energy while idle, where power is known."),
-        [
-            ({"governor": governor, "cluster": cluster}, energy / 1e6)
-            for governor, sums in shadow.sums.items()
-            for cluster, energy in sums.energy_uj.items()
-        ],
-    )
-    yield (
-        *("difference_percent", "gauge", "percent", "Paired difference from the base; 95 %."),
-        [
-            ({"governor": governor, "metric": shadow.judged or "", "bound": bound}, end)
-            for governor, tally in shadow.tallies.items()
-            for bound, end in zip(("mean", "low", "high"), tally.change, strict=True)
-            if end is not None and end == end and tally.count
-        ],
-    )
-    yield (
-        *("governor_up", "gauge", "", "1 as long as the governor has not failed."),
-        [({"governor": g}, int(s.error is None)) for g, s in shadow.sums.items()],
-    )
-    yield "windows", "counter", "", "Minutes without losses.", whole(shadow.windows)
-    yield "lossy_windows", "counter", "", "Minutes left out.", whole(shadow.lossy_windows)
-    yield "events", "counter", "", "Events that were read.", whole(shadow.events)
-    yield "lost_events", "counter", "", "Events that were lost.", whole(shadow.lost_events)
-    meter = shadow.meter
-    yield (
-        *("cpu_seconds", "counter", "seconds", "CPU time of Torpor and perf."),
-        whole(meter.cpu_ns / 1e9),
-    )
-    yield "memory_bytes", "gauge", "bytes", "Memory of both.", whole(meter.memory_bytes)
-    yield "wakeups", "counter", "", "Sleeps of theirs that were ended.", whole(meter.wakeups)
 
 
 class Exporter:
