@@ -106,14 +106,12 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
             "the stores have no minute that every governor has\n"
             "hint: `torpor shadow --store DIR` writes one a minute"
         )
-    keys = {row["key"] for group in groups for row in group["comparison"]["rows"]}
     notes = [
         f"{governor} has failed in {count} minutes, which are left out"
         for governor, count in failed.items()
     ]
     result = {
         "governors": governors,
-        "judged": next(key for key in _METRICS if key in keys),
         "hosts": [
             {
                 "host": host,
@@ -223,6 +221,7 @@ def _group(
     drawn = minutes if is_few else drawn
     if not drawn:
         return None
+    compared = _compared(drawn, governors)
     group = {
         "machine_class": name,
         "hour": hour,
@@ -230,7 +229,8 @@ def _group(
         "hosts": len({host for (host, *_), of in chosen.items() if of}),
         "minutes": count,
         "draw": "minute" if is_few else "machine-hour",
-        "comparison": _compared(drawn, governors),
+        "judged": compared["rows"][0]["key"],
+        "comparison": compared,
     }
     return cast("shapes.ShadowGroup", group)
 

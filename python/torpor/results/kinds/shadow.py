@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Minutes of governors in the shadow of others, on one machine or many: ``torpor shadow show``."""
 
-from collections.abc import Iterator
 from typing import Literal, TypedDict
 
 from torpor.results.comparison import short_labels
-from torpor.results.kind import Column, Kind
+from torpor.results.kind import Kind
 from torpor.results.sentences import cannot_show, differences
 from torpor.results.table import Cell, Post, Table, counted, number, word
-from torpor.results.types import Cell as Compared
-from torpor.results.types import Comparison, Version
+from torpor.results.types import Comparison, Row, Version
 
 
 class ShadowHost(TypedDict):
@@ -36,6 +34,8 @@ class ShadowGroup(TypedDict):
     minutes: int
     #: One sample of the comparison: an hour of a machine, or a minute where there are few hours.
     draw: Literal["machine-hour", "minute"]
+    #: Metric by which governors are judged: power, where it is known.
+    judged: str
     comparison: Comparison
 
 
@@ -46,8 +46,6 @@ class Shadows(TypedDict):
     kind: Literal["shadow"]
     torpor: Version
     governors: list[str]
-    #: Metric by which governors are judged.
-    judged: str
     hosts: list[ShadowHost]
     groups: list[ShadowGroup]
     notes: list[str]
@@ -67,16 +65,15 @@ _HURTING = ("delay_total_us",)
 
 def post(result: Shadows) -> Post:
     """Return a line for each class and governor, for each hour, and where it would hurt."""
-    judged = result["judged"]
     groups = result["groups"]
     classes = [g for g in groups if g["hour"] is None and g["host"] is None]
     hours = [g for g in groups if g["hour"] is not None]
     hosts = [g for g in groups if g["host"] is not None]
     tables = [
-        _lines("classes", "", classes, judged),
-        _lines("hours", "By hour of the day, UTC", hours, judged)._replace(most=72),
-        _lines("hosts", "By machine", hosts, judged)._replace(is_detail=len(hosts) > 12),
-        _hurts([*hours, *hosts], judged),
+        _lines("classes", "", classes),
+        _lines("hours", "By hour of the day, UTC", hours)._replace(most=72),
+        _lines("hosts", "By machine", hosts)._replace(is_detail=len(hosts) > 12),
+        _hurts([*hours, *hosts]),
     ]
     minutes = sum(host["minutes"] for host in result["hosts"])
     under = sorted({host["under"] or "a governor that is not known" for host in result["hosts"]})
@@ -89,9 +86,8 @@ def post(result: Shadows) -> Post:
     )
 
 
-def _cells(group: ShadowGroup, key: str) -> list[Compared] | None:
-    found = (row["cells"] for row in group["comparison"]["rows"] if row["key"] == key)
-    return next(found, None)
+def _row(group: ShadowGroup, key: str) -> Row | None:
+    return next((row for row in group["comparison"]["rows"] if row["key"] == key), None)
 
 
 def _place(group: ShadowGroup) -> list[Cell]:
@@ -100,41 +96,41 @@ def _place(group: ShadowGroup) -> list[Cell]:
     return [word(group["machine_class"]), word(of)]
 
 
-def _lines(name: str, title: str, groups: list[ShadowGroup], judged: str) -> Table:
+def _lines(name: str, title: str, groups: list[ShadowGroup]) -> Table:
     rows = []
-    unit = judged
     for group in groups:
-        found, labels = group["comparison"], group["comparison"]["labels"]
-        cells, delays = _cells(group, judged), _cells(group, "delay_total_us")
-        for place, label in enumerate(short_labels(labels)):
-            if cells is None:
-                continue
-            cell = cells[place]
-            unit = next(f"{r['title']} {r['unit']}" for r in found["rows"] if r["key"] == judged)
+        found = group["comparison"]
+        judged, delays = _row(group, group["judged"]), _row(group, "delay_total_us")
+        assert judged is not None, "a group is judged by a metric that it has"
+        what = f"{judged['title']} {judged['unit']}".rstrip()
+        for place, label in enumerate(short_labels(found["labels"])):
+            cell = judged["cells"][place]
             change = cell["change"]
-            delay = delays[place]["change"] if delays else None
+            delay = delays["cells"][place]["change"] if delays else None
             is_better = change["is_better"] if change else None
+            samples = counted(found["samples"], group["draw"])
             rows.append(
                 [
                     *_place(group),
                     word(label),
                     number(group["hosts"]),
-                    word(f"{found['samples']} {group['draw']}s"),
+                    word(samples),
+                    word(what),
                     Cell(cell["value"], cell["text"], is_better, cell["is_best"]),
                     Cell(None, change["text"] if change else "", is_better),
                     word(delay["text"] if delay else ""),
                 ]
             )
-    headings = ["class", "of", "governor", "machines", "samples", unit, "change", "change of delay"]
-    return Table(name, title, headings, rows, keys=3)
+    headings = ["class", "of", "governor", "machines", "samples", "metric", "mean", "change"]
+    return Table(name, title, [*headings, "change of delay"], rows, keys=3)
 
 
-def _hurts(groups: list[ShadowGroup], judged: str) -> Table:
+def _hurts(groups: list[ShadowGroup]) -> Table:
     """Return where a governor is worse than the base beyond chance, the worst first."""
     found: list[tuple[float, list[Cell]]] = []
     for group in groups:
         for row in group["comparison"]["rows"]:
-            if row["key"] not in (judged, *_HURTING):
+            if row["key"] not in (group["judged"], *_HURTING):
                 continue
             for label, cell in zip(group["comparison"]["labels"], row["cells"], strict=True):
                 change = cell["change"]
@@ -161,23 +157,11 @@ def explain(result: Shadows, governor: str | None) -> list[str]:
     return [*said[:5], cannot_show(limits)]
 
 
-def columns(result: Shadows) -> Iterator[Column]:
-    """Return each class's means."""
-    for group in result["groups"]:
-        if group["hour"] is not None or group["host"] is not None:
-            continue
-        for place, label in enumerate(group["comparison"]["labels"]):
-            rows = group["comparison"]["rows"]
-            values = {row["key"]: row["cells"][place]["value"] for row in rows}
-            yield Column(label, values, {"kind": "shadow", "machine": group["machine_class"]})
-
-
 KIND = Kind(
     "shadow",
     post,
     "minutes have no timeline. `torpor record` records what the machine does.",
     explain,
     shape=Shadows,
-    columns=columns,
     inputs=lambda _result: [],
 )
