@@ -3,7 +3,7 @@
 
 from typing import Literal, TypedDict
 
-from torpor.results.comparison import short_labels
+from torpor.results.comparison import short_labels, unit_text
 from torpor.results.kind import Kind
 from torpor.results.sentences import cannot_show, differences
 from torpor.results.table import Cell, Post, Table, counted, number, word
@@ -77,7 +77,10 @@ def post(result: Shadows) -> Post:
     ]
     minutes = sum(host["minutes"] for host in result["hosts"])
     under = sorted({host["under"] or "a governor that is not known" for host in result["hosts"]})
-    facts = [f"{counted(len(result['hosts']), 'machine')}, under {', '.join(under)}"]
+    facts = [
+        f"{counted(len(result['hosts']), 'machine')}, under {', '.join(under)}",
+        f"Changes are from {result['governors'][0]}",
+    ]
     return Post(
         f"In the shadow: {', '.join(result['governors'])}, {counted(minutes, 'minute')}",
         facts,
@@ -102,13 +105,16 @@ def _lines(name: str, title: str, groups: list[ShadowGroup]) -> Table:
         found = group["comparison"]
         judged, delays = _row(group, group["judged"]), _row(group, "delay_total_us")
         assert judged is not None, "a group is judged by a metric that it has"
-        what = f"{judged['title']} {judged['unit']}".rstrip()
+        what = f"{judged['title']} {unit_text(judged['unit'])}".rstrip()
+        base = judged["cells"][found["base"] or 0]
+        samples = counted(found["samples"], group["draw"])
         for place, label in enumerate(short_labels(found["labels"])):
             cell = judged["cells"][place]
+            if cell is base and len(found["labels"]) > 1:
+                continue
             change = cell["change"]
             delay = delays["cells"][place]["change"] if delays else None
             is_better = change["is_better"] if change else None
-            samples = counted(found["samples"], group["draw"])
             rows.append(
                 [
                     *_place(group),
@@ -116,13 +122,14 @@ def _lines(name: str, title: str, groups: list[ShadowGroup]) -> Table:
                     number(group["hosts"]),
                     word(samples),
                     word(what),
+                    Cell(base["value"], base["text"]),
                     Cell(cell["value"], cell["text"], is_better, cell["is_best"]),
                     Cell(None, change["text"] if change else "", is_better),
                     word(delay["text"] if delay else ""),
                 ]
             )
-    headings = ["class", "of", "governor", "machines", "samples", "metric", "mean", "change"]
-    return Table(name, title, [*headings, "change of delay"], rows, keys=3)
+    headings = ["class", "of", "governor", "machines", "samples", "metric", "base", "mean"]
+    return Table(name, title, [*headings, "change", "change of delay"], rows, keys=3)
 
 
 def _hurts(groups: list[ShadowGroup]) -> Table:
