@@ -139,7 +139,8 @@ def _events(machine: Machine, *, is_lean: bool) -> list[str]:
             "tracefs is not mounted, and perf finds its events there",
             "as root: mount -t tracefs tracefs /sys/kernel/tracing",
         )
-    if not os.access(mount / "events", os.R_OK | os.X_OK):
+    # By capabilities, too, which decide what perf can open.
+    if not os.access(mount / "events", os.R_OK | os.X_OK, effective_ids=True):
         raise RecordError(
             f"`{mount / 'events'}` may not be read",
             f"as root: mount -o remount,mode=755 {mount}, and sysctl "
