@@ -22,7 +22,7 @@ from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine.record.machine import Machine, facts
 from torpor.results.kinds.shadow import OPEN_LOOP
-from torpor.results.table import Cell, Post, Table, counted, number, word
+from torpor.results.table import Cell, Post, Table, counted, number, share, word
 from torpor.run import recordings
 from torpor.run.options import ShadowOptions
 from torpor.run.sweeps.axes import Point
@@ -256,7 +256,9 @@ def _table(shadow: "Shadow", known: Any, rollup: "Rollup | None") -> Post:
     clusters = list(dict.fromkeys(c for s in shadow.sums.values() for c in s.energy_uj))
     seconds = shadow.seconds
     headings = ["governor", "sleeps/s", "too deep %", "too shallow %", "delay µs/s"]
+    is_relative = any(sums.relative_s is not None for sums in shadow.sums.values())
     headings += [f"{cluster} mW" for cluster in clusters]
+    headings += ["relative idle power %"] * is_relative
     headings += ["change %", "low", "high", "minutes", "since"]
     rows = []
     for name, sums in shadow.sums.items():
@@ -266,11 +268,13 @@ def _table(shadow: "Shadow", known: Any, rollup: "Rollup | None") -> Post:
             continue
         wrong = [100 * n / sums.sleeps if sums.sleeps else None for n in (sums.above, sums.below)]
         cells.append(number(sums.sleeps / seconds if seconds else None, 1))
-        cells += [number(share, 2) for share in wrong]
+        cells += [number(each, 2) for each in wrong]
         cells.append(number(sums.delay_ns / 1e3 / seconds if seconds else None, 1))
         for cluster in clusters:
             energy_uj = sums.energy_uj.get(cluster)
             cells.append(number(energy_uj / 1e3 / seconds if energy_uj and seconds else None, 3))
+        if is_relative:
+            cells.append(number(share(sums.relative_s, seconds * shadow.cpus), 3))
         rows.append([*cells, *_change(shadow.tallies.get(name))])
     under = known and known["cpuidle"]["governor"]
     title = f"In the shadow of {under}" if under else f"Shadow: {shadow.plan.source}"
@@ -315,9 +319,9 @@ def _facts(shadow: "Shadow") -> list[str]:
     if not facts:
         facts.append("no verdict yet: it takes two minutes without losses")
     meter = shadow.meter
-    share = meter.cpu_ns / 1e9 / meter.seconds
+    core = meter.cpu_ns / 1e9 / meter.seconds
     facts.append(
-        f"Torpor takes {share:.2%} of one core and {meter.memory_bytes / 1e6:.0f} MB, and is woken "
+        f"Torpor takes {core:.2%} of one core and {meter.memory_bytes / 1e6:.0f} MB, and is woken "
         f"{meter.wakeups / meter.seconds:.1f} times a second, perf included"
     )
     facts.append(f"{shadow.events:,} events, {shadow.lost_events:,} lost")

@@ -80,6 +80,8 @@ class Sums:
     delay_ns: int = 0
     #: By cluster, in µJ; empty where the machine's power is not known.
     energy_uj: dict[str, float] = field(default_factory=dict)
+    #: Of CPU times: energy in units of the shallowest state's power, where that is not known.
+    relative_s: float | None = None
     error: str | None = None
 
 
@@ -157,6 +159,11 @@ class Shadow:
     def lost_events(self) -> int:
         """Events that the kernel or a damaged stream has lost."""
         return self._lost_events + int(self._found.get("lost_events", 0))
+
+    @property
+    def cpus(self) -> int:
+        """The number of CPUs that sleep."""
+        return int(self._found.get("cpus", 0))
 
     @property
     def is_one_session(self) -> bool:
@@ -289,7 +296,7 @@ class Shadow:
             if run["error"] is not None:
                 sums.error = run["error"]
                 continue
-            values[name] = values_of(run, found["duration_ns"], self._found["cpus"])
+            values[name] = values_of(run, found["duration_ns"], self.cpus)
             if not found["lost"]:
                 _add(sums, run)
         return Window(found["start_ns"] + offset_ns, found["duration_ns"], found["lost"], values)
@@ -334,6 +341,8 @@ def _add(sums: Sums, run: Mapping[str, Any]) -> None:
     sums.above += run["above"]
     sums.below += run["below"]
     sums.delay_ns += run["delay_sum_ns"]
+    if run["relative_energy"] is not None:
+        sums.relative_s = (sums.relative_s or 0.0) + run["relative_energy"]
     for cluster in run["clusters"]:
         if cluster["idle_energy_uj"] is not None:
             name = cluster["name"]
