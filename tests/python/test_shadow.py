@@ -440,3 +440,12 @@ def test_no_store_is_made_of_no_minutes(torpor, tmp_path):
     minutes(tmp_path / "s", "a", {})
     done = torpor("shadow", "show", "s", check=2)
     assert "have no minute that every governor has" in done.stderr
+
+
+def test_a_shadow_ends_with_the_replay_of_what_it_saw(torpor, recording):
+    asked = (recording, "-p", "i5-10600k", "-g", "menu", "-g", "teo", "--json")
+    shadow, replay = (json.loads(torpor(c, *asked, check=0).stdout) for c in ("shadow", "replay"))
+    assert shadow.pop("options")["hz"] == replay.pop("options")["hz"]
+    for result in (shadow, replay):
+        result["traces"][0].pop("strips")
+    assert shadow == replay
