@@ -8,6 +8,11 @@ use torpor_trace::TraceError;
 /// Why a replay could not be done.
 #[derive(Debug, Error)]
 pub enum EngineError {
+    #[error(
+        "option `{option}` needs the whole recording, and this one grows\n\
+         hint: save the recording, and replay the file with `{option}`"
+    )]
+    NotWhileGrowing { option: &'static str },
     #[error(transparent)]
     Trace(#[from] TraceError),
     #[error(transparent)]

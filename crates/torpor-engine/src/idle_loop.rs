@@ -9,7 +9,7 @@
 //! as recorded, and a CPU that resumes late starts its next sleep late, until idle time has
 //! absorbed the delay.
 
-use crate::decision::{Decision, Observer};
+use crate::decision::{Decision, Observer, Unobserved};
 use crate::input::{OVERDUE, RCU_HOLD, Span, TickGrid, after_idling};
 use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
 use crate::policy::{Policy, Reflection};
@@ -103,6 +103,11 @@ pub fn gives_up(span: &Span, now: Instant) -> bool {
 pub struct CpuRun<'a> {
     model: &'a CpuModel,
     spans: &'a [Span],
+    at: Halt,
+}
+
+/// A run between two of its decisions: all but the model and the spans.
+pub struct Halt {
     /// Index of the current span.
     next: usize,
     /// Its value at the decision: polling passes further spans.
@@ -124,14 +129,14 @@ pub struct CpuRun<'a> {
     /// Sleep history, on hardware that demotes.
     history: SleepHistory,
     tally: Tally,
+    /// Delay of the work after the last known span; the next one begins as much later.
+    behind: Option<Duration>,
 }
 
-impl<'a> CpuRun<'a> {
-    pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
-        let start = spans.first().map_or(Instant(0), |s| s.start);
-        CpuRun {
-            model,
-            spans,
+impl Halt {
+    /// Returns a run before its first decision, which is at `start`.
+    pub fn new(model: &CpuModel, start: Instant, slot: usize) -> Halt {
+        Halt {
             next: 0,
             decided_at: 0,
             slot,
@@ -145,20 +150,89 @@ impl<'a> CpuRun<'a> {
             poll_timeout: Instant::NEVER,
             history: SleepHistory::default(),
             tally: Tally::new(model),
+            behind: None,
+        }
+    }
+
+    /// Returns the number of spans that the run needs no more.
+    pub fn passed(&self) -> usize {
+        self.next
+    }
+
+    /// Forgets the first `count` spans.
+    pub fn drop_spans(&mut self, count: usize) {
+        self.next -= count;
+    }
+
+    /// Returns the time of the next decision.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+}
+
+impl<'a> CpuRun<'a> {
+    pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
+        let start = spans.first().map_or(Instant(0), |s| s.start);
+        CpuRun { model, spans, at: Halt::new(model, start, slot) }
+    }
+
+    /// Continues a run. `spans` are those of before, without the dropped ones and perhaps with
+    /// more.
+    pub fn resume(model: &'a CpuModel, spans: &'a [Span], mut at: Halt) -> CpuRun<'a> {
+        if let Some(span) = spans.get(at.next) {
+            if let Some(behind) = at.behind.take() {
+                at.now = span.start + behind;
+                at.idle_entry = at.now;
+            }
+        }
+        CpuRun { model, spans, at }
+    }
+
+    pub fn halt(self) -> Halt {
+        self.at
+    }
+
+    /// Runs the CPU as far as later spans cannot change a decision: to `margin` before the last
+    /// one, which polling may look ahead for.
+    pub fn run_known<P: Policy>(
+        &mut self,
+        policy: &mut P,
+        margin: Duration,
+    ) -> Result<(), Fault> {
+        let Some(last) = self.spans.last() else { return Ok(()) };
+        let until = last.start - margin;
+        loop {
+            while self.at.next + 1 < self.spans.len() && self.at.now > self.spans[self.at.next].wake
+            {
+                self.absorb();
+            }
+            if self.at.next + 1 >= self.spans.len() || self.at.now > until {
+                return Ok(());
+            }
+            let Some(pending) = self.begin(policy)? else { return Ok(()) };
+            self.finish(&pending, policy, &mut Unobserved)?;
         }
     }
 
     /// Returns the totals of the run.
     pub fn close(self) -> CpuTotals {
         let end = self.spans.last().map(|span| span.resume);
-        let overrun = end.map_or(Duration::ZERO, |end| self.now.since(end).max(Duration::ZERO));
-        CpuTotals { overrun, ..self.tally.close(self.model) }
+        let overrun = end.map_or(Duration::ZERO, |end| self.at.now.since(end).max(Duration::ZERO));
+        CpuTotals { overrun, ..self.at.tally.close(self.model) }
     }
 
     /// Returns the time of the next decision; `None` at the end of the recording.
     pub fn next_decision(&mut self) -> Option<Instant> {
         self.skip_absorbed();
-        (self.next < self.spans.len()).then_some(self.now)
+        (self.at.next < self.spans.len()).then_some(self.at.now)
     }
 
     /// Runs the CPU to the end of its recording.
@@ -183,7 +257,7 @@ impl<'a> CpuRun<'a> {
                 let Some(pending) = self.begin(policy)? else { return Ok(true) };
                 self.finish(&pending, policy, observer)?;
             }
-            if !goes_on(self.next) {
+            if !goes_on(self.at.next) {
                 return Ok(false);
             }
         }
@@ -193,8 +267,8 @@ impl<'a> CpuRun<'a> {
     #[inline]
     pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Fault> {
         self.skip_absorbed();
-        let Some(span) = self.spans.get(self.next) else { return Ok(None) };
-        self.decided_at = self.next as u32;
+        let Some(span) = self.spans.get(self.at.next) else { return Ok(None) };
+        self.at.decided_at = self.at.next as u32;
         let mut pending = self.decide(span, policy)?;
         if P::POLLS_ON && self.model.states[pending.state].is_polling {
             // A copy, so that the current one may stay in registers: what is stored by the byte and
@@ -214,33 +288,33 @@ impl<'a> CpuRun<'a> {
         policy: &mut P,
         observer: &mut O,
     ) -> Result<(), Fault> {
-        if self.wake_up(&self.spans[self.next], pending, policy, observer)? {
-            self.leave(self.now);
+        if self.wake_up(&self.spans[self.at.next], pending, policy, observer)? {
+            self.leave(self.at.now);
         }
         Ok(())
     }
 
     #[inline(always)]
     fn decide<P: Policy>(&mut self, span: &Span, policy: &mut P) -> Result<Pending, Fault> {
-        self.jiffy = TickGrid::floor_after(self.jiffy, self.tick, self.now);
-        let mut next = next_events(span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped);
-        if self.timer_armed {
-            if let Some(at) = policy.next_timer(self.slot) {
+        self.at.jiffy = TickGrid::floor_after(self.at.jiffy, self.at.tick, self.at.now);
+        let mut next = next_events(span, self.at.tick, self.at.jiffy, self.at.idle_entry, self.at.tick_stopped);
+        if self.at.timer_armed {
+            if let Some(at) = policy.next_timer(self.at.slot) {
                 next = self.meet_timer(at, span, policy)?;
             }
         }
         let (state, stop_tick) = self.select(span, &next, policy)?;
-        let tick_was_stopped = self.tick_stopped;
+        let tick_was_stopped = self.at.tick_stopped;
         if stop_tick && !next.must_keep_tick {
-            self.tick_stopped = true;
+            self.at.tick_stopped = true;
         }
-        let timer = policy.next_timer(self.slot);
-        self.timer_armed = timer.is_some();
-        self.alarms = Alarms {
-            tick: if self.tick_stopped { Instant::NEVER } else { self.jiffy + self.tick },
+        let timer = policy.next_timer(self.at.slot);
+        self.at.timer_armed = timer.is_some();
+        self.at.alarms = Alarms {
+            tick: if self.at.tick_stopped { Instant::NEVER } else { self.at.jiffy + self.at.tick },
             timer: timer.unwrap_or(Instant::NEVER),
         };
-        let mut entry = if gives_up(span, self.now) { Entry::GaveUp } else { Entry::Entered };
+        let mut entry = if gives_up(span, self.at.now) { Entry::GaveUp } else { Entry::Entered };
         let sleep = if self.model.states[state].is_polling {
             // By its fields, as whatever has an address does not stay in registers.
             let Sleep { resume, end, got_tick, got_timer } = self.poll(span.wake, policy);
@@ -250,9 +324,9 @@ impl<'a> CpuRun<'a> {
             entry = demoted;
             sleep
         } else {
-            self.model.sleep(state, self.now, span.wake, self.alarms)
+            self.model.sleep(state, self.at.now, span.wake, self.at.alarms)
         };
-        let (from, sleep_length) = (self.now, next.sleep_length);
+        let (from, sleep_length) = (self.at.now, next.sleep_length);
         Ok(Pending { from, sleep, state, stop_tick, tick_was_stopped, sleep_length, entry })
     }
 
@@ -265,13 +339,13 @@ impl<'a> CpuRun<'a> {
         policy: &mut P,
     ) -> Result<(usize, bool), Fault> {
         let inputs = Inputs {
-            now: self.now,
+            now: self.at.now,
             sleep_length: next.sleep_length,
             delta_next: next.delta_next,
-            tick_stopped: self.tick_stopped,
+            tick_stopped: self.at.tick_stopped,
             latency_req: self.model.latency_limit,
             nr_iowait: u32::from(span.nr_iowait),
-            util: after_idling(span.util, self.now.passed_since(span.start)),
+            util: after_idling(span.util, self.at.now.passed_since(span.start)),
             capacity: u64::from(self.model.capacity),
             load_avg: self.load_avg(span),
         };
@@ -279,8 +353,8 @@ impl<'a> CpuRun<'a> {
         if self.model.states.len() <= 1 {
             return Ok((0, false));
         }
-        let selection = policy.select(self.slot, &inputs)?;
-        self.tally.asked(span.source);
+        let selection = policy.select(self.at.slot, &inputs)?;
+        self.at.tally.asked(span.source);
         let state = usize::try_from(selection.state).expect("the state is in the table");
         Ok((state, selection.stop_tick))
     }
@@ -290,7 +364,7 @@ impl<'a> CpuRun<'a> {
     /// tasks are.
     #[inline]
     fn load_avg(&self, span: &Span) -> u64 {
-        if self.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
+        if self.at.jiffy > span.start { 0 } else { u64::from(span.nr_running) << 10 }
     }
 
     /// Handles a policy's timer that is still armed: it expired while the CPU was busy, or is one
@@ -303,54 +377,54 @@ impl<'a> CpuRun<'a> {
         policy: &mut P,
     ) -> Result<NextEvents, Fault> {
         let mut armed = Some(at);
-        if at <= self.now {
-            policy.fire_timer(self.slot, self.now)?;
-            armed = policy.next_timer(self.slot);
+        if at <= self.at.now {
+            policy.fire_timer(self.at.slot, self.at.now)?;
+            armed = policy.next_timer(self.at.slot);
         }
         let next_hrtimer = span.next_hrtimer.min(armed.unwrap_or(Instant::NEVER));
         let span = Span { next_hrtimer, ..*span };
-        Ok(next_events(&span, self.tick, self.jiffy, self.idle_entry, self.tick_stopped))
+        Ok(next_events(&span, self.at.tick, self.at.jiffy, self.at.idle_entry, self.at.tick_stopped))
     }
 
     #[cold]
     fn poll<P: Policy>(&mut self, wake: Instant, policy: &mut P) -> Sleep {
-        let limit = policy.poll_limit(self.slot, self.model.default_poll_limit);
-        self.poll_timeout = self.model.poll_timeout(self.now, limit);
-        self.model.poll(self.now, wake, self.alarms, self.poll_timeout)
+        let limit = policy.poll_limit(self.at.slot, self.model.default_poll_limit);
+        self.at.poll_timeout = self.model.poll_timeout(self.at.now, limit);
+        self.model.poll(self.at.now, wake, self.at.alarms, self.at.poll_timeout)
     }
 
     /// Enters `state` on hardware that may demote it.
     #[cold]
     fn enter_hardware(&self, state: usize, wake: Instant) -> (Sleep, Entry) {
-        let to = self.history.got(state, self.model.demotion(state));
+        let to = self.at.history.got(state, self.model.demotion(state));
         if to == state {
-            return (self.model.sleep(state, self.now, wake, self.alarms), Entry::Entered);
+            return (self.model.sleep(state, self.at.now, wake, self.at.alarms), Entry::Entered);
         }
         let (sleep, is_undemoted) =
-            self.model.sleep_demoted((state, to), self.now, wake, self.alarms);
+            self.model.sleep_demoted((state, to), self.at.now, wake, self.at.alarms);
         (sleep, Entry::Demoted { to: to as u8, is_undemoted })
     }
 
     /// Handles interrupts that bring no task while the CPU polls; polling goes on.
     #[cold]
     fn pass_interrupts(&mut self, pending: &mut Pending) {
-        let mut wake = self.spans[self.next].wake;
-        while wake <= self.poll_timeout {
-            let span = &self.spans[self.next];
-            let Some(following) = self.spans.get(self.next + 1) else { break };
+        let mut wake = self.spans[self.at.next].wake;
+        while wake <= self.at.poll_timeout {
+            let span = &self.spans[self.at.next];
+            let Some(following) = self.spans.get(self.at.next + 1) else { break };
             if span.ends_visit || span.is_resched {
                 break;
             }
-            self.tally.resumed(wake.since(span.resume));
-            self.tally.poll_interrupted();
-            self.tally.woken(0, Duration::ZERO, self.model.states[0].exit_latency);
+            self.at.tally.resumed(wake.since(span.resume));
+            self.at.tally.poll_interrupted();
+            self.at.tally.woken(0, Duration::ZERO, self.model.states[0].exit_latency);
             let handled = wake + following.start.since(span.resume);
-            self.next += 1;
-            self.idle_entry = handled;
+            self.at.next += 1;
+            self.at.idle_entry = handled;
             wake = following.wake.max(handled);
             // The loop sees neither the clock nor the next interrupt before this one is handled.
-            self.poll_timeout = self.poll_timeout.max(handled);
-            pending.sleep = self.model.poll(pending.from, wake, self.alarms, self.poll_timeout);
+            self.at.poll_timeout = self.at.poll_timeout.max(handled);
+            pending.sleep = self.model.poll(pending.from, wake, self.at.alarms, self.at.poll_timeout);
         }
     }
 
@@ -365,24 +439,24 @@ impl<'a> CpuRun<'a> {
     ) -> Result<bool, Fault> {
         let Pending { from, sleep, state, .. } = *pending;
         if pending.entry == Entry::GaveUp {
-            policy.gave_up(self.slot);
-            self.tally.absorbed();
+            policy.gave_up(self.at.slot);
+            self.at.tally.absorbed();
             return Ok(true);
         }
         let residency = sleep.resume.passed_since(from);
         let verdict = self.model.verdict(state, residency);
         if self.model.demotions.is_empty() {
-            self.tally.slept(span.opp, state, from, sleep.resume, verdict);
+            self.at.tally.slept(span.opp, state, from, sleep.resume, verdict);
         } else {
-            self.history.slept(state, self.model.demotion(state), residency);
+            self.at.history.slept(state, self.model.demotion(state), residency);
             self.count_hardware_sleep(span, pending, verdict);
         }
         let (now, latency) = self.count_wakeup(span, state, &sleep);
-        if observer.wants(self.slot) {
+        if observer.wants(self.at.slot) {
             observer.decision(&self.decision(span, pending, verdict, latency));
         }
         if sleep.got_timer {
-            policy.fire_timer(self.slot, sleep.resume)?;
+            policy.fire_timer(self.at.slot, sleep.resume)?;
         }
         if self.model.states.len() > 1 {
             let is_polling = self.model.states[state].is_polling;
@@ -393,17 +467,17 @@ impl<'a> CpuRun<'a> {
                 now,
                 got_tick: sleep.got_tick,
             };
-            policy.reflect(self.slot, &reflection)?;
+            policy.reflect(self.at.slot, &reflection)?;
         }
-        self.now = now;
+        self.at.now = now;
         match sleep.end {
             SleepEnd::Event => {}
-            SleepEnd::Tick | SleepEnd::GovernorTimer => self.idle_entry = now,
+            SleepEnd::Tick | SleepEnd::GovernorTimer => self.at.idle_entry = now,
             SleepEnd::PollTimeout => {
                 if sleep.got_tick {
                     // The tick interrupted the polling.
-                    let tick = TickGrid::floor_after(self.jiffy, self.tick, now);
-                    self.idle_entry = self.idle_entry.max(tick);
+                    let tick = TickGrid::floor_after(self.at.jiffy, self.at.tick, now);
+                    self.at.idle_entry = self.at.idle_entry.max(tick);
                 }
             }
         }
@@ -423,16 +497,16 @@ impl<'a> CpuRun<'a> {
         match sleep.end {
             SleepEnd::Event => {
                 let latency = sleep.resume.passed_since(span.wake);
-                self.tally.woken(state, latency, entered.exit_latency);
+                self.at.tally.woken(state, latency, entered.exit_latency);
                 if entered.is_polling && span.is_resched {
-                    self.tally.ipi_saved();
+                    self.at.tally.ipi_saved();
                 }
                 return (sleep.resume, Some(latency));
             }
-            SleepEnd::Tick => self.tally.ticked(span.opp),
-            SleepEnd::GovernorTimer => self.tally.timer_expired(span.opp),
+            SleepEnd::Tick => self.at.tally.ticked(span.opp),
+            SleepEnd::GovernorTimer => self.at.tally.timer_expired(span.opp),
             SleepEnd::PollTimeout => {
-                self.tally.poll_timed_out();
+                self.at.tally.poll_timed_out();
                 return (sleep.resume, None);
             }
         }
@@ -444,9 +518,9 @@ impl<'a> CpuRun<'a> {
         let Pending { from, state, sleep, .. } = *pending;
         if let Entry::Demoted { .. } = pending.entry {
             let parts = self.parts(pending);
-            self.tally.slept_demoted(span.opp, state, (from, sleep.resume), verdict, parts);
+            self.at.tally.slept_demoted(span.opp, state, (from, sleep.resume), verdict, parts);
         } else {
-            self.tally.slept(span.opp, state, from, sleep.resume, verdict);
+            self.at.tally.slept(span.opp, state, from, sleep.resume, verdict);
         }
     }
 
@@ -485,8 +559,8 @@ impl<'a> CpuRun<'a> {
         };
         let next_tick = self.model.tick.next(from);
         Decision {
-            slot: self.slot,
-            span: self.decided_at,
+            slot: self.at.slot,
+            span: self.at.decided_at,
             from,
             resume: sleep.resume,
             state: state as u8,
@@ -513,8 +587,8 @@ impl<'a> CpuRun<'a> {
     /// Skips spans whose event came before the CPU had finished its earlier work: it did not sleep.
     #[inline]
     fn skip_absorbed(&mut self) {
-        while let Some(span) = self.spans.get(self.next) {
-            if self.now <= span.wake {
+        while let Some(span) = self.spans.get(self.at.next) {
+            if self.at.now <= span.wake {
                 return;
             }
             self.absorb();
@@ -523,22 +597,24 @@ impl<'a> CpuRun<'a> {
 
     #[cold]
     fn absorb(&mut self) {
-        self.tally.absorbed();
-        self.leave(self.now);
+        self.at.tally.absorbed();
+        self.leave(self.at.now);
     }
 
     /// Starts the work of the current span's event at `resume`, and goes on to the next span.
     #[inline(always)]
     fn leave(&mut self, resume: Instant) {
-        let span = &self.spans[self.next];
-        self.tally.resumed(resume.passed_since(span.resume));
-        self.next += 1;
-        if let Some(following) = self.spans.get(self.next) {
-            self.now = resume + following.start.passed_since(span.resume);
-            self.idle_entry = self.now;
+        let span = &self.spans[self.at.next];
+        self.at.tally.resumed(resume.passed_since(span.resume));
+        self.at.next += 1;
+        if let Some(following) = self.spans.get(self.at.next) {
+            self.at.now = resume + following.start.passed_since(span.resume);
+            self.at.idle_entry = self.at.now;
+        } else {
+            self.at.behind = Some(resume.since(span.resume));
         }
         if span.ends_visit {
-            self.tick_stopped = false;
+            self.at.tick_stopped = false;
         }
     }
 }

@@ -161,14 +161,14 @@ pub(crate) fn causes(
     Ok(Causes::new(by, stats.into_log(), trace.names))
 }
 
-struct Drafting<'a> {
-    draft: Draft<'a>,
+struct Drafting {
+    draft: Draft,
     head: Head,
     parts: usize,
     keeps_head: bool,
 }
 
-impl Sink for Drafting<'_> {
+impl Sink for Drafting {
     fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
         self.draft.observe(&events, so_far);
         self.parts += 1;

@@ -33,7 +33,7 @@ pub struct RecordedState {
 /// Reads a recording for its CPUs' sleeps, and for the delay from wake-up events to exits.
 pub struct Contents {
     usage: RecordedUsage,
-    draft: Draft<'static>,
+    draft: Draft,
 }
 
 impl Default for Contents {

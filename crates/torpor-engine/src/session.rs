@@ -61,7 +61,7 @@ pub fn spans_of(request: &Request, progress: &dyn Progress) -> Result<Vec<Spanne
     request.traces.iter().map(|path| session.spans(path, progress)).collect()
 }
 
-struct Session<'a> {
+pub(crate) struct Session<'a> {
     request: &'a Request,
     /// Tick rate for recordings that do not show theirs.
     hz: Hz,
@@ -78,32 +78,32 @@ impl<'a> Session<'a> {
         Ok(Session { request, hz, deciders, catalog })
     }
 
+    /// Returns a session whose caller has the deciders.
+    pub(crate) fn bare(request: &'a Request, catalog: &'a Catalog) -> Session<'a> {
+        let hz = request.options.hz.unwrap_or(request.platform.hz);
+        Session { request, hz, deciders: Vec::new(), catalog }
+    }
+
+    pub(crate) fn request(&self) -> &'a Request {
+        self.request
+    }
+
+    pub(crate) fn catalog(&self) -> &'a Catalog {
+        self.catalog
+    }
+
     /// Returns the tick rate of a replay: the user's, the recording's, or the machine's.
-    fn hz_of(&self, recording: &Recording) -> Hz {
+    pub(crate) fn hz_of(&self, recording: &Recording) -> Hz {
         self.request.options.hz.or(recording.hz()).unwrap_or(self.hz)
     }
 
     fn run(&self, loaded: &[&Loaded], progress: &dyn Progress) -> Result<Outcome, EngineError> {
-        let Request { traces, platform, options, .. } = self.request;
+        let traces = &self.request.traces;
         let read = traces.iter().map(|path| self.read(path, progress));
         let traces = read
             .chain(loaded.iter().map(|loaded| self.take(loaded, progress)))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(Outcome {
-            head: record::Head::of("replay"),
-            platform: summary::platform_info(platform),
-            options: Options {
-                hz: traces.first().and_then(|trace| Hz::from_u32(trace.inputs.tick_hz)),
-                ..options.clone()
-            },
-            catalogue: metric::of_replay(),
-            notes: [
-                summary::notes(platform, options, &traces),
-                summary::config_notes(self.deciders.iter().filter_map(Decider::policy)),
-            ]
-            .concat(),
-            traces,
-        })
+        Ok(outcome(self.request, &self.deciders, traces))
     }
 
     fn read(&self, path: &Path, progress: &dyn Progress) -> Result<TraceOutcome, EngineError> {
@@ -336,12 +336,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn recorded_on(&self) -> Option<&Platform> {
+    pub(crate) fn recorded_on(&self) -> Option<&Platform> {
         self.request.options.recorded_on.as_ref().and_then(Machine::known)
     }
 
     /// Returns the platform's CPU for each CPU of the recording.
-    fn places(
+    pub(crate) fn places(
         &self,
         path: &str,
         recording: &Recording,
@@ -365,7 +365,7 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the capacity of the CPU's place, and the highest frequency of the recorded CPU.
-    fn scale(&self, cpu: CpuId, places: &BTreeMap<CpuId, CpuId>) -> (u32, Option<u32>) {
+    pub(crate) fn scale(&self, cpu: CpuId, places: &BTreeMap<CpuId, CpuId>) -> (u32, Option<u32>) {
         let platform = &self.request.platform;
         let place = places.get(&cpu).and_then(|place| platform.cluster_of(*place));
         let capacity = place.map_or(1024, |cluster| platform.clusters[cluster].capacity);
@@ -376,7 +376,7 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the cluster and model of every CPU of the recording.
-    fn models(
+    pub(crate) fn models(
         &self,
         path: &str,
         recording: &Recording,
@@ -409,7 +409,7 @@ impl<'a> Session<'a> {
         Ok(models)
     }
 
-    fn outcomes(
+    pub(crate) fn outcomes(
         &self,
         placed: &[PlacedCpu<'_>],
         deciders: &[Decider],
@@ -446,13 +446,37 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Returns the result of a request, given that of each recording.
+pub(crate) fn outcome(
+    request: &Request,
+    deciders: &[Decider],
+    traces: Vec<TraceOutcome>,
+) -> Outcome {
+    let Request { platform, options, .. } = request;
+    Outcome {
+        head: record::Head::of("replay"),
+        platform: summary::platform_info(platform),
+        options: Options {
+            hz: traces.first().and_then(|trace| Hz::from_u32(trace.inputs.tick_hz)),
+            ..options.clone()
+        },
+        catalogue: metric::of_replay(),
+        notes: [
+            summary::notes(platform, options, &traces),
+            summary::config_notes(deciders.iter().filter_map(Decider::policy)),
+        ]
+        .concat(),
+        traces,
+    }
+}
+
 /// Returns the index of the oracle of energy.
 fn oracle_index(deciders: &[Decider]) -> Option<usize> {
     deciders.iter().position(|decider| matches!(decider, Decider::Oracle(Aim::Energy)))
 }
 
 /// Compiles the deciders for a tick rate.
-fn deciders(request: &Request, catalog: &Catalog, hz: Hz) -> Result<Vec<Decider>, EngineError> {
+pub(crate) fn deciders(request: &Request, catalog: &Catalog, hz: Hz) -> Result<Vec<Decider>, EngineError> {
     let decider = |spec| {
         Ok(match asks_for_oracle(spec)? {
             Some(aim) => Decider::Oracle(aim),

@@ -82,7 +82,7 @@ fn cut_pct(recording: &Recording, span: Duration) -> f64 {
     if all > 0.0 { 100.0 * (all - recording.observed().0 as f64) / all } else { 0.0 }
 }
 
-fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
+pub(crate) fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
     SleepSource::ALL.iter().zip(counts).map(|(source, n)| (source.key(), *n)).collect()
 }
 

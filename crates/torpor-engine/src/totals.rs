@@ -170,6 +170,28 @@ impl Tally {
         }
     }
 
+    /// Returns the number of sleeps, and of those in a state too deep or too shallow.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let sleeps = self.slept.iter().map(|slept| slept.count).sum();
+        let wrong = |of: fn(&(u64, u64)) -> u64| self.wrong.iter().map(of).sum();
+        (sleeps, wrong(|(above, _)| *above), wrong(|(_, below)| *below))
+    }
+
+    /// Returns the sum of all wake-ups' latencies and their number.
+    pub fn latency_so_far(&self, model: &CpuModel) -> (Duration, u64) {
+        let (mut sum, mut count) = (self.latency.total(), self.latency.count());
+        for (state, &exits) in model.states.iter().zip(&self.plain_exits) {
+            sum += Duration(state.exit_latency.0 * exits as i64);
+            count += exits;
+        }
+        (sum, count)
+    }
+
+    /// Returns the total delay of events' work.
+    pub fn delay_so_far(&self) -> Duration {
+        self.delays.total()
+    }
+
     #[inline]
     pub fn ticked(&mut self, opp: u16) {
         self.ticks[opp as usize] += 1;

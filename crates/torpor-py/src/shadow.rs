@@ -69,7 +69,7 @@ impl ShadowSession {
 
     /// Ends the recording. Returns the complete result, as a replay of the same events has it.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
-        json(&py.detach(|| self.lock().result()).map_err(engine_error)?)
+        py.detach(|| self.lock().result().map(json)).map_err(engine_error)?
     }
 }
 

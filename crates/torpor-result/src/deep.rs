@@ -45,6 +45,26 @@ impl DeepTimes {
         self.trains.push(Train { from, length, every: Duration::ZERO, times: 1 });
     }
 
+    /// Drops the intervals that end by `at`.
+    pub fn drop_before(&mut self, at: Instant) {
+        let mut whole = 0;
+        for train in &mut self.trains {
+            let first_end = train.from + train.length;
+            if first_end > at {
+                break;
+            }
+            let more = at.since(first_end).0.checked_div(train.every.0).unwrap_or(0);
+            let ended = (more + 1).min(train.times);
+            train.from = train.start(ended);
+            train.times -= ended;
+            if train.times > 0 {
+                break;
+            }
+            whole += 1;
+        }
+        self.trains.drain(..whole);
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (Instant, Instant)> {
         self.trains.iter().flat_map(|train| {
             (0..train.times).map(|index| {
@@ -63,6 +83,19 @@ impl DeepTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ended_intervals_are_dropped() {
+        let all = [(0, 5), (10, 15), (20, 25), (40, 41), (60, 62)];
+        for at in 0..64 {
+            let mut times = DeepTimes::default();
+            all.iter().for_each(|&(from, to)| times.push(Instant(from), Instant(to)));
+            times.drop_before(Instant(at));
+            let left: Vec<_> = times.iter().map(|(from, to)| (from.0, to.0)).collect();
+            let expected: Vec<_> = all.iter().copied().filter(|(_, to)| *to > at).collect();
+            assert_eq!(left, expected, "at {at}");
+        }
+    }
 
     #[test]
     fn intervals_keep_their_values_and_merge() {

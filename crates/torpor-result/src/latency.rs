@@ -78,6 +78,16 @@ impl LatencyHistogram {
         self.others.add(&other.latencies());
     }
 
+    /// The sum of the recorded latencies.
+    pub fn total(&self) -> Duration {
+        Duration(self.sum_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    }
+
+    /// The number of recorded latencies.
+    pub fn count(&self) -> u64 {
+        self.few.len() as u64 + self.many.iter().flat_map(Bins::counts).map(|(_, n)| n).sum::<u64>()
+    }
+
     /// The counts without the empty bins.
     pub fn latencies(&self) -> Latencies {
         let max_ns = self.max.0 as u64;

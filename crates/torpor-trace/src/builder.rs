@@ -8,7 +8,6 @@ use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
 use crate::model::{Carries, Event, EventKind, InterruptCause, Meta, Name, Names, Trace};
 use crate::stop::Stop;
-use crate::stream::SoFar;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
 use torpor_machine::units::{CpuId, Instant};
@@ -39,6 +38,8 @@ pub(crate) struct Batch {
     /// Kinds of events up to this batch, and the CPUs they name.
     pub carries: Carries,
     pub cpu_count: u32,
+    /// Events so far that the recorder could not keep.
+    pub lost_events: u64,
     /// Bytes of the file that have been read.
     pub read_bytes: u64,
     /// Unpacked bytes, held in memory until the end.
@@ -54,6 +55,8 @@ pub(crate) const EVENT_HELD_BYTES: u64 = 200;
 enum Output {
     Kept(Vec<Event>),
     Sent(SyncSender<Batch>),
+    /// Kept until the reader's caller takes them.
+    Waiting(Vec<Batch>),
 }
 
 #[derive(Debug)]
@@ -139,21 +142,17 @@ impl Builder {
     }
 
     /// Passes settled events on soon, for a recording that grows while it is read.
-    pub(crate) fn live(self) -> Builder {
-        Builder { flush_at: LIVE_HEAD_EVENTS, is_live: true, ..self }
+    pub(crate) fn live(format: &'static str) -> Builder {
+        let out = Builder::with_output(format, Stop::default(), Output::Waiting(Vec::new()));
+        Builder { flush_at: LIVE_HEAD_EVENTS, is_live: true, ..out }
     }
 
-    /// Takes the events passed on since the last call.
-    pub(crate) fn take_passed(&mut self) -> Vec<Event> {
+    /// Takes the batches passed on since the last call.
+    pub(crate) fn take_passed(&mut self) -> Vec<Batch> {
         match &mut self.output {
-            Output::Kept(kept) => std::mem::take(kept),
-            Output::Sent(_) => Vec::new(),
+            Output::Waiting(batches) => std::mem::take(batches),
+            Output::Kept(_) | Output::Sent(_) => Vec::new(),
         }
-    }
-
-    /// Returns the properties of the part that was read.
-    pub(crate) fn so_far(&self) -> SoFar<'_> {
-        SoFar { names: &self.names, carries: self.carries, cpu_count: self.cpu_count() }
     }
 
     /// The number of events that are held back.
@@ -302,25 +301,33 @@ impl Builder {
         match &mut self.output {
             Output::Kept(kept) if kept.is_empty() => *kept = events,
             Output::Kept(kept) => kept.append(&mut events),
-            Output::Sent(_) => self.send(events),
+            Output::Sent(_) | Output::Waiting(_) => self.send(events),
         }
     }
 
     fn send(&mut self, events: Vec<Event>) {
         let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
         self.reported_bytes = read_bytes;
-        if let Output::Sent(batches) = &self.output {
-            let names = self.names.since(self.names_sent);
-            self.names_sent = self.names_sent.saturating_add(names.len());
-            // This fails if the receiver is gone; the rest is then read for its summary alone.
-            let _ = batches.send(Batch {
-                events,
-                names,
-                carries,
-                cpu_count,
-                read_bytes,
-                unpacked_bytes: self.unpacked_bytes,
-            });
+        let (lost_events, unpacked_bytes) = (self.losses.lost_events(), self.unpacked_bytes);
+        let batch = |names| Batch {
+            events,
+            names,
+            carries,
+            cpu_count,
+            lost_events,
+            read_bytes,
+            unpacked_bytes,
+        };
+        match &mut self.output {
+            Output::Sent(batches) => {
+                let names = self.names.since(self.names_sent);
+                self.names_sent = self.names_sent.saturating_add(names.len());
+                // This fails if the receiver is gone; the rest is then read for its summary alone.
+                let _ = batches.send(batch(names));
+            }
+            // Its caller sees the builder's names.
+            Output::Waiting(batches) => batches.push(batch(Vec::new())),
+            Output::Kept(_) => {}
         }
     }
 
@@ -370,6 +377,9 @@ impl Builder {
             events: match self.output {
                 Output::Kept(events) => events,
                 Output::Sent(_) => Vec::new(),
+                Output::Waiting(batches) => {
+                    batches.into_iter().flat_map(|batch| batch.events).collect()
+                }
             },
             window: self.window,
             names: self.names,

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Reads a recording while it grows, from pieces of any size.
 
-use crate::builder::Builder;
+use crate::builder::{Batch, Builder};
 use crate::bytes::{HEAD_BYTES, HELD_MAX_BYTES};
 use crate::error::TraceError;
-use crate::model::{Event, Trace};
+use crate::model::{Carries, Event, Names, Trace};
 use crate::perf_data::{self, PIPE_HEADER_BYTES, Pipe};
 use crate::stop::Stop;
-use crate::stream::SoFar;
 use crate::{Input, format, parse};
 use sha2::{Digest, Sha256};
 
@@ -20,6 +19,16 @@ use sha2::{Digest, Sha256};
 pub struct Feed {
     name: String,
     state: State,
+}
+
+/// Events in order of time, after those of the part before.
+pub struct Part {
+    pub events: Vec<Event>,
+    /// Kinds of events up to here, and the CPUs they name.
+    pub carries: Carries,
+    pub cpu_count: u32,
+    /// Events up to here that the recorder could not keep.
+    pub lost_events: u64,
 }
 
 enum State {
@@ -73,19 +82,24 @@ impl Feed {
         matches!(self.state, State::Pipe(_))
     }
 
-    /// Takes the events, in order of time, that no earlier one can follow.
-    pub fn take_events(&mut self) -> Vec<Event> {
-        match &mut self.state {
-            State::Held(_) => Vec::new(),
-            State::Pipe(streaming) => streaming.out.take_passed(),
-        }
+    /// Takes the events that no earlier one can follow. The first part is the recording's head.
+    pub fn take_parts(&mut self) -> Vec<Part> {
+        let State::Pipe(streaming) = &mut self.state else { return Vec::new() };
+        let batches = streaming.out.take_passed().into_iter();
+        let part = |Batch { events, carries, cpu_count, lost_events, .. }| Part {
+            events,
+            carries,
+            cpu_count,
+            lost_events,
+        };
+        batches.map(part).filter(|part| !part.events.is_empty()).collect()
     }
 
-    /// Returns the properties of the part that was read, if events come before the end.
-    pub fn so_far(&self) -> Option<SoFar<'_>> {
+    /// Returns the names so far of tasks and functions.
+    pub fn names(&self) -> Option<&Names> {
         match &self.state {
             State::Held(_) => None,
-            State::Pipe(streaming) => Some(streaming.out.so_far()),
+            State::Pipe(streaming) => Some(&streaming.out.names),
         }
     }
 
@@ -117,7 +131,7 @@ impl Feed {
 impl Streaming {
     /// Starts with the first bytes, the header at least.
     fn new(head: &[u8]) -> Streaming {
-        let mut out = Builder::new("perf.data", Stop::default()).live();
+        let mut out = Builder::live("perf.data");
         let pipe = Pipe::new(&mut out);
         let mut streaming = Streaming { pipe, out, hash: Sha256::new() };
         let (header, rest) = head.split_at(PIPE_HEADER_BYTES.min(head.len()));

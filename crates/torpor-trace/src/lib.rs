@@ -39,7 +39,7 @@ mod tracepoint;
 mod wakeups;
 
 pub use error::TraceError;
-pub use feed::Feed;
+pub use feed::{Feed, Part};
 pub use format::{Format, formats};
 pub use ftrace_text::write_ftrace_text;
 pub use loss::{LossKind, loss_kinds};

@@ -135,6 +135,7 @@ impl Source {
                     cpu_count,
                     read_bytes,
                     unpacked_bytes,
+                    ..
                 } = batch;
                 names.extend(new_names);
                 if !events.is_empty() {

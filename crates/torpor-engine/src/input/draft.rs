@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Reconstructs a recording's spans while its events pass: memory holds the spans, not the events.
 
+use super::infer::InferredTimers;
 use super::segment::Collector;
 use super::spans::{Evidence, Joiner};
 use super::tick::{self, TickGrid};
@@ -13,9 +14,9 @@ use torpor_trace::{Carries, Event, SoFar};
 ///
 /// FIDELITY(recording-head): the tick, the kinds of events and the timers armed before the
 /// recording began are learned from the first part, which must be long enough, and hold for all.
-pub struct Draft<'a> {
-    recorded_on: Option<&'a Platform>,
-    reading: Option<Reading<'a>>,
+pub struct Draft {
+    recorded_on: Option<Platform>,
+    reading: Option<Reading>,
     /// By CPU number.
     joiners: Vec<Joiner>,
     freq_max_khz: Vec<u32>,
@@ -23,22 +24,22 @@ pub struct Draft<'a> {
 }
 
 /// Findings of the first part.
-struct Reading<'a> {
+struct Reading {
     collector: Collector,
     carries: Carries,
     /// From the tick's own timer, or the softirq that it raises.
     exact_tick: Option<TickGrid>,
     /// Complete with the sleeps of the first part.
-    evidence: Option<Evidence<'a>>,
+    evidence: Option<Evidence>,
 }
 
-impl<'a> Draft<'a> {
+impl Draft {
     /// Starts a draft. `recorded_on` is the machine of the recording, if known: its exit latencies
     /// turn `cpu_idle` exit stamps into the times of the wake-up events.
-    pub fn new(recorded_on: Option<&'a Platform>) -> Draft<'a> {
+    pub fn new(recorded_on: Option<&Platform>) -> Draft {
         let stamps = WakeStamp::ALL.map(|stamp| (stamp.key(), 0)).into();
         Draft {
-            recorded_on,
+            recorded_on: recorded_on.cloned(),
             reading: None,
             joiners: Vec::new(),
             freq_max_khz: Vec::new(),
@@ -62,45 +63,91 @@ impl<'a> Draft<'a> {
     }
 
     pub fn finish(mut self) -> Recording {
-        if let Some(reading) = &mut self.reading {
-            reading.collector.finish();
-        }
-        self.draw();
-        let mut tick = None;
-        if let Some(Reading { collector, evidence, .. }) = &self.reading {
-            self.stats.unclosed_entries = collector.unclosed_entries;
-            self.stats.cut_sleeps = collector.cut_sleeps;
-            tick = evidence.as_ref().and_then(|evidence| evidence.tick);
-        }
-        self.stats.cut_sleeps += self.joiners.iter().filter_map(Joiner::open_since).count() as u64;
+        self.close();
         self.infer_timers();
         self.judge_rcu();
-        let inputs = self.joiners.into_iter().zip(0..);
-        let reading = self.reading;
-        let inputs = inputs.map(|(joiner, number)| {
-            let mut cut = reading
-                .as_ref()
-                .map_or_else(Default::default, |reading| reading.collector.cut(number as usize));
-            cut.from = joiner.open_since().or(cut.from);
-            CpuInput { cpu: CpuId(number), spans: joiner.spans, cut }
-        });
+        let taken = self.joiners.iter_mut().map(|joiner| std::mem::take(&mut joiner.spans));
+        let spans: Vec<Vec<Span>> = taken.collect();
+        let inputs = spans.into_iter().enumerate();
+        let inputs = inputs.map(|(number, spans)| self.input(number, spans));
         Recording {
             cpus: inputs.filter(|input| !input.spans.is_empty()).collect(),
-            tick,
-            freq_max_khz: self.freq_max_khz,
+            tick: self.tick(),
+            freq_max_khz: std::mem::take(&mut self.freq_max_khz),
             stats: self.stats,
         }
     }
 
+    /// Turns the last sleeps into spans, and counts those that the end cuts.
+    pub(super) fn close(&mut self) {
+        if let Some(reading) = &mut self.reading {
+            reading.collector.finish();
+        }
+        self.draw();
+        if let Some(Reading { collector, .. }) = &self.reading {
+            self.stats.unclosed_entries = collector.unclosed_entries;
+            self.stats.cut_sleeps = collector.cut_sleeps;
+        }
+        self.stats.cut_sleeps += self.joiners.iter().filter_map(Joiner::open_since).count() as u64;
+    }
+
+    /// Returns the CPU's inputs, given its spans, once the draft is closed.
+    pub(super) fn input(&self, number: usize, spans: Vec<Span>) -> CpuInput {
+        let mut cut = self
+            .reading
+            .as_ref()
+            .map_or_else(Default::default, |reading| reading.collector.cut(number));
+        cut.from = self.joiners.get(number).and_then(Joiner::open_since).or(cut.from);
+        CpuInput { cpu: CpuId(number as u32), spans, cut }
+    }
+
+    /// Returns the recorded tick, once sleeps became spans.
+    pub(super) fn tick(&self) -> Option<TickGrid> {
+        self.reading.as_ref()?.evidence.as_ref()?.tick
+    }
+
+    /// Takes the CPU's spans so far out.
+    pub(super) fn take_spans(&mut self, number: usize) -> Vec<Span> {
+        let joiner = self.joiners.get_mut(number);
+        joiner.map_or_else(Vec::new, |joiner| std::mem::take(&mut joiner.spans))
+    }
+
+    /// Returns the start of the span that the CPU is in, or whose end is not known yet. All earlier
+    /// ones are complete.
+    pub(super) fn open_start(&self, number: usize) -> Option<Instant> {
+        let joiner = self.joiners.get(number);
+        let last = || self.reading.as_ref()?.collector.last_enter(number);
+        let enter = joiner.and_then(Joiner::open_since).or_else(last)?;
+        Some(joiner.map_or(enter, |joiner| joiner.not_before(enter)))
+    }
+
+    pub(super) fn stats(&self) -> &InputStats {
+        &self.stats
+    }
+
+    pub(super) fn freq_max_khz(&self) -> &[u32] {
+        &self.freq_max_khz
+    }
+
+    /// Returns the timers to infer, for recordings without timer events.
+    pub(super) fn inferred(&mut self) -> Option<&mut InferredTimers> {
+        self.reading.as_mut()?.collector.inferred_mut()
+    }
+
+    /// Returns true if the recorded kernel stopped the tick more often than it kept it for RCU.
+    pub(super) fn is_rcu_wrong(&self) -> bool {
+        self.stats.rcu_stopped_ticks > self.stats.rcu_held_ticks
+    }
+
     /// Turns complete sleeps into spans.
-    fn draw(&mut self) {
+    pub(super) fn draw(&mut self) {
         let Some(Reading { collector, carries, exact_tick, evidence }) = &mut self.reading else {
             return;
         };
         let evidence = evidence.get_or_insert_with(|| Evidence {
             carries: *carries,
             tick: exact_tick.or_else(|| tick::grid_from_wakeups(collector.taskless_exits())),
-            recorded_on: self.recorded_on,
+            recorded_on: self.recorded_on.clone(),
         });
         for (number, segment) in collector.take_done() {
             if number >= self.joiners.len() {
@@ -112,7 +159,7 @@ impl<'a> Draft<'a> {
 
     /// Clears `rcu_holds_tick` if the recorded kernel stopped the tick more often than it kept it.
     fn judge_rcu(&mut self) {
-        if self.stats.rcu_stopped_ticks > self.stats.rcu_held_ticks {
+        if self.is_rcu_wrong() {
             for span in self.joiners.iter_mut().flat_map(|joiner| &mut joiner.spans) {
                 span.rcu_holds_tick = false;
             }
@@ -137,7 +184,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Reading<'_> {
+impl Reading {
     fn new(head: &[Event], so_far: &SoFar<'_>) -> Self {
         let tick_function = tick::tick_function(head, so_far);
         Reading {

@@ -38,7 +38,7 @@ impl<'a> Follower<'a> {
         self.tracker.observe(events, &mut self.recording.cpus);
     }
 
-    pub fn finish(self) {
+    pub fn finish(mut self) {
         self.counter.finish(&mut self.recording.cpus);
         self.tracker.finish(&mut self.recording.cpus);
     }

@@ -33,6 +33,16 @@ impl InferredTimers {
         }
     }
 
+    /// Returns the CPU's next timer after `start`, as far as tasks were woken until now. Starts must
+    /// not go back: timers before them are dropped.
+    pub(super) fn next_after(&mut self, cpu: CpuId, start: Instant) -> Option<Instant> {
+        let timers = self.by_cpu.get_mut(&cpu)?;
+        // Tasks are woken in order of time.
+        let passed = timers.partition_point(|&(_, expires)| expires <= start);
+        timers.drain(..passed);
+        timers.iter().find(|(since, _)| *since <= start).map(|(_, expires)| *expires)
+    }
+
     /// Returns a cursor over one CPU's inferred timers.
     pub(super) fn on(&self, cpu: CpuId) -> InferredCursor {
         let mut timers = self.by_cpu.get(&cpu).cloned().unwrap_or_default();

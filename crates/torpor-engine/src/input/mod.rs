@@ -7,6 +7,7 @@
 
 mod draft;
 mod follow;
+mod growing;
 mod infer;
 mod segment;
 mod spans;
@@ -22,6 +23,7 @@ use torpor_trace::{SoFar, Trace};
 
 pub use draft::Draft;
 pub use follow::Follower;
+pub(crate) use growing::Growing;
 pub(crate) use segment::{RCU_HOLD, RCU_SOFTIRQ};
 pub(crate) use tasks::Waits;
 pub use tick::TickGrid;

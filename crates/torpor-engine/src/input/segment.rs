@@ -6,7 +6,7 @@ use super::infer::InferredTimers;
 use super::tick::TickFunction;
 use super::timers::{Expiry, TimerTracker};
 use torpor_machine::units::{Duration, Instant, StateIdx};
-use torpor_trace::{Carries, Event, EventKind, InterruptCause, Wakeups, Woken};
+use torpor_trace::{Carries, Event, EventKind, InterruptCause, PrevState, Wakeups, Woken};
 
 /// One recorded sleep, from `cpu_idle` entry to exit, with the events up to the next entry.
 #[derive(Clone, Debug)]
@@ -137,6 +137,16 @@ impl Collector {
         cpus.flat_map(|(cpu, state)| state.segments.drain(..).map(move |segment| (cpu, segment)))
     }
 
+    /// Returns the beginning of the CPU's last sleep, if that is not complete.
+    pub(super) fn last_enter(&self, cpu: usize) -> Option<Instant> {
+        let state = self.cpus.get(cpu)?;
+        state.open.as_ref().or(state.closing.as_ref()).map(|segment| segment.enter)
+    }
+
+    pub(super) fn inferred_mut(&mut self) -> Option<&mut InferredTimers> {
+        self.inferred.as_mut()
+    }
+
     /// Returns the timers inferred from the tasks that they woke.
     pub(super) fn inferred(&self) -> Option<&InferredTimers> {
         self.inferred.as_ref()
@@ -210,9 +220,10 @@ impl Collector {
         let here = &mut self.cpus[cpu.index()];
         match event.kind {
             EventKind::CpuFrequency { freq_khz } => here.freq_khz = freq_khz,
-            EventKind::SchedSwitch { prev_pid, next_pid, .. } => {
+            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
                 here.running_pid = next_pid;
-                if prev_pid != 0 {
+                // A task that has exited wakes no more, and there is no end of such tasks.
+                if prev_pid != 0 && prev_state != PrevState::Dead {
                     if let Some(inferred) = &mut self.inferred {
                         inferred.switched_out(prev_pid, time);
                     }

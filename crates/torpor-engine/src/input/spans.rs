@@ -21,10 +21,10 @@ enum Wake {
 }
 
 /// Information that the recording contains.
-pub(super) struct Evidence<'a> {
+pub(super) struct Evidence {
     pub carries: Carries,
     pub tick: Option<TickGrid>,
-    pub recorded_on: Option<&'a Platform>,
+    pub recorded_on: Option<Platform>,
 }
 
 /// Joins a CPU's sleeps that only a tick or a poll time-out separated.
@@ -48,7 +48,7 @@ impl Joiner {
         &mut self,
         cpu: CpuId,
         segment: Segment,
-        evidence: &Evidence<'_>,
+        evidence: &Evidence,
         stats: &mut InputStats,
     ) {
         let wake = evidence.wake(cpu, &segment);
@@ -75,15 +75,20 @@ impl Joiner {
         self.first.as_ref().map(|segment| segment.enter)
     }
 
+    /// Returns `enter`, or the end of the span before if that is later.
+    pub(super) fn not_before(&self, enter: Instant) -> Instant {
+        enter.max(self.busy_until)
+    }
+
     fn span(
         &mut self,
         cpu: CpuId,
         opening: &Segment,
         last: &Segment,
-        evidence: &Evidence<'_>,
+        evidence: &Evidence,
     ) -> Span {
         let (wake, stamp) = evidence.moment(cpu, last);
-        let start = opening.enter.max(self.busy_until);
+        let start = self.not_before(opening.enter);
         let resume = last.exit.max(start);
         self.busy_until = resume;
         Span {
@@ -107,7 +112,7 @@ impl Joiner {
     }
 }
 
-impl Evidence<'_> {
+impl Evidence {
     /// Returns true if the sleep is longer than a tick, so the tick was stopped.
     fn outlasts_tick(&self, segment: &Segment) -> bool {
         let tick = self.tick.map_or(Hz::H100, |grid| grid.hz).tick();
@@ -159,7 +164,7 @@ impl Evidence<'_> {
     }
 
     fn state(&self, cpu: CpuId, segment: &Segment) -> Option<&IdleState> {
-        let platform = self.recorded_on?;
+        let platform = self.recorded_on.as_ref()?;
         let cluster = platform.cluster_of(cpu)?;
         platform.clusters[cluster].idle_states.get(segment.state.index()?)
     }

@@ -43,7 +43,7 @@ impl Counter {
         }
     }
 
-    pub(super) fn finish(mut self, cpus: &mut [CpuInput]) {
+    pub(super) fn finish(&mut self, cpus: &mut [CpuInput]) {
         for (number, queue) in self.queues.iter_mut().enumerate() {
             if let (Some(cpu), Some(tick)) = (self.index.of(number), self.tick) {
                 queue.pass(&mut cpus[cpu].spans, tick, |_| true);
@@ -54,6 +54,44 @@ impl Counter {
                 wait.apply(&mut cpus[cpu].spans);
             }
         }
+    }
+
+    /// Returns the number of the CPU's spans that are complete but for waits.
+    pub(super) fn passed(&self, number: usize) -> usize {
+        if self.tick.is_none() { usize::MAX } else { self.queues[number].next_span }
+    }
+
+    /// Forgets the CPU's first `count` spans.
+    pub(super) fn drop_spans(&mut self, number: usize, count: usize) {
+        let queue = &mut self.queues[number];
+        queue.next_span = queue.next_span.saturating_sub(count);
+    }
+
+    /// Counts the waits that began before `before` up to `now`: spans need not wait for their ends.
+    /// Returns the number of those whose reason is not known, and which do not count.
+    pub(super) fn split_waits(
+        &mut self,
+        before: Instant,
+        now: Instant,
+        cpus: &mut [CpuInput],
+    ) -> u64 {
+        let reasons = self.waits.reasons;
+        let mut undecided = 0;
+        for wait in self.waits.by_pid.values_mut().filter(|wait| wait.from < before) {
+            let cpu = self.index.of(wait.cpu.index()).filter(|_| !reasons);
+            match cpu {
+                Some(cpu) => Wait { until: wait.until.min(now), ..*wait }.apply(&mut cpus[cpu].spans),
+                None => undecided += u64::from(reasons),
+            }
+            wait.from = now;
+        }
+        undecided
+    }
+
+    /// Returns the begin of the CPU's first wait that has not ended.
+    pub(super) fn waits_since(&self, cpu: CpuId) -> Instant {
+        let waits = self.waits.by_pid.values().filter(|wait| wait.cpu == cpu);
+        waits.map(|wait| wait.from).min().unwrap_or(Instant::NEVER)
     }
 
     /// Follows which task is on which runqueue.
@@ -199,9 +237,9 @@ impl Waits {
 
     /// Returns the waits that outlast the recording. If the recording has reasons and this wait has
     /// none, it does not count.
-    pub(crate) fn unfinished(self) -> impl Iterator<Item = Wait> {
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = Wait> {
         let reasons = self.reasons;
-        self.by_pid.into_values().filter(move |_| !reasons)
+        self.by_pid.values().copied().filter(move |_| !reasons)
     }
 }
 

@@ -65,7 +65,17 @@ impl Tracker {
         }
     }
 
-    pub(crate) fn finish(mut self, inputs: &mut [CpuInput]) {
+    /// Returns the number of the CPU's spans that are complete.
+    pub(crate) fn passed(&self, number: usize) -> usize {
+        self.cpus[number].next_span
+    }
+
+    /// Forgets the CPU's first `count` spans.
+    pub(crate) fn drop_spans(&mut self, number: usize, count: usize) {
+        self.cpus[number].next_span -= count;
+    }
+
+    pub(crate) fn finish(&mut self, inputs: &mut [CpuInput]) {
         for (number, cpu) in self.cpus.iter_mut().enumerate() {
             if let Some(input) = self.index.of(number) {
                 cpu.pass(&mut inputs[input].spans, |_| true);

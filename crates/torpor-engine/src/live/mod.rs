@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A replay of a recording that grows: governors in the shadow of a running machine.
 
+mod column;
+mod running;
+#[cfg(test)]
+mod tests;
+
 use crate::error::EngineError;
 use crate::options::{Options, Request, Unwatched};
 use crate::outcome::Outcome;
 use crate::reading::Loaded;
-use crate::session;
+use crate::session::{self, Session};
+use running::{Lane, Place, Running};
 use serde::Serialize;
 use torpor_governor::{Catalog, GovernorSpec};
 use torpor_machine::platform::Platform;
-use torpor_trace::{Event, Feed, Trace};
+use torpor_trace::{Event, Feed, Names, Part, SoFar, Trace};
 
 /// Machine, governors and options of a shadow, as its caller gives them.
 pub struct Plan {
@@ -25,10 +31,13 @@ pub struct Shadow {
     name: String,
     request: Request,
     catalog: Catalog,
-    feed: Feed,
-    head: Vec<Event>,
+    feed: Option<Feed>,
+    parts: Vec<Part>,
     events: u64,
     lost_events: u64,
+    running: Option<Running>,
+    windows: Vec<Window>,
+    outcome: Option<Outcome>,
 }
 
 /// State of a shadow, and the windows closed since the last report.
@@ -81,24 +90,34 @@ pub struct WindowRun {
 pub struct WindowCluster {
     pub name: String,
     pub idle_energy_uj: Option<f64>,
+    pub relative_energy: Option<f64>,
 }
 
 impl Shadow {
-    /// Starts a shadow. Governors are compiled when the recording's tick is known.
+    /// Starts a shadow. Governors are loaded when the recording's tick is known.
     ///
     /// # Errors
-    /// If an option has no meaning for a recording that grows, or as for a replay.
+    /// If an option has no meaning for a recording that grows, and as for a replay.
     pub fn new(plan: Plan, catalog: Catalog) -> Result<Shadow, EngineError> {
-        let Plan { name, platform, governors, options } = plan;
-        let request = Request { traces: Vec::new(), platform, governors, options };
+        let Plan { name, platform, governors, mut options } = plan;
+        check(&options)?;
+        // Strips belong to a page of one recording.
+        options.strip = false;
+        let request = Request { traces: Vec::new(), platform, governors, options }.resolved()?;
+        session::check_disabled_states(&request.platform, &request.options.disabled_states)?;
+        // Wrong names are errors now, not when events have come.
+        session::deciders(&request, &catalog, request.platform.hz)?;
         Ok(Shadow {
-            feed: Feed::new(&name),
+            feed: Some(Feed::new(&name)),
             name,
             request,
             catalog,
-            head: Vec::new(),
+            parts: Vec::new(),
             events: 0,
             lost_events: 0,
+            running: None,
+            windows: Vec::new(),
+            outcome: None,
         })
     }
 
@@ -112,10 +131,13 @@ impl Shadow {
     /// # Errors
     /// If they are no recording.
     pub fn push(&mut self, bytes: &[u8]) -> Result<u64, EngineError> {
-        self.feed.push(bytes)?;
-        let events = self.feed.take_events();
-        self.events += events.len() as u64;
-        self.head.extend(events);
+        let Some(feed) = &mut self.feed else { return Ok(self.events) };
+        feed.push(bytes)?;
+        for part in feed.take_parts() {
+            self.events += part.events.len() as u64;
+            self.parts.push(part);
+        }
+        self.lost_events = feed.lost_events();
         Ok(self.events)
     }
 
@@ -124,26 +146,99 @@ impl Shadow {
     /// # Errors
     /// As for a replay.
     pub fn advance(&mut self, until_end: bool) -> Result<Report, EngineError> {
-        let _ = until_end;
+        if let Some(feed) = &self.feed {
+            let names = feed.names().cloned().unwrap_or_default();
+            self.replay_parts(&names)?;
+        }
+        if until_end {
+            self.end()?;
+        }
         Ok(Report {
             events: self.events,
-            lost_events: self.lost_events.max(self.feed.lost_events()),
-            settled_ns: None,
-            cpus: 0,
-            windows: Vec::new(),
+            lost_events: self.lost_events,
+            settled_ns: self.running.as_ref().map(|running| running.now.0),
+            cpus: self.running.as_ref().map_or(0, Running::slept_cpus),
+            windows: std::mem::take(&mut self.windows),
         })
     }
 
-    /// Ends the recording and returns the result, as a replay of the same events has it.
+    /// Ends the recording. Returns the result: for one that ended within its head that of a replay,
+    /// else of the same inputs, as far as the head shows what a replay learns from the whole.
     ///
     /// # Errors
     /// As for a replay.
-    pub fn result(&mut self) -> Result<Outcome, EngineError> {
-        let feed = std::mem::replace(&mut self.feed, Feed::new(&self.name));
-        let mut trace = feed.finish()?;
-        let mut events = std::mem::take(&mut self.head);
-        events.append(&mut trace.events);
-        let loaded = Loaded::of(&self.name, Trace { events, ..trace }, 0);
-        session::run_on(&self.request, &[&loaded], &self.catalog, &Unwatched)
+    pub fn result(&mut self) -> Result<&Outcome, EngineError> {
+        self.advance(false).map(|report| self.windows = report.windows)?;
+        self.end()?;
+        Ok(self.outcome.as_ref().expect("the end has a result"))
+    }
+
+    fn replay_parts(&mut self, names: &Names) -> Result<(), EngineError> {
+        for part in std::mem::take(&mut self.parts) {
+            let Part { events, carries, cpu_count, lost_events } = part;
+            let so_far = SoFar { names, carries, cpu_count };
+            self.replay(&events, &so_far, lost_events)?;
+        }
+        Ok(())
+    }
+
+    fn replay(
+        &mut self,
+        events: &[Event],
+        so_far: &SoFar<'_>,
+        lost_events: u64,
+    ) -> Result<(), EngineError> {
+        let Shadow { name, request, catalog, running, windows, .. } = self;
+        let session = Session::bare(request, catalog);
+        match running {
+            Some(running) => running.push(&session, name, events, so_far, lost_events, windows),
+            None => {
+                *running = Some(Running::new(&session, name, events, so_far, lost_events)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the recording.
+    fn end(&mut self) -> Result<(), EngineError> {
+        let Some(feed) = self.feed.take() else { return Ok(()) };
+        let trace = feed.finish()?;
+        self.events += trace.events.len() as u64;
+        let is_whole = self.running.is_none();
+        if !trace.events.is_empty() {
+            self.replay(&trace.events, &SoFar::whole(&trace), self.lost_events)?;
+        }
+        let Shadow { name, request, catalog, running, windows, .. } = self;
+        let bare = Trace { events: Vec::new(), ..trace.clone() };
+        let outcome = match running {
+            Some(running) => {
+                let session = Session::bare(request, catalog);
+                running.finish(&session, name, &bare, windows)?
+            }
+            None => None,
+        };
+        self.outcome = Some(match outcome {
+            Some(outcome) if !is_whole => outcome,
+            _ => {
+                let loaded = Loaded::of(name, trace, 0);
+                session::run_on(request, &[&loaded], catalog, &Unwatched)?
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Checks that the options have a meaning for a recording that grows.
+fn check(options: &Options) -> Result<(), EngineError> {
+    let given = [
+        ("start", options.start.is_some()),
+        ("end", options.end.is_some()),
+        ("by", options.by.is_some()),
+        ("decisions", options.decisions),
+        ("time_decisions", options.time_decisions),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(EngineError::NotWhileGrowing { option }),
+        None => Ok(()),
     }
 }

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! All governors on a recording that grows: what is replayed by all is forgotten.
+
+use super::column::Column;
+use super::Window;
+use crate::cluster;
+use crate::error::EngineError;
+use crate::input::{CpuInput, Growing, Recording, SleepSource, Span};
+use crate::model::{CpuModel, state_descs};
+use crate::outcome::{InputsInfo, Outcome, TraceOutcome};
+use crate::replay::{Decider, PlacedCpu};
+use crate::session::{self, Session};
+use crate::summary;
+use crate::trace_info::TraceInfo;
+use std::collections::BTreeMap;
+use torpor_governor::StateDesc;
+use torpor_machine::units::{CpuId, Duration, Hz, Instant};
+use torpor_result::metric;
+use torpor_result::record::compare_exact;
+use torpor_trace::{Event, SoFar, Trace};
+
+/// Length of a window, in the recording's time.
+const WINDOW: Duration = Duration(60_000_000_000);
+/// Time between two sums of clusters' own energy.
+const STATIC_STEP: Duration = Duration(1_000_000_000);
+
+/// A CPU's place on the machine.
+pub(super) struct Place {
+    pub cluster: usize,
+    pub model: CpuModel,
+    pub states: Vec<StateDesc>,
+    /// Position in the governors' instances.
+    pub slot: usize,
+}
+
+/// A CPU's spans that not all governors have replayed.
+#[derive(Default)]
+pub(super) struct Lane {
+    pub spans: Vec<Span>,
+    /// The first and last span of all.
+    pub edges: Option<Edges>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Edges {
+    pub first: Span,
+    pub last: Span,
+}
+
+/// Governors on a recording whose head is known.
+pub(super) struct Running {
+    growing: Growing,
+    hz: Hz,
+    deciders: Vec<Decider>,
+    /// By CPU number; `None` for CPUs that are not replayed.
+    places: Vec<Option<Place>>,
+    lanes: Vec<Lane>,
+    columns: Vec<Column>,
+    /// Time of the last event.
+    pub now: Instant,
+    window: Window,
+    lost_events: u64,
+    /// Begin of the replayed time, and the time of the last sums of clusters' own energy.
+    start: Option<Instant>,
+    summed: Instant,
+    longest_idle: Duration,
+    spans: u64,
+    sources: [u64; SleepSource::ALL.len()],
+}
+
+impl Running {
+    /// Starts with a recording's head.
+    pub(super) fn new(
+        session: &Session<'_>,
+        name: &str,
+        head: &[Event],
+        so_far: &SoFar<'_>,
+        lost_events: u64,
+    ) -> Result<Running, EngineError> {
+        let request = session.request();
+        let (platform, options) = (&request.platform, &request.options);
+        let is_placed = |cpu: CpuId| {
+            let place = options.cpu_map.get(&cpu).copied().unwrap_or(cpu);
+            let is_chosen = options.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu));
+            is_chosen && platform.cluster_of(place).is_some()
+        };
+        let cpus: Vec<CpuId> = (0..so_far.cpu_count).map(CpuId).filter(|c| is_placed(*c)).collect();
+        let empty = |&cpu| CpuInput { cpu, spans: Vec::new(), cut: Default::default() };
+        let mut recording =
+            Recording { cpus: cpus.iter().map(empty).collect(), ..Recording::default() };
+        let places = session.places(name, &recording)?;
+        let machine = |cpu| session.scale(cpu, &places);
+        let growing = Growing::new(head, so_far, session.recorded_on(), machine);
+        recording.tick = growing.tick();
+        let hz = session.hz_of(&recording);
+        let deciders = session::deciders(request, session.catalog(), hz)?;
+        let models = session.models(name, &recording)?;
+        let mut places: Vec<Option<Place>> = Vec::new();
+        places.resize_with(growing.cpu_count(), || None);
+        for (slot, (cpu, (cluster, model))) in cpus.iter().zip(models).enumerate() {
+            let states = state_descs(&platform.clusters[cluster].idle_states, &model);
+            places[cpu.index()] = Some(Place { cluster, model, states, slot });
+        }
+        let labels = request.governors.iter().map(ToString::to_string);
+        let column = |(label, decider): (String, &Decider)| match decider {
+            Decider::Governor(governor) => Column::new(label, governor, &places),
+            Decider::Oracle(_) => Column::without(label, places.len(), NO_ORACLE.to_owned()),
+        };
+        let columns = labels.zip(&deciders).map(column).collect();
+        let (first, last) = (head.first(), head.last());
+        let at = |event: Option<&Event>| event.map_or(Instant(0), |event| event.time);
+        let mut lanes: Vec<Lane> = Vec::new();
+        lanes.resize_with(places.len(), Lane::default);
+        let mut running = Running {
+            growing,
+            hz,
+            deciders,
+            places,
+            lanes,
+            columns,
+            now: at(last),
+            window: Window { start_ns: at(first).0, duration_ns: 0, lost: 0, runs: Vec::new() },
+            lost_events: 0,
+            start: None,
+            summed: at(first),
+            longest_idle: Duration::ZERO,
+            spans: 0,
+            sources: [0; SleepSource::ALL.len()],
+        };
+        running.note_losses(lost_events);
+        running.replay(session, name)?;
+        Ok(running)
+    }
+
+    /// Takes the next events. Windows that are over go to `windows`.
+    pub(super) fn push(
+        &mut self,
+        session: &Session<'_>,
+        name: &str,
+        events: &[Event],
+        so_far: &SoFar<'_>,
+        lost_events: u64,
+        windows: &mut Vec<Window>,
+    ) -> Result<(), EngineError> {
+        // Losses come between the events before and these, so they count in both windows.
+        let lost = self.note_losses(lost_events);
+        let mut rest = events;
+        while !rest.is_empty() {
+            let end = self.window_end();
+            let (of_window, after) = rest.split_at(rest.partition_point(|event| event.time < end));
+            if let Some(last) = of_window.last() {
+                self.growing.push(of_window, so_far);
+                self.now = last.time;
+                self.replay(session, name)?;
+            }
+            if !after.is_empty() {
+                windows.push(self.close_window(session, end));
+                self.window.lost = lost;
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn note_losses(&mut self, lost_events: u64) -> u64 {
+        let lost = lost_events.saturating_sub(self.lost_events);
+        self.lost_events = lost_events;
+        self.window.lost += lost;
+        lost
+    }
+
+    /// Returns the first full minute after the window's beginning and all that was replayed before.
+    fn window_end(&self) -> Instant {
+        let started = self.window.start_ns.div_euclid(WINDOW.0).saturating_add(1);
+        let passed = (self.now.0 - 1).div_euclid(WINDOW.0).saturating_add(1);
+        Instant(started.max(passed).saturating_mul(WINDOW.0))
+    }
+
+    fn close_window(&mut self, session: &Session<'_>, end: Instant) -> Window {
+        let platform = &session.request().platform;
+        let next = Window { start_ns: end.0, duration_ns: 0, lost: 0, runs: Vec::new() };
+        let window = std::mem::replace(&mut self.window, next);
+        let runs = self.columns.iter_mut().map(|column| column.report(platform, &self.places));
+        Window { duration_ns: end.0 - window.start_ns, runs: runs.collect(), ..window }
+    }
+
+    pub(super) fn slept_cpus(&self) -> usize {
+        self.lanes.iter().filter(|lane| lane.edges.is_some()).count()
+    }
+
+    /// Replays the spans that are settled, and forgets those that all governors have passed.
+    fn replay(&mut self, session: &Session<'_>, name: &str) -> Result<(), EngineError> {
+        for number in 0..self.lanes.len() {
+            let spans = self.growing.release(number);
+            self.take(session, name, number, spans)?;
+        }
+        if self.start.is_none() {
+            let firsts = self.lanes.iter().filter_map(|lane| Some(lane.edges?.first.start));
+            self.start = firsts.min();
+        }
+        for column in &mut self.columns {
+            column.run(&self.places, &self.lanes, false);
+        }
+        if self.now.since(self.summed) >= STATIC_STEP {
+            self.summed = self.now;
+            self.sum_static(session, None);
+        }
+        self.forget();
+        Ok(())
+    }
+
+    /// Takes a CPU's next spans.
+    fn take(
+        &mut self,
+        session: &Session<'_>,
+        name: &str,
+        number: usize,
+        spans: Vec<Span>,
+    ) -> Result<(), EngineError> {
+        let (Some(&first), Some(&last)) = (spans.first(), spans.last()) else { return Ok(()) };
+        let cpu = CpuId(number as u32);
+        let request = session.request();
+        if request.options.cpus.as_ref().is_some_and(|cpus| !cpus.contains(&cpu)) {
+            return Ok(());
+        }
+        let input = CpuInput { cpu, spans, cut: Default::default() };
+        let mut recording = Recording { cpus: vec![input], ..Recording::default() };
+        let places = session.places(name, &recording)?;
+        recording.bind_opps(&request.platform, |cpu| places[&cpu]);
+        self.longest_idle = self.longest_idle.max(recording.longest_idle());
+        let lane = &mut self.lanes[number];
+        let first = lane.edges.map_or(first, |edges| edges.first);
+        lane.edges = Some(Edges { first, last });
+        for span in recording.cpus.into_iter().flat_map(|input| input.spans) {
+            self.sources[span.source as usize] += 1;
+            self.spans += 1;
+            lane.spans.push(span);
+        }
+        Ok(())
+    }
+
+    /// Returns the clusters that take power of their own, and their CPUs that slept.
+    fn static_clusters(&self, session: &Session<'_>) -> BTreeMap<usize, Vec<usize>> {
+        let clusters = &session.request().platform.clusters;
+        let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (number, (place, lane)) in self.places.iter().zip(&self.lanes).enumerate() {
+            let Some(place) = place.as_ref().filter(|_| lane.edges.is_some()) else { continue };
+            if cluster::has_static_power(&clusters[place.cluster]) {
+                members.entry(place.cluster).or_default().push(number);
+            }
+        }
+        members
+    }
+
+    /// Sums up the clusters' own energy; `ended` has all CPUs' inputs and the end, if it came.
+    fn sum_static(&mut self, session: &Session<'_>, ended: Option<(&[CpuInput], Instant)>) {
+        let request = session.request();
+        let others = request.options.others.unwrap_or_default();
+        let Some(start) = self.start else { return };
+        for (cluster, numbers) in self.static_clusters(session) {
+            let input = |number: usize| {
+                let cut = ended.map(|(inputs, _)| inputs[number].cut);
+                CpuInput {
+                    cpu: CpuId(number as u32),
+                    spans: self.lanes[number].spans.clone(),
+                    cut: cut.unwrap_or_else(|| self.growing.cut_at_start(number)),
+                }
+            };
+            let members: Vec<(usize, CpuInput)> =
+                numbers.into_iter().map(|number| (number, input(number))).collect();
+            if members.iter().any(|(_, input)| input.spans.is_empty()) {
+                continue;
+            }
+            let end = ended.map(|(_, end)| end);
+            for column in &mut self.columns {
+                let platform = &request.platform;
+                column.settle_static(platform, cluster, &members, others, start, end);
+            }
+        }
+    }
+
+    /// Forgets the spans that all governors have passed, but for the last one before the time up to
+    /// which the cluster's own energy is known: its frequency still counts.
+    fn forget(&mut self) {
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            let Some(place) = &self.places[number] else { continue };
+            let passed = self.columns.iter().map(|column| column.passed(number)).min();
+            let mut count = passed.unwrap_or(usize::MAX).min(lane.spans.len().saturating_sub(1));
+            if place.model.watches_deepest {
+                let since = |column: &Column| column.static_since(place.cluster);
+                let since = self.columns.iter().map(since).min().unwrap_or(Instant::NEVER);
+                let begun = lane.spans.partition_point(|span| span.start <= since);
+                count = count.min(begun.saturating_sub(1));
+            }
+            lane.spans.drain(..count);
+            self.columns.iter_mut().for_each(|column| column.drop_spans(number, count));
+        }
+    }
+
+    /// Ends the recording; `trace` has no events. Returns the result, if there is anything to
+    /// replay.
+    pub(super) fn finish(
+        &mut self,
+        session: &Session<'_>,
+        name: &str,
+        trace: &Trace,
+        windows: &mut Vec<Window>,
+    ) -> Result<Option<Outcome>, EngineError> {
+        let mut ended = self.growing.finish();
+        for (number, input) in ended.iter_mut().enumerate() {
+            self.take(session, name, number, std::mem::take(&mut input.spans))?;
+        }
+        if self.slept_cpus() == 0 {
+            return Ok(None);
+        }
+        let firsts = self.lanes.iter().filter_map(|lane| Some(lane.edges?.first.start));
+        self.start = self.start.or(firsts.min());
+        for column in &mut self.columns {
+            column.run(&self.places, &self.lanes, true);
+        }
+        let recording = self.recording(ended);
+        let (_, end) = recording.window();
+        let mut inputs: Vec<CpuInput> = Vec::new();
+        for number in 0..self.lanes.len() {
+            let known = recording.cpus.iter().find(|input| input.cpu.index() == number);
+            let empty = || CpuInput {
+                cpu: CpuId(number as u32),
+                spans: Vec::new(),
+                cut: Default::default(),
+            };
+            inputs.push(known.cloned().unwrap_or_else(empty));
+        }
+        self.sum_static(session, Some((&inputs, end)));
+        windows.push(self.close_window(session, self.now));
+        self.outcome(session, name, trace, recording).map(Some)
+    }
+
+    /// Returns the recording as results describe it: of its spans, each CPU's first and last.
+    fn recording(&self, ended: Vec<CpuInput>) -> Recording {
+        let cpus = ended.into_iter().zip(&self.lanes).filter_map(|(input, lane)| {
+            let Edges { first, last } = lane.edges?;
+            Some(CpuInput { spans: vec![first, last], ..input })
+        });
+        Recording {
+            cpus: cpus.collect(),
+            tick: self.growing.tick(),
+            freq_max_khz: self.growing.freq_max_khz().to_vec(),
+            stats: self.growing.stats().clone(),
+        }
+    }
+
+    fn outcome(
+        &mut self,
+        session: &Session<'_>,
+        name: &str,
+        trace: &Trace,
+        recording: Recording,
+    ) -> Result<Outcome, EngineError> {
+        let request = session.request();
+        let (platform, options) = (&request.platform, &request.options);
+        let models = session.models(name, &recording)?.into_iter();
+        // Sleeps are counted, so they are priced by what is known at the end.
+        let models: Vec<(usize, CpuModel)> = models
+            .map(|(at, model)| (at, model.within(&platform.clusters[at], self.longest_idle)))
+            .collect();
+        let numbers = recording.cpus.iter().map(|input| input.cpu.index());
+        let by_number = numbers.zip(models.iter().map(|(_, model)| model)).collect();
+        let columns = std::mem::take(&mut self.columns).into_iter();
+        let runs = columns.map(|column| column.close(&by_number, &self.lanes)).collect();
+        let placed = recording.cpus.iter().zip(&models).map(|(input, (at, model))| PlacedCpu {
+            input,
+            model,
+            cluster: (*at, &platform.clusters[*at]),
+            others: options.others.unwrap_or_default(),
+            states: Vec::new(),
+            kept: 0,
+        });
+        let placed: Vec<PlacedCpu<'_>> = placed.collect();
+        let (runs, decisions, oracle) = session.outcomes(&placed, &self.deciders, &recording, runs);
+        let inputs = InputsInfo {
+            spans: self.spans,
+            sleep_length_sources: summary::by_source(&self.sources),
+            ..summary::inputs_info(&recording, self.hz)
+        };
+        let outcome = TraceOutcome {
+            trace: TraceInfo::new(name, trace),
+            inputs,
+            agreement: None,
+            comparison: compare_exact(metric::of_replay(), &runs),
+            runs,
+            oracle,
+            strips: Vec::new(),
+            causes: None,
+            decisions,
+            crowded_spans: 0,
+        };
+        Ok(session::outcome(request, &self.deciders, vec![outcome]))
+    }
+}
+
+const NO_ORACLE: &str = "the oracle needs the whole recording, and this one was replayed while it \
+                         grew; save it, and replay the file";
