@@ -9,6 +9,7 @@ import shutil
 import sys
 import urllib.error
 import urllib.request
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -236,7 +237,7 @@ def test_a_budget_takes_events_first_then_minutes(monkeypatch):
         def read(self):
             pass
 
-    meter, notes = Meter(), []
+    meter, notes = Meter(), deque()
     budget = live._Budget(0.005, meter)
     for level, pause_s in ((1, 0.0), (2, 180.0)):
         budget.begin()

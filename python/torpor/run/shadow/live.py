@@ -4,6 +4,7 @@
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,11 @@ _PIECE_BYTES = 512 << 10
 _LONGEST_PAUSE_S = 9 * 60.0
 #: Without a closed window for so long, a part of a budgeted run is given up.
 _PATIENCE_S = 180.0
+
+#: A shorter window, which the end of a recording cuts, is no sample.
+_SAMPLE_NS = 45 * 10**9
+#: Time that perf has to end.
+_END_S = 30.0
 
 #: What the verdict is of: the first that the machine's windows have.
 _JUDGED = ("idle_power_mw", "relative_idle_power_pct", "wrong_pct")
@@ -68,6 +74,11 @@ class Window(NamedTuple):
     lost_events: int
     #: Metrics of the catalogue by governor; without those that have failed.
     values: dict[str, dict[str, float]]
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether it counts beside other minutes: nothing is lost, and most of it is there."""
+        return not self.lost_events and self.duration_ns >= _SAMPLE_NS
 
 
 @dataclass
@@ -144,7 +155,7 @@ class Shadow:
         self.seconds = 0.0
         self.began_ns = time.time_ns()
         #: Reasons for having begun anew, and what the budget has taken away.
-        self.notes: list[str] = []
+        self.notes: deque[str] = deque(maxlen=9)
         self._events = self._lost_events = 0
         self._sessions = 0
         self._session = _engine.ShadowSession(plan.request)
@@ -246,7 +257,8 @@ class Shadow:
         interval_s = self.plan.interval_s
         is_ending = is_stopped = False
         shown_s = read_s = time.monotonic()
-        while not feed.is_over:
+        give_up_s = math.inf
+        while not feed.is_over and time.monotonic() < give_up_s:
             size = 0
             for piece in feed.pieces():
                 self._session.push(piece)
@@ -264,7 +276,7 @@ class Shadow:
             taken_s, read_s = now_s - read_s, now_s
             pause_s = taken_s * _PIECE_BYTES / size if size else interval_s
             if is_ending:
-                pause_s = _LEAST_PAUSE_S
+                pause_s, give_up_s = _LEAST_PAUSE_S, min(give_up_s, now_s + _END_S)
             left_s = min(pause_s, shown_s + interval_s - now_s, until_s - now_s)
             stopped_by = signals.wait(max(left_s, _LEAST_PAUSE_S))
             is_late = time.monotonic() >= until_s
@@ -308,7 +320,7 @@ class Shadow:
         self.windows += 1
         self.seconds += window.duration_ns / 1e9
         base = window.values.get(self.plan.governors[0])
-        if base is None:
+        if base is None or not window.is_sample:
             return
         self.judged = self.judged or next((key for key in _JUDGED if key in base), None)
         for name, tally in self.tallies.items():
@@ -373,7 +385,7 @@ class _Budget:
         """Whether a part that was to be one minute has none after a long time."""
         return self.level > 1 and time.monotonic() - self._began_s > _PATIENCE_S
 
-    def is_over(self, notes: list[str]) -> bool:
+    def is_over(self, notes: deque[str]) -> bool:
         """Whether the part that runs should end after this minute."""
         if self._share is None:
             return False

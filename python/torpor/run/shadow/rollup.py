@@ -61,7 +61,7 @@ class Rollup:
         """Write the minutes that have no losses."""
         assert self._writer is not None
         for window in windows:
-            if window.lost_events:
+            if not window.is_sample:
                 continue
             try:
                 for row in self._rows(window):
