@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import test_shadow
 import torpor
 from test_cli import CRASH
 from test_posting import Page, assert_is_mail
@@ -95,9 +96,14 @@ def beside(recording, _folder):
     return torpor.compare(replayed, torpor.trace_stats(recording), labels=["replayed", "recorded"])
 
 
+def shadow(_recording, folder):
+    test_shadow.minutes(folder / "a", "a", {m: (100.0 + m, 90.0 - m % 2) for m in range(200)})
+    return test_shadow.fleet([folder / "a"])
+
+
 KINDS = [
     *(replay, failed_replay, simulation, simulation_of_flows),
-    *(fidelity, trace_stats, latency, check, diff, reproduction, beside),
+    *(fidelity, trace_stats, latency, check, diff, reproduction, beside, shadow),
 ]
 
 

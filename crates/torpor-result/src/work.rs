@@ -163,7 +163,7 @@ pub static METRICS: &[Metric] = metrics! {
     cpu_per_io_us optional: TIME, Lower, "CPU time per IO", "Time of all CPUs with tasks, \
         interrupts and switches, for each request in `iops`.",
         |s| s.work.as_ref()?.with_io().map(|w| w.busy.as_us_f64() / w.tasks.ios as f64);
-    sleeps_per_io optional: COUNT, Neither, "sleeps per IO", "Entries into any idle state, of all \
+    sleeps_per_io optional: RATIO, Neither, "sleeps per IO", "Entries into any idle state, of all \
         CPUs, for each request in `iops`: 1 if an IO wakes only the CPU of its task.",
         |s| {
             let ios = s.work.as_ref()?.with_io()?.tasks.ios;

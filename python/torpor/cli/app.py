@@ -59,6 +59,10 @@ _KERNEL = {
     "restore": Command("kernel.restore", "Undo the changes of a command that was killed."),
     "fetch": Command("kernel.fetch", "Fetch the source of a kernel to simulate."),
 }
+_SHADOW = {
+    "run": Command("shadow.run", "Run governors in the shadow of the one that decides."),
+    "show": Command("shadow.show", "Show the minutes of one machine or many as one table."),
+}
 _SECTIONS: dict[str, dict[str, Command | Group]] = {
     "Run governors": {
         "replay": Command("replay", "Replay recordings against governors, and compare them."),
@@ -84,6 +88,7 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
     "This machine": {
         "record": Command("record", "Record idle states, wake-ups and timers.", True),
         "stat": Command("stat", "Show the counters of the idle states as they move.", True),
+        "shadow": Group("Run other governors in the shadow of this machine's.", _SHADOW, "run"),
         "snapshot": Command("counters.snapshot", "Save the idle states and their counters."),
         "diff": Command("counters.diff", "Count what happened between snapshots."),
         "ab": Command("ab", "Compare governors by running a command under each.", True),

@@ -18,6 +18,8 @@ from torpor.results.text import printable
 from torpor.view.paint import UNLIMITED
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from torpor.results.table import Post, Table
 
 #: Running text is hard to read in longer lines.
@@ -68,6 +70,31 @@ def write_stdout(text: str) -> bool:
 def painted(text: str) -> str:
     """Return text as it goes to a terminal: escaped, but for Torpor's colours."""
     return "\x1b".join(printable(part) for part in text.split(_OUR_ESCAPE))
+
+
+class InPlace:
+    """Text on a terminal that the next one replaces."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        self._live: Live | None = None
+
+    def show(self, text: str) -> None:
+        """Replace what was shown before."""
+        from rich.text import Text
+
+        if self._live is None:
+            from rich.live import Live
+
+            self._live = Live(auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(Text.from_ansi(painted(text)), refresh=True)
+
+    def end(self) -> None:
+        """Give the terminal back."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
 
 def _write(text: str, stream: TextIO, descriptor: int) -> None:

@@ -160,10 +160,14 @@ class Group(NamedTuple):
 
     summary: str
     commands: "Mapping[str, Command]"
+    #: Command that runs where none of them is named.
+    default: str | None = None
 
     def load(self, name: str) -> Any:
         """Make a group; its commands are imported later."""
-        return LazyGroup({"Commands": self.commands}, name=name, help=self.summary, **SETTINGS)
+        made = LazyGroup({"Commands": self.commands}, name=name, help=self.summary, **SETTINGS)
+        made.default = self.default
+        return made
 
 
 class _Commands(dict[str, Any]):
@@ -193,6 +197,14 @@ class LazyGroup(TyperGroup):
 
     #: Heading, and the commands under it.
     sections: Mapping[str, Mapping[str, Command | Group]]
+    default: str | None = None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before what names none."""
+        known = (*self.sections["Commands"], "-h", "--help") if self.default else ()
+        if self.default and (not args or args[0] not in known):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
 
     def __init__(
         self, sections: Mapping[str, Mapping[str, Command | Group]], **settings: Any

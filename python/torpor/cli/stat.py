@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from torpor.cli import options, values
-from torpor.cli.console import fail, painted, post_text, write_stdout
+from torpor.cli.console import InPlace, fail, post_text, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import until_stopped
 from torpor.machine import counters
@@ -18,9 +18,6 @@ from torpor.results.kinds import posted
 
 if TYPE_CHECKING:
     from torpor.results.record import Record
-
-if TYPE_CHECKING:
-    from rich.live import Live
 
 
 def stat(
@@ -90,28 +87,18 @@ class _Shown:
 
     def __init__(self, is_json: bool) -> None:
         self._is_json = is_json
-        self._live: Live | None = None
+        self._place = InPlace()
 
     def interval(self, result: "Record") -> bool:
         """Show what an interval counted; return whether anybody still reads."""
         if self._is_json or not sys.stdout.isatty():
             return self.print(result)
-        from rich.text import Text
-
-        if self._live is None:
-            from rich.live import Live
-
-            self._live = Live(auto_refresh=False, transient=True)
-            self._live.start()
-        text = painted(post_text(posted(result)))
-        self._live.update(Text.from_ansi(text), refresh=True)
+        self._place.show(post_text(posted(result)))
         return True
 
     def end(self) -> None:
         """Give the terminal back."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self._place.end()
 
     def print(self, result: "Record") -> bool:
         """Print a result; return whether anybody still reads."""

@@ -218,7 +218,7 @@ _PROBES: tuple[tuple[str, str, Callable[[System], str]], ...] = (
     ("git", "governors and kernels by revision: `teo@TREE:REV`", _git),
     ("idle states", "`snapshot`, `stat`, `platform import`, `record`, `ab`", _idle_states),
     ("tracefs", "`record` with every event and return probes", _tracefs),
-    ("perf", "`record` where tracefs cannot be written", _perf),
+    ("perf", "`shadow`; `record` where tracefs cannot be written", _perf),
     ("kernel modules", "`kernel load`, `ab` with governors that the kernel lacks", _modules),
     ("energy counters", "energy in `ab`", _energy),
 )

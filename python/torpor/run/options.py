@@ -111,6 +111,12 @@ class _Run(_Machine, total=False):
     isolate: Isolate
 
 
+Cpus = Annotated[
+    str | Iterable[int] | None,
+    Option("Recorded CPUs to replay: 0-3,7.", "--cpus --cpu -C LIST"),
+]
+
+
 class _Part(TypedDict, total=False):
     """Part of a recording."""
 
@@ -121,10 +127,7 @@ class _Part(TypedDict, total=False):
             "--recorded-on P",
         ),
     ]
-    cpus: Annotated[
-        str | Iterable[int] | None,
-        Option("Recorded CPUs to replay: 0-3,7.", "--cpus --cpu -C LIST"),
-    ]
+    cpus: Cpus
     cpu_map: Annotated[
         str | Mapping[int, int] | None,
         Option(
@@ -140,6 +143,12 @@ class _Part(TypedDict, total=False):
 
 class SpanOptions(_Machine, _Part, total=False):
     """Options of :func:`torpor.spans`."""
+
+
+class ShadowOptions(_Machine, total=False):
+    """Options of ``torpor shadow``."""
+
+    cpus: Cpus
 
 
 class ReplayOptions(_Run, _Part, total=False):

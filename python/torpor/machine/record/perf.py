@@ -31,7 +31,10 @@ def why_unusable() -> RecordError | None:
 
 
 class Perf:
-    """A `perf record` of all CPUs, started through pipes."""
+    """A `perf record` of all CPUs, started through pipes.
+
+    Without an output it is a stream: what it records comes through :attr:`pipe`.
+    """
 
     name = "perf"
 
@@ -39,14 +42,15 @@ class Perf:
         self,
         machine: Machine,
         names: Iterable[str],
-        output: Path,
+        output: Path | None,
         buffer_kb: int | None = None,
     ) -> None:
         self.notes: list[str] = []
         self._machine, self._names = machine, list(names)
-        self._output = output
+        self._output = output or Path("-")
+        self._is_stream = output is None
         # An earlier recording stays until this one is whole.
-        self._part = output.with_name(f".torpor-{os.getpid()}.part")
+        self._part = self._output.with_name(f".torpor-{os.getpid()}.part")
         self._buffer_kb = buffer_kb or _BUFFER_KB
         self._process: subprocess.Popen[bytes] | None = None
         self._cleanup = contextlib.ExitStack()
@@ -77,22 +81,59 @@ class Perf:
                 start_new_session=True,
                 pass_fds=(commands, answers),
                 stdin=subprocess.DEVNULL,
-                stdout=self._said,
+                stdout=subprocess.PIPE if self._is_stream else self._said,
                 stderr=self._said,
+                bufsize=0,
             )
         finally:
             os.close(commands)
             os.close(answers)
+        self._commands, self._answered = writer, answered
         try:
             os.write(writer, b"enable\n")
         except BrokenPipeError:
             raise self._failed() from None
+        if self._is_stream:
+            # perf answers when its head has been read from the pipe.
+            return
         if not select.select([answered], [], [], _PATIENCE_S)[0]:
             self._process.kill()
             raise self._failed()
         # The file's end comes if perf ended: it alone holds the other end.
         if not os.read(answered, 64).startswith(b"ack"):
             raise self._failed()
+
+    @property
+    def pid(self) -> int:
+        """The process that records."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def pipe(self) -> int:
+        """The descriptor that a stream is read from, without blocking."""
+        assert self._process is not None and self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def drain(self) -> None:
+        """Have perf write what its buffers hold: a command wakes it, and it then reads them all."""
+        # Nobody waits for the answer to the command before.
+        while select.select([self._answered], [], [], 0)[0] and os.read(self._answered, 64):
+            pass
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._commands, b"ping\n")
+
+    def end(self) -> None:
+        """Ask a stream to end; its last bytes come through the pipe, which then closes."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def failure(self) -> RecordError | None:
+        """Return why a stream ended without being asked to, or None. The pipe has closed."""
+        assert self._process is not None
+        # perf passes on the signal that ended it.
+        is_asked = self._process.wait() in (0, -signal.SIGINT, 128 + signal.SIGINT)
+        return None if is_asked else self._failed()
 
     def mark(self, text: str) -> None:
         """Do nothing: perf does not see trace_marker. The session's facts have the time."""
@@ -127,7 +168,8 @@ class Perf:
             # Build IDs are for samples in programs; to look them up takes longer than to record.
             *("--no-buildid", "--no-buildid-cache"),
             *("--delay", "-1", "--control", f"fd:{commands},{answers}"),
-            *("--output", str(self._part), "--event", ",".join(self._names)),
+            *("--output", "-" if self._is_stream else str(self._part)),
+            *("--event", ",".join(self._names)),
         ]
 
     def _printed(self) -> str:

@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import threading
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -43,9 +44,12 @@ class Signals:
         os.close(self._reader)
         os.close(self._writer)
 
-    def wait(self, timeout_s: float) -> signal.Signals | None:
-        """Wait for a signal; return the first that is to stop the program, if one came yet."""
-        select.select([self._reader], [], [], max(timeout_s, 0))
+    def wait(self, timeout_s: float, readable: Sequence[int] = ()) -> signal.Signals | None:
+        """Wait for a signal; return the first that is to stop the program, if one came yet.
+
+        What can be read from one of these descriptors ends the wait, too.
+        """
+        select.select([self._reader, *readable], [], [], max(timeout_s, 0))
         with contextlib.suppress(BlockingIOError):
             os.read(self._reader, 4096)
         return self._stopping

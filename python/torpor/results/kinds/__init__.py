@@ -13,7 +13,7 @@ __all__ = ["KINDS", "explain", "posted"]
 
 _NAMES = (
     *("replay", "simulation", "diff", "ab", "reproduction"),
-    *("trace_stats", "latency", "fidelity", "outcomes", "check", "beside"),
+    *("trace_stats", "latency", "fidelity", "outcomes", "check", "beside", "shadow"),
 )
 
 

@@ -22,7 +22,7 @@ UNREADABLE = (errno.ELOOP, errno.EIO, errno.ENXIO)
 
 #: A point's name, and the kinds of point.
 _NAME = re.compile("[0-9a-f]{32}")
-_KINDS = {"replay", "simulation"}
+_KINDS = {"replay", "simulation", "shadow"}
 #: Columns without which a row is no point.
 _REQUIRED = (
     *("point", "kind", "source", "platform", "governor", "options", "run_ms", "torpor", "engine"),

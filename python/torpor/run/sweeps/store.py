@@ -193,9 +193,9 @@ class Store:
         """The file in which simulations keep whole runs: a point's row has its metrics alone."""
         return self.path / "runs"
 
-    def writer(self) -> "Writer":
+    def writer(self, shard_points: int = _SHARD_POINTS) -> "Writer":
         """Return what adds points to the store; use it in a ``with``."""
-        return Writer(self)
+        return Writer(self, shard_points)
 
     def add(self, records: list[Row]) -> None:
         """Add several points at once. Raises OSError."""
@@ -278,8 +278,8 @@ class Store:
 class Writer:
     """Adds points to a store as they are finished. What was added survives a kill -9."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, shard_points: int) -> None:
+        self._store, self._shard_points = store, shard_points
         self._path = store.path / "open" / f"{_HOST}-{uuid.uuid4().hex}.jsonl"
         self._records: list[Row] = []
         self._size = 0
@@ -306,7 +306,7 @@ class Writer:
             raise OSError(error.errno, error.strerror, os.fspath(self._path)) from None
         self._size += len(line)
         self._records.append(record)
-        if len(self._records) >= _SHARD_POINTS:
+        if len(self._records) >= self._shard_points:
             self._flush()
 
     def __exit__(self, *_: object) -> None:

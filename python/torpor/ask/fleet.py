@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Shadows of many machines: which governor for which class of machine and hour."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from torpor._engine import TorporError, unknown_name
+from torpor.results import comparison
+from torpor.results.record import Record, headed
+from torpor.run.shadow.rollup import MINUTE_NS, parts
+from torpor.run.sweeps.parts import catalogue
+from torpor.run.sweeps.store import Store, open_store
+
+if TYPE_CHECKING:
+    from torpor.results.kinds import shadow as shapes
+
+#: What a comparison has, in this order; the first that all have is what governors are judged by.
+_METRICS = (
+    *("idle_power_mw", "relative_idle_power_pct", "above_pct", "below_pct"),
+    *("latency_mean_us", "delay_total_us", "sleeps"),
+)
+#: With fewer machine-hours, minutes are the samples.
+_HOURS_MIN = 3
+_HOUR_MINUTES = 60
+
+#: Values of a minute or means of an hour: by governor, then by metric.
+_Values = dict[str, dict[str, float]]
+
+
+class _Hour:
+    """An hour of a machine: sums over its minutes, and a few of them as they are."""
+
+    def __init__(self) -> None:
+        # By the governors that a minute has: (minutes, sum) by governor and metric.
+        self._sums: dict[frozenset[str], tuple[int, _Values]] = {}
+        self.minutes: list[_Values] | None = []
+
+    def add(self, values: _Values) -> None:
+        """Take a minute."""
+        count, sums = self._sums.get(frozenset(values), (0, {}))
+        for governor, own in values.items():
+            before = sums.get(governor)
+            sums[governor] = (
+                own if before is None else {k: before[k] + own[k] for k in before if k in own}
+            )
+        self._sums[frozenset(values)] = count + 1, sums
+        if self.minutes is not None:
+            self.minutes.append(values)
+
+    @property
+    def count(self) -> int:
+        """The number of minutes."""
+        return sum(count for count, _ in self._sums.values())
+
+    @property
+    def governors(self) -> set[str]:
+        """All that any minute has."""
+        return {governor for of in self._sums for governor in of}
+
+    def mean(self, governors: Sequence[str]) -> tuple[int, _Values]:
+        """Return how many minutes have all governors, and the means over these."""
+        of = [found for names, found in self._sums.items() if names >= set(governors)]
+        count = sum(number for number, _ in of)
+        means = {
+            governor: {
+                key: sum(sums[governor][key] for _, sums in of) / count
+                for key in _METRICS
+                if all(key in sums[governor] for _, sums in of)
+            }
+            for governor in governors
+            if count
+        }
+        return count, means
+
+
+@dataclass
+class _Machine:
+    """A machine's minutes."""
+
+    machine_class: str
+    under: str | None
+    hours: dict[int, _Hour] = field(default_factory=dict)
+    first: int = 1 << 62
+    last: int = 0
+
+
+def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
+    """Merge the minutes of shadows into one result.
+
+    Args:
+        stores: Folders that ``torpor shadow --store`` has filled, one or more machines in each.
+        base: The governor that the others are compared with; default: the first that was named.
+
+    Raises:
+        TorporError: A folder is no store, or none has minutes that every governor has.
+    """
+    opened = [open_store(path) for path in stores]
+    machines, failed = _machines(opened)
+    governors = _governors(opened, machines, base)
+    groups = _groups(machines, governors)
+    if not groups:
+        raise TorporError(
+            "the stores have no minute that every governor has\n"
+            "hint: `torpor shadow --store DIR` writes one a minute"
+        )
+    notes = [
+        f"{governor} has failed in {count} minutes, which are left out"
+        for governor, count in failed.items()
+    ]
+    result = {
+        "governors": governors,
+        "hosts": [
+            {
+                "host": host,
+                "machine_class": machine.machine_class,
+                "under": machine.under,
+                "minutes": sum(hour.count for hour in machine.hours.values()),
+                "first_ns": machine.first * MINUTE_NS,
+                "last_ns": (machine.last + 1) * MINUTE_NS,
+            }
+            for (host, *_), machine in machines.items()
+        ],
+        "groups": groups,
+        "notes": notes,
+    }
+    return headed("shadow", result)
+
+
+def _machines(
+    stores: Iterable[Store],
+) -> tuple[dict[tuple[str, str, str], _Machine], dict[str, int]]:
+    """Return the minutes by host, class and what else it ran under; and failures by governor."""
+    machines: dict[tuple[str, str, str], _Machine] = {}
+    failed: dict[str, int] = {}
+    #: Hours of a class at a time of day, to know when its minutes are no longer needed.
+    met: dict[tuple[str, int], list[_Hour]] = {}
+    for part in (part for store in stores for part in parts(store)):
+        minutes: dict[tuple[tuple[str, str, str], int], _Values] = {}
+        for row in part:
+            if row["error"] is not None:
+                failed[row["governor"]] = failed.get(row["governor"], 0) + 1
+                continue
+            values = minutes.setdefault(
+                ((row["source"], row["platform"], row["options"]), row["seed"]), {}
+            )
+            values[row["governor"]] = {
+                key: row["metrics"][key] for key in _METRICS if key in row["metrics"]
+            }
+        for (key, minute), values in sorted(minutes.items()):
+            if key not in machines:
+                machines[key] = _Machine(key[1], json.loads(key[2]).get("under"))
+            machine, number = machines[key], minute // _HOUR_MINUTES
+            machine.first, machine.last = min(machine.first, minute), max(machine.last, minute)
+            if number not in machine.hours:
+                machine.hours[number] = _Hour()
+                of = met.setdefault((machine.machine_class, number % 24), [])
+                of.append(machine.hours[number])
+                if len(of) >= _HOURS_MIN and len(machine.hours) >= _HOURS_MIN:
+                    for hour in of:
+                        hour.minutes = None
+            machine.hours[number].add(values)
+    return machines, failed
+
+
+def _governors(
+    stores: Iterable[Store], machines: Mapping[Any, _Machine], base: str | None
+) -> list[str]:
+    """Return the governors that every machine has, the base first."""
+    named = list(dict.fromkeys(name for store in stores for name in store.governors()))
+    each = [
+        {governor for hour in machine.hours.values() for governor in hour.governors}
+        for machine in machines.values()
+    ]
+    found = [name for name in named if each and all(name in of for of in each)]
+    base = base or next(iter(found), None)
+    if base is None:
+        return []
+    if base not in found:
+        raise TorporError(unknown_name("governor", base, found, ""))
+    return [base, *(name for name in found if name != base)]
+
+
+def _groups(
+    machines: Mapping[tuple[str, str, str], _Machine], governors: Sequence[str]
+) -> "list[shapes.ShadowGroup]":
+    """Return classes, then their hours, then machines where a class has several."""
+    classes = sorted({machine.machine_class for machine in machines.values()})
+    groups = []
+    for name in classes:
+        of = {key: m for key, m in machines.items() if m.machine_class == name}
+        hours = sorted({hour % 24 for machine in of.values() for hour in machine.hours})
+        groups.append(_group(name, of, governors, None, None))
+        groups += [_group(name, of, governors, hour, None) for hour in hours]
+        hosts = sorted({host for host, *_ in of})
+        for host in hosts if len(hosts) > 1 else ():
+            own = {key: m for key, m in of.items() if key[0] == host}
+            groups.append(_group(name, own, governors, None, host))
+    return [group for group in groups if group is not None]
+
+
+def _group(
+    name: str,
+    machines: Mapping[tuple[str, str, str], _Machine],
+    governors: Sequence[str],
+    hour: int | None,
+    host: str | None,
+) -> "shapes.ShadowGroup | None":
+    chosen = {
+        label: [h for n, h in sorted(m.hours.items()) if hour is None or n % 24 == hour]
+        for label, m in machines.items()
+    }
+    hours = [h for of in chosen.values() for h in of]
+    means = [found for h in hours if (found := h.mean(governors))[0]]
+    drawn = [values for _, values in means]
+    minutes = [v for h in hours for v in h.minutes or () if v.keys() >= set(governors)]
+    count = sum(number for number, _ in means)
+    is_few = len(drawn) < _HOURS_MIN and len(minutes) == count
+    drawn = minutes if is_few else drawn
+    if not drawn:
+        return None
+    compared = _compared(drawn, governors)
+    group = {
+        "machine_class": name,
+        "hour": hour,
+        "host": host,
+        "hosts": len({host for (host, *_), of in chosen.items() if of}),
+        "minutes": count,
+        "draw": "minute" if is_few else "machine-hour",
+        "judged": compared["rows"][0]["key"],
+        "comparison": compared,
+    }
+    return cast("shapes.ShadowGroup", group)
+
+
+def _compared(drawn: Sequence[_Values], governors: Sequence[str]) -> Any:
+    known = {metric["key"]: metric for metric in catalogue()}
+    metrics = [known[key] for key in _METRICS if all(key in v[g] for v in drawn for g in governors)]
+    columns = [
+        {
+            "label": governor,
+            "samples": [{"number": n, "values": v[governor]} for n, v in enumerate(drawn)],
+        }
+        for governor in governors
+    ]
+    return comparison.fill(metrics, columns, is_paired=True)

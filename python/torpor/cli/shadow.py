@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""`torpor shadow`: other governors in the shadow of the one that decides."""
+
+import contextlib
+import json
+import platform as host_platform
+import sys
+import time
+from enum import Enum
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from torpor import Replay, _engine
+from torpor.cli import options
+from torpor.cli.console import InPlace, fail, post_text, print_note, write_stdout
+from torpor.cli.deliver import check, deliver, print_result, write_report
+from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.values import duration_ns
+from torpor.machine import counters
+from torpor.machine.record.machine import Machine, facts
+from torpor.results.kinds.shadow import OPEN_LOOP
+from torpor.results.table import Cell, Post, Table, counted, number, share, word
+from torpor.run import recordings
+from torpor.run.options import ShadowOptions
+from torpor.run.sweeps.axes import Point
+
+if TYPE_CHECKING:
+    from torpor.run.shadow.live import Shadow, Tally, Window
+    from torpor.run.shadow.rollup import Rollup
+
+_GOVERNORS = ("menu", "teo")
+_DAY_NS = 24 * 3600 * 10**9
+_SERIAL = (
+    "95 %: Student's interval of the minutes' paired differences; minutes that follow one another "
+    "are alike, so that it is narrower than days would show"
+)
+_WORDS = {
+    "idle_power_mw": "idle power",
+    "relative_idle_power_pct": "relative idle power",
+    "wrong_pct": "share of sleeps of a wrong depth",
+}
+
+
+class Printed(str, Enum):
+    """As --print takes it."""
+
+    SYSTEMD = "systemd"
+    GRAFANA = "grafana"
+
+
+_FILES = {Printed.SYSTEMD: "torpor-shadow.service", Printed.GRAFANA: "grafana.json"}
+
+
+def _share(text: str | None) -> float | None:
+    """Read ``0.5%`` as 0.005."""
+    if text is None:
+        return None
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not text.endswith("%") or not 0 < share <= 1:
+        raise typer.BadParameter(f"`{text}`: expected a share of one core, such as 0.5%")
+    return share
+
+
+@options.of(ShadowOptions, after="governors")
+def run(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="A recording, or - for standard input, such as of `perf record -o -`. Default: "
+            "this machine, by perf.",
+        ),
+    ] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            "--platform",
+            "-p",
+            metavar="P",
+            help="Machine: a name, a .toml file, or a dump. Default: this one.",
+        ),
+    ] = None,
+    governors: Annotated[list[str] | None, options.governor(_GOVERNORS)] = None,
+    is_followed: Annotated[
+        bool, typer.Option("--follow", help="FILE grows: wait for more until Ctrl-C.")
+    ] = False,
+    interval: Annotated[
+        str, typer.Option("--interval", "-i", metavar="TIME", help="Time between two tables.")
+    ] = "2s",
+    duration: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End after so long, such as 600s.")
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P%",
+            help="Take at most this share of one core: with fewer events, then one minute of "
+            "several, one in ten at least.",
+        ),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", metavar="DIR", help="Keep each minute as points of a store."),
+    ] = None,
+    keep_days: Annotated[
+        int | None,
+        typer.Option("--keep", metavar="DAYS", min=1, help="Delete minutes that are older."),
+    ] = None,
+    machine_class: Annotated[
+        str | None,
+        typer.Option(
+            "--class", metavar="NAME", help="Class of machine in the store; default: its title."
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="OpenMetrics at http://localhost:PORT/metrics; 0: any port that is free.",
+        ),
+    ] = None,
+    printed: Annotated[
+        Printed | None,
+        typer.Option(
+            "--print", metavar="FILE", help="Print a unit (systemd) or a dashboard (grafana)."
+        ),
+    ] = None,
+    report: options.ReportPath = None,
+    form: options.Form = None,
+    is_json: options.WholeAsJson = False,
+    **given: Any,
+) -> None:
+    """Run governors in the shadow of the one that decides on this machine.
+
+    Each meets the sleeps that the machine has, as in a replay. On a terminal the table is updated
+    in place; Ctrl-C ends it with the complete result. The others are compared with the first one.
+    Changes no setting of the machine.
+    """
+    from torpor.run.shadow.live import Plan, Shadow
+    from torpor.run.shadow.metrics import Exporter, openmetrics
+
+    if printed is not None:
+        folder = resources.files("torpor.run.shadow")
+        write_stdout(folder.joinpath(_FILES[printed]).read_text(encoding="utf-8"))
+        return
+    form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
+    is_live = source is None
+    if not is_live and store is not None and not (is_followed or source == "-"):
+        fail("--store keeps minutes as they pass", "use --follow, or replay the recording")
+    names = governors or list(_GOVERNORS)
+    machine = Machine()
+    known = facts(machine) if is_live else None
+    if known and known["hz"]:
+        given.setdefault("hz", known["hz"])
+    found = platform or (counters.SYSFS if is_live else _machine_of(source or "-"))
+    interval_ns, limit_ns = duration_ns(interval), duration_ns(duration)
+    if not interval_ns:
+        fail("the interval must not be 0", "give a time such as `-i 2s`")
+    plan = Plan(
+        platform=str(found),
+        governors=names,
+        options=given,
+        source=None if source is None else Path(source),
+        follow=is_followed,
+        interval_s=interval_ns / 1e9,
+        duration_s=None if limit_ns is None else limit_ns / 1e9,
+        budget=_share(budget),
+    )
+    shadow = Shadow(plan, machine)
+    with contextlib.ExitStack() as stack:
+        exporter = None if port is None else stack.enter_context(Exporter(port))
+        if exporter is not None:
+            print_note(f"metrics: http://localhost:{exporter.port}/metrics")
+        rollup = None
+        if store is not None:
+            named = machine_class or _class(platform, machine)
+            rollup = stack.enter_context(_rollup(store, plan, named, known, keep_days))
+        place = InPlace() if sys.stdout.isatty() and form == "text" else None
+        if place is not None:
+            stack.callback(place.end)
+
+        def tell(shadow: Shadow, new: "list[Window]") -> None:
+            if rollup is not None:
+                rollup.add(new)
+            if exporter is not None:
+                exporter.text = openmetrics(shadow)
+            if place is not None:
+                place.show(post_text(_table(shadow, known, rollup)))
+            elif new and form == "text":
+                write_stdout(post_text(_table(shadow, known, rollup)) + "\n")
+
+        shadow.run(tell)
+    raise typer.Exit(_end(shadow, form, report, _table(shadow, known, rollup)))
+
+
+def _machine_of(source: str) -> str:
+    if source == "-":
+        fail("standard input names no machine", "name it with --platform")
+    return str(recordings.recorded_machine([source]))
+
+
+def _class(platform: str | None, machine: Machine) -> str:
+    """Return a name for machines like this one."""
+    if platform is not None:
+        return platform
+    import re
+
+    text, _ = _engine.import_platform(counters.SYSFS, "machine")
+    title = re.search(r'^title = "(.*)"$', text, re.M)
+    return f"{title[1] if title else host_platform.machine()}, {len(machine.cpus())} CPUs"
+
+
+def _rollup(
+    folder: Path, plan: Any, machine_class: str, known: Any, keep_days: int | None
+) -> "Rollup":
+    from torpor.run.shadow.rollup import Rollup
+
+    under = (known or {}).get("cpuidle", {}).get("governor")
+    point = Point(
+        kind="shadow",
+        source=host_platform.node() or "localhost",
+        platform=machine_class,
+        governor="",
+        hz=plan.options.get("hz"),
+        latency_limit=plan.options.get("latency_limit"),
+        options=json.dumps({"under": under} if under else {}),
+    )
+    keep_ns = None if keep_days is None else keep_days * _DAY_NS
+    return Rollup(folder, point, plan.governors, keep_ns)
+
+
+def _end(shadow: "Shadow", form: str, report: Path | None, last: Post) -> int:
+    """Print the complete result where one session has it, otherwise the sums."""
+    if shadow.is_one_session:
+        for note in (*last.facts, *last.notes):
+            print_note(f"note: {note}")
+        return deliver(Replay(shadow.result), form=form, parquet=None, report=report)
+    if report is not None or form != "text":
+        print_note("note: several sessions have sums alone: no page, and no other format")
+    write_stdout(post_text(last) + "\n")
+    return EXIT_FINDING if any(sums.error for sums in shadow.sums.values()) else 0
+
+
+def _table(shadow: "Shadow", known: Any, rollup: "Rollup | None") -> Post:
+    """Return what is known so far: a line a governor."""
+    clusters = list(dict.fromkeys(c for s in shadow.sums.values() for c in s.energy_uj))
+    seconds = shadow.seconds
+    headings = ["governor", "sleeps/s", "too deep %", "too shallow %", "delay µs/s"]
+    is_relative = any(sums.relative_s is not None for sums in shadow.sums.values())
+    headings += [f"{cluster} mW" for cluster in clusters]
+    headings += ["relative idle power %"] * is_relative
+    headings += ["change %", "low", "high", "minutes", "since"]
+    rows = []
+    for name, sums in shadow.sums.items():
+        cells = [word(name)]
+        if sums.error is not None:
+            rows.append([*cells, Cell(None, "failed"), *[word("")] * (len(headings) - 2)])
+            continue
+        wrong = [100 * n / sums.sleeps if sums.sleeps else None for n in (sums.above, sums.below)]
+        cells.append(number(sums.sleeps / seconds if seconds else None, 1))
+        cells += [number(each, 2) for each in wrong]
+        cells.append(number(sums.delay_ns / 1e3 / seconds if seconds else None, 1))
+        for cluster in clusters:
+            energy_uj = sums.energy_uj.get(cluster)
+            cells.append(number(energy_uj / 1e3 / seconds if energy_uj and seconds else None, 3))
+        if is_relative:
+            cells.append(number(share(sums.relative_s, seconds * shadow.cpus), 3))
+        rows.append([*cells, *_change(shadow.tallies.get(name))])
+    under = known and known["cpuidle"]["governor"]
+    title = f"In the shadow of {under}" if under else f"Shadow: {shadow.plan.source}"
+    title += f": {counted(shadow.windows, 'minute')}"
+    if shadow.lossy_windows:
+        title += f", {shadow.lossy_windows} more with losses left out"
+    table = Table("shadow", "", headings, rows, is_detail=False)
+    return Post(title, _facts(shadow), [table], _notes(shadow, rollup))
+
+
+def _change(tally: "Tally | None") -> list[Cell]:
+    if tally is None or not tally.count:
+        return [word("")] * 5
+    ends = [number(end, 2, is_signed=True) for end in tally.change]
+    return [*ends, number(tally.count), word(_clock(tally.since_ns))]
+
+
+def _clock(at_ns: int | None) -> str:
+    if at_ns is None:
+        return ""
+    at = time.localtime(at_ns // 10**9)
+    is_today = at[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", at)
+
+
+def _facts(shadow: "Shadow") -> list[str]:
+    """Return the verdict on each governor, and what Torpor takes."""
+    facts = []
+    base = shadow.plan.governors[0]
+    what = _WORDS.get(shadow.judged or "", "")
+    for name, tally in shadow.tallies.items():
+        mean, low, high = tally.change
+        if not tally.count or shadow.sums[name].error or low is None or high is None:
+            continue
+        than = f"{low:+.2f} to {high:+.2f} %, {tally.count} minutes"
+        since = f"since {_clock(tally.since_ns)}"
+        if tally.sign:
+            more = "more" if tally.sign > 0 else "less"
+            facts.append(f"{name}: {abs(mean):.2f} % {more} {what} than {base} ({than}), {since}")
+        else:
+            facts.append(f"{name}: {what} as {base}'s but for chance ({than}), {since}")
+    if not facts:
+        facts.append("no verdict yet: it takes two minutes without losses")
+    meter = shadow.meter
+    core = meter.cpu_ns / 1e9 / meter.seconds
+    facts.append(
+        f"Torpor takes {core:.2%} of one core and {meter.memory_bytes / 1e6:.0f} MB, and is woken "
+        f"{meter.wakeups / meter.seconds:.1f} times a second, perf included"
+    )
+    facts.append(f"{shadow.events:,} events, {shadow.lost_events:,} lost")
+    return facts
+
+
+def _notes(shadow: "Shadow", rollup: "Rollup | None") -> list[str]:
+    notes = [f"{name}: {s.error}" for name, s in shadow.sums.items() if s.error is not None]
+    notes += shadow.notes
+    if rollup is not None and rollup.failure is not None:
+        notes.append(f"not kept, {rollup.unwritten} minutes so far: {rollup.failure}")
+    return [*notes, OPEN_LOOP, _SERIAL]
+
+
+def show(
+    stores: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Stores of `torpor shadow --store`.")
+    ],
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="G", help="Compare with this governor; default: the first one."),
+    ] = None,
+    report: options.ReportPath = None,
+    form: options.Form = None,
+    is_json: options.WholeAsJson = False,
+) -> None:
+    """Show minutes of many machines: which governor for which class of machine and hour."""
+    from torpor.ask.fleet import fleet
+
+    form = options.form(form, is_json=is_json)
+    check(folder=None, files=(report,))
+    result = fleet(stores, base=base)
+    write_report(result, report)
+    print_result(result, form)

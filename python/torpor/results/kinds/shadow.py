@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Minutes of governors in the shadow of others, on one machine or many: ``torpor shadow show``."""
+
+from typing import Literal, TypedDict
+
+from torpor.results.comparison import short_labels, unit_text
+from torpor.results.kind import Kind
+from torpor.results.sentences import cannot_show, differences
+from torpor.results.table import Cell, Post, Table, counted, number, word
+from torpor.results.types import Comparison, Row, Version
+
+
+class ShadowHost(TypedDict):
+    """A machine, and what is known of it."""
+
+    host: str
+    machine_class: str
+    #: The governor that decided, as the kernel names it; null if that was not known.
+    under: str | None
+    minutes: int
+    first_ns: int
+    last_ns: int
+
+
+class ShadowGroup(TypedDict):
+    """Minutes that have something in common, governor by governor."""
+
+    machine_class: str
+    #: Of the day, UTC; null for all.
+    hour: int | None
+    #: Null for all machines of the class.
+    host: str | None
+    hosts: int
+    minutes: int
+    #: One sample of the comparison: an hour of a machine, or a minute where there are few hours.
+    draw: Literal["machine-hour", "minute"]
+    #: Metric by which governors are judged: power, where it is known.
+    judged: str
+    comparison: Comparison
+
+
+class Shadows(TypedDict):
+    """Result of ``torpor shadow show``."""
+
+    format: int
+    kind: Literal["shadow"]
+    torpor: Version
+    governors: list[str]
+    hosts: list[ShadowHost]
+    groups: list[ShadowGroup]
+    notes: list[str]
+
+
+OPEN_LOOP = (
+    "open loop: each governor meets the wake-ups of the machine as it ran under its own; where it "
+    "would have woken later, the work would have come later, too"
+)
+_UNCORRECTED = (
+    "±: Student's 95 % interval of the paired differences; Holm's correction is within a line's "
+    "metrics, so that of 100 lines without a difference some five show one"
+)
+#: Metrics whose increase hurts, besides the judged one.
+_HURTING = ("delay_total_us",)
+
+
+def post(result: Shadows) -> Post:
+    """Return a line for each class and governor, for each hour, and where it would hurt."""
+    groups = result["groups"]
+    classes = [g for g in groups if g["hour"] is None and g["host"] is None]
+    hours = [g for g in groups if g["hour"] is not None]
+    hosts = [g for g in groups if g["host"] is not None]
+    tables = [
+        _lines("classes", "", classes),
+        _lines("hours", "By hour of the day, UTC", hours)._replace(most=72),
+        _lines("hosts", "By machine", hosts)._replace(is_detail=len(hosts) > 12),
+        _hurts([*hours, *hosts]),
+    ]
+    minutes = sum(host["minutes"] for host in result["hosts"])
+    under = sorted({host["under"] or "a governor that is not known" for host in result["hosts"]})
+    facts = [
+        f"{counted(len(result['hosts']), 'machine')}, under {', '.join(under)}",
+        f"Changes are from {result['governors'][0]}",
+    ]
+    return Post(
+        f"In the shadow: {', '.join(result['governors'])}, {counted(minutes, 'minute')}",
+        facts,
+        [table for table in tables if table.rows],
+        [*result["notes"], OPEN_LOOP, _UNCORRECTED],
+    )
+
+
+def _row(group: ShadowGroup, key: str) -> Row | None:
+    return next((row for row in group["comparison"]["rows"] if row["key"] == key), None)
+
+
+def _place(group: ShadowGroup) -> list[Cell]:
+    hour = group["hour"]
+    of = group["host"] or ("all" if hour is None else f"{hour:02}:00")
+    return [word(group["machine_class"]), word(of)]
+
+
+def _lines(name: str, title: str, groups: list[ShadowGroup]) -> Table:
+    rows = []
+    for group in groups:
+        found = group["comparison"]
+        judged, delays = _row(group, group["judged"]), _row(group, "delay_total_us")
+        assert judged is not None, "a group is judged by a metric that it has"
+        what = f"{judged['title']} {unit_text(judged['unit'])}".rstrip()
+        base = judged["cells"][found["base"] or 0]
+        samples = counted(found["samples"], group["draw"])
+        for place, label in enumerate(short_labels(found["labels"])):
+            cell = judged["cells"][place]
+            if cell is base and len(found["labels"]) > 1:
+                continue
+            change = cell["change"]
+            delay = delays["cells"][place]["change"] if delays else None
+            is_better = change["is_better"] if change else None
+            rows.append(
+                [
+                    *_place(group),
+                    word(label),
+                    number(group["hosts"]),
+                    word(samples),
+                    word(what),
+                    Cell(base["value"], base["text"]),
+                    Cell(cell["value"], cell["text"], is_better, cell["is_best"]),
+                    Cell(None, change["text"] if change else "", is_better),
+                    word(delay["text"] if delay else ""),
+                ]
+            )
+    headings = ["class", "of", "governor", "machines", "samples", "metric", "base", "mean"]
+    return Table(name, title, [*headings, "change", "change of delay"], rows, keys=3)
+
+
+def _hurts(groups: list[ShadowGroup]) -> Table:
+    """Return where a governor is worse than the base beyond chance, the worst first."""
+    found: list[tuple[float, list[Cell]]] = []
+    for group in groups:
+        for row in group["comparison"]["rows"]:
+            if row["key"] not in (group["judged"], *_HURTING):
+                continue
+            for label, cell in zip(group["comparison"]["labels"], row["cells"], strict=True):
+                change = cell["change"]
+                if change and change["is_better"] is False:
+                    cells = [*_place(group), word(label), word(row["title"]), word(change["text"])]
+                    found.append((-abs(change["relative_pct"] or change["difference"]), cells))
+    rows = [cells for _, cells in sorted(found, key=lambda pair: pair[0])]
+    headings = ["class", "of", "governor", "metric", "change"]
+    return Table("hurts", "Where it would hurt", headings, rows, keys=3, most=20)
+
+
+def explain(result: Shadows, governor: str | None) -> list[str]:
+    """Return the difference of each class, and what it cannot show."""
+    said = []
+    for group in result["groups"]:
+        found = group["comparison"]
+        if group["hour"] is not None or group["host"] is not None or found["base"] is None:
+            continue
+        for place, label in enumerate(found["labels"]):
+            if place != found["base"] and governor in (None, label):
+                said.append(f"{group['machine_class']}: {differences(found, found['base'], place)}")
+    minutes = sum(host["minutes"] for host in result["hosts"])
+    limits = [f"what a governor does to the work: in {minutes:,} minutes all met the same wake-ups"]
+    return [*said[:5], cannot_show(limits)]
+
+
+KIND = Kind(
+    "shadow",
+    post,
+    "minutes have no timeline. `torpor record` records what the machine does.",
+    explain,
+    shape=Shadows,
+    inputs=lambda _result: [],
+)
