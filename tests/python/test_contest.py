@@ -334,9 +334,9 @@ def test_the_oracle_cannot_enter(tmp_path):
 
 
 def test_the_oracles_front_goes_from_energy_to_delay(tmp_path, torpor):
-    plot = tmp_path / "front.svg"
+    plot, page = tmp_path / "front.svg", tmp_path / "contest.html"
     args = ("contest", "--only", "web-server,pixel6", "--json", "-o", tmp_path / "store")
-    args = (*args, "--baseline", "teo-6.12")
+    args = (*args, "--baseline", "teo-6.12", "--report", page)
     result = json.loads(torpor(*args, "--plot", plot, cwd=ROOT).stdout)
     at = {one["governor"]: (one["energy_pct"], one["delay_pct"]) for one in result["front"]}
     prices = ("", ",price=1mW", ",price=10mW", ",price=100mW", ",price=1W")
@@ -348,6 +348,13 @@ def test_the_oracles_front_goes_from_energy_to_delay(tmp_path, torpor):
     assert not any(s["governor"].startswith("oracle") for s in result["standings"])
     drawn = plot.read_text(encoding="utf-8")
     assert drawn.count("<circle") >= len(at) and "<polyline" in drawn
+    # The page's verdict is of the least score, and its picture leaves nobody out.
+    shown = page.read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    best = min((s for s in result["standings"] if s["score_pct"]), key=lambda s: s["score_pct"])
+    assert f"<h1>{best['governor']} takes {-best['score_pct']:.1f} % less energy" in shown
+    picture = shown[: shown.index("</svg>")]
+    known = [s for s in result["standings"] if s["energy_pct"] is not None]
+    assert known and all(f"{s['governor']}: delay" in picture for s in known)
 
 
 def test_what_pm_qos_forbids_decides_nothing(recording):

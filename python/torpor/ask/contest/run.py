@@ -363,24 +363,31 @@ def _rules(entry: str) -> Rules:
 
 
 def sentences(found: Contest) -> list[str]:
-    """Return who leads, by how much, and how the entries stand; the first one is the verdict."""
-    scored = [one for one in found.standings if one.score is not None]
-    if not scored:
+    """Return who leads, by how much and how certainly, and how the entries stand."""
+    known = {s.governor: s.score_pct for s in found.standings if s.score_pct is not None}
+    if not known:
         return ["No governor has a score: nothing was scored, or a governor failed everywhere."]
-    best = min(scored, key=lambda one: one.score or 0.0)
-    place = {one.governor: n for n, one in enumerate(scored, 1)}
-    closed = 100 * (1 - (best.score or 0.0))
-    if best.governor == BASE or closed <= 0:
-        verdict = f"No governor is nearer the oracle than {BASE}."
+    apart = {s.governor for s in found.standings if s.is_apart}
+    best = min(known, key=lambda governor: known[governor])
+    said = f"{best} takes {_energy(known[best])} at {BASE}'s delay"
+    if best == BASE or known[best] >= 0:
+        verdict = f"No governor takes less energy than {BASE} at its delay."
+    elif best in apart:
+        verdict = f"{said}: nobody takes less."
     else:
-        verdict = f"{best.governor} leads: it closes {closed:.0f} % of {BASE}'s gap to the oracle."
-    said = [
-        f"{entry} is number {place[entry]} of {len(scored)}, with a score of "
-        f"{next(one.score for one in scored if one.governor == entry):.3f}."
+        verdict = f"{said}, but the corpus does not tell the two apart."
+    ranks = {s.governor: s.rank for s in found.standings}
+    entries = [
+        f"{entry} has rank {ranks[entry]} of {len(known)}: {_energy(known[entry])}"
+        + ("." if entry in apart else f", not told apart from {BASE}.")
         for entry in found.entries
-        if entry in place
+        if entry in known
     ]
-    return [verdict, *said]
+    return [verdict, *entries]
+
+
+def _energy(score_pct: float) -> str:
+    return f"{abs(score_pct):.1f} % {'less' if score_pct < 0 else 'more'} energy"
 
 
 def contest_post(found: Contest, *, has_cells: bool = False) -> Post:

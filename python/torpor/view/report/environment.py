@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from torpor.machine.kernel_sources import cache_folder
 from torpor.results.comparison import unit_text
 from torpor.results.numbers import cpu_list, duration, grouped, number, share
+from torpor.results.table import Table
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -80,6 +81,7 @@ def _environment() -> Environment:
         breaks=_breaks,
         option=_option,
         tied=_tied,
+        words=_words,
     )
     return made
 
@@ -88,6 +90,16 @@ def _option(value: Any) -> str:
     if value is None or value in ([], {}):
         return "none"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _words(table: Table) -> set[int]:
+    """Columns that hold words: those that name a row, and others without a number."""
+    found = set(range(table.keys))
+    for place, column in enumerate(zip(*table.rows, strict=True)):
+        texts = [cell.text for cell in column if cell.text]
+        if texts and all(re.match(r"[a-zA-Z./]", text) for text in texts):
+            found.add(place)
+    return found
 
 
 def _tied(text: str) -> str:
