@@ -87,7 +87,11 @@ def show(
         filters=_filters(only),
         each=True if form == "csv" and each is None else each,
     )
-    write_page(post, report)
+    said: tuple[str, ...] = ()
+    if report is not None and not metrics:
+        own = ranks.filtered(rows, _filters(only))
+        said = view("report.sweep").verdict(own, ranks.governors_of(own, base)[0])
+    write_page(post, report, said)
     if form == "json":
         write_stdout(json.dumps(rows, indent=1))
     else:

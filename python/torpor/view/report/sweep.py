@@ -95,6 +95,7 @@ def verdict(points: Sequence[Row], base: str) -> tuple[str, str]:
     if not known or key is None:
         return "", ""
     title = next(metric["title"] for metric in catalogue() if metric["key"] == key)
+    title = title.partition(",")[0]
     name = min(known, key=lambda one: known[one][1])
     count, mean, low, high = known[name]
     of = f"{count:.0f} scenario{'s' * (count != 1)}"
