@@ -10,7 +10,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Condvar, Mutex, Once, PoisonError};
 use std::time::Duration;
 use torpor_machine::units::CpuId;
 
@@ -220,6 +220,12 @@ thread_local! {
     static THREAD: RefCell<Option<Thread>> = const { RefCell::new(None) };
 }
 
+/// States that this thread calls no governor for a while: until its next call nobody watches it,
+/// and the watchdog sleeps if it watches no other. Programs that run for days wake up less.
+pub fn unwatch_thread() {
+    drop(THREAD.with_borrow_mut(Option::take));
+}
+
 fn prepare_thread() {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
@@ -351,6 +357,8 @@ impl Watched {
 
 struct Registry {
     threads: Mutex<Vec<Watched>>,
+    /// Notified when a thread is added.
+    grown: Condvar,
     watchdog: Once,
 }
 
@@ -384,7 +392,7 @@ extern "C" fn after_fork() {
 
 impl Registry {
     fn new() -> Registry {
-        Registry { threads: Mutex::new(Vec::new()), watchdog: Once::new() }
+        Registry { threads: Mutex::default(), grown: Condvar::new(), watchdog: Once::new() }
     }
 
     fn threads(&self) -> std::sync::MutexGuard<'_, Vec<Watched>> {
@@ -393,8 +401,11 @@ impl Registry {
 
     fn add(&'static self, thread: Watched) {
         self.threads().push(thread);
+        self.grown.notify_one();
         self.watchdog.call_once(|| {
             let watch = move || loop {
+                let threads = self.grown.wait_while(self.threads(), |threads| threads.is_empty());
+                drop(threads.unwrap_or_else(PoisonError::into_inner));
                 std::thread::sleep(WATCH_INTERVAL);
                 self.threads().iter_mut().for_each(Watched::check);
             };

@@ -84,7 +84,7 @@ pub use catalog::{Builtin, BuiltinBoost, Catalog, CatalogOptions, SourceFiles};
 pub use error::GovernorError;
 pub use fault::{Call, Cause, Fault, FaultDetail};
 pub use governor::Governor;
-pub use guard::set_call_limit;
+pub use guard::{set_call_limit, unwatch_thread};
 pub use instance::{CpuSetup, Inputs, Instance, NO_LATENCY_LIMIT, Selection, Setup, StateDesc};
 pub use kind::{Kind, Label};
 pub use params::{Param, ParamType};

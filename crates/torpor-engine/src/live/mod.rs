@@ -155,6 +155,8 @@ impl Shadow {
         if until_end {
             self.end()?;
         }
+        // Until there are more events, no governor runs.
+        torpor_governor::unwatch_thread();
         Ok(Report {
             events: self.events,
             lost_events: self.lost_events,
@@ -170,8 +172,7 @@ impl Shadow {
     /// # Errors
     /// As for a replay.
     pub fn result(&mut self) -> Result<&Outcome, EngineError> {
-        self.advance(false).map(|report| self.windows = report.windows)?;
-        self.end()?;
+        self.windows = self.advance(true)?.windows;
         Ok(self.outcome.as_ref().expect("the end has a result"))
     }
 
