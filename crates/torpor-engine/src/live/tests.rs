@@ -159,18 +159,23 @@ fn every_growing_recording_is_replayed_as_a_whole_one() {
     paths.retain(|path| path.is_file());
     paths.sort();
     assert!(paths.len() > 20, "{paths:?}");
-    let mut differing = Vec::new();
+    let (mut compared, mut differing) = (0, Vec::new());
     for path in paths {
         let trace = torpor_trace::read(&path).unwrap();
         for platform in ["pixel6", "rk3399", "rome-7742"] {
+            let machine = torpor_machine::platform::resolve(platform).unwrap();
+            if machine.cpu_count() < trace.meta.cpu_count {
+                continue;
+            }
+            compared += 1;
             let what = path.display().to_string();
-            let compared = std::panic::catch_unwind(|| {
+            let is_equal = std::panic::catch_unwind(|| {
                 compare(&what, &trace, platform, &["menu", "teo", "ladder"]);
             });
-            differing.extend(compared.is_err().then(|| format!("{what} {platform}")));
+            differing.extend(is_equal.is_err().then(|| format!("{what} {platform}")));
         }
     }
-    assert!(differing.is_empty(), "{differing:#?}");
+    assert!(differing.is_empty() && compared > 100, "{compared}: {differing:#?}");
 }
 
 #[test]
