@@ -36,8 +36,6 @@ pub(crate) struct Growing {
     clears_rcu: bool,
     /// Time of the last event.
     now: Instant,
-    /// Waits that were too long to learn whether they were for IO.
-    pub undecided_waits: u64,
 }
 
 impl Growing {
@@ -66,7 +64,6 @@ impl Growing {
             clears_rcu: draft.is_rcu_wrong(),
             draft,
             now: Instant(i64::MIN),
-            undecided_waits: 0,
         };
         growing.follow(head);
         growing
@@ -114,7 +111,7 @@ impl Growing {
         self.tracker.observe(events, &mut self.begun);
         self.now = events.last().map_or(self.now, |event| event.time);
         let before = self.now - WAIT_MAX;
-        self.undecided_waits += self.counter.split_waits(before, self.now, &mut self.begun);
+        self.counter.split_waits(before, self.now, &mut self.begun);
     }
 
     /// Notes the spans that have begun, and those that are complete.

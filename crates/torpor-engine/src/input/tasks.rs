@@ -67,27 +67,17 @@ impl Counter {
         queue.next_span = queue.next_span.saturating_sub(count);
     }
 
-    /// Counts the waits that began before `before` up to `now`: spans need not wait for their ends.
-    /// Returns the number of those whose reason is not known, and which do not count.
-    pub(super) fn split_waits(
-        &mut self,
-        before: Instant,
-        now: Instant,
-        cpus: &mut [CpuInput],
-    ) -> u64 {
+    /// Counts the waits that began before `before` up to `now`, so that spans need not wait for
+    /// their ends. A wait whose reason is still to come does not count so far.
+    pub(super) fn split_waits(&mut self, before: Instant, now: Instant, cpus: &mut [CpuInput]) {
         let reasons = self.waits.reasons;
-        let mut undecided = 0;
         for wait in self.waits.by_pid.values_mut().filter(|wait| wait.from < before) {
-            let cpu = self.index.of(wait.cpu.index()).filter(|_| !reasons);
-            match cpu {
-                Some(cpu) => {
-                    Wait { until: wait.until.min(now), ..*wait }.apply(&mut cpus[cpu].spans)
-                }
-                None => undecided += u64::from(reasons),
+            if let Some(cpu) = self.index.of(wait.cpu.index()).filter(|_| !reasons) {
+                let passed = Wait { until: wait.until.min(now), ..*wait };
+                passed.apply(&mut cpus[cpu].spans);
             }
             wait.from = now;
         }
-        undecided
     }
 
     /// Returns the begin of the CPU's first wait that has not ended.
