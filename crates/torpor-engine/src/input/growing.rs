@@ -99,7 +99,9 @@ impl Growing {
 
     /// Takes the next events, in order of time.
     pub(crate) fn push(&mut self, events: &[Event], so_far: &SoFar<'_>) {
-        self.draft.observe(events, so_far);
+        // A CPU that the head does not know has no place, and its spans would stay.
+        let so_far = SoFar { cpu_count: self.begun.len() as u32, ..*so_far };
+        self.draft.observe(events, &so_far);
         self.draft.draw();
         self.follow(events);
     }
