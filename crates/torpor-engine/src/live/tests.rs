@@ -164,7 +164,7 @@ fn every_growing_recording_is_replayed_as_a_whole_one() {
         let trace = torpor_trace::read(&path).unwrap();
         for platform in ["pixel6", "rk3399", "rome-7742"] {
             let machine = torpor_machine::platform::resolve(platform).unwrap();
-            if machine.cpu_count() < trace.meta.cpu_count {
+            if machine.cpu_count() < trace.meta.cpu_count as usize {
                 continue;
             }
             compared += 1;
