@@ -178,8 +178,12 @@ def run(
     )
     shadow = Shadow(plan, machine)
     with contextlib.ExitStack() as stack:
-        exporter = None if port is None else stack.enter_context(Exporter(port))
-        if exporter is not None:
+        exporter = None
+        if port is not None:
+            try:
+                exporter = stack.enter_context(Exporter(port))
+            except OSError as error:
+                fail(f"port {port}: {error.strerror}", "--metrics 0 takes any port that is free")
             print_note(f"metrics: http://localhost:{exporter.port}/metrics")
         rollup = None
         if store is not None:
