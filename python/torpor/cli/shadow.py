@@ -73,8 +73,8 @@ def run(
         str | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A recording, or - for standard input, such as of `perf record -o -`. Default: "
-            "this machine, by perf.",
+            help="What `perf record -o -` writes, as it grows; - is standard input. Of any other "
+            "recording the result comes at its end. Default: this machine, by perf.",
         ),
     ] = None,
     platform: Annotated[
