@@ -249,6 +249,20 @@ def test_a_budget_takes_events_first_then_minutes(monkeypatch):
     assert budget.pause_s == 540 and len(notes) == 2
 
 
+def test_a_part_without_a_sleep_ends_no_shadow(scripted, monkeypatch):
+    scripted()
+    shadow = live.Shadow(live.Plan("pixel6", ["menu"], budget=0.01))
+
+    def advance(until_end):
+        raise torpor.TorporError("recording holds no sleep\nhint: wait")
+
+    monkeypatch.setattr(shadow._session, "advance", advance, raising=False)
+    over = feed.Feed()
+    over.is_over = True
+    assert not shadow._watch(over, None, math.inf, lambda _new: False, lambda *_: None)
+    assert list(shadow.notes) == ["recording holds no sleep"]
+
+
 # OpenMetrics, as https://prometheus.io/docs/specs/om/open_metrics_spec/ has it.
 _SAMPLE = re.compile(
     r'(?P<name>[a-z_]+)(?:\{(?P<labels>(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)+)\})? '
