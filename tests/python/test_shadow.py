@@ -249,6 +249,20 @@ def test_a_budget_takes_events_first_then_minutes(monkeypatch):
     assert budget.pause_s == 540 and len(notes) == 2
 
 
+def test_a_part_without_a_sleep_ends_no_shadow(scripted, monkeypatch):
+    scripted()
+    shadow = live.Shadow(live.Plan("pixel6", ["menu"], budget=0.01))
+
+    def advance(until_end):
+        raise torpor.TorporError("recording holds no sleep\nhint: wait")
+
+    monkeypatch.setattr(shadow._session, "advance", advance, raising=False)
+    over = feed.Feed()
+    over.is_over = True
+    assert not shadow._watch(over, None, math.inf, lambda _new: False, lambda *_: None)
+    assert list(shadow.notes) == ["recording holds no sleep"]
+
+
 # OpenMetrics, as https://prometheus.io/docs/specs/om/open_metrics_spec/ has it.
 _SAMPLE = re.compile(
     r'(?P<name>[a-z_]+)(?:\{(?P<labels>(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)+)\})? '
@@ -323,7 +337,7 @@ def minutes(folder, host, values, *, machine_class="server", **more):
             MINUTE_NS,
             0,
             {
-                governor: live.values_of(a_run(power * 60e3), MINUTE_NS, 2)
+                governor: live.values_of(a_run(power * 60e3), MINUTE_NS)
                 for governor, power in zip(("menu", "teo"), powers, strict=True)
                 if power is not None
             },
@@ -375,7 +389,7 @@ def test_minutes_that_a_kill_left_are_read_once(tmp_path):
     point = Point("shadow", "a", "server", "", options='{"under": "menu"}')
     # As SIGKILL leaves them: lines of a file that nobody has locked any more.
     killed = rollup.Rollup(kept, point, ["menu", "teo"]).__enter__()
-    values = {g: live.values_of(a_run(6e6), MINUTE_NS, 2) for g in ("menu", "teo")}
+    values = {g: live.values_of(a_run(6e6), MINUTE_NS) for g in ("menu", "teo")}
     killed.add([live.Window((BEGIN + 9) * MINUTE_NS, MINUTE_NS, 0, values)])
     killed._writer._file.close()
     assert fleet([kept])["hosts"][0]["minutes"] == 5

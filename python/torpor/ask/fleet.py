@@ -19,9 +19,19 @@ if TYPE_CHECKING:
 
 #: What a comparison has, in this order; the first that all have is what governors are judged by.
 _METRICS = (
-    *("idle_power_mw", "relative_idle_power_pct", "above_pct", "below_pct"),
+    *("idle_power_mw", "wrong_pct", "above_pct", "below_pct"),
     *("latency_mean_us", "delay_total_us", "sleeps"),
 )
+#: Of a rollup's two shares, which are metrics of their own.
+_WRONG = {
+    "key": "wrong_pct",
+    "title": "wrong depth",
+    "unit": "%",
+    "kind": "share",
+    "direction": "lower",
+    "definition": "Share of all sleeps that were too deep or too shallow.",
+    "is_optional": False,
+}
 #: With fewer machine-hours, minutes are the samples.
 _HOURS_MIN = 3
 _HOUR_MINUTES = 60
@@ -146,9 +156,11 @@ def _machines(
             values = minutes.setdefault(
                 ((row["source"], row["platform"], row["options"]), row["seed"]), {}
             )
-            values[row["governor"]] = {
-                key: row["metrics"][key] for key in _METRICS if key in row["metrics"]
-            }
+            metrics = row["metrics"]
+            own = {key: metrics[key] for key in _METRICS if key in metrics}
+            if {"above_pct", "below_pct"} <= own.keys():
+                own["wrong_pct"] = own["above_pct"] + own["below_pct"]
+            values[row["governor"]] = own
         for (key, minute), values in sorted(minutes.items()):
             if key not in machines:
                 machines[key] = _Machine(key[1], json.loads(key[2]).get("under"))
@@ -236,7 +248,7 @@ def _group(
 
 
 def _compared(drawn: Sequence[_Values], governors: Sequence[str]) -> Any:
-    known = {metric["key"]: metric for metric in catalogue()}
+    known = {metric["key"]: metric for metric in (*catalogue(), _WRONG)}
     metrics = [known[key] for key in _METRICS if all(key in v[g] for v in drawn for g in governors)]
     columns = [
         {

@@ -22,7 +22,7 @@ from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine.record.machine import Machine, facts
 from torpor.results.kinds.shadow import OPEN_LOOP
-from torpor.results.table import Cell, Post, Table, counted, number, share, word
+from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.run import recordings
 from torpor.run.options import ShadowOptions
 from torpor.run.sweeps.axes import Point
@@ -39,7 +39,6 @@ _SERIAL = (
 )
 _WORDS = {
     "idle_power_mw": "idle power",
-    "relative_idle_power_pct": "relative idle power",
     "wrong_pct": "share of sleeps of a wrong depth",
 }
 
@@ -73,8 +72,8 @@ def run(
         str | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A recording, or - for standard input, such as of `perf record -o -`. Default: "
-            "this machine, by perf.",
+            help="What `perf record -o -` writes, as it grows; - is standard input. Of any other "
+            "recording the result comes at its end. Default: this machine, by perf.",
         ),
     ] = None,
     platform: Annotated[
@@ -178,8 +177,12 @@ def run(
     )
     shadow = Shadow(plan, machine)
     with contextlib.ExitStack() as stack:
-        exporter = None if port is None else stack.enter_context(Exporter(port))
-        if exporter is not None:
+        exporter = None
+        if port is not None:
+            try:
+                exporter = stack.enter_context(Exporter(port))
+            except OSError as error:
+                fail(f"port {port}: {error.strerror}", "--metrics 0 takes any port that is free")
             print_note(f"metrics: http://localhost:{exporter.port}/metrics")
         rollup = None
         if store is not None:
@@ -256,9 +259,7 @@ def _table(shadow: "Shadow", known: Any, rollup: "Rollup | None") -> Post:
     clusters = list(dict.fromkeys(c for s in shadow.sums.values() for c in s.energy_uj))
     seconds = shadow.seconds
     headings = ["governor", "sleeps/s", "too deep %", "too shallow %", "delay µs/s"]
-    is_relative = any(sums.relative_s is not None for sums in shadow.sums.values())
     headings += [f"{cluster} mW" for cluster in clusters]
-    headings += ["relative idle power %"] * is_relative
     headings += ["change %", "low", "high", "minutes", "since"]
     rows = []
     for name, sums in shadow.sums.items():
@@ -273,8 +274,6 @@ def _table(shadow: "Shadow", known: Any, rollup: "Rollup | None") -> Post:
         for cluster in clusters:
             energy_uj = sums.energy_uj.get(cluster)
             cells.append(number(energy_uj / 1e3 / seconds if energy_uj and seconds else None, 3))
-        if is_relative:
-            cells.append(number(share(sums.relative_s, seconds * shadow.cpus), 3))
         rows.append([*cells, *_change(shadow.tallies.get(name))])
     under = known and known["cpuidle"]["governor"]
     title = f"In the shadow of {under}" if under else f"Shadow: {shadow.plan.source}"

@@ -19,7 +19,7 @@ _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
 #: perf's buffer of each CPU. perf is asked for what it holds, so that it may be large; for ordinary
 #: users the kernel allows 516 KiB (`perf_event_mlock_kb`).
-_BUFFER_KB, _USER_BUFFER_KB = 1 << 10, 512
+_BUFFER_KB, _USER_BUFFER_KB = 2 << 10, 512
 
 #: Events without which a replay of this machine would decide otherwise; the others make inputs
 #: more exact, and cost as much again.

@@ -32,7 +32,7 @@ _SAMPLE_NS = 45 * 10**9
 _END_S = 30.0
 
 #: What the verdict is of: the first that the machine's windows have.
-_JUDGED = ("idle_power_mw", "relative_idle_power_pct", "wrong_pct")
+_JUDGED = ("idle_power_mw", "wrong_pct")
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,6 @@ class Sums:
     delay_ns: int = 0
     #: By cluster, in µJ; empty where the machine's power is not known.
     energy_uj: dict[str, float] = field(default_factory=dict)
-    #: Of CPU times: energy in units of the shallowest state's power, where that is not known.
-    relative_s: float | None = None
     error: str | None = None
 
 
@@ -170,11 +168,6 @@ class Shadow:
     def lost_events(self) -> int:
         """Events that the kernel or a damaged stream has lost."""
         return self._lost_events + int(self._found.get("lost_events", 0))
-
-    @property
-    def cpus(self) -> int:
-        """The number of CPUs that sleep."""
-        return int(self._found.get("cpus", 0))
 
     @property
     def is_one_session(self) -> bool:
@@ -283,7 +276,13 @@ class Shadow:
             if (stopped_by is not None or is_late) and not is_stopped:
                 is_stopped = is_ending = True
                 feed.end()
-        tell(self, self._advance(until_end=True))
+        try:
+            tell(self, self._advance(until_end=True))
+        except _engine.TorporError as error:
+            # CPUs that never slept: the next part may have some.
+            if is_stopped or self.plan.source is not None:
+                raise
+            self.notes.append(str(error).partition("\n")[0])
         return is_stopped
 
     def _advance(self, *, until_end: bool) -> list[Window]:
@@ -308,7 +307,7 @@ class Shadow:
             if run["error"] is not None:
                 sums.error = run["error"]
                 continue
-            values[name] = values_of(run, found["duration_ns"], self.cpus)
+            values[name] = values_of(run, found["duration_ns"])
             if not found["lost"]:
                 _add(sums, run)
         return Window(found["start_ns"] + offset_ns, found["duration_ns"], found["lost"], values)
@@ -329,7 +328,7 @@ class Shadow:
                 tally.add(base[self.judged], other[self.judged], window.begin_ns)
 
 
-def values_of(run: Mapping[str, Any], duration_ns: int, cpus: int) -> dict[str, float]:
+def values_of(run: Mapping[str, Any], duration_ns: int) -> dict[str, float]:
     """Return the metrics of the catalogue that one governor's window has, and the share of wrong
     depths."""
     sleeps = run["sleeps"]
@@ -343,8 +342,6 @@ def values_of(run: Mapping[str, Any], duration_ns: int, cpus: int) -> dict[str, 
     if (energy_uj := run["idle_energy_uj"]) is not None:
         found["idle_energy_uj"] = energy_uj
         found["idle_power_mw"] = energy_uj / duration_ns * 1e6
-    if (relative := run["relative_energy"]) is not None and cpus:
-        found["relative_idle_power_pct"] = 100 * relative / (duration_ns / 1e9 * cpus)
     return found
 
 
@@ -353,8 +350,6 @@ def _add(sums: Sums, run: Mapping[str, Any]) -> None:
     sums.above += run["above"]
     sums.below += run["below"]
     sums.delay_ns += run["delay_sum_ns"]
-    if run["relative_energy"] is not None:
-        sums.relative_s = (sums.relative_s or 0.0) + run["relative_energy"]
     for cluster in run["clusters"]:
         if cluster["idle_energy_uj"] is not None:
             name = cluster["name"]

@@ -154,6 +154,9 @@ def command(kind: str, scenario: Mapping[str, Any], seeds: Sequence[int | None])
     """
     from torpor.run import options
 
+    if kind == "shadow":
+        # A minute of a machine, which does not come again; its class is a name of its owner's.
+        return "torpor shadow GOVERNORS"
     of = options.ReplayOptions if kind == "replay" else options.SimulateOptions
     flags = {name: option.flags for name, (_, option) in options.fields(of).items()}
     words = ["torpor", "replay" if kind == "replay" else "simulate", str(scenario["source"])]
