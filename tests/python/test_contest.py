@@ -5,12 +5,13 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from torpor.ask.contest import contest, read_corpus
 from torpor.ask.contest.corpus import RELATIVE, RESTRICTED, SHIPPED, Scenario, Variant
-from torpor.ask.contest.run import _limits, _prices_mw
+from torpor.ask.contest.run import _limits, _prices_mw, sentences
 from torpor.ask.contest.score import Cell, are_apart, cells, standings
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.run import Swept
@@ -184,7 +185,14 @@ def test_one_class_of_load_decides_nothing():
 
     steady, lucky, teo = of("x", -2.0, -2.0, -2.0), of("y", -9.0, 0.0, 0.0), of("teo", 0, 0, 0)
     assert are_apart(steady, teo) and not are_apart(lucky, teo)
-    ranks = {one.governor: one.rank for one in standings([*lucky, *teo])}
+    lucky_first = SimpleNamespace(standings=standings([*lucky, *teo]), entries=("y",))
+    assert sentences(lucky_first) == [
+        "No governor takes less energy than teo at teo's delay.",
+        "y: not apart from teo, rank 1 of 2.",
+    ]
+    steady_first = SimpleNamespace(standings=standings([*steady, *teo]), entries=())
+    assert sentences(steady_first) == ["x leads: 2.0 % less energy than teo at teo's delay."]
+    ranks = {one.governor: one.rank for one in lucky_first.standings}
     assert ranks == {"y": 1, "teo": 1}
 
 

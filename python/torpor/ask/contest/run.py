@@ -28,7 +28,7 @@ from torpor.ask.contest.score import (
 )
 from torpor.machine.catalog import platform_toml
 from torpor.machine.toml import toml
-from torpor.results.table import Post, Table, counted, number, word
+from torpor.results.table import Post, Table, counted, minus, number, word
 from torpor.run import checks
 from torpor.run.sweeps.axes import Axes, Point, SweepError, expand_governors
 from torpor.run.sweeps.parts import Row
@@ -529,7 +529,7 @@ def _cells_table(name: str, title: str, found: Sequence[Cell]) -> Table:
     lines = []
     for cell in found:
         low, high = cell.at_delay_low_pct, cell.at_delay_high_pct
-        interval = f"{low:+.1f} to {high:+.1f}" if low is not None and low != high else ""
+        interval = minus(f"{low:+.1f} to {high:+.1f}") if low is not None and low != high else ""
         changes = (cell.energy_pct, cell.delay_pct)
         lines.append(
             [
