@@ -428,7 +428,8 @@ def are_apart(first: Sequence[Cell], second: Sequence[Cell]) -> bool:
     """Whether a difference of scores is one, whichever class of load is left out."""
     one, other = _logs(first), _logs(second)
     differences = {load: other[load] - one[load] for load in one if load in other}
-    if not differences:
+    if len(differences) < 2:
+        # Nothing can be left out.
         return False
     means = list(_left_out(differences))
     limit = math.log1p(APART_PCT / 100)
@@ -441,7 +442,8 @@ def _standing(name: str, of: Sequence[Cell]) -> Standing:
     scored = whole if len(whole) == len(of) else []
     logs = _logs(scored)
     score = _mean_of(logs.values())
-    moved = [abs(mean - score) for mean in _left_out(logs)] if score is not None else []
+    has_more = score is not None and len(logs) > 1
+    moved = [abs(mean - (score or 0.0)) for mean in _left_out(logs)] if has_more else []
     decided = [cell for cell in whole if cell.has_gap and cell.cost_pct is not None]
 
     def share(is_so: Callable[[Cell], bool]) -> float | None:
