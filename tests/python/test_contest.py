@@ -11,7 +11,7 @@ import pytest
 
 from torpor.ask.contest import contest, read_corpus
 from torpor.ask.contest.corpus import RELATIVE, RESTRICTED, SHIPPED, Scenario, Variant
-from torpor.ask.contest.run import _limits, _prices_mw, sentences
+from torpor.ask.contest.run import _limits, _prices_mw, contest_post, sentences
 from torpor.ask.contest.score import Cell, are_apart, cells, standings
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.run import Swept
@@ -306,6 +306,19 @@ def test_no_entry_is_left_out(tmp_path, monkeypatch):
     assert set(found.entries) <= set(scored) and scored[mine] == scored["ladder"]
     assert "teo,util_shift=4" not in scored
     assert found.absent == ("haltpoll",)
+
+
+def test_an_entry_that_fails_is_named_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "torn.c").write_text("#include <linux/no_such_header.h>\n", encoding="utf-8")
+    torn = f"{tmp_path}/torn.c"
+    only = ["web-server,pixel6", "web-server,rk3399"]
+    small = replace(read_corpus(), baselines=())
+    found = contest([torn], tmp_path / "store", corpus=small, only=only, has_rules=False)
+    (note,) = [note for note in contest_post(found).notes if note.startswith(torn)]
+    assert "in web-server, pixel6 and 1 more scenario: " in note and "no_such_header.h" in note
+    (torns,) = [one for one in found.standings if one.governor == torn]
+    assert (torns.score_pct, torns.failed, found.has_finding) == (None, 2, True)
 
 
 def test_a_pattern_without_a_scenario_is_an_error():

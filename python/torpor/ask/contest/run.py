@@ -423,11 +423,14 @@ def _notes(found: Contest) -> list[str]:
     if found.missing:
         names = ", ".join(f"{r.name} ({r.sha256[:12]})" for r in found.missing)
         notes.append(f"recordings that are not here: {names}; --data names where they are")
+    failed: dict[tuple[str, str], list[str]] = {}
     for cell in found.cells:
         if cell.error:
-            notes.append(
-                f"{cell.governor} in {cell.scenario}, {cell.machine}: {cell.error.splitlines()[0]}"
-            )
+            key = (cell.governor, cell.error.splitlines()[0])
+            failed.setdefault(key, []).append(f"{cell.scenario}, {cell.machine}")
+    for (name, error), places in failed.items():
+        more = f" and {counted(len(places) - 1, 'more scenario')}" if len(places) > 1 else ""
+        notes.append(f"{name} in {places[0]}{more}: {error}")
     reasons: dict[tuple[str, str], int] = {}
     for cell in found.cells:
         if cell.excluded and cell.governor in (BASE, *found.entries):
