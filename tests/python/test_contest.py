@@ -187,11 +187,13 @@ def test_one_class_of_load_decides_nothing():
     assert are_apart(steady, teo) and not are_apart(lucky, teo)
     lucky_first = SimpleNamespace(standings=standings([*lucky, *teo]), entries=("y",))
     assert sentences(lucky_first) == [
-        "No governor takes less energy than teo at teo's delay.",
-        "y: not apart from teo, rank 1 of 2.",
+        "y takes 3.1 % less energy at teo's delay, but the corpus does not tell the two apart.",
+        "y has rank 1 of 2: 3.1 % less energy, not told apart from teo.",
     ]
     steady_first = SimpleNamespace(standings=standings([*steady, *teo]), entries=())
-    assert sentences(steady_first) == ["x leads: 2.0 % less energy than teo at teo's delay."]
+    assert sentences(steady_first) == [
+        "x takes 2.0 % less energy at teo's delay: nobody takes less."
+    ]
     ranks = {one.governor: one.rank for one in lucky_first.standings}
     assert ranks == {"y": 1, "teo": 1}
 
