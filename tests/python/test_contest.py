@@ -2,16 +2,16 @@
 """The contest: its corpus, its scores by hand, and the command."""
 
 import json
-import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from torpor.ask.contest import contest, read_corpus
 from torpor.ask.contest.corpus import RELATIVE, RESTRICTED, SHIPPED, Scenario, Variant
-from torpor.ask.contest.run import _limits, _prices_mw
+from torpor.ask.contest.run import _limits, _prices_mw, contest_post, sentences
 from torpor.ask.contest.score import Cell, are_apart, cells, standings
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.run import Swept
@@ -52,17 +52,17 @@ def cell(*mine, name="mine", scenario=REPLAY, fronts=None):
 
 
 def test_energy_is_read_at_teos_delay():
-    # teo has 50 us, WFI 0 and the deepest state 100: halfway to each, by the energy's logarithm.
+    # teo has 50 us, WFI 0 and the deepest state 100: so half of the time with each.
     late = cell(row("mine", 75.0, 100.0))
-    assert late.at_delay_pct == pytest.approx(math.sqrt(75 * 300) - 100)
+    assert late.at_delay_pct == pytest.approx((75 + 300) / 2 - 100)
     early = cell(row("mine", 128.0, 0.0))
-    assert early.at_delay_pct == pytest.approx(math.sqrt(128 * 50) - 100)
+    assert early.at_delay_pct == pytest.approx((128 + 50) / 2 - 100)
     assert cell(row("mine", 90.0, 50.0)).at_delay_pct == pytest.approx(-10)
     assert cell(row("mine", 31.0, 1.0), name="teo").at_delay_pct == 0
 
 
 def test_a_limit_of_latency_is_a_point_of_a_front():
-    mine = [row("mine", 50.0, 100.0), row("mine", 98.0, 0.0, "100us")]
+    mine = [row("mine", 50.0, 100.0), row("mine", 90.0, 0.0, "100us")]
     assert cell(*mine).at_delay_pct == pytest.approx(-30)
     # teo's own limit counts for teo.
     both = [*mine, row("teo", 40.0, 50.0, "100us")]
@@ -70,7 +70,7 @@ def test_a_limit_of_latency_is_a_point_of_a_front():
 
 
 def test_values_of_a_parameter_are_one_front():
-    mine = [row("mine,p=1", 50.0, 100.0), row("mine,p=2", 98.0, 0.0)]
+    mine = [row("mine,p=1", 50.0, 100.0), row("mine,p=2", 90.0, 0.0)]
     front = {"mine,p=1|2": ["mine,p=1", "mine,p=2"]}
     found = cell(*mine, name="mine,p=1|2", fronts=front)
     assert (found.at_delay_pct, found.energy_pct) == (pytest.approx(-30), None)
@@ -185,7 +185,16 @@ def test_one_class_of_load_decides_nothing():
 
     steady, lucky, teo = of("x", -2.0, -2.0, -2.0), of("y", -9.0, 0.0, 0.0), of("teo", 0, 0, 0)
     assert are_apart(steady, teo) and not are_apart(lucky, teo)
-    ranks = {one.governor: one.rank for one in standings([*lucky, *teo])}
+    lucky_first = SimpleNamespace(standings=standings([*lucky, *teo]), entries=("y",))
+    assert sentences(lucky_first) == [
+        "y takes 3.1 % less energy at teo's delay, but the corpus does not tell the two apart.",
+        "y has rank 1 of 2: 3.1 % less energy, not told apart from teo.",
+    ]
+    steady_first = SimpleNamespace(standings=standings([*steady, *teo]), entries=())
+    assert sentences(steady_first) == [
+        "x takes 2.0 % less energy at teo's delay: nobody takes less."
+    ]
+    ranks = {one.governor: one.rank for one in lucky_first.standings}
     assert ranks == {"y": 1, "teo": 1}
 
 
@@ -286,6 +295,32 @@ def test_a_point_that_the_store_lost_is_a_failure(tmp_path, monkeypatch):
         "menu"
     ]
     assert [s.governor for s in found.standings if s.score_pct is None] == ["menu"]
+
+
+def test_no_entry_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    shutil.copy(ROOT / "governors/cpuidle/ladder.c", tmp_path / "mine.c")
+    entries = [f"{tmp_path}/*.c", "menu-3.?", "teo,util_shift=4|6"]
+    found = contest(entries, tmp_path / "store", only=["web-server,pixel6"], has_rules=False)
+    mine = f"{tmp_path}/mine.c"
+    assert found.entries == (mine, "menu-3.7", "menu-3.8", "teo,util_shift=4|6")
+    scored = {one.governor: one.score_pct for one in found.standings}
+    assert set(found.entries) <= set(scored) and scored[mine] == scored["ladder"]
+    assert "teo,util_shift=4" not in scored
+    assert found.absent == ("haltpoll",)
+
+
+def test_an_entry_that_fails_is_named_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "torn.c").write_text("#include <linux/no_such_header.h>\n", encoding="utf-8")
+    torn = f"{tmp_path}/torn.c"
+    only = ["web-server,pixel6", "web-server,rk3399"]
+    small = replace(read_corpus(), baselines=())
+    found = contest([torn], tmp_path / "store", corpus=small, only=only, has_rules=False)
+    (note,) = [note for note in contest_post(found).notes if note.startswith(torn)]
+    assert "in web-server, pixel6 and 1 more scenario: " in note and "no_such_header.h" in note
+    (torns,) = [one for one in found.standings if one.governor == torn]
+    assert (torns.score_pct, torns.failed, found.has_finding) == (None, 2, True)
 
 
 def test_a_pattern_without_a_scenario_is_an_error():

@@ -46,6 +46,18 @@ def test_no_flipped_bit_of_a_shard_is_read(tmp_path):
     assert len(made.rows()) == 20
 
 
+def test_a_ratio_keeps_its_fraction(tmp_path):
+    made = torpor.open_store(tmp_path / "store", create=True)
+    record = a_row(metrics={"sleeps_per_io": 0.43})
+    with made.writer() as writer:
+        writer.add(record)
+    assert [row["sleeps_per_io"] for row in made.rows()] == [0.43]
+    (made.path / "open" / f"{store._HOST}-left.jsonl").write_text(
+        line_of(a_row(1, metrics=record["metrics"]))
+    )
+    assert [row["sleeps_per_io"] for row in made.rows()] == [0.43, 0.43]
+
+
 @pytest.mark.parametrize("reader", ["to_polars", "to_dataset", "table", "names"])
 def test_every_reader_leaves_a_damaged_shard_out(tmp_path, reader):
     if reader == "to_dataset":

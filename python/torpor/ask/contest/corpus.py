@@ -54,6 +54,8 @@ class Recording:
     load: str
     path: str = ""
     machines: tuple[str, ...] = ()
+    #: Machines of the other classes that have fewer CPUs than it.
+    not_on: tuple[str, ...] = ()
 
     @property
     def group(self) -> str:
@@ -171,7 +173,8 @@ class Corpus:
         def add(of: Recording | Workload, kind: str, source: str) -> None:
             places = [(machine, of.group) for machine in of.machines or self.machines]
             if isinstance(of, Recording):
-                places += [(machine, RELATIVE) for machine in self.relative_machines]
+                relative = [name for name in self.relative_machines if name not in of.not_on]
+                places += [(name, RELATIVE) for name in relative]
                 if not of.machines:
                     places += [(machine, RESTRICTED) for machine in self.restricted_machines]
             for name, group in places:

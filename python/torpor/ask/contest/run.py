@@ -28,7 +28,7 @@ from torpor.ask.contest.score import (
 )
 from torpor.machine.catalog import platform_toml
 from torpor.machine.toml import toml
-from torpor.results.table import Post, Table, counted, number, word
+from torpor.results.table import Post, Table, counted, minus, number, word
 from torpor.run import checks
 from torpor.run.sweeps.axes import Axes, Point, SweepError, expand_governors
 from torpor.run.sweeps.parts import Row
@@ -423,11 +423,14 @@ def _notes(found: Contest) -> list[str]:
     if found.missing:
         names = ", ".join(f"{r.name} ({r.sha256[:12]})" for r in found.missing)
         notes.append(f"recordings that are not here: {names}; --data names where they are")
+    failed: dict[tuple[str, str], list[str]] = {}
     for cell in found.cells:
         if cell.error:
-            notes.append(
-                f"{cell.governor} in {cell.scenario}, {cell.machine}: {cell.error.splitlines()[0]}"
-            )
+            key = (cell.governor, cell.error.splitlines()[0])
+            failed.setdefault(key, []).append(f"{cell.scenario}, {cell.machine}")
+    for (name, error), places in failed.items():
+        more = f" and {counted(len(places) - 1, 'more scenario')}" if len(places) > 1 else ""
+        notes.append(f"{name} in {places[0]}{more}: {error}")
     reasons: dict[tuple[str, str], int] = {}
     for cell in found.cells:
         if cell.excluded and cell.governor in (BASE, *found.entries):
@@ -529,7 +532,7 @@ def _cells_table(name: str, title: str, found: Sequence[Cell]) -> Table:
     lines = []
     for cell in found:
         low, high = cell.at_delay_low_pct, cell.at_delay_high_pct
-        interval = f"{low:+.1f} to {high:+.1f}" if low is not None and low != high else ""
+        interval = minus(f"{low:+.1f} to {high:+.1f}") if low is not None and low != high else ""
         changes = (cell.energy_pct, cell.delay_pct)
         lines.append(
             [

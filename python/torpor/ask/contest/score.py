@@ -23,8 +23,8 @@ IDLE_MIN_PCT = 1.0
 EQUAL_PCT = 0.1
 #: A point of a front that loses more throughput than this, beyond chance, is none.
 THROUGHPUT_PCT = 0.5
-#: Scores that are closer than this are equal: another interpolation moves them by as much.
-APART_PCT = 0.7
+#: Scores that are closer than this are equal: half or twice a constant here moves them by less.
+APART_PCT = 0.3
 #: The distance to the oracle's bound of each energy of a replay.
 _OVER = {
     "idle_energy_uj": "over_oracle_pct",
@@ -352,10 +352,12 @@ def _at_delay(front: _Front, keys: _Keys) -> Interval | None:
     mean = change(object())
     if mean is None:
         return None
-    parts = [change(seed) for seed in seeds] if len(seeds) > 1 else []
-    known = [part for part in parts if part is not None]
-    if len(known) < len(seeds) or len(seeds) < 2:
+    if len(seeds) < 2:
         return Interval(mean, mean, mean)
+    known = [part for part in map(change, seeds) if part is not None]
+    if len(known) < len(seeds):
+        # With the luck of one seed it would not be early enough.
+        return None
     middle = math.fsum(known) / len(known)
     share = (len(known) - 1) / len(known)
     wide = math.sqrt(share * math.fsum((part - middle) ** 2 for part in known))
@@ -366,33 +368,22 @@ def _at_delay(front: _Front, keys: _Keys) -> Interval | None:
 def energy_at(
     delay: float, own: Sequence[_Point], fastest: _Point, deepest: _Point
 ) -> float | None:
-    """Return the energy that a front has at a delay.
+    """Return the least energy that a front has at a delay, or before it.
 
-    Between neighbours the logarithm of energy is linear over delay, as BD-rate has rate over
-    quality. An end is a neighbour where no point of the governor's own is on that side. None if no
-    point is early enough.
+    Between two points it is a line: a share of the time with the one, the rest with the other. One
+    of each two is the governor's own. None if no point is early enough.
 
-    >>> ends = (_Point(0, 400), _Point(300, 25))
-    >>> energy_at(50, [_Point(100, 100)], *ends), energy_at(200, [_Point(100, 100)], *ends)
-    (200.0, 50.0)
+    >>> ends = (_Point(0, 300), _Point(100, 50))
+    >>> energy_at(10, [_Point(20, 100)], *ends), energy_at(60, [_Point(20, 100)], *ends)
+    (200.0, 75.0)
     """
-    better = {
-        p
-        for p in own
-        if not any(q != p and q.delay <= p.delay and q.energy <= p.energy for q in own)
-    }
-    early = max((p for p in better if p.delay <= delay), default=None)
-    late = min((p for p in better if p.delay > delay), default=None)
-    if early is None:
-        if late is None or fastest.delay > delay:
-            return None
-        # One that wastes energy gains nothing by the end.
-        early = fastest if fastest.energy > late.energy else _Point(fastest.delay, late.energy)
-    late = late or deepest
-    if late.delay <= delay or late.energy >= early.energy:
-        return early.energy
-    share = (delay - early.delay) / (late.delay - early.delay)
-    return float(early.energy ** (1 - share) * late.energy**share)
+    found = [point.energy for point in own if point.delay <= delay]
+    for early, late in itertools.product((*own, fastest), (*own, deepest)):
+        is_own = early in own or late in own
+        if is_own and early.delay <= delay < late.delay:
+            share = (delay - early.delay) / (late.delay - early.delay)
+            found.append((1 - share) * early.energy + share * late.energy)
+    return min(found, default=None)
 
 
 def _point(rows: Sequence[Row], keys: _Keys) -> _Point | None:
@@ -437,7 +428,8 @@ def are_apart(first: Sequence[Cell], second: Sequence[Cell]) -> bool:
     """Whether a difference of scores is one, whichever class of load is left out."""
     one, other = _logs(first), _logs(second)
     differences = {load: other[load] - one[load] for load in one if load in other}
-    if not differences:
+    if len(differences) < 2:
+        # Nothing can be left out.
         return False
     means = list(_left_out(differences))
     limit = math.log1p(APART_PCT / 100)
@@ -450,7 +442,8 @@ def _standing(name: str, of: Sequence[Cell]) -> Standing:
     scored = whole if len(whole) == len(of) else []
     logs = _logs(scored)
     score = _mean_of(logs.values())
-    moved = [abs(mean - score) for mean in _left_out(logs)] if score is not None else []
+    has_more = score is not None and len(logs) > 1
+    moved = [abs(mean - (score or 0.0)) for mean in _left_out(logs)] if has_more else []
     decided = [cell for cell in whole if cell.has_gap and cell.cost_pct is not None]
 
     def share(is_so: Callable[[Cell], bool]) -> float | None:

@@ -399,8 +399,8 @@ _EXPAND: dict[str, Any] = {
 def expand_governors(spec: str) -> list[list[str]]:
     """Return the governors that a pattern matches, each with all values of its parameters.
 
-    >>> expand_governors("menu-3.?,typical_interval=4|8")
-    [['menu-3.7', ...
+    >>> expand_governors("teo-6.6*,util_shift=4|6")
+    [['teo-6.6,util_shift=4', 'teo-6.6,util_shift=6']]
     """
     base, numbers = split_numbers(spec)
     return [expand_params(name + numbers) for name in _EXPAND["governor"]([base])]
