@@ -8,7 +8,7 @@
 #                      some (two hours); hosts the newest kernels
 #   make attack  an hour of damaged inputs, hostile governors, signals, full disks, races
 #   make fuzz TARGET=perfetto MINUTES=5   a reader, from seeds that are made first; see fuzz/
-#   make bench   the benchmarks
+#   make bench   the benchmarks, as one table of aims; all they print is in build/bench.log
 #   make aarch64 the wheel for aarch64, tried in a bare Debian, and unit tests; emulated elsewhere
 #   make docs    the documentation as a site, in build/site
 #   make guest-test        of these, the governors in stock kernels under QEMU
@@ -105,9 +105,7 @@ guest-test-ioboost: install-test
 	@TORPOR_GUEST_IOBOOST=1 $(BIN)/python -m pytest tests/guest/test_ioboost.py
 
 bench: build/deps-bench install
-	@cargo bench -p torpor-benches --no-fail-fast
-	@$(BIN)/python benches/sweep.py
-	@$(BIN)/python benches/start.py
+	@$(BIN)/python benches/table.py
 
 tools:
 	@scripts/check-tools.sh >/dev/null

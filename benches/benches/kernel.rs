@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant as Wall;
-use torpor_benches::{cpu_s, verdict};
+use torpor_benches::{Limit, aim, cpu_s};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_sim::hardware::{Sim, Step, TaskId};
@@ -47,20 +47,12 @@ fn main() {
     let measured: Vec<Measured> = sizes.iter().map(|cpus| measure(&kernel, *cpus)).collect();
     let (small, large) = (&measured[0], &measured[measured.len() - 1]);
     let speed = 1e3 / small.event_ns;
-    println!("{} CPUs: {speed:.2} M/s, at least {AIM}: {}", small.cpus, verdict(speed >= AIM));
+    aim("hosted kernel, M events/s", speed, Limit::AtLeast(AIM));
     let growth = large.own_ns / small.own_ns;
-    println!(
-        "own part at {} CPUs: {growth:.2} times that at {}, at most {OWN_GROWTH_AIM}: {}",
-        large.cpus,
-        small.cpus,
-        verdict(growth <= OWN_GROWTH_AIM)
-    );
-    println!(
-        "start with {} CPUs: {:.1} ms, at most {START_AIM_MS}: {}",
-        large.cpus,
-        large.start_ms,
-        verdict(large.start_ms <= START_AIM_MS)
-    );
+    let what = format!("hosted kernel, own part, {} CPUs to {}", large.cpus, small.cpus);
+    aim(&what, growth, Limit::AtMost(OWN_GROWTH_AIM));
+    let what = format!("hosted kernel, start of {} CPUs, ms", large.cpus);
+    aim(&what, large.start_ms, Limit::AtMost(START_AIM_MS));
 }
 
 /// Addresses of the running kernel's code, and the number of samples in them.

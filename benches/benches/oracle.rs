@@ -5,7 +5,7 @@
 //! `cargo bench -p torpor-benches --bench oracle -- [TRACE]`.
 
 use std::path::{Path, PathBuf};
-use torpor_benches::process_cpu_s;
+use torpor_benches::{Limit, aim, process_cpu_s};
 use torpor_engine::{Loaded, Options, Request, Unwatched, run_on};
 use torpor_governor::Catalog;
 
@@ -31,7 +31,7 @@ fn main() {
         worst = worst.max(ratio);
         println!("{platform:<16} {:>8.2} {:>8.2} {ratio:>6.2}", teo_s * 1e3, oracle_s * 1e3);
     }
-    println!("worst ratio {worst:.2}, aim at most {AIM}, limit {LIMIT}");
+    aim("oracle to teo, worst machine", worst, Limit::AtMost(AIM));
     std::process::exit(i32::from(worst > LIMIT));
 }
 

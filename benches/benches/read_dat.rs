@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use torpor_benches::{best, require, shared_trace};
+use torpor_benches::{Limit, best, require, shared_trace};
 use torpor_trace::{Event, Sink, SoFar};
 
 #[path = "../../crates/torpor-trace/tests/support/dat.rs"]
@@ -96,5 +96,5 @@ fn main() {
         return;
     };
     println!("trace-cmd report > /dev/null {peer:8.2} M events/s   {:.1} times", parse / peer);
-    require(parse / peer, GOAL_RATIO, "times");
+    require("trace.dat to trace-cmd report", parse / peer, Limit::AtLeast(GOAL_RATIO));
 }

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use torpor_benches::{best, require};
+use torpor_benches::{Limit, best, require};
 
 const GOAL_RATIO: f64 = 5.0;
 const ROUNDS: usize = 5;
@@ -67,5 +67,5 @@ fn main() {
         return;
     };
     println!("perf script > /dev/null      {peer:8.2} M events/s   {:.1} times", parse / peer);
-    require(parse / peer, GOAL_RATIO, "times");
+    require("perf.data to perf script", parse / peer, Limit::AtLeast(GOAL_RATIO));
 }

@@ -9,7 +9,7 @@
 //! scheduler and idle states.
 
 use std::process::Command;
-use torpor_benches::{cpu_s, verdict};
+use torpor_benches::{Limit, aim, cpu_s};
 use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;
 use torpor_machine::platform::Platform;
@@ -33,7 +33,7 @@ fn main() {
     let rate = measure("8 CPUs, 100 tasks, menu", 8, 100, "menu", 2_000);
     measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
     measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
-    println!("aim: {AIM} M/s with menu; {}", verdict(rate >= AIM));
+    aim("simulation with menu, M events/s", rate, Limit::AtLeast(AIM));
     let full = [
         ("100 tasks", load(8, 100)),
         ("IO: psync, 8 jobs", jobs("psync", 8, 1)),
@@ -46,7 +46,11 @@ fn main() {
         for boost in ["none", "iowait", "per-task"] {
             request.options.io_boosts = vec![boost.parse().unwrap_or_else(|e| panic!("{e}"))];
             let rate = measure_request(&format!("{what}, {boost}"), &request);
-            println!("aim: {FULL_AIM} M/s; {}", verdict(rate >= FULL_AIM));
+            aim(
+                &format!("simulation, {what}, {boost}, M events/s"),
+                rate,
+                Limit::AtLeast(FULL_AIM),
+            );
         }
     }
     for cpus in [8, 16, 32, 64, 128, 256] {
@@ -79,18 +83,15 @@ fn phone_minute() {
             options: Options { duration: Duration(60_000_000_000), ..Options::default() },
         };
         let (events, took_s) = fastest(&request);
-        let verdict = verdict(took_s <= MINUTE_AIM_S);
-        println!(
-            "phone minute, {governor}: {events} events, {took_s:.2} s; aim {MINUTE_AIM_S} s: {verdict}"
-        );
+        println!("phone minute, {governor}: {events} events");
+        aim(&format!("a minute of a phone, {governor}, s"), took_s, Limit::AtMost(MINUTE_AIM_S));
     }
 }
 
 fn growth() {
     let settled = [100, 1_000, 10_000].map(measure_settled);
     let growth = settled[2] / settled[0];
-    let verdict = verdict(growth <= GROWTH_AIM);
-    println!("10000 tasks: {growth:.2} times the cost of 100; aim {GROWTH_AIM}: {verdict}");
+    aim("an event of 10,000 tasks to one of 100", growth, Limit::AtMost(GROWTH_AIM));
 }
 
 /// Measures the cost of an event after all tasks have started: starting 10,000 tasks takes much of a

@@ -43,17 +43,29 @@ pub fn shared_trace(name: &str) -> Option<std::path::PathBuf> {
     None
 }
 
-/// Ends the process with status 1 if a rate is below its goal.
-pub fn require(rate: f64, goal: f64, unit: &str) {
-    if rate < goal {
-        println!("below the goal of {goal} {unit}");
-        std::process::exit(1);
-    }
+/// A limit of what is measured.
+#[derive(Clone, Copy)]
+pub enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
 }
 
-/// Returns "met" or "not met".
-pub fn verdict(is_met: bool) -> &'static str {
-    if is_met { "met" } else { "not met" }
+/// Prints a line of the table that `make bench` makes (`benches/table.py`); returns whether the
+/// value is within its limit.
+pub fn aim(what: &str, value: f64, limit: Limit) -> bool {
+    let (word, number, is_met) = match limit {
+        Limit::AtMost(most) => ("most", most, value <= most),
+        Limit::AtLeast(least) => ("least", least, value >= least),
+    };
+    println!("aim: {what}: {value:.3}, at {word} {number}");
+    is_met
+}
+
+/// The same, and ends the process with status 1 if it is not.
+pub fn require(what: &str, value: f64, limit: Limit) {
+    if !aim(what, value, limit) {
+        std::process::exit(1);
+    }
 }
 
 /// Returns the governors named on the command line, else the built-in ones. Options, such as

@@ -113,6 +113,13 @@ def test_only_this_machine_is_answered(ask: Ask) -> None:
     assert site.ADDRESS == "127.0.0.1"
 
 
+def test_a_part_of_a_store_can_be_asked_for(ask: Ask) -> None:
+    part = "/view/store?governor=menu&platform="
+    assert ask(part)[0] == 200 and "1 point:" in ask(part)[2]
+    assert "no point is left" in ask("/view/store?governor=nobody")[2]
+    assert ask("/view/store?x=1")[0] == 422
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_nothing_can_be_written(ask: Ask, folder: Path, method: str) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}

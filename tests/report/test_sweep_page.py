@@ -14,6 +14,7 @@ import pytest
 import torpor
 from torpor.run.sweeps import parts
 from torpor.run.sweeps import ranks as view
+from torpor.view.report import sweep
 from torpor.view.report.sweep import render
 
 GOVERNORS = ["menu", "teo", "ladder", "my_teo.c,shift=3", "oracle"]
@@ -84,6 +85,27 @@ def test_the_command_repeats_the_point(recording_of_demo, tmp_path):
 def test_a_store_without_points_makes_no_page():
     with pytest.raises(torpor.SweepError, match="no points"):
         render([], "x")
+
+
+def test_a_large_sweep_has_its_extremes_and_all_ranks(monkeypatch):
+    monkeypatch.setattr(sweep, "_POINTS_MAX", 100)
+    monkeypatch.setattr(sweep, "_EXTREMES_MAX", 8)
+    rows = points(40)
+    odd = next(row for row in rows if row["point"] == "17-teo-1")
+    odd["idle_power_mw"] *= 9
+    page = render(rows, "x", is_served=True)
+    data = data_of(page)
+    assert len(data["scenarios"]) == 8 and "40 scenarios" in page
+    assert "workload 17" in [scenario["source"] for scenario in data["scenarios"]]
+    # Over all of them, as the commands' table has it.
+    (table,) = view.view(rows, each=False).tables
+    keys = [metric["key"] for metric in data["metrics"]]
+    summary = data["summaries"][keys.index("idle_power_mw")]
+    assert summary["count"] == 40
+    shown = [[name, 40.0, *change, *rank] for name, change, rank in summary["lines"]]
+    assert shown == [[cell.value for cell in line] for line in table.rows]
+    assert '<input name="source"' in page and '<option value="p0">' in page
+    assert "<form method" not in render(rows, "x")
 
 
 @pytest.fixture
@@ -178,6 +200,16 @@ def test_parameters_are_curves(driver, tmp_path):
     marks = driver.execute_script(script, "#curve circle title")
     assert len(marks) == 12
     assert marks[2] == "menu, 1000: +900.00 (+900.00 to +900.00)"
+    assert driver.get_log("browser") == []
+
+
+def test_a_large_sweep_draws_without_its_scenarios(driver, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "_POINTS_MAX", 100)
+    opened(driver, tmp_path, points(40), "extremes")
+    script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+    assert driver.execute_script(script, "#ranks tbody th") == GOVERNORS[:-1]
+    assert driver.execute_script(script, "#scatter-of") == ["40 scenarios across, 40 up."]
+    assert driver.execute_script(script, "#base option") == ["menu"]
     assert driver.get_log("browser") == []
 
 

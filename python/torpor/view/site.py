@@ -102,13 +102,14 @@ class Site:
 
     def answer(self, target: str) -> Answer:
         """Answer a request for a path of the site."""
-        path = urllib.parse.unquote(target.partition("?")[0], errors="surrogateescape")
+        target, _, query = target.partition("?")
+        path = urllib.parse.unquote(target, errors="surrogateescape")
         try:
             with self._one:
                 if path == "/":
                     return self._index()
                 if path.startswith("/view/") and (found := self._inside(path[len("/view/") :])):
-                    return self._view(found)
+                    return self._view(found, urllib.parse.parse_qs(query))
         except Exception as error:
             # A result that fits its schema may still contradict itself, anywhere in a page.
             return _message(422, f"This cannot be shown: {type(error).__name__}: {error}")
@@ -147,13 +148,14 @@ class Site:
         body = page("site.html.j2", root=os.fspath(self.root), entries=entries, version=__version__)
         return Answer(200, body, any(entry.is_live for entry in entries))
 
-    def _view(self, path: Path) -> Answer:
+    def _view(self, path: Path, only: dict[str, list[str]]) -> Answer:
         entry = self._entry(path)
         if entry is None:
             return _message(404, "This is no result, store or page.")
         try:
             if entry.kind == "store":
                 self._refuse_links(path)
+                return Answer(200, _store(path, only), entry.is_live)
             return Answer(200, _SHOWN[entry.kind](path), entry.is_live)
         except (TorporError, OSError) as error:
             return _message(422, f"{entry.name}: {error}", entry.is_live)
@@ -258,11 +260,14 @@ def _result(path: Path) -> str:
     return report.render(several[0] if len(several) == 1 else several)
 
 
-def _store(path: Path) -> str:
+def _store(path: Path, only: dict[str, list[str]]) -> str:
+    """The page of a store's points that match one pattern of each column."""
+    from torpor.run.sweeps import ranks
     from torpor.run.sweeps.store import open_store
     from torpor.view.report import sweep
 
-    return sweep.render(open_store(path).rows(), path.name)
+    rows = ranks.filtered(ranks.against_oracle(open_store(path).rows()), only)
+    return sweep.render(rows, path.name, is_served=True)
 
 
 def _html(path: Path) -> BinaryIO:
@@ -288,7 +293,6 @@ def _growing(kind: Kind, path: Path) -> str:
 _SHOWN: dict[str, Callable[[Path], str | BinaryIO]] = {
     "result": _result,
     "damaged": _result,
-    "store": _store,
     "page": _html,
     **{kind.name: functools.partial(_growing, kind) for kind in KINDS.values() if kind.growing},
 }

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 from torpor._engine import student_95, unknown_name
 from torpor.results.table import Cell, Post, Table, Value, counted, number, word
@@ -24,6 +24,9 @@ _EACH_MAX = 30
 Scenario = tuple[Value, ...]
 #: A value of each seed (replays have one, None); of a governor in a scenario.
 _Values = dict[tuple[Scenario, str], dict[int | None, float]]
+#: A mean, and the ends of its 95 % interval.
+_Interval = tuple[float | None, float | None, float | None]
+_S = TypeVar("_S")
 
 
 def view(
@@ -311,21 +314,12 @@ def _summary(
 
     The change is the geometric mean of ratios, or the mean difference of a share.
     """
-    ranked = [g for g in governors if g != "oracle"]
-    whole = [s for s in scenarios if all((s, governor) in values for governor in ranked)]
-    means = {governor: [_mean(values[s, governor].values()) for s in whole] for governor in ranked}
-    ranks = _ranks(means, is_higher_better=metric["direction"] == "higher")
+    count, found = summed(metric, values, governors, scenarios)
     lines = []
-    for governor in ranked:
-        parts = change_parts(metric, zip(means[ranked[0]], means[governor], strict=True))
-        cells = [word(governor), number(float(len(whole)))]
-        for end in _interval(parts):
-            change = mean_change(metric, [] if end is None else [end])
-            cells.append(number(change, 2, is_signed=True))
-        if metric["direction"] != "none":
-            # No rank is better than the first one or worse than the last.
-            ends = [v and min(max(v, 1.0), float(len(ranked))) for v in _interval(ranks[governor])]
-            cells += [number(end, 2) for end in ends]
+    for governor, change, rank in found:
+        cells = [word(governor), number(float(count))]
+        cells += [number(end, 2, is_signed=True) for end in change]
+        cells += [number(end, 2) for end in rank or ()]
         lines.append(cells)
     unit = change_unit(metric)
     mean = f"{'mean' if unit == 'pp' else 'geomean'} change {unit}"
@@ -333,6 +327,38 @@ def _summary(
     if metric["direction"] != "none":
         headings += ["mean rank", "rank low", "rank high"]
     return Table(f"{metric['key']} summary", f"{metric['title']}, over scenarios", headings, lines)
+
+
+def summed(
+    metric: Mapping[str, Any],
+    values: Mapping[tuple[_S, str], Mapping[int | None, float]],
+    governors: Sequence[str],
+    scenarios: Iterable[_S],
+) -> tuple[int, list[tuple[str, _Interval, _Interval | None]]]:
+    """Return how many scenarios all finished, and each governor's change and rank over them.
+
+    The oracle has no rank, and no governor has one where neither direction is better.
+    """
+    ranked = [g for g in governors if g != "oracle"]
+    whole = [s for s in scenarios if all((s, governor) in values for governor in ranked)]
+    means = {governor: [_mean(values[s, governor].values()) for s in whole] for governor in ranked}
+    is_ranked = metric["direction"] != "none"
+    ranks = _ranks(means, is_higher_better=metric["direction"] == "higher") if is_ranked else {}
+    lines = []
+    for governor in ranked:
+        parts = change_parts(metric, zip(means[ranked[0]], means[governor], strict=True))
+        mean, low, high = (
+            mean_change(metric, [] if end is None else [end]) for end in _interval(parts)
+        )
+        rank = None
+        if is_ranked:
+            # No rank is better than the first one or worse than the last.
+            at, first, last = (
+                end and min(max(end, 1.0), float(len(ranked))) for end in _interval(ranks[governor])
+            )
+            rank = (at, first, last)
+        lines.append((governor, (mean, low, high), rank))
+    return len(whole), lines
 
 
 def _ranks(
@@ -350,7 +376,7 @@ def _ranks(
     return found
 
 
-def _interval(sample: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+def _interval(sample: Sequence[float]) -> _Interval:
     """Return the mean and Student's 95 % interval of it.
 
     Two values have none: it would be 13 times as wide as they are apart.

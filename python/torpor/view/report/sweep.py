@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A sweep as one page: a heat map, a scatter with its front, ranks, and each point's command."""
+"""A sweep as one page: a heat map, a scatter with its front, ranks, and each point's command.
+
+Of many points, the page has ranks over all of them and the scenarios with the largest changes.
+"""
 
 from __future__ import annotations
 
+import glob
+import heapq
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from torpor._engine import student_95
 from torpor.results.comparison import unit_text
 from torpor.results.table import minus
 from torpor.run.sweeps.parts import catalogue
-from torpor.run.sweeps.ranks import SCENARIO, governors_of, labels, scenario_of, varied
+from torpor.run.sweeps.ranks import (
+    SCENARIO,
+    change_of,
+    governors_of,
+    labels,
+    scenario_of,
+    summed,
+    varied,
+)
 from torpor.view.report.environment import page
 from torpor.view.report.summary import POWERS
 
@@ -24,18 +38,28 @@ if TYPE_CHECKING:
 _FREEDOM = 1000
 #: Digits of a number in the page's data: more than are shown.
 _DIGITS = 6
+#: A page of more points has some of their scenarios: each point takes some 400 bytes.
+_POINTS_MAX = 20_000
+#: Scenarios of such a page.
+_EXTREMES_MAX = 500
 
 
-def render(rows: Iterable[Row], title: str) -> str:
+def render(rows: Iterable[Row], title: str, *, is_served: bool = False) -> str:
     """Return the page of a sweep's points as HTML text.
+
+    One that ``torpor serve`` shows can ask it for a part of a sweep that is large.
 
     Raises :class:`torpor.SweepError` if there are none.
     """
     points = list(rows)
     names = governors_of(points, None)
     known = [m for m in catalogue() if any(row[m["key"]] is not None for row in points)]
-    scenarios = sorted({scenario_of(row) for row in points}, key=lambda s: [str(x) for x in s])
-    label_of = labels(scenarios)
+    every = sorted({scenario_of(row) for row in points}, key=lambda s: [str(x) for x in s])
+    label_of = labels(every)
+    is_whole = len(points) <= _POINTS_MAX
+    scenarios, summaries = (every, None) if is_whole else _summed(points, every, names, known)
+    shown = set(scenarios)
+    kept = points if is_whole else [row for row in points if scenario_of(row) in shown]
     data = {
         "metrics": [
             {key: metric[key] for key in ("key", "title", "kind", "direction", "definition")}
@@ -46,12 +70,13 @@ def render(rows: Iterable[Row], title: str) -> str:
         #: Quantiles by degrees of freedom, from 1; the last one holds for all beyond it.
         "student_95": [round(student_95(n), 5) for n in range(1, min(len(scenarios), _FREEDOM))],
         #: Axes by which scenarios can be chosen.
-        "axes": varied(scenarios),
+        "axes": varied(every) if is_whole else [],
+        "summaries": summaries,
         "scenarios": [
             {"label": label_of(scenario), **cells}
             for scenario, cells in zip(
                 scenarios,
-                _scenarios(points, scenarios, names, [m["key"] for m in known]),
+                _scenarios(kept, scenarios, names, [m["key"] for m in known]),
                 strict=True,
             )
         ],
@@ -65,7 +90,10 @@ def render(rows: Iterable[Row], title: str) -> str:
         title=title,
         verdict=said,
         certainty=certainty,
-        counts={"points": len(points), "governors": len(names), "scenarios": len(scenarios)},
+        counts={"points": len(points), "governors": len(names), "scenarios": len(every)},
+        shown=len(scenarios),
+        is_whole=is_whole,
+        asked=_choices(every, varied(every)) if is_served and not is_whole else [],
         builds=sorted({f"{row['torpor']} ({row['engine']})" for row in points}),
         failures=[(row["governor"], label_of(scenario_of(row)), row["error"]) for row in failed],
         data=data,
@@ -105,6 +133,60 @@ def verdict(points: Sequence[Row], base: str) -> tuple[str, str]:
         return said, "One scenario has no measure of chance."
     ends = minus(f"95 % interval of the change over scenarios: {low:+.1f} to {high:+.1f} %")
     return said, ends + (", so it may be chance." if low < 0 < high else ".")
+
+
+def _summed(
+    points: Sequence[Row],
+    scenarios: Sequence[Scenario],
+    names: Sequence[str],
+    metrics: Sequence[Mapping[str, Any]],
+) -> tuple[list[Scenario], list[dict[str, Any]]]:
+    """Return the scenarios with the largest changes from the base, and each metric's summary.
+
+    Every metric and governor has its extremes in turn, until there are so many.
+    """
+    number_of = {scenario: number for number, scenario in enumerate(scenarios)}
+    cells = [(number_of[scenario_of(row)], row) for row in points if row["error"] is None]
+    ranked = [name for name in names if name != "oracle"]
+    each = max(1, _EXTREMES_MAX // max(1, 2 * len(metrics) * (len(ranked) - 1)))
+    summaries, extremes = [], []
+    for metric in metrics:
+        key = metric["key"]
+        values: dict[tuple[int, str], dict[int | None, float]] = {}
+        for number, row in cells:
+            if row[key] is not None:
+                values.setdefault((number, row["governor"]), {})[row["seed"]] = row[key]
+        means = {cell: sum(seeds.values()) / len(seeds) for cell, seeds in values.items()}
+        count, lines = summed(metric, values, names, range(len(scenarios)))
+        summaries.append({"count": count, "lines": lines})
+        for governor in ranked[1:]:
+            changes = [
+                (change, number)
+                for number in range(len(scenarios))
+                if (number, governor) in means
+                and (number, ranked[0]) in means
+                and (change := change_of(metric, means[number, ranked[0]], means[number, governor]))
+            ]
+            for find in (heapq.nlargest, heapq.nsmallest):
+                extremes.append([number for _, number in find(each, changes)])
+    turns = chain.from_iterable(zip_longest(*extremes))
+    found = list(dict.fromkeys(number for number in turns if number is not None))
+    return [scenarios[number] for number in sorted(found[:_EXTREMES_MAX])], summaries
+
+
+def _choices(
+    scenarios: Sequence[Scenario], axes: Iterable[str]
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the axes by which a part can be asked for, each with its values, if not too many.
+
+    With each value goes the pattern that it alone matches.
+    """
+    found = []
+    for axis in axes:
+        values = sorted({str(scenario[SCENARIO.index(axis)]) for scenario in scenarios})
+        few = values if len(values) <= _EXTREMES_MAX else []
+        found.append((axis, [(glob.escape(value), value) for value in few]))
+    return found
 
 
 def _scenarios(

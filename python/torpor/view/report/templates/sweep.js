@@ -41,7 +41,8 @@ const metricIndex = (...keys) => {
   return 0;
 };
 fill($("metric"), metricEntries, metricIndex("idle_power_mw", "power_mw"));
-fill($("base"), data.governors.map((name, index) => [index, name]), 0);
+// A page of some scenarios has sums over all of them, against the first governor.
+fill($("base"), (data.summaries ? data.governors.slice(0, 1) : data.governors).map((name, index) => [index, name]), 0);
 for (const axis of data.axes) {
   const label = element("label", axis[0].toUpperCase() + axis.slice(1).replace("_", " ") + " "), select = element("select", undefined, { id: axis });
   fill(select, [["", "all"], ...[...new Set(data.scenarios.map((scenario) => scenario.at[axis]))].sort().map((name) => [name, name])], "");
@@ -237,14 +238,17 @@ const named = (svg, names) => {
 const drawScatter = (scenarios, base) => {
   const across = Number($("across").value), up = Number($("up").value);
   const whole = finished(scenarios, competitors, [across, up]);
-  const known = everyone.filter((governor) => finished(whole, [governor], [across, up]).length === whole.length);
+  const known = data.summaries ? competitors : everyone.filter((governor) => finished(whole, [governor], [across, up]).length === whole.length);
   const of = (metric, governor) => {
+    if (data.summaries) return data.summaries[metric].lines[competitors.indexOf(governor)][1][0];
     const found = changes(whole, metric, base, governor);
     return found.length ? meanChange(metric)(found) : null;
   };
   const points = known.map((governor) => ({ governor, x: of(across, governor), y: of(up, governor) }))
     .filter((point) => point.x !== null && point.y !== null);
-  $("scatter-of").textContent = `${whole.length} of ${scenarios.length} scenarios.`;
+  $("scatter-of").textContent = data.summaries
+    ? `${data.summaries[across].count} scenarios across, ${data.summaries[up].count} up.`
+    : `${whole.length} of ${scenarios.length} scenarios.`;
   const figure = $("scatter");
   if (!points.length) {
     figure.replaceChildren(element("p", "No scenario has both metrics for every governor.", { class: "none" }));
@@ -297,9 +301,13 @@ const drawRanks = (scenarios, metric, base) => {
   const headings = ["governor", isShare(metric) ? "mean change pp" : "geomean change %", "95 %"];
   if (info.direction !== "none") headings.push("mean rank", "95 %");
   headings.forEach((text) => head.append(element("th", text, { scope: "col" })));
-  table.append(element("caption", `${info.title}, ${whole.length} scenarios that all finished`), element("thead"), element("tbody"));
+  const summed = data.summaries?.[metric];
+  table.append(element("caption", `${info.title}, ${summed?.count ?? whole.length} scenarios that all finished`), element("thead"), element("tbody"));
   table.tHead.append(head);
-  const lines = ranked.map((governor) => ({
+  const lines = summed ? ranked.map((governor, index) => {
+    const [, ratio, rank] = summed.lines[index];
+    return { governor, ratio, rank };
+  }) : ranked.map((governor) => ({
     governor,
     ratio: interval(changes(whole, metric, base, governor), meanChange(metric)),
     // No rank is better than the first one or worse than the last.
@@ -327,9 +335,9 @@ const draw = () => {
   $("detail").replaceChildren();
   drawMap(scenarios, metric, base);
   drawScatter(scenarios, base);
-  drawCurves(scenarios, metric, base);
+  if (!data.summaries) drawCurves(scenarios, metric, base);
   drawRanks(scenarios, metric, base);
 };
 document.querySelectorAll("select").forEach((select) => select.addEventListener("change", draw));
-document.querySelectorAll("form").forEach((form) => form.addEventListener("submit", (event) => event.preventDefault()));
+document.querySelectorAll("form:not([method])").forEach((form) => form.addEventListener("submit", (event) => event.preventDefault()));
 draw();
