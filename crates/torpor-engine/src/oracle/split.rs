@@ -83,7 +83,7 @@ impl Segments {
                 continue;
             }
             if wants.iter().all(Option::is_none) {
-                found.unshared = found.unshared - power.over(to.since(from));
+                found.unshared -= power.over(to.since(from));
                 continue;
             }
             let parts = split(power, &wants);

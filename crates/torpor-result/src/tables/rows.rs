@@ -66,7 +66,7 @@ pub(super) fn runs(result: &Value) -> impl Iterator<Item = (Value, &Value)> {
 }
 
 fn metrics<'a>(result: &'a Value, of: &'a Value) -> impl Iterator<Item = Value> + 'a {
-    let catalogue = of.is_object().then(|| list(result, "catalogue")).unwrap_or_default();
+    let catalogue = if of.is_object() { list(result, "catalogue") } else { &[] };
     catalogue.iter().map(move |metric| of[text(&metric["key"])].clone())
 }
 

@@ -3,7 +3,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast, get_type_hints
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -116,63 +116,26 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "a table": dict,
     "a list of tables": list,
 }
-_TEXT, _TEXTS, _TABLE = _Key("text"), _Key("a list of texts"), _Key("a list of tables")
-
-_STUDY = {
-    "title": _TEXT,
-    "source": _TEXTS,
-    "platform": _TEXT,
-    "duration": _TEXT,
-    "seeds": _Key("a whole number of 1 or more"),
-    "cpufreq": _Key("text", False),
-    "io_boost": _Key("text", False),
-    "background": _Key("text", False),
-    "column": _TABLE,
-    "table": _TABLE,
-    "calibration": _TEXT,
-    "note": _Key("a list of texts", False),
-}
-_COLUMN = {
-    "name": _TEXT,
-    "governor": _TEXT,
-    "cpufreq": _Key("text", False),
-    "io_boost": _Key("text", False),
-    "platform_params": _Key("a table", False),
-}
-_TABLE_KEYS = {
-    "title": _TEXT,
-    "workload": _Key("text", False),
-    "platform": _Key("text", False),
-    "duration": _Key("text", False),
-    "cpufreq": _Key("text", False),
-    "io_boost": _Key("text", False),
-    "background": _Key("text", False),
-    "columns": _TEXTS,
-    "row": _TABLE,
-    "against_oracle": _Key("true or false", False),
-    "tells_most": _Key("true or false", False),
-}
-_ROW = {
-    "title": _TEXT,
-    "workload": _Key("text", False),
-    "platform": _Key("text", False),
-    "duration": _Key("text", False),
-    "cpufreq": _Key("text", False),
-    "io_boost": _Key("text", False),
-    "background": _Key("text", False),
-    "metric": _Key("text", False),
-    "not_modelled": _Key("text", False),
-    "published": _Key("a table", False),
-    "calibrated": _Key("a list of texts", False),
-    "fits": _Key("a list of texts", False),
-    "noise_pct": _Key("a number", False),
-    "scale": _Key("a number", False),
-    "offset": _Key("a number", False),
-    "is_relative": _Key("true or false", False),
-    "values": _Key("a table", False),
-    "disabled_states": _Key("a list of state indices", False),
+_KIND_OF: dict[Any, str] = {
+    str: "text",
+    list[str]: "a list of texts",
+    int: "a whole number of 1 or more",
+    float: "a number",
+    list[int]: "a list of state indices",
+    bool: "true or false",
+    dict[str, float]: "a table",
+    dict[str, Published]: "a table",
 }
 
+
+def _keys_of(table: Any) -> dict[str, _Key]:
+    return {
+        name: _Key(_KIND_OF.get(hint, "a list of tables"), name in table.__required_keys__)
+        for name, hint in get_type_hints(table).items()
+    }
+
+
+_STUDY, _COLUMN, _TABLE, _ROW = map(_keys_of, (Study, Column, Table, Row))
 
 _SCHEMA_OF: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
@@ -191,7 +154,7 @@ def schema() -> dict[str, Any]:
     published = {"anyOf": [{"type": "number"}, ends, {"enum": list(judge.DIRECTIONS)}]}
     row = _schema_of(_ROW, published={"type": "object", "additionalProperties": published})
     row["oneOf"] = [{"required": ["metric"]}, {"required": ["not_modelled"]}]
-    table = _schema_of(_TABLE_KEYS, row={"type": "array", "items": row, "minItems": 1})
+    table = _schema_of(_TABLE, row={"type": "array", "items": row, "minItems": 1})
     column = {"type": "array", "items": _schema_of(_COLUMN), "minItems": 1}
     return {
         "$comment": "SPDX-License-Identifier: MIT OR GPL-2.0-only",
@@ -260,7 +223,7 @@ def _check(study: dict[str, Any]) -> None:
             _kind(value, "a number", f"column[{index}].platform_params.{name}")
     for index, table in enumerate(study["table"]):
         place = f"table[{index}]."
-        _keys(table, _TABLE_KEYS, place)
+        _keys(table, _TABLE, place)
         for name in table["columns"]:
             _one_of(name, known, f"{place}columns")
         for number, row in enumerate(table["row"]):
