@@ -92,6 +92,7 @@ __hidden void hrtimer_start_range_ns(struct hrtimer *timer, ktime_t time, u64 sl
 		time = KTIME_MAX;
 	timer->_softexpires = time;
 	timer->cpu = cpu;
+	cpu->timer_starts++;
 	cpu->timers[cpu->nr_timers++] = (struct kapi_timer) { timer, time };
 }
 

@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 10
+#define KHOST_ABI 11
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -51,7 +51,7 @@ struct khost_cpu {
 	 * Costs of the kernel's work: see clock.c. The simulator sets the costs, at the CPU's
 	 * speed, and reads and clears the time spent.
 	 */
-	unsigned int step_ps, remote_step_ps, switch_ns, ipi_send_ns;
+	unsigned int step_ps, remote_step_ps, switch_ns, ipi_send_ns, governor_timer_ns;
 	/* Number of interrupts raised. */
 	unsigned int irq_ns;
 	/* Number of idle states entered. */
@@ -61,11 +61,8 @@ struct khost_cpu {
 	unsigned long long counted_ps, figured_ns;
 	/* Time at which it entered its idle state, by its own clock. */
 	unsigned long long entered_ns;
-	/*
-	 * Timers of idle governors that were set and that expired, since the simulator cleared the
-	 * counts.
-	 */
-	unsigned int governor_timers;
+	/* Timers of idle governors that were started and that expired, since the simulator cleared it. */
+	unsigned int governor_starts, governor_timers;
 	/* The driver has rejected the state; poll_until_ns is when it says so. */
 	unsigned int is_rejected;
 };

@@ -67,11 +67,26 @@ void khost_traced(enum khost_traced kind, const void *timer, const void *functio
 /* Defined by the linker script. */
 extern const char khost_governors_start[], khost_governors_end[];
 
-void khost_expires(const void *timer, const void *function, unsigned long long now_ns)
+static bool is_of_a_governor(const void *function)
 {
 	const char *text = function;
 
-	if (text >= khost_governors_start && text < khost_governors_end)
+	return text >= khost_governors_start && text < khost_governors_end;
+}
+
+void khost_starts(const void *timer, const void *function, unsigned long long expires_ns,
+		  unsigned long long softexpires_ns)
+{
+	if (is_of_a_governor(function)) {
+		khost_cpu->governor_starts++;
+		khost_cpu->figured_ns += khost_cpu->governor_timer_ns;
+	}
+	khost_traced(KHOST_HRTIMER_START, timer, function, expires_ns, softexpires_ns);
+}
+
+void khost_expires(const void *timer, const void *function, unsigned long long now_ns)
+{
+	if (is_of_a_governor(function))
 		khost_cpu->governor_timers++;
 	khost_traced(KHOST_HRTIMER_EXPIRE_ENTRY, timer, function, now_ns, 0);
 }

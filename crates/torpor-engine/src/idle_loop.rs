@@ -124,6 +124,8 @@ pub struct Halt {
     /// The governor had armed a timer of its own when the last sleep began. A timer that it arms in
     /// `reflect` counts from the next sleep on.
     timer_armed: bool,
+    /// Timers that the governor had started by then.
+    timer_starts: u64,
     alarms: Alarms,
     poll_timeout: Instant,
     /// Sleep history, on hardware that demotes.
@@ -146,6 +148,7 @@ impl Halt {
             jiffy: model.tick.floor(start),
             tick: model.tick.hz.tick(),
             timer_armed: false,
+            timer_starts: 0,
             alarms: Alarms::NONE,
             poll_timeout: Instant::NEVER,
             history: SleepHistory::default(),
@@ -308,6 +311,11 @@ impl<'a> CpuRun<'a> {
         let tick_was_stopped = self.at.tick_stopped;
         if stop_tick && !next.must_keep_tick {
             self.at.tick_stopped = true;
+        }
+        let starts = policy.timer_starts(self.at.slot);
+        if starts != self.at.timer_starts {
+            self.at.tally.timers_started(span.opp, starts - self.at.timer_starts);
+            self.at.timer_starts = starts;
         }
         let timer = policy.next_timer(self.at.slot);
         self.at.timer_armed = timer.is_some();

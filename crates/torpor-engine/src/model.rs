@@ -40,6 +40,8 @@ pub struct CpuModel {
     pub costs: CostTable,
     pub tick: TickGrid,
     pub tick_handling: Duration,
+    /// Time that a governor takes to start a timer of its own and to cancel it.
+    pub timer_start: Duration,
     pub latency_limit: Duration,
     pub capacity: u32,
     /// Poll loop of state 0, if it polls.
@@ -135,6 +137,7 @@ impl CpuModel {
             costs: CostTable::new(table, platform.has_power(), Duration::MAX),
             tick,
             tick_handling: platform.tick_handling,
+            timer_start: platform.timer_start,
             latency_limit,
             capacity: table.capacity,
             poll_loop: table.idle_states[0].poll_loop,

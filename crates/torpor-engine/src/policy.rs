@@ -39,6 +39,12 @@ pub trait Policy {
         None
     }
 
+    /// Returns the number of timers that the policy has started on the CPU so far.
+    #[inline]
+    fn timer_starts(&self, _slot: usize) -> u64 {
+        0
+    }
+
     /// Expires the CPU's timers that are due at `now`.
     fn fire_timer(&mut self, _slot: usize, _now: Instant) -> Result<(), Fault> {
         Ok(())
@@ -80,6 +86,11 @@ impl Policy for Instance {
     #[inline]
     fn next_timer(&self, slot: usize) -> Option<Instant> {
         Instance::next_timer(self, slot)
+    }
+
+    #[inline]
+    fn timer_starts(&self, slot: usize) -> u64 {
+        Instance::timer_starts(self, slot)
     }
 
     #[cold]

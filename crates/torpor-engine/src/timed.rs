@@ -80,6 +80,10 @@ impl<P: Policy> Policy for Timed<'_, P> {
         self.policy.next_timer(slot)
     }
 
+    fn timer_starts(&self, slot: usize) -> u64 {
+        self.policy.timer_starts(slot)
+    }
+
     fn fire_timer(&mut self, slot: usize, now: Instant) -> Result<(), Fault> {
         self.policy.fire_timer(slot, now)
     }

@@ -53,6 +53,8 @@ pub struct Tally {
     ticks: Vec<u64>,
     /// The governor's own timers that woke the CPU, by OPP.
     timers: Vec<u64>,
+    /// The governor's own timers that it started, by OPP.
+    timer_starts: Vec<u64>,
     /// Time spent on entries that the driver refused, by OPP.
     rejected: Vec<Duration>,
     /// Hardware's sleeps minus the requested ones, indexed like `slept`; empty if the hardware does
@@ -77,6 +79,7 @@ impl Tally {
             slept: vec![Slept::default(); opps * states],
             ticks: vec![0; opps],
             timers: vec![0; opps],
+            timer_starts: vec![0; opps],
             rejected: vec![Duration::ZERO; opps],
             moved: match model.demotions.is_empty() {
                 true => Vec::new(),
@@ -202,6 +205,12 @@ impl Tally {
         self.timers[opp as usize] += 1;
     }
 
+    /// Counts `number` timers that the governor has started.
+    #[inline]
+    pub fn timers_started(&mut self, opp: u16, number: u64) {
+        self.timer_starts[opp as usize] += number;
+    }
+
     /// Counts an entry that the driver refused; the CPU was awake for `time`.
     #[cold]
     pub fn rejected(&mut self, opp: u16, state: usize, time: Duration) {
@@ -244,7 +253,9 @@ impl Tally {
         }
         for (opp, rejected) in self.rejected.iter().enumerate() {
             let handled = model.tick_handling.0 * (self.ticks[opp] + self.timers[opp]) as i64;
-            energy += model.costs.awake(opp as u16, Duration(handled) + *rejected);
+            let started = model.timer_start.0 * self.timer_starts[opp] as i64;
+            let awake = Duration(handled + started) + *rejected;
+            energy += model.costs.awake(opp as u16, awake);
         }
         energy
     }
@@ -258,6 +269,7 @@ impl Tally {
         totals.decisions = totals.sources.iter().sum();
         totals.tick_wakeups = self.ticks.iter().sum();
         totals.governor_timer_wakeups = self.timers.iter().sum();
+        totals.governor_timer_starts += self.timer_starts.iter().sum::<u64>();
         totals.latency = self.latency.latencies();
         for (opp, row) in self.slept.chunks(self.states).enumerate() {
             for (state, slept) in row.iter().enumerate() {

@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("torpor-governor needs a 64-bit little-endian target: the layouts depend on it");
 
-pub(crate) const IMAGE_ABI: u32 = 5;
+pub(crate) const IMAGE_ABI: u32 = 6;
 pub(crate) const STATE_MAX: usize = 10;
 pub(crate) const TIMERS_MAX: usize = 4;
 pub(crate) const NAME_LEN: usize = 16;
@@ -37,6 +37,7 @@ pub(crate) struct KapiCpu {
     pub cpu_id: c_uint,
     pub nr_timers: c_uint,
     pub load_avg: c_ulong,
+    pub timer_starts: c_ulong,
     pub timers: [KapiTimer; TIMERS_MAX],
     pub driver: *mut CpuidleDriver,
 }

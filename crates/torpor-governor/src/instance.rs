@@ -287,6 +287,13 @@ impl Instance {
         if cpu.nr_timers == 0 { None } else { earliest_timer(cpu) }
     }
 
+    /// Returns the number of times that the governor has started a timer on this CPU.
+    #[inline]
+    pub fn timer_starts(&self, slot: usize) -> u64 {
+        // SAFETY: as in `select`.
+        unsafe { (*self.slots[slot].cpu).timer_starts }
+    }
+
     /// Runs the callbacks of the CPU's timers that are due at `now`, earliest first. The number of
     /// callbacks is limited, since a callback can arm its timer for `now` again.
     pub fn fire_timer(&mut self, slot: usize, now: Instant) -> Result<(), Fault> {

@@ -35,6 +35,8 @@ summed! {
         pub wakeups: u64,
         pub tick_wakeups: u64,
         pub governor_timer_wakeups: u64,
+        /// Timers that the governor started.
+        pub governor_timer_starts: u64,
         pub poll_timeouts: u64,
         /// Interrupts during polling that did not end it; they count as wake-ups too.
         pub poll_interrupts: u64,
@@ -236,6 +238,9 @@ pub static METRICS: &[Metric] = metrics! {
         governor had kept.", |s| count(s.idle.tick_wakeups);
     governor_timer_wakeups optional: COUNT, Lower, "governor's timer wake-ups", "Sleeps ended only \
         by a timer of the governor itself.", |s| count(s.idle.governor_timer_wakeups);
+    governor_timer_starts optional: COUNT, Lower, "governor's timers started", "Timers that the \
+        governor itself started, most of which are cancelled before they expire. Each takes \
+        `timer_start_us` of the platform.", |s| count(s.idle.governor_timer_starts);
     poll_timeouts optional: COUNT, Lower, "poll time-outs", "Sleeps in a polling state that ended \
         at the polling limit.", |s| count(s.idle.poll_timeouts);
     poll_interrupts optional: COUNT, Neither, "interrupts while polling", "Wake-ups without a task \

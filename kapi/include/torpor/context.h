@@ -10,7 +10,7 @@
 
 #include <linux/types.h>
 
-#define TORPOR_IMAGE_ABI 5
+#define TORPOR_IMAGE_ABI 6
 
 struct hrtimer;
 
@@ -45,6 +45,8 @@ struct kapi_cpu {
 	/* The armed timers are the first @nr_timers, unsorted. */
 	unsigned int nr_timers;
 	unsigned long load_avg;
+	/* Starts of timers since the image was loaded. */
+	unsigned long timer_starts;
 	struct kapi_timer timers[KAPI_TIMERS_MAX];
 	void *driver;
 };

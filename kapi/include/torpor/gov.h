@@ -8,5 +8,7 @@
 
 /* Target residency from which a governor reads the next timer. */
 #define RESIDENCY_THRESHOLD_NS	(15 * NSEC_PER_USEC)
+/* Since 7.2: with a timer this near, the tick need not be started again. */
+#define SAFE_TIMER_RANGE_NS	(2 * TICK_NSEC)
 
 #endif /* _KAPI_TORPOR_GOV_H */

@@ -283,6 +283,9 @@ fn spend(
         |state, from, resume: Instant| model.costs.sleep(span.opp, state, resume.since(from));
     let (mut now, is_over) = cpu.sleep(span, first, start, alarms);
     let mut energy = slept(first, start, now);
+    if matches!(plan, Plan::Timer(..) | Plan::Prewake(..)) {
+        energy += model.costs.awake(span.opp, model.timer_start);
+    }
     if !is_over {
         now += model.tick_handling;
         energy += model.costs.awake(span.opp, model.tick_handling);

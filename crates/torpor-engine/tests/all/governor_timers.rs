@@ -2,10 +2,10 @@
 //! Governors that set themselves timers, and entries that are given up.
 
 use crate::support::instance;
-use torpor_engine::decision::{Decision, Keep};
+use torpor_engine::decision::{Decision, Keep, Unobserved};
 use torpor_engine::idle_loop::CpuRun;
 use torpor_engine::input::Span;
-use torpor_engine::model::SleepEnd;
+use torpor_engine::model::{CpuModel, SleepEnd};
 use torpor_engine::policy::{Policy, Reflection};
 use torpor_engine::totals::CpuTotals;
 use torpor_governor::{Fault, Inputs, Selection};
@@ -67,10 +67,30 @@ fn repeat_timer_rings_until_history_is_forgotten() {
 }
 
 #[test]
+fn each_start_of_a_timer_costs_its_time() {
+    let spans = burst_and_pause();
+    let run = |start: Duration| {
+        let model = CpuModel { timer_start: start, ..crate::support::two_state_cpu() };
+        let mut run = CpuRun::new(&model, &spans, 0);
+        run.run(&mut instance("menu-3.8", &model), &mut Unobserved).unwrap();
+        (run.close(), model.costs.awake(0, start))
+    };
+    let ((free, _), (charged, cost)) = (run(Duration::ZERO), run(Duration(500)));
+    // Each that expired had been started.
+    assert!(free.governor_timer_wakeups >= 24, "{free:?}");
+    assert!(free.governor_timer_starts >= free.governor_timer_wakeups, "{free:?}");
+    assert_eq!(charged.governor_timer_starts, free.governor_timer_starts);
+    assert!(cost.0 > 0);
+    let starts = i128::from(charged.governor_timer_starts);
+    assert_eq!(charged.energy.0 - free.energy.0, starts * cost.0);
+}
+
+#[test]
 fn governor_timers_wake_only_their_governor() {
     for spec in ["menu-3.7", "menu-6.12", "teo-6.12"] {
         let (_, totals) = menu(spec, &burst_and_pause());
-        assert_eq!((totals.governor_timer_wakeups, totals.wakeups), (0, 9), "{spec}");
+        let timers = totals.governor_timer_wakeups + totals.governor_timer_starts;
+        assert_eq!((timers, totals.wakeups), (0, 9), "{spec}");
     }
 }
 

@@ -88,6 +88,7 @@ pub(crate) fn model(cluster: &Cluster) -> CpuModel {
         sha256: String::new(),
         hz: Hz::H250,
         tick_handling: Duration::from_us(5),
+        timer_start: Duration(500),
         overheads: Default::default(),
         cpufreq_governor: Default::default(),
         io_devices: vec![],

@@ -20,6 +20,8 @@ pub struct Platform {
     pub hz: Hz,
     /// Time the CPU is busy with one tick interrupt that wakes it from idle.
     pub tick_handling: Duration,
+    /// Time that an idle governor takes to start a timer of its own and to cancel it.
+    pub timer_start: Duration,
     pub overheads: Overheads,
     /// Parts of the machine whose power the numbers contain, by the names that a file has for them.
     pub power_includes: Vec<String>,

@@ -83,6 +83,7 @@ pub fn check(
     let without_overheads = Platform {
         overheads: Overheads::default(),
         tick_handling: Duration::ZERO,
+        timer_start: Duration::ZERO,
         ..platform.clone()
     };
     let request = Request {

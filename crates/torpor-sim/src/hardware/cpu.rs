@@ -56,6 +56,8 @@ pub(super) struct Sleep {
     pub(super) entry_saved: Duration,
     /// The driver has refused the state: the CPU is awake, with interrupts off until `poll_until_ns`.
     pub(super) is_rejected: bool,
+    /// Timers that the governor has started since the last sleep.
+    pub(super) timer_starts: u32,
 }
 
 impl Sleep {
@@ -71,6 +73,7 @@ impl Sleep {
             timer: self.timer,
             tick_stopped: self.tick_stopped,
             is_rejected: self.is_rejected,
+            timer_starts: self.timer_starts,
             got: self.got,
             undemoted: self.undemoted,
         }

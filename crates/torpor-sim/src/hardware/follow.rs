@@ -123,6 +123,7 @@ impl<W: Work> Sim<W> {
             is_resched: false,
             entry_saved: entry_saved.unwrap_or(Duration::ZERO),
             is_rejected: is_rejected != 0,
+            timer_starts: std::mem::take(&mut self.instance.cpu_mut(cpu).governor_starts),
         };
         self.cpus[cpu].asleep = Some(sleep);
         if sleep.polls() {
@@ -233,14 +234,14 @@ impl<W: Work> Sim<W> {
 
     /// Sets the costs of the kernel's work on a CPU at its present speed.
     pub(super) fn set_costs(&mut self, cpu: usize) {
-        let Overheads { step_ps, remote_step_ps, context_switch, ipi_send, .. } =
+        let Overheads { step_ps, remote_step_ps, context_switch, ipi_send, governor_timer, .. } =
             self.machine.overheads;
         let scaled = |cost: i64| self.cpus[cpu].time_for(Duration(cost)).0 as u32;
         let steps = (scaled(step_ps.into()), scaled(remote_step_ps.into()));
-        let figures = (scaled(context_switch.0), scaled(ipi_send.0));
+        let figures = (scaled(context_switch.0), scaled(ipi_send.0), scaled(governor_timer.0));
         let it = self.instance.cpu_mut(cpu);
         (it.step_ps, it.remote_step_ps) = steps;
-        (it.switch_ns, it.ipi_send_ns) = figures;
+        (it.switch_ns, it.ipi_send_ns, it.governor_timer_ns) = figures;
     }
 
     /// Accounts the kernel's own work on a CPU.

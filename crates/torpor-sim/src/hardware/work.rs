@@ -143,6 +143,8 @@ pub struct Slept {
     pub tick_stopped: bool,
     /// There was no sleep: the driver has refused the state.
     pub is_rejected: bool,
+    /// Timers that the governor has started since the sleep before.
+    pub timer_starts: u32,
     /// The state that the hardware entered, and when a demoted one went on to `state`.
     pub got: usize,
     pub undemoted: Option<Instant>,

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 10;
+pub(crate) const ABI: u32 = 11;
 pub(crate) const CPUS_MAX: usize = 256;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -48,12 +48,14 @@ pub(crate) struct Cpu {
     pub remote_step_ps: u32,
     pub switch_ns: u32,
     pub ipi_send_ns: u32,
+    pub governor_timer_ns: u32,
     pub irq_ns: u32,
     pub sleeps: u32,
     pub busy_until_ns: u64,
     pub counted_ps: u64,
     pub figured_ns: u64,
     pub entered_ns: u64,
+    pub governor_starts: u32,
     pub governor_timers: u32,
     pub is_rejected: u32,
 }

@@ -78,6 +78,8 @@ pub struct Overheads {
     /// Costs on the CPU that sends an IPI, and on the one that receives it.
     pub ipi_send: Duration,
     pub ipi_handling: Duration,
+    /// Cost of an idle governor's own timer.
+    pub governor_timer: Duration,
     /// Cost of one step of the kernel, and of one with data in another CPU's cache. See
     /// `khost/src/clock.c` for steps.
     pub step_ps: u32,
@@ -157,6 +159,7 @@ impl Machine {
                 context_switch: platform.overheads.context_switch,
                 ipi_send: platform.overheads.ipi_send + platform.overheads.virt_exit,
                 ipi_handling: platform.overheads.ipi_handling,
+                governor_timer: platform.timer_start,
                 step_ps: STEP_PS,
                 remote_step_ps: STEP_PS + LINE_PS,
             },

@@ -72,6 +72,8 @@ impl<S: Sink> Machine<'_, S> {
             return self.was_rejected(number, slept);
         }
         let cpu = &mut self.cpus[number];
+        // Their time has passed as the kernel's work.
+        cpu.tally.totals.governor_timer_starts += u64::from(slept.timer_starts);
         let asleep = cpu.asleep.take().expect("the CPU was asleep");
         let is_recorded = asleep.is_recorded;
         self.rest.left(number, asleep.in_hardware(), now);

@@ -231,14 +231,19 @@ fn a_governors_own_timer_is_no_tick() {
     let mut wakeups = |governor: &str| {
         request.governors = vec![governor.parse().unwrap()];
         let counted = count(&request);
-        counted.cpus.iter().fold((0, 0), |(timers, ticks), cpu| {
-            let totals = &cpu.totals;
-            (timers + totals.governor_timer_wakeups, ticks + totals.tick_wakeups)
-        })
+        let sum = |of: &dyn Fn(&torpor_engine::totals::CpuTotals) -> u64| {
+            counted.cpus.iter().map(|cpu| of(&cpu.totals)).sum::<u64>()
+        };
+        (
+            sum(&|t| t.governor_timer_wakeups),
+            sum(&|t| t.tick_wakeups),
+            sum(&|t| t.governor_timer_starts),
+        )
     };
-    assert_eq!(wakeups("menu").0, 0);
-    let (timers, ticks) = wakeups("tide");
-    assert!(timers > 20, "{timers} timers, {ticks} ticks");
+    let (timers, _, starts) = wakeups("menu");
+    assert_eq!((timers, starts), (0, 0));
+    let (timers, ticks, starts) = wakeups("tide");
+    assert!(timers > 20 && starts > timers, "{timers} timers of {starts}, {ticks} ticks");
 }
 
 /// A poll that lasts as long as the next state's target residency counts as too shallow.

@@ -10,6 +10,8 @@
 void khost_traced(enum khost_traced kind, const void *timer, const void *function,
 		  unsigned long long expires_ns, unsigned long long softexpires_ns);
 
+void khost_starts(const void *timer, const void *function, unsigned long long expires_ns,
+		  unsigned long long softexpires_ns);
 void khost_expires(const void *timer, const void *function, unsigned long long now_ns);
 
 /* The time of an expiry: up to 7.2 a pointer to it, from 7.3 on itself. */
@@ -26,8 +28,8 @@ static inline unsigned long long khost_given_ns(ktime_t now)
 #define khost_expiry_ns(now) _Generic((now), ktime_t: khost_given_ns, default: khost_pointed_ns)(now)
 
 #define trace_hrtimer_start(timer, ...)								\
-	khost_traced(KHOST_HRTIMER_START, timer, ACCESS_PRIVATE(timer, function),		\
-		     hrtimer_get_expires(timer), hrtimer_get_softexpires(timer))
+	khost_starts(timer, ACCESS_PRIVATE(timer, function), hrtimer_get_expires(timer),	\
+		     hrtimer_get_softexpires(timer))
 #define trace_hrtimer_cancel(timer) khost_traced(KHOST_HRTIMER_CANCEL, timer, NULL, 0, 0)
 #define trace_hrtimer_expire_entry(timer, now)							\
 	khost_expires(timer, ACCESS_PRIVATE(timer, function), khost_expiry_ns(now))

@@ -28,6 +28,9 @@ pub(crate) static PLATFORM: Shape = shape! {
     optional tick_handling_us: TIME, "Time the CPU is busy with a tick interrupt that wakes it \
         from idle. Without it, 3.";
     optional tick_handling_source: Kind::Texts, "Where `tick_handling_us` comes from.";
+    optional timer_start_us: TIME, "Time that an idle governor takes to start a timer of its own \
+        and to cancel it. Without it, 0.5.";
+    optional timer_start_source: Kind::Texts, "Where `timer_start_us` comes from.";
     optional context_switch_us: TIME, "Time to switch from one task to another, for simulations. \
         Default: 0.";
     optional ipi_send_us: TIME, "Time a CPU spends on sending a reschedule IPI. A simulation's; \

@@ -166,6 +166,7 @@ freq_khz = 300000 => freq_khz = 700000 | cluster[0].opp[1].freq_khz:19 | the OPP
 freq_khz = 300000 => freq_khz = 600000 | cluster[0].opp[1].freq_khz:19 | the OPP before has 600000 kHz
 freq_khz = 600000 => freq_khz = 0 | cluster[0].opp[1].freq_khz:19 | the clock would stand still
 freq_khz = 600000 => freq_khz = 600000.5 | cluster[0].opp[1].freq_khz:19 | not a whole number
+hz = 250 => hz = 250↵timer_start_us = 2 | timer_start_us:5 | `timer_start_source` is missing
 hz = 250 => hz = 250↵tick_handling_us = 2 | tick_handling_us:5 | `tick_handling_source` is missing
 hz = 250 => hz = 250↵package_floor_power_mw = 2 | package_floor_power_mw:5 | `package_floor_power_source` is missing
 hz = 250 => hz = 250↵power_includes = ["cpu", "gpu"] | power_includes:5 | there is no choice `gpu` here

@@ -379,6 +379,7 @@ const FREE: Overheads = Overheads {
     context_switch: Duration::ZERO,
     ipi_send: Duration::ZERO,
     ipi_handling: Duration::ZERO,
+    governor_timer: Duration::ZERO,
     step_ps: 0,
     remote_step_ps: 0,
 };
