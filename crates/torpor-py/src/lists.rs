@@ -39,7 +39,7 @@ pub(crate) fn governors() -> PyResult<String> {
         let params = builtin.params.iter();
         let params =
             params.map(|p| param(&p.name, p.kind.name(), json!(p.default), &p.description));
-        let mut one = policy(&builtin.name, &builtin.summary, "built in");
+        let mut one = policy(builtin.name, &builtin.summary, "built in");
         one["params"] = params.collect();
         one["rating"] = json!(builtin.rating);
         one["source_sha256"] = json!(builtin.source_sha256);
@@ -54,7 +54,7 @@ pub(crate) fn governors() -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn ioboosts() -> PyResult<String> {
     let described = |boost: &BuiltinBoost| {
-        let mut one = policy(&boost.name, &boost.summary, "built in");
+        let mut one = policy(boost.name, &boost.summary, "built in");
         let params = boost.params.iter();
         one["params"] =
             params.map(|p| param(&p.name, &p.kind, Value::Null, &p.description)).collect();
