@@ -44,7 +44,7 @@ fn starts_places_and_sleeps(release: &str) {
                 return Step::Sleep(now + Duration(MS));
             }
         }
-        Step::Run(Duration(MS / 20))
+        Step::Run(Duration(MS / 100))
     };
     let mut sim = start(&kernel, &machine("pixel6"), work);
     sim.add_task(task("sleeper")).unwrap();
