@@ -47,12 +47,12 @@ fn main() {
     let measured: Vec<Measured> = sizes.iter().map(|cpus| measure(&kernel, *cpus)).collect();
     let (small, large) = (&measured[0], &measured[measured.len() - 1]);
     let speed = 1e3 / small.event_ns;
-    aim("hosted kernel, M events/s", speed, Limit::AtLeast(AIM));
+    aim("hosted kernel, M events/s", speed, Limit::NotBelow(AIM));
     let growth = large.own_ns / small.own_ns;
     let what = format!("hosted kernel, own part, {} CPUs to {}", large.cpus, small.cpus);
-    aim(&what, growth, Limit::AtMost(OWN_GROWTH_AIM));
+    aim(&what, growth, Limit::NotAbove(OWN_GROWTH_AIM));
     let what = format!("hosted kernel, start of {} CPUs, ms", large.cpus);
-    aim(&what, large.start_ms, Limit::AtMost(START_AIM_MS));
+    aim(&what, large.start_ms, Limit::NotAbove(START_AIM_MS));
 }
 
 /// Addresses of the running kernel's code, and the number of samples in them.

@@ -33,7 +33,7 @@ fn main() {
     let rate = measure("8 CPUs, 100 tasks, menu", 8, 100, "menu", 2_000);
     measure("8 CPUs, 100 tasks, teo", 8, 100, "teo", 2_000);
     measure("8 CPUs, 100 tasks, shallowest", 8, 100, "shallowest", 2_000);
-    aim("simulation with menu, M events/s", rate, Limit::AtLeast(AIM));
+    aim("simulation with menu, M events/s", rate, Limit::NotBelow(AIM));
     let full = [
         ("100 tasks", load(8, 100)),
         ("IO: psync, 8 jobs", jobs("psync", 8, 1)),
@@ -49,7 +49,7 @@ fn main() {
             aim(
                 &format!("simulation, {what}, {boost}, M events/s"),
                 rate,
-                Limit::AtLeast(FULL_AIM),
+                Limit::NotBelow(FULL_AIM),
             );
         }
     }
@@ -84,14 +84,14 @@ fn phone_minute() {
         };
         let (events, took_s) = fastest(&request);
         println!("phone minute, {governor}: {events} events");
-        aim(&format!("a minute of a phone, {governor}, s"), took_s, Limit::AtMost(MINUTE_AIM_S));
+        aim(&format!("a minute of a phone, {governor}, s"), took_s, Limit::NotAbove(MINUTE_AIM_S));
     }
 }
 
 fn growth() {
     let settled = [100, 1_000, 10_000].map(measure_settled);
     let growth = settled[2] / settled[0];
-    aim("an event of 10,000 tasks to one of 100", growth, Limit::AtMost(GROWTH_AIM));
+    aim("an event of 10,000 tasks to one of 100", growth, Limit::NotAbove(GROWTH_AIM));
 }
 
 /// Measures the cost of an event after all tasks have started: starting 10,000 tasks takes much of a

@@ -46,16 +46,16 @@ pub fn shared_trace(name: &str) -> Option<std::path::PathBuf> {
 /// A limit of what is measured.
 #[derive(Clone, Copy)]
 pub enum Limit {
-    AtMost(f64),
-    AtLeast(f64),
+    NotAbove(f64),
+    NotBelow(f64),
 }
 
 /// Prints a line of the table that `make bench` makes (`benches/table.py`); returns whether the
 /// value is within its limit.
 pub fn aim(what: &str, value: f64, limit: Limit) -> bool {
     let (word, number, is_met) = match limit {
-        Limit::AtMost(most) => ("most", most, value <= most),
-        Limit::AtLeast(least) => ("least", least, value >= least),
+        Limit::NotAbove(most) => ("most", most, value <= most),
+        Limit::NotBelow(least) => ("least", least, value >= least),
     };
     println!("aim: {what}: {value:.3}, at {word} {number}");
     is_met

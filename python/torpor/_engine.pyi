@@ -17,6 +17,7 @@ __all__ = [
     "PlatformError",
     "Record",
     "Result",
+    "ShadowSession",
     "Simulation",
     "Spans",
     "Table",
@@ -162,7 +163,7 @@ class LoadedTrace:
 
 @final
 class ShadowSession:
-    def __init__(self, request_json: str) -> None: ...
+    def __new__(cls, request_json: str) -> ShadowSession: ...
     def push(self, data: bytes) -> int: ...
     def advance(self, until_end: bool = False) -> str: ...
     def result(self) -> str: ...

@@ -337,7 +337,7 @@ def minutes(folder, host, values, *, machine_class="server", **more):
             MINUTE_NS,
             0,
             {
-                governor: live.values_of(a_run(power * 60e3), MINUTE_NS)
+                governor: live.values_of(a_run(power * 60e3), MINUTE_NS, 2)
                 for governor, power in zip(("menu", "teo"), powers, strict=True)
                 if power is not None
             },
@@ -389,7 +389,7 @@ def test_minutes_that_a_kill_left_are_read_once(tmp_path):
     point = Point("shadow", "a", "server", "", options='{"under": "menu"}')
     # As SIGKILL leaves them: lines of a file that nobody has locked any more.
     killed = rollup.Rollup(kept, point, ["menu", "teo"]).__enter__()
-    values = {g: live.values_of(a_run(6e6), MINUTE_NS) for g in ("menu", "teo")}
+    values = {g: live.values_of(a_run(6e6), MINUTE_NS, 2) for g in ("menu", "teo")}
     killed.add([live.Window((BEGIN + 9) * MINUTE_NS, MINUTE_NS, 0, values)])
     killed._writer._file.close()
     assert fleet([kept])["hosts"][0]["minutes"] == 5

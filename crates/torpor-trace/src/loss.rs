@@ -141,7 +141,8 @@ impl Tally {
     /// Returns the number of events that the recorder could not keep.
     pub(crate) fn lost_events(&self) -> u64 {
         let of = |kind: &LossKind| self.counts.get(kind.key).map_or(0, |(_, count)| *count);
-        of(&PERF_LOST).saturating_add(of(&PERF_LOST_SAMPLES))
+        // perf counts the same events twice: as they are lost, and from the counters at its end.
+        of(&PERF_LOST).max(of(&PERF_LOST_SAMPLES))
     }
 
     /// Returns the losses, worst first, then by key.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: What a comparison has, in this order; the first that all have is what governors are judged by.
 _METRICS = (
-    *("idle_power_mw", "wrong_pct", "above_pct", "below_pct"),
+    *("idle_power_mw", "relative_idle_power_pct", "wrong_pct", "above_pct", "below_pct"),
     *("latency_mean_us", "delay_total_us", "sleeps"),
 )
 #: Of a rollup's two shares, which are metrics of their own.

@@ -39,6 +39,7 @@ _SERIAL = (
 )
 _WORDS = {
     "idle_power_mw": "idle power",
+    "relative_idle_power_pct": "relative idle power",
     "wrong_pct": "share of sleeps of a wrong depth",
 }
 

@@ -13,8 +13,8 @@ use crate::replay::{Decider, Run};
 use std::collections::BTreeMap;
 use torpor_governor::{CpuSetup, Governor, Instance, Setup};
 use torpor_machine::platform::Platform;
-use torpor_machine::units::{CpuId, Duration, Energy, Instant};
-use torpor_result::DeepTimes;
+use torpor_machine::units::{CpuId, Duration, Energy, Instant, NSEC_PER_SEC};
+use torpor_result::{DeepTimes, RELATIVE_UNIT};
 
 /// Time before a CPU's last known span in which no decision is made yet: polling may see several
 /// spans. No governor polls that long.
@@ -209,11 +209,11 @@ impl Column {
             let before = before.energy.get(&cluster).copied().unwrap_or(Energy::ZERO);
             (now.energy[&cluster] - before).as_uj_f64()
         };
+        let unit = RELATIVE_UNIT.over(Duration(NSEC_PER_SEC)).as_uj_f64();
         let all: f64 = now.energy.keys().map(|&cluster| energy(cluster)).sum();
         let clusters = now.energy.keys().map(|&cluster| WindowCluster {
             name: platform.clusters[cluster].name.clone(),
             idle_energy_uj: known.then(|| energy(cluster)),
-            relative_energy: (!known).then(|| energy(cluster)),
         });
         WindowRun {
             governor: self.label.clone(),
@@ -221,7 +221,7 @@ impl Column {
             above: now.counts.1 - before.counts.1,
             below: now.counts.2 - before.counts.2,
             idle_energy_uj: known.then_some(all),
-            relative_energy: (!known).then_some(all),
+            relative_energy: (!known).then_some(all / unit),
             latency_sum_ns: now.latency.0 - before.latency.0,
             latency_count: now.latency.1 - before.latency.1,
             delay_sum_ns: (now.delay - before.delay).0,

@@ -99,7 +99,10 @@ impl Running {
         let mut places: Vec<Option<Place>> = Vec::new();
         places.resize_with(growing.cpu_count(), || None);
         for (slot, (cpu, (cluster, model))) in cpus.iter().zip(models).enumerate() {
-            let states = state_descs(&platform.clusters[cluster].idle_states, &model);
+            let table = &platform.clusters[cluster];
+            let states = state_descs(&table.idle_states, &model);
+            // The longest sleep is not known yet, and a unit that changes gives windows that differ.
+            let model = model.within(table, Duration::MAX);
             places[cpu.index()] = Some(Place { cluster, model, states, slot });
         }
         let labels = request.governors.iter().map(ToString::to_string);

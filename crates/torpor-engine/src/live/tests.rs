@@ -244,3 +244,17 @@ fn windows_with_losses_are_marked() {
     let lost: Vec<u64> = shadow.windows.iter().map(|window| window.lost).collect();
     assert!(lost.contains(&7) && lost.iter().filter(|lost| **lost > 0).count() <= 2, "{lost:?}");
 }
+
+#[test]
+fn relative_energy_tells_depths_apart() {
+    let mut shadow = shadow("rome-7742", &["shallowest", "deepest"], "{}");
+    shadow.push(&demo()).unwrap();
+    let windows = shadow.advance(true).unwrap().windows;
+    let sum = |run: usize| -> f64 {
+        windows.iter().map(|window| window.runs[run].relative_energy.unwrap()).sum()
+    };
+    let (shallowest, deepest) = (sum(0), sum(1));
+    assert!(deepest < 0.9 * shallowest, "{deepest} of {shallowest} s");
+    let seconds: f64 = windows.iter().map(|window| window.duration_ns as f64 / 1e9).sum();
+    assert!(shallowest <= seconds, "one CPU sleeps: {shallowest} of {seconds} s");
+}

@@ -32,7 +32,7 @@ _SAMPLE_NS = 45 * 10**9
 _END_S = 30.0
 
 #: What the verdict is of: the first that the machine's windows have.
-_JUDGED = ("idle_power_mw", "wrong_pct")
+_JUDGED = ("idle_power_mw", "relative_idle_power_pct", "wrong_pct")
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class Shadow:
             if run["error"] is not None:
                 sums.error = run["error"]
                 continue
-            values[name] = values_of(run, found["duration_ns"])
+            values[name] = values_of(run, found["duration_ns"], self._found["cpus"])
             if not found["lost"]:
                 _add(sums, run)
         return Window(found["start_ns"] + offset_ns, found["duration_ns"], found["lost"], values)
@@ -328,9 +328,9 @@ class Shadow:
                 tally.add(base[self.judged], other[self.judged], window.begin_ns)
 
 
-def values_of(run: Mapping[str, Any], duration_ns: int) -> dict[str, float]:
-    """Return the metrics of the catalogue that one governor's window has, and the share of wrong
-    depths."""
+def values_of(run: Mapping[str, Any], duration_ns: int, cpus: int) -> dict[str, float]:
+    """Return the metrics of the catalogue that one governor's window of so many CPUs has, and the
+    share of wrong depths."""
     sleeps = run["sleeps"]
     found: dict[str, float] = {"sleeps": sleeps, "delay_total_us": run["delay_sum_ns"] / 1e3}
     if sleeps:
@@ -342,6 +342,8 @@ def values_of(run: Mapping[str, Any], duration_ns: int) -> dict[str, float]:
     if (energy_uj := run["idle_energy_uj"]) is not None:
         found["idle_energy_uj"] = energy_uj
         found["idle_power_mw"] = energy_uj / duration_ns * 1e6
+    if (relative_s := run["relative_energy"]) is not None and cpus:
+        found["relative_idle_power_pct"] = 100 * relative_s / (duration_ns / 1e9 * cpus)
     return found
 
 
