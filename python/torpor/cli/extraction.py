@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from torpor.ask import toml_schemas
+from torpor.cli import options
 from torpor.cli.console import (
     fail,
     print_note,
@@ -31,12 +32,9 @@ def extract(
     ] = None,
     platform: Annotated[
         str | None,
-        typer.Option(
-            "--platform",
-            "-p",
-            metavar="P",
-            help="Recorded machine: a name, or a .toml file. Without it, all CPUs are assumed to "
-            "be equal.",
+        options.machine(
+            "Recorded machine: a name, or a .toml file. Without it, all CPUs are assumed to "
+            "be equal."
         ),
     ] = None,
     background: Annotated[

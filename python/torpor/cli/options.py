@@ -72,6 +72,11 @@ def governor(default: Iterable[str]) -> Any:
     )
 
 
+def machine(text: str) -> Any:
+    """The option for one machine, with a text that says which."""
+    return typer.Option("--platform", "-p", metavar="P", help=text)
+
+
 Threads = Annotated[
     int | None,
     typer.Option(
@@ -131,12 +136,9 @@ RunsPath = Annotated[
 ]
 RecordedMachine = Annotated[
     str | None,
-    typer.Option(
-        "--platform",
-        "-p",
-        metavar="P",
-        help="The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
-        "Default: the dump that was saved with the recording, if any.",
+    machine(
+        "The machine that was recorded: a name, a .toml file, or a dump of its sysfs. "
+        "Default: the dump that was saved with the recording, if any."
     ),
 ]
 Before = Annotated[

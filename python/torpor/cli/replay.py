@@ -21,12 +21,9 @@ def replay(
     traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Recordings to replay.")],
     platform: Annotated[
         str | None,
-        typer.Option(
-            "--platform",
-            "-p",
-            metavar="P",
-            help="Machine: a name, a .toml file, or a dump. Default: the dump that was saved with "
-            "the recording, or the machine that it names.",
+        options.machine(
+            "Machine: a name, a .toml file, or a dump. Default: the dump that was saved with "
+            "the recording, or the machine that it names."
         ),
     ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,

@@ -79,12 +79,7 @@ def run(
     ] = None,
     platform: Annotated[
         str | None,
-        typer.Option(
-            "--platform",
-            "-p",
-            metavar="P",
-            help="Machine: a name, a .toml file, or a dump. Default: this one.",
-        ),
+        options.machine("Machine: a name, a .toml file, or a dump. Default: this one."),
     ] = None,
     governors: Annotated[list[str] | None, options.governor(_GOVERNORS)] = None,
     is_followed: Annotated[

@@ -21,9 +21,7 @@ _HANDED_WAKEUPS = 200_000
 
 @options.of(SimulateOptions, after="governors")
 def simulate(
-    platform: Annotated[
-        str, typer.Option("--platform", "-p", metavar="P", help="Machine: a name, or a .toml file.")
-    ],
+    platform: Annotated[str, options.machine("Machine: a name, or a .toml file.")],
     workload: Annotated[
         str | None,
         typer.Argument(

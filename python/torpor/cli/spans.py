@@ -23,9 +23,7 @@ def spans(
     traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Recordings.")],
     platform: Annotated[
         str,
-        typer.Option(
-            "--platform", "-p", metavar="P", help="Machine: a name, a .toml file, or a dump."
-        ),
+        options.machine("Machine: a name, a .toml file, or a dump."),
     ],
     output: Annotated[
         Path | None,

@@ -52,7 +52,7 @@ _Boosts = Annotated[
 def io_boost(
     workload: _Workload = None,
     platform: Annotated[
-        str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
+        str, options.machine("Machine, with known power.")
     ] = study.DEFAULT_PLATFORM,
     governor: Annotated[
         str, typer.Option("--governor", "-g", metavar="G", help="The idle governor.")
@@ -102,9 +102,7 @@ def io_boost(
 
 
 def adaptation(
-    platform: Annotated[
-        str, typer.Option("--platform", "-p", metavar="P", help="Machine, with known power.")
-    ] = "pixel6",
+    platform: Annotated[str, options.machine("Machine, with known power.")] = "pixel6",
     governors: Annotated[list[str] | None, options.governor(learning.DEFAULT_GOVERNORS)] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the curves: an .svg file.")

@@ -12,9 +12,7 @@
 use super::draft::Draft;
 use super::tasks::Counter;
 use super::util::Tracker;
-use super::{
-    CpuIndex, CpuInput, CutSleeps, InputStats, Recording, SleepSource, Span, TickGrid, WakeStamp,
-};
+use super::{CpuIndex, CpuInput, CutSleeps, InputStats, Recording, SleepSource, Span, TickGrid};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind, SoFar, Trace};
@@ -131,7 +129,7 @@ impl Growing {
             }
             if begun.spans.len() == complete.len() {
                 let open = self.draft.open_start(number);
-                begun.spans.extend(open.map(begins));
+                begun.spans.extend(open.map(Span::begun));
             }
         }
     }
@@ -194,27 +192,6 @@ impl Growing {
             self.draft.input(number, spans)
         });
         inputs.collect()
-    }
-}
-
-/// Returns a span of which only the start is known.
-fn begins(start: Instant) -> Span {
-    Span {
-        start,
-        wake: start,
-        resume: start,
-        next_hrtimer: Instant::NEVER,
-        next_wheel: Instant::NEVER,
-        freq_khz: 0,
-        opp: 0,
-        util: 0,
-        source: SleepSource::TickOnly,
-        stamp: WakeStamp::ExitStamp,
-        ends_visit: false,
-        is_resched: false,
-        nr_iowait: 0,
-        nr_running: 0,
-        rcu_holds_tick: false,
     }
 }
 

@@ -135,6 +135,29 @@ pub struct Span {
     pub rcu_holds_tick: bool,
 }
 
+impl Span {
+    /// Returns a span of which only the start is known.
+    pub(crate) fn begun(start: Instant) -> Span {
+        Span {
+            start,
+            wake: start,
+            resume: start,
+            next_hrtimer: Instant::NEVER,
+            next_wheel: Instant::NEVER,
+            freq_khz: 0,
+            opp: 0,
+            util: 0,
+            source: SleepSource::TickOnly,
+            stamp: WakeStamp::ExitStamp,
+            ends_visit: false,
+            is_resched: false,
+            nr_iowait: 0,
+            nr_running: 0,
+            rcu_holds_tick: false,
+        }
+    }
+}
+
 // A replay streams through spans: one must fit in a cache line.
 const _: () = assert!(size_of::<Span>() <= 64);
 

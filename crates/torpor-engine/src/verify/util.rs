@@ -3,8 +3,7 @@
 
 use super::recorded::Calls;
 use super::walk::MachineCpu;
-use crate::input::{self, CpuIndex, CpuInput, Recording, SleepSource, Span, Tracker, WakeStamp};
-use torpor_machine::units::Instant;
+use crate::input::{self, CpuIndex, CpuInput, Recording, Span, Tracker};
 use torpor_trace::Trace;
 
 /// Sets the utilization of every decision.
@@ -17,7 +16,7 @@ pub(super) fn fill(trace: &Trace, machine: &[MachineCpu], calls: &mut Calls) {
     let cpus = machine.iter().map(empty).collect();
     let mut recording = Recording { cpus, ..Recording::default() };
     for decision in &calls.decisions {
-        recording.cpus[decision.slot].spans.push(moment(decision.asked.idle_entry));
+        recording.cpus[decision.slot].spans.push(Span::begun(decision.asked.idle_entry));
     }
     let capacity = |cpu| {
         let machine_cpu = machine.iter().find(|machine_cpu| machine_cpu.cpu == cpu);
@@ -34,26 +33,5 @@ pub(super) fn fill(trace: &Trace, machine: &[MachineCpu], calls: &mut Calls) {
         let span = &recording.cpus[decision.slot].spans[next[decision.slot]];
         next[decision.slot] += 1;
         decision.asked.util = decision.asked.probed_util.unwrap_or(u64::from(span.util));
-    }
-}
-
-/// Returns a span of which the load tracking uses only the start.
-fn moment(start: Instant) -> Span {
-    Span {
-        start,
-        wake: start,
-        resume: start,
-        next_hrtimer: Instant::NEVER,
-        next_wheel: Instant::NEVER,
-        freq_khz: 0,
-        opp: 0,
-        util: 0,
-        source: SleepSource::TickOnly,
-        stamp: WakeStamp::ExitStamp,
-        ends_visit: false,
-        rcu_holds_tick: false,
-        is_resched: false,
-        nr_iowait: 0,
-        nr_running: 0,
     }
 }
