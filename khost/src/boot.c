@@ -76,6 +76,12 @@ static void check_governor(void)
 {
 	const char *wanted = khost_machine->governor;
 
+	/*
+	 * The one grace period that the kernel waits for when it switches to its own governor: drivers
+	 * start at the same time under all governors.
+	 */
+	if (*khost_machine->linked[KHOST_IDLE])
+		synchronize_rcu();
 	if (*khost_machine->linked[KHOST_IDLE] || !*wanted)
 		return;
 	if (!cpuidle_curr_governor || strcmp(wanted, cpuidle_curr_governor->name))

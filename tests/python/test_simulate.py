@@ -8,6 +8,7 @@ import pytest
 
 import torpor as library
 
+ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("--duration", "200ms", "--seeds", "3")
 DEADLOCK = """
 name = "stuck"
@@ -112,6 +113,24 @@ def test_each_governor_is_held_against_an_oracle_of_its_own(torpor):
         # The rest are ticks, and sleeps that they cut.
         assert 0 < lost <= 1.05 * metrics["over_oracle_mw"] < metrics["idle_power_mw"]
     assert any("each governor's own run" in note for note in result["notes"])
+
+
+def test_linked_governors_run_as_the_kernels_own(tmp_path):
+    """They start at one time, and a file's process takes no image of another thread's kernel."""
+    mine = tmp_path / "mine.c"
+    mine.write_text((ROOT / "governors/cpuidle/menu-6.12.c").read_text())
+    for _ in range(5):
+        result = library.simulate(
+            "periodic",
+            platform="pixel6",
+            governors=["menu", "menu-6.12", str(mine)],
+            duration="200ms",
+            seeds=2,
+            threads=2,
+        )
+        assert [run.get("error") for run in result.to_dict()["runs"]] == [None] * 3
+        own, *linked = (run["metrics"] for run in result.to_dict()["runs"])
+        assert linked == [own, own]
 
 
 def test_another_seed_is_another_workload(torpor):

@@ -14,8 +14,7 @@ const CALLS: &CStr = c"khost_calls";
 pub(crate) struct Image {
     handle: NonNull<c_void>,
     calls: NonNull<Calls>,
-    /// Memory file of the copy. The loader identifies libraries by path, so the number must be
-    /// unique.
+    /// Memory file of the copy. The loader identifies libraries by path, so the number stays taken.
     _file: File,
 }
 
@@ -31,8 +30,9 @@ impl Image {
         // SAFETY: the descriptor was made just now, and has no other owner.
         let mut file = unsafe { File::from_raw_fd(fd) };
         file.write_all(bytes).map_err(|e| fail("write it into memory", e))?;
-        let path =
-            CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("no NUL in it");
+        // A forked process has its parent's libraries and not its files: numbers are free again.
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let path = CString::new(path).expect("no NUL in it");
         // SAFETY: the image has no constructors; nothing in it runs yet.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         let handle = NonNull::new(handle).ok_or_else(loader_error)?;

@@ -383,7 +383,6 @@ impl HostSide {
             cluster_of,
             core_of,
             governor: abi::name(kernel.governor.name.as_deref().unwrap_or_default()),
-            // FIDELITY(sim-start): governors that are linked start at other frequencies.
             linked: kernel.linked().map(abi::name),
             params: params.0 as u32,
             param: params.1,

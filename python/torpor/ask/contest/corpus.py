@@ -136,8 +136,6 @@ class Corpus:
     seeds: int
     recording: tuple[Recording, ...]
     workload: tuple[Workload, ...]
-    #: Simulated time that does not count, before each simulation.
-    warm_up: str = "0s"
     #: Participants besides teo and the oracle.
     baselines: tuple[str, ...] = ()
     #: Machines whose power is not known, for replays.

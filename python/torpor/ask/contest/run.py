@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -180,7 +180,7 @@ def contest(
         governors,
         _excluded(scenarios, corpus, asked),
         seeds=seeds or corpus.seeds,
-        times={"duration": duration or corpus.duration, "warm_up": corpus.warm_up},
+        duration=duration or corpus.duration,
     )
     done = sweep(list(points), store, threads=threads, progress=progress)
     kept = done.rows()
@@ -240,7 +240,7 @@ def _points(
     excluded: Sequence[dict[str, Any]],
     *,
     seeds: int,
-    times: Mapping[str, str],
+    duration: str,
 ) -> dict[Point, Scenario]:
     """Return the points of every governor in every scenario."""
     found: dict[Point, Scenario] = {}
@@ -258,7 +258,7 @@ def _points(
                 platform=[machine.platform],
                 latency_limit=[limit] if limit else [],
                 seeds=seeds,
-                options=dict(times),
+                options={"duration": duration},
                 excluded=list(excluded),
             )
             (axes.trace if scenario.kind == "replay" else axes.workload).append(scenario.source)
