@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Interval at which the parent reads the progress, in ms.
 const POLL_INTERVAL_MS: i32 = 20;
@@ -58,6 +59,13 @@ enum Answer<T> {
     Panicked(String),
 }
 
+/// Takes the dynamic loader. Nobody forks meanwhile: a copy would inherit a half-made list of
+/// libraries.
+pub fn loader() -> MutexGuard<'static, ()> {
+    static LOADER: Mutex<()> = Mutex::new(());
+    LOADER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs `work`, which calls the `policies`, in a copy of this process.
 ///
 /// `goes_on` is called periodically with the work done since the last call; if it returns false,
@@ -73,9 +81,11 @@ pub fn apart<T: Serialize + DeserializeOwned>(
     let mut answer = memory_file().map_err(failed)?;
     // SAFETY: no preconditions.
     let parent = unsafe { libc::getpid() };
+    let no_loading = loader();
     // SAFETY: the child calls only what is allowed after a fork: the C library keeps the allocator
     // usable, and the child takes no lock that another thread could hold.
     let pid = unsafe { libc::fork() };
+    drop(no_loading);
     match pid {
         -1 => return Err(failed(io::Error::last_os_error())),
         0 => run_copy(parent, &page, answer, work),

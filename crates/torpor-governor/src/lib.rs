@@ -65,6 +65,7 @@ mod tree;
 
 /// Parts that other crates use to compile and call C.
 pub mod hosting {
+    pub use crate::apart::loader;
     pub use crate::builtin::{file_name, ioboost_calls, shipped_folder};
     pub use crate::child::{Failure, Ran, run};
     /// Reads files of a git revision.

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
+use torpor_governor::hosting::loader;
 
 const CALLS: &CStr = c"khost_calls";
 
@@ -33,6 +34,7 @@ impl Image {
         // A forked process has its parent's libraries and not its files: numbers are free again.
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let path = CString::new(path).expect("no NUL in it");
+        let loading = loader();
         // SAFETY: the image has no constructors; nothing in it runs yet.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         let handle = NonNull::new(handle).ok_or_else(loader_error)?;
@@ -44,6 +46,7 @@ impl Image {
             unsafe { libc::dlclose(handle.as_ptr()) };
             return Err(reason);
         };
+        drop(loading);
         let image = Image { handle, calls, _file: file };
         image.check(hz)?;
         Ok(image)
@@ -87,6 +90,7 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
+        let _loader = loader();
         // SAFETY: the handle is open; whoever has pointers into the image has dropped them.
         unsafe { libc::dlclose(self.handle.as_ptr()) };
     }
