@@ -23,6 +23,7 @@ from torpor.results.kinds import explain, posted
 from torpor.results.load import checked
 from torpor.run.shadow import feed, live, metrics, rollup
 from torpor.run.sweeps.axes import Point
+from torpor.view.report.posted import render
 
 MINUTE_NS = rollup.MINUTE_NS
 #: 2026-01-01, 00:00 UTC.
@@ -379,7 +380,12 @@ def test_a_fleet_says_which_governor_where_and_where_it_hurts(tmp_path):
     assert change("old", None)[0]["draw"] == "minute"
     (hurts,) = (t for t in posted(result).tables if t.name == "hurts")
     assert [cell.text for cell in hurts.rows[0][:3]] == ["server", "03:00", "teo"]
-    assert explain(result)[0].startswith("old: teo against menu")
+    said = explain(result)
+    assert said[0].startswith("server: against menu, teo saves 8.8 % of idle power")
+    assert said[1].startswith("old: against menu, teo") and "server, 03:00, teo" in said[2]
+    page = render([result])
+    assert page.index("<svg") < page.index("<table") and "(72 machine-hours).</h1>" in page
+    assert "teo, server, 03:00: idle power, total +20.0" in page
 
 
 def test_minutes_that_a_kill_left_are_read_once(tmp_path):
