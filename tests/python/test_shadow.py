@@ -444,6 +444,13 @@ def test_a_gate_takes_a_rollup(tmp_path):
     assert verdict["is_broken"] and verdict["p"] < 0.05 and math.isfinite(verdict["low"])
 
 
+def test_help_is_of_the_command_that_no_word_names(torpor):
+    text = torpor("shadow", "--help", check=0).stdout
+    assert text.startswith("Usage: torpor shadow [OPTIONS] [FILE]")
+    assert "torpor shadow -g menu -g teo" in text and "--budget P%" in text
+    assert re.search(r"^Commands:\n  run .*\n  show ", text, re.M)
+
+
 def test_what_a_service_needs_is_printed(torpor):
     unit = torpor("shadow", "--print", "systemd", check=0).stdout
     assert "ExecStart=/usr/bin/env torpor shadow" in unit
