@@ -464,7 +464,7 @@ def test_a_budget_is_a_share(torpor, budget):
 
 
 def test_no_store_is_made_of_no_minutes(torpor, tmp_path):
-    assert "no store.json" in torpor("shadow", "show", "nowhere", check=2).stderr
+    assert "no such folder" in torpor("shadow", "show", "nowhere", check=2).stderr
     minutes(tmp_path / "s", "a", {})
     done = torpor("shadow", "show", "s", check=2)
     assert "have no minute that every governor has" in done.stderr
