@@ -96,8 +96,9 @@ def test_a_comparison_restores_the_machine(kernel, load, run_on_kernel):
     # Power may differ as well: it depends on the wall time of this machine.
     assert {"above_pct", "package_j"} <= differs <= {"above_pct", "package_j", "package_w"}
     sentences = torpor.explain(found)
-    assert sentences[0].startswith(f"teo,util_shift=5 against menu: {len(differs)} of 9 ")
-    assert len(sentences) == 3
+    assert re.match("Against menu, teo,util_shift=5 changes .*package energy by .50", sentences[0])
+    assert sentences[1].startswith(f"teo,util_shift=5 against menu: {len(differs)} of 9 ")
+    assert len(sentences) == 4
     keys = {row["key"] for row in found["comparison"]["rows"]}
     assert keys >= {"figure", "wall_s", "package_w", "above_pct"}
     assert [run["figure"] for run in found["runs"]] == [3] * 20

@@ -144,7 +144,9 @@ BAD = [
     (["@", "-p", "pixel-6"], ["`pixel-6`", "did you mean `pixel6`?"]),
     (["@", "-p", "nothing_like_it"], ["`nothing_like_it`", "expected one of", "i5-10600k"]),
     (["@"], ["needs `--platform`", "`AMD EPYC` with 2 CPUs", "`torpor platform list`"]),
-    (["@", "-p", "mine.toml"], ["mine.toml", "No such file"]),
+    (["@", "-p", "mine.toml"], ["mine.toml", "No such file", "hint: "]),
+    (["@", "-p", "pixel6", "-g", "no/such.c"], ["`no/such.c`: read", "there is no folder `no`"]),
+    (["@", "-p", "pixel6", "-g", "./garbage.c"], ["No such file", "did you mean `./garbage`?"]),
     (
         ["@", "-p", "pixel6", "-g", "meno"],
         ["`meno`: did you mean `menu`?", "expected one of deepest"],
@@ -174,7 +176,7 @@ BAD = [
     (["@", "-p", "pixel6", "--no-such-option"], ["--no-such-option"]),
     (["@"], ["--platform"]),
     (["-p", "pixel6"], ["TRACE"]),
-    (["absent.data", "-p", "pixel6"], ["`absent.data`", "No such file"]),
+    (["absent.data", "-p", "pixel6"], ["`absent.data`", "No such file", "hint: "]),
     ([".", "-p", "pixel6"], ["`.`", "folder", "hint: "]),
     (["garbage", "-p", "pixel6"], ["garbage", "expected one of", "perf.data"]),
     (["empty", "-p", "pixel6"], ["empty", "0 bytes"]),
@@ -191,6 +193,27 @@ def test_wrong_usage_shows_the_right_one(torpor, recording, tmp_path, arguments,
     message = " ".join(done.stderr.split())
     for word in words:
         assert word in message, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["explain", "gone.json"],
+        ["study", "run", "./gone.toml"],
+        ["contest", "menu", "--no-rules", "--corpus", "gone.toml"],
+        ["sweep", "gone.toml"],
+        ["sweep", "-t", "gone.data", "-p", "pixel6", "-g", "teo"],
+        ["store", "show", "gone"],
+        ["shadow", "gone.pipe", "-p", "pixel6"],
+        ["gate", "gone", "gone", "-l", "gone.toml"],
+        ["simulate", "./gone.toml", "-p", "pixel6"],
+    ],
+    ids=" ".join,
+)
+def test_a_missing_file_is_told_with_a_hint(torpor, words):
+    told = torpor(*words, check=2).stderr
+    assert "gone" in told and "hint: " in told, told
+    assert not re.search(r"entity|Errno|os error", told)
 
 
 def test_a_damaged_recording_is_replayed_with_a_finding(torpor, recording, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 import torpor
 from torpor.ask import history
+from torpor.results.table import Post, Table, number, word
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = "drivers/cpuidle/governors/shallowest.c"
@@ -143,3 +144,16 @@ def test_the_commands_show_a_history(torpor, tree, recording, tmp_path):
         ).returncode
         == 2
     )
+
+
+def test_a_history_says_which_revision_changed_most():
+    def line(commit, total, since):
+        changes = [number(value, 2, is_signed=True) for value in (total, since)]
+        return [word(commit), word("2026"), word(f"subject of {commit}"), *changes]
+
+    rows = [line("a", 0.0, 0.0), line("b", 3.0, 3.0), line("c", 1.0, -2.0), line("d", None, None)]
+    headings = ["revision", "date", "subject", "from first %", "from last %"]
+    shown = Post("", [], [Table("power_mw", "power", headings, rows, 3)], [])
+    assert history.ladder_sentences(shown) == [
+        "From a to c, power changes by +1.00 %, most by b (+3.00 %: subject of b)."
+    ]

@@ -23,6 +23,7 @@ from torpor.results.kinds import explain, posted
 from torpor.results.load import checked
 from torpor.run.shadow import feed, live, metrics, rollup
 from torpor.run.sweeps.axes import Point
+from torpor.view.report.posted import render
 
 MINUTE_NS = rollup.MINUTE_NS
 #: 2026-01-01, 00:00 UTC.
@@ -379,7 +380,12 @@ def test_a_fleet_says_which_governor_where_and_where_it_hurts(tmp_path):
     assert change("old", None)[0]["draw"] == "minute"
     (hurts,) = (t for t in posted(result).tables if t.name == "hurts")
     assert [cell.text for cell in hurts.rows[0][:3]] == ["server", "03:00", "teo"]
-    assert explain(result)[0].startswith("old: teo against menu")
+    said = explain(result)
+    assert said[0].startswith("server: against menu, teo saves 8.8 % of idle power")
+    assert said[1].startswith("old: against menu, teo") and "server, 03:00, teo" in said[2]
+    page = render([result])
+    assert page.index("<svg") < page.index("<table") and "(72 machine-hours).</h1>" in page
+    assert "teo, server, 03:00: idle power, total +20.0" in page
 
 
 def test_minutes_that_a_kill_left_are_read_once(tmp_path):
@@ -438,6 +444,13 @@ def test_a_gate_takes_a_rollup(tmp_path):
     assert verdict["is_broken"] and verdict["p"] < 0.05 and math.isfinite(verdict["low"])
 
 
+def test_help_is_of_the_command_that_no_word_names(torpor):
+    text = torpor("shadow", "--help", check=0).stdout
+    assert text.startswith("Usage: torpor shadow [OPTIONS] [FILE]")
+    assert "torpor shadow -g menu -g teo" in text and "--budget P%" in text
+    assert re.search(r"^Commands:\n  run .*\n  show ", text, re.M)
+
+
 def test_what_a_service_needs_is_printed(torpor):
     unit = torpor("shadow", "--print", "systemd", check=0).stdout
     assert "ExecStart=/usr/bin/env torpor shadow" in unit
@@ -451,7 +464,7 @@ def test_a_budget_is_a_share(torpor, budget):
 
 
 def test_no_store_is_made_of_no_minutes(torpor, tmp_path):
-    assert "no store.json" in torpor("shadow", "show", "nowhere", check=2).stderr
+    assert "no such folder" in torpor("shadow", "show", "nowhere", check=2).stderr
     minutes(tmp_path / "s", "a", {})
     done = torpor("shadow", "show", "s", check=2)
     assert "have no minute that every governor has" in done.stderr

@@ -10,6 +10,7 @@ import pytest
 
 import torpor as library
 from torpor.ask.studies.adaptation import adaptation
+from torpor.cli.spans import _verdict
 
 
 def test_rows_are_the_same_in_every_form(tmp_path, torpor, recording):
@@ -87,3 +88,13 @@ def test_adaptation_is_to_a_steady_state_and_the_same_twice():
     # The first window after a change to long waits is what teo has learnt of short ones.
     curve = by["teo", "long waits"]
     assert curve["windows_pct"][0] > curve["steady_pct"]
+
+
+def test_a_bounds_verdict_is_of_what_was_learnt():
+    def row(knows, cells, learnt, *, own=False):
+        return {"knows": knows, "own_timers": own, "cells": cells, "cross_validated_pct": learnt}
+
+    rows = [row("timer, tick", 9, 20.0), row("+ last length", 99, 24.5, own=True)]
+    (said,) = _verdict([row("teo", None, 0.0), *rows, row("oracle", None, 100.0)], "teo")
+    assert said.startswith("A plan that knows timer, tick, last length and sets timers of its own")
+    assert "closes 24.5 % of teo's gap" in said

@@ -7,6 +7,7 @@ import pytest
 
 import torpor
 from torpor.ask import tuning
+from torpor.view.report import charts
 
 pytest.importorskip("optuna")
 
@@ -144,6 +145,31 @@ def test_gain_lost_on_held_out_data_is_noted():
         "\N{MINUS SIGN}5.00 in training, +2.00 held out"
     ]
     assert post.tables[0].headings.count("held out") == 2
+
+
+def tuned(*trials):
+    """Return a search whose defaults have 0 in all."""
+    objectives = map(tuning.read_objective, ("idle_power_mw", "latency_mean_us"))
+    base = tuning.Trial("g", (0.0, 0.0), (0.0, 0.0))
+    return tuning.Tuned("g", tuple(objectives), list(trials), list(trials), [base])
+
+
+def test_a_verdict_is_of_what_holds_where_it_was_not_searched():
+    fitted = tuning.Trial("g,x=1", (-5.0, 0.0), (2.0, 1.0))
+    lasting = tuning.Trial("g,x=2", (-3.0, -1.0), (-2.0, -1.0))
+    trade = tuning.Trial("g,x=3", (-9.0, 4.0), (-9.0, 4.0))
+    (first, *rest) = tuning.tuned_sentences(tuned(fitted, lasting, trade))
+    assert first.startswith("g,x=2 beats g, also on held-out scenarios: idle_power_mw −3.00 %")
+    assert rest[0].startswith("Best in idle_power_mw: g,x=3 (")
+    assert "but not on held-out" in tuning.tuned_sentences(tuned(fitted, trade))[0]
+    none = tuning.tuned_sentences(tuned(trade))
+    assert none[0] == "None of 1 setting beats g in idle_power_mw and latency_mean_us."
+
+
+def test_a_search_is_drawn_with_what_was_held_out():
+    drawn = charts.tuned(tuned(tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0))))
+    assert "g,x=1: idle_power_mw % −5, latency_mean_us % +1" in drawn
+    assert "g,x=1 held out: idle_power_mw % +2" in drawn
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_every_listed_result_is_shown(ask: Ask) -> None:
         assert headers["Content-Security-Policy"].startswith("sandbox ")
         titles[name] = re.search("<h1>(.*?)</h1>", page)[1]
     assert titles["results/counters.json"] == titles["lines.jsonl"]
-    assert titles["lines.jsonl"].startswith("CPUs 0-1: 501 sleeps")
+    assert titles["lines.jsonl"].startswith("CPU 0-1: 501 sleeps")
     assert titles["results/tables"].startswith("Against menu, teo ")
     assert " than menu, on average over 1 scenario" in titles["store"]
 

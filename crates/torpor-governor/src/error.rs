@@ -2,7 +2,7 @@
 use crate::guard::LastCall;
 use crate::{Fault, Label};
 use std::path::PathBuf;
-use torpor_machine::units::UnknownName;
+use torpor_machine::units::{UnknownName, unreadable};
 
 /// Error in finding, compiling, loading or setting up a governor or another policy.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum GovernorError {
     #[error(transparent)]
     Unknown(#[from] UnknownName),
 
-    #[error("{policy}: read {}: {source}", path.display())]
+    #[error("{policy}: read {}: {}", path.display(), unreadable(path, source))]
     Read { policy: Label, path: PathBuf, source: std::io::Error },
 
     #[error("{policy}: {} has no {wanted}{}", tree.display(), hint_line(hint))]

@@ -192,6 +192,12 @@ pub(crate) fn student_95(freedom: usize) -> f64 {
     torpor_result::interval::student_95(freedom)
 }
 
+/// Returns why a file that does not exist cannot be read, with what is there instead.
+#[pyfunction]
+pub(crate) fn missing_file(path: std::path::PathBuf) -> String {
+    torpor_machine::units::unreadable(&path, &std::io::ErrorKind::NotFound.into())
+}
+
 /// Returns the message for an unknown name: the names that exist, and the likely one.
 #[pyfunction]
 pub(crate) fn unknown_name(kind: &str, name: &str, known: Vec<String>, otherwise: &str) -> String {

@@ -6,7 +6,7 @@ use torpor_engine::EngineError;
 use torpor_governor::{Fault, GovernorError};
 use torpor_machine::platform::PlatformError;
 use torpor_machine::toml::{Problem, render};
-use torpor_machine::units::{CpuId, Instant, UnknownName};
+use torpor_machine::units::{CpuId, Instant, UnknownName, unreadable};
 
 /// Why a simulation could not be done.
 #[derive(Debug, Error)]
@@ -15,7 +15,7 @@ pub enum SimError {
     Workload { origin: String, problems: Vec<Problem> },
     #[error("workload `{typed}`: {reason}")]
     Param { typed: String, reason: String },
-    #[error("read workload `{}`: {source}", path.display())]
+    #[error("read workload `{}`: {}", path.display(), unreadable(path, source))]
     Read { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     UnknownWorkload(UnknownName),

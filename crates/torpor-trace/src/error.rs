@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 use thiserror::Error;
-use torpor_machine::units::shown;
+use torpor_machine::units::{shown, unreadable};
 
 /// The reason why a recording cannot be read at all.
 ///
@@ -9,7 +9,7 @@ use torpor_machine::units::shown;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    #[error("read trace `{}`: {source}", shown::line(name))]
+    #[error("read trace `{}`: {}", shown::line(name), unreadable(name.as_ref(), source))]
     Io {
         name: String,
         #[source]

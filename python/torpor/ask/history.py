@@ -185,6 +185,24 @@ def ladder_post(rows: Sequence[Row], steps: Sequence[Revision], metrics: Sequenc
     return Post(title, facts, tables, notes)
 
 
+def ladder_sentences(shown: Post) -> list[str]:
+    """Return for each metric of a history the whole change, and the revision with the largest."""
+    said = []
+    for table in shown.tables:
+        known = [row for row in table.rows[1:] if isinstance(row[4].value, float)]
+        if not known:
+            continue
+        unit = table.headings[3].rpartition(" ")[2]
+        last = known[-1]
+        most = max(known, key=lambda row: abs(float(row[4].value or 0)))
+        said.append(
+            f"From {table.rows[0][0].text} to {last[0].text}, {table.title} changes by "
+            f"{last[3].text} {unit}, most by {most[0].text} ({most[4].text} {unit}: "
+            f"{most[2].text})."
+        )
+    return said
+
+
 def _change(rows: Sequence[Row], info: Mapping[str, Any], first: str, other: str) -> float | None:
     """The mean over the scenarios and seeds that both finished."""
     values: dict[tuple[Any, ...], dict[str, float | None]] = {}

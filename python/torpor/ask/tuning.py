@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from torpor.results.sentences import cannot_show
 from torpor.results.table import Cell, Post, Table, counted, minus, number, word
 from torpor.run.sweeps.axes import PLACES, Axes, Point, SweepError, split_numbers
 from torpor.run.sweeps.parts import Row
@@ -370,6 +371,56 @@ def tuned_post(found: Tuned) -> Post:
     )
     facts = [f"changes from {found.base} without parameters, over all scenarios"]
     return Post(title, facts, [Table("front", "", headings, lines, 1, 1 + has_held)], notes)
+
+
+def tuned_sentences(found: Tuned) -> list[str]:
+    """Return the verdict on the search: whether a setting beats the defaults, and where."""
+    base = found.references[0]
+    has_held = any(trial.holdout for trial in found.front)
+    winners = [trial for trial in found.front if _beats(found, trial.train, base.train)]
+    lasting = [trial for trial in winners if _beats(found, trial.holdout, base.holdout)]
+    if winners:
+        best = next(iter(lasting or winners))
+        where = f": {_values(found, best.train)}"
+        if has_held:
+            where = f", {'also' if lasting else 'but not'} on held-out scenarios{where}"
+            where += f"; held out, {_values(found, best.holdout)}"
+        said = [f"{best.setting} beats {found.base}{where}."]
+    else:
+        names = " and ".join(objective.text for objective in found.objectives)
+        said = [f"None of {counted(len(found.trials), 'setting')} beats {found.base} in {names}."]
+    for place, objective in enumerate(found.objectives):
+        known = [trial for trial in found.front if trial.train[place] is not None]
+        if known and len(found.front) > 1:
+            best = min(known, key=lambda trial: _cost(objective, trial.train[place] or 0.0))
+            text = _values(found, best.train)
+            said.append(f"Best in {objective.text}: {best.setting} ({text}).")
+    return [*said, "" if has_held else cannot_show(["other scenarios: nothing was held out"])]
+
+
+def _cost(objective: Objective, value: float) -> float:
+    """Return a value as it is shown, less being better."""
+    return round(-value if objective.is_better_higher else value, 2)
+
+
+def _beats(found: Tuned, mine: _Changes, base: _Changes) -> bool:
+    """Whether values, as shown, are no worse in all objectives and better in one."""
+    pairs = [
+        (_cost(objective, one), _cost(objective, other))
+        for objective, one, other in zip(found.objectives, mine, base, strict=False)
+        if one is not None and other is not None
+    ]
+    is_known = len(pairs) == len(found.objectives)
+    return is_known and all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+
+def _values(found: Tuned, values: _Changes) -> str:
+    parts = []
+    for objective, value in zip(found.objectives, values, strict=True):
+        text = number(value, 2, is_signed=objective.target is None).text
+        off = "off by " if objective.target is not None else ""
+        parts.append(f"{objective.text} {off}{text} {change_unit(objective.metric)}")
+    return ", ".join(parts)
 
 
 def _front(found: Mapping[str, tuple[float | None, ...]], signs: Sequence[int]) -> list[str]:

@@ -68,6 +68,7 @@ def _run() -> int:
     from torpor import TorporError
     from torpor.cli.app import app
     from torpor.cli.console import print_error, print_note
+    from torpor.results.files import cause
 
     # The class's name depends on whether typer brings click along or imports it.
     usage_error: Any = next(t for t in typer.BadParameter.__mro__ if t.__name__ == "ClickException")
@@ -78,7 +79,7 @@ def _run() -> int:
         print_error(_with_flags(str(error)))
     except OSError as error:
         where = f"`{error.filename}`: " if error.filename else ""
-        print_error(f"{where}{error.strerror or error}")
+        print_error(f"{where}{cause(error)}")
     except SystemExit:
         # The reader of a help text has left: every other way out is a return or an error.
         return 0

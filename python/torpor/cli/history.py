@@ -50,7 +50,7 @@ def history(
         done = run.sweep(axes, store, progress=sweeping.shown_by(bar), **how)
     rows = list(done.rows().values())
     shown = histories.ladder_post(rows, steps, metrics or sweeping.DEFAULT_METRICS)
-    write_page(shown, report)
+    write_page(shown, report, histories.ladder_sentences(shown))
     write_post(shown, form)
     if done.is_interrupted:
         raise KeyboardInterrupt

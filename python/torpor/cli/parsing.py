@@ -92,6 +92,11 @@ class OnceCommand(TyperCommand):
         """Return options and arguments."""
         return _without_adapters(super().get_params(ctx))
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the usage line's words: typer has brackets and dots of its own."""
+        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
+        return ["[OPTIONS]", *map(_argument, arguments)]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, options, and if there are many, those of the output apart."""
         params = self.get_params(ctx)
@@ -153,6 +158,13 @@ class Command(NamedTuple):
                 # A metavar says more than Python's name of a type.
                 param.display_type_rich = lambda ctx: None
         return command
+
+
+def _argument(param: Any) -> str:
+    """Return an argument as a man page spells it: brackets if it may be left out, dots."""
+    text = param.metavar or param.name.upper()
+    text += "..." * (param.nargs == -1 and "..." not in text)
+    return text if param.required or text.startswith("[") else f"[{text}]"
 
 
 class Group(NamedTuple):
@@ -222,6 +234,18 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
         return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help; of a group with a default command, that command's with the others."""
+        if self.default is None:
+            super().format_help(ctx, formatter)
+            return
+        command = self.commands[self.default]
+        of = type(ctx)(command, info_name=ctx.info_name, parent=ctx.parent)
+        command.format_usage(of, formatter)
+        command.format_help_text(of, formatter)
+        self.format_commands(ctx, formatter)
+        command.format_options(of, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each heading."""

@@ -139,6 +139,10 @@ def run(
     Each meets the sleeps that the machine has, as in a replay. On a terminal the table is updated
     in place; Ctrl-C ends it with the complete result. The others are compared with the first one.
     Changes no setting of the machine.
+
+    Example: `sudo torpor shadow -g menu -g teo -g ./my.c` compares this machine's cost under menu
+    with that under teo and a file, until Ctrl-C. With `--store DIR` it keeps each minute, and
+    `torpor shadow show DIR` shows what it has kept.
     """
     from torpor.run.shadow.live import Plan, Shadow
     from torpor.run.shadow.metrics import Exporter, openmetrics

@@ -10,6 +10,7 @@ from torpor.ask import tuning
 from torpor.cli import options, progress, sweeping
 from torpor.cli.console import write_post
 from torpor.cli.deliver import check, write_page
+from torpor.results.record import view
 from torpor.run.sweeps.axes import Axes
 
 
@@ -86,5 +87,7 @@ def tune(
             tell=lambda done, total: bar("settings", done, total) if bar is not None else None,
         )
     shown = tuning.tuned_post(found)
-    write_page(shown, report)
+    if report is not None:
+        drawn = view("report.charts").tuned(found)
+        write_page(shown._replace(picture=drawn), report, tuning.tuned_sentences(found))
     write_post(shown, form)

@@ -76,7 +76,7 @@ def correction_text(tests: int) -> str:
 
 #: Metrics shown first; the rest in the order of the table.
 FIRST = (
-    *("figure", "iops", "throughput", "power_mw", "package_w", "idle_power_mw"),
+    *("figure", "iops", "throughput", "power_mw", "package_w", "package_j", "idle_power_mw"),
     *("over_oracle_pct", "relative_over_oracle_pct", "above_pct", "below_pct"),
     *("task_latency_p99_us", "latency_p99_us", "latency_mean_us"),
 )

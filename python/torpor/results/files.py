@@ -25,7 +25,14 @@ class MissingFileError(TorporError, FileNotFoundError):
 
     def __str__(self) -> str:
         """Name the file as Torpor's other errors do."""
-        return f"`{self.filename}`: {self.strerror}"
+        return f"`{self.filename}`: {_engine.missing_file(self.filename)}"
+
+
+def cause(error: OSError) -> str:
+    """Say why a file cannot be read or written; of one that is missing, what is there instead."""
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return _engine.missing_file(os.fsdecode(error.filename))
+    return error.strerror or str(error)
 
 
 class NotRegularError(OSError):

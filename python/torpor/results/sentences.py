@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from torpor.results import types as results
 
 _NAMED = 4
+#: Changes that a verdict names.
+_VERDICT = 3
 WRONG = {"above": "too deep", "below": "too shallow"}
 #: Governors that always take the same state.
 REFERENCES = ("shallowest", "deepest")
@@ -134,15 +136,16 @@ def where(first: Side, second: Side) -> str:
         most = max(moved, key=lambda k: abs(moved[k]))
         before = first.states.get(most, {}).get("time_ns", 0) / spans[0]
         after = second.states[most]["time_ns"] / spans[1]
-        parts.append(
-            f"of idle time, {state_text(most)} has {percent(after)} with {second.label} and "
-            f"{percent(before)} with {first.label}"
-        )
+        if percent(before) != percent(after):
+            parts.append(
+                f"of idle time, {state_text(most)} has {percent(after)} with {second.label} and "
+                f"{percent(before)} with {first.label}"
+            )
     return sentence("; ".join(parts))
 
 
 #: Powers that a headline may have, the whole machine's first.
-_POWERS = {
+POWERS = {
     "power_mw": "power",
     "idle_power_mw": "idle power",
     "relative_idle_power_pct": "relative idle power",
@@ -161,18 +164,18 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     labels, samples = compared["labels"], compared["samples"]
     changes = {row["key"]: row["cells"][other]["change"] for row in compared["rows"]}
     parts, alike = [], []
-    key = next((key for key in _POWERS if changes.get(key)), None)
+    key = next((key for key in POWERS if changes.get(key)), None)
     power = changes[key] if key else None
     if key and power:
         # A share changes by points.
         pct = power["relative_pct"]
         size, unit = (power["difference"], "points") if pct is None else (pct, "%")
         if not power["is_significant"]:
-            alike.append(_POWERS[key])
+            alike.append(POWERS[key])
         elif size < 0:
-            parts.append(f"saves {_rough(-size)} {unit} of {_POWERS[key]}")
+            parts.append(f"saves {_rough(-size)} {unit} of {POWERS[key]}")
         else:
-            parts.append(f"takes {_rough(size)} {unit} more {_POWERS[key]}")
+            parts.append(f"takes {_rough(size)} {unit} more {POWERS[key]}")
     if latency := changes.get("latency_mean_us"):
         late_us = latency["difference"]
         when = "later" if late_us > 0 else "earlier"
@@ -183,23 +186,46 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
         else:
             parts.append("wakes as fast")
     if alike:
-        parts.insert(0, f"shows no difference in {' or '.join(alike)} beyond chance")
+        parts.append(f"shows no difference in {' or '.join(alike)} beyond chance")
     if not parts or (compared["sampling"] == "paired" and samples < 2):
         return ""
     basis = counted(samples, draws) if compared["sampling"] == "paired" else "one recording"
     return f"Against {labels[base]}, {labels[other]} {' and '.join(parts)} ({basis})."
 
 
-def differences(compared: "results.Comparison", base: int, other: int, most: int = _NAMED) -> str:
-    """Return at most so many differences beyond chance, the most asked-for metrics first."""
+def changed(compared: "results.Comparison", base: int, other: int, draws: str) -> str:
+    """Return in one sentence by how much the metrics differ that a reader asks for first."""
     labels, samples = compared["labels"], compared["samples"]
+    if samples < 2:
+        return f"One {draws} of {labels[base]} and {labels[other]} cannot show a difference."
+    found = [
+        f"{row['title']} by {change['text']}" for row, _, change in _beyond(compared, other)[1]
+    ]
+    said = "shows no difference beyond chance"
+    if found:
+        *first, last = found[:_VERDICT]
+        said = f"changes {', '.join(first)}{' and ' * bool(first)}{last}"
+    return f"Against {labels[base]}, {labels[other]} {said} ({counted(samples, draws)})."
+
+
+def _beyond(compared: "results.Comparison", other: int) -> tuple[list[Any], list[Any]]:
+    """Return what is known of a column's changes, and those beyond chance.
+
+    Each as (row, text, change), the latter with the most asked-for metrics first.
+    """
     known = []
     for row in compared["rows"]:
         change = row["cells"][other]["change"]
         if change is not None:
             known.append((row, row["cells"][other]["text"], change))
     found = [each for each in known if each[2]["text"] and each[2]["is_significant"]]
-    found.sort(key=lambda each: first_of(each[0]["key"]))
+    return known, sorted(found, key=lambda each: first_of(each[0]["key"]))
+
+
+def differences(compared: "results.Comparison", base: int, other: int, most: int = _NAMED) -> str:
+    """Return at most so many differences beyond chance, the most asked-for metrics first."""
+    labels, samples = compared["labels"], compared["samples"]
+    known, found = _beyond(compared, other)
     shown = [
         f"{row['title']} {text} {unit_text(row['unit'])}".rstrip() + f" ({change['text']})"
         for row, text, change in found[:most]

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from torpor.results.table import minus
+
 _STYLE = Path(__file__).parent / "report" / "templates" / "report.css"
 
 #: Colours of series, from the pages' style sheet: light and dark.
@@ -86,6 +88,8 @@ class Chart(NamedTuple):
     is_log_x: bool = False
     #: Value up below which nothing can be, and what says so.
     floor: tuple[float, str] | None = None
+    #: Ticks across; by default from the points.
+    x_ticks: tuple[float, ...] = ()
     #: Ends of the axis up; by default from the points.
     y_ends: tuple[float, float] | None = None
 
@@ -321,6 +325,8 @@ class _Frame:
         self, ends: tuple[float, float], place: Callable[[float], float]
     ) -> list[tuple[float, str]]:
         low, high = ends
+        if self.chart.x_ticks and ends is self.x_ends:
+            return [(value, _tick(value)) for value in self.chart.x_ticks]
         if self.chart.is_log_x and ends is self.x_ends:
             return self._decades(low, high)
         if self.chart.is_change:
@@ -356,7 +362,8 @@ def _ends(values: list[float]) -> tuple[float, float]:
 
 
 def _tick(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}"
+    text = f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}"
+    return minus(text)
 
 
 def _legend_height(chart: Chart) -> int:

@@ -2,7 +2,7 @@
 //! Errors that a reader can fix without opening this source.
 
 use crate::toml::{Problem, render};
-use crate::units::UnknownName;
+use crate::units::{UnknownName, unreadable};
 use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum PlatformError {
     #[error("platform `{typed}`: {reason}")]
     Param { typed: String, reason: String },
 
-    #[error("{action} `{}`: {source}", path.display())]
+    #[error("{action} `{}`: {}", path.display(), unreadable(path, source))]
     Io { path: PathBuf, action: &'static str, source: std::io::Error },
 
     #[error("read platform `{origin}`: {}", render(origin, problems))]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Input files, and output files that appear whole or not at all.
 
+use super::{closest, shown};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
@@ -50,6 +51,30 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         true => Ok(file),
         false => Err(io::Error::other("not a regular file")),
     }
+}
+
+/// Returns why an input cannot be read; of one that does not exist, with what is there instead.
+pub fn unreadable(path: &Path, error: &io::Error) -> String {
+    if error.kind() != io::ErrorKind::NotFound || error.get_ref().is_some() {
+        return error.to_string();
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let shown = |path: PathBuf| shown::line(&path.to_string_lossy()).into_owned();
+    let hint = match fs::read_dir(folder) {
+        Err(_) => format!("there is no folder `{}`", shown(folder.into())),
+        Ok(entries) => {
+            let names = entries.flatten().map(|entry| entry.file_name());
+            let mut names: Vec<_> = names.filter_map(|name| name.into_string().ok()).collect();
+            names.sort();
+            let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+            match closest(&wanted, names.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{}`?", shown(path.with_file_name(near))),
+                None => format!("nothing in `{}` has a name like it", shown(folder.into())),
+            }
+        }
+    };
+    format!("No such file or directory\nhint: {hint}")
 }
 
 /// A file that appears whole: it is written next to its target, and [`WholeFile::commit`] renames
@@ -208,6 +233,24 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
         assert_eq!(names(&folder), ["link", "real"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn missing_input_is_told_from_its_neighbours() {
+        let folder = folder("missing");
+        let said = |name: &str| {
+            let path = folder.join(name);
+            let error = open_input(&path).err().expect("it does not exist");
+            unreadable(&path, &error).replace(&folder.display().to_string(), "F")
+        };
+        let with = |hint: &str| format!("No such file or directory\nhint: {hint}");
+        assert_eq!(said("teo.c"), with("nothing in `F` has a name like it"));
+        fs::write(folder.join("my_teo.c"), "").unwrap();
+        assert_eq!(said("my-teo.c"), with("did you mean `F/my_teo.c`?"));
+        assert_eq!(said("sub/teo.c"), with("there is no folder `F/sub`"));
+        let other = io::Error::new(io::ErrorKind::NotFound, "it has no folder");
+        assert_eq!(unreadable(&folder, &other), "it has no folder");
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin
 
 from torpor.ask.studies.files import FOLDER as STUDIES
 from torpor.machine.toml import toml
+from torpor.results.files import cause
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.identity import file_hash
 
@@ -222,7 +223,9 @@ def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
     """Read a manifest. Raises :class:`SweepError` that names the entry and what is allowed."""
     try:
         data = toml(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        raise SweepError(f"read corpus `{path}`: {cause(error)}") from None
+    except ValueError as error:
         raise SweepError(f"read corpus `{path}`: {error}") from None
     kinds = {"recording": Recording, "workload": Workload, "variant": Variant}
     entries: dict[str, list[Any]] = {name: [] for name in kinds}

@@ -9,6 +9,7 @@ from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
 from torpor.results import judge
+from torpor.results.files import cause
 
 FOLDER = Path(__file__).parent
 
@@ -201,7 +202,7 @@ def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
     try:
         content = toml(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise StudyError(f"study `{path}`: {error.strerror}") from error
+        raise StudyError(f"study `{path}`: {cause(error)}") from error
     except ValueError as error:
         raise StudyError(f"study `{path}`: {error}") from error
     try:

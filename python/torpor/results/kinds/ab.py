@@ -23,7 +23,7 @@ from torpor.results.cells import (
     sum_or_none,
     total,
 )
-from torpor.results.comparison import base_text, short_labels
+from torpor.results.comparison import base_text, first_of, short_labels
 from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
 from torpor.results.sentences import Counts as Sums
@@ -32,6 +32,7 @@ from torpor.results.sentences import (
     add,
     alone,
     cannot_show,
+    changed,
     counts_of,
     differences,
     none,
@@ -120,7 +121,10 @@ def post(result: Ab) -> Post:
     labels = [governor["label"] for governor in result["governors"]]
     short = dict(zip(labels, short_labels(labels), strict=True))
     found = result["comparison"]
-    tables = [] if found is None else [compared(found)]
+    tables = []
+    if found is not None:
+        rows = sorted(found["rows"], key=lambda row: first_of(row["key"]))
+        tables.append(compared({**found, "rows": rows}))
     tables += [_runs(result, short), *(_states(result, label, short) for label in labels)]
     rounds = f"{result['finished_rounds']} of {counted(result['rounds'], 'round')}"
     cpus = counted(result["cpu_count"], "CPU")
@@ -264,6 +268,7 @@ def explain(result: Ab, governor: str | None) -> list[str]:
     if other is None:
         return [alone(sides[0]), limits]
     return [
+        changed(found, found["base"], other, "round"),
         differences(found, found["base"], other),
         where(sides[found["base"]], sides[other]),
         limits,
@@ -274,7 +279,7 @@ def _side(result: Ab, label: str) -> Side:
     states: dict[tuple[str, int, str], Sums] = {}
     for run in result["runs"]:
         for group in run["counters"]["groups"] if run["governor"] == label else ():
-            cpus = f"CPUs {_engine.format_cpu_list(group['cpus'])}"
+            cpus = f"CPU {_engine.format_cpu_list(group['cpus'])}"
             for place, state in enumerate(group["states"]):
                 key = (cpus, place, f"{place} {state['name']}")
                 add(states.setdefault(key, none()), counts_of(state))

@@ -176,7 +176,9 @@ def post(result: Diff) -> Post:
 
 
 def _fact(interval: Interval) -> str:
-    facts = [f"{interval['before'] or 'boot'} to {interval['after']}"]
+    ends = interval["before"] or "boot", interval["after"]
+    # Of `torpor stat` both ends are the running machine.
+    facts = [] if ends == ("now", "now") else [" to ".join(ends)]
     if interval["elapsed_ns"]:
         facts.append(f"{interval['elapsed_ns'] / 1e9:.2f} s")
     of = interval["governor"], interval["driver"], interval["kernel_release"]
@@ -286,7 +288,7 @@ def explain(result: Diff, governor: str | None) -> list[str]:
             total = group["columns"][0]["total"]
             worst = max(sides[0].states, key=lambda k: sides[0].states[k]["above"])
             said.append(
-                f"CPUs {cpus}: {grouped(total['usage'] or 0)} sleeps, "
+                f"CPU {cpus}: {grouped(total['usage'] or 0)} sleeps, "
                 f"{percent(total['above_ratio'])} too deep and {percent(total['below_ratio'])} too "
                 f"shallow; {state_text(worst)} has {grouped(sides[0].states[worst]['above'])} of "
                 "those too deep."
@@ -297,7 +299,7 @@ def explain(result: Diff, governor: str | None) -> list[str]:
         assert other is not None, "there are two columns"
         column, base = group["columns"][other], group["columns"][0]
         said += [
-            f"CPUs {cpus}: {_share_changes(base, column)}",
+            f"CPU {cpus}: {_share_changes(base, column)}",
             where(sides[0], sides[other]),
             _work(base, column),
         ]

@@ -5,7 +5,7 @@ from typing import Literal, TypedDict
 
 from torpor.results.comparison import short_labels, unit_text
 from torpor.results.kind import Kind
-from torpor.results.sentences import cannot_show, differences
+from torpor.results.sentences import POWERS, cannot_show, differences, headline
 from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.results.types import Comparison, Row, Version
 
@@ -65,10 +65,7 @@ _HURTING = ("delay_total_us",)
 
 def post(result: Shadows) -> Post:
     """Return a line for each class and governor, for each hour, and where it would hurt."""
-    groups = result["groups"]
-    classes = [g for g in groups if g["hour"] is None and g["host"] is None]
-    hours = [g for g in groups if g["hour"] is not None]
-    hosts = [g for g in groups if g["host"] is not None]
+    classes, hours, hosts = _parts(result)
     tables = [
         _lines("classes", "", classes),
         _lines("hours", "By hour of the day, UTC", hours)._replace(most=72),
@@ -82,11 +79,20 @@ def post(result: Shadows) -> Post:
         f"Changes are from {result['governors'][0]}",
     ]
     return Post(
-        f"In the shadow: {', '.join(result['governors'])}, {counted(minutes, 'minute')}",
+        f"In the shadow: {', '.join(result['governors'])}, {minutes:,} minutes",
         facts,
         [table for table in tables if table.rows],
         [*result["notes"], OPEN_LOOP, _UNCORRECTED],
     )
+
+
+def _parts(result: Shadows) -> tuple[list[ShadowGroup], list[ShadowGroup], list[ShadowGroup]]:
+    """Return what is of classes, the largest first, of hours, and of machines."""
+    groups = result["groups"]
+    classes = [g for g in groups if g["hour"] is None and g["host"] is None]
+    hours = [g for g in groups if g["hour"] is not None]
+    hosts = [g for g in groups if g["host"] is not None]
+    return sorted(classes, key=lambda group: -group["minutes"]), hours, hosts
 
 
 def _row(group: ShadowGroup, key: str) -> Row | None:
@@ -129,7 +135,20 @@ def _lines(name: str, title: str, groups: list[ShadowGroup]) -> Table:
                 ]
             )
     headings = ["class", "of", "governor", "machines", "samples", "metric", "base", "mean"]
-    return Table(name, title, [*headings, "change", "change of delay"], rows, keys=3)
+    headings += ["change", "change of delay"]
+    # Classes are of all, and a machine without delays has no change of them.
+    shown = [
+        place
+        for place, column in enumerate(zip(*rows, strict=True))
+        if {cell.text for cell in column} not in ({""}, {"all"})
+    ]
+    return Table(
+        name,
+        title,
+        [headings[place] for place in shown],
+        [[row[place] for place in shown] for row in rows],
+        keys=2 + (1 in shown),
+    )
 
 
 def _hurts(groups: list[ShadowGroup]) -> Table:
@@ -152,16 +171,28 @@ def _hurts(groups: list[ShadowGroup]) -> Table:
 def explain(result: Shadows, governor: str | None) -> list[str]:
     """Return the difference of each class, and what it cannot show."""
     said = []
-    for group in result["groups"]:
-        found = group["comparison"]
-        if group["hour"] is not None or group["host"] is not None or found["base"] is None:
+    classes, hours, hosts = _parts(result)
+    for group in classes:
+        found, base = group["comparison"], group["comparison"]["base"]
+        if base is None:
             continue
         for place, label in enumerate(found["labels"]):
-            if place != found["base"] and governor in (None, label):
-                said.append(f"{group['machine_class']}: {differences(found, found['base'], place)}")
+            if place != base and governor in (None, label):
+                is_power = group["judged"] in POWERS
+                text = headline(found, base, place, group["draw"]) if is_power else ""
+                text = text or differences(found, base, place)
+                said.append(f"{group['machine_class']}: {text[0].lower()}{text[1:]}")
+    said = said[:5]
+    if worse := _hurts([*hours, *hosts]).rows:
+        where = ", ".join(cell.text for cell in worse[0][:3])
+        said.append(
+            f"Worse than {result['governors'][0]} beyond chance in {len(worse)} of "
+            f"{len(hours) + len(hosts)} hours and machines; most in {where}: "
+            f"{worse[0][3].text} {worse[0][4].text}."
+        )
     minutes = sum(host["minutes"] for host in result["hosts"])
     limits = [f"what a governor does to the work: in {minutes:,} minutes all met the same wake-ups"]
-    return [*said[:5], cannot_show(limits)]
+    return [*said, cannot_show(limits)]
 
 
 KIND = Kind(

@@ -287,7 +287,8 @@ def _traces(patterns: list[str]) -> list[str]:
     for pattern in patterns:
         matched = sorted(glob.glob(pattern, recursive=True)) or [pattern] * os.path.exists(pattern)
         if not matched:
-            raise SweepError(f"no recording matches `{pattern}`")
+            why = _engine.missing_file(pattern)
+            raise SweepError(f"no recording matches `{pattern}`: {why}")
         found += matched
     return found
 

@@ -214,7 +214,9 @@ def _shown(value: object) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return the text of an error of :mod:`json`."""
+    """Return the text of an error of :mod:`json`, or of a file without its name."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 

@@ -338,7 +338,9 @@ def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
         with open_regular(folder / "store.json") as file:
             head = json.loads(file.read().decode())
     except FileNotFoundError:
-        raise SweepError(f"`{folder}` is no store: it has no store.json") from None
+        why = "it has no store.json" if folder.is_dir() else "there is no such folder"
+        hint = "`torpor sweep -o DIR` and `torpor shadow --store DIR` make one"
+        raise SweepError(f"`{folder}` is no store: {why}\nhint: {hint}") from None
     except (ValueError, RecursionError, NotADirectoryError, NotRegularError) as error:
         raise SweepError(f"`{folder}` is no store: store.json: {reason(error)}") from None
     if not isinstance(head, dict) or type(head.get("format")) is not int:

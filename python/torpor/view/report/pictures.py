@@ -10,7 +10,7 @@ from torpor.results.kind import Clusters
 from torpor.results.kinds import KINDS
 from torpor.results.numbers import share
 from torpor.view.report import bars
-from torpor.view.report.charts import changes
+from torpor.view.report.charts import by_hour, changes
 from torpor.view.report.palette import state_class
 
 
@@ -166,8 +166,20 @@ def _reproduction(result: Any) -> list[Picture]:
     return [Picture("plot", "Changes, published and simulated", lead, plot)]
 
 
+def _shadow(result: Any) -> list[Picture]:
+    plot = by_hour(result)
+    if plot is None:
+        return []
+    lead = (
+        "Below 0 is better. Lines are 95 % intervals; hollow dots cannot be told from no "
+        "difference. Point at a dot to read it; every number is in the tables below."
+    )
+    return [Picture("plot", "Change by hour of the day", lead, plot)]
+
+
 #: Pictures of kinds that have no states of their own.
 _OTHERS: dict[str, Callable[[Any], list[Picture]]] = {
     "fidelity": _fidelity,
     "reproduction": _reproduction,
+    "shadow": _shadow,
 }

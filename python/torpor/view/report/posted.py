@@ -20,7 +20,7 @@ from torpor.view.report.handover import handover, without
 from torpor.view.report.pictures import Picture, pictures, state_counts
 
 #: Rows of a table that are open at once.
-_OPEN = 12
+_OPEN = 8
 
 
 def render(
