@@ -10,7 +10,7 @@ import typer
 
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note
-from torpor.cli.deliver import check, print_result, write_report
+from torpor.cli.deliver import check, check_new, print_result, write_report
 from torpor.machine.kernel import ab as comparing
 from torpor.machine.kernel import governors as kernel_governors
 from torpor.machine.kernel import journal
@@ -78,10 +78,8 @@ def ab(
     form: options.Form = None,
     is_json: options.AsJson = False,
     report: options.ReportPath = None,
-    is_dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Only print what would be done.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+    is_dry_run: options.DryRun = False,
+    force: options.Force = False,
 ) -> None:
     """Compare governors on this machine: run COMMAND under each, in turn, round by round.
 
@@ -91,10 +89,8 @@ def ab(
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
     """
     form = options.form(form, is_json=is_json)
-    if output is not None and output.exists() and not force:
-        fail(f"`{output}` exists", "choose another file with -o, or use --force")
-    if output is not None and not output.parent.is_dir():
-        fail(f"`{output.parent}` is not a folder")
+    if output is not None:
+        check_new(output, force=force)
     check(folder=None, files=(report,))
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output

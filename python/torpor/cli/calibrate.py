@@ -8,15 +8,14 @@ from typing import Annotated
 
 import typer
 
-from torpor.ask import toml_schemas
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note, table_text, write_stdout
+from torpor.cli.deliver import check_new, write_toml
 from torpor.cli.values import duration_ns
 from torpor.machine import calibration
 from torpor.machine.calibration import load, machine, meters
 from torpor.machine.calibration.states import Cluster
 from torpor.machine.record.signals import Signals
-from torpor.results.files import write_whole
 from torpor.results.table import Table, word
 
 _MeterName = Annotated[
@@ -46,7 +45,7 @@ def calibrate(
     is_dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only print what would be measured.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+    force: options.Force = False,
 ) -> None:
     """Measure the power and transition energy of this machine's idle states, and write it as TOML.
 
@@ -56,8 +55,7 @@ def calibrate(
 
     Exit status: 2 if nothing was written; ended by a signal, 128 and its number.
     """
-    if output.exists() and not force:
-        fail(f"`{output}` exists", "choose another file with -o, or use --force")
+    check_new(output, force=force)
     plan = calibration.Plan(_rates(rates), rounds, (duration_ns(window) or 0) / 1e9)
     if plan.window_s <= 0:
         raise typer.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
@@ -95,8 +93,7 @@ def calibrate(
     _print_figures(figures, clusters, machine.targets_of(text))
     for note in notes:
         print_note(f"note: {note}")
-    write_whole(output, toml_schemas.with_schema("platform", toml))
-    print_note(f"platform: {output}")
+    write_toml("platform", toml, output)
 
 
 def _print_figures(

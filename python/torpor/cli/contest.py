@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor contest`: governors against a frozen corpus."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,8 @@ from torpor.ask.contest import run
 from torpor.ask.contest.explain import explain_post
 from torpor.ask.contest.score import BASE
 from torpor.cli import options, progress, sweeping
-from torpor.cli.console import print_note, write_post, write_stdout
-from torpor.cli.deliver import check, write_page
+from torpor.cli.console import print_note, write_post
+from torpor.cli.deliver import check, print_post, write_page
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.kernel import obtain
 from torpor.results.files import write_whole
@@ -130,12 +129,10 @@ def contest(
     if is_explained:
         first, second = [*(entries or []), BASE][:2]
         write_post(explain_post(found, first, second), form)
-    elif form == "json":
-        write_stdout(json.dumps(found.to_dict(), indent=1))
     else:
         picture = view("report.charts").front(found) if form == "html" else ""
-        post = run.contest_post(found, has_cells=has_cells)
-        write_post(post._replace(picture=picture), form)
+        post = run.contest_post(found, has_cells=has_cells)._replace(picture=picture)
+        print_post(post, form, found.to_dict())
     raise typer.Exit(EXIT_FINDING if found.has_finding else 0)
 
 

@@ -12,6 +12,7 @@ import typer
 
 from torpor import _engine
 from torpor._engine import TorporError
+from torpor.ask import toml_schemas
 from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.parsing import typed
@@ -108,6 +109,37 @@ def print_result(result: Any, form: str) -> None:
         write_stdout(post(result, form))
 
 
+def print_post(found: Post, form: str, data: Any) -> None:
+    """Print tables in a form; as JSON, the data that they show."""
+    if form == "json":
+        write_stdout(json.dumps(data, indent=1))
+    else:
+        write_post(found, form)
+
+
+def check_new(output: Path, *, force: bool) -> None:
+    """Refuse an output that exists, unless it may be overwritten, or has no folder."""
+    if output.exists() and not force:
+        fail(f"`{output}` exists", "choose another file with -o, or use --force")
+    if not output.parent.is_dir():
+        fail(f"`{output.parent}` is not a folder")
+
+
+def write_toml(kind: str, text: str, output: Path | None, more: str = "") -> None:
+    """Write a TOML file with its schema, by default to stdout."""
+    text = toml_schemas.with_schema(kind, text)
+    if output is None:
+        write_stdout(text)
+    else:
+        write_whole(output, text)
+        print_note(f"{kind}: {output}{more}")
+
+
+def damage_status(losses: Iterable[Any]) -> int:
+    """Return the exit status of a command that reads a recording with these losses."""
+    return EXIT_FINDING if any(loss["severity"] == "damage" for loss in losses) else 0
+
+
 def known_metrics(kind: str, patterns: Sequence[str] | None) -> Sequence[str]:
     """Return patterns of a kind's metrics; raise TorporError for one that no metric matches."""
     known = [metric["key"] for metric in json.loads(_engine.metrics())[kind]]
@@ -152,6 +184,5 @@ def deliver(
     if has_failed and all(has_failed):
         return EXIT_FAILURE
     losses = [loss for trace in result.get("traces", ()) for loss in trace["trace"]["losses"]]
-    is_damaged = any(loss["severity"] == "damage" for loss in losses)
-    is_finding = any(has_failed) or is_damaged or unverified(result)
-    return EXIT_FINDING if is_finding else 0
+    is_finding = any(has_failed) or unverified(result)
+    return EXIT_FINDING if is_finding else damage_status(losses)

@@ -7,17 +7,11 @@ from typing import Annotated
 
 import typer
 
-from torpor.ask import toml_schemas
 from torpor.cli import options
-from torpor.cli.console import (
-    fail,
-    print_note,
-    table_text,
-    write_stdout,
-)
+from torpor.cli.console import fail, print_note, table_text, write_stdout
+from torpor.cli.deliver import write_toml
 from torpor.cli.exits import EXIT_FINDING
 from torpor.machine import catalog as library
-from torpor.results.files import write_whole
 from torpor.results.table import Table, word
 
 # Tolerances of a simulation on the recorded machine.
@@ -73,13 +67,8 @@ def extract(
     toml, summary = library.extract_workload(
         trace, platform=platform, name=name, background=background or None
     )
-    toml = toml_schemas.with_schema("workload", toml)
-    if output is None:
-        write_stdout(toml)
-    else:
-        write_whole(output, toml)
-        seconds = summary["duration_ns"] / 1e9
-        print_note(f"workload: {output}, {summary['tasks']} tasks, --duration {seconds:.3f}s")
+    seconds = summary["duration_ns"] / 1e9
+    write_toml("workload", toml, output, f", {summary['tasks']} tasks, --duration {seconds:.3f}s")
     print_note(
         f"waits ended by tasks: {summary['woken_by_tasks']}, by timers: "
         f"{summary['woken_by_timers']} ({summary['timers_guessed']} of them guessed), "

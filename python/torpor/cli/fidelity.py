@@ -62,9 +62,8 @@ def fidelity(
             **given,
         )
     write_report(result, report, trace_of(trace, report))
-    if result["kind"] == "outcomes":
-        print_result(result, form)
-        raise typer.Exit(0 if at_least is None else EXIT_FINDING)
     print_result(result, form)
+    if result["kind"] == "outcomes":
+        raise typer.Exit(0 if at_least is None else EXIT_FINDING)
     is_low = at_least is not None and 100 * result["verdict"]["agreement"] < at_least
     raise typer.Exit(EXIT_FINDING if is_low or unverified(result) else 0)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor gate`: limits on what a candidate may cost."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +12,8 @@ import typer
 from torpor.ask.gates import Verdict
 from torpor.ask.gates import gate as hold
 from torpor.cli import options
-from torpor.cli.console import print_note, write_post, write_stdout
-from torpor.cli.deliver import check, write_page
+from torpor.cli.console import print_note, write_stdout
+from torpor.cli.deliver import check, print_post, write_page
 from torpor.cli.exits import EXIT_FINDING
 from torpor.machine.counters import diff
 from torpor.results.comparison import correction_text
@@ -68,10 +67,7 @@ def gate(
         write_whole(junit, _junit(verdicts))
         print_note(f"junit: {junit}")
     write_page(post, report)
-    if form == "json":
-        write_stdout(json.dumps(verdicts, indent=1))
-    else:
-        write_post(post, form)
+    print_post(post, form, verdicts)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _tell_github(verdicts, post_text(post, "markdown"))
     raise typer.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from torpor.ask import toml_schemas
 from torpor.cli import values
 from torpor.cli.console import print_note, write_stdout
+from torpor.cli.deliver import write_toml
 from torpor.cli.exits import until_stopped
 from torpor.machine import catalog as library
 from torpor.machine import running as live
@@ -47,7 +47,7 @@ def idle_predict(
     assert delay_ns is not None and duration_ns is not None
     if not is_run:
         text = library.idle_predict_toml(threads, loop, delay_us=delay_ns / 1e3)
-        write_stdout(toml_schemas.with_schema("workload", text))
+        write_toml("workload", text, None)
         return
     if duration_ns > _DURATION_MAX_NS:
         raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")

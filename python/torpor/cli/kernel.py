@@ -18,7 +18,6 @@ from torpor.machine.kernel.status import Status
 from torpor.machine.kernel.status import status as find
 from torpor.machine.kernel.system import System
 
-_DRY_RUN = typer.Option("--dry-run", "-n", help="Only print what would be done.")
 _SPEC_HELP = "One of Torpor's, PATH.c, NAME@TREE or NAME@TREE:REV, with ,param=value."
 
 
@@ -44,7 +43,7 @@ def build(
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Default: a cache; `load` uses root's."),
     ] = None,
-    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+    is_dry_run: options.DryRun = False,
 ) -> None:
     """Build governors as modules, with the core and the idle drivers. Does not require root.
 
@@ -64,7 +63,7 @@ def load(
             "--modules", metavar="DIR", help="Built by `build -o DIR`, possibly on another machine."
         ),
     ] = None,
-    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+    is_dry_run: options.DryRun = False,
 ) -> None:
     """Load governors into the running kernel; the current one does not change. Requires root.
 
@@ -87,7 +86,7 @@ def use(
             metavar="[-- COMMAND...]", help="Run this command, then restore the previous governor."
         ),
     ] = None,
-    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+    is_dry_run: options.DryRun = False,
 ) -> None:
     """Make a governor the current one, permanently or while a command runs. Requires root.
 
@@ -104,7 +103,7 @@ def unload(
             metavar="[NAME...]", help="Default: all of Torpor's governors, and the core."
         ),
     ] = None,
-    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+    is_dry_run: options.DryRun = False,
 ) -> None:
     """Unload Torpor's governors. Requires root.
 
@@ -114,7 +113,7 @@ def unload(
         print_note("none of Torpor's governors is loaded")
 
 
-def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+def restore(is_dry_run: options.DryRun = False) -> None:
     """Undo the changes of an `ab` or `use -- COMMAND` that was killed. Requires root.
 
     The previous governor becomes current again, and modules loaded since then are unloaded.

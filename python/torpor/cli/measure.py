@@ -7,8 +7,7 @@ import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import write_stdout
-from torpor.cli.deliver import check, print_result, trace_of, write_report
-from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.deliver import check, damage_status, print_result, trace_of, write_report
 from torpor.results.kinds import latency
 from torpor.run import recordings
 
@@ -40,6 +39,6 @@ def measure(
     print_result(found, form)
     if form == "text" and found["lines"]:
         write_stdout(f"\n{latency.toml(cast('results.Measurement', found))}")
-    losses = [loss for trace in found["recordings"] for loss in trace["losses"]]
-    if any(loss["severity"] == "damage" for loss in losses):
-        raise typer.Exit(EXIT_FINDING)
+    raise typer.Exit(
+        damage_status(loss for trace in found["recordings"] for loss in trace["losses"])
+    )

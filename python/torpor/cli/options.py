@@ -149,6 +149,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 ReportPath = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Only print what would be done.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")]
 # Name of a machine that is described anew.
 MachineName = Annotated[
     str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")

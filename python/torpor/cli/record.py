@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor import TorporError
-from torpor.cli import progress
-from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli import options, progress
+from torpor.cli.console import print_note, write_stdout
+from torpor.cli.deliver import check_new
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
@@ -93,7 +94,7 @@ def record(
         bool, typer.Option("--no-probes", help="Set no return probes in the kernel.")
     ] = False,
     reset_governor: _Reset = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+    force: options.Force = False,
     recipe: _RecipeName = None,
 ) -> None:
     """Record this machine: idle states, wake-ups, timers, and the governor's inputs.
@@ -109,10 +110,7 @@ def record(
         seconds = _RECIPE_SECONDS if limit_ns is None else max(limit_ns // 10**9, 1)
         write_stdout(recipes.RECIPES[recipe.value](seconds))
         return
-    if output.exists() and not force:
-        fail(f"`{output}` exists", "choose another file with -o, or use --force")
-    if not output.parent.is_dir():
-        fail(f"`{output.parent}` is not a folder")
+    check_new(output, force=force)
     if not command and limit_ns is None:
         print_note("recording until Ctrl-C")
     watch = residency.Watch(counters.SYSFS)

@@ -9,8 +9,7 @@ import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_post, write_stdout
-from torpor.cli.deliver import check, trace_of, write_report
-from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.deliver import check, damage_status, trace_of, write_report
 from torpor.run import recordings
 from torpor.view.post import post
 
@@ -32,8 +31,7 @@ def info(
         write_stdout(json.dumps(found, indent=1))
     else:
         write_stdout(_text(found, text_width(stdout_width())))
-    if any(loss["severity"] == "damage" for loss in found["losses"]):
-        raise typer.Exit(EXIT_FINDING)
+    raise typer.Exit(damage_status(found["losses"]))
 
 
 def convert(
@@ -86,8 +84,7 @@ def stats(
         write_post(trace_stats.post(counted, top=top, is_each_cpu=is_each_cpu))
     else:
         write_stdout(post(found, form))
-    if any(loss["severity"] == "damage" for loss in found["trace"]["losses"]):
-        raise typer.Exit(EXIT_FINDING)
+    raise typer.Exit(damage_status(found["trace"]["losses"]))
 
 
 def _text(found: recordings.Recorded, width: int) -> str:

@@ -8,11 +8,7 @@ import typer
 
 from torpor.ask import studies
 from torpor.cli import options, values
-from torpor.cli.console import (
-    table_text,
-    write_post,
-    write_stdout,
-)
+from torpor.cli.console import table_text, write_post, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.finished import finished_runs

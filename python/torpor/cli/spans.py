@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor trace spans`: idle spans one by one, and the causal bound."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from torpor.cli import options, progress
-from torpor.cli.console import fail, print_note, write_post, write_stdout
-from torpor.cli.deliver import check, write_page
+from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.deliver import check, print_post, write_page
 from torpor.results.table import Post, Table, counted, minus, number, word
 from torpor.run.idle_spans import Bound, bound
 from torpor.run.idle_spans import spans as read_spans
@@ -60,10 +59,7 @@ def spans(
             rows = bound(traces, platform=platform, base=base, progress=bar, **given)
         post = _bound_post(rows, base, f"{counted(len(traces), 'recording')}, {platform}")
         write_page(post, report, _verdict(rows, base))
-        if form == "json":
-            write_stdout(json.dumps(rows, indent=1))
-        else:
-            write_post(post, form)
+        print_post(post, form, rows)
         return
     if output is not None and output.suffix not in _FORMATS:
         fail(f"`{output}`: the file name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor store`: shows and looks after the points of sweeps."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from torpor.cli import options, sweeping
-from torpor.cli.console import fail, print_note, write_post, write_stdout
-from torpor.cli.deliver import check, write_page
+from torpor.cli.console import fail, print_note, write_post
+from torpor.cli.deliver import check, print_post, write_page
 from torpor.results.files import write_whole
 from torpor.results.record import view
 from torpor.results.table import Cell, Post, Table, counted, word
@@ -92,10 +91,7 @@ def show(
         own = ranks.filtered(rows, _filters(only))
         said = view("report.sweep").verdict(own, ranks.governors_of(own, base)[0])
     write_page(post, report, said)
-    if form == "json":
-        write_stdout(json.dumps(rows, indent=1))
-    else:
-        write_post(post, form)
+    print_post(post, form, rows)
 
 
 def page(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor study`: studies over many settings."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,21 +9,13 @@ import typer
 from torpor.ask.studies import adaptation as learning
 from torpor.ask.studies import io_boost as study
 from torpor.cli import options, values
-from torpor.cli.console import (
-    fail,
-    print_note,
-    write_post,
-    write_stdout,
-)
+from torpor.cli.console import fail, print_note
+from torpor.cli.deliver import print_post
 from torpor.cli.kernel import obtain
 from torpor.results.comparison import format_number
 from torpor.results.files import write_whole
 from torpor.results.record import view
-from torpor.results.table import Post, Table, number, word
-
-if TYPE_CHECKING:
-    from torpor.ask.studies.io_boost import Scatter
-from torpor.results.table import Cell
+from torpor.results.table import Cell, Post, Table, number, word
 
 if TYPE_CHECKING:
     from torpor.ask.studies.io_boost import Scatter
@@ -95,10 +86,7 @@ def io_boost(
     if plot is not None:
         view("report.charts").write_io_boost(result, plot)
         print_note(f"plot: {plot}")
-    if is_json:
-        write_stdout(json.dumps(result, indent=1))
-    else:
-        write_post(_post(result))
+    print_post(_post(result), options.form(None, is_json=is_json), result)
 
 
 def adaptation(
@@ -125,9 +113,6 @@ def adaptation(
     if plot is not None:
         write_whole(plot, view("report.charts").adaptation(found))
         print_note(f"plot: {plot}")
-    if form == "json":
-        write_stdout(json.dumps(found, indent=1))
-        return
     lines = [
         [
             word(curve["load"]),
@@ -150,7 +135,7 @@ def adaptation(
         "lost: energy above the steady state, as time of the steady state",
     ]
     title = f"{found['changes']} changes of load on {platform}"
-    write_post(Post(title, [], [table], notes), form)
+    print_post(Post(title, [], [table], notes), form, found)
 
 
 def _post(result: "Scatter") -> Post:

@@ -14,7 +14,7 @@ from torpor.results.kinds import explain
 from torpor.results.numbers import number
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
-from torpor.view.chart import Chart, Point, Series, inline
+from torpor.view.chart import Chart, Point, Series, inline_both
 
 if TYPE_CHECKING:
     from torpor.results import types as results
@@ -43,7 +43,6 @@ _GROUPS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 _ROWS = 8
 #: Sentences next to the picture; the rest is with the limits.
 _SENTENCES = 3
-WIDE, NARROW = (620.0, 380.0), (350.0, 340.0)
 
 
 class Chip(NamedTuple):
@@ -197,9 +196,7 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
     return found
 
 
-def picture(
-    compared: results.Comparison, runs: Sequence[results.RunOutcome]
-) -> list[Markup] | None:
+def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> Markup | None:
     """Draw power over delay, for wide pages and for phones; None where one is not known."""
     power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
     places = _drawn(compared, runs)
@@ -228,18 +225,16 @@ def picture(
     if oracle is not None and compared["sampling"] == "exact":
         floor = (power["cells"][oracle]["value"], "no sequence of choices gets here")
     is_log = min(delays) > 0 and max(delays) / min(delays) > _LOG_RATIO
-    chart = Chart(
-        f"{power['title']} over {delay['title']}",
-        f"{_title(delay)}{' (log)' if is_log else ''}",
-        _title(power),
-        series,
-        is_log_x=is_log,
-        floor=floor,
+    return inline_both(
+        Chart(
+            f"{power['title']} over {delay['title']}",
+            f"{_title(delay)}{' (log)' if is_log else ''}",
+            _title(power),
+            series,
+            is_log_x=is_log,
+            floor=floor,
+        )
     )
-    return [
-        inline(chart._replace(size=WIDE), "on-wide"),
-        inline(chart._replace(size=NARROW), "on-narrow"),
-    ]
 
 
 def _drawn(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> list[int]:
