@@ -12,7 +12,6 @@ import typer
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.ask import toml_schemas
 from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.parsing import typed
@@ -127,6 +126,9 @@ def check_new(output: Path, *, force: bool) -> None:
 
 def write_toml(kind: str, text: str, output: Path | None, more: str = "") -> None:
     """Write a TOML file with its schema, by default to stdout."""
+    # Commands that write none start sooner without it.
+    from torpor.ask import toml_schemas
+
     text = toml_schemas.with_schema(kind, text)
     if output is None:
         write_stdout(text)
