@@ -442,9 +442,9 @@ def test_file_equals_the_options(recording, tmp_path):
     expected.excluded = [{"platform": "rk3399", "governor": "teo"}]
     assert read_toml(spec).points() == expected.points()
     for text, message in (
-        ("axis = 1", "unknown key `axis`"),
-        ("[axes]\ntraces = 1", "unknown axis `traces`"),
-        ("[axes]\nseeds = 0", "expected 1 or more"),
+        ("axis = 1", "`axis` is unknown: expected one of axes"),
+        ("[axes]\ntraces = 1", "`axes.traces` is unknown: expected one of trace"),
+        ("[axes]\nseeds = 0", "`axes.seeds` is 0: expected a whole number from 1"),
         ("[", "read sweep"),
     ):
         spec.write_text(text)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -15,6 +15,7 @@ from torpor.machine.toml import toml
 from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
+from torpor.results.shapes import FileShape
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
 
@@ -23,7 +24,24 @@ _Path = str | os.PathLike[str]
 #: Values of a governor in a scenario, by metric and seed.
 _Samples = dict[tuple[str, str], dict[str, dict[int, float]]]
 
-_KEYS = {"metric", "worse_than", "max", "min", "scenario", "governor"}
+
+class _OfMetric(TypedDict):
+    metric: str
+
+
+class _Entry(_OfMetric, total=False):
+    worse_than: float | str
+    max: float
+    min: float
+    scenario: str
+    governor: str
+
+
+class _Limits(TypedDict):
+    limit: Annotated[list[_Entry], ("minItems", 1)]
+
+
+_FILE = FileShape(_Limits)
 
 
 class GateError(TorporError):
@@ -87,20 +105,15 @@ def read_limits(path: _Path) -> list[Limit]:
         data = toml(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise GateError(f"read limits `{path}`: {error}") from None
-    entries = data.get("limit")
-    if set(data) != {"limit"} or not isinstance(entries, list) or not entries:
-        raise GateError(f"read limits `{path}`: expected one or more [[limit]] and nothing else")
-    return [_limit(entry, f"read limits `{path}`: limit {n}") for n, entry in enumerate(entries, 1)]
+    if problem := _FILE.problem(data):
+        raise GateError(f"read limits `{path}`: {problem}")
+    return [
+        _limit(entry, f"read limits `{path}`: `limit[{n}]`")
+        for n, entry in enumerate(data["limit"])
+    ]
 
 
 def _limit(entry: Mapping[str, Any], place: str) -> Limit:
-    for key in entry:
-        if key not in _KEYS:
-            raise GateError(
-                f"{place}: unknown key `{key}`: expected one of {', '.join(sorted(_KEYS))}"
-            )
-    if not isinstance(entry.get("metric"), str):
-        raise GateError(f"{place}: `metric` is missing")
     if entry["metric"] not in _known_metrics():
         text = _engine.unknown_name("metric", entry["metric"], list(_known_metrics()), "")
         raise GateError(f"{place}: {text}")
@@ -109,9 +122,7 @@ def _limit(entry: Mapping[str, Any], place: str) -> Limit:
         raise GateError(f"{place}: expected one of `worse_than`, `max` and `min`")
     (bound,) = bounds
     value = entry[bound]
-    given: dict[str, Any] = {
-        key: str(entry[key]) for key in ("metric", "scenario", "governor") if key in entry
-    }
+    given = {key: value for key, value in entry.items() if key != bound}
     name = {"worse_than": "worse_than", "max": "most", "min": "least"}[bound]
     if bound == "worse_than":
         if _known_metrics()[entry["metric"]]["direction"] == "none":
@@ -122,11 +133,10 @@ def _limit(entry: Mapping[str, Any], place: str) -> Limit:
         if isinstance(value, str) and value.rstrip().endswith("%"):
             name, value = "worse_than_pct", value.rstrip()[:-1]
     try:
-        # A bool is a number to Python.
-        given[name] = float("x") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+        given[name] = float(value)
+    except ValueError:
         raise GateError(
-            f'{place}: `{bound}` is {entry[bound]!r}: expected a number, or "2 %" for worse_than'
+            f'{place}: `{bound}` is {entry[bound]!r}: expected a number, or "2 %"'
         ) from None
     return Limit(**given)
 
