@@ -11,6 +11,7 @@ import typer
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note
 from torpor.cli.deliver import check, check_new, print_result, write_report
+from torpor.cli.options import argument, option
 from torpor.machine.kernel import ab as comparing
 from torpor.machine.kernel import governors as kernel_governors
 from torpor.machine.kernel import journal
@@ -21,58 +22,38 @@ if TYPE_CHECKING:
 
 _Governors = Annotated[
     list[str],
-    typer.Option(
-        "--governor",
-        "-g",
-        metavar="GOV",
-        help="NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
+    option(
+        "--governor -g GOV",
+        "NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
         "NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the "
         "first one.",
     ),
 ]
 _Metric = Annotated[
     str | None,
-    typer.Option(
-        metavar="REGEX",
-        help="Its only group is the command's figure; default: the last number that the "
-        "command prints.",
+    option(
+        "REGEX",
+        "Its only group is the command's figure; default: the last number that the command prints.",
     ),
 ]
 _Seed = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", help="Shuffle each round; default: alternate forward and reverse order."
-    ),
+    int | None, option("N", "Shuffle each round; default: alternate forward and reverse order.")
 ]
-_WarmUp = Annotated[
-    int,
-    typer.Option("--warm-up", metavar="N", min=0, help="Runs before the first round, not counted."),
-]
+_WarmUp = Annotated[int, option("--warm-up N", "Runs before the first round, not counted.", min=0)]
 _Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write each run as a line of JSON as soon as it ends.",
-    ),
+    Path | None, option("--output -o FILE", "Write each run as a line of JSON as soon as it ends.")
 ]
 
 
 def ab(
-    command: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND...", help="What runs under each governor.")
-    ],
+    command: Annotated[list[str], argument("-- COMMAND...", "What runs under each governor.")],
     governors: _Governors,
-    rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How often each governor runs the command.")
-    ] = 10,
+    rounds: Annotated[int, option("N", "How often each governor runs the command.", min=1)] = 10,
     metric: _Metric = None,
     seed: _Seed = None,
     warm_up: _WarmUp = 1,
     modules: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Modules that `torpor kernel build` made elsewhere."),
+        Path | None, option("DIR", "Modules that `torpor kernel build` made elsewhere.")
     ] = None,
     output: _Output = None,
     form: options.Form = None,

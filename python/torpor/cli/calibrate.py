@@ -11,6 +11,7 @@ import typer
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note, table_text, write_stdout
 from torpor.cli.deliver import check_new, write_toml
+from torpor.cli.options import option
 from torpor.cli.values import duration_ns
 from torpor.machine import calibration
 from torpor.machine.calibration import load, machine, meters
@@ -20,30 +21,23 @@ from torpor.results.table import Table, word
 
 _MeterName = Annotated[
     str,
-    typer.Option(
-        metavar="WHAT",
-        help="rapl, hwmon, battery, or a sensor's file; default: the first of the three.",
-    ),
+    option("WHAT", "rapl, hwmon, battery, or a sensor's file; default: the first of the three."),
 ]
-_RateList = Annotated[str, typer.Option(metavar="LIST", help="Wake-ups per second of each CPU.")]
-_Rounds = Annotated[
-    int, typer.Option(metavar="N", min=1, help="How often each state and rate is measured.")
-]
+_RateList = Annotated[str, option("LIST", "Wake-ups per second of each CPU.")]
+_Rounds = Annotated[int, option("N", "How often each state and rate is measured.", min=1)]
 
 
 def calibrate(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The platform's TOML.")
-    ],
+    output: Annotated[Path, option("--output -o FILE", "The platform's TOML.")],
     meter: _MeterName = "auto",
     rates: _RateList = "20,200,1000",
     rounds: _Rounds = 3,
-    window: Annotated[str, typer.Option(metavar="TIME", help="Length of each measurement.")] = "5s",
+    window: Annotated[str, option("TIME", "Length of each measurement.")] = "5s",
     name: options.MachineName = None,
     title: options.MachineTitle = None,
     hz: options.MachineHz = None,
     is_dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Only print what would be measured.")
+        bool, option("--dry-run -n", "Only print what would be measured.")
     ] = False,
     force: options.Force = False,
 ) -> None:

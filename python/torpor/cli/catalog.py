@@ -11,6 +11,7 @@ from torpor.ask import toml_schemas
 from torpor.cli import options
 from torpor.cli.console import print_note, stdout_width, table_text, write_stdout
 from torpor.cli.deliver import write_toml
+from torpor.cli.options import argument, option
 from torpor.machine import catalog as library
 from torpor.results.table import Table, word
 
@@ -19,12 +20,8 @@ _LISTING_WIDTH = 120
 
 
 def governors(
-    is_ioboost: Annotated[
-        bool, typer.Option("--ioboost", help="List the IO boosts instead.")
-    ] = False,
-    is_cpufreq: Annotated[
-        bool, typer.Option("--cpufreq", help="List the cpufreq governors instead.")
-    ] = False,
+    is_ioboost: Annotated[bool, option("--ioboost", "List the IO boosts instead.")] = False,
+    is_cpufreq: Annotated[bool, option("--cpufreq", "List the cpufreq governors instead.")] = False,
     is_json: options.AsJson = False,
 ) -> None:
     """List the built-in governors and their parameters."""
@@ -72,37 +69,27 @@ def workloads(is_json: options.AsJson = False) -> None:
 
 
 def show_workload(
-    name: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="A workload that ships with Torpor.")
-    ],
+    name: Annotated[str, argument("WORKLOAD", "A workload that ships with Torpor.")],
 ) -> None:
     """Print a workload's TOML, to read or to start from."""
     write_toml("workload", library.workload_toml(name), None)
 
 
-def show_platform(
-    name: Annotated[str, typer.Argument(metavar="PLATFORM", help="A built-in machine.")],
-) -> None:
+def show_platform(name: Annotated[str, argument("PLATFORM", "A built-in machine.")]) -> None:
     """Print a built-in machine's TOML, to read or to start from."""
     write_toml("platform", library.platform_toml(name), None)
 
 
 def import_platform(
     root: Annotated[
-        str,
-        typer.Argument(
-            metavar="ROOT", help="The folder, any dump of it, or a .dts, .dtsi or .dtb."
-        ),
+        str, argument("ROOT", "The folder, any dump of it, or a .dts, .dtsi or .dtb.")
     ] = "/sys/devices/system/cpu",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
-    ] = None,
+    output: Annotated[Path | None, option("--output -o FILE", "Default: stdout.")] = None,
     name: options.MachineName = None,
     title: options.MachineTitle = None,
     hz: options.MachineHz = None,
     energy_model: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Also a dump of /sys/kernel/debug/energy_model."),
+        Path | None, option("PATH", "Also a dump of /sys/kernel/debug/energy_model.")
     ] = None,
 ) -> None:
     """Describe this machine, a dump of its /sys/devices/system/cpu, or a device tree, as TOML."""
@@ -117,11 +104,8 @@ def import_platform(
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="platform, workload or study.")],
-    is_path: Annotated[
-        bool,
-        typer.Option("--path", help="Write it to the cache, print its path."),
-    ] = False,
+    kind: Annotated[str, argument("KIND", "platform, workload or study.")],
+    is_path: Annotated[bool, option("--path", "Write it to the cache, print its path.")] = False,
 ) -> None:
     """Print the JSON schema of a TOML file, with which editors complete and check it."""
     if is_path:

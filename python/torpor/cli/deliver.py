@@ -8,12 +8,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
+from torpor.cli.options import option
 from torpor.cli.parsing import typed
 from torpor.results.comparison import sections, unverified
 from torpor.results.files import write_whole
@@ -23,11 +22,8 @@ from torpor.results.table import Post
 from torpor.run.recordings import convert_trace
 from torpor.view.post import post
 
-Csv = Annotated[bool, typer.Option("--csv", help="Print one line per governor and source.")]
-Parquet = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Write every table as Parquet, and the result."),
-]
+Csv = Annotated[bool, option("--csv", "Print one line per governor and source.")]
+Parquet = Annotated[Path | None, option("DIR", "Write every table as Parquet, and the result.")]
 
 
 def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:

@@ -12,6 +12,7 @@ import typer
 from torpor import _engine
 from torpor.cli import options
 from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.options import argument, option
 from torpor.machine import kernel_sources
 from torpor.machine.kernel import actions
 from torpor.machine.kernel.status import Status
@@ -28,20 +29,16 @@ def make_system(*, is_dry_run: bool = False) -> System:
 
 def build(
     governors: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[GOVERNOR...]", help=f"{_SPEC_HELP} Default: all of Torpor's."),
+        list[str] | None, argument("[GOVERNOR...]", f"{_SPEC_HELP} Default: all of Torpor's.")
     ] = None,
     release: Annotated[
-        str | None,
-        typer.Option("--kernel", metavar="RELEASE", help="Default: the running kernel."),
+        str | None, option("--kernel RELEASE", "Default: the running kernel.")
     ] = None,
     headers: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Its headers; default: those installed for it."),
+        Path | None, option("DIR", "Its headers; default: those installed for it.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Default: a cache; `load` uses root's."),
+        Path | None, option("--output -o DIR", "Default: a cache; `load` uses root's.")
     ] = None,
     is_dry_run: options.DryRun = False,
 ) -> None:
@@ -56,12 +53,10 @@ def build(
 
 
 def load(
-    governors: Annotated[list[str], typer.Argument(metavar="GOVERNOR...", help=_SPEC_HELP)],
+    governors: Annotated[list[str], argument("GOVERNOR...", _SPEC_HELP)],
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--modules", metavar="DIR", help="Built by `build -o DIR`, possibly on another machine."
-        ),
+        option("--modules DIR", "Built by `build -o DIR`, possibly on another machine."),
     ] = None,
     is_dry_run: options.DryRun = False,
 ) -> None:
@@ -79,12 +74,10 @@ def load(
 
 
 def use(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As the kernel offers it.")],
+    name: Annotated[str, argument("NAME", "As the kernel offers it.")],
     command: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[-- COMMAND...]", help="Run this command, then restore the previous governor."
-        ),
+        argument("[-- COMMAND...]", "Run this command, then restore the previous governor."),
     ] = None,
     is_dry_run: options.DryRun = False,
 ) -> None:
@@ -98,10 +91,7 @@ def use(
 
 def unload(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME...]", help="Default: all of Torpor's governors, and the core."
-        ),
+        list[str] | None, argument("[NAME...]", "Default: all of Torpor's governors, and the core.")
     ] = None,
     is_dry_run: options.DryRun = False,
 ) -> None:
@@ -130,8 +120,7 @@ def status(is_json: options.AsJson = False) -> None:
 
 def fetch(
     kernel: Annotated[
-        str | None,
-        typer.Argument(metavar="[VERSION]", help="Such as 6.1. Default: that of `simulate`."),
+        str | None, argument("[VERSION]", "Such as 6.1. Default: that of `simulate`.")
     ] = None,
 ) -> None:
     """Fetch the source of a kernel to simulate, as Debian packages it. Does not require root.

@@ -8,6 +8,7 @@ import typer
 from torpor.cli import options, progress
 from torpor.cli.console import write_stdout
 from torpor.cli.deliver import check, damage_status, print_result, trace_of, write_report
+from torpor.cli.options import argument
 from torpor.results.kinds import latency
 from torpor.run import recordings
 
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 
 
 def measure(
-    traces: Annotated[
-        list[str], typer.Argument(metavar="RECORDING...", help="Recordings of one machine.")
-    ],
+    traces: Annotated[list[str], argument("RECORDING...", "Recordings of one machine.")],
     platform: options.RecordedMachine = None,
     report: options.ReportPath = None,
     form: options.Form = None,

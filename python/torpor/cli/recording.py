@@ -10,6 +10,7 @@ import typer
 from torpor.cli import options, progress
 from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_post, write_stdout
 from torpor.cli.deliver import check, damage_status, trace_of, write_report
+from torpor.cli.options import argument, option
 from torpor.run import recordings
 from torpor.view.post import post
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 
 
 def info(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
-    is_json: options.AsJson = False,
+    trace: Annotated[str, argument("TRACE", "A recording.")], is_json: options.AsJson = False
 ) -> None:
     """Report what a recording contains, what it lacks, and what was lost.
 
@@ -35,12 +35,12 @@ def info(
 
 
 def convert(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
+    trace: Annotated[str, argument("TRACE", "A recording.")],
     out: Annotated[
         Path,
-        typer.Argument(
-            metavar="OUT",
-            help="The file to write: for Perfetto if it ends in .perfetto-trace, else ftrace text.",
+        argument(
+            "OUT",
+            "The file to write: for Perfetto if it ends in .perfetto-trace, else ftrace text.",
         ),
     ],
 ) -> None:
@@ -51,16 +51,15 @@ def convert(
 
 
 def stats(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
+    trace: Annotated[str, argument("TRACE", "A recording.")],
     platform: options.RecordedMachine = None,
     before: options.Before = None,
     after: options.After = None,
     top: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Number of rows for wake-ups, tasks and interrupts."),
+        int, option("N", "Number of rows for wake-ups, tasks and interrupts.", min=1)
     ] = 10,
     is_each_cpu: Annotated[
-        bool, typer.Option("--each-cpu", help="Show the states of each CPU, not of each cluster.")
+        bool, option("--each-cpu", "Show the states of each CPU, not of each cluster.")
     ] = False,
     report: options.ReportPath = None,
     form: options.Form = None,

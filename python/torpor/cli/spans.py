@@ -4,11 +4,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.deliver import check, print_post, write_page
+from torpor.cli.options import argument, option
 from torpor.results.table import Post, Table, counted, minus, number, word
 from torpor.run.idle_spans import Bound, bound
 from torpor.run.idle_spans import spans as read_spans
@@ -19,27 +18,20 @@ _FORMATS = (".parquet", ".arrow", ".csv")
 
 @options.of(SpanOptions, after="platform")
 def spans(
-    traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Recordings.")],
-    platform: Annotated[
-        str,
-        options.machine("Machine: a name, a .toml file, or a dump."),
-    ],
+    traces: Annotated[list[str], argument("TRACE", "Recordings.")],
+    platform: Annotated[str, options.machine("Machine: a name, a .toml file, or a dump.")],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="A .parquet, .arrow or .csv file, not stdout."
-        ),
+        Path | None, option("-o --output FILE", "A .parquet, .arrow or .csv file, not stdout.")
     ] = None,
     is_bound: Annotated[
         bool,
-        typer.Option(
+        option(
             "--bound",
-            help="Show the best that a governor could do that knows only so much, at teo's delay.",
+            "Show the best that a governor could do that knows only so much, at teo's delay.",
         ),
     ] = False,
     base: Annotated[
-        str,
-        typer.Option(metavar="G", help="With --bound: whose delay and gap, in place of teo's."),
+        str, option("G", "With --bound: whose delay and gap, in place of teo's.")
     ] = "teo",
     form: options.Form = None,
     is_json: options.WholeAsJson = False,

@@ -4,11 +4,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from torpor.cli import options, sweeping
 from torpor.cli.console import fail, print_note, write_post
 from torpor.cli.deliver import check, print_post, write_page
+from torpor.cli.options import argument, option
 from torpor.results.files import write_whole
 from torpor.results.record import view
 from torpor.results.table import Cell, Post, Table, counted, word
@@ -17,8 +16,7 @@ from torpor.run.sweeps.identity import engine_id
 from torpor.run.sweeps.store import open_store
 
 _Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="AXIS=PATTERN", help="These points only: platform=pixel6."),
+    list[str] | None, option("--only AXIS=PATTERN", "These points only: platform=pixel6.")
 ]
 
 
@@ -60,16 +58,12 @@ def show(
     metrics: sweeping.Metrics = None,
     base: Annotated[
         str | None,
-        typer.Option(
-            metavar="G", help="Compare with this governor; default: the first one that was named."
-        ),
+        option("G", "Compare with this governor; default: the first one that was named."),
     ] = None,
     only: _Only = None,
     each: Annotated[
         bool | None,
-        typer.Option(
-            "--each/--no-each", help="A row for each scenario; default: for up to 30, and in CSV."
-        ),
+        option("--each/--no-each", "A row for each scenario; default: for up to 30, and in CSV."),
     ] = None,
     form: options.Form = None,
     is_json: options.AsJson = False,
@@ -96,9 +90,7 @@ def show(
 
 def page(
     store: options.StoreFolder,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page, as HTML.")
-    ],
+    output: Annotated[Path, option("--output -o FILE", "The page, as HTML.")],
     only: _Only = None,
 ) -> None:
     """Write a sweep as one page: heat map, front, ranks, and the command of each cell."""
@@ -118,7 +110,7 @@ def _filters(texts: list[str] | None) -> dict[str, list[str]]:
 def gc(
     store: options.StoreFolder,
     is_this_build: Annotated[
-        bool, typer.Option("--this-build", help="Drop the points of other builds of Torpor.")
+        bool, option("--this-build", "Drop the points of other builds of Torpor.")
     ] = False,
 ) -> None:
     """Make one shard of all, with what killed sweeps left. Running sweeps are left alone."""
@@ -127,8 +119,8 @@ def gc(
 
 
 def merge(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="Where the points go.")],
-    others: Annotated[list[Path], typer.Argument(metavar="OTHER...", help="Where they are.")],
+    store: Annotated[Path, argument("STORE", "Where the points go.")],
+    others: Annotated[list[Path], argument("OTHER...", "Where they are.")],
 ) -> None:
     """Add the points of other stores to one."""
     sources = [open_store(other) for other in others]
@@ -137,10 +129,7 @@ def merge(
 
 def export(
     store: options.StoreFolder,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="A .parquet, .arrow or .csv file."),
-    ],
+    output: Annotated[Path, option("--output -o FILE", "A .parquet, .arrow or .csv file.")],
 ) -> None:
     """Write all points to one file."""
     if output.suffix not in (".parquet", ".arrow", ".csv"):

@@ -12,6 +12,7 @@ from torpor.cli import options, values
 from torpor.cli.console import fail, print_note
 from torpor.cli.deliver import print_post
 from torpor.cli.kernel import obtain
+from torpor.cli.options import argument, option
 from torpor.results.comparison import format_number
 from torpor.results.files import write_whole
 from torpor.results.record import view
@@ -22,18 +23,17 @@ if TYPE_CHECKING:
 
 _Workload = Annotated[
     str | None,
-    typer.Argument(
-        metavar="WORKLOAD",
-        help="A workload with IO: a name or a .toml file. Default: one job of random reads, "
+    argument(
+        "WORKLOAD",
+        "A workload with IO: a name or a .toml file. Default: one job of random reads, "
         "calibrated on an RK3399.",
     ),
 ]
 _Boosts = Annotated[
     list[str] | None,
-    typer.Option(
-        "--io-boost",
-        metavar="B",
-        help="A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
+    option(
+        "--io-boost B",
+        "A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
         "their defaults "
         "and with one parameter changed.",
     ),
@@ -45,21 +45,16 @@ def io_boost(
     platform: Annotated[
         str, options.machine("Machine, with known power.")
     ] = study.DEFAULT_PLATFORM,
-    governor: Annotated[
-        str, typer.Option("--governor", "-g", metavar="G", help="The idle governor.")
-    ] = "teo",
+    governor: Annotated[str, option("--governor -g G", "The idle governor.")] = "teo",
     io_boosts: _Boosts = None,
     cpufreq: Annotated[
-        str, typer.Option(metavar="POLICY", help="The cpufreq governor to boost.")
+        str, option("POLICY", "The cpufreq governor to boost.")
     ] = study.DEFAULT_CPUFREQ,
-    duration: Annotated[
-        str, typer.Option(metavar="TIME", help="Simulated time per run, such as 2s.")
-    ] = "10s",
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs per setting.")] = 1,
+    duration: Annotated[str, option("TIME", "Simulated time per run, such as 2s.")] = "10s",
+    seeds: Annotated[int, option("N", "Runs per setting.", min=1)] = 1,
     threads: options.Threads = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Plot IOPS over energy: .svg, or .html with a table."),
+        Path | None, option("FILE", "Plot IOPS over energy: .svg, or .html with a table.")
     ] = None,
     is_json: options.AsJson = False,
 ) -> None:
@@ -92,9 +87,7 @@ def io_boost(
 def adaptation(
     platform: Annotated[str, options.machine("Machine, with known power.")] = "pixel6",
     governors: Annotated[list[str] | None, options.governor(learning.DEFAULT_GOVERNORS)] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the curves: an .svg file.")
-    ] = None,
+    plot: Annotated[Path | None, option("FILE", "Draw the curves: an .svg file.")] = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
 ) -> None:
