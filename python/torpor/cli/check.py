@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -12,11 +12,9 @@ from torpor.cli import deliver, options, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.options import argument, option
+from torpor.results import types as results
 from torpor.results.kinds.check import DEFAULT_HZ, finding_text
 from torpor.run import checks
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 
 def check(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor platform measure`: wake-up latencies of idle states, from recordings."""
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -9,11 +9,9 @@ from torpor.cli import options, progress
 from torpor.cli.console import write_stdout
 from torpor.cli.deliver import check, damage_status, print_result, trace_of, write_report
 from torpor.cli.options import argument
+from torpor.results import types as results
 from torpor.results.kinds import latency
 from torpor.run import recordings
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 
 def measure(

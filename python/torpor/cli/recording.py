@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -11,11 +11,9 @@ from torpor.cli import options, progress
 from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_post, write_stdout
 from torpor.cli.deliver import check, damage_status, trace_of, write_report
 from torpor.cli.options import argument, option
+from torpor.results import types as results
 from torpor.run import recordings
 from torpor.view.post import post
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 
 def info(

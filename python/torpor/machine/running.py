@@ -24,8 +24,6 @@ from torpor.machine.record import session
 from torpor.results.record import Record
 
 if TYPE_CHECKING:
-    from torpor.machine.kernel.status import Status
-    from torpor.machine.kernel.system import System
     from torpor.results.kinds.ab import AbRun
     from torpor.results.kinds.diff import Diff
 

@@ -6,15 +6,13 @@ states, CPUs and time, what the governors knew, and what the result cannot show.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torpor import _engine
 from torpor._engine import TorporError
+from torpor.results import types as results
 from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
 from torpor.results.table import counted, minus
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 _NAMED = 4
 #: Changes that a verdict names.

@@ -8,16 +8,14 @@ import tempfile
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from torpor._engine import TorporError
 from torpor.ask.studies import files
 from torpor.machine import catalog as library
 from torpor.machine.toml import toml
+from torpor.results import types as results
 from torpor.run.simulations import simulate
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: One job of psync on the author's RK3399.
 DEFAULT_WORKLOAD = files.FOLDER / "workloads" / "io-boost.toml"

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Verification of a recording: how well governors explain its decisions."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torpor.results import types as results
 from torpor.results.comparison import agreement_text, percent, unit_text
 from torpor.results.kind import Kind, saved_by
 from torpor.results.record import Fidelity
 from torpor.results.sentences import cannot_show, grouped, ratio
 from torpor.results.table import Cell, Post, Table, number, share, word
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: Sources of the time to the next timer.
 _SOURCES = {

@@ -2,12 +2,14 @@
 """Governors that were run: parts that replays and simulations share."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor import _engine
 from torpor.results.cells import count_cells, states_table
 from torpor.results.comparison import (
     SLEEP_LENGTH_WORDS,
+    Result,
+    Section,
     agreement_text,
     base_text,
     percent,
@@ -35,9 +37,6 @@ from torpor.results.sentences import (
 from torpor.results.table import Table, counted, share, word
 from torpor.results.text import distinct_names
 from torpor.results.verdict import verdict
-
-if TYPE_CHECKING:
-    from torpor.results.comparison import Result, Section
 
 #: Parts of the strip, to find the one in which two governors differ most.
 _WINDOWS = 10

@@ -3,8 +3,9 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torpor.results import types as results
 from torpor.results.cells import (
     COUNTED,
     count_cells,
@@ -29,9 +30,6 @@ from torpor.results.sentences import (
 )
 from torpor.results.sentences import total as side_total
 from torpor.results.table import Post, Table, counted, number, share, word
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: Rows that a terminal shows of the tables that may be long.
 _TOP = 10

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from torpor.results import types as results
 from torpor.results.numbers import cpu_list, duration, listing, number, share
 from torpor.view.report.palette import state_class
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 # The longest diverging bar leaves this part of its track to its own number.
 _DEPTH_TRACK_PCT = 64.0

@@ -7,14 +7,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+from torpor.results import types as results
 from torpor.results.numbers import duration, share
 from torpor.view.chart import SIZES, Chart, Point, Series, inline_both, places
 from torpor.view.report.summary import Style, styles
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 # The engine's buckets are 1 % wide; drawn and read out are bins wide enough to see.
 _BINS_PER_DECADE = 20

@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from torpor._engine import TorporError
-from torpor.results.comparison import percent, short_labels, unit_text
+from torpor.results import types as results
+from torpor.results.comparison import Result, Section, percent, short_labels, unit_text
 from torpor.results.kinds import explain
 from torpor.results.numbers import number
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
 from torpor.view.chart import Chart, Point, Series, inline_both
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
-    from torpor.results.comparison import Result, Section
 
 #: Colours of governors that compete, in their order; the next ones have dashed lines.
 _COLOURS = ("--ink", "--link", "--above", "--below")
