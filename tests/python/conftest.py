@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import TORPOR
+from processes import TORPOR, ran
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,15 +122,7 @@ def torpor_process(tmp_path):
     """Run the command line as a user does: in a process of its own, in an empty folder."""
 
     def run(*args, env=None, cwd=tmp_path, check=None):
-        done = subprocess.run(
-            [*TORPOR, *map(str, args)],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            cwd=cwd,
-            env=environment(env),
-            timeout=600,
-        )
+        done = ran(*TORPOR, *map(str, args), cwd=cwd, env=environment(env))
         assert "Traceback" not in done.stderr, done.stderr
         return checked(done, check)
 

@@ -5,11 +5,12 @@ import csv
 import io
 import json
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
 
 import pytest
+
+from processes import ran
 
 REPLAY = ("replay", "--platform", "pixel6", "-g", "menu", "-g", "teo")
 
@@ -251,7 +252,7 @@ def test_starting_up_imports_nothing_that_only_some_need(torpor):
         "heavy = {'rich', 'jinja2', 'pyarrow', 'polars', 'pandas', 'csv', 'difflib'}; "
         "print(sorted(m for m in heavy - {'difflib'} if m in sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = ran(sys.executable, "-c", script)
     assert done.stdout.strip() == "[]", done.stderr
 
 
@@ -261,5 +262,5 @@ def test_short_command_imports_no_pydantic(recording):
         f"import sys; sys.argv = {words!r}; from torpor.cli import main; main(); "
         "print(sorted({'pydantic', 'statistics'} & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = ran(sys.executable, "-c", script)
     assert (done.stderr.strip(), done.returncode) == ("[]", 0)

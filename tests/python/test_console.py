@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from processes import TORPOR, start, wait_until_listening
+from processes import TORPOR, ran, start, wait_until_listening
 from torpor import platform_toml
 from torpor.results.text import printable
 
@@ -24,9 +24,7 @@ def run(*args, stdout="PIPE", stderr="PIPE", shell=""):
     """The command line with a shell's redirections, which subprocess cannot express."""
     quoted = " ".join(f"'{a}'" for a in args)
     command = f"{sys.executable} -m torpor {quoted} {shell}"
-    return subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
-    )
+    return ran("bash", "-c", command)
 
 
 def is_clean(text):
@@ -182,12 +180,9 @@ def test_reading_a_silent_pipe_can_be_interrupted(command, number, status, tmp_p
 def ended(number, *arguments, **options):
     """Return the exit status of Python, which does not inherit that a signal is ignored, and its
     stderr."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+    done = ran(
+        sys.executable,
+        *arguments,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
         **options,
     )

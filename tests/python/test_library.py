@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The library: what `torpor.replay` gives back, and how its tables open elsewhere."""
 
-import subprocess
 import sys
 import threading
 import time
@@ -9,6 +8,7 @@ import time
 import pytest
 
 import torpor
+from processes import ran
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_bytes_do_not_depend_on_the_thread_count(recording):
 
 def test_import_loads_no_submodules():
     code = "import sys, torpor.cli; print([m for m in sys.modules if m.startswith('torpor')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ran(sys.executable, "-c", code, check=True)
     assert done.stdout.strip() == "['torpor', 'torpor.cli.exits', 'torpor.cli']"
 
 

@@ -7,8 +7,6 @@ import hashlib
 import http.server
 import json
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ import pytest
 
 import torpor
 from browser import Browser, By, Keys
+from processes import TORPOR, ran
 from torpor.view import report
 from torpor.view.report import handover
 
@@ -40,13 +39,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     for file in GUEST.iterdir():
         shutil.copy(file, opened.folder)
     for name, words in COMMANDS.items():
-        done = subprocess.run(
-            [sys.executable, "-m", "torpor", *words, "--json", "--report", f"{name}.html"],
-            cwd=opened.folder,
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
+        report = ["--json", "--report", f"{name}.html"]
+        done = ran(*TORPOR, *words, *report, cwd=opened.folder)
         assert done.returncode in (0, 1), done.stderr
         opened.results[name] = json.loads(done.stdout)
     yield opened
