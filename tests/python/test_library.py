@@ -12,6 +12,16 @@ from processes import ran
 
 
 @pytest.fixture(scope="module")
+def pl():
+    return pytest.importorskip("polars", reason="not run, because polars is not installed")
+
+
+@pytest.fixture(scope="module")
+def pa():
+    return pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
+
+
+@pytest.fixture(scope="module")
 def replay(recording):
     return torpor.replay(recording, platform="pixel6", governors=["menu", "teo", "oracle"])
 
@@ -30,8 +40,7 @@ def test_decisions_have_the_columns_that_are_documented(replay):
     )
 
 
-def test_decisions_add_up_to_the_states_and_the_metrics(replay):
-    pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
+def test_decisions_add_up_to_the_states_and_the_metrics(replay, pa):
     pc = pytest.importorskip("pyarrow.compute")
     decisions, states = pa.table(replay.decisions), pa.table(replay.states)
     for run in replay.runs:
@@ -45,8 +54,7 @@ def test_decisions_add_up_to_the_states_and_the_metrics(replay):
         assert run["latency"]["count"] == mine.num_rows - mine["latency_ns"].null_count
 
 
-def test_the_histogram_counts_every_wakeup(replay):
-    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+def test_the_histogram_counts_every_wakeup(replay, pl):
     counts = pl.DataFrame(replay.latency).group_by("governor").agg(pl.col("count").sum())
     summed = {r["governor"]: r["latency"]["count"] for r in replay.runs}
     assert dict(counts.iter_rows()) == summed
@@ -60,8 +68,7 @@ def test_decisions_are_lists_of_pythons_own_values(replay):
     assert type(columns["stop_tick"][0]) is bool and None in columns["latency_ns"]
 
 
-def test_polars_opens_a_table(replay):
-    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+def test_polars_opens_a_table(replay, pl):
     frame = pl.DataFrame(replay.summary)
     assert frame["governor"].to_list() == ["menu", "teo", "oracle"]
     assert frame["idle_power_mw"].dtype == pl.Float64
@@ -76,8 +83,7 @@ def test_pandas_takes_a_table_as_rows(replay):
 
 
 @pytest.mark.parametrize("name", ["summary", "states", "latency", "decisions"])
-def test_files_equal_the_table(replay, name, tmp_path):
-    pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
+def test_files_equal_the_table(replay, name, tmp_path, pa):
     pq = pytest.importorskip("pyarrow.parquet")
     ipc = pytest.importorskip("pyarrow.ipc")
     table = pa.table(getattr(replay, name))
@@ -88,8 +94,7 @@ def test_files_equal_the_table(replay, name, tmp_path):
     assert pq.read_table(tmp_path / "t.parquet").to_pylist() == table.to_pylist()
 
 
-def test_a_stream_may_be_taken_twice_or_never(replay):
-    pa = pytest.importorskip("pyarrow", reason="not run, because pyarrow is not installed")
+def test_a_stream_may_be_taken_twice_or_never(replay, pa):
     table = replay.summary
     table.__arrow_c_stream__()
     assert pa.table(table).equals(pa.table(table))
@@ -157,16 +162,14 @@ def test_unknown_option_lists_the_valid_ones(recording):
         torpor.replay(recording, platform="pixel6", latency_limits="50us")
 
 
-def test_a_latency_limit_keeps_to_shallow_states(recording):
-    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+def test_a_latency_limit_keeps_to_shallow_states(recording, pl):
     replay = torpor.replay(
         recording, platform="pixel6", governors=["menu", "deepest", "oracle"], latency_limit="10us"
     )
     assert pl.DataFrame(replay.decisions)["state"].unique().to_list() == [0]
 
 
-def test_a_disabled_state_is_not_entered(recording):
-    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+def test_a_disabled_state_is_not_entered(recording, pl):
     replay = torpor.replay(
         recording, platform="i5-10600k", governors=["menu", "oracle"], disabled_states=[(0, 2), 1]
     )
@@ -177,8 +180,7 @@ def test_a_disabled_state_is_not_entered(recording):
     ]
 
 
-def test_unmeasured_energy_is_not_known(recording):
-    pl = pytest.importorskip("polars", reason="not run, because polars is not installed")
+def test_unmeasured_energy_is_not_known(recording, pl):
     name = next(p["name"] for p in torpor.platforms() if not p["has_power"])
     replay = torpor.replay(recording, platform=name, governors=["menu", "teo"])
     assert pl.DataFrame(replay.summary)["idle_power_mw"].to_list() == [None, None]
@@ -259,7 +261,7 @@ def test_a_loaded_recording_replays_as_its_file_does(recording):
     trace = torpor.load_trace(recording)
     assert trace.info["format"] == "perf.data"
     for options in (
-        {"platform": "pixel6"},
+        {"platform": "pixel6", "by": "irq"},
         {"platform": "i5-10600k", "recorded_on": "i5-10600k", "start": "2s", "cpu_map": {0: 3}},
     ):
         assert trace.replay(**options).to_json() == torpor.replay(recording, **options).to_json()
