@@ -158,10 +158,7 @@ BAD = [
     (["@", "-p", "pixel6", "--latency-limit", "50"], ["`50`", "ns, us, ms, s"]),
     (["@", "-p", "pixel6", "--latency-limit", "fast"], ["`fast`", "such as 50us"]),
     (["@", "-p", "pixel6", "--latency-limit", "-5us"], ["negative"]),
-    (
-        ["@", "-p", "pixel6", "--by", "x"],
-        ["`--by`: found `x`, expected one of `task`, `irq`, `timer`"],
-    ),
+    (["@", "-p", "pixel6", "--by", "x"], ["`--by`: found `x`", "one of `task`, `irq`, `timer`"]),
     (["@", "-p", "pixel6", "--hz", "123"], ["`--hz`: 123", "100, 250, 300, 1000"]),
     (["@", "-p", "pixel6", "--hz", "many"], ["--hz", "integer"]),
     (["@", "-p", "pixel6", "--disable-state", "C1"], ["`C1`", "index"]),

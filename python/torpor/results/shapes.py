@@ -219,8 +219,7 @@ class Shapes:
     def _array(self, schema: Schema) -> _Check:
         item = self._of(schema.get("items", True))
         places = [self._of(of) for of in schema.get("prefixItems", ())]
-        least = len(places) or schema.get("minItems", 0)
-        most = len(places) or schema.get("maxItems", math.inf)
+        least, most = _sizes(schema)
         expected = _in_words(schema)
 
         def check(value: Any) -> None:
@@ -294,12 +293,19 @@ def _in_words(schema: Schema | bool) -> str:
         return " or ".join(json.dumps(each) for each in schema.get("enum") or [schema["const"]])
     named = schema.get("type", "a value")
     words = [_WORDS.get(name, name) for name in ([named] if isinstance(named, str) else named)]
-    least = len(schema.get("prefixItems", ())) or schema.get("minItems")
-    most = len(schema.get("prefixItems", ())) or schema.get("maxItems")
+    least, most = _sizes(schema)
     bounds = [f"from {schema['minimum']}"] if "minimum" in schema else []
     bounds += [f"to {schema['maximum']}"] if "maximum" in schema else []
-    bounds += [f"of {least}" + " or more" * (most is None)] if least else []
+    bounds += [f"of {least}" + " or more" * (most > least)] if least else []
     return " ".join([" or ".join(words), *bounds])
+
+
+def _sizes(schema: Schema) -> tuple[float, float]:
+    """Return the least and the most items of a list."""
+    count = len(schema.get("prefixItems", ()))
+    if count:
+        return count, count
+    return schema.get("minItems", 0), schema.get("maxItems", math.inf)
 
 
 def quoted(value: Any) -> str:
