@@ -4,7 +4,7 @@
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,7 @@ from torpor.machine.kernel import ab as comparing
 from torpor.machine.kernel import governors as kernel_governors
 from torpor.machine.kernel import journal
 from torpor.machine.kernel.build import Builder
-
-if TYPE_CHECKING:
-    from torpor.results.kinds import ab as shapes
+from torpor.results.kinds import ab as shapes
 
 _Governors = Annotated[
     list[str],

@@ -4,7 +4,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,7 @@ from torpor.cli.options import argument, option
 from torpor.machine import counters
 from torpor.machine import running as live
 from torpor.results.kinds import posted
-
-if TYPE_CHECKING:
-    from torpor.results.record import Record
+from torpor.results.record import Record
 
 
 def stat(

@@ -13,15 +13,13 @@ Requires Altair (``pip install 'torpor[plot]'``). Each function takes what :func
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor._engine import TorporError
 from torpor.results.comparison import section_name, sections, unit_text
+from torpor.results.record import Compared
 from torpor.view.chart import Chart, Point, Series
 from torpor.view.report import bars, palette
-
-if TYPE_CHECKING:
-    from torpor.results.record import Compared
 
 __all__ = ["comparison", "front", "latency", "residency", "strip", "wrong_depth"]
 
