@@ -28,7 +28,6 @@ from torpor.results.sentences import (
     grouped,
     headline,
     other_of,
-    ratio,
     sentence,
     side_of_run,
     signed_count,
@@ -240,7 +239,7 @@ def _limits(result: Any, section: Any) -> str:
         reasons.append(f"{counted(len(failed), 'governor')} failed ({', '.join(failed)})")
     if "trace" in section:
         sources = section["inputs"]["sleep_length_sources"]
-        unknown = ratio(sources.get("tick_only", 0), sum(sources.values()))
+        unknown = share(sources.get("tick_only", 0), sum(sources.values()), 1)
         if unknown:
             reasons.append(f"in {percent(unknown)} of the decisions the next timer is not recorded")
         lost = sum(x["count"] for x in section["trace"]["losses"] if x["severity"] != "info")

@@ -26,7 +26,6 @@ from torpor.results.sentences import (
     counts_of,
     grouped,
     none,
-    ratio,
 )
 from torpor.results.sentences import total as side_total
 from torpor.results.table import Post, Table, counted, number, share, word
@@ -176,7 +175,7 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
         reasons.append("depth: the recording has no cpu_idle_miss, and no platform was named")
     else:
         shares = [
-            f"{percent(ratio(side_total(side, s), result['sleeps']))} {WRONG[s]}" for s in WRONG
+            f"{percent(share(side_total(side, s), result['sleeps'], 1))} {WRONG[s]}" for s in WRONG
         ]
         said[0] = f"{said[0].rstrip('.')}, {' and '.join(shares)}."
         sums = {s: side_total(side, s) for s in WRONG}
