@@ -19,6 +19,12 @@ Section = results.TraceOutcome | results.Simulation
 _UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
 
 
+def title_text(metric: Mapping[str, Any]) -> str:
+    """Return a metric's title with its unit, for an axis."""
+    unit = unit_text(metric["unit"])
+    return f"{metric['title']}, {unit}" if unit else str(metric["title"])
+
+
 def unit_text(unit: str) -> str:
     """Spell a unit as people do.
 

@@ -8,7 +8,6 @@ states, CPUs and time, what the governors knew, and what the result cannot show.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results import types as results
 from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
@@ -77,10 +76,6 @@ def grouped(value: float) -> str:
 
 def signed_count(value: float) -> str:
     return minus(f"{value:+,.0f}")
-
-
-def number(value: float) -> str:
-    return _engine.format_number(value)
 
 
 def sentence(text: str) -> str:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from torpor._engine import TorporError
 from torpor.results import types as results
-from torpor.results.comparison import Result, Section, percent, short_labels, unit_text
+from torpor.results.comparison import Result, Section, percent, short_labels, title_text, unit_text
 from torpor.results.kinds import explain
 from torpor.results.numbers import number
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
@@ -225,8 +225,8 @@ def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) ->
     return inline_both(
         Chart(
             f"{power['title']} over {delay['title']}",
-            f"{_title(delay)}{' (log)' if is_log else ''}",
-            _title(power),
+            f"{title_text(delay)}{' (log)' if is_log else ''}",
+            title_text(power),
             series,
             is_log_x=is_log,
             floor=floor,
@@ -281,8 +281,3 @@ def _ends(row: Any, place: int, base: int | None) -> tuple[float, float] | None:
 
 def _text(row: Any, cell: Any) -> str:
     return f"{cell['text']} {unit_text(row['unit'])}".rstrip()
-
-
-def _title(row: Any) -> str:
-    unit = unit_text(row["unit"])
-    return f"{row['title']}, {unit}" if unit else str(row["title"])
