@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Gates: limits on what a candidate may cost, against a base."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,12 @@ from typing import Annotated, Any, TypedDict
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
+from torpor.results.comparison import fill
 from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
 from torpor.results.shapes import FileShape
+from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
 
@@ -270,25 +271,21 @@ def _compare(
     info: Mapping[str, Any], before: Mapping[int, float], after: Mapping[int, float]
 ) -> dict[str, Any]:
     """The engine's comparison of two columns of one metric."""
-
-    def column(label: str, values: Mapping[int, float]) -> dict[str, Any]:
-        samples = [{"number": s, "values": {info["key"]: v}} for s, v in values.items()]
-        return {"label": label, "has_failed": False, "competes": True, "samples": samples}
-
-    table = {
-        "metrics": [dict(info)],
-        "columns": [column("base", before), column("candidate", after)],
-        "sampling": "exact" if len(before) == 1 else "paired",
-    }
-    found: dict[str, Any] = json.loads(_engine.compare(json.dumps(table)))
-    change = found["rows"][0]["cells"][1]["change"]
+    columns = [
+        {
+            "label": label,
+            "samples": [{"number": s, "values": {info["key"]: v}} for s, v in values.items()],
+        }
+        for label, values in (("base", before), ("candidate", after))
+    ]
+    found = fill([dict(info)], columns, is_paired=len(before) > 1)
+    change: Any = found["rows"][0]["cells"][1]["change"]
     # Equal values have no change.
     return change or {"difference": 0.0, "low": None, "high": None, "p": None}
 
 
 def _known_metrics() -> dict[str, dict[str, Any]]:
-    known = json.loads(_engine.metrics())
-    return {metric["key"]: metric for kind in ("replay", "simulation") for metric in known[kind]}
+    return {metric["key"]: metric for metric in catalogue()}
 
 
 def _chosen(samples: _Samples, governor: str | None, side: str) -> _Samples:
