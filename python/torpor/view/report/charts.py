@@ -220,8 +220,8 @@ def tuned(found: Tuned) -> str:
     ]
     if not (front or named):
         return ""
-    chart = Chart(f"{found.base}: {up} over {across}", across, up, series, size=WIDE)
-    return inline(chart, "on-wide") + inline(chart._replace(size=NARROW), "on-narrow")
+    chart = Chart(f"{found.base}: {up} over {across}", across, up, series)
+    return inline_both(chart)
 
 
 #: Hours between which an overlapping interval of two lines is told apart.
@@ -257,8 +257,8 @@ def by_hour(result: Shadows) -> Markup | None:
         return None
     up = f"{' or '.join(sorted(titles))}: change from {result['governors'][0]}, %"
     ticks = tuple(map(float, range(0, 24, 3)))
-    chart = Chart("Change by hour", "hour, UTC", up, series, size=WIDE, x_ticks=ticks)
-    return inline(chart, "on-wide") + inline(chart._replace(size=NARROW), "on-narrow")
+    chart = Chart("Change by hour", "hour, UTC", up, series, x_ticks=ticks)
+    return inline_both(chart)
 
 
 def _percent(change: Change, hint: str) -> tuple[float, str, str, bool, None, Any]:
