@@ -2,8 +2,11 @@
 """Fixtures: the installed package, the demo recording, guests' recordings."""
 
 import functools
+import gzip
 import io
 import os
+import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -11,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import TORPOR
+from processes import TORPOR, ran
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,6 +25,28 @@ def recording() -> Path:
     found = sorted(ROOT.glob("demo/*.perf.data"))
     assert found, "demo/ holds no *.perf.data"
     return found[0]
+
+
+@pytest.fixture(scope="session")
+def guest(tmp_path_factory) -> Path:
+    """A guest's recording with probes, unpacked, with the dumps of its sysfs next to it."""
+    packed = ROOT / "tests/data/guest/amd64-6.12-menu-mix"
+    folder = tmp_path_factory.mktemp("guest")
+    for dump in packed.glob("sysfs-*.txt"):
+        shutil.copy(dump, folder)
+    (folder / "trace.dat").write_bytes(gzip.decompress((packed / "trace.dat.gz").read_bytes()))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def crash(tmp_path_factory) -> Path:
+    """A governor whose choice reads from no address."""
+    text = (ROOT / "governors/cpuidle/shallowest.c").read_text(encoding="utf-8")
+    made = re.sub(r"(bool \*stop_tick\)\n\{\n)", r"\1\treturn *(volatile int *)8;\n", text)
+    assert made != text
+    path = tmp_path_factory.mktemp("crash") / "crash.c"
+    path.write_text(made, encoding="utf-8")
+    return path
 
 
 @pytest.fixture
@@ -97,15 +122,7 @@ def torpor_process(tmp_path):
     """Run the command line as a user does: in a process of its own, in an empty folder."""
 
     def run(*args, env=None, cwd=tmp_path, check=None):
-        done = subprocess.run(
-            [*TORPOR, *map(str, args)],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            cwd=cwd,
-            env=environment(env),
-            timeout=600,
-        )
+        done = ran(*TORPOR, *map(str, args), cwd=cwd, env=environment(env))
         assert "Traceback" not in done.stderr, done.stderr
         return checked(done, check)
 

@@ -12,6 +12,12 @@ from typing import Any
 TORPOR = [sys.executable, "-m", "torpor"]
 
 
+def ran(*command: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and return what it printed."""
+    options = {"capture_output": True, "encoding": "utf-8", "timeout": 600} | options
+    return subprocess.run(command, **options)
+
+
 def start(*args: Any, ends_by: int = signal.SIGINT, **options: Any) -> subprocess.Popen[str]:
     """Start a command, with its streams piped.
 

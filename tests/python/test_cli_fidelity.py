@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor fidelity`. What it finds is tested in the engine; here: texts, JSON, dumps, status."""
 
-import gzip
 import json
 import re
 import shutil
@@ -11,23 +10,12 @@ import pytest
 
 import torpor as library
 
-GUESTS = Path(__file__).resolve().parents[1] / "data" / "guest"
+GUEST = Path(__file__).parents[1] / "data/guest/arm64-6.12-menu-rates/trace.dat.gz"
 
 
 def words(text):
     """Join what a terminal has folded."""
     return " ".join(text.split())
-
-
-@pytest.fixture(scope="module")
-def guest(tmp_path_factory):
-    """A guest's recording with probes, its governor reset inside."""
-    folder = tmp_path_factory.mktemp("guest")
-    for dump in (GUESTS / "amd64-6.12-menu-mix").glob("sysfs-*.txt"):
-        shutil.copy(dump, folder)
-    packed = GUESTS / "amd64-6.12-menu-mix" / "trace.dat.gz"
-    (folder / "trace.dat").write_bytes(gzip.decompress(packed.read_bytes()))
-    return folder
 
 
 def test_the_dump_beside_the_recording_is_the_machine(torpor, guest):
@@ -167,9 +155,6 @@ def test_a_state_that_the_machine_lacks_is_refused(torpor, tmp_path):
     done = torpor("fidelity", _sleeps(tmp_path / "deep.txt", 3, 7), "-p", "pixel6", check=2)
     assert "CPU 0 enters state 7, which platform `pixel6` does not have" in done.stderr
     torpor("fidelity", _sleeps(tmp_path / "c2.txt", 3, 1), "-p", "pixel6", check=0)
-
-
-GUEST = GUESTS / "arm64-6.12-menu-rates" / "trace.dat.gz"
 
 
 @pytest.mark.parametrize(("machine", "status"), [("pixel6", 0), ("i5-10600k", 1)])

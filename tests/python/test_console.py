@@ -12,7 +12,8 @@ import sys
 
 import pytest
 
-from processes import TORPOR, start, wait_until_listening
+from processes import TORPOR, ran, start, wait_until_listening
+from torpor import platform_toml
 from torpor.results.text import printable
 
 #: Clears the screen, and is a control sequence of its own in C1; turns the line round.
@@ -23,9 +24,7 @@ def run(*args, stdout="PIPE", stderr="PIPE", shell=""):
     """The command line with a shell's redirections, which subprocess cannot express."""
     quoted = " ".join(f"'{a}'" for a in args)
     command = f"{sys.executable} -m torpor {quoted} {shell}"
-    return subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
-    )
+    return ran("bash", "-c", command)
 
 
 def is_clean(text):
@@ -51,12 +50,16 @@ def test_a_name_that_is_no_text_is_escaped(tmp_path):
     assert b"Traceback" not in done.stderr
 
 
+def titled(folder, title):
+    """Write a platform of this title."""
+    text = platform_toml("pixel6")
+    mine = re.sub(r"^title = .*$", lambda _: f'title = "{title}"', text, count=1, flags=re.M)
+    (folder / "mine.toml").write_text(mine, encoding="utf-8")
+
+
 @pytest.mark.parametrize("option", [[], ["--csv"], ["--json"]])
 def test_a_platform_cannot_speak_to_the_terminal(torpor, recording, tmp_path, option):
-    text = torpor("platform", "show", "pixel6", check=0).stdout
-    title = 'title = "\\u001b[2Jcleared\\u009b31m"'
-    mine = re.sub(r"^title = .*$", lambda _: title, text, count=1, flags=re.M)
-    (tmp_path / "mine.toml").write_text(mine, encoding="utf-8")
+    titled(tmp_path, r"\u001b[2Jcleared\u009b31m")
     done = torpor("replay", "-p", "./mine.toml", "-g", "menu", recording, *option, check=0)
     assert is_clean(done.stdout)
 
@@ -83,12 +86,8 @@ def on_a_terminal(*args, cwd):
     return got.decode()
 
 
-def test_on_a_terminal_only_our_own_colours_pass(torpor, recording, tmp_path):
-    text = torpor("platform", "show", "pixel6", check=0).stdout
-    mine = re.sub(
-        r"^title = .*$", lambda _: 'title = "\\u001b[8mhidden"', text, count=1, flags=re.M
-    )
-    (tmp_path / "mine.toml").write_text(mine, encoding="utf-8")
+def test_on_a_terminal_only_our_own_colours_pass(recording, tmp_path):
+    titled(tmp_path, r"\u001b[8mhidden")
     args = ("replay", "-p", "./mine.toml", "-g", "menu", "-g", "teo", recording)
     shown = on_a_terminal(*args, cwd=tmp_path)
     # Colours of the table, and nothing but colours.
@@ -103,7 +102,7 @@ def test_a_compilers_message_cannot_speak_to_the_terminal(torpor, recording, tmp
     (tmp_path / "evil.c").write_text('#error "\x1b[2Jcleared"\n')
     done = torpor("replay", "-p", "pixel6", "-g", "./evil.c", recording, check=2)
     assert is_clean(done.stderr)
-    assert "cleared" in done.stderr
+    assert "cleared" in done.stderr and "evil.c" in done.stderr
 
 
 # A closed or full stream is no finding (1): either it changes nothing, or nothing is done.
@@ -159,8 +158,13 @@ def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, sta
     assert (process.returncode, errors) == (status, "")
 
 
+SIGNALS = pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+
+
 @pytest.mark.parametrize("command", [("diff", "PIPE", "x"), ("replay", "PIPE", "-p", "pixel6")])
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@SIGNALS
 def test_reading_a_silent_pipe_can_be_interrupted(command, number, status, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -173,8 +177,20 @@ def test_reading_a_silent_pipe_can_be_interrupted(command, number, status, tmp_p
     assert process.returncode == status
 
 
+def ended(number, *arguments, **options):
+    """Return the exit status of Python, which does not inherit that a signal is ignored, and its
+    stderr."""
+    done = ran(
+        sys.executable,
+        *arguments,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+        **options,
+    )
+    return done.returncode, done.stderr
+
+
 @pytest.mark.parametrize("caught_by", ["nobody", "a library", "until_stopped"])
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@SIGNALS
 def test_a_signal_decides_the_exit_status(number, status, caught_by, tmp_path):
     """Python makes a dataclass by `exec`, after which `python -m` would end itself by SIGINT."""
     code = f"""
@@ -193,19 +209,11 @@ torpor.cli._run = run
 sys.exit(torpor.cli.main())
 """
     (tmp_path / "interrupted.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "-m", "interrupted"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
-    )
     expected = 0 if caught_by == "until_stopped" else status
-    assert (done.returncode, done.stderr) == (expected, "")
+    assert ended(number, "-m", "interrupted", cwd=tmp_path) == (expected, "")
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@SIGNALS
 @pytest.mark.parametrize("place", ["finalizer", "printing"])
 def test_a_signal_that_python_cannot_raise_is_not_lost(number, status, place):
     """Exceptions of a finalizer go no further, nor do those raised while they are shown."""
@@ -228,15 +236,7 @@ def run():
 torpor.cli._run = run
 sys.exit(torpor.cli.main())
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=20,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
-    )
-    assert (done.returncode, done.stderr) == (status, "")
+    assert ended(number, "-c", code) == (status, "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -250,14 +250,7 @@ status = main()
 os.kill(os.getpid(), {int(number)})
 sys.exit(status)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert ended(number, "-c", code) == (0, "")
 
 
 ONCE = [

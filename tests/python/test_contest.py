@@ -230,12 +230,16 @@ def test_the_shipped_corpus_has_both_halves():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("version = 2", "versoin = 2", "unknown key `versoin`"),
+        ("version = 2", "versoin = 2", "`versoin` is unknown: expected one of title, version"),
         ("seeds = 8", "", "`seeds` is missing"),
-        ('origin = "machine"', 'origin = "mars"', "expected machine, guest or simulated"),
-        ('half = "open"', 'half = "secret"', "expected open or held-out"),
+        (
+            'origin = "machine"',
+            'origin = "mars"',
+            'is "mars": expected "machine" or "guest" or "simulated"',
+        ),
+        ('half = "open"', 'half = "secret"', 'expected "open" or "held-out"'),
         ('name = "periodic"', 'name = "pipe"', "the name `pipe` is used twice"),
-        ('load = "server"', "load = 1", "`load` is 1: expected a text"),
+        ('load = "server"', "load = 1", "`recording[0].load` is 1: expected a text"),
         ('latency_limit = "150us"', 'latency_limit = "1ms"', "expected whole us, as 150us"),
     ],
 )

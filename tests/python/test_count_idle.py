@@ -3,13 +3,13 @@
 
 import gzip
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import torpor
 from count_idle import count
+from processes import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = ROOT / "crates" / "torpor-trace" / "tests" / "data" / "plain.perf-script.txt"
@@ -44,11 +44,6 @@ def dat(request, tmp_path) -> Path:
     return path
 
 
-def printed(*command) -> str:
-    """Return what a program printed."""
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 def test_text_counts_the_same():
     states, cut = ours(TEXT)
     assert (states, cut) == count(TEXT.read_text().splitlines())
@@ -56,7 +51,7 @@ def test_text_counts_the_same():
 
 
 def test_trace_dat_counts_equal_trace_cmds(dat, tmp_path):
-    report = printed("trace-cmd", "report", "-t", dat)
+    report = ran("trace-cmd", "report", "-t", dat, check=True).stdout
     states, cut = ours(dat)
     assert (states, cut) == count(report.splitlines()), f"trace-cmd printed: {report[:500]!r}"
     assert sum(usage for usage, _ in states.values()) > 200
@@ -69,22 +64,8 @@ def test_trace_dat_counts_equal_trace_cmds(dat, tmp_path):
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_version_7_counts_what_version_6_does(dat, tmp_path, compression):
     new = tmp_path / "v7.dat"
-    done = subprocess.run(
-        [
-            "trace-cmd",
-            "convert",
-            "-i",
-            dat,
-            "-o",
-            new,
-            "--file-version",
-            "7",
-            "--compression",
-            compression,
-        ],
-        capture_output=True,
-        text=True,
-    )
+    converts = f"trace-cmd convert -i {dat} -o {new} --file-version 7 --compression {compression}"
+    done = ran(*converts.split())
     if done.returncode:
         pytest.skip(f"not run, because trace-cmd does not convert: {done.stderr.strip()}")
     assert ours(new) == ours(dat)
@@ -93,7 +74,7 @@ def test_version_7_counts_what_version_6_does(dat, tmp_path, compression):
 def test_perf_data_counts_equal_perfs():
     if not shutil.which("perf"):
         pytest.skip("not run, because perf is not installed")
-    script = printed("perf", "script", "--ns", "--force", "-i", DEMO)
+    script = ran("perf", "script", "--ns", "--force", "-i", DEMO, check=True).stdout
     states, cut = ours(DEMO)
     assert (states, cut) == count(script.splitlines())
     assert sum(usage for usage, _ in states.values()) > 5000

@@ -3,12 +3,11 @@
 
 import os
 import resource
-import subprocess
 
 import pytest
 
 import torpor as library
-from processes import TORPOR
+from processes import TORPOR, ran
 from torpor.results.files import write_whole
 
 #: Less than any of the outputs is long: as a full disk, it accepts the beginning of each.
@@ -49,9 +48,7 @@ def on_a_full_disk(*args, cwd):
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
     command = [*TORPOR, *map(str, args)]
-    return subprocess.run(
-        command, cwd=cwd, preexec_fn=fill, capture_output=True, text=True, timeout=120
-    )
+    return ran(*command, cwd=cwd, preexec_fn=fill)
 
 
 @pytest.mark.parametrize(("command", "option", "name"), OUTPUTS, ids=lambda v: str(v)[:30])

@@ -80,16 +80,19 @@ def test_a_limit_that_meets_nothing_is_an_error():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "one or more"),
+        ("", "`limit` is missing: expected a list of 1 or more"),
         ("[", "read limits"),
         ("[[limit]]\nmetric='idle_power_mw'", "one of `worse_than`, `max` and `min`"),
         ("[[limit]]\nmetric='idle_power_mw'\nmax=1\nmin=1", "one of `worse_than`"),
-        ("[[limit]]\nmax=1", "limit 1: `metric` is missing"),
+        ("[[limit]]\nmax=1", r"`limit\[0\].metric` is missing"),
         ("[[limit]]\nmetric='idle_powr_mw'\nmax=1", "idle_power_mw"),
-        ("[[limit]]\nmetric='idle_power_mw'\nmax='x'", "`max` is 'x': expected a number"),
+        ("[[limit]]\nmetric='idle_power_mw'\nmax='x'", 'max` is "x": expected a number'),
         ("[[limit]]\nmetric='idle_power_mw'\nmax='2 %'", "expected a number"),
         ("[[limit]]\nmetric='idle_power_mw'\nmax=true", "expected a number"),
-        ("[[limit]]\nmetric='idle_power_mw'\nmaximum=1", "unknown key `maximum`"),
+        (
+            "[[limit]]\nmetric='idle_power_mw'\nmaximum=1",
+            "maximum` is unknown: expected one of metric",
+        ),
         ("[[limit]]\nmetric='wakeups'\nworse_than=1", "neither better nor worse"),
     ],
 )

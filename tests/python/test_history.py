@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import torpor
+from processes import ran
 from torpor.ask import history
 from torpor.results.table import Post, Table, number, word
 
@@ -55,7 +56,7 @@ def axes(recording):
 
 def root_of(tree):
     words = ["git", "rev-list", "--max-parents=0", "HEAD"]
-    return subprocess.run(words, cwd=tree, capture_output=True, text=True).stdout.strip()
+    return ran(*words, cwd=tree).stdout.strip()
 
 
 def test_revisions_are_those_that_changed_the_governor(tree):

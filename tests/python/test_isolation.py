@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import torpor
-from processes import TORPOR, start, wait_for
+from processes import TORPOR, ran, start, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDING = ROOT / "demo" / "web-server.perf.data"
@@ -39,7 +39,7 @@ def assert_named(error: str, how: int, place: str) -> None:
 
 def run(*arguments: str | bytes) -> subprocess.CompletedProcess[str]:
     command = [*TORPOR, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return ran(*command)
 
 
 @pytest.mark.parametrize("how", KINDS)

@@ -4,11 +4,11 @@
 import hashlib
 import json
 import re
-import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
+from processes import ran
 from torpor import _engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,8 +22,7 @@ MIRRORS = {
 
 
 def test_each_file_has_a_license_and_an_author():
-    lint = [sys.executable, "-m", "reuse", "--root", str(ROOT), "lint"]
-    done = subprocess.run(lint, capture_output=True, text=True)
+    done = ran(sys.executable, "-m", "reuse", "--root", ROOT, "lint")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -86,6 +85,5 @@ def test_the_package_names_every_license_and_has_the_texts():
 
 
 def test_the_list_of_linked_crates_is_that_of_the_lock_file():
-    check = [sys.executable, ROOT / "scripts" / "third_party.py", "--check"]
-    done = subprocess.run(check, capture_output=True, text=True, cwd=ROOT)
+    done = ran(sys.executable, ROOT / "scripts" / "third_party.py", "--check", cwd=ROOT)
     assert done.returncode == 0, done.stderr

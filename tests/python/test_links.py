@@ -3,10 +3,11 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from processes import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,13 +21,7 @@ _ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
 
 
 def tracked(*arguments):
-    listed = subprocess.run(
-        ["git", "ls-files", "--exclude-standard", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    listed = ran("git", "ls-files", "--exclude-standard", *arguments, cwd=ROOT)
     if listed.returncode != 0:
         pytest.skip("not run, because this is no git checkout")
     return [line for line in listed.stdout.splitlines() if os.path.lexists(ROOT / line)]

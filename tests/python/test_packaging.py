@@ -2,12 +2,13 @@
 """The build backend: what it checks before it builds, and what it adds."""
 
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from processes import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 ASK = "import build_backend; print(build_backend.get_requires_for_build_wheel())"
@@ -16,7 +17,7 @@ ASK = "import build_backend; print(build_backend.get_requires_for_build_wheel())
 def asked(path, home):
     env = os.environ | {"PATH": str(path), "HOME": str(home), "PYTHONPATH": str(ROOT / "scripts")}
     env = {key: value for key, value in env.items() if key not in ("CARGO_HOME", "CC")}
-    return subprocess.run([sys.executable, "-c", ASK], env=env, capture_output=True, text=True)
+    return ran(sys.executable, "-c", ASK, env=env)
 
 
 def command(path, name, line):
@@ -76,9 +77,7 @@ def test_a_wheel_contains_what_its_extension_generates(tmp_path):
     env = os.environ | {"PYTHONPATH": f"{tmp_path / 'modules'}{os.pathsep}{ROOT / 'scripts'}"}
     command = [sys.executable, "-c", "import build_backend; build_backend.build_wheel('.')"]
     for builds in (2, 1):
-        done = subprocess.run(
-            command, env=env, cwd=tmp_path, capture_output=True, text=True, check=True
-        )
+        done = ran(*command, env=env, cwd=tmp_path, check=True)
         # Generated files that have changed take a second build.
         assert done.stdout.count("built") == builds
         with zipfile.ZipFile(tmp_path / "t.whl") as wheel:

@@ -147,11 +147,6 @@ def test_a_spreadsheet_runs_no_name():
     assert "'=1+1" in paint.csv([Post("=p", [], [table], [])])
 
 
-def test_a_governor_that_failed_is_named():
-    made = small_result(failed="teo")
-    assert "teo failed: crashed in select() on CPU 3" in torpor.post(made)
-
-
 def test_result_without_tables_is_named():
     with pytest.raises(torpor.TorporError, match="kind `cake` has no tables: expected replay"):
         torpor.post({"kind": "cake"})

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from fake_machine import PAGE_SIZE
+from processes import ran
 from torpor.machine.record import (
     Plan,
     RecordError,
@@ -63,7 +64,7 @@ def test_counters_match_grep(fake, output):
     recorded(fake, output)
     files = sorted((fake.root / "sys/devices/system/cpu").glob("cpu0/cpuidle/state*/*"))
     files = sorted((fake.root / "sys/devices/system/cpu/cpuidle").glob("*")) + files
-    grep = subprocess.run(["grep", ".", *files], capture_output=True, text=True, check=True).stdout
+    grep = ran("grep", ".", *files, check=True).stdout
     before = (output.parent / "rec.dat.before.txt").read_text()
     assert before == grep.replace(str(fake.root), "")
     assert "/sys/devices/system/cpu/cpu0/cpuidle/state2/residency:200\n" in before

@@ -6,13 +6,12 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from processes import start, wait_for, wait_until_listening
+from processes import ran, start, wait_for, wait_until_listening
 from torpor.machine.record import Machine, perf, recipes, session, tracefs
 
 MACHINE = Machine()
@@ -50,10 +49,8 @@ def perf_works(mount, tmp_path):
     reason = perf.why_unusable()
     if reason is not None:
         pytest.skip(f"not run, because {reason}")
-    trial = subprocess.run(
-        ["perf", "record", "-a", "-e", "sched:sched_switch", "-o", tmp_path / "trial", "true"],
-        capture_output=True,
-        text=True,
+    trial = ran(
+        "perf", "record", "-a", "-e", "sched:sched_switch", "-o", tmp_path / "trial", "true"
     )
     if trial.returncode != 0:
         pytest.skip(f"not run, because perf may not record: {trial.stderr.strip()[-200:]}")
@@ -63,9 +60,7 @@ def reported(path):
     """Return trace-cmd's view: event names by count, and the markers."""
     if shutil.which("trace-cmd") is None:
         pytest.skip("not checked by trace-cmd, because it is not installed")
-    done = subprocess.run(
-        ["trace-cmd", "report", "-t", path], capture_output=True, text=True, check=True
-    )
+    done = ran("trace-cmd", "report", "-t", path, check=True)
     events = re.findall(r"^.*\[\d+\] +(\d+\.\d{9}): +(\w+): +(.*)$", done.stdout, re.M)
     assert events, done.stdout[:500]
     return events
@@ -95,11 +90,7 @@ def test_tracefs_records_what_trace_cmd_reads(writable, torpor, tmp_path):
 
 def test_every_online_cpu_is_seen_at_both_ends(writable, torpor, tmp_path):
     torpor("record", "-o", "a.dat", "--backend", "tracefs", "--duration", "300ms", check=0)
-    events = subprocess.run(
-        ["trace-cmd", "report", "-F", "sched_switch", tmp_path / "a.dat"],
-        capture_output=True,
-        text=True,
-    ).stdout
+    events = ran("trace-cmd", "report", "-F", "sched_switch", tmp_path / "a.dat").stdout
     switched = [int(cpu) for cpu in re.findall(r"\[(\d+)\].*sched_switch", events)]
     allowed = set(MACHINE.online_cpus()) & os.sched_getaffinity(0)
     assert allowed <= set(switched)
@@ -132,9 +123,7 @@ def test_ctrl_c_keeps_the_recording(backend, request, tmp_path):
 def test_a_printed_script_records(name, request, mount, tmp_path):
     request.getfixturevalue("writable" if name == "tracefs" else "perf_works")
     script = recipes.RECIPES[name](1)
-    done = subprocess.run(
-        ["sh"], input=script, text=True, capture_output=True, cwd=tmp_path, timeout=60
-    )
+    done = ran("sh", input=script, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     made = tmp_path / {"perf": "trace.perf.data", "tracefs": "trace.txt"}[name]
     assert made.stat().st_size > 0, done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import TORPOR
+from processes import TORPOR, ran
 from torpor.machine import cstate_counters as residency
 
 #: Core 0 spends 40 % in C6, core 1 half of that; the package a tenth in PC2.
@@ -66,14 +66,7 @@ def _stat(machine: Path, perf: str | None, *args: str) -> subprocess.CompletedPr
     command = [*TORPOR, "stat", "--root", str(machine), *args]
     wait = f"while [ ! -e {ready} ]; do /bin/sleep 0.05; done"
     environment = {**os.environ, "PATH": str(binaries)}
-    return subprocess.run(
-        [*command, "--", "/bin/sh", "-c", wait],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    return ran(*command, "--", "/bin/sh", "-c", wait, env=environment, check=True)
 
 
 def test_events_are_those_of_the_machine(machine):

@@ -2,29 +2,25 @@
 """Every kind of result in its schema, as tables to post, and in sentences (`ab`: test_ab.py)."""
 
 import csv
-import gzip
+import inspect
 import io
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 import test_shadow
 import torpor
-from test_cli import CRASH
 from test_posting import Page, assert_is_mail
 from torpor.results import schema as shapes
 from torpor.results.kinds import posted
 from valid import problems
 
-ROOT = Path(__file__).resolve().parents[2]
-GUEST = ROOT / "tests" / "data" / "guest" / "amd64-6.12-menu-mix"
-BAD = ROOT / "crates" / "torpor-check" / "tests" / "bad"
+BAD = Path(__file__).resolve().parents[2] / "crates" / "torpor-check" / "tests" / "bad"
 
 
-def replay(recording, _folder):
+def replay(recording):
     return torpor.replay(
         recording,
         platform="pixel6",
@@ -36,15 +32,13 @@ def replay(recording, _folder):
     ).to_dict()
 
 
-def failed_replay(recording, folder):
-    crash = folder / "crash.c"
-    crash.write_text(CRASH)
+def failed_replay(recording, crash):
     result = torpor.replay(recording, platform="pixel6", governors=["menu", str(crash)])
     assert result.failures
     return result.to_dict()
 
 
-def simulation(_recording, _folder):
+def simulation():
     return torpor.simulate(
         "fio-randread",
         platform="rk3399",
@@ -56,47 +50,42 @@ def simulation(_recording, _folder):
     ).to_dict()
 
 
-def simulation_of_flows(_recording, _folder):
+def simulation_of_flows():
     return torpor.simulate("frames", platform="pixel6", duration="100ms", seeds=1).to_dict()
 
 
-def trace_stats(recording, _tmp_path):
+def trace_stats(recording):
     return torpor.trace_stats(recording, platform="i5-10600k")
 
 
-def latency(_recording, _folder):
-    return torpor.measure_latency(GUEST / "trace.dat.gz")
+def latency(guest):
+    return torpor.measure_latency(guest / "trace.dat")
 
 
-def fidelity(_recording, folder):
-    for dump in GUEST.glob("sysfs-*.txt"):
-        shutil.copy(dump, folder)
-    trace = folder / "trace.dat"
-    trace.write_bytes(gzip.decompress((GUEST / "trace.dat.gz").read_bytes()))
-    return torpor.fidelity(trace, probes=False, disagreements=3)
+def fidelity(guest):
+    return torpor.fidelity(guest / "trace.dat", probes=False, disagreements=3)
 
 
-def check(_recording, _folder):
+def check():
     return torpor.check(str(BAD / "index.c"), decisions=20_000)
 
 
-def diff(_recording, folder):
-    for name in ("sysfs-before.txt", "sysfs-after.txt"):
-        shutil.copy(GUEST / name, folder)
-    dumps = [folder / "sysfs-before.txt", folder / "sysfs-after.txt"]
+def diff(guest):
+    dumps = [guest / "sysfs-before.txt", guest / "sysfs-after.txt"]
     return torpor.diff(*dumps, *dumps, labels=["a", "b"], is_paired=True)
 
 
-def reproduction(_recording, _folder):
+def reproduction():
     return torpor.reproduce("pixel6-teo", duration="100ms", seeds=1)
 
 
-def beside(recording, _folder):
+def beside(recording):
     replayed = torpor.replay(recording, platform="pixel6", governors=["menu", "teo"])
     return torpor.compare(replayed, torpor.trace_stats(recording), labels=["replayed", "recorded"])
 
 
-def shadow(_recording, folder):
+def shadow(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shadow")
     test_shadow.minutes(folder / "a", "a", {m: (100.0 + m, 90.0 - m % 2) for m in range(200)})
     return test_shadow.fleet([folder / "a"])
 
@@ -108,8 +97,9 @@ KINDS = [
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda made: made.__name__)
-def result(request, recording, tmp_path_factory):
-    return request.param(recording, tmp_path_factory.mktemp(request.param.__name__))
+def result(request):
+    needed = inspect.signature(request.param).parameters
+    return request.param(*map(request.getfixturevalue, needed))
 
 
 def test_result_matches_the_schema(result):
@@ -151,8 +141,8 @@ def test_every_kind_is_tested():
     assert set(shapes.schema()["kinds"]) - tested == {"ab", "outcomes"}
 
 
-def test_schema_finds_unknown_and_missing_keys(recording, tmp_path):
-    result = diff(recording, tmp_path)
+def test_schema_finds_unknown_and_missing_keys(guest):
+    result = diff(guest)
     result["groups"][0]["states"][0]["name"] = 1
     result["colour"] = "red"
     del result["intervals"]

@@ -207,29 +207,9 @@ def test_wrong_argument_lists_the_valid_ones(torpor, arguments, words):
     assert words in done.stderr and done.stdout == ""
 
 
-def test_crashing_governor_leaves_the_others_running(torpor, tmp_path):
-    (tmp_path / "crash.c").write_text(
-        """// SPDX-License-Identifier: GPL-2.0
-#include <linux/cpuidle.h>
-#include <linux/module.h>
-static int crash_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
-{
-	return *(volatile int *)8;
-}
-static struct cpuidle_governor crash_governor = {
-	.name = "crash", .rating = 1, .select = crash_select,
-};
-static int __init init_crash(void)
-{
-	return cpuidle_register_governor(&crash_governor);
-}
-postcore_initcall(init_crash);
-"""
-    )
-    done = torpor(
-        "simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "./crash.c", *QUICK, check=1
-    )
-    assert "./crash.c failed" in done.stdout
+def test_crashing_governor_leaves_the_others_running(torpor, crash):
+    done = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", crash, *QUICK, check=1)
+    assert "crash.c failed" in done.stdout
     assert "failed" in done.stdout and "passes 1/s" in done.stdout
 
 

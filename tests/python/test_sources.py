@@ -4,11 +4,12 @@
 import ast
 import graphlib
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from processes import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,9 +25,7 @@ LET_CHAIN = re.compile(
 
 def sources(*suffixes: str) -> dict[str, str]:
     """Return the text of each file that git knows, by path."""
-    done = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = ran("git", "ls-files", cwd=ROOT)
     if done.returncode != 0:
         pytest.skip("not run, because this is no git checkout")
     names = [name for name in done.stdout.splitlines() if name.endswith(suffixes)]

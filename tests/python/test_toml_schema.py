@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sysconfig
 import urllib.parse
 import urllib.request
@@ -15,6 +14,7 @@ import jsonschema
 import pytest
 
 import torpor as library
+from processes import ran
 from torpor.ask import toml_schemas
 from torpor.ask.studies import files
 from torpor.machine.toml import toml
@@ -124,9 +124,7 @@ def taplo(folder, *words):
     """Run the tool behind most editors' support of TOML; without a network."""
     if TAPLO is None:
         pytest.skip("needs taplo (pip install taplo)")
-    done = subprocess.run(
-        [TAPLO, "lint", *words], cwd=folder, capture_output=True, text=True, timeout=60
-    )
+    done = ran(TAPLO, "lint", *words, cwd=folder)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -25,9 +26,10 @@ from selenium.webdriver.common.actions.wheel_input import ScrollOrigin  # noqa: 
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
-__all__ = ["CONTRAST", "PHONE", "WIDE", "ActionChains", "Browser", "By", "Keys", "ScrollOrigin"]
+__all__ = ["PHONE", "WIDE", "ActionChains", "Browser", "By", "Keys", "ScrollOrigin"]
 
 PHONE, WIDE = (390, 844), (1400, 900)
+LIGHT = "rgb(253, 253, 251)"
 
 # WCAG 2: relative luminance and contrast. Text on a picture-like fill is judged by that fill.
 CONTRAST = """
@@ -89,6 +91,34 @@ class Browser:
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
+
+    def assert_sound(self, name: str, texts_least: int) -> None:
+        """Check that a page asks for nothing, is silent, fits any screen and can be read."""
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        for width in (PHONE[0], 800, 1600):
+            self.open(name, (width, 900), "dark")
+            assert self.run("return document.documentElement.scrollWidth") <= width
+        assert self.driver.get_log("browser") == []
+        logged = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
+        sent = [m["params"]["request"]["url"] for m in logged if "requestWillBeSent" in m["method"]]
+        assert {u for u in sent if not u.startswith("data:")} == {self.driver.current_url}
+        assert self.run("return window.pwned === undefined")
+        for theme, paper in (("light", LIGHT), ("dark", "rgb(21, 23, 26)")):
+            self.open(name, theme=theme)
+            count, poor = self.run(CONTRAST)
+            assert count > texts_least and poor == []
+            assert self.paper() == paper
+        # Printing is on light paper even in the dark.
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        media = {"media": "print", "features": dark}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        printed = self.paper()
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        assert printed == LIGHT
+
+    def paper(self) -> str:
+        return str(self.run("return getComputedStyle(document.body).backgroundColor"))
 
     def strip(self) -> Any:
         canvas = self.driver.find_element(By.CSS_SELECTOR, "figure.strip canvas")

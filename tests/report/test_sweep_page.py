@@ -7,7 +7,7 @@ import json
 import random
 import re
 import shlex
-import shutil
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +17,7 @@ from torpor.run.sweeps import ranks as view
 from torpor.view.report import sweep
 from torpor.view.report.sweep import render
 
+DEMO = Path(__file__).resolve().parents[2] / "demo" / "web-server.perf.data"
 GOVERNORS = ["menu", "teo", "ladder", "my_teo.c,shift=3", "oracle"]
 
 
@@ -67,9 +68,9 @@ def test_names_of_others_stay_text():
     assert data_of(page)["scenarios"][0]["source"] == evil
 
 
-def test_the_command_repeats_the_point(recording_of_demo, tmp_path):
+def test_the_command_repeats_the_point(tmp_path):
     axes = torpor.Axes(
-        trace=[str(recording_of_demo)],
+        trace=[str(DEMO)],
         platform=["pixel6"],
         governor=["menu", "teo"],
         hz=[1000],
@@ -78,7 +79,7 @@ def test_the_command_repeats_the_point(recording_of_demo, tmp_path):
     done = torpor.sweep(axes, tmp_path / "store")
     (scenario,) = data_of(render(done.store.rows(), "x"))["scenarios"]
     words = shlex.split(scenario["command"])
-    assert words[:3] == ["torpor", "replay", str(recording_of_demo)]
+    assert words[:3] == ["torpor", "replay", str(DEMO)]
     assert words[3:] == ["-p", "pixel6", "GOVERNORS", "--hz", "1000", "--latency-limit", "100us"]
 
 
@@ -108,47 +109,29 @@ def test_a_large_sweep_has_its_extremes_and_all_ranks(monkeypatch):
     assert "<form method" not in render(rows, "x")
 
 
-@pytest.fixture
-def recording_of_demo():
-    from pathlib import Path
-
-    (found,) = (Path(__file__).resolve().parents[2] / "demo").glob("*.perf.data")
-    return found
-
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-CHROMEDRIVER = shutil.which("chromedriver")
-
-
 @pytest.fixture(scope="module")
-def driver():
-    if not CHROMIUM or not CHROMEDRIVER:
-        pytest.skip("needs chromium and chromedriver (Debian: chromium chromium-driver)")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1300,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(CHROMEDRIVER))
-    yield made
-    made.quit()
+def browser(tmp_path_factory):
+    from browser import Browser
+
+    opened = Browser(tmp_path_factory.mktemp("sweeps"))
+    yield opened
+    opened.driver.quit()
 
 
-def opened(driver, folder, rows, name="page"):
-    file = folder / f"{name}.html"
+def opened(browser, rows, name="page", **how):
+    file = browser.folder / f"{name}.html"
     file.write_text(render(rows, name))
-    driver.get(file.as_uri())
-    assert driver.get_log("browser") == []
+    browser.open(name, **how)
+    assert browser.driver.get_log("browser") == []
     return file
 
 
-def test_the_page_draws_filters_and_shows_a_point(driver, tmp_path):
-    opened(driver, tmp_path, points(120))
+def test_the_page_draws_filters_and_shows_a_point(browser):
+    opened(browser, points(120))
 
     def texts(selector):
         script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
-        return driver.execute_script(script, selector)
+        return browser.run(script, selector)
 
     assert len(texts("#map tbody tr")) == 120
     assert texts("#map tbody tr:first-child button") == [
@@ -157,69 +140,69 @@ def test_the_page_draws_filters_and_shows_a_point(driver, tmp_path):
     assert texts("#map td.worse") and not texts("#map td.better")
     choose = "const s = document.getElementById(arguments[0]); s.value = arguments[1];"
     choose += "s.dispatchEvent(new Event('change'))"
-    driver.execute_script(choose, "platform", "p1")
+    browser.run(choose, "platform", "p1")
     assert len(texts("#map tbody tr")) == 20
-    driver.execute_script(choose, "base", "1")
+    browser.run(choose, "base", "1")
     assert texts("#map td.better")
     # A governor's heading sorts by its change, once up, once down.
     sort = "document.querySelectorAll('#map thead button')[5].click()"
-    driver.execute_script(sort)
+    browser.run(sort)
     assert texts("#map th[aria-sort='descending']") == ["oracle ▾"]
-    driver.execute_script(sort)
+    browser.run(sort)
     assert texts("#map th[aria-sort='ascending']") == ["oracle ▴"]
     # The oracle is in the plot and not in the ranks.
     assert "oracle" in texts("#scatter svg text")
     assert texts("#ranks tbody th") == ["menu", "teo", "ladder", "my_teo.c,shift=3"]
-    driver.execute_script("document.querySelector('#map tbody button').click()")
+    browser.run("document.querySelector('#map tbody button').click()")
     shown = texts("#detail pre")[0]
     assert shown.startswith("torpor simulate 'workload ")
     assert shown.endswith("-g my_teo.c,shift=3 -g oracle --seed 1 --seeds 1")
-    assert driver.get_log("browser") == []
+    assert browser.driver.get_log("browser") == []
 
 
-def test_parameters_are_curves(driver, tmp_path):
+def test_parameters_are_curves(browser):
     rows = []
     for hz in (100, 250, 1000):
         for governor, factor in (("menu", 1), ("teo,a=1", 2), ("teo,a=2", 3), ("teo,a=4", 5)):
             row = points(1)[0] | {"governor": governor, "platform": f"p,hz={hz}"}
             row["idle_power_mw"] = factor * hz
             rows.append(row | {"point": f"{governor} {hz}"})
-    opened(driver, tmp_path, rows, "curves")
+    opened(browser, rows, "curves")
     script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
-    assert driver.execute_script(script, "#param option") == [
+    assert browser.run(script, "#param option") == [
         *("a, change from menu", "platform hz, change from 100"),
     ]
     # Twice the base, thrice, five times it, in each scenario alike.
-    assert driver.execute_script(script, "#curve circle title") == [
+    assert browser.run(script, "#curve circle title") == [
         *("teo, 1: +100.00 (+100.00 to +100.00)", "teo, 2: +200.00 (+200.00 to +200.00)"),
         "teo, 4: +400.00 (+400.00 to +400.00)",
     ]
     choose = "const s = document.getElementById('param'); s.value = arguments[0];"
     choose += "s.dispatchEvent(new Event('change'))"
-    driver.execute_script(choose, "platform hz, change from 100")
-    marks = driver.execute_script(script, "#curve circle title")
+    browser.run(choose, "platform hz, change from 100")
+    marks = browser.run(script, "#curve circle title")
     assert len(marks) == 12
     assert marks[2] == "menu, 1000: +900.00 (+900.00 to +900.00)"
-    assert driver.get_log("browser") == []
+    assert browser.driver.get_log("browser") == []
 
 
-def test_a_large_sweep_draws_without_its_scenarios(driver, tmp_path, monkeypatch):
+def test_a_large_sweep_draws_without_its_scenarios(browser, monkeypatch):
     monkeypatch.setattr(sweep, "_POINTS_MAX", 100)
-    opened(driver, tmp_path, points(40), "extremes")
+    opened(browser, points(40), "extremes")
     script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
-    assert driver.execute_script(script, "#ranks tbody th") == GOVERNORS[:-1]
-    assert driver.execute_script(script, "#scatter-of") == ["40 scenarios across, 40 up."]
-    assert driver.execute_script(script, "#base option") == ["menu"]
-    assert driver.get_log("browser") == []
+    assert browser.run(script, "#ranks tbody th") == GOVERNORS[:-1]
+    assert browser.run(script, "#scatter-of") == ["40 scenarios across, 40 up."]
+    assert browser.run(script, "#base option") == ["menu"]
+    assert browser.driver.get_log("browser") == []
 
 
-def test_ten_thousand_points_are_usable_within_a_second(driver, tmp_path):
+def test_ten_thousand_points_are_usable_within_a_second(browser):
     rows = points(2000)
-    file = opened(driver, tmp_path, rows, "large")
+    file = opened(browser, rows, "large")
     assert len(rows) == 10_000
     assert file.stat().st_size < 5 << 20
     rows = "return document.querySelectorAll('#map tbody tr').length"
-    assert driver.execute_script(rows) == 200
+    assert browser.run(rows) == 200
     timed = (
         "const t = performance.now(); document.getElementById('metric')"
         ".dispatchEvent(new Event('change')); document.body.offsetHeight;"
@@ -227,20 +210,12 @@ def test_ten_thousand_points_are_usable_within_a_second(driver, tmp_path):
     )
     # Script and layout: 0.9 s where six others share two cores. Not a benchmark: a machine that
     # runs the tests next to more work gets many times as long.
-    assert driver.execute_script(timed) < 5_000
-    driver.execute_script("document.getElementById('more').click()")
-    assert driver.execute_script(rows) == 2000
-    assert driver.execute_script("return document.activeElement.closest('tr').rowIndex") == 201
+    assert browser.run(timed) < 5_000
+    browser.run("document.getElementById('more').click()")
+    assert browser.run(rows) == 2000
+    assert browser.run("return document.activeElement.closest('tr').rowIndex") == 201
 
 
-def test_a_phone_scrolls_tables_and_not_the_page(driver, tmp_path):
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True},
-    )
-    try:
-        opened(driver, tmp_path, points(10), "phone")
-        width = driver.execute_script("return document.documentElement.scrollWidth")
-        assert width <= 390
-    finally:
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+def test_a_phone_scrolls_tables_and_not_the_page(browser):
+    opened(browser, points(10), "phone", size=(390, 844))
+    assert browser.run("return document.documentElement.scrollWidth") <= 390

@@ -5,17 +5,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from torpor._engine import TorporError, unknown_name
 from torpor.results import comparison
+from torpor.results.kinds import shadow as shapes
 from torpor.results.record import Record, headed
 from torpor.run.shadow.rollup import MINUTE_NS, parts
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.store import Store, open_store
-
-if TYPE_CHECKING:
-    from torpor.results.kinds import shadow as shapes
 
 #: What a comparison has, in this order; the first that all have is what governors are judged by.
 _METRICS = (

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Gates: limits on what a candidate may cost, against a base."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
+from torpor.results.comparison import fill
 from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
+from torpor.results.shapes import FileShape
+from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
 
@@ -23,7 +25,24 @@ _Path = str | os.PathLike[str]
 #: Values of a governor in a scenario, by metric and seed.
 _Samples = dict[tuple[str, str], dict[str, dict[int, float]]]
 
-_KEYS = {"metric", "worse_than", "max", "min", "scenario", "governor"}
+
+class _OfMetric(TypedDict):
+    metric: str
+
+
+class _Entry(_OfMetric, total=False):
+    worse_than: float | str
+    max: float
+    min: float
+    scenario: str
+    governor: str
+
+
+class _Limits(TypedDict):
+    limit: Annotated[list[_Entry], ("minItems", 1)]
+
+
+_FILE = FileShape(_Limits)
 
 
 class GateError(TorporError):
@@ -87,20 +106,15 @@ def read_limits(path: _Path) -> list[Limit]:
         data = toml(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise GateError(f"read limits `{path}`: {error}") from None
-    entries = data.get("limit")
-    if set(data) != {"limit"} or not isinstance(entries, list) or not entries:
-        raise GateError(f"read limits `{path}`: expected one or more [[limit]] and nothing else")
-    return [_limit(entry, f"read limits `{path}`: limit {n}") for n, entry in enumerate(entries, 1)]
+    if problem := _FILE.problem(data):
+        raise GateError(f"read limits `{path}`: {problem}")
+    return [
+        _limit(entry, f"read limits `{path}`: `limit[{n}]`")
+        for n, entry in enumerate(data["limit"])
+    ]
 
 
 def _limit(entry: Mapping[str, Any], place: str) -> Limit:
-    for key in entry:
-        if key not in _KEYS:
-            raise GateError(
-                f"{place}: unknown key `{key}`: expected one of {', '.join(sorted(_KEYS))}"
-            )
-    if not isinstance(entry.get("metric"), str):
-        raise GateError(f"{place}: `metric` is missing")
     if entry["metric"] not in _known_metrics():
         text = _engine.unknown_name("metric", entry["metric"], list(_known_metrics()), "")
         raise GateError(f"{place}: {text}")
@@ -109,9 +123,7 @@ def _limit(entry: Mapping[str, Any], place: str) -> Limit:
         raise GateError(f"{place}: expected one of `worse_than`, `max` and `min`")
     (bound,) = bounds
     value = entry[bound]
-    given: dict[str, Any] = {
-        key: str(entry[key]) for key in ("metric", "scenario", "governor") if key in entry
-    }
+    given = {key: value for key, value in entry.items() if key != bound}
     name = {"worse_than": "worse_than", "max": "most", "min": "least"}[bound]
     if bound == "worse_than":
         if _known_metrics()[entry["metric"]]["direction"] == "none":
@@ -122,11 +134,10 @@ def _limit(entry: Mapping[str, Any], place: str) -> Limit:
         if isinstance(value, str) and value.rstrip().endswith("%"):
             name, value = "worse_than_pct", value.rstrip()[:-1]
     try:
-        # A bool is a number to Python.
-        given[name] = float("x") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+        given[name] = float(value)
+    except ValueError:
         raise GateError(
-            f'{place}: `{bound}` is {entry[bound]!r}: expected a number, or "2 %" for worse_than'
+            f'{place}: `{bound}` is {entry[bound]!r}: expected a number, or "2 %"'
         ) from None
     return Limit(**given)
 
@@ -260,25 +271,21 @@ def _compare(
     info: Mapping[str, Any], before: Mapping[int, float], after: Mapping[int, float]
 ) -> dict[str, Any]:
     """The engine's comparison of two columns of one metric."""
-
-    def column(label: str, values: Mapping[int, float]) -> dict[str, Any]:
-        samples = [{"number": s, "values": {info["key"]: v}} for s, v in values.items()]
-        return {"label": label, "has_failed": False, "competes": True, "samples": samples}
-
-    table = {
-        "metrics": [dict(info)],
-        "columns": [column("base", before), column("candidate", after)],
-        "sampling": "exact" if len(before) == 1 else "paired",
-    }
-    found: dict[str, Any] = json.loads(_engine.compare(json.dumps(table)))
-    change = found["rows"][0]["cells"][1]["change"]
+    columns = [
+        {
+            "label": label,
+            "samples": [{"number": s, "values": {info["key"]: v}} for s, v in values.items()],
+        }
+        for label, values in (("base", before), ("candidate", after))
+    ]
+    found = fill([dict(info)], columns, is_paired=len(before) > 1)
+    change: Any = found["rows"][0]["cells"][1]["change"]
     # Equal values have no change.
     return change or {"difference": 0.0, "low": None, "high": None, "p": None}
 
 
 def _known_metrics() -> dict[str, dict[str, Any]]:
-    known = json.loads(_engine.metrics())
-    return {metric["key"]: metric for kind in ("replay", "simulation") for metric in known[kind]}
+    return {metric["key"]: metric for metric in catalogue()}
 
 
 def _chosen(samples: _Samples, governor: str | None, side: str) -> _Samples:

@@ -4,84 +4,61 @@
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note
-from torpor.cli.deliver import check, print_result, write_report
+from torpor.cli.deliver import check, check_new, print_result, write_report
+from torpor.cli.options import argument, option
 from torpor.machine.kernel import ab as comparing
 from torpor.machine.kernel import governors as kernel_governors
 from torpor.machine.kernel import journal
 from torpor.machine.kernel.build import Builder
-
-if TYPE_CHECKING:
-    from torpor.results.kinds import ab as shapes
+from torpor.results.kinds import ab as shapes
 
 _Governors = Annotated[
     list[str],
-    typer.Option(
-        "--governor",
-        "-g",
-        metavar="GOV",
-        help="NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
+    option(
+        "--governor -g GOV",
+        "NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
         "NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the "
         "first one.",
     ),
 ]
 _Metric = Annotated[
     str | None,
-    typer.Option(
-        metavar="REGEX",
-        help="Its only group is the command's figure; default: the last number that the "
-        "command prints.",
+    option(
+        "REGEX",
+        "Its only group is the command's figure; default: the last number that the command prints.",
     ),
 ]
 _Seed = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", help="Shuffle each round; default: alternate forward and reverse order."
-    ),
+    int | None, option("N", "Shuffle each round; default: alternate forward and reverse order.")
 ]
-_WarmUp = Annotated[
-    int,
-    typer.Option("--warm-up", metavar="N", min=0, help="Runs before the first round, not counted."),
-]
+_WarmUp = Annotated[int, option("--warm-up N", "Runs before the first round, not counted.", min=0)]
 _Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write each run as a line of JSON as soon as it ends.",
-    ),
+    Path | None, option("--output -o FILE", "Write each run as a line of JSON as soon as it ends.")
 ]
 
 
 def ab(
-    command: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND...", help="What runs under each governor.")
-    ],
+    command: Annotated[list[str], argument("-- COMMAND...", "What runs under each governor.")],
     governors: _Governors,
-    rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How often each governor runs the command.")
-    ] = 10,
+    rounds: Annotated[int, option("N", "How often each governor runs the command.", min=1)] = 10,
     metric: _Metric = None,
     seed: _Seed = None,
     warm_up: _WarmUp = 1,
     modules: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Modules that `torpor kernel build` made elsewhere."),
+        Path | None, option("DIR", "Modules that `torpor kernel build` made elsewhere.")
     ] = None,
     output: _Output = None,
     form: options.Form = None,
     is_json: options.AsJson = False,
     report: options.ReportPath = None,
-    is_dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Only print what would be done.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+    is_dry_run: options.DryRun = False,
+    force: options.Force = False,
 ) -> None:
     """Compare governors on this machine: run COMMAND under each, in turn, round by round.
 
@@ -91,10 +68,8 @@ def ab(
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
     """
     form = options.form(form, is_json=is_json)
-    if output is not None and output.exists() and not force:
-        fail(f"`{output}` exists", "choose another file with -o, or use --force")
-    if output is not None and not output.parent.is_dir():
-        fail(f"`{output.parent}` is not a folder")
+    if output is not None:
+        check_new(output, force=force)
     check(folder=None, files=(report,))
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output

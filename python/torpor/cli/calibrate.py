@@ -8,45 +8,38 @@ from typing import Annotated
 
 import typer
 
-from torpor.ask import toml_schemas
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note, table_text, write_stdout
+from torpor.cli.deliver import check_new, write_toml
+from torpor.cli.options import option
 from torpor.cli.values import duration_ns
 from torpor.machine import calibration
 from torpor.machine.calibration import load, machine, meters
 from torpor.machine.calibration.states import Cluster
 from torpor.machine.record.signals import Signals
-from torpor.results.files import write_whole
 from torpor.results.table import Table, word
 
 _MeterName = Annotated[
     str,
-    typer.Option(
-        metavar="WHAT",
-        help="rapl, hwmon, battery, or a sensor's file; default: the first of the three.",
-    ),
+    option("WHAT", "rapl, hwmon, battery, or a sensor's file; default: the first of the three."),
 ]
-_RateList = Annotated[str, typer.Option(metavar="LIST", help="Wake-ups per second of each CPU.")]
-_Rounds = Annotated[
-    int, typer.Option(metavar="N", min=1, help="How often each state and rate is measured.")
-]
+_RateList = Annotated[str, option("LIST", "Wake-ups per second of each CPU.")]
+_Rounds = Annotated[int, option("N", "How often each state and rate is measured.", min=1)]
 
 
 def calibrate(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The platform's TOML.")
-    ],
+    output: Annotated[Path, option("--output -o FILE", "The platform's TOML.")],
     meter: _MeterName = "auto",
     rates: _RateList = "20,200,1000",
     rounds: _Rounds = 3,
-    window: Annotated[str, typer.Option(metavar="TIME", help="Length of each measurement.")] = "5s",
+    window: Annotated[str, option("TIME", "Length of each measurement.")] = "5s",
     name: options.MachineName = None,
     title: options.MachineTitle = None,
     hz: options.MachineHz = None,
     is_dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Only print what would be measured.")
+        bool, option("--dry-run -n", "Only print what would be measured.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+    force: options.Force = False,
 ) -> None:
     """Measure the power and transition energy of this machine's idle states, and write it as TOML.
 
@@ -56,8 +49,7 @@ def calibrate(
 
     Exit status: 2 if nothing was written; ended by a signal, 128 and its number.
     """
-    if output.exists() and not force:
-        fail(f"`{output}` exists", "choose another file with -o, or use --force")
+    check_new(output, force=force)
     plan = calibration.Plan(_rates(rates), rounds, (duration_ns(window) or 0) / 1e9)
     if plan.window_s <= 0:
         raise typer.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
@@ -95,8 +87,7 @@ def calibrate(
     _print_figures(figures, clusters, machine.targets_of(text))
     for note in notes:
         print_note(f"note: {note}")
-    write_whole(output, toml_schemas.with_schema("platform", toml))
-    print_note(f"platform: {output}")
+    write_toml("platform", toml, output)
 
 
 def _print_figures(

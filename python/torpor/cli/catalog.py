@@ -9,14 +9,10 @@ import typer
 
 from torpor.ask import toml_schemas
 from torpor.cli import options
-from torpor.cli.console import (
-    print_note,
-    stdout_width,
-    table_text,
-    write_stdout,
-)
+from torpor.cli.console import print_note, stdout_width, table_text, write_stdout
+from torpor.cli.deliver import write_toml
+from torpor.cli.options import argument, option
 from torpor.machine import catalog as library
-from torpor.results.files import write_whole
 from torpor.results.table import Table, word
 
 #: The most columns of a listing, also in a pipe.
@@ -24,12 +20,8 @@ _LISTING_WIDTH = 120
 
 
 def governors(
-    is_ioboost: Annotated[
-        bool, typer.Option("--ioboost", help="List the IO boosts instead.")
-    ] = False,
-    is_cpufreq: Annotated[
-        bool, typer.Option("--cpufreq", help="List the cpufreq governors instead.")
-    ] = False,
+    is_ioboost: Annotated[bool, option("--ioboost", "List the IO boosts instead.")] = False,
+    is_cpufreq: Annotated[bool, option("--cpufreq", "List the cpufreq governors instead.")] = False,
     is_json: options.AsJson = False,
 ) -> None:
     """List the built-in governors and their parameters."""
@@ -38,28 +30,21 @@ def governors(
     if is_ioboost:
         found, heading, others = library.ioboosts(), "IO boost", "PATH.c"
     elif is_cpufreq:
-        found, heading = library.cpufreq_governors(), "cpufreq governor"
-        others = "PATH.c"
+        found, heading, others = library.cpufreq_governors(), "cpufreq governor", "PATH.c"
     else:
         found, heading = library.governors(), "governor"
         others = "PATH.c, NAME@TREE or NAME@TREE:REV, such as teo@linux-6.12.tar.xz"
-    if is_json:
-        write_stdout(json.dumps(found, indent=1))
-        return
     rows = [[g["name"], g["summary"], ", ".join(_param(p) for p in g["params"])] for g in found]
-    write_stdout(_listing([heading, "", "parameters"], rows))
-    print_note(f"Others: {others}.")
+    notes = [f"Others: {others}."]
     if not is_ioboost and not is_cpufreq:
-        print_note("IO boosts: `torpor governor list --ioboost`.")
-        print_note("cpufreq governors: `torpor governor list --cpufreq`.")
+        notes.append("IO boosts: `torpor governor list --ioboost`.")
+        notes.append("cpufreq governors: `torpor governor list --cpufreq`.")
+    _print(found, [heading, "", "parameters"], rows, notes, is_json=is_json)
 
 
 def platforms(is_json: options.AsJson = False) -> None:
     """List the machines that ship with Torpor."""
     found = library.platforms()
-    if is_json:
-        write_stdout(json.dumps(found, indent=1))
-        return
     rows = [
         [
             p["name"],
@@ -70,53 +55,41 @@ def platforms(is_json: options.AsJson = False) -> None:
         ]
         for p in found
     ]
-    write_stdout(_listing(["platform", "", "CPUs", "idle states", "power"], rows))
-    print_note("To import your own machine: `torpor platform import -o mine.toml`.")
+    headings = ["platform", "", "CPUs", "idle states", "power"]
+    note = "To import your own machine: `torpor platform import -o mine.toml`."
+    _print(found, headings, rows, [note], is_json=is_json)
 
 
 def workloads(is_json: options.AsJson = False) -> None:
     """List the workloads that ship with Torpor."""
     found = library.workloads()
-    if is_json:
-        write_stdout(json.dumps(found, indent=1))
-        return
     rows = [[w["name"], w["title"], ", ".join(w["tasks"])] for w in found]
-    write_stdout(_listing(["workload", "", "tasks"], rows))
-    print_note("To write your own workload: `torpor workload show NAME`.")
+    note = "To write your own workload: `torpor workload show NAME`."
+    _print(found, ["workload", "", "tasks"], rows, [note], is_json=is_json)
 
 
 def show_workload(
-    name: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="A workload that ships with Torpor.")
-    ],
+    name: Annotated[str, argument("WORKLOAD", "A workload that ships with Torpor.")],
 ) -> None:
     """Print a workload's TOML, to read or to start from."""
-    write_stdout(toml_schemas.with_schema("workload", library.workload_toml(name)))
+    write_toml("workload", library.workload_toml(name), None)
 
 
-def show_platform(
-    name: Annotated[str, typer.Argument(metavar="PLATFORM", help="A built-in machine.")],
-) -> None:
+def show_platform(name: Annotated[str, argument("PLATFORM", "A built-in machine.")]) -> None:
     """Print a built-in machine's TOML, to read or to start from."""
-    write_stdout(toml_schemas.with_schema("platform", library.platform_toml(name)))
+    write_toml("platform", library.platform_toml(name), None)
 
 
 def import_platform(
     root: Annotated[
-        str,
-        typer.Argument(
-            metavar="ROOT", help="The folder, any dump of it, or a .dts, .dtsi or .dtb."
-        ),
+        str, argument("ROOT", "The folder, any dump of it, or a .dts, .dtsi or .dtb.")
     ] = "/sys/devices/system/cpu",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
-    ] = None,
+    output: Annotated[Path | None, option("--output -o FILE", "Default: stdout.")] = None,
     name: options.MachineName = None,
     title: options.MachineTitle = None,
     hz: options.MachineHz = None,
     energy_model: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Also a dump of /sys/kernel/debug/energy_model."),
+        Path | None, option("PATH", "Also a dump of /sys/kernel/debug/energy_model.")
     ] = None,
 ) -> None:
     """Describe this machine, a dump of its /sys/devices/system/cpu, or a device tree, as TOML."""
@@ -125,22 +98,14 @@ def import_platform(
     toml, notes = library.import_platform(
         root, name=name, title=title, hz=hz, energy_model=energy_model
     )
-    toml = toml_schemas.with_schema("platform", toml)
-    if output is None:
-        write_stdout(toml)
-    else:
-        write_whole(output, toml)
-        print_note(f"platform: {output}")
+    write_toml("platform", toml, output)
     for note in notes:
         print_note(f"note: {note}")
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="platform, workload or study.")],
-    is_path: Annotated[
-        bool,
-        typer.Option("--path", help="Write it to the cache, print its path."),
-    ] = False,
+    kind: Annotated[str, argument("KIND", "platform, workload or study.")],
+    is_path: Annotated[bool, option("--path", "Write it to the cache, print its path.")] = False,
 ) -> None:
     """Print the JSON schema of a TOML file, with which editors complete and check it."""
     if is_path:
@@ -154,7 +119,15 @@ def _param(param: library.Param) -> str:
     return param["name"] if default is None else f"{param['name']}={default}"
 
 
-def _listing(headings: list[str], rows: list[list[str]]) -> str:
+def _print(
+    found: object, headings: list[str], rows: list[list[str]], notes: list[str], *, is_json: bool
+) -> None:
+    """Print what ships, and what else there is."""
+    if is_json:
+        write_stdout(json.dumps(found, indent=1))
+        return
     cells = [[word(text) for text in row] for row in rows]
     table = Table("", "", headings, cells, keys=len(headings))
-    return table_text(table, width=min(stdout_width(), _LISTING_WIDTH))
+    write_stdout(table_text(table, width=min(stdout_width(), _LISTING_WIDTH)))
+    for note in notes:
+        print_note(note)

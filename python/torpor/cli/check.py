@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -11,37 +11,30 @@ from torpor import TorporError
 from torpor.cli import deliver, options, progress
 from torpor.cli.console import fail, print_error, stdout_width, text_width, wrap, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
+from torpor.cli.options import argument, option
+from torpor.results import types as results
 from torpor.results.kinds.check import DEFAULT_HZ, finding_text
 from torpor.run import checks
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 
 def check(
     governors: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="GOVERNOR...", help="NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV."
-        ),
+        argument("GOVERNOR...", "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV."),
     ] = None,
     seed: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, max=2**64 - 1, help="The first seed of the sequences."),
+        int, option("N", "The first seed of the sequences.", min=0, max=2**64 - 1)
     ] = checks.DEFAULT_SEED,
     decisions: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The lowest number of decisions.")
+        int, option("N", "The lowest number of decisions.", min=1)
     ] = checks.DEFAULT_DECISIONS,
-    hz: Annotated[
-        int, typer.Option(metavar="N", help="Tick rate: 100, 250, 300 or 1000.")
-    ] = DEFAULT_HZ,
+    hz: Annotated[int, option("N", "Tick rate: 100, 250, 300 or 1000.")] = DEFAULT_HZ,
     is_json: options.AsJson = False,
     report_path: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Write the result as one HTML page."),
+        Path | None, option("--report FILE", "Write the result as one HTML page.")
     ] = None,
     is_list: Annotated[
-        bool, typer.Option("--list", help="Print what counts as a violation, and check nothing.")
+        bool, option("--list", "Print what counts as a violation, and check nothing.")
     ] = False,
 ) -> None:
     """Drive governors with random and adversarial legal calls, and shrink each violation.

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 import typer
 
 from torpor.cli.exits import EXIT_FAILURE
+from torpor.results.table import Post, Table
 from torpor.results.text import printable
 from torpor.view.paint import UNLIMITED
 
 if TYPE_CHECKING:
     from rich.live import Live
-
-    from torpor.results.table import Post, Table
 
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor contest`: governors against a frozen corpus."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,66 +11,50 @@ from torpor.ask.contest import run
 from torpor.ask.contest.explain import explain_post
 from torpor.ask.contest.score import BASE
 from torpor.cli import options, progress, sweeping
-from torpor.cli.console import print_note, write_post, write_stdout
-from torpor.cli.deliver import check, write_page
+from torpor.cli.console import print_note, write_post
+from torpor.cli.deliver import check, print_post, write_page
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.kernel import obtain
+from torpor.cli.options import argument, option
 from torpor.results.files import write_whole
 from torpor.results.record import view
 
 #: A contest shares its points with sweeps only where asked to.
 _STORE = Path("contest")
 
-_Store = Annotated[
-    Path, typer.Option("--store", "-o", metavar="DIR", help="Where points are kept.")
-]
+_Store = Annotated[Path, option("--store -o DIR", "Where points are kept.")]
 _Data = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--data", metavar="DIR", help="A folder of recordings; they are known by their content."
-    ),
+    option("--data DIR", "A folder of recordings; they are known by their content."),
 ]
-_Half = Annotated[str | None, typer.Option(metavar="HALF", help="open or held-out; default: both.")]
+_Half = Annotated[str | None, option("HALF", "open or held-out; default: both.")]
 _Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="PATTERN", help="These scenarios: requests, 'guest-*,pixel6'."),
+    list[str] | None, option("--only PATTERN", "These scenarios: requests, 'guest-*,pixel6'.")
 ]
 _Baselines = Annotated[
     list[str] | None,
-    typer.Option(
-        "--baseline",
-        metavar="G",
-        help="One more governor to compare with, as teo@../linux-6.12; can be repeated.",
+    option(
+        "--baseline G", "One more governor to compare with, as teo@../linux-6.12; can be repeated."
     ),
 ]
-_Corpus = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Another manifest than the shipped one.")
-]
-_Seeds = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Seeds; default: the corpus's.")
-]
-_Duration = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Simulated time; default: the corpus's.")
-]
+_Corpus = Annotated[Path | None, option("FILE", "Another manifest than the shipped one.")]
+_Seeds = Annotated[int | None, option("N", "Seeds; default: the corpus's.", min=1)]
+_Duration = Annotated[str | None, option("TIME", "Simulated time; default: the corpus's.")]
 _Explained = Annotated[
     bool,
-    typer.Option(
-        "--explain",
-        help="Show where the first entry beats the second, or else teo, and the reverse.",
+    option(
+        "--explain", "Show where the first entry beats the second, or else teo, and the reverse."
     ),
 ]
 _Plot = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Draw energy over delay with the oracle's front: .svg."),
+    Path | None, option("FILE", "Draw energy over delay with the oracle's front: .svg.")
 ]
 
 
 def contest(
     entries: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[ENTRY]...", help="Governors: ./my.c, teo@../linux; a front: ./my.c,p=1|2|4."
-        ),
+        argument("[ENTRY]...", "Governors: ./my.c, teo@../linux; a front: ./my.c,p=1|2|4."),
     ] = None,
     store: _Store = _STORE,
     data: _Data = None,
@@ -82,11 +65,9 @@ def contest(
     seeds: _Seeds = None,
     duration: _Duration = None,
     is_bare: Annotated[
-        bool, typer.Option("--no-rules", help="Do not run `torpor governor check` on the entries.")
+        bool, option("--no-rules", "Do not run `torpor governor check` on the entries.")
     ] = False,
-    has_cells: Annotated[
-        bool, typer.Option("--cells", help="Show every governor in every scenario.")
-    ] = False,
+    has_cells: Annotated[bool, option("--cells", "Show every governor in every scenario.")] = False,
     is_explained: _Explained = False,
     plot: _Plot = None,
     threads: options.Threads = None,
@@ -130,12 +111,10 @@ def contest(
     if is_explained:
         first, second = [*(entries or []), BASE][:2]
         write_post(explain_post(found, first, second), form)
-    elif form == "json":
-        write_stdout(json.dumps(found.to_dict(), indent=1))
     else:
         picture = view("report.charts").front(found) if form == "html" else ""
-        post = run.contest_post(found, has_cells=has_cells)
-        write_post(post._replace(picture=picture), form)
+        post = run.contest_post(found, has_cells=has_cells)._replace(picture=picture)
+        print_post(post, form, found.to_dict())
     raise typer.Exit(EXIT_FINDING if found.has_finding else 0)
 
 

@@ -10,20 +10,16 @@ from torpor.cli import options
 from torpor.cli.console import print_note, write_stdout
 from torpor.cli.deliver import check, print_result, write_report
 from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.options import argument, option
 from torpor.machine import counters
 
 
 def snapshot(
     source: Annotated[
-        str | None,
-        typer.Argument(metavar="DUMP", help="Convert this dump; default: this machine's counters."),
+        str | None, argument("DUMP", "Convert this dump; default: this machine's counters.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
-    ] = None,
-    root: Annotated[
-        str, typer.Option(metavar="DIR", help="The folder of the machine's CPUs.")
-    ] = counters.SYSFS,
+    output: Annotated[Path | None, option("--output -o FILE", "Default: stdout.")] = None,
+    root: Annotated[str, option("DIR", "The folder of the machine's CPUs.")] = counters.SYSFS,
 ) -> None:
     """Save the idle states and their counters, of this machine or from a dump of any form."""
     taken = counters.snapshot(source, root=root)
@@ -37,30 +33,25 @@ def snapshot(
 def diff(
     dumps: Annotated[
         list[str],
-        typer.Argument(
-            metavar="BEFORE AFTER...",
-            help="Saved snapshots, or dumps: text of grep, head or cat; tar files; directories. "
+        argument(
+            "BEFORE AFTER...",
+            "Saved snapshots, or dumps: text of grep, head or cat; tar files; directories. "
             "Each one after the first ends an interval. A single one counts from boot. Or "
             "logs of turbostat, each an interval.",
         ),
     ],
     labels: Annotated[
         list[str] | None,
-        typer.Option(
-            "--label",
-            metavar="NAME",
-            help="Names of the intervals, in order; intervals with the same name are counted "
-            "together.",
+        option(
+            "--label NAME",
+            "Names of the intervals, in order; intervals with the same name are counted together.",
         ),
     ] = None,
     is_paired: Annotated[
-        bool, typer.Option("--pairs", help="Use each pair of dumps as a separate interval.")
+        bool, option("--pairs", "Use each pair of dumps as a separate interval.")
     ] = False,
     by: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT", help="table: one table for CPUs with the same states; or cpu."
-        ),
+        str, option("WHAT", "table: one table for CPUs with the same states; or cpu.")
     ] = "table",
     form: options.Form = None,
     is_json: options.AsJson = False,

@@ -8,12 +8,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
+from torpor.cli.options import option
 from torpor.cli.parsing import typed
 from torpor.results.comparison import sections, unverified
 from torpor.results.files import write_whole
@@ -23,11 +22,8 @@ from torpor.results.table import Post
 from torpor.run.recordings import convert_trace
 from torpor.view.post import post
 
-Csv = Annotated[bool, typer.Option("--csv", help="Print one line per governor and source.")]
-Parquet = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Write every table as Parquet, and the result."),
-]
+Csv = Annotated[bool, option("--csv", "Print one line per governor and source.")]
+Parquet = Annotated[Path | None, option("DIR", "Write every table as Parquet, and the result.")]
 
 
 def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
@@ -108,6 +104,40 @@ def print_result(result: Any, form: str) -> None:
         write_stdout(post(result, form))
 
 
+def print_post(found: Post, form: str, data: Any) -> None:
+    """Print tables in a form; as JSON, the data that they show."""
+    if form == "json":
+        write_stdout(json.dumps(data, indent=1))
+    else:
+        write_post(found, form)
+
+
+def check_new(output: Path, *, force: bool) -> None:
+    """Refuse an output that exists, unless it may be overwritten, or has no folder."""
+    if output.exists() and not force:
+        fail(f"`{output}` exists", "choose another file with -o, or use --force")
+    if not output.parent.is_dir():
+        fail(f"`{output.parent}` is not a folder")
+
+
+def write_toml(kind: str, text: str, output: Path | None, more: str = "") -> None:
+    """Write a TOML file with its schema, by default to stdout."""
+    # Commands that write none start sooner without it.
+    from torpor.ask import toml_schemas
+
+    text = toml_schemas.with_schema(kind, text)
+    if output is None:
+        write_stdout(text)
+    else:
+        write_whole(output, text)
+        print_note(f"{kind}: {output}{more}")
+
+
+def damage_status(losses: Iterable[Any]) -> int:
+    """Return the exit status of a command that reads a recording with these losses."""
+    return EXIT_FINDING if any(loss["severity"] == "damage" for loss in losses) else 0
+
+
 def known_metrics(kind: str, patterns: Sequence[str] | None) -> Sequence[str]:
     """Return patterns of a kind's metrics; raise TorporError for one that no metric matches."""
     known = [metric["key"] for metric in json.loads(_engine.metrics())[kind]]
@@ -152,6 +182,5 @@ def deliver(
     if has_failed and all(has_failed):
         return EXIT_FAILURE
     losses = [loss for trace in result.get("traces", ()) for loss in trace["trace"]["losses"]]
-    is_damaged = any(loss["severity"] == "damage" for loss in losses)
-    is_finding = any(has_failed) or is_damaged or unverified(result)
-    return EXIT_FINDING if is_finding else 0
+    is_finding = any(has_failed) or unverified(result)
+    return EXIT_FINDING if is_finding else damage_status(losses)

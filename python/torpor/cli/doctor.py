@@ -11,9 +11,7 @@ from torpor.machine.doctor import doctor as examine
 _WIDTH_MAX = 100
 
 
-def doctor(
-    is_json: options.AsJson = False,
-) -> None:
+def doctor(is_json: options.AsJson = False) -> None:
     """Report what works on this machine, what does not, and what to install."""
     findings = examine()
     if is_json:

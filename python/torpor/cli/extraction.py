@@ -7,17 +7,12 @@ from typing import Annotated
 
 import typer
 
-from torpor.ask import toml_schemas
 from torpor.cli import options
-from torpor.cli.console import (
-    fail,
-    print_note,
-    table_text,
-    write_stdout,
-)
+from torpor.cli.console import fail, print_note, table_text, write_stdout
+from torpor.cli.deliver import write_toml
 from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.options import argument, option
 from torpor.machine import catalog as library
-from torpor.results.files import write_whole
 from torpor.results.table import Table, word
 
 # Tolerances of a simulation on the recorded machine.
@@ -26,10 +21,8 @@ _WAKEUP_SHARE = 0.05
 
 
 def extract(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A recording, of any format.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: stdout.")
-    ] = None,
+    trace: Annotated[Path, argument("TRACE", "A recording, of any format.")],
+    output: Annotated[Path | None, option("--output -o FILE", "Default: stdout.")] = None,
     platform: Annotated[
         str | None,
         options.machine(
@@ -39,22 +32,18 @@ def extract(
     ] = None,
     background: Annotated[
         list[str] | None,
-        typer.Option(
-            "--background",
-            metavar="NAME",
-            help="Only the tasks of this name, such as 'kworker*', repeated without end: a "
+        option(
+            "--background NAME",
+            "Only the tasks of this name, such as 'kworker*', repeated without end: a "
             "background for other simulations.",
         ),
     ] = None,
     is_check: Annotated[
-        bool,
-        typer.Option("--check", help="Write nothing; simulate it on that machine and compare."),
+        bool, option("--check", "Write nothing; simulate it on that machine and compare.")
     ] = False,
-    governor: Annotated[
-        str, typer.Option("--governor", "-g", metavar="G", help="Governor for --check.")
-    ] = "menu",
+    governor: Annotated[str, option("--governor -g G", "Governor for --check.")] = "menu",
     is_json: Annotated[
-        bool, typer.Option("--json", help="With --check: print the whole result as JSON.")
+        bool, option("--json", "With --check: print the whole result as JSON.")
     ] = False,
 ) -> None:
     """Extract a workload from a recording: how much each task worked, and what woke it.
@@ -73,13 +62,8 @@ def extract(
     toml, summary = library.extract_workload(
         trace, platform=platform, name=name, background=background or None
     )
-    toml = toml_schemas.with_schema("workload", toml)
-    if output is None:
-        write_stdout(toml)
-    else:
-        write_whole(output, toml)
-        seconds = summary["duration_ns"] / 1e9
-        print_note(f"workload: {output}, {summary['tasks']} tasks, --duration {seconds:.3f}s")
+    seconds = summary["duration_ns"] / 1e9
+    write_toml("workload", toml, output, f", {summary['tasks']} tasks, --duration {seconds:.3f}s")
     print_note(
         f"waits ended by tasks: {summary['woken_by_tasks']}, by timers: "
         f"{summary['woken_by_timers']} ({summary['timers_guessed']} of them guessed), "

@@ -8,6 +8,7 @@ import typer
 from torpor.cli import options, progress
 from torpor.cli.deliver import check, print_result, trace_of, write_report
 from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.options import argument, option
 from torpor.results.comparison import unverified
 from torpor.run import verification
 from torpor.run.options import FidelityOptions
@@ -15,15 +16,13 @@ from torpor.run.options import FidelityOptions
 
 @options.of(FidelityOptions, after="after")
 def fidelity(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="Recording to verify.")],
+    trace: Annotated[str, argument("TRACE", "Recording to verify.")],
     platform: options.RecordedMachine = None,
     governors: Annotated[
         list[str] | None,
-        typer.Option(
-            "--governor",
-            "-g",
-            metavar="G",
-            help="NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, in addition to all "
+        option(
+            "--governor -g G",
+            "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, in addition to all "
             "built-in ones but tide; can be repeated.",
         ),
     ] = None,
@@ -31,12 +30,7 @@ def fidelity(
     after: options.After = None,
     at_least: Annotated[
         float | None,
-        typer.Option(
-            metavar="PCT",
-            min=0,
-            max=100,
-            help="Exit with status 1 if no governor reaches this agreement.",
-        ),
+        option("PCT", "Exit with status 1 if no governor reaches this agreement.", min=0, max=100),
     ] = None,
     form: options.Form = None,
     is_json: options.AsJson = False,
@@ -62,9 +56,8 @@ def fidelity(
             **given,
         )
     write_report(result, report, trace_of(trace, report))
-    if result["kind"] == "outcomes":
-        print_result(result, form)
-        raise typer.Exit(0 if at_least is None else EXIT_FINDING)
     print_result(result, form)
+    if result["kind"] == "outcomes":
+        raise typer.Exit(0 if at_least is None else EXIT_FINDING)
     is_low = at_least is not None and 100 * result["verdict"]["agreement"] < at_least
     raise typer.Exit(EXIT_FINDING if is_low or unverified(result) else 0)

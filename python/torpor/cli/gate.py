@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor gate`: limits on what a candidate may cost."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +12,10 @@ import typer
 from torpor.ask.gates import Verdict
 from torpor.ask.gates import gate as hold
 from torpor.cli import options
-from torpor.cli.console import print_note, write_post, write_stdout
-from torpor.cli.deliver import check, write_page
+from torpor.cli.console import print_note, write_stdout
+from torpor.cli.deliver import check, print_post, write_page
 from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.options import argument, option
 from torpor.machine.counters import diff
 from torpor.results.comparison import correction_text
 from torpor.results.files import write_whole
@@ -27,23 +27,16 @@ _SIDE = "A saved result (--json or --parquet), a sweep's store, or two dumps as 
 
 
 def gate(
-    base: Annotated[str, typer.Argument(metavar="BASE", help=_SIDE)],
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help=_SIDE)],
-    limits: Annotated[
-        Path, typer.Option("--limits", "-l", metavar="FILE", help="A TOML file with [[limit]].")
-    ],
-    base_governor: Annotated[
-        str | None, typer.Option("--base", metavar="G", help="Which governor of BASE.")
-    ] = None,
+    base: Annotated[str, argument("BASE", _SIDE)],
+    candidate: Annotated[str, argument("CANDIDATE", _SIDE)],
+    limits: Annotated[Path, option("--limits -l FILE", "A TOML file with [[limit]].")],
+    base_governor: Annotated[str | None, option("--base G", "Which governor of BASE.")] = None,
     candidate_governor: Annotated[
-        str | None, typer.Option("--candidate", metavar="G", help="Which governor of CANDIDATE.")
+        str | None, option("--candidate G", "Which governor of CANDIDATE.")
     ] = None,
-    is_strict: Annotated[
-        bool, typer.Option("--strict", help="Fail unless surely within the limit.")
-    ] = False,
+    is_strict: Annotated[bool, option("--strict", "Fail unless surely within the limit.")] = False,
     junit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write JUnit XML, which GitLab and Jenkins show, too."),
+        Path | None, option("FILE", "Write JUnit XML, which GitLab and Jenkins show, too.")
     ] = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
@@ -68,10 +61,7 @@ def gate(
         write_whole(junit, _junit(verdicts))
         print_note(f"junit: {junit}")
     write_page(post, report)
-    if form == "json":
-        write_stdout(json.dumps(verdicts, indent=1))
-    else:
-        write_post(post, form)
+    print_post(post, form, verdicts)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _tell_github(verdicts, post_text(post, "markdown"))
     raise typer.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)

@@ -11,25 +11,23 @@ from torpor.cli import options, progress, sweeping
 from torpor.cli.console import print_note, write_post, write_stdout
 from torpor.cli.deliver import check, write_page
 from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.options import argument, option
 from torpor.results.table import minus
 from torpor.run.sweeps import run
 from torpor.run.sweeps.axes import Axes
 from torpor.run.sweeps.ranks import change_unit, metric_info
 
-_Spec = Annotated[
-    str, typer.Argument(metavar="NAME@TREE", help="A governor of a git tree: teo@../linux.")
-]
+_Spec = Annotated[str, argument("NAME@TREE", "A governor of a git tree: teo@../linux.")]
 _FileInTree = Annotated[
-    str | None,
-    typer.Option("--path", metavar="FILE", help="Its file in the tree, if not the usual one."),
+    str | None, option("--path FILE", "Its file in the tree, if not the usual one.")
 ]
 
 
 @sweeping.many("governor")
 def history(
     spec: _Spec,
-    first: Annotated[str, typer.Option("--from", metavar="REV", help="The oldest revision.")],
-    last: Annotated[str, typer.Option("--to", metavar="REV", help="The newest.")] = "HEAD",
+    first: Annotated[str, option("--from REV", "The oldest revision.")],
+    last: Annotated[str, option("--to REV", "The newest.")] = "HEAD",
     path: _FileInTree = None,
     store: sweeping.StorePath = Path("sweep"),
     metrics: sweeping.Metrics = None,
@@ -60,14 +58,13 @@ def history(
 @sweeping.many("governor")
 def bisect(
     spec: _Spec,
-    good: Annotated[str, typer.Option(metavar="REV", help="A revision that is not worse.")],
-    bad: Annotated[str, typer.Option(metavar="REV", help="A later one that is.")],
-    metric: Annotated[str, typer.Option("--metric", "-m", metavar="KEY", help="A metric's key.")],
+    good: Annotated[str, option("REV", "A revision that is not worse.")],
+    bad: Annotated[str, option("REV", "A later one that is.")],
+    metric: Annotated[str, option("--metric -m KEY", "A metric's key.")],
     worse_than: Annotated[
         str,
-        typer.Option(
-            metavar="N%|Npp",
-            help="How much worse, over all scenarios: 2%; of a share, percentage points: 1pp.",
+        option(
+            "N%|Npp", "How much worse, over all scenarios: 2%; of a share, percentage points: 1pp."
         ),
     ],
     path: _FileInTree = None,

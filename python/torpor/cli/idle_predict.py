@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from torpor.ask import toml_schemas
 from torpor.cli import values
 from torpor.cli.console import print_note, write_stdout
+from torpor.cli.deliver import write_toml
 from torpor.cli.exits import until_stopped
+from torpor.cli.options import option
 from torpor.machine import catalog as library
 from torpor.machine import running as live
 
@@ -22,22 +23,15 @@ _LOOP_MAX = 1_000_001
 
 def idle_predict(
     is_run: Annotated[
-        bool, typer.Option("--run", help="Run it on this machine; Ctrl-C ends it early.")
+        bool, option("--run", "Run it on this machine; Ctrl-C ends it early.")
     ] = False,
-    threads: Annotated[
-        int, typer.Option(metavar="N", min=1, max=_THREADS_MAX, help="Number of threads.")
-    ] = 8,
+    threads: Annotated[int, option("N", "Number of threads.", min=1, max=_THREADS_MAX)] = 8,
     loop: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=2, max=_LOOP_MAX, help="Sleeps per round; the last one takes a second."
-        ),
+        int, option("N", "Sleeps per round; the last one takes a second.", min=2, max=_LOOP_MAX)
     ] = 10,
-    delay: Annotated[
-        str, typer.Option(metavar="TIME", help="Length of the other sleeps.")
-    ] = "20us",
-    duration: Annotated[str, typer.Option(metavar="TIME", help="With --run: how long.")] = "10s",
-    is_json: Annotated[bool, typer.Option("--json", help="With --run: print as JSON.")] = False,
+    delay: Annotated[str, option("TIME", "Length of the other sleeps.")] = "20us",
+    duration: Annotated[str, option("TIME", "With --run: how long.")] = "10s",
+    is_json: Annotated[bool, option("--json", "With --run: print as JSON.")] = False,
 ) -> None:
     """Threads with a few equal sleeps and then one of a second, which `menu` of 3.7 mispredicts.
 
@@ -47,7 +41,7 @@ def idle_predict(
     assert delay_ns is not None and duration_ns is not None
     if not is_run:
         text = library.idle_predict_toml(threads, loop, delay_us=delay_ns / 1e3)
-        write_stdout(toml_schemas.with_schema("workload", text))
+        write_toml("workload", text, None)
         return
     if duration_ns > _DURATION_MAX_NS:
         raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")

@@ -12,13 +12,13 @@ import typer
 from torpor import _engine
 from torpor.cli import options
 from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.options import argument, option
 from torpor.machine import kernel_sources
 from torpor.machine.kernel import actions
 from torpor.machine.kernel.status import Status
 from torpor.machine.kernel.status import status as find
 from torpor.machine.kernel.system import System
 
-_DRY_RUN = typer.Option("--dry-run", "-n", help="Only print what would be done.")
 _SPEC_HELP = "One of Torpor's, PATH.c, NAME@TREE or NAME@TREE:REV, with ,param=value."
 
 
@@ -29,22 +29,18 @@ def make_system(*, is_dry_run: bool = False) -> System:
 
 def build(
     governors: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[GOVERNOR...]", help=f"{_SPEC_HELP} Default: all of Torpor's."),
+        list[str] | None, argument("[GOVERNOR...]", f"{_SPEC_HELP} Default: all of Torpor's.")
     ] = None,
     release: Annotated[
-        str | None,
-        typer.Option("--kernel", metavar="RELEASE", help="Default: the running kernel."),
+        str | None, option("--kernel RELEASE", "Default: the running kernel.")
     ] = None,
     headers: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Its headers; default: those installed for it."),
+        Path | None, option("DIR", "Its headers; default: those installed for it.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Default: a cache; `load` uses root's."),
+        Path | None, option("--output -o DIR", "Default: a cache; `load` uses root's.")
     ] = None,
-    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+    is_dry_run: options.DryRun = False,
 ) -> None:
     """Build governors as modules, with the core and the idle drivers. Does not require root.
 
@@ -57,14 +53,12 @@ def build(
 
 
 def load(
-    governors: Annotated[list[str], typer.Argument(metavar="GOVERNOR...", help=_SPEC_HELP)],
+    governors: Annotated[list[str], argument("GOVERNOR...", _SPEC_HELP)],
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--modules", metavar="DIR", help="Built by `build -o DIR`, possibly on another machine."
-        ),
+        option("--modules DIR", "Built by `build -o DIR`, possibly on another machine."),
     ] = None,
-    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+    is_dry_run: options.DryRun = False,
 ) -> None:
     """Load governors into the running kernel; the current one does not change. Requires root.
 
@@ -80,14 +74,12 @@ def load(
 
 
 def use(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As the kernel offers it.")],
+    name: Annotated[str, argument("NAME", "As the kernel offers it.")],
     command: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[-- COMMAND...]", help="Run this command, then restore the previous governor."
-        ),
+        argument("[-- COMMAND...]", "Run this command, then restore the previous governor."),
     ] = None,
-    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+    is_dry_run: options.DryRun = False,
 ) -> None:
     """Make a governor the current one, permanently or while a command runs. Requires root.
 
@@ -99,12 +91,9 @@ def use(
 
 def unload(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME...]", help="Default: all of Torpor's governors, and the core."
-        ),
+        list[str] | None, argument("[NAME...]", "Default: all of Torpor's governors, and the core.")
     ] = None,
-    is_dry_run: Annotated[bool, _DRY_RUN] = False,
+    is_dry_run: options.DryRun = False,
 ) -> None:
     """Unload Torpor's governors. Requires root.
 
@@ -114,7 +103,7 @@ def unload(
         print_note("none of Torpor's governors is loaded")
 
 
-def restore(is_dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+def restore(is_dry_run: options.DryRun = False) -> None:
     """Undo the changes of an `ab` or `use -- COMMAND` that was killed. Requires root.
 
     The previous governor becomes current again, and modules loaded since then are unloaded.
@@ -131,8 +120,7 @@ def status(is_json: options.AsJson = False) -> None:
 
 def fetch(
     kernel: Annotated[
-        str | None,
-        typer.Argument(metavar="[VERSION]", help="Such as 6.1. Default: that of `simulate`."),
+        str | None, argument("[VERSION]", "Such as 6.1. Default: that of `simulate`.")
     ] = None,
 ) -> None:
     """Fetch the source of a kernel to simulate, as Debian packages it. Does not require root.

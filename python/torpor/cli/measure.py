@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor platform measure`: wake-up latencies of idle states, from recordings."""
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import write_stdout
-from torpor.cli.deliver import check, print_result, trace_of, write_report
-from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.deliver import check, damage_status, print_result, trace_of, write_report
+from torpor.cli.options import argument
+from torpor.results import types as results
 from torpor.results.kinds import latency
 from torpor.run import recordings
 
-if TYPE_CHECKING:
-    from torpor.results import types as results
-
 
 def measure(
-    traces: Annotated[
-        list[str], typer.Argument(metavar="RECORDING...", help="Recordings of one machine.")
-    ],
+    traces: Annotated[list[str], argument("RECORDING...", "Recordings of one machine.")],
     platform: options.RecordedMachine = None,
     report: options.ReportPath = None,
     form: options.Form = None,
@@ -40,6 +36,6 @@ def measure(
     print_result(found, form)
     if form == "text" and found["lines"]:
         write_stdout(f"\n{latency.toml(cast('results.Measurement', found))}")
-    losses = [loss for trace in found["recordings"] for loss in trace["losses"]]
-    if any(loss["severity"] == "damage" for loss in losses):
-        raise typer.Exit(EXIT_FINDING)
+    raise typer.Exit(
+        damage_status(loss for trace in found["recordings"] for loss in trace["losses"])
+    )

@@ -20,6 +20,17 @@ _TYPES: dict[type, Any] = {
 }
 
 
+def option(spelled: str, text: str, **more: Any) -> Any:
+    """Declare an option: flags, unless they are the parameter's name, and what follows them."""
+    words = options.Option(text, spelled)
+    return typer.Option(*words.flags, metavar=words.metavar, help=text, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    """Declare an argument of a command."""
+    return typer.Argument(metavar=metavar, help=text, **more)
+
+
 def of(group: type, after: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command a group of the library's options; it gets those that were typed."""
     shown = {name: option for name, (_, option) in options.fields(group).items() if option.flags}
@@ -62,11 +73,9 @@ def decisive(group: type, given: dict[str, Any]) -> dict[str, Any]:
 
 def governor(default: Iterable[str]) -> Any:
     """The option for governors, without which these run."""
-    return typer.Option(
-        "--governor",
-        "-g",
-        metavar="G",
-        help="NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, each with ,param=value; can be "
+    return option(
+        "--governor -g G",
+        "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, each with ,param=value; can be "
         "repeated. The others are compared with the first one. "
         f"Default: {', '.join(default)}.",
     )
@@ -74,14 +83,11 @@ def governor(default: Iterable[str]) -> Any:
 
 def machine(text: str) -> Any:
     """The option for one machine, with a text that says which."""
-    return typer.Option("--platform", "-p", metavar="P", help=text)
+    return option("--platform -p P", text)
 
 
 Threads = Annotated[
-    int | None,
-    typer.Option(
-        "-j", "--threads", metavar="N", min=1, help="Number of threads; default: one per core."
-    ),
+    int | None, option("-j --threads N", "Number of threads; default: one per core.", min=1)
 ]
 
 
@@ -93,12 +99,11 @@ def _known_form(form: str | None) -> str | None:
 
 Form = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        metavar="F",
-        callback=_known_form,
-        help="text, the default; lkml: plain ASCII in 80 columns, as on kernel mailing lists; "
+    option(
+        "--format F",
+        "text, the default; lkml: plain ASCII in 80 columns, as on kernel mailing lists; "
         "markdown, csv, html (a page of tables) or json.",
+        callback=_known_form,
     ),
 ]
 
@@ -113,24 +118,19 @@ def form(given: str | None, *, is_json: bool, is_csv: bool = False) -> str:
 
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metric",
-        "-m",
-        metavar="KEY",
-        help="Rows of the tables: a metric's key or a pattern, such as 'latency*'; can be "
+    option(
+        "--metric -m KEY",
+        "Rows of the tables: a metric's key or a pattern, such as 'latency*'; can be "
         "repeated. JSON, CSV and pages have all.",
     ),
 ]
-StoreFolder = Annotated[
-    Path, typer.Argument(metavar="STORE", help="The folder of a sweep's points.")
-]
-WholeAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
+StoreFolder = Annotated[Path, argument("STORE", "The folder of a sweep's points.")]
+WholeAsJson = Annotated[bool, option("--json", "Print the whole result as JSON.")]
 RunsPath = Annotated[
     Path | None,
-    typer.Option(
-        "--store",
-        metavar="DIR",
-        help="Keep finished runs here, as points of a sweep: the same command continues from "
+    option(
+        "--store DIR",
+        "Keep finished runs here, as points of a sweep: the same command continues from "
         "there. Default: in the user's cache, until all are finished.",
     ),
 ]
@@ -141,21 +141,13 @@ RecordedMachine = Annotated[
         "Default: the dump that was saved with the recording, if any."
     ),
 ]
-Before = Annotated[
-    str | None, typer.Option(metavar="DUMP", help="The machine's counters before recording.")
-]
-After = Annotated[str | None, typer.Option(metavar="DUMP", help="The same afterwards.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
-ReportPath = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")
-]
+Before = Annotated[str | None, option("DUMP", "The machine's counters before recording.")]
+After = Annotated[str | None, option("DUMP", "The same afterwards.")]
+AsJson = Annotated[bool, option("--json", "Print as JSON.")]
+ReportPath = Annotated[Path | None, option("FILE", "Write the result as one HTML page.")]
+DryRun = Annotated[bool, option("--dry-run -n", "Only print what would be done.")]
+Force = Annotated[bool, option("--force -f", "Overwrite the output.")]
 # Name of a machine that is described anew.
-MachineName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Default: the output file's name.")
-]
-MachineTitle = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="A description of the machine.")
-]
-MachineHz = Annotated[
-    int | None, typer.Option(metavar="N", help="The kernel's tick rate (CONFIG_HZ).")
-]
+MachineName = Annotated[str | None, option("NAME", "Default: the output file's name.")]
+MachineTitle = Annotated[str | None, option("TEXT", "A description of the machine.")]
+MachineHz = Annotated[int | None, option("N", "The kernel's tick rate (CONFIG_HZ).")]

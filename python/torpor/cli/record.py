@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from torpor import TorporError
-from torpor.cli import progress
-from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli import options, progress
+from torpor.cli.console import print_note, write_stdout
+from torpor.cli.deliver import check_new
 from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.options import argument, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine import cstate_counters as residency
@@ -47,27 +49,21 @@ class Recipe(str, Enum):
     TRACEFS = "tracefs"
 
 
-_BackendName = Annotated[
-    Backend,
-    typer.Option(metavar="B", help="tracefs, perf, or auto: tracefs if possible."),
-]
+_BackendName = Annotated[Backend, option("B", "tracefs, perf, or auto: tracefs if possible.")]
 _BufferKb = Annotated[
-    int | None,
-    typer.Option("--buffer-kb", metavar="N", min=64, help="The kernel's buffer of each CPU."),
+    int | None, option("--buffer-kb N", "The kernel's buffer of each CPU.", min=64)
 ]
 _Reset = Annotated[
     bool,
-    typer.Option(
-        "--reset-governor",
-        help="Switch to another idle governor and back, so that its state is known.",
+    option(
+        "--reset-governor", "Switch to another idle governor and back, so that its state is known."
     ),
 ]
 _RecipeName = Annotated[
     Recipe | None,
-    typer.Option(
-        "--print",
-        metavar="TOOL",
-        help="Print how to record with perf, trace-cmd, perfetto or a bare shell (tracefs), "
+    option(
+        "--print TOOL",
+        "Print how to record with perf, trace-cmd, perfetto or a bare shell (tracefs), "
         "and record nothing.",
     ),
 ]
@@ -75,25 +71,19 @@ _RecipeName = Annotated[
 
 def record(
     command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[-- COMMAND...]", help="Command to run; the recording ends with it."
-        ),
+        list[str] | None, argument("[-- COMMAND...]", "Command to run; the recording ends with it.")
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The recording.")
-    ] = _DEFAULT_OUTPUT,
+    output: Annotated[Path, option("--output -o FILE", "The recording.")] = _DEFAULT_OUTPUT,
     duration: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="How long, such as 10s; default: until Ctrl-C."),
+        str | None, option("TIME", "How long, such as 10s; default: until Ctrl-C.")
     ] = None,
     backend: _BackendName = Backend.AUTO,
     buffer_kb: _BufferKb = None,
     no_probes: Annotated[
-        bool, typer.Option("--no-probes", help="Set no return probes in the kernel.")
+        bool, option("--no-probes", "Set no return probes in the kernel.")
     ] = False,
     reset_governor: _Reset = False,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output.")] = False,
+    force: options.Force = False,
     recipe: _RecipeName = None,
 ) -> None:
     """Record this machine: idle states, wake-ups, timers, and the governor's inputs.
@@ -109,10 +99,7 @@ def record(
         seconds = _RECIPE_SECONDS if limit_ns is None else max(limit_ns // 10**9, 1)
         write_stdout(recipes.RECIPES[recipe.value](seconds))
         return
-    if output.exists() and not force:
-        fail(f"`{output}` exists", "choose another file with -o, or use --force")
-    if not output.parent.is_dir():
-        fail(f"`{output.parent}` is not a folder")
+    check_new(output, force=force)
     if not command and limit_ns is None:
         print_note("recording until Ctrl-C")
     watch = residency.Watch(counters.SYSFS)

@@ -3,24 +3,21 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from torpor.cli import options, progress
 from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_post, write_stdout
-from torpor.cli.deliver import check, trace_of, write_report
-from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.deliver import check, damage_status, trace_of, write_report
+from torpor.cli.options import argument, option
+from torpor.results import types as results
 from torpor.run import recordings
 from torpor.view.post import post
 
-if TYPE_CHECKING:
-    from torpor.results import types as results
-
 
 def info(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
-    is_json: options.AsJson = False,
+    trace: Annotated[str, argument("TRACE", "A recording.")], is_json: options.AsJson = False
 ) -> None:
     """Report what a recording contains, what it lacks, and what was lost.
 
@@ -32,17 +29,16 @@ def info(
         write_stdout(json.dumps(found, indent=1))
     else:
         write_stdout(_text(found, text_width(stdout_width())))
-    if any(loss["severity"] == "damage" for loss in found["losses"]):
-        raise typer.Exit(EXIT_FINDING)
+    raise typer.Exit(damage_status(found["losses"]))
 
 
 def convert(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
+    trace: Annotated[str, argument("TRACE", "A recording.")],
     out: Annotated[
         Path,
-        typer.Argument(
-            metavar="OUT",
-            help="The file to write: for Perfetto if it ends in .perfetto-trace, else ftrace text.",
+        argument(
+            "OUT",
+            "The file to write: for Perfetto if it ends in .perfetto-trace, else ftrace text.",
         ),
     ],
 ) -> None:
@@ -53,16 +49,15 @@ def convert(
 
 
 def stats(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A recording.")],
+    trace: Annotated[str, argument("TRACE", "A recording.")],
     platform: options.RecordedMachine = None,
     before: options.Before = None,
     after: options.After = None,
     top: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Number of rows for wake-ups, tasks and interrupts."),
+        int, option("N", "Number of rows for wake-ups, tasks and interrupts.", min=1)
     ] = 10,
     is_each_cpu: Annotated[
-        bool, typer.Option("--each-cpu", help="Show the states of each CPU, not of each cluster.")
+        bool, option("--each-cpu", "Show the states of each CPU, not of each cluster.")
     ] = False,
     report: options.ReportPath = None,
     form: options.Form = None,
@@ -86,8 +81,7 @@ def stats(
         write_post(trace_stats.post(counted, top=top, is_each_cpu=is_each_cpu))
     else:
         write_stdout(post(found, form))
-    if any(loss["severity"] == "damage" for loss in found["trace"]["losses"]):
-        raise typer.Exit(EXIT_FINDING)
+    raise typer.Exit(damage_status(found["trace"]["losses"]))
 
 
 def _text(found: recordings.Recorded, width: int) -> str:

@@ -10,6 +10,7 @@ from torpor import replay as run_replay
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note
 from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, known_metrics, trace_of
+from torpor.cli.options import argument, option
 from torpor.run.options import ReplayOptions
 from torpor.run.replays import DEFAULT_GOVERNORS
 
@@ -18,7 +19,7 @@ _DECISION_FORMATS = (".parquet", ".arrow")
 
 @options.of(ReplayOptions, after="governors")
 def replay(
-    traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Recordings to replay.")],
+    traces: Annotated[list[str], argument("TRACE", "Recordings to replay.")],
     platform: Annotated[
         str | None,
         options.machine(
@@ -33,15 +34,13 @@ def replay(
     is_csv: Csv = False,
     parquet: Parquet = None,
     decisions: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write every decision, as .parquet or .arrow."),
+        Path | None, option("FILE", "Write every decision, as .parquet or .arrow.")
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(
-            "--trace",
-            metavar="FILE",
-            help="Write the recording for ui.perfetto.dev, with a track of choices for each "
+        option(
+            "--trace FILE",
+            "Write the recording for ui.perfetto.dev, with a track of choices for each "
             "governor and CPU.",
         ),
     ] = None,

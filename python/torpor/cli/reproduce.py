@@ -8,43 +8,29 @@ import typer
 
 from torpor.ask import studies
 from torpor.cli import options, values
-from torpor.cli.console import (
-    table_text,
-    write_post,
-    write_stdout,
-)
+from torpor.cli.console import table_text, write_post, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
+from torpor.cli.options import argument, option
 from torpor.results.comparison import format_number
 from torpor.results.kinds import posted
 from torpor.results.kinds import reproduction as shapes
 from torpor.results.table import Cell, Table, word
 from torpor.view.post import post
 
-_Duration = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Simulated time per run, instead of the study's."),
-]
-_Seeds = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Runs per governor, instead of the study's."),
-]
+_Duration = Annotated[str | None, option("TIME", "Simulated time per run, instead of the study's.")]
+_Seeds = Annotated[int | None, option("N", "Runs per governor, instead of the study's.", min=1)]
 _Kernels = Annotated[
     list[str] | None,
-    typer.Option(
-        "--kernel",
-        "-k",
-        metavar="K",
-        help="Another kernel, as in torpor simulate. Repeat it to compare several.",
-    ),
+    option("--kernel -k K", "Another kernel, as in torpor simulate. Repeat it to compare several."),
 ]
 _Calibrated = Annotated[
     bool,
-    typer.Option(
+    option(
         "--calibrate",
-        help="Find the numbers of machines that meet the study's calibrated cells, in place of "
+        "Find the numbers of machines that meet the study's calibrated cells, in place of "
         "running the rest.",
     ),
 ]
@@ -52,8 +38,7 @@ _Calibrated = Annotated[
 
 def reproduce(
     study: Annotated[
-        str | None,
-        typer.Argument(metavar="STUDY", help="A study: a name, or a .toml file. Default: all."),
+        str | None, argument("STUDY", "A study: a name, or a .toml file. Default: all.")
     ] = None,
     duration: _Duration = None,
     seeds: _Seeds = None,
@@ -61,9 +46,7 @@ def reproduce(
     is_calibrated: _Calibrated = False,
     threads: options.Threads = None,
     form: options.Form = None,
-    is_json: Annotated[
-        bool, typer.Option("--json", help="Print as JSON: a list of studies.")
-    ] = False,
+    is_json: Annotated[bool, option("--json", "Print as JSON: a list of studies.")] = False,
     report: options.ReportPath = None,
     store: options.RunsPath = None,
 ) -> None:

@@ -4,29 +4,24 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from torpor import explain as explain_result
 from torpor._engine import TorporError
 from torpor.cli import options
 from torpor.cli.console import stdout_width, text_width, wrap, write_stdout
 from torpor.cli.deliver import check, print_result, write_report
+from torpor.cli.options import argument, option
 from torpor.results import compare as side_by_side
 from torpor.results.load import load
 from torpor.results.text import distinct_names
 
 
 def explain(
-    results: Annotated[
-        list[Path], typer.Argument(metavar="RESULT...", help="Saved with --json or --parquet.")
-    ],
+    results: Annotated[list[Path], argument("RESULT...", "Saved with --json or --parquet.")],
     governor: Annotated[
         str | None,
-        typer.Option(
-            "--governor",
-            "-g",
-            metavar="G",
-            help="Compare this governor with the first one. Default: the next one that is not a "
+        option(
+            "--governor -g G",
+            "Compare this governor with the first one. Default: the next one that is not a "
             "reference.",
         ),
     ] = None,
@@ -43,12 +38,9 @@ def explain(
 
 
 def compare(
-    results: Annotated[
-        list[Path], typer.Argument(metavar="A B...", help="Saved with --json or --parquet.")
-    ],
+    results: Annotated[list[Path], argument("A B...", "Saved with --json or --parquet.")],
     labels: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="NAME", help="Names the results, in order."),
+        list[str] | None, option("--label NAME", "Names the results, in order.")
     ] = None,
     form: options.Form = None,
     is_json: options.AsJson = False,

@@ -4,20 +4,15 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from torpor.cli.console import print_note
 from torpor.cli.exits import until_stopped
+from torpor.cli.options import argument, option
 from torpor.view import site
 
 
 def serve(
-    folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Results, tables, stores and reports.")
-    ] = Path(),
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="0: any that is free.")
-    ] = 8321,
+    folder: Annotated[Path, argument("[DIR]", "Results, tables, stores and reports.")] = Path(),
+    port: Annotated[int, option("N", "0: any that is free.", min=0, max=65535)] = 8321,
 ) -> None:
     """Show a folder's results and stores in a browser, live while a sweep, `ab` or `stat` runs.
 

@@ -18,6 +18,7 @@ from torpor.cli import options
 from torpor.cli.console import InPlace, fail, post_text, print_note, write_stdout
 from torpor.cli.deliver import check, deliver, print_result, write_report
 from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.options import argument, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine.record.machine import Machine, facts
@@ -71,63 +72,49 @@ def _share(text: str | None) -> float | None:
 def run(
     source: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[FILE]",
-            help="What `perf record -o -` writes, as it grows; - is standard input. Of any other "
+        argument(
+            "[FILE]",
+            "What `perf record -o -` writes, as it grows; - is standard input. Of any other "
             "recording the result comes at its end. Default: this machine, by perf.",
         ),
     ] = None,
     platform: Annotated[
-        str | None,
-        options.machine("Machine: a name, a .toml file, or a dump. Default: this one."),
+        str | None, options.machine("Machine: a name, a .toml file, or a dump. Default: this one.")
     ] = None,
     governors: Annotated[list[str] | None, options.governor(_GOVERNORS)] = None,
     is_followed: Annotated[
-        bool, typer.Option("--follow", help="FILE grows: wait for more until Ctrl-C.")
+        bool, option("--follow", "FILE grows: wait for more until Ctrl-C.")
     ] = False,
-    interval: Annotated[
-        str, typer.Option("--interval", "-i", metavar="TIME", help="Time between two tables.")
-    ] = "2s",
-    duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End after so long, such as 600s.")
-    ] = None,
+    interval: Annotated[str, option("--interval -i TIME", "Time between two tables.")] = "2s",
+    duration: Annotated[str | None, option("TIME", "End after so long, such as 600s.")] = None,
     budget: Annotated[
         str | None,
-        typer.Option(
-            metavar="P%",
-            help="Take at most this share of one core: with fewer events, then one minute of "
+        option(
+            "P%",
+            "Take at most this share of one core: with fewer events, then one minute of "
             "several, one in ten at least.",
         ),
     ] = None,
     store: Annotated[
-        Path | None,
-        typer.Option("--store", metavar="DIR", help="Keep each minute as points of a store."),
+        Path | None, option("--store DIR", "Keep each minute as points of a store.")
     ] = None,
     keep_days: Annotated[
-        int | None,
-        typer.Option("--keep", metavar="DAYS", min=1, help="Delete minutes that are older."),
+        int | None, option("--keep DAYS", "Delete minutes that are older.", min=1)
     ] = None,
     machine_class: Annotated[
-        str | None,
-        typer.Option(
-            "--class", metavar="NAME", help="Class of machine in the store; default: its title."
-        ),
+        str | None, option("--class NAME", "Class of machine in the store; default: its title.")
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            "--metrics",
-            metavar="PORT",
+        option(
+            "--metrics PORT",
+            "OpenMetrics at http://localhost:PORT/metrics; 0: any port that is free.",
             min=0,
             max=65535,
-            help="OpenMetrics at http://localhost:PORT/metrics; 0: any port that is free.",
         ),
     ] = None,
     printed: Annotated[
-        Printed | None,
-        typer.Option(
-            "--print", metavar="FILE", help="Print a unit (systemd) or a dashboard (grafana)."
-        ),
+        Printed | None, option("--print FILE", "Print a unit (systemd) or a dashboard (grafana).")
     ] = None,
     report: options.ReportPath = None,
     form: options.Form = None,
@@ -336,12 +323,9 @@ def _notes(shadow: "Shadow", rollup: "Rollup | None") -> list[str]:
 
 
 def show(
-    stores: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Stores of `torpor shadow --store`.")
-    ],
+    stores: Annotated[list[Path], argument("DIR...", "Stores of `torpor shadow --store`.")],
     base: Annotated[
-        str | None,
-        typer.Option(metavar="G", help="Compare with this governor; default: the first one."),
+        str | None, option("G", "Compare with this governor; default: the first one.")
     ] = None,
     report: options.ReportPath = None,
     form: options.Form = None,

@@ -11,6 +11,7 @@ from torpor.cli.console import print_note
 from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, known_metrics
 from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
+from torpor.cli.options import argument, option
 from torpor.run.options import SimulateOptions
 from torpor.run.simulations import DEFAULT_GOVERNORS, Simulation
 from torpor.run.simulations import simulate as run_simulation
@@ -24,19 +25,15 @@ def simulate(
     platform: Annotated[str, options.machine("Machine: a name, or a .toml file.")],
     workload: Annotated[
         str | None,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="A workload: a name, a .toml file, rt-app's .json, fio's .fio, or a command line "
+        argument(
+            "WORKLOAD",
+            "A workload: a name, a .toml file, rt-app's .json, fio's .fio, or a command line "
             "such as 'perf bench sched pipe -l 1000000'.",
             show_default=False,
         ),
     ] = None,
     fio: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ARGS",
-            help="Instead of WORKLOAD: the arguments of a fio command line.",
-        ),
+        str | None, option("ARGS", "Instead of WORKLOAD: the arguments of a fio command line.")
     ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
     metrics: options.Metrics = None,

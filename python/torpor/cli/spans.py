@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor trace spans`: idle spans one by one, and the causal bound."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from torpor.cli import options, progress
-from torpor.cli.console import fail, print_note, write_post, write_stdout
-from torpor.cli.deliver import check, write_page
+from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli.deliver import check, print_post, write_page
+from torpor.cli.options import argument, option
 from torpor.results.table import Post, Table, counted, minus, number, word
 from torpor.run.idle_spans import Bound, bound
 from torpor.run.idle_spans import spans as read_spans
@@ -20,27 +18,20 @@ _FORMATS = (".parquet", ".arrow", ".csv")
 
 @options.of(SpanOptions, after="platform")
 def spans(
-    traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Recordings.")],
-    platform: Annotated[
-        str,
-        options.machine("Machine: a name, a .toml file, or a dump."),
-    ],
+    traces: Annotated[list[str], argument("TRACE", "Recordings.")],
+    platform: Annotated[str, options.machine("Machine: a name, a .toml file, or a dump.")],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="A .parquet, .arrow or .csv file, not stdout."
-        ),
+        Path | None, option("-o --output FILE", "A .parquet, .arrow or .csv file, not stdout.")
     ] = None,
     is_bound: Annotated[
         bool,
-        typer.Option(
+        option(
             "--bound",
-            help="Show the best that a governor could do that knows only so much, at teo's delay.",
+            "Show the best that a governor could do that knows only so much, at teo's delay.",
         ),
     ] = False,
     base: Annotated[
-        str,
-        typer.Option(metavar="G", help="With --bound: whose delay and gap, in place of teo's."),
+        str, option("G", "With --bound: whose delay and gap, in place of teo's.")
     ] = "teo",
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
@@ -60,10 +51,7 @@ def spans(
             rows = bound(traces, platform=platform, base=base, progress=bar, **given)
         post = _bound_post(rows, base, f"{counted(len(traces), 'recording')}, {platform}")
         write_page(post, report, _verdict(rows, base))
-        if form == "json":
-            write_stdout(json.dumps(rows, indent=1))
-        else:
-            write_post(post, form)
+        print_post(post, form, rows)
         return
     if output is not None and output.suffix not in _FORMATS:
         fail(f"`{output}`: the file name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")

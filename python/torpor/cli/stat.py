@@ -4,7 +4,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,45 +12,31 @@ from torpor.cli import options, values
 from torpor.cli.console import InPlace, fail, post_text, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import until_stopped
+from torpor.cli.options import argument, option
 from torpor.machine import counters
 from torpor.machine import running as live
 from torpor.results.kinds import posted
-
-if TYPE_CHECKING:
-    from torpor.results.record import Record
+from torpor.results.record import Record
 
 
 def stat(
     command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[COMMAND...]", help="Measure while this runs, then stop."),
+        list[str] | None, argument("[COMMAND...]", "Measure while this runs, then stop.")
     ] = None,
     interval: Annotated[
         str | None,
-        typer.Option(
-            "--interval",
-            "-i",
-            metavar="TIME",
-            help="Time between two tables, such as 500ms. Default: 1s; with a command, only at "
-            "its end.",
+        option(
+            "--interval -i TIME",
+            "Time between two tables, such as 500ms. Default: 1s; with a command, only at its end.",
         ),
     ] = None,
-    count: Annotated[
-        int | None, typer.Option("--count", "-n", metavar="N", min=1, help="Stop after N tables.")
-    ] = None,
+    count: Annotated[int | None, option("--count -n N", "Stop after N tables.", min=1)] = None,
     by: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT", help="table: one table for CPUs with the same states; or cpu."
-        ),
+        str, option("WHAT", "table: one table for CPUs with the same states; or cpu.")
     ] = "table",
-    root: Annotated[
-        str, typer.Option(metavar="DIR", help="The folder of the machine's CPUs.")
-    ] = counters.SYSFS,
+    root: Annotated[str, option("DIR", "The folder of the machine's CPUs.")] = counters.SYSFS,
     is_json: options.AsJson = False,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the total as one HTML page.")
-    ] = None,
+    report: Annotated[Path | None, option("FILE", "Write the total as one HTML page.")] = None,
 ) -> None:
     """Show usage, time, above and below of the idle states as they are counted.
 

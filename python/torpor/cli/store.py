@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor store`: shows and looks after the points of sweeps."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from torpor.cli import options, sweeping
-from torpor.cli.console import fail, print_note, write_post, write_stdout
-from torpor.cli.deliver import check, write_page
+from torpor.cli.console import fail, print_note, write_post
+from torpor.cli.deliver import check, print_post, write_page
+from torpor.cli.options import argument, option
 from torpor.results.files import write_whole
 from torpor.results.record import view
 from torpor.results.table import Cell, Post, Table, counted, word
@@ -18,8 +16,7 @@ from torpor.run.sweeps.identity import engine_id
 from torpor.run.sweeps.store import open_store
 
 _Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="AXIS=PATTERN", help="These points only: platform=pixel6."),
+    list[str] | None, option("--only AXIS=PATTERN", "These points only: platform=pixel6.")
 ]
 
 
@@ -61,16 +58,12 @@ def show(
     metrics: sweeping.Metrics = None,
     base: Annotated[
         str | None,
-        typer.Option(
-            metavar="G", help="Compare with this governor; default: the first one that was named."
-        ),
+        option("G", "Compare with this governor; default: the first one that was named."),
     ] = None,
     only: _Only = None,
     each: Annotated[
         bool | None,
-        typer.Option(
-            "--each/--no-each", help="A row for each scenario; default: for up to 30, and in CSV."
-        ),
+        option("--each/--no-each", "A row for each scenario; default: for up to 30, and in CSV."),
     ] = None,
     form: options.Form = None,
     is_json: options.AsJson = False,
@@ -92,17 +85,12 @@ def show(
         own = ranks.filtered(rows, _filters(only))
         said = view("report.sweep").verdict(own, ranks.governors_of(own, base)[0])
     write_page(post, report, said)
-    if form == "json":
-        write_stdout(json.dumps(rows, indent=1))
-    else:
-        write_post(post, form)
+    print_post(post, form, rows)
 
 
 def page(
     store: options.StoreFolder,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page, as HTML.")
-    ],
+    output: Annotated[Path, option("--output -o FILE", "The page, as HTML.")],
     only: _Only = None,
 ) -> None:
     """Write a sweep as one page: heat map, front, ranks, and the command of each cell."""
@@ -122,7 +110,7 @@ def _filters(texts: list[str] | None) -> dict[str, list[str]]:
 def gc(
     store: options.StoreFolder,
     is_this_build: Annotated[
-        bool, typer.Option("--this-build", help="Drop the points of other builds of Torpor.")
+        bool, option("--this-build", "Drop the points of other builds of Torpor.")
     ] = False,
 ) -> None:
     """Make one shard of all, with what killed sweeps left. Running sweeps are left alone."""
@@ -131,8 +119,8 @@ def gc(
 
 
 def merge(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="Where the points go.")],
-    others: Annotated[list[Path], typer.Argument(metavar="OTHER...", help="Where they are.")],
+    store: Annotated[Path, argument("STORE", "Where the points go.")],
+    others: Annotated[list[Path], argument("OTHER...", "Where they are.")],
 ) -> None:
     """Add the points of other stores to one."""
     sources = [open_store(other) for other in others]
@@ -141,10 +129,7 @@ def merge(
 
 def export(
     store: options.StoreFolder,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="A .parquet, .arrow or .csv file."),
-    ],
+    output: Annotated[Path, option("--output -o FILE", "A .parquet, .arrow or .csv file.")],
 ) -> None:
     """Write all points to one file."""
     if output.suffix not in (".parquet", ".arrow", ".csv"):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor study`: studies over many settings."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,39 +9,31 @@ import typer
 from torpor.ask.studies import adaptation as learning
 from torpor.ask.studies import io_boost as study
 from torpor.cli import options, values
-from torpor.cli.console import (
-    fail,
-    print_note,
-    write_post,
-    write_stdout,
-)
+from torpor.cli.console import fail, print_note
+from torpor.cli.deliver import print_post
 from torpor.cli.kernel import obtain
+from torpor.cli.options import argument, option
 from torpor.results.comparison import format_number
 from torpor.results.files import write_whole
 from torpor.results.record import view
-from torpor.results.table import Post, Table, number, word
-
-if TYPE_CHECKING:
-    from torpor.ask.studies.io_boost import Scatter
-from torpor.results.table import Cell
+from torpor.results.table import Cell, Post, Table, number, word
 
 if TYPE_CHECKING:
     from torpor.ask.studies.io_boost import Scatter
 
 _Workload = Annotated[
     str | None,
-    typer.Argument(
-        metavar="WORKLOAD",
-        help="A workload with IO: a name or a .toml file. Default: one job of random reads, "
+    argument(
+        "WORKLOAD",
+        "A workload with IO: a name or a .toml file. Default: one job of random reads, "
         "calibrated on an RK3399.",
     ),
 ]
 _Boosts = Annotated[
     list[str] | None,
-    typer.Option(
-        "--io-boost",
-        metavar="B",
-        help="A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
+    option(
+        "--io-boost B",
+        "A boost, with ,param=value; can be repeated. Default: all built-in ones, with "
         "their defaults "
         "and with one parameter changed.",
     ),
@@ -54,21 +45,16 @@ def io_boost(
     platform: Annotated[
         str, options.machine("Machine, with known power.")
     ] = study.DEFAULT_PLATFORM,
-    governor: Annotated[
-        str, typer.Option("--governor", "-g", metavar="G", help="The idle governor.")
-    ] = "teo",
+    governor: Annotated[str, option("--governor -g G", "The idle governor.")] = "teo",
     io_boosts: _Boosts = None,
     cpufreq: Annotated[
-        str, typer.Option(metavar="POLICY", help="The cpufreq governor to boost.")
+        str, option("POLICY", "The cpufreq governor to boost.")
     ] = study.DEFAULT_CPUFREQ,
-    duration: Annotated[
-        str, typer.Option(metavar="TIME", help="Simulated time per run, such as 2s.")
-    ] = "10s",
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs per setting.")] = 1,
+    duration: Annotated[str, option("TIME", "Simulated time per run, such as 2s.")] = "10s",
+    seeds: Annotated[int, option("N", "Runs per setting.", min=1)] = 1,
     threads: options.Threads = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Plot IOPS over energy: .svg, or .html with a table."),
+        Path | None, option("FILE", "Plot IOPS over energy: .svg, or .html with a table.")
     ] = None,
     is_json: options.AsJson = False,
 ) -> None:
@@ -95,18 +81,13 @@ def io_boost(
     if plot is not None:
         view("report.charts").write_io_boost(result, plot)
         print_note(f"plot: {plot}")
-    if is_json:
-        write_stdout(json.dumps(result, indent=1))
-    else:
-        write_post(_post(result))
+    print_post(_post(result), options.form(None, is_json=is_json), result)
 
 
 def adaptation(
     platform: Annotated[str, options.machine("Machine, with known power.")] = "pixel6",
     governors: Annotated[list[str] | None, options.governor(learning.DEFAULT_GOVERNORS)] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the curves: an .svg file.")
-    ] = None,
+    plot: Annotated[Path | None, option("FILE", "Draw the curves: an .svg file.")] = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
 ) -> None:
@@ -125,9 +106,6 @@ def adaptation(
     if plot is not None:
         write_whole(plot, view("report.charts").adaptation(found))
         print_note(f"plot: {plot}")
-    if form == "json":
-        write_stdout(json.dumps(found, indent=1))
-        return
     lines = [
         [
             word(curve["load"]),
@@ -150,7 +128,7 @@ def adaptation(
         "lost: energy above the steady state, as time of the steady state",
     ]
     title = f"{found['changes']} changes of load on {platform}"
-    write_post(Post(title, [], [table], notes), form)
+    print_post(Post(title, [], [table], notes), form, found)
 
 
 def _post(result: "Scatter") -> Post:

@@ -11,6 +11,7 @@ import typer
 from torpor.cli import progress, sweeping
 from torpor.cli.console import print_note, write_stdout
 from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.options import argument, option
 from torpor.run.sweeps import run
 from torpor.run.sweeps.axes import Axes, SweepError, read_toml
 from torpor.run.sweeps.store import open_store
@@ -27,33 +28,28 @@ _ARRAYS = (
 @sweeping.many()
 def sweep(
     spec: Annotated[
-        Path | None,
-        typer.Argument(metavar="[SPEC.toml]", help="Axes, options, ties and exclusions."),
+        Path | None, argument("[SPEC.toml]", "Axes, options, ties and exclusions.")
     ] = None,
     store: sweeping.StorePath = Path("sweep"),
     excluded: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude",
-            metavar="AXIS=PATTERN,...",
-            help="Leave out the points that match all of these.",
-        ),
+        option("--exclude AXIS=PATTERN,...", "Leave out the points that match all of these."),
     ] = None,
     shard: Annotated[
         str | None,
-        typer.Option(
-            metavar="I/N",
-            help="Run the share I of N, from 1; default: that of Slurm's, LSF's or Kubernetes' "
+        option(
+            "I/N",
+            "Run the share I of N, from 1; default: that of Slurm's, LSF's or Kubernetes' "
             "array, or all.",
         ),
     ] = None,
     is_retry: Annotated[
-        bool, typer.Option("--retry", help="Run points again that ended in an error.")
+        bool, option("--retry", "Run points again that ended in an error.")
     ] = False,
     is_dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Say what would run, and for about how long.")
+        bool, option("--dry-run -n", "Say what would run, and for about how long.")
     ] = False,
-    is_sure: Annotated[bool, typer.Option("--yes", help="Run more than a million points.")] = False,
+    is_sure: Annotated[bool, option("--yes", "Run more than a million points.")] = False,
     *,
     typed: dict[str, Any],
     how: dict[str, Any],

@@ -14,6 +14,7 @@ import typer
 from torpor.cli import options
 from torpor.cli.console import print_note
 from torpor.cli.kernel import obtain
+from torpor.cli.options import option
 from torpor.cli.progress import ProgressBar
 from torpor.run.options import ReplayOptions, SimulateOptions, fields
 from torpor.run.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
     from torpor.run.sweeps.run import Progress
 
 Metrics = Annotated[
-    list[str] | None,
-    typer.Option("--metric", "-m", metavar="KEY", help="A metric's key; default: idle_power_mw."),
+    list[str] | None, option("--metric -m KEY", "A metric's key; default: idle_power_mw.")
 ]
-StorePath = Annotated[
-    Path, typer.Option("--store", "-o", metavar="DIR", help="Where points are kept.")
-]
+StorePath = Annotated[Path, option("--store -o DIR", "Where points are kept.")]
 
 #: Shown where no metric is named.
 DEFAULT_METRICS = ("idle_power_mw",)
@@ -46,9 +44,8 @@ def _size(text: str | None) -> int | None:
     return int(float(found[1]) * base ** " KMGT".index(found[2].upper() or " "))
 
 
-def _single(option: Any) -> Any:
-    shown = typer.Option(*option.flags, metavar=option.metavar, min=option.least, help=option.help)
-    return Annotated[option.kind | None, shown]
+def _single(of: Any) -> Any:
+    return Annotated[of.kind | None, option(of.spelled, of.help, min=of.least)]
 
 
 #: Options of every such command: shared by all points, and about how they are run.
@@ -60,16 +57,15 @@ _HOW = {
     "threads": options.Threads,
     "memory": Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="What recordings and points in progress may take together: 2G. Default: no bound.",
+        option(
+            "SIZE",
+            "What recordings and points in progress may take together: 2G. Default: no bound.",
         ),
     ],
     "dask": Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Run the points on a Dask cluster: tcp://host:8786. Needs torpor[cluster].",
+        option(
+            "ADDRESS", "Run the points on a Dask cluster: tcp://host:8786. Needs torpor[cluster]."
         ),
     ],
 }
@@ -122,9 +118,9 @@ def kept(store: Path) -> Iterator[None]:
         raise
 
 
-def _axis(option: Any) -> Any:
-    kind = list[int] | None if option.kind is int else list[str] | None
-    return Annotated[kind, typer.Option(*option.flags, metavar=option.metavar, help=option.help)]
+def _axis(of: Any) -> Any:
+    kind = list[int] | None if of.kind is int else list[str] | None
+    return Annotated[kind, option(of.spelled, of.help)]
 
 
 def filled(axes: Axes, typed: dict[str, Any]) -> Axes:

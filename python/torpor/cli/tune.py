@@ -4,12 +4,11 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from torpor.ask import tuning
 from torpor.cli import options, progress, sweeping
 from torpor.cli.console import write_post
 from torpor.cli.deliver import check, write_page
+from torpor.cli.options import argument, option
 from torpor.results.record import view
 from torpor.run.sweeps.axes import Axes
 
@@ -17,42 +16,34 @@ from torpor.run.sweeps.axes import Axes
 @sweeping.many("governor", "param")
 def tune(
     governor: Annotated[
-        str,
-        typer.Argument(
-            metavar="GOVERNOR", help="NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV."
-        ),
+        str, argument("GOVERNOR", "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV.")
     ],
     params: Annotated[
         list[str],
-        typer.Option(
-            "--param",
-            metavar="NAME=VALUES",
-            help="A parameter and what to try: A..B, log:A..B, or X|Y; also a number of all "
+        option(
+            "--param NAME=VALUES",
+            "A parameter and what to try: A..B, log:A..B, or X|Y; also a number of all "
             "platforms or workloads: platform.ipi_delivery_us=0.5..5. Repeat it for several.",
         ),
     ],
     objectives: Annotated[
         list[str] | None,
-        typer.Option(
-            "--objective",
-            metavar="KEY[=TARGET][@AXIS=PATTERN]",
-            help="A metric to improve, or a value that it shall have, perhaps in some scenarios "
+        option(
+            "--objective KEY[=TARGET][@AXIS=PATTERN]",
+            "A metric to improve, or a value that it shall have, perhaps in some scenarios "
             "only: throughput=11233@cpufreq=performance. Repeat it for several. Default: "
             "idle_power_mw and latency_mean_us.",
         ),
     ] = None,
     held_traces: Annotated[
-        list[str] | None,
-        typer.Option("--holdout", metavar="FILE", help="Recordings that judge the front alone."),
+        list[str] | None, option("--holdout FILE", "Recordings that judge the front alone.")
     ] = None,
     held_workloads: Annotated[
         list[str] | None,
-        typer.Option(
-            "--holdout-workload", metavar="WORKLOAD", help="Workloads that judge the front alone."
-        ),
+        option("--holdout-workload WORKLOAD", "Workloads that judge the front alone."),
     ] = None,
-    trials: Annotated[int, typer.Option(metavar="N", min=1, help="Settings to try.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the search.")] = 0,
+    trials: Annotated[int, option("N", "Settings to try.", min=1)] = 100,
+    seed: Annotated[int, option("N", "Of the search.", min=0)] = 0,
     store: sweeping.StorePath = Path("sweep"),
     form: options.Form = None,
     report: options.ReportPath = None,

@@ -16,6 +16,7 @@ from torpor.machine import turbostat
 from torpor.results.files import write_whole
 from torpor.results.kinds.diff import DiffStateCounts
 from torpor.results.record import Record, headed
+from torpor.results.table import share
 
 if TYPE_CHECKING:
     from torpor.results.kinds.diff import (
@@ -368,12 +369,12 @@ def _column(
     is_timed = len(known) == len(spans)
     total = _counts([state for cpu in cpus for state in cpu["states"]])
     whole_us = sum(span * count for span, count in known) / 1e3 if is_timed else total["time_us"]
-    total["residency_ratio"] = _ratio(total["time_us"], whole_us)
+    total["residency_ratio"] = share(total["time_us"], whole_us, 1)
     states = []
     for place in range(state_count):
         of_all = [cpu["states"][place] for cpu in cpus]
         counts = _counts(of_all)
-        counts["residency_ratio"] = _ratio(counts["time_us"], whole_us)
+        counts["residency_ratio"] = share(counts["time_us"], whole_us, 1)
         is_off = any(state["is_off"] for state in of_all)
         states.append(DiffStateCounts(**counts, is_off=is_off))
     shown: DiffColumn = {
@@ -395,7 +396,7 @@ def _counts(states: "Sequence[Counts]") -> "DiffCounts":
 
     def ratio(key: "_Counter", of: "_Counter") -> float | None:
         both = [s for s in states if s[key] is not None and s[of] is not None]
-        return _ratio(_sum(s[key] for s in both), _sum(s[of] for s in both))
+        return share(_sum(s[key] for s in both), _sum(s[of] for s in both), 1)
 
     return {
         "usage": _sum(state["usage"] for state in states),
@@ -428,7 +429,3 @@ def _pairs(column: _Column, key: "_Counter") -> list[tuple[int, int]]:
 def _sum(values: Iterable[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _ratio(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part is not None and whole else None

@@ -10,14 +10,12 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from torpor._engine import CountersError
 from torpor.results.files import open_regular
+from torpor.results.kinds.diff import CpuDelta, StateDelta
 from torpor.results.text import printable
-
-if TYPE_CHECKING:
-    from torpor.results.kinds.diff import CpuDelta, StateDelta
 
 #: Columns of shares that are no idle state.
 _NO_STATES = ("Busy", "CPUGFX", "PKG_", "RAM_")

@@ -2,13 +2,11 @@
 """Cells and tables that several kinds of result share."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torpor.results import types as results
 from torpor.results.comparison import short_labels, unit_text
 from torpor.results.table import Cell, Table, number, share
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: Columns of a state, after its name.
 COUNTED = ("time", "time%", "usage", "above", "above%", "below", "below%")

@@ -5,20 +5,24 @@ Changes, their significance and the best governors are in a section's ``comparis
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor import _engine
+from torpor.results import types as results
 from torpor.results.text import spreadsheet_field
 
-if TYPE_CHECKING:
-    from torpor.results import types as results
-
-    Result = results.Replay | results.Simulation
-    #: Section with runs and a comparison of them.
-    Section = results.TraceOutcome | results.Simulation
+Result = results.Replay | results.Simulation
+#: Section with runs and a comparison of them.
+Section = results.TraceOutcome | results.Simulation
 
 # The catalogue is ASCII; people are used to the sign.
 _UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
+
+
+def title_text(metric: Mapping[str, Any]) -> str:
+    """Return a metric's title with its unit, for an axis."""
+    unit = unit_text(metric["unit"])
+    return f"{metric['title']}, {unit}" if unit else str(metric["title"])
 
 
 def unit_text(unit: str) -> str:

@@ -4,14 +4,12 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torpor import _engine
+from torpor.results import types as results
 from torpor.results.record import Record
 from torpor.results.table import Post
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: Names of the catalogue's metrics in other kinds of result.
 SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}

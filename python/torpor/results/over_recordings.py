@@ -3,12 +3,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
+from torpor.results import types as results
 from torpor.results.comparison import fill
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 
 class OverCell(TypedDict):

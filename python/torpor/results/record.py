@@ -9,16 +9,14 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from torpor import _engine
 from torpor._engine import TorporError
+from torpor.results import types as results
 from torpor.results.comparison import sections, to_csv
 from torpor.results.files import write_whole
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
-    from torpor.results.table import Post
+from torpor.results.table import Post
 
 _Path = str | os.PathLike[str]
 
@@ -110,7 +108,7 @@ class Record(dict[str, Any]):
         """The same as Markdown, for what displays no HTML."""
         return None if self._posted() is None else str(view("post").post(self, "markdown"))
 
-    def _posted(self) -> "Post | None":
+    def _posted(self) -> Post | None:
         try:
             found: Post = view("post").posted(self)
         except (TorporError, KeyError):

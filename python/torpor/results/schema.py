@@ -6,23 +6,13 @@ those of the engine.
 """
 
 import json
-import types
-from collections.abc import Mapping
-from typing import (
-    Any,
-    Literal,
-    TypedDict,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, TypedDict
 
 from torpor import _engine
 from torpor.results.kinds import KINDS
 from torpor.results.kinds.ab import AbHead
 from torpor.results.kinds.diff import Counts
+from torpor.results.shapes import schema_of
 
 
 class SnapshotMachine(TypedDict):
@@ -80,9 +70,6 @@ class SnapshotData(TypedDict):
     notes: list[str]
 
 
-_SIMPLE = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
-
-
 def schema() -> dict[str, Any]:
     """Return the JSON schema (2020-12) of every kind of result.
 
@@ -95,38 +82,8 @@ def schema() -> dict[str, Any]:
     for kind in sorted(KINDS.values(), key=lambda kind: kind.name):
         if kind.shape is not None:
             found["kinds"][kind.name] = kind.shape.__name__
-            _of(kind.shape, found["$defs"])
+            schema_of(kind.shape, found["$defs"])
     # The first line of what `torpor ab -o` writes; the others are of AbRun.
-    _of(AbHead, found["$defs"])
+    schema_of(AbHead, found["$defs"])
     found["oneOf"] = [{"$ref": f"#/$defs/{name}"} for name in found["kinds"].values()]
     return found
-
-
-def _of(hint: Any, defs: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a type; records go to ``defs``."""
-    origin, args = get_origin(hint), get_args(hint)
-    if is_typeddict(hint):
-        if hint.__name__ not in defs:
-            defs[hint.__name__] = {}
-            defs[hint.__name__] |= _record(hint, defs)
-        return {"$ref": f"#/$defs/{hint.__name__}"}
-    if origin in (Union, types.UnionType):
-        return {"anyOf": [_of(arg, defs) for arg in args]}
-    if origin is Literal:
-        return {"enum": list(args)}
-    if origin is list:
-        return {"type": "array", "items": _of(args[0], defs)}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _of(args[1], defs)}
-    return {"type": _SIMPLE[hint]}
-
-
-def _record(shape: Any, defs: dict[str, Any]) -> dict[str, Any]:
-    hints: Mapping[str, Any] = get_type_hints(shape)
-    return {
-        "type": "object",
-        "description": shape.__doc__,
-        "properties": {name: _of(hint, defs) for name, hint in hints.items()},
-        "required": list(hints),
-        "additionalProperties": False,
-    }

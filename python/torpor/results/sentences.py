@@ -6,15 +6,12 @@ states, CPUs and time, what the governors knew, and what the result cannot show.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from torpor import _engine
 from torpor._engine import TorporError
+from torpor.results import types as results
 from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
-from torpor.results.table import counted, minus
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
+from torpor.results.table import counted, minus, share
 
 _NAMED = 4
 #: Changes that a verdict names.
@@ -73,20 +70,12 @@ def state_text(key: tuple[str, int, str]) -> str:
     return f"state {name}" + (f" of {cluster}" if cluster else "")
 
 
-def ratio(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
-
-
 def grouped(value: float) -> str:
     return f"{value:,.0f}"
 
 
 def signed_count(value: float) -> str:
     return minus(f"{value:+,.0f}")
-
-
-def number(value: float) -> str:
-    return _engine.format_number(value)
 
 
 def sentence(text: str) -> str:
@@ -99,7 +88,7 @@ def sentence(text: str) -> str:
 
 def alone(side: Side) -> str:
     usage = sum(counts["usage"] for counts in side.states.values())
-    shares = [f"{percent(ratio(total(side, s), usage))} {w}" for s, w in WRONG.items()]
+    shares = [f"{percent(share(total(side, s), usage, 1))} {w}" for s, w in WRONG.items()]
     return sentence(f"{side.label}: {grouped(usage)} sleeps, {' and '.join(shares)}")
 
 

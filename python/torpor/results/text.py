@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Other people's text, made fit for a terminal and for a spreadsheet."""
 
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 #: Characters that a terminal acts on instead of showing them: C0 but for tab and newline, DEL, C1,
 #: line and paragraph separators, and changes of the direction of writing. And halves of UTF-16
@@ -47,6 +49,22 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
         alone = (of[-n:] for n in range(1, len(of) + 1) if ends.count(of[-n:]) == 1)
         found[path] = "/".join(next(alone, (path,)))
     return found
+
+
+def csv_text(columns: Mapping[str, Sequence[Any]], *, has_head: bool = True) -> str:
+    """Return columns as CSV, with their names first.
+
+    >>> csv_text({"a": [1, 2], "b": [None, "x"]})
+    'a,b\\n1,\\n2,x\\n'
+    """
+    import csv
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if has_head:
+        writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
 
 
 def spreadsheet_field(value: str) -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from torpor.results import types as results
 from torpor.results.comparison import paired, percent
 from torpor.results.numbers import listing, number
 
 if TYPE_CHECKING:
-    from torpor.results import types as results
     from torpor.results.types import RunOutcome as Run
 
 

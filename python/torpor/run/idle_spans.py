@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Idle spans one by one, and the best that a governor could do that knows only so much."""
 
-import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from torpor import _engine
+from torpor.results.text import csv_text
 from torpor.run import options
 from torpor.run.replays import replay
 
@@ -62,16 +62,8 @@ class Spans:
 
     def csv(self) -> Iterator[str]:
         """Yield the rows as CSV, a batch at a time, the first with the names of the columns."""
-        import csv
-
         for number, table in enumerate(self.batches()):
-            columns = table.to_dict()
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            if number == 0:
-                writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
-            yield text.getvalue()
+            yield csv_text(table.to_dict(), has_head=number == 0)
 
     def __repr__(self) -> str:
         return f"<torpor.Spans: {len(self)} rows>"

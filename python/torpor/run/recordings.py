@@ -5,15 +5,13 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from torpor import _engine
 from torpor.machine import catalog
+from torpor.results import types as results
 from torpor.results.record import Record, view
 from torpor.results.table import counted
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 _Path = str | os.PathLike[str]
 #: Dumps of the counters before and after: as `torpor record` names them after the recording's

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from torpor import _engine
 from torpor._engine import TorporError
+from torpor.results import types as results
 from torpor.results.record import Compared, with_columns
 from torpor.run import options
 from torpor.run.finished import keep_rows, points
@@ -18,7 +19,6 @@ from torpor.run.sweeps.store import open_store
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from torpor.results import types as results
 
 #: As in a replay, without the oracle: a simulation's future depends on the choices.
 DEFAULT_GOVERNORS = ("menu", "teo", "shallowest", "deepest")

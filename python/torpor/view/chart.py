@@ -19,6 +19,8 @@ _STYLE = Path(__file__).parent / "report" / "templates" / "report.css"
 #: Colours of series, from the pages' style sheet: light and dark.
 COLOURS = ("--ink", "--above", "--link", "--below", "--muted")
 _LEFT, _RIGHT, _BOTTOM = 72.0, 24.0, 54.0
+#: Sizes in a page: wide, and on a phone.
+SIZES = {"on-wide": (620.0, 380.0), "on-narrow": (350.0, 340.0)}
 #: Below this width a chart is for a phone, and its left margin is this one.
 _WIDE, _LEFT_NARROW = 500.0, 46.0
 #: Least distance of ticks on a logarithmic axis.
@@ -161,6 +163,13 @@ def inline(chart: Chart, css: str = "") -> Markup:
         f'aria-label="{escape(chart.title)}" font-size="12">'
         f"{_drawn(chart._replace(title=''))}</svg>"
     )
+
+
+def inline_both(chart: Chart, wide: tuple[float, float] = SIZES["on-wide"]) -> Markup:
+    """Return a chart as a part of a page, for wide ones and for phones."""
+    sizes = SIZES | {"on-wide": wide}
+    drawn = [inline(chart._replace(size=size), css) for css, size in sizes.items()]
+    return Markup("").join(drawn)
 
 
 def places(chart: Chart, values: Sequence[float]) -> tuple[list[float], float, float]:

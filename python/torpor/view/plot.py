@@ -13,15 +13,13 @@ Requires Altair (``pip install 'torpor[plot]'``). Each function takes what :func
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor._engine import TorporError
-from torpor.results.comparison import section_name, sections, unit_text
+from torpor.results.comparison import section_name, sections, title_text
+from torpor.results.record import Compared
 from torpor.view.chart import Chart, Point, Series
 from torpor.view.report import bars, palette
-
-if TYPE_CHECKING:
-    from torpor.results.record import Compared
 
 __all__ = ["comparison", "front", "latency", "residency", "strip", "wrong_depth"]
 
@@ -142,7 +140,7 @@ def comparison(result: Compared, metric: str) -> Any:
             ]
     alt = _altair()
     encoded: dict[str, Any] = {
-        "x": alt.X("value:Q", title=_title(info)),
+        "x": alt.X("value:Q", title=title_text(info)),
         "y": alt.Y("governor:N", sort=None, title=None),
     }
     drawn = alt.Chart(alt.Data(values=rows), title=info["title"]).mark_bar(color="#93c2f2")
@@ -173,7 +171,7 @@ def front(results: Mapping[str, Compared] | Compared, x: str, y: str) -> Any:
                     own.append(Point(at, height, "", run["governor"]))
     title = f"{up['title']} over {across['title']}"
     drawn = [Series(name, points, "") for name, points in series.items()]
-    return _points(Chart(title, _title(across), _title(up), drawn))
+    return _points(Chart(title, title_text(across), title_text(up), drawn))
 
 
 def _points(chart: Chart) -> Any:
@@ -274,11 +272,6 @@ def _metric(result: Compared, key: str) -> Mapping[str, Any]:
         raise KeyError(f"{key!r}: expected one of {list(known)}")
     found: Mapping[str, Any] = known[key]
     return found
-
-
-def _title(metric: Mapping[str, Any]) -> str:
-    unit = unit_text(metric["unit"])
-    return f"{metric['title']}, {unit}" if unit else str(metric["title"])
 
 
 def _faceted(chart: Any, rows: Iterable[Mapping[str, Any]], by: str) -> Any:

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args
 
 from torpor.ask.studies.files import FOLDER as STUDIES
 from torpor.machine.toml import toml
 from torpor.results.files import cause
+from torpor.results.shapes import FileShape
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.identity import file_hash
 
 #: The corpus that ships.
 SHIPPED = Path(__file__).parent / "corpus-v2.toml"
+_Half = Literal["open", "held-out"]
 #: Halves of the corpus: governors may be tuned on the first only.
-HALVES = ("open", "held-out")
-#: Origins of a recording.
-ORIGINS = ("machine", "guest", "simulated")
+HALVES = get_args(_Half)
 #: Sources of the next timer in recordings whose events do not show it.
 INFERRED = ("the timer that woke the CPU", "the tick only")
 #: Recordings of this source are shown and do not count: they say little of a governor.
@@ -44,13 +44,13 @@ class Recording:
     """A recording, known by the hash of its bytes. ``path`` is where it ships, if it does."""
 
     name: str
-    half: str
+    half: _Half
     sha256: str
     licence: str
     machine: str
     hz: int
     timers: str
-    origin: str
+    origin: Literal["machine", "guest", "simulated"]
     #: Class of load: each counts once, however many scenarios it has.
     load: str
     path: str = ""
@@ -74,7 +74,7 @@ class Workload:
     """A workload that ships; with ``study``, one of a study."""
 
     name: str
-    half: str
+    half: _Half
     load: str
     study: bool = False
     machines: tuple[str, ...] = ()
@@ -219,6 +219,9 @@ class Corpus:
         return found, missing
 
 
+_FILE = FileShape(Corpus)
+
+
 def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
     """Read a manifest. Raises :class:`SweepError` that names the entry and what is allowed."""
     try:
@@ -227,77 +230,32 @@ def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
         raise SweepError(f"read corpus `{path}`: {cause(error)}") from None
     except ValueError as error:
         raise SweepError(f"read corpus `{path}`: {error}") from None
+    if problem := _FILE.problem(data):
+        raise SweepError(f"read corpus `{path}`: {problem}")
     kinds = {"recording": Recording, "workload": Workload, "variant": Variant}
-    entries: dict[str, list[Any]] = {name: [] for name in kinds}
-    for name, kind in kinds.items():
-        rows = data.pop(name, [])
-        if not isinstance(rows, list):
-            raise SweepError(f"read corpus `{path}`: `{name}` is no list: expected [[{name}]]")
-        for number, row in enumerate(rows, 1):
-            where = f"read corpus `{path}`: {name} {number}"
-            entries[name].append(_made(kind, row, where))
-    both: list[Recording | Workload] = [*entries["recording"], *entries["workload"]]
-    names = [entry.name for entry in both]
+    entries = {
+        name: [_made(kind, row) for row in data.get(name, [])] for name, kind in kinds.items()
+    }
+    names = [entry.name for entry in entries["recording"] + entries["workload"]]
     for name in names:
         if names.count(name) > 1:
             raise SweepError(f"read corpus `{path}`: the name `{name}` is used twice")
-    for entry in both:
-        if entry.half not in HALVES:
-            raise SweepError(
-                f"read corpus `{path}`: {entry.name} has the half `{entry.half}`: expected "
-                f"{' or '.join(HALVES)}"
-            )
-        if isinstance(entry, Recording) and entry.origin not in ORIGINS:
-            raise SweepError(
-                f"read corpus `{path}`: {entry.name} has the origin `{entry.origin}`: expected "
-                f"{', '.join(ORIGINS[:-1])} or {ORIGINS[-1]}"
-            )
-    for variant in entries["variant"]:
+    for place, variant in enumerate(entries["variant"]):
         if not re.fullmatch(r"(\d+us)?", variant.latency_limit):
             raise SweepError(
                 f"read corpus `{path}`: {variant.name} has the latency_limit "
                 f"`{variant.latency_limit}`: expected whole us, as 150us"
             )
-    # A machine's file is beside the manifest.
-    for place, variant in enumerate(entries["variant"]):
+        # A machine's file is beside the manifest.
         if (file := Path(path).parent / variant.platform).is_file():
             entries["variant"][place] = replace(variant, platform=os.fspath(file))
-    made: Corpus = _made(Corpus, data | entries, f"read corpus `{path}`")
+    made: Corpus = _made(Corpus, data | entries)
     return made
 
 
-def _made(kind: Any, row: Any, where: str) -> Any:
-    """Make a record of a table: keys and types are the record's."""
-    if not isinstance(row, dict):
-        raise SweepError(f"{where}: expected a table")
-    known = kind.__dataclass_fields__
-    for key in row:
-        if key not in known:
-            raise SweepError(f"{where}: unknown key `{key}`: expected one of {', '.join(known)}")
-    values = {}
-    for key, info in known.items():
-        if key not in row:
-            if isinstance(info.default, type(info.default_factory)):
-                raise SweepError(f"{where}: `{key}` is missing")
-            continue
-        value, wanted = row[key], info.type
-        if get_origin(wanted) is tuple:
-            item = get_args(wanted)[0]
-            fits = isinstance(value, list) and all(isinstance(each, item) for each in value)
-            value = tuple(value) if fits else value
-        elif wanted is float:
-            fits = isinstance(value, int | float) and not isinstance(value, bool)
-        else:
-            fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
-        if not fits:
-            raise SweepError(f"{where}: `{key}` is {value!r}: expected {_said(wanted)}")
-        values[key] = value
-    return kind(**values)
-
-
-def _said(wanted: Any) -> str:
-    words = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
-    return words.get(wanted, "a list of texts")
+def _made(kind: Any, row: dict[str, Any]) -> Any:
+    """Make a record of a table, whose lists become immutable."""
+    return kind(**{k: tuple(each) if isinstance(each, list) else each for k, each in row.items()})
 
 
 def _matches(name: str, machine: str, pattern: str) -> bool:

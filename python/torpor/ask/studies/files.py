@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Study files: where they are, and whether what they say can be run."""
 
+import copy
 import os
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast, get_type_hints
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
-from torpor.results import judge
 from torpor.results.files import cause
+from torpor.results.shapes import FileShape
 
 FOLDER = Path(__file__).parent
 
@@ -18,8 +19,12 @@ class StudyError(TorporError):
     """A study is unknown, or its file is wrong."""
 
 
-#: As published: a number, a range, or its sign.
-Published = float | list[float] | str
+_Some = ("minItems", 1)
+_Texts = Annotated[list[str], _Some]
+#: As published: a number, a range, a bound being a range to where values end, or its sign.
+Published = (
+    float | Annotated[list[float], ("minItems", 2), ("maxItems", 2)] | Literal["more", "less"]
+)
 
 
 class Policies(TypedDict, total=False):
@@ -60,20 +65,20 @@ class Row(_Row, Setting, total=False):
     metric: str
     not_modelled: str
     published: dict[str, Published]
-    calibrated: list[str]
-    fits: list[str]
+    calibrated: _Texts
+    fits: _Texts
     noise_pct: float
     scale: float
     offset: float
     is_relative: bool
     values: dict[str, float]
-    disabled_states: list[int]
+    disabled_states: Annotated[list[int], _Some]
 
 
 class _Table(TypedDict):
     title: str
-    columns: list[str]
-    row: list[Row]
+    columns: _Texts
+    row: Annotated[list[Row], _Some]
 
 
 class Table(_Table, Setting, total=False):
@@ -85,12 +90,12 @@ class Table(_Table, Setting, total=False):
 
 class _Study(TypedDict):
     title: str
-    source: list[str]
+    source: _Texts
     platform: str
     duration: str
-    seeds: int
-    column: list[Column]
-    table: list[Table]
+    seeds: Annotated[int, ("minimum", 1)]
+    column: Annotated[list[Column], _Some]
+    table: Annotated[list[Table], _Some]
     calibration: str
 
 
@@ -99,82 +104,22 @@ class Study(_Study, Policies, total=False):
 
     #: A workload that runs with every other one, unless a table or a row has its own.
     background: str
-    note: list[str]
+    note: _Texts
 
 
-class _Key(NamedTuple):
-    kind: str
-    is_required: bool = True
-
-
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "text": str,
-    "a list of texts": list,
-    "a whole number of 1 or more": int,
-    "a number": (int, float),
-    "a list of state indices": list,
-    "true or false": bool,
-    "a table": dict,
-    "a list of tables": list,
-}
-_KIND_OF: dict[Any, str] = {
-    str: "text",
-    list[str]: "a list of texts",
-    int: "a whole number of 1 or more",
-    float: "a number",
-    list[int]: "a list of state indices",
-    bool: "true or false",
-    dict[str, float]: "a table",
-    dict[str, Published]: "a table",
-}
-
-
-def _keys_of(table: Any) -> dict[str, _Key]:
-    return {
-        name: _Key(_KIND_OF.get(hint, "a list of tables"), name in table.__required_keys__)
-        for name, hint in get_type_hints(table).items()
-    }
-
-
-_STUDY, _COLUMN, _TABLE, _ROW = map(_keys_of, (Study, Column, Table, Row))
-
-_SCHEMA_OF: dict[str, dict[str, Any]] = {
-    "text": {"type": "string"},
-    "a list of texts": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-    "a whole number of 1 or more": {"type": "integer", "minimum": 1},
-    "a number": {"type": "number"},
-    "a list of state indices": {"type": "array", "items": {"type": "integer"}, "minItems": 1},
-    "true or false": {"type": "boolean"},
-    "a table": {"type": "object", "additionalProperties": {"type": "number"}},
-}
+_FILE = FileShape(Study)
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a study's file, for editors; :func:`load` says more."""
-    ends = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
-    published = {"anyOf": [{"type": "number"}, ends, {"enum": list(judge.DIRECTIONS)}]}
-    row = _schema_of(_ROW, published={"type": "object", "additionalProperties": published})
-    row["oneOf"] = [{"required": ["metric"]}, {"required": ["not_modelled"]}]
-    table = _schema_of(_TABLE, row={"type": "array", "items": row, "minItems": 1})
-    column = {"type": "array", "items": _schema_of(_COLUMN), "minItems": 1}
+    defs = copy.deepcopy(_FILE.defs)
+    defs["Row"]["oneOf"] = [{"required": ["metric"]}, {"required": ["not_modelled"]}]
     return {
         "$comment": "SPDX-License-Identifier: MIT OR GPL-2.0-only",
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A study of Torpor",
-        **_schema_of(_STUDY, column=column, table={"type": "array", "items": table, "minItems": 1}),
-    }
-
-
-def _schema_of(keys: dict[str, _Key], **own: dict[str, Any]) -> dict[str, Any]:
-    properties = {
-        name: own[name] if name in own else _SCHEMA_OF[key.kind] for name, key in keys.items()
-    }
-    required = [name for name, key in keys.items() if key.is_required]
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties,
-        "required": required,
+        **defs.pop("Study"),
+        "$defs": defs,
     }
 
 
@@ -213,18 +158,15 @@ def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
 
 
 def _check(study: dict[str, Any]) -> None:
-    _keys(study, _STUDY, "")
+    if problem := _FILE.problem(study):
+        raise StudyError(problem)
     known: list[str] = []
     for index, column in enumerate(study["column"]):
-        _keys(column, _COLUMN, f"column[{index}].")
         if column["name"] in known:
             raise StudyError(f"column[{index}].name: {column['name']!r} is there twice")
         known.append(column["name"])
-        for name, value in column.get("platform_params", {}).items():
-            _kind(value, "a number", f"column[{index}].platform_params.{name}")
     for index, table in enumerate(study["table"]):
         place = f"table[{index}]."
-        _keys(table, _TABLE, place)
         for name in table["columns"]:
             _one_of(name, known, f"{place}columns")
         for number, row in enumerate(table["row"]):
@@ -234,12 +176,12 @@ def _check(study: dict[str, Any]) -> None:
 
 
 def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
-    _keys(row, _ROW, place)
     if ("metric" in row) == ("not_modelled" in row):
         raise StudyError(f"{place}metric: expected either this or `not_modelled`, the reason")
     for name, value in row.get("published", {}).items():
         _one_of(name, columns, f"{place}published")
-        _published(value, f"{place}published.{name}")
+        if isinstance(value, list) and value[0] > value[1]:
+            raise StudyError(f"{place}published.{name}: {value!r}, expected the lower end first")
     for name in row.get("calibrated", []):
         _one_of(name, list(row.get("published", {})), f"{place}calibrated")
     if "fits" in row:
@@ -252,49 +194,16 @@ def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
                 f"in `calibrated`: {len(met)}, or any of the workload; and no `is_relative`"
             )
         for name, value in zip(row["calibrated"], met, strict=True):
-            _kind(value, "a number", f"{place}published.{name}")
+            _number(value, f"{place}published.{name}")
     if row.get("is_relative"):
         if columns[0] not in row.get("calibrated", []):
             raise StudyError(f"{place}is_relative: expected {columns[0]!r} in `calibrated`")
-        _kind(row["published"][columns[0]], "a number", f"{place}published.{columns[0]}")
-    for name, value in row.get("values", {}).items():
-        _kind(value, "a number", f"{place}values.{name}")
+        _number(row["published"][columns[0]], f"{place}published.{columns[0]}")
 
 
-def _published(value: Any, place: str) -> None:
-    """A number, or the range it is in, a bound being a range to where values end, or its sign."""
-    if isinstance(value, str):
-        _one_of(value, list(judge.DIRECTIONS), place)
-    elif not isinstance(value, list):
-        _kind(value, "a number", place)
-    elif len(value) != 2 or any(type(end) not in (int, float) for end in value):
-        raise StudyError(f"{place}: {value!r}, expected a number, or a range: [low, high]")
-    elif value[0] > value[1]:
-        raise StudyError(f"{place}: {value!r}, expected the lower end first")
-
-
-def _keys(table: dict[str, Any], allowed: dict[str, _Key], place: str) -> None:
-    for key, value in table.items():
-        if key not in allowed:
-            raise StudyError(f"{place}{key}: unknown key, expected one of {', '.join(allowed)}")
-        _kind(value, allowed[key].kind, f"{place}{key}")
-    for key, rule in allowed.items():
-        if rule.is_required and key not in table:
-            raise StudyError(f"{place}{key}: missing, expected {rule.kind}")
-
-
-def _kind(value: Any, kind: str, place: str) -> None:
-    # To Python, True is a number.
-    is_right = isinstance(value, _KINDS[kind]) and isinstance(value, bool) == (
-        kind == "true or false"
-    )
-    if is_right and kind.startswith("a list"):
-        item = {"a list of texts": str, "a list of tables": dict}.get(kind, int)
-        is_right = bool(value) and all(type(each) is item for each in value)
-    if is_right and kind.startswith("a whole number"):
-        is_right = value >= 1
-    if not is_right:
-        raise StudyError(f"{place}: {value!r}, expected {kind}")
+def _number(value: Published, place: str) -> None:
+    if isinstance(value, list | str):
+        raise StudyError(f"{place}: {value!r}, expected a number")
 
 
 def _one_of(name: str, allowed: list[str], place: str) -> None:

@@ -132,10 +132,8 @@ class _Search:
         self._runs, self._of, self._rows, self._folder = runs, of, rows, folder
         paths = list(dict.fromkeys(fit for _, row in rows for fit in row["fits"]))
         self._is_workload = paths[0].startswith(_WORKLOAD)
-        if self._is_workload:
-            self._text = _workload_text(runs.beside(of))
-        else:
-            self._text = _engine.platform_toml(str(runs.beside(of)))
+        read = _engine.workload_toml if self._is_workload else _engine.platform_toml
+        self._text = read(str(runs.beside(of)))
         content = toml(self._text)
         self._was = {path: _number_at(content, path, of) for path in paths}
         self._tries = 0
@@ -237,15 +235,6 @@ def _optimize() -> Any:
             "calibration requires SciPy, which is not installed\nhint: pip install 'torpor[fit]'"
         ) from None
     return optimize
-
-
-def _workload_text(file: "str | Path") -> str:
-    if isinstance(file, str):
-        return _engine.workload_toml(file)
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise files.StudyError(f"fits: `{file}`: {error.strerror}") from error
 
 
 def _at(content: Any, keys: Sequence[str]) -> Any:

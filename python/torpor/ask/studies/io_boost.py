@@ -8,16 +8,14 @@ import tempfile
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from torpor._engine import TorporError
 from torpor.ask.studies import files
 from torpor.machine import catalog as library
 from torpor.machine.toml import toml
+from torpor.results import types as results
 from torpor.run.simulations import simulate
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: One job of psync on the author's RK3399.
 DEFAULT_WORKLOAD = files.FOLDER / "workloads" / "io-boost.toml"
@@ -116,7 +114,7 @@ def io_boost_study(
     boosted: Any = run(workload, cpufreq=cpufreq, io_boosts=list(io_boosts)).to_dict()
     settings = _settings(boosted, "boost", list(io_boosts))
     clusters = _clusters(platform)
-    text = _workload_text(workload)
+    text = library.workload_toml(str(workload))
     for kept_on in [None] if _PINNED.search(text) else [*clusters, None]:
         fixed = _fixed(clusters, kept_on)
         with tempfile.TemporaryDirectory() as folder:
@@ -185,11 +183,9 @@ class _Cluster(NamedTuple):
 
 
 def _clusters(platform: str | os.PathLike[str]) -> list[_Cluster]:
-    is_file = Path(platform).suffix == ".toml"
-    text = Path(platform).read_text("utf-8") if is_file else library.platform_toml(str(platform))
     return [
         _Cluster(each["name"], each["cpus"], tuple(opp["freq_khz"] for opp in each.get("opp", ())))
-        for each in toml(text)["cluster"]
+        for each in toml(library.platform_toml(str(platform)))["cluster"]
     ]
 
 
@@ -205,11 +201,6 @@ def _fixed(clusters: list[_Cluster], kept_on: _Cluster | None) -> list[tuple[int
         if kept_on in (None, cluster):
             found += itertools.product(*lowest[:index], every[index], *lowest[index + 1 :])
     return list(dict.fromkeys(found))
-
-
-def _workload_text(workload: str | os.PathLike[str]) -> str:
-    path = Path(workload)
-    return path.read_text("utf-8") if path.suffix == ".toml" else library.workload_toml(str(path))
 
 
 def _keep_on(text: str, cluster: _Cluster) -> str:

@@ -13,11 +13,11 @@ from torpor import _engine
 from torpor._engine import EngineError, GovernorError
 from torpor.ask.studies import files
 from torpor.results import judge
+from torpor.results import types as results
 from torpor.results.record import Reproduction, headed
 from torpor.run.simulations import Simulation, simulate
 
 if TYPE_CHECKING:
-    from torpor.results import types as results
     from torpor.results.kinds import reproduction as shapes
 
     _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost", "background"]

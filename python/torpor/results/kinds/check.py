@@ -4,13 +4,11 @@
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torpor.results import types as results
 from torpor.results.kind import Input, Kind
 from torpor.results.table import Post, Table, counted, number, word
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: Values for no limit, and for a timer that never expires.
 _NO_LIMIT_NS = 2_000_000_000_000

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Verification of a recording: how well governors explain its decisions."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torpor.results import types as results
 from torpor.results.comparison import agreement_text, percent, unit_text
 from torpor.results.kind import Kind, saved_by
 from torpor.results.record import Fidelity
-from torpor.results.sentences import cannot_show, grouped, ratio
+from torpor.results.sentences import cannot_show, grouped
 from torpor.results.table import Cell, Post, Table, number, share, word
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: Sources of the time to the next timer.
 _SOURCES = {
@@ -190,9 +188,9 @@ def explain(result: "results.Fidelity", _governor: str | None) -> list[str]:
             f"Most often, {grouped(most['count'])} times, it chooses state {most['chosen']} where "
             f"the kernel chose {most['recorded']}."
         )
-    share = ratio(decisions["commonest"], decisions["compared"])
+    commonest = share(decisions["commonest"], decisions["compared"], 1)
     said.append(
-        f"A governor that always names the commonest state would agree in {percent(share)}."
+        f"A governor that always names the commonest state would agree in {percent(commonest)}."
     )
     known, source = (100, "probes") if decisions["probed"] else (0, "timer events are used")
     said.append(f"Sleep lengths are the kernel's own in {known} % of the decisions ({source}).")

@@ -2,14 +2,12 @@
 """Wake-up latencies of idle states, as recordings show them."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torpor.results import types as results
 from torpor.results.kind import Kind, saved_by
 from torpor.results.sentences import cannot_show, grouped
 from torpor.results.table import Cell, Post, Table, counted, number, word
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 _CAUSES = {
     "timer": "timer",

@@ -6,8 +6,8 @@ from typing import Any, Literal, TypedDict
 from torpor.results.cells import COUNTED, wrong_cells
 from torpor.results.comparison import percent
 from torpor.results.kind import Kind, saved_by
-from torpor.results.sentences import WRONG, cannot_show, grouped, ratio
-from torpor.results.table import Post, Table, counted, number, word
+from torpor.results.sentences import WRONG, cannot_show, grouped
+from torpor.results.table import Post, Table, counted, number, share, word
 from torpor.results.types import TraceInfo, VerdictCheck, Version
 
 
@@ -93,9 +93,9 @@ def explain(result: Outcomes, _governor: str | None) -> list[str]:
     lacks = " and no ".join(result["lacks"])
     said = [f"{result['trace']['path']}: {grouped(result['sleeps'])} sleeps."]
     if (verdicts := result["verdicts"]) is not None:
-        share = percent(ratio(verdicts["agreeing"], verdicts["compared"]))
+        alike = percent(share(verdicts["agreeing"], verdicts["compared"], 1))
         said.append(
-            f"The kernel's verdicts are those of its rule on the recorded lengths in {share} of "
+            f"The kernel's verdicts are those of its rule on the recorded lengths in {alike} of "
             f"{grouped(verdicts['compared'])} sleeps."
         )
     for side in WRONG:

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Replays of recordings under several governors."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor import _engine
+from torpor.results import types as results
 from torpor.results.cells import RUN, SIDES, compared, missed_cells
 from torpor.results.comparison import needed_text, section_name, short_labels, unit_text
 from torpor.results.kind import Kind, saved_by
 from torpor.results.kinds import runs
 from torpor.results.over_recordings import over_recordings, sign_text
 from torpor.results.table import UNKNOWN, Cell, Post, Table, number, share, word
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: With more recordings, a terminal shows a line for each instead of a table.
 _FULL_TABLES = 4

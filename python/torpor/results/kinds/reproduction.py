@@ -10,7 +10,6 @@ from torpor.results.kind import Input, Kind
 from torpor.results.numbers import listing
 from torpor.results.record import Reproduction as ReproductionRecord
 from torpor.results.sentences import cannot_show
-from torpor.results.sentences import number as figure
 from torpor.results.table import UNKNOWN, Cell, Post, Table, counted, word
 from torpor.results.types import KernelInfo, Version
 
@@ -315,10 +314,8 @@ def explain(result: Reproduction, _governor: str | None) -> list[str]:
         if isinstance(published, int | float) and published and ours is not None:
             ratio = abs(ours / published - 1)
             if far is None or ratio > far[0]:
-                far = (
-                    ratio,
-                    f"{row_title}, {column}: {figure(ours)}, published {figure(published)}",
-                )
+                figures = f"{format_number(ours)}, published {format_number(published)}"
+                far = (ratio, f"{row_title}, {column}: {figures}")
     missing = [r["title"] for t in result["tables"] for r in t["rows"] if r["not_modelled"]]
     reasons = [f"{calibrated} of {len(cells)} cells are calibrated and predict nothing"]
     if missing:

@@ -2,12 +2,14 @@
 """Governors that were run: parts that replays and simulations share."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor import _engine
 from torpor.results.cells import count_cells, states_table
 from torpor.results.comparison import (
     SLEEP_LENGTH_WORDS,
+    Result,
+    Section,
     agreement_text,
     base_text,
     percent,
@@ -26,7 +28,6 @@ from torpor.results.sentences import (
     grouped,
     headline,
     other_of,
-    ratio,
     sentence,
     side_of_run,
     signed_count,
@@ -35,9 +36,6 @@ from torpor.results.sentences import (
 from torpor.results.table import Table, counted, share, word
 from torpor.results.text import distinct_names
 from torpor.results.verdict import verdict
-
-if TYPE_CHECKING:
-    from torpor.results.comparison import Result, Section
 
 #: Parts of the strip, to find the one in which two governors differ most.
 _WINDOWS = 10
@@ -241,7 +239,7 @@ def _limits(result: Any, section: Any) -> str:
         reasons.append(f"{counted(len(failed), 'governor')} failed ({', '.join(failed)})")
     if "trace" in section:
         sources = section["inputs"]["sleep_length_sources"]
-        unknown = ratio(sources.get("tick_only", 0), sum(sources.values()))
+        unknown = share(sources.get("tick_only", 0), sum(sources.values()), 1)
         if unknown:
             reasons.append(f"in {percent(unknown)} of the decisions the next timer is not recorded")
         lost = sum(x["count"] for x in section["trace"]["losses"] if x["severity"] != "info")

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Simulations of a workload under several governors."""
 
-from typing import TYPE_CHECKING
-
+from torpor.results import types as results
 from torpor.results.cells import RUN, SIDES, change_cell, compared, missed_cells
 from torpor.results.kind import Kind, saved_by
 from torpor.results.kinds import runs
 from torpor.results.table import Post, Table, counted, number, word
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 
 def post(result: "results.Simulation") -> Post:

@@ -3,8 +3,9 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torpor.results import types as results
 from torpor.results.cells import (
     COUNTED,
     count_cells,
@@ -25,13 +26,9 @@ from torpor.results.sentences import (
     counts_of,
     grouped,
     none,
-    ratio,
 )
 from torpor.results.sentences import total as side_total
 from torpor.results.table import Post, Table, counted, number, share, word
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 #: Rows that a terminal shows of the tables that may be long.
 _TOP = 10
@@ -178,7 +175,7 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
         reasons.append("depth: the recording has no cpu_idle_miss, and no platform was named")
     else:
         shares = [
-            f"{percent(ratio(side_total(side, s), result['sleeps']))} {WRONG[s]}" for s in WRONG
+            f"{percent(share(side_total(side, s), result['sleeps'], 1))} {WRONG[s]}" for s in WRONG
         ]
         said[0] = f"{said[0].rstrip('.')}, {' and '.join(shares)}."
         sums = {s: side_total(side, s) for s in WRONG}

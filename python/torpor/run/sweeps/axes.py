@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
+from torpor.results.shapes import Schema, Shapes
 from torpor.run import options
 from torpor.run.options import Option
 
@@ -245,33 +246,14 @@ def read_toml(path: str | os.PathLike[str]) -> Axes:
         data = toml(text)
     except ValueError as error:
         raise SweepError(f"read sweep `{path}`: {error}") from None
-    allowed = {"axes", "options", "tie", "exclude"}
-    for name in data:
-        if name not in allowed:
-            raise SweepError(
-                f"read sweep `{path}`: unknown key `{name}`: expected one of "
-                f"{', '.join(sorted(allowed))}"
-            )
-    axes = Axes(
-        options=dict(data.get("options", {})),
-        ties=[dict(row) for row in data.get("tie", [])],
-        excluded=list(data.get("exclude", [])),
-    )
-    for name, value in data.get("axes", {}).items():
-        if name in ("seeds", "seed"):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise SweepError(
-                    f"read sweep `{path}`: axes.{name} is {value!r}: expected 1 or more"
-                )
-            setattr(axes, name, value)
-        elif name in (*_AXES, "param"):
-            setattr(axes, name, _listed(value))
-        else:
-            raise SweepError(
-                f"read sweep `{path}`: unknown axis `{name}`: expected one of "
-                f"{', '.join((*_AXES, 'param', 'seeds', 'seed'))}"
-            )
-    return axes
+    if problem := Shapes(_FILE, is_strict=True).problem("Sweep", data):
+        raise SweepError(f"read sweep `{path}`: {problem}")
+    numbers = ("seeds", "seed")
+    given: dict[str, Any] = {
+        n: v if n in numbers else _listed(v) for n, v in data.get("axes", {}).items()
+    }
+    given |= {"ties": data.get("tie", []), "excluded": data.get("exclude", [])}
+    return Axes(**given, options=data.get("options", {}))
 
 
 def _listed(value: Any) -> list[Any]:
@@ -382,6 +364,21 @@ OPTIONS: dict[str, Option] = {
 }
 #: Axes whose values make points; ``param`` changes those of others.
 _AXES = tuple(name for name in OPTIONS if name != "param")
+
+
+def _closed(**properties: Any) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+_VALUE = {"type": ["string", "number"]}
+_VALUES = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]}
+_COUNT = {"type": "integer", "minimum": 1}
+_ROWS = {"type": "array", "items": {"type": "object"}}
+#: What a sweep's file may hold.
+_FILE = {
+    "Sweep": _closed(axes={"$ref": "Axes"}, options={"type": "object"}, tie=_ROWS, exclude=_ROWS),
+    "Axes": _closed(**dict.fromkeys(OPTIONS, _VALUES), seeds=_COUNT, seed=_COUNT),
+}
 #: Options of a simulation that axes, points or the runner decide.
 POINT_OPTIONS = (
     *("seeds", "seed", "cpufreq", "kernels", "io_boosts", "hz", "latency_limit"),

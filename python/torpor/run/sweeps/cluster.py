@@ -20,7 +20,7 @@ from typing import Any
 
 from torpor import _engine
 from torpor.run.sweeps.axes import Point, SweepError, split_numbers
-from torpor.run.sweeps.identity import engine_id
+from torpor.run.sweeps.identity import engine_id, file_hash
 from torpor.run.sweeps.parts import Row, row_of
 from torpor.run.sweeps.points import Recordings, run_point
 
@@ -198,12 +198,8 @@ def _file_parcel(spec: str) -> "tuple[Parcel, Any] | None":
     base, _ = split_numbers(spec)
     if not os.path.isfile(base):
         return None
-    digest = hashlib.sha256()
-    with open(base, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
     name = os.path.basename(base)
-    return Parcel(digest.hexdigest()[:32], name), lambda: {name: Path(base).read_bytes()}
+    return Parcel(file_hash(base)[:32], name), lambda: {name: Path(base).read_bytes()}
 
 
 def _platform_parcel(spec: str) -> "tuple[Parcel, Any] | None":

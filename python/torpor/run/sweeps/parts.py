@@ -8,6 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,9 @@ _REQUIRED = (
 
 #: Exceptions for values that a sweep never writes; the last is an integer beyond any float.
 _ODD = (ValueError, RecursionError, OverflowError)
+
+#: Fields of a point that its row has.
+_NAMED = [field.name for field in fields(Point) if field.name != "has_oracle"]
 
 Row = dict[str, Any]
 
@@ -248,19 +252,7 @@ def nested(row: Row) -> Row:
 
 def named(point: Point) -> Row:
     """Return what a row says of its point, as the sweep names it."""
-    return {
-        "kind": point.kind,
-        "source": point.source,
-        "platform": point.platform,
-        "governor": point.governor,
-        "kernel": point.kernel,
-        "cpufreq": point.cpufreq,
-        "io_boost": point.io_boost,
-        "hz": point.hz,
-        "latency_limit": point.latency_limit,
-        "seed": point.seed,
-        "options": point.options,
-    }
+    return {name: getattr(point, name) for name in _NAMED}
 
 
 def row_of(

@@ -3,9 +3,9 @@
 
 import json
 import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from statistics import fmean, stdev
 from typing import Any, TypeVar
 
 from torpor._engine import student_95, unknown_name
@@ -174,7 +174,7 @@ def mean_change(metric: Mapping[str, Any], parts: Sequence[float]) -> float | No
     """Return the mean of :func:`change_parts` in :func:`change_unit`; None of none."""
     if not parts:
         return None
-    return _mean(parts) if metric["kind"] == "share" else 100 * math.expm1(_mean(parts))
+    return fmean(parts) if metric["kind"] == "share" else 100 * math.expm1(fmean(parts))
 
 
 def governors_of(rows: Sequence[Row], base: str | None) -> list[str]:
@@ -261,11 +261,6 @@ def _values(rows: Iterable[Row], key: str) -> _Values:
     return found
 
 
-def _mean(values: Iterable[float]) -> float:
-    several = list(values)
-    return math.fsum(several) / len(several)
-
-
 def _against(
     metric: Mapping[str, Any],
     values: _Values,
@@ -286,8 +281,8 @@ def _against(
             shared = sorted(mine.keys() & of_base.keys(), key=str)
             change = None
             if shared:
-                before = _mean(of_base[seed] for seed in shared)
-                change = change_of(metric, before, _mean(mine[seed] for seed in shared))
+                before = fmean(of_base[seed] for seed in shared)
+                change = change_of(metric, before, fmean(mine[seed] for seed in shared))
             cells += [_significant(mine.values()), number(change, 1, is_signed=True)]
         if any(cell.value is not None for cell in cells[1:]):
             lines.append(cells)
@@ -300,7 +295,7 @@ def _significant(values: Iterable[float]) -> Cell:
     several = list(values)
     if not several:
         return number(None)
-    mean = _mean(several)
+    mean = fmean(several)
     return Cell(mean, f"{mean:.4g}" if abs(mean) < 1e4 else f"{mean:.0f}")
 
 
@@ -341,7 +336,7 @@ def summed(
     """
     ranked = [g for g in governors if g != "oracle"]
     whole = [s for s in scenarios if all((s, governor) in values for governor in ranked)]
-    means = {governor: [_mean(values[s, governor].values()) for s in whole] for governor in ranked}
+    means = {governor: [fmean(values[s, governor].values()) for s in whole] for governor in ranked}
     is_ranked = metric["direction"] != "none"
     ranks = _ranks(means, is_higher_better=metric["direction"] == "higher") if is_ranked else {}
     lines = []
@@ -382,7 +377,7 @@ def _interval(sample: Sequence[float]) -> _Interval:
     Two values have none: it would be 13 times as wide as they are apart.
     """
     if len(sample) < 3:
-        return (_mean(sample) if sample else None), None, None
-    mean, error = _mean(sample), statistics.stdev(sample) / math.sqrt(len(sample))
+        return (fmean(sample) if sample else None), None, None
+    mean, error = fmean(sample), stdev(sample) / math.sqrt(len(sample))
     half = student_95(len(sample) - 1) * error
     return mean, mean - half, mean + half

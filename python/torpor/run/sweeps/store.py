@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 
 from torpor import _engine
 from torpor.results.files import NotRegularError, open_regular, write_whole
+from torpor.results.text import csv_text
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.parts import (
     UNREADABLE,
@@ -252,15 +253,7 @@ class Store:
         """Write all points to one file: .parquet, .arrow or .csv; return how many."""
         table = self.table()
         if path.suffix == ".csv":
-            import csv
-            import io
-
-            text = io.StringIO()
-            columns = table.to_dict()
-            out = csv.writer(text, lineterminator="\n")
-            out.writerow(columns)
-            out.writerows(zip(*columns.values(), strict=True))
-            write_whole(path, text.getvalue())
+            write_whole(path, csv_text(table.to_dict()))
         else:
             table.write(os.fspath(path))
         return table.num_rows

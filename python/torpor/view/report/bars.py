@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
+from torpor.results import types as results
 from torpor.results.numbers import cpu_list, duration, listing, number, share
 from torpor.view.report.palette import state_class
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 # The longest diverging bar leaves this part of its track to its own number.
 _DEPTH_TRACK_PCT = 64.0
@@ -50,20 +48,8 @@ def residency(
                 (state["name"], colour[cluster["name"], state["index"]], state["time_ns"])
                 for state in own["states"]
             ]
-            total = sum(time for _, _, time in times)
-            segments = [
-                {
-                    "name": name,
-                    "class": css,
-                    "width": f"{100 * time / total if total else 0:.3f}",
-                    "share": share(time, total),
-                    "time": duration(time),
-                    "drawn": time > 0,
-                }
-                for name, css, time in times
-            ]
             power = own.get("idle_power_mw")
-            bars.append({"governor": run["governor"], "segments": segments, "power": number(power)})
+            bars.append(stacked(run["governor"], times, duration) | {"power": number(power)})
         if not bars:
             continue
         panels.append(
@@ -80,6 +66,25 @@ def residency(
             }
         )
     return panels
+
+
+def stacked(
+    label: str, parts: Sequence[tuple[str, str, int]], write: Callable[[int], str]
+) -> dict[str, Any]:
+    """Return a stacked bar; a part has a name, a CSS class and a size, which ``write`` spells."""
+    whole = sum(size for _, _, size in parts)
+    segments = [
+        {
+            "name": name,
+            "class": css,
+            "width": f"{100 * size / whole if whole else 0:.3f}",
+            "share": share(size, whole),
+            "time": write(size),
+            "drawn": size > 0,
+        }
+        for name, css, size in parts
+    ]
+    return {"governor": label, "segments": segments}
 
 
 class Depth(NamedTuple):

@@ -13,9 +13,8 @@ from markupsafe import Markup
 from torpor.results.files import write_whole
 from torpor.results.numbers import number
 from torpor.results.table import minus
-from torpor.view.chart import COLOURS, Chart, Point, Series, inline, svg
+from torpor.view.chart import COLOURS, Chart, Point, Series, inline_both, svg
 from torpor.view.report.environment import page
-from torpor.view.report.summary import NARROW, WIDE
 
 if TYPE_CHECKING:
     from torpor.ask.contest.run import Contest
@@ -118,11 +117,7 @@ def front(found: Contest) -> str:
 def front_of_page(found: Contest) -> str:
     """Draw the standings for a page, wide and for a phone; empty where no energy is known."""
     chart = _front(found, found.standings)
-    if not chart.points:
-        return ""
-    return inline(chart._replace(size=WIDE), "on-wide") + inline(
-        chart._replace(size=NARROW), "on-narrow"
-    )
+    return inline_both(chart) if chart.points else ""
 
 
 def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
@@ -192,8 +187,7 @@ def changes(result: Reproduction) -> Markup | None:
         return None
     title = f"{count} changes, as published and as simulated"
     axes = ("change as published", "change as simulated")
-    chart = Chart(title, *axes, series, is_change=True, size=(560.0, 520.0))
-    return inline(chart, "on-wide") + inline(chart._replace(size=NARROW), "on-narrow")
+    return inline_both(Chart(title, *axes, series, is_change=True), wide=(560.0, 520.0))
 
 
 def tuned(found: Tuned) -> str:
@@ -226,8 +220,8 @@ def tuned(found: Tuned) -> str:
     ]
     if not (front or named):
         return ""
-    chart = Chart(f"{found.base}: {up} over {across}", across, up, series, size=WIDE)
-    return inline(chart, "on-wide") + inline(chart._replace(size=NARROW), "on-narrow")
+    chart = Chart(f"{found.base}: {up} over {across}", across, up, series)
+    return inline_both(chart)
 
 
 #: Hours between which an overlapping interval of two lines is told apart.
@@ -263,8 +257,8 @@ def by_hour(result: Shadows) -> Markup | None:
         return None
     up = f"{' or '.join(sorted(titles))}: change from {result['governors'][0]}, %"
     ticks = tuple(map(float, range(0, 24, 3)))
-    chart = Chart("Change by hour", "hour, UTC", up, series, size=WIDE, x_ticks=ticks)
-    return inline(chart, "on-wide") + inline(chart._replace(size=NARROW), "on-narrow")
+    chart = Chart("Change by hour", "hour, UTC", up, series, x_ticks=ticks)
+    return inline_both(chart)
 
 
 def _percent(change: Change, hint: str) -> tuple[float, str, str, bool, None, Any]:

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from torpor.results import types as results
 from torpor.results.comparison import agreement_text
 from torpor.results.numbers import number, share
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
 
 # Best first. Said in full once, here; the engine's keys stay short.
 _SLEEP_LENGTH = {

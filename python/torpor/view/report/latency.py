@@ -7,14 +7,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+from torpor.results import types as results
 from torpor.results.numbers import duration, share
-from torpor.view.chart import Chart, Point, Series, inline, places
-from torpor.view.report.summary import NARROW, WIDE, Style, styles
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
+from torpor.view.chart import SIZES, Chart, Point, Series, inline_both, places
+from torpor.view.report.summary import Style, styles
 
 # The engine's buckets are 1 % wide; drawn and read out are bins wide enough to see.
 _BINS_PER_DECADE = 20
@@ -62,12 +59,13 @@ def latency(
         is_log_x=True,
         y_ends=(0.0, 100.0),
     )
-    sizes = {"on-wide": WIDE, "on-narrow": NARROW}
-    cuts = {css: places(chart._replace(size=size), [b / 1e3 for b in bounds])
-            for css, size in sizes.items()}  # fmt: skip
+    cuts = {
+        css: places(chart._replace(size=size), [b / 1e3 for b in bounds])
+        for css, size in SIZES.items()
+    }
     return {
         "rows": rows,
-        "charts": [inline(chart._replace(size=size), css) for css, size in sizes.items()],
+        "charts": inline_both(chart),
         "bounds": bounds,
         "bound_texts": [duration(bound) for bound in bounds],
         "cuts": {

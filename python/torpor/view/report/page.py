@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from torpor.results.comparison import base_text, section_name, sections
+from torpor.results import types as results
+from torpor.results.comparison import Result, Section, base_text, section_name, sections
 from torpor.results.kinds import replay, simulation
 from torpor.results.kinds.runs import verdict_of
 from torpor.results.over_recordings import over_recordings
@@ -16,10 +17,6 @@ from torpor.view.report import bars, inputs, palette, strip, summary
 from torpor.view.report.environment import page
 from torpor.view.report.handover import handover, without
 from torpor.view.report.latency import latency
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
-    from torpor.results.comparison import Result, Section
 
 _SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
 _WITH_TRACE = (*_SCRIPTS, "perfetto.js")

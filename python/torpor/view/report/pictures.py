@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from torpor.results.kind import Clusters
 from torpor.results.kinds import KINDS
-from torpor.results.numbers import share
 from torpor.view.report import bars
 from torpor.view.report.charts import by_hour, changes
 from torpor.view.report.palette import state_class
@@ -139,19 +138,7 @@ def _panel(name: str, key: list[tuple[str, str]], drawn: list[dict[str, Any]]) -
 
 
 def _bar(label: str, parts: list[tuple[str, str, int]]) -> dict[str, Any]:
-    whole = sum(count for _, _, count in parts)
-    segments = [
-        {
-            "name": name,
-            "class": css,
-            "width": f"{100 * count / whole if whole else 0:.3f}",
-            "share": share(count, whole),
-            "time": f"{count:,} decisions",
-            "drawn": count > 0,
-        }
-        for name, css, count in parts
-    ]
-    return {"governor": label, "segments": segments, "power": ""}
+    return bars.stacked(label, parts, "{:,} decisions".format) | {"power": ""}
 
 
 def _reproduction(result: Any) -> list[Picture]:

@@ -11,10 +11,9 @@ from base64 import b64encode
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
-if TYPE_CHECKING:
-    from torpor.results import types as results
+from torpor.results import types as results
 
 # Finest first: rounding comes before cutting, since a reader sees pixels but misses seconds.
 _QUANTA_NS = (1, 10, 100, 1000)

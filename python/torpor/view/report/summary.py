@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from torpor._engine import TorporError
-from torpor.results.comparison import percent, short_labels, unit_text
+from torpor.results import types as results
+from torpor.results.comparison import Result, Section, percent, short_labels, title_text, unit_text
 from torpor.results.kinds import explain
 from torpor.results.numbers import number
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
-from torpor.view.chart import Chart, Point, Series, inline
-
-if TYPE_CHECKING:
-    from torpor.results import types as results
-    from torpor.results.comparison import Result, Section
+from torpor.view.chart import Chart, Point, Series, inline_both
 
 #: Colours of governors that compete, in their order; the next ones have dashed lines.
 _COLOURS = ("--ink", "--link", "--above", "--below")
@@ -43,7 +40,6 @@ _GROUPS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 _ROWS = 8
 #: Sentences next to the picture; the rest is with the limits.
 _SENTENCES = 3
-WIDE, NARROW = (620.0, 380.0), (350.0, 340.0)
 
 
 class Chip(NamedTuple):
@@ -197,9 +193,7 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
     return found
 
 
-def picture(
-    compared: results.Comparison, runs: Sequence[results.RunOutcome]
-) -> list[Markup] | None:
+def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> Markup | None:
     """Draw power over delay, for wide pages and for phones; None where one is not known."""
     power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
     places = _drawn(compared, runs)
@@ -228,18 +222,16 @@ def picture(
     if oracle is not None and compared["sampling"] == "exact":
         floor = (power["cells"][oracle]["value"], "no sequence of choices gets here")
     is_log = min(delays) > 0 and max(delays) / min(delays) > _LOG_RATIO
-    chart = Chart(
-        f"{power['title']} over {delay['title']}",
-        f"{_title(delay)}{' (log)' if is_log else ''}",
-        _title(power),
-        series,
-        is_log_x=is_log,
-        floor=floor,
+    return inline_both(
+        Chart(
+            f"{power['title']} over {delay['title']}",
+            f"{title_text(delay)}{' (log)' if is_log else ''}",
+            title_text(power),
+            series,
+            is_log_x=is_log,
+            floor=floor,
+        )
     )
-    return [
-        inline(chart._replace(size=WIDE), "on-wide"),
-        inline(chart._replace(size=NARROW), "on-narrow"),
-    ]
 
 
 def _drawn(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> list[int]:
@@ -289,8 +281,3 @@ def _ends(row: Any, place: int, base: int | None) -> tuple[float, float] | None:
 
 def _text(row: Any, cell: Any) -> str:
     return f"{cell['text']} {unit_text(row['unit'])}".rstrip()
-
-
-def _title(row: Any) -> str:
-    unit = unit_text(row["unit"])
-    return f"{row['title']}, {unit}" if unit else str(row["title"])

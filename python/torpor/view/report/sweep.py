@@ -12,14 +12,15 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torpor._engine import student_95
 from torpor.results.comparison import unit_text
 from torpor.results.table import minus
-from torpor.run.sweeps.parts import catalogue
+from torpor.run.sweeps.parts import Row, catalogue
 from torpor.run.sweeps.ranks import (
     SCENARIO,
+    Scenario,
     change_of,
     governors_of,
     labels,
@@ -29,10 +30,6 @@ from torpor.run.sweeps.ranks import (
 )
 from torpor.view.report.environment import page
 from torpor.view.report.summary import POWERS
-
-if TYPE_CHECKING:
-    from torpor.run.sweeps.parts import Row
-    from torpor.run.sweeps.ranks import Scenario
 
 #: From so many degrees of freedom, Student's quantile is the normal one but for 0.1 %.
 _FREEDOM = 1000
