@@ -173,6 +173,16 @@ impl Script {
     }
 }
 
+/// A script for each CPU.
+impl Policy for Vec<Script> {
+    const POLLS_ON: bool = Script::POLLS_ON;
+
+    #[inline]
+    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
+        self[slot].select(slot, inputs)
+    }
+}
+
 impl Policy for Script {
     /// The oracle decides again after each interrupt, polling or not.
     const POLLS_ON: bool = false;
