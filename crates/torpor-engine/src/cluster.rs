@@ -72,9 +72,10 @@ pub(crate) fn static_powers(
     let (start, end) = span;
     let cuts = inputs.iter().flat_map(|input| input.cut.within(span));
     let cuts: Vec<(Instant, Instant)> = cuts.filter(|(from, to)| from < to).collect();
-    let begins = inputs[0].spans.iter().skip(1).map(|span| span.start.clamp(start, end));
+    let changes = inputs[0].spans.windows(2).filter(|pair| pair[0].opp != pair[1].opp);
+    let changes = changes.map(|pair| pair[1].start.clamp(start, end));
     let mut edges: Vec<Instant> =
-        begins.chain(cuts.iter().flat_map(|&(from, to)| [from, to])).chain([end]).collect();
+        changes.chain(cuts.iter().flat_map(|&(from, to)| [from, to])).chain([end]).collect();
     edges.sort_unstable();
     let (mut from, mut next) = (start, 1);
     let mut powers: Vec<(Instant, Instant, Power)> = Vec::new();
