@@ -122,7 +122,7 @@ impl<P: Policy> Drive<P> {
             let run = &mut runs[slot];
             let next = match pending[slot].take() {
                 Some(begun) => {
-                    run.finish(&begun, &mut self.policy, &mut keep).map_err(failed)?;
+                    run.finish(begun, &mut self.policy, &mut keep).map_err(failed)?;
                     run.next_decision()
                 }
                 None => {

@@ -262,7 +262,7 @@ impl<'a> CpuRun<'a> {
                     return Ok(true);
                 }
                 let pending = self.begin(policy)?;
-                self.finish(&pending, policy, observer)?;
+                self.finish(pending, policy, observer)?;
             }
             if !goes_on(self.at.next) {
                 return Ok(false);
@@ -271,7 +271,7 @@ impl<'a> CpuRun<'a> {
     }
 
     /// Asks the policy and enters the state, given that there is a next decision.
-    #[inline]
+    #[inline(always)]
     pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Pending, Fault> {
         let span = &self.spans[self.at.next];
         self.at.decided_at = self.at.next as u32;
@@ -287,10 +287,10 @@ impl<'a> CpuRun<'a> {
     }
 
     /// Wakes up, accounts for the sleep and calls `reflect`.
-    #[inline]
+    #[inline(always)]
     pub fn finish<P: Policy, O: Observer>(
         &mut self,
-        pending: &Pending,
+        pending: Pending,
         policy: &mut P,
         observer: &mut O,
     ) -> Result<(), Fault> {
@@ -457,11 +457,11 @@ impl<'a> CpuRun<'a> {
     fn wake_up<P: Policy, O: Observer>(
         &mut self,
         span: &Span,
-        pending: &Pending,
+        pending: Pending,
         policy: &mut P,
         observer: &mut O,
     ) -> Result<bool, Fault> {
-        let Pending { from, sleep, state, .. } = *pending;
+        let Pending { from, sleep, state, .. } = pending;
         if pending.entry == Entry::GaveUp {
             policy.gave_up(self.at.slot);
             self.at.tally.absorbed();
@@ -473,11 +473,14 @@ impl<'a> CpuRun<'a> {
             self.at.tally.slept(span.opp, state, from, sleep.resume, verdict);
         } else {
             self.at.history.slept(state, self.model.demotion(state), residency);
-            self.count_hardware_sleep(span, pending, verdict);
+            // A copy, as in `begin`.
+            let copy = pending;
+            self.count_hardware_sleep(span, &copy, verdict);
         }
         let (now, latency) = self.count_wakeup(span, state, &sleep);
         if observer.wants(self.at.slot) {
-            observer.decision(&self.decision(span, pending, verdict, latency));
+            let copy = pending;
+            observer.decision(&self.decision(span, &copy, verdict, latency));
         }
         if sleep.got_timer {
             policy.fire_timer(self.at.slot, sleep.resume)?;

@@ -57,12 +57,12 @@ pub trait Policy {
 }
 
 impl Policy for Instance {
-    #[inline]
+    #[inline(always)]
     fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
         Instance::select(self, slot, inputs)
     }
 
-    #[inline]
+    #[inline(always)]
     fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault> {
         self.set_last_residency(slot, reflection.residency);
         // Only the polling state sets this flag.
