@@ -21,7 +21,7 @@ pub fn has_static_power(cluster: &Cluster) -> bool {
 pub fn static_energy(
     cluster: &Cluster,
     inputs: &[&CpuInput],
-    deep: &[DeepTimes],
+    deep: &[&DeepTimes],
     others: Others,
     span: (Instant, Instant),
 ) -> Energy {
@@ -72,9 +72,10 @@ pub(crate) fn static_powers(
     let (start, end) = span;
     let cuts = inputs.iter().flat_map(|input| input.cut.within(span));
     let cuts: Vec<(Instant, Instant)> = cuts.filter(|(from, to)| from < to).collect();
-    let begins = inputs[0].spans.iter().skip(1).map(|span| span.start.clamp(start, end));
+    let changes = inputs[0].spans.windows(2).filter(|pair| pair[0].opp != pair[1].opp);
+    let changes = changes.map(|pair| pair[1].start.clamp(start, end));
     let mut edges: Vec<Instant> =
-        begins.chain(cuts.iter().flat_map(|&(from, to)| [from, to])).chain([end]).collect();
+        changes.chain(cuts.iter().flat_map(|&(from, to)| [from, to])).chain([end]).collect();
     edges.sort_unstable();
     let (mut from, mut next) = (start, 1);
     let mut powers: Vec<(Instant, Instant, Power)> = Vec::new();
@@ -143,7 +144,7 @@ mod tests {
             times
         });
         let energy = |inputs: [&CpuInput; 2], span| {
-            static_energy(&cluster, &inputs, &deep, Others::Idle, span)
+            static_energy(&cluster, &inputs, &deep.each_ref(), Others::Idle, span)
         };
         assert_eq!(energy([&input, &input], (ms(0), ms(10))).as_uj_f64(), 7.0);
         // Nothing is known of the last 2 of 12 ms: no CPU rests in them.
@@ -157,7 +158,8 @@ mod tests {
         // A third CPU is not recorded and counts as busy, if the cluster has it.
         let busy = |cluster: &Cluster| {
             let inputs = [&asleep, &asleep];
-            static_energy(cluster, &inputs, &deep, Others::Busy, (ms(0), ms(12))).as_uj_f64()
+            static_energy(cluster, &inputs, &deep.each_ref(), Others::Busy, (ms(0), ms(12)))
+                .as_uj_f64()
         };
         cluster.cpus = (0..2).map(CpuId).collect();
         assert_eq!(busy(&cluster), 8.0);

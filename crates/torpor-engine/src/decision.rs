@@ -89,19 +89,21 @@ impl Room {
     }
 }
 
-/// Keeps the first decisions of each slot, in one list.
+/// Keeps the first decisions of each slot.
 pub struct Keep<'a> {
     /// Decisions still to keep in each slot; later slots have none.
     most: Vec<usize>,
     room: Option<&'a Room>,
     /// Rest of the current lot.
     left: u64,
-    pub decisions: Vec<Decision>,
+    /// By slot.
+    pub decisions: Vec<Vec<Decision>>,
 }
 
 impl<'a> Keep<'a> {
     pub fn new(most: Vec<usize>, room: Option<&'a Room>) -> Keep<'a> {
-        Keep { most, room, left: 0, decisions: Vec::new() }
+        let decisions = vec![Vec::new(); most.len()];
+        Keep { most, room, left: 0, decisions }
     }
 
     /// Returns true if one more decision may be kept.
@@ -126,7 +128,7 @@ impl Observer for Keep<'_> {
     fn decision(&mut self, decision: &Decision) {
         self.most[decision.slot] -= 1;
         if self.counts() {
-            self.decisions.push(*decision);
+            self.decisions[decision.slot].push(*decision);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! as recorded, and a CPU that resumes late starts its next sleep late, until idle time has
 //! absorbed the delay.
 
-use crate::decision::{Decision, Observer, Unobserved};
+use crate::decision::{Decision, Observer};
 use crate::input::{OVERDUE, RCU_HOLD, Span, TickGrid, after_idling};
 use crate::model::{Alarms, CpuModel, Sleep, SleepEnd, Verdict};
 use crate::policy::{Policy, Reflection};
@@ -20,6 +20,10 @@ use torpor_machine::units::{Duration, Energy, Instant};
 
 /// `NEXT_TIMER_MAX_DELTA`: the timer wheel never answers later than this many ticks ahead.
 const MAX_TIMER_TICKS: i64 = (1 << 30) - 1;
+
+/// Time before a CPU's last known span in which no decision is made yet: polling may see several
+/// spans. No governor polls that long.
+const MARGIN: Duration = Duration(250_000_000);
 
 /// Decisions between two checks for cancellation: some ms of work for slow governors.
 pub(crate) const DECISIONS_PER_CHECK: usize = 16_384;
@@ -104,6 +108,9 @@ pub struct CpuRun<'a> {
     model: &'a CpuModel,
     spans: &'a [Span],
     at: Halt,
+    /// Number of spans, and time, up to which decisions are made.
+    end: usize,
+    until: Instant,
 }
 
 /// A run between two of its decisions: all but the model and the spans.
@@ -179,12 +186,18 @@ impl Halt {
     pub fn tally_mut(&mut self) -> &mut Tally {
         &mut self.tally
     }
+
+    /// Ends the run; the recorded CPU had resumed for the last time at `end`.
+    pub fn close(self, model: &CpuModel, end: Instant) -> CpuTotals {
+        let overrun = self.now.since(end).max(Duration::ZERO);
+        CpuTotals { overrun, ..self.tally.close(model) }
+    }
 }
 
 impl<'a> CpuRun<'a> {
     pub fn new(model: &'a CpuModel, spans: &'a [Span], slot: usize) -> CpuRun<'a> {
         let start = spans.first().map_or(Instant(0), |s| s.start);
-        CpuRun { model, spans, at: Halt::new(model, start, slot) }
+        CpuRun::resume(model, spans, Halt::new(model, start, slot))
     }
 
     /// Continues a run. `spans` are those of before, without the dropped ones and perhaps with
@@ -196,44 +209,37 @@ impl<'a> CpuRun<'a> {
                 at.idle_entry = at.now;
             }
         }
-        CpuRun { model, spans, at }
+        CpuRun { model, spans, at, end: spans.len(), until: Instant::NEVER }
+    }
+
+    /// Ends the run where later spans can change a decision: [`MARGIN`] before the last known one,
+    /// which polling may look ahead for.
+    pub fn stop_before_last(&mut self) {
+        if let Some(last) = self.spans.last() {
+            (self.end, self.until) = (self.spans.len() - 1, last.start - MARGIN);
+        }
     }
 
     pub fn halt(self) -> Halt {
         self.at
     }
 
-    /// Runs the CPU as far as later spans cannot change a decision: to `margin` before the last
-    /// one, which polling may look ahead for.
-    pub fn run_known<P: Policy>(&mut self, policy: &mut P, margin: Duration) -> Result<(), Fault> {
-        let Some(last) = self.spans.last() else { return Ok(()) };
-        let until = last.start - margin;
-        loop {
-            while self.at.next + 1 < self.spans.len() && self.at.now > self.spans[self.at.next].wake
-            {
-                self.absorb();
-            }
-            if self.at.next + 1 >= self.spans.len() || self.at.now > until {
-                return Ok(());
-            }
-            let Some(pending) = self.begin(policy)? else { return Ok(()) };
-            self.finish(&pending, policy, &mut Unobserved)?;
-        }
-    }
-
     pub fn close(self) -> CpuTotals {
-        let end = self.spans.last().map(|span| span.resume);
-        let overrun = end.map_or(Duration::ZERO, |end| self.at.now.since(end).max(Duration::ZERO));
-        CpuTotals { overrun, ..self.at.tally.close(self.model) }
+        let end = self.spans.last().map_or(self.at.now, |span| span.resume);
+        self.at.close(self.model, end)
     }
 
-    /// Returns the time of the next decision; `None` at the end of the recording.
+    /// Returns the time of the next decision; `None` at the end of the run. Skips spans whose event
+    /// came before the CPU had finished its earlier work: it did not sleep.
+    #[inline]
     pub fn next_decision(&mut self) -> Option<Instant> {
-        self.skip_absorbed();
-        (self.at.next < self.spans.len()).then_some(self.at.now)
+        while self.at.next < self.end && self.at.now > self.spans[self.at.next].wake {
+            self.absorb();
+        }
+        (self.at.next < self.end && self.at.now <= self.until).then_some(self.at.now)
     }
 
-    /// Runs the CPU to the end of its recording.
+    /// Runs the CPU to the end of its spans.
     pub fn run<P: Policy, O: Observer>(
         &mut self,
         policy: &mut P,
@@ -242,7 +248,7 @@ impl<'a> CpuRun<'a> {
         self.run_while(policy, observer, &mut |_| true).map(|_| ())
     }
 
-    /// Runs the CPU to the end of its recording, or until `goes_on`, called now and then with the
+    /// Runs the CPU to the end of its spans, or until `goes_on`, called now and then with the
     /// spans done, returns false. Returns true at the end. A span may take any number of decisions.
     pub fn run_while<P: Policy, O: Observer>(
         &mut self,
@@ -252,8 +258,11 @@ impl<'a> CpuRun<'a> {
     ) -> Result<bool, Fault> {
         loop {
             for _ in 0..DECISIONS_PER_CHECK {
-                let Some(pending) = self.begin(policy)? else { return Ok(true) };
-                self.finish(&pending, policy, observer)?;
+                if self.next_decision().is_none() {
+                    return Ok(true);
+                }
+                let pending = self.begin(policy)?;
+                self.finish(pending, policy, observer)?;
             }
             if !goes_on(self.at.next) {
                 return Ok(false);
@@ -261,11 +270,10 @@ impl<'a> CpuRun<'a> {
         }
     }
 
-    /// Asks the policy and enters the state. Returns `None` at the end of the recording.
-    #[inline]
-    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Option<Pending>, Fault> {
-        self.skip_absorbed();
-        let Some(span) = self.spans.get(self.at.next) else { return Ok(None) };
+    /// Asks the policy and enters the state, given that there is a next decision.
+    #[inline(always)]
+    pub fn begin<P: Policy>(&mut self, policy: &mut P) -> Result<Pending, Fault> {
+        let span = &self.spans[self.at.next];
         self.at.decided_at = self.at.next as u32;
         let mut pending = self.decide(span, policy)?;
         if P::POLLS_ON && self.model.states[pending.state].is_polling {
@@ -275,14 +283,14 @@ impl<'a> CpuRun<'a> {
             self.pass_interrupts(&mut polls_on);
             pending = polls_on;
         }
-        Ok(Some(pending))
+        Ok(pending)
     }
 
     /// Wakes up, accounts for the sleep and calls `reflect`.
-    #[inline]
+    #[inline(always)]
     pub fn finish<P: Policy, O: Observer>(
         &mut self,
-        pending: &Pending,
+        pending: Pending,
         policy: &mut P,
         observer: &mut O,
     ) -> Result<(), Fault> {
@@ -449,11 +457,11 @@ impl<'a> CpuRun<'a> {
     fn wake_up<P: Policy, O: Observer>(
         &mut self,
         span: &Span,
-        pending: &Pending,
+        pending: Pending,
         policy: &mut P,
         observer: &mut O,
     ) -> Result<bool, Fault> {
-        let Pending { from, sleep, state, .. } = *pending;
+        let Pending { from, sleep, state, .. } = pending;
         if pending.entry == Entry::GaveUp {
             policy.gave_up(self.at.slot);
             self.at.tally.absorbed();
@@ -465,11 +473,14 @@ impl<'a> CpuRun<'a> {
             self.at.tally.slept(span.opp, state, from, sleep.resume, verdict);
         } else {
             self.at.history.slept(state, self.model.demotion(state), residency);
-            self.count_hardware_sleep(span, pending, verdict);
+            // A copy, as in `begin`.
+            let copy = pending;
+            self.count_hardware_sleep(span, &copy, verdict);
         }
         let (now, latency) = self.count_wakeup(span, state, &sleep);
         if observer.wants(self.at.slot) {
-            observer.decision(&self.decision(span, pending, verdict, latency));
+            let copy = pending;
+            observer.decision(&self.decision(span, &copy, verdict, latency));
         }
         if sleep.got_timer {
             policy.fire_timer(self.at.slot, sleep.resume)?;
@@ -597,17 +608,6 @@ impl<'a> CpuRun<'a> {
             verdict,
             end: sleep.end,
             latency,
-        }
-    }
-
-    /// Skips spans whose event came before the CPU had finished its earlier work: it did not sleep.
-    #[inline]
-    fn skip_absorbed(&mut self) {
-        while let Some(span) = self.spans.get(self.at.next) {
-            if self.at.now <= span.wake {
-                return;
-            }
-            self.absorb();
         }
     }
 

@@ -12,6 +12,7 @@ pub mod cluster;
 mod config_notes;
 pub mod cost;
 pub mod decision;
+mod drive;
 mod error;
 pub mod idle_loop;
 pub mod input;

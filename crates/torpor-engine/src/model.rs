@@ -157,7 +157,7 @@ impl CpuModel {
 
     /// Simulates a sleep in `state` from `from`, given the event at `wake` and other alarms.
     /// Polling states use [`CpuModel::poll`].
-    #[inline]
+    #[inline(always)]
     pub fn sleep(&self, state: usize, from: Instant, wake: Instant, alarms: Alarms) -> Sleep {
         let Alarms { tick, timer } = alarms;
         let s = &self.states[state];

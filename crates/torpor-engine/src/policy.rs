@@ -57,12 +57,12 @@ pub trait Policy {
 }
 
 impl Policy for Instance {
-    #[inline]
+    #[inline(always)]
     fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
         Instance::select(self, slot, inputs)
     }
 
-    #[inline]
+    #[inline(always)]
     fn reflect(&mut self, slot: usize, reflection: &Reflection) -> Result<(), Fault> {
         self.set_last_residency(slot, reflection.residency);
         // Only the polling state sets this flag.
@@ -170,6 +170,16 @@ impl Choices {
 impl Script {
     pub fn of(choices: Choices) -> Script {
         Script { choices, part: 0, next: 0, laps: 0 }
+    }
+}
+
+/// A script for each CPU.
+impl Policy for Vec<Script> {
+    const POLLS_ON: bool = Script::POLLS_ON;
+
+    #[inline]
+    fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
+        self[slot].select(slot, inputs)
     }
 }
 

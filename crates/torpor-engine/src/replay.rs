@@ -2,12 +2,10 @@
 //! Replay: every governor on every CPU of a recording, on all cores.
 
 use crate::cluster;
-use crate::decision::{DECISIONS_MAX, Decision, Keep, Room, Unobserved};
+use crate::decision::{DECISIONS_MAX, Decision, Room};
+use crate::drive::{self, Attempt, Drive};
 use crate::error::EngineError;
-use crate::idle_loop::{CpuRun, DECISIONS_PER_CHECK, Pending};
-use crate::input::CpuInput;
-use crate::model::CpuModel;
-use crate::options::{Others, Progress};
+use crate::options::Progress;
 use crate::oracle::{self, Aim, Members, Plan, Terms};
 use crate::policy::{Policy as Decides, Script};
 use crate::timed::Timed;
@@ -16,27 +14,12 @@ use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use torpor_governor::{
-    CpuSetup, Fault, Governor, GovernorError, Instance, NoAnswer, Policy, Pulse, Setup, StateDesc,
-};
-use torpor_machine::platform::Cluster;
+use torpor_governor::{Governor, NoAnswer, Policy, Pulse};
 use torpor_machine::units::{Energy, Instant, Power};
-use torpor_result::DeepTimes;
 
-/// A recorded CPU, placed on a CPU of the platform.
-pub struct PlacedCpu<'a> {
-    pub input: &'a CpuInput,
-    pub model: &'a CpuModel,
-    /// Position among the platform's clusters, and the cluster.
-    pub cluster: (usize, &'a Cluster),
-    /// Assumption about CPUs of its cluster that are not in the recording.
-    pub others: Others,
-    pub states: Vec<StateDesc>,
-    /// Decisions to keep of each run, the first ones.
-    pub kept: usize,
-}
+pub use crate::drive::PlacedCpu;
 
 /// Decider of a run.
 pub enum Decider {
@@ -54,13 +37,13 @@ impl Decider {
     }
 }
 
-/// One governor's run over a whole recording.
-#[derive(Default)]
+/// One governor's run over a whole recording, or over the CPUs of a shard.
+#[derive(Default, Serialize, Deserialize)]
 pub struct Run {
     /// In the order of the placed CPUs.
     pub cpus: Vec<CpuTotals>,
-    /// Ordered by (CPU, time); `slot` is the index of the placed CPU.
-    pub decisions: Vec<Decision>,
+    /// Decisions kept of each CPU; `slot` is the index of the placed CPU.
+    pub decisions: Vec<Vec<Decision>>,
     /// Own energy of each cluster that takes power in addition to its CPUs.
     pub clusters: BTreeMap<usize, Energy>,
     /// The governor's CPUs share state, so they ran in one image, in the order of time.
@@ -69,28 +52,6 @@ pub struct Run {
     pub crowded_spans: u64,
     /// Upper bound of what the oracle's decisions cost above the cheapest.
     pub slack: Energy,
-}
-
-/// Result of work that the user may stop (`Err(None)`) and that a governor may fail
-/// (`Err(Some(message))`).
-type Attempt<T> = Result<T, Option<String>>;
-
-/// Part of a run: the CPUs of one shard.
-#[derive(Serialize, Deserialize)]
-struct ShardResult {
-    cpus: Vec<CpuResult>,
-    clusters: BTreeMap<usize, Energy>,
-    statics_changed: bool,
-    crowded_spans: u64,
-    slack: Energy,
-}
-
-#[derive(Serialize, Deserialize)]
-struct CpuResult {
-    /// Index of the placed CPU.
-    cpu: usize,
-    totals: CpuTotals,
-    decisions: Vec<Decision>,
 }
 
 struct Replay<'a> {
@@ -137,8 +98,14 @@ pub fn run(
     let Some(runs) = replay.runs() else {
         return Err(if replay.room.is_over() { too_many() } else { EngineError::Interrupted });
     };
-    let kept: usize = runs.iter().flatten().map(|run| run.decisions.len()).sum();
+    let kept: usize = runs.iter().flatten().map(Run::kept).sum();
     if kept as u64 > DECISIONS_MAX { Err(too_many()) } else { Ok(runs) }
+}
+
+impl Run {
+    fn kept(&self) -> usize {
+        self.decisions.iter().map(Vec::len).sum()
+    }
 }
 
 impl Replay<'_> {
@@ -149,20 +116,16 @@ impl Replay<'_> {
         let jobs: Vec<(usize, &[usize])> = (0..self.deciders.len())
             .flat_map(|d| self.shards.iter().map(move |s| (d, s.as_slice())))
             .collect();
-        let parts: Vec<(usize, Attempt<ShardResult>)> = jobs
+        let parts: Vec<Attempt<Run>> = jobs
             .into_par_iter()
-            .map(|(d, shard)| (d, self.part(&self.deciders[d], &prices[d], shard)))
+            .map(|(d, shard)| self.part(&self.deciders[d], &prices[d], shard))
             .collect();
         if self.progress.cancelled() || self.room.is_over() {
             return None;
         }
-        let mut by_decider: Vec<Vec<Attempt<ShardResult>>> =
-            self.deciders.iter().map(|_| Vec::new()).collect();
-        for (d, part) in parts {
-            by_decider[d].push(part);
-        }
-        let parts = self.deciders.iter().zip(by_decider);
-        parts.map(|(decider, parts)| self.join(decider, parts)).collect()
+        let mut parts = parts.into_iter();
+        let join = |decider| self.join(decider, parts.by_ref().take(self.shards.len()));
+        self.deciders.iter().map(join).collect()
     }
 
     /// Counts spans that are done. Returns false if the user stops the replay.
@@ -198,7 +161,7 @@ impl Replay<'_> {
         decider: &Decider,
         price: &Result<Power, String>,
         shard: &[usize],
-    ) -> Attempt<ShardResult> {
+    ) -> Attempt<Run> {
         if self.progress.cancelled() {
             return Err(None);
         }
@@ -237,17 +200,19 @@ impl Replay<'_> {
     fn join(
         &self,
         decider: &Decider,
-        parts: Vec<Attempt<ShardResult>>,
+        parts: impl Iterator<Item = Attempt<Run>>,
     ) -> Option<Result<Run, String>> {
-        let (mut run, mut results, mut failed) = (Run::default(), Vec::new(), None);
-        for part in parts {
+        let (mut run, mut failed) = (Run::default(), None);
+        let mut cpus: BTreeMap<usize, (CpuTotals, Vec<Decision>)> = BTreeMap::new();
+        for (shard, part) in self.shards.iter().zip(parts) {
             match part {
-                Ok(shard) => {
-                    run.shares_state |= shard.statics_changed;
-                    run.crowded_spans += shard.crowded_spans;
-                    run.slack += shard.slack;
-                    run.clusters.extend(shard.clusters);
-                    results.extend(shard.cpus);
+                Ok(part) => {
+                    run.shares_state |= part.shares_state;
+                    run.crowded_spans += part.crowded_spans;
+                    run.slack += part.slack;
+                    run.clusters.extend(part.clusters);
+                    let results = part.cpus.into_iter().zip(part.decisions);
+                    cpus.extend(shard.iter().copied().zip(results));
                 }
                 Err(Some(message)) => failed = Some(message),
                 Err(None) => return None,
@@ -256,24 +221,20 @@ impl Replay<'_> {
         if let Some(message) = failed {
             return Some(Err(message));
         }
-        if let (true, Decider::Governor(governor)) = (run.shares_state, decider) {
-            // This run replaces the first.
-            self.room.give_back(results.drain(..).map(|result| result.decisions.len()).sum());
-            let goes_on = |_| !self.progress.cancelled();
-            let in_order = |goes_on: &dyn Fn(usize) -> bool| self.run_in_order(governor, goes_on);
-            match self.isolated(decider, &goes_on, in_order) {
-                Ok(together) => results = together,
-                Err(Some(message)) => return Some(Err(message)),
-                Err(None) => return None,
-            }
-            run.clusters = self.static_energies(&mut results);
+        (run.cpus, run.decisions) = cpus.into_values().unzip();
+        let Decider::Governor(governor) = decider else { return Some(Ok(run)) };
+        if !run.shares_state {
+            return Some(Ok(run));
         }
-        results.sort_by_key(|result| result.cpu);
-        for result in results {
-            run.cpus.push(result.totals);
-            run.decisions.extend(result.decisions);
+        // Another run replaces this one.
+        self.room.give_back(run.kept());
+        let goes_on = |_| !self.progress.cancelled();
+        let all: Vec<usize> = (0..self.cpus.len()).collect();
+        let in_order = |goes_on: &dyn Fn(usize) -> bool| self.govern(governor, &all, true, goes_on);
+        match self.isolated(decider, &goes_on, in_order) {
+            Ok(together) => Some(Ok(Run { shares_state: true, ..together })),
+            Err(message) => message.map(Err),
         }
-        Some(Ok(run))
     }
 
     /// Plans the oracle's decisions for each CPU: together for CPUs of a cluster that takes power
@@ -314,169 +275,70 @@ impl Replay<'_> {
         decider: &Decider,
         price: Power,
         tick: &dyn Fn(usize) -> bool,
-    ) -> Attempt<ShardResult> {
-        let mut cpus = Vec::with_capacity(shard.len());
-        let (mut crowded_spans, mut slack) = (0, Energy::ZERO);
-        let mut plans = BTreeMap::new();
-        let mut instance = match decider {
-            Decider::Governor(governor) => Some(self.instantiate(shard, governor)?),
-            Decider::Oracle(_) => {
-                let goes_on = &mut || tick(0) && !self.room.is_over();
-                (plans, slack) = self.plan_shard(shard, price, goes_on).ok_or(None)?;
-                None
-            }
-        };
-        for (slot, &cpu) in shard.iter().enumerate() {
-            let mut counted = 0;
-            let mut goes_on = |spans: usize| {
-                let more = spans.saturating_sub(counted);
-                counted += more;
-                tick(more) && !self.room.is_over()
-            };
-            cpus.push(match &mut instance {
-                Some(instance) if self.times => {
-                    let mut timed = Timed::new(instance, shard.len());
-                    let mut result = self.run_cpu(cpu, slot, &mut timed, &mut goes_on)?;
-                    result.totals.decision_times = timed.times(slot);
-                    result
-                }
-                Some(instance) => self.run_cpu(cpu, slot, instance, &mut goes_on)?,
-                None => {
-                    let plan = plans.remove(&cpu).expect("each CPU has a plan");
-                    crowded_spans += plan.crowded_spans;
-                    let mut script = Script::of(plan.choices);
-                    let result = self.run_cpu(cpu, 0, &mut script, &mut goes_on)?;
-                    let cost = (result.totals.energy, result.totals.delays.total());
-                    assert_eq!(cost, (plan.energy, plan.delay), "the plan states its cost");
-                    result
-                }
-            });
-            if !goes_on(self.cpus[cpu].input.spans.len()) {
-                return Err(None);
-            }
+    ) -> Attempt<Run> {
+        if let Decider::Governor(governor) = decider {
+            return self.govern(governor, shard, false, tick);
         }
-        let statics_changed = instance.as_ref().is_some_and(Instance::statics_changed);
-        let clusters = self.static_energies(&mut cpus);
-        Ok(ShardResult { cpus, clusters, statics_changed, crowded_spans, slack })
+        let goes_on = &mut || tick(0) && !self.room.is_over();
+        let (mut plans, slack) = self.plan_shard(shard, price, goes_on).ok_or(None)?;
+        let plan_of = |cpu| plans.remove(cpu).expect("each CPU has a plan");
+        let mut plans: Vec<Plan> = shard.iter().map(plan_of).collect();
+        let choices = plans.iter_mut().map(|plan| Script::of(std::mem::take(&mut plan.choices)));
+        let run = self.drive(&mut Drive::new(choices.collect::<Vec<_>>()), shard, false, tick)?;
+        for (totals, plan) in run.cpus.iter().zip(&plans) {
+            let cost = (totals.energy, totals.delays.total());
+            assert_eq!(cost, (plan.energy, plan.delay), "the plan states its cost");
+        }
+        let crowded_spans = plans.iter().map(|plan| plan.crowded_spans).sum();
+        Ok(Run { crowded_spans, slack, ..run })
     }
 
-    fn run_cpu<P: Decides>(
-        &self,
-        cpu: usize,
-        slot: usize,
-        policy: &mut P,
-        goes_on: &mut dyn FnMut(usize) -> bool,
-    ) -> Attempt<CpuResult> {
-        let PlacedCpu { model, input, kept, .. } = &self.cpus[cpu];
-        let mut run = CpuRun::new(model, &input.spans, slot);
-        let mut most = vec![0; slot];
-        most.push(*kept);
-        let mut keep = Keep::new(most, Some(&self.room));
-        let ran = if *kept > 0 {
-            run.run_while(policy, &mut keep, goes_on)
-        } else {
-            run.run_while(policy, &mut Unobserved, goes_on)
-        };
-        if !ran.map_err(|fault| Some(fault.to_string()))? {
-            return Err(None);
-        }
-        keep.decisions.iter_mut().for_each(|d| d.slot = cpu);
-        Ok(CpuResult { cpu, totals: run.close(), decisions: keep.decisions })
-    }
-
-    /// Runs all CPUs on one image, each half of a decision at its own time, as a governor requires
-    /// whose CPUs share state. Ties go to the lower CPU.
-    fn run_in_order(
+    /// Runs a governor on the CPUs of a shard: one after the other, or on one image in the order of
+    /// time, as a governor requires whose CPUs share state.
+    fn govern(
         &self,
         governor: &Governor,
+        shard: &[usize],
+        in_order: bool,
         goes_on: &dyn Fn(usize) -> bool,
-    ) -> Attempt<Vec<CpuResult>> {
-        let all: Vec<usize> = (0..self.cpus.len()).collect();
-        let mut instance = self.instantiate(&all, governor)?;
+    ) -> Attempt<Run> {
+        let instance = drive::load(governor, &self.placed(shard))?;
         if !self.times {
-            return self.run_all(&mut instance, goes_on);
+            let mut drive = Drive::new(instance);
+            let run = self.drive(&mut drive, shard, in_order, goes_on)?;
+            return Ok(Run { shares_state: drive.policy.statics_changed(), ..run });
         }
-        let mut timed = Timed::new(&mut instance, self.cpus.len());
-        let mut results = self.run_all(&mut timed, goes_on)?;
-        for (slot, result) in results.iter_mut().enumerate() {
-            result.totals.decision_times = timed.times(slot);
+        let mut drive = Drive::new(Timed::new(instance, shard.len()));
+        let mut run = self.drive(&mut drive, shard, in_order, goes_on)?;
+        for (slot, totals) in run.cpus.iter_mut().enumerate() {
+            totals.decision_times = drive.policy.times(slot);
         }
-        Ok(results)
+        Ok(Run { shares_state: drive.policy.policy.statics_changed(), ..run })
     }
 
-    fn run_all<P: Decides>(
+    fn drive<P: Decides>(
         &self,
-        policy: &mut P,
+        drive: &mut Drive<P>,
+        shard: &[usize],
+        in_order: bool,
         goes_on: &dyn Fn(usize) -> bool,
-    ) -> Attempt<Vec<CpuResult>> {
-        let cpus = self.cpus.iter().enumerate();
-        let mut runs: Vec<CpuRun<'_>> =
-            cpus.map(|(slot, cpu)| CpuRun::new(cpu.model, &cpu.input.spans, slot)).collect();
-        let mut pending: Vec<Option<Pending>> = vec![None; runs.len()];
-        let mut queue: BinaryHeap<Reverse<(Instant, usize)>> = BinaryHeap::new();
-        for (slot, run) in runs.iter_mut().enumerate() {
-            queue.extend(run.next_decision().map(|at| Reverse((at, slot))));
+    ) -> Attempt<Run> {
+        let cpus = self.placed(shard);
+        let goes_on = &|done| goes_on(done) && !self.room.is_over();
+        let mut decisions = match in_order {
+            false => drive.run(&cpus, true, Some(&self.room), goes_on)?,
+            true => drive.run_in_order(&cpus, &self.room, goes_on)?,
+        };
+        for (&cpu, decisions) in shard.iter().zip(&mut decisions) {
+            decisions.iter_mut().for_each(|decision| decision.slot = cpu);
         }
-        let most = self.cpus.iter().map(|cpu| cpu.kept).collect();
-        let mut keep = Keep::new(most, Some(&self.room));
-        let failed = |fault: Fault| Some(fault.to_string());
-        let mut steps = 0;
-        while let Some(Reverse((_, slot))) = queue.pop() {
-            steps += 1;
-            if steps % DECISIONS_PER_CHECK == 0 && (self.room.is_over() || !goes_on(0)) {
-                return Err(None);
-            }
-            let run = &mut runs[slot];
-            let next = match pending[slot].take() {
-                Some(begun) => {
-                    run.finish(&begun, policy, &mut keep).map_err(failed)?;
-                    run.next_decision()
-                }
-                None => {
-                    pending[slot] = run.begin(policy).map_err(failed)?;
-                    pending[slot].map(|p| p.sleep.resume)
-                }
-            };
-            queue.extend(next.map(|at| Reverse((at, slot))));
-        }
-        let runs = runs.into_iter().enumerate();
-        let mut results: Vec<CpuResult> = runs
-            .map(|(cpu, run)| CpuResult { cpu, totals: run.close(), decisions: Vec::new() })
-            .collect();
-        for decision in keep.decisions {
-            results[decision.slot].decisions.push(decision);
-        }
-        Ok(results)
+        drive.settle(&cpus, self.span.0, Some(self.span.1));
+        let (cpus, clusters) = drive.close(cpus);
+        Ok(Run { cpus, decisions, clusters, ..Run::default() })
     }
 
-    fn instantiate(&self, cpus: &[usize], governor: &Governor) -> Result<Instance, String> {
-        let setup = |&cpu: &usize| CpuSetup {
-            cpu: self.cpus[cpu].input.cpu,
-            states: &self.cpus[cpu].states,
-            capacity: u64::from(self.cpus[cpu].model.capacity),
-        };
-        let cpus: Vec<CpuSetup<'_>> = cpus.iter().map(setup).collect();
-        governor.instantiate(&Setup { cpus: &cpus }).map_err(|e: GovernorError| e.to_string())
-    }
-
-    /// Takes the deep times out of the results, and returns the own energy of each cluster whose
-    /// power depends on them.
-    fn static_energies(&self, results: &mut [CpuResult]) -> BTreeMap<usize, Energy> {
-        let mut by_cluster: BTreeMap<usize, (&PlacedCpu<'_>, Vec<&CpuInput>, Vec<DeepTimes>)> =
-            BTreeMap::new();
-        for result in results {
-            let cpu = &self.cpus[result.cpu];
-            if let Some(times) = result.totals.deep.take() {
-                let entry = by_cluster.entry(cpu.cluster.0);
-                let (_, inputs, deep) = entry.or_insert_with(|| (cpu, Vec::new(), Vec::new()));
-                inputs.push(cpu.input);
-                deep.push(times);
-            }
-        }
-        let energy = |(cpu, inputs, deep): (&PlacedCpu<'_>, Vec<&CpuInput>, Vec<DeepTimes>)| {
-            cluster::static_energy(cpu.cluster.1, &inputs, &deep, cpu.others, self.span)
-        };
-        by_cluster.into_iter().map(|(cluster, members)| (cluster, energy(members))).collect()
+    fn placed(&self, shard: &[usize]) -> Vec<&PlacedCpu<'_>> {
+        shard.iter().map(|&cpu| &self.cpus[cpu]).collect()
     }
 }
 

@@ -2,10 +2,9 @@
 //! A whole request: read, reconstruct, replay, sum up.
 
 use crate::causes::Causes;
-use crate::decision::Decision;
 use crate::error::EngineError;
-use crate::input::{EventToExit, Follower, Recording, TickGrid};
-use crate::model::{CpuModel, state_descs};
+use crate::input::{CpuInput, EventToExit, Follower, Recording, TickGrid};
+use crate::model::CpuModel;
 use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
 use crate::oracle::Aim;
 use crate::outcome::*;
@@ -181,21 +180,11 @@ impl<'a> Session<'a> {
         progress: &dyn Progress,
     ) -> Result<TraceOutcome, EngineError> {
         let Prepared { info, recording, agreement, causes } = prepared;
-        let Request { platform, options, .. } = self.request;
+        let options = &self.request.options;
         let models = self.models(&info.path, recording)?;
-        let mut placed: Vec<PlacedCpu<'_>> = recording
-            .cpus
-            .iter()
-            .zip(&models)
-            .map(|(input, (cluster, model))| PlacedCpu {
-                input,
-                model,
-                cluster: (*cluster, &platform.clusters[*cluster]),
-                others: options.others.unwrap_or_default(),
-                states: state_descs(&platform.clusters[*cluster].idle_states, model),
-                kept: 0,
-            })
-            .collect();
+        let placed = recording.cpus.iter().zip(&models);
+        let placed = placed.map(|(input, (at, model))| self.placed(input, *at, model));
+        let mut placed: Vec<PlacedCpu<'_>> = placed.collect();
         let lanes = self.keep_decisions(&mut placed, causes.is_some());
         let hz = self.hz_of(recording);
         let compiled = match hz == self.hz {
@@ -208,29 +197,33 @@ impl<'a> Session<'a> {
         let times = options.time_decisions;
         let runs = replay::run(&placed, deciders, span, times, shards, progress, &info.path)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
-        let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let (runs, mut decisions, oracle) = self.outcomes(&placed, deciders, recording, runs);
-        let causes = causes.as_ref().map(|causes| {
-            let runs = runs.iter().zip(&decisions).filter(|(run, _)| run.error.is_none());
+        let inputs = summary::inputs_info(recording, hz);
+        let mut outcome =
+            self.trace_outcome(info.clone(), inputs, &placed, deciders, recording, runs);
+        outcome.causes = causes.as_ref().map(|causes| {
+            let runs = outcome.runs.iter().zip(&outcome.decisions);
+            let runs = runs.filter(|(run, _)| run.error.is_none());
             runs.flat_map(|(run, own)| causes.of_run(&run.governor, &placed, own)).collect()
         });
         if !options.decisions {
-            decisions.iter_mut().for_each(Vec::clear);
+            outcome.decisions.iter_mut().for_each(Vec::clear);
         }
-        let comparison = compare_exact(metric::of_replay(), &runs);
-        let inputs = summary::inputs_info(recording, hz);
-        Ok(TraceOutcome {
-            trace: info.clone(),
-            inputs,
-            agreement: agreement.clone(),
-            runs,
-            oracle,
-            comparison,
-            strips,
-            causes,
-            decisions,
-            crowded_spans,
-        })
+        Ok(TraceOutcome { agreement: agreement.clone(), strips, ..outcome })
+    }
+
+    /// Places a recorded CPU on one of a cluster.
+    pub(crate) fn placed<'b>(
+        &self,
+        input: &'b CpuInput,
+        cluster: usize,
+        model: &'b CpuModel,
+    ) -> PlacedCpu<'b>
+    where
+        'a: 'b,
+    {
+        let Request { platform, options, .. } = self.request;
+        let cluster = (cluster, &platform.clusters[cluster]);
+        PlacedCpu { input, model, cluster, others: options.others.unwrap_or_default(), kept: 0 }
     }
 
     /// Sets how many decisions are kept of each CPU. Returns the lanes of the strips.
@@ -254,7 +247,7 @@ impl<'a> Session<'a> {
         let labels = self.request.governors.iter().map(ToString::to_string);
         let sleeps = runs.iter().map(|run| {
             let run = run.as_ref().ok()?;
-            Some(run.decisions.iter().map(Slept::from))
+            Some(run.decisions.iter().flatten().map(Slept::from))
         });
         strip::strips(lanes, labels.zip(sleeps))
     }
@@ -409,14 +402,18 @@ impl<'a> Session<'a> {
         Ok(models)
     }
 
-    pub(crate) fn outcomes(
+    /// Returns the result of a recording's runs, with the decisions that were kept.
+    pub(crate) fn trace_outcome(
         &self,
+        trace: TraceInfo,
+        inputs: InputsInfo,
         placed: &[PlacedCpu<'_>],
         deciders: &[Decider],
         recording: &Recording,
         runs: Vec<Result<Run, String>>,
-    ) -> (Vec<RunOutcome>, Vec<Vec<Decision>>, Option<OracleOutcome>) {
+    ) -> TraceOutcome {
         let platform = &self.request.platform;
+        let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
         let oracle = oracle_index(deciders).and_then(|index| {
             let run = runs[index].as_ref().ok()?;
             Some((index, run.crowded_spans, run.slack))
@@ -442,7 +439,19 @@ impl<'a> Session<'a> {
         let replayed = columns.map(|((spec, decider), counts)| {
             summary::replayed(describe(spec, decider), platform, counts, oracle)
         });
-        (replayed.collect(), decisions, outcome)
+        let runs: Vec<RunOutcome> = replayed.collect();
+        TraceOutcome {
+            trace,
+            inputs,
+            agreement: None,
+            comparison: compare_exact(metric::of_replay(), &runs),
+            runs,
+            oracle: outcome,
+            strips: Vec::new(),
+            causes: None,
+            decisions,
+            crowded_spans,
+        }
     }
 }
 

@@ -127,7 +127,8 @@ impl<'a> RunCounts<'a> {
         let span = recording.observed();
         let package = floor_energy(platform, span);
         let (clusters, shared) = (run.clusters, BTreeMap::new());
-        (RunCounts { cpus, clusters, shared, package, span }, run.decisions)
+        let decisions = run.decisions.into_iter().flatten().collect();
+        (RunCounts { cpus, clusters, shared, package, span }, decisions)
     }
 
     /// Returns the sums that metrics are computed from, without the oracle's and those of a

@@ -12,8 +12,8 @@ use torpor_result::{Latencies, LatencyHistogram};
 const LOOKS: usize = 1_001;
 
 /// A policy whose calls are timed.
-pub(crate) struct Timed<'a, P> {
-    policy: &'a mut P,
+pub(crate) struct Timed<P> {
+    pub policy: P,
     slots: Vec<Slot>,
     look: Duration,
 }
@@ -25,9 +25,9 @@ struct Slot {
     times: LatencyHistogram,
 }
 
-impl<'a, P: Policy> Timed<'a, P> {
+impl<P: Policy> Timed<P> {
     /// Measures the CPUs in slots below `slots`.
-    pub(crate) fn new(policy: &'a mut P, slots: usize) -> Timed<'a, P> {
+    pub(crate) fn new(policy: P, slots: usize) -> Timed<P> {
         let mut looks: Vec<Duration> = (0..LOOKS).map(|_| since(time::Instant::now())).collect();
         looks.sort_unstable();
         Timed { policy, slots: vec![Slot::default(); slots], look: looks[LOOKS / 2] }
@@ -40,7 +40,7 @@ impl<'a, P: Policy> Timed<'a, P> {
 
     fn time<T>(&mut self, call: impl FnOnce(&mut P) -> T) -> (T, Duration) {
         let begin = time::Instant::now();
-        let answer = call(self.policy);
+        let answer = call(&mut self.policy);
         (answer, (since(begin) - self.look).max(Duration::ZERO))
     }
 
@@ -57,7 +57,7 @@ fn since(begin: time::Instant) -> Duration {
     Duration(begin.elapsed().as_nanos() as i64)
 }
 
-impl<P: Policy> Policy for Timed<'_, P> {
+impl<P: Policy> Policy for Timed<P> {
     const POLLS_ON: bool = P::POLLS_ON;
 
     fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {

@@ -212,7 +212,7 @@ impl Instance {
     ///
     /// An index outside the table is a [`Fault`]: a kernel would read past its driver. Do not call
     /// it for a driver with one state, for which a kernel does not call it and `haltpoll` returns 1.
-    #[inline]
+    #[inline(always)]
     pub fn select(&mut self, slot: usize, inputs: &Inputs) -> Result<Selection, Fault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -253,7 +253,7 @@ impl Instance {
 
     /// Calls `reflect` after the CPU woke from state `index`. Set the residency first. The kernel
     /// does not call it if the driver rejected the entry.
-    #[inline]
+    #[inline(always)]
     pub fn reflect(
         &mut self,
         slot: usize,

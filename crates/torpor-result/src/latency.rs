@@ -8,8 +8,8 @@ use torpor_machine::units::Duration;
 /// Bits of the exact bins, each 1 ns wide. Each next octave has half as many bins, so that a
 /// latency is off by at most 0.1 %, as in HdrHistogram with three significant digits.
 const EXACT_BITS: u32 = 11;
-/// Number of latencies to keep as a list before bins are allocated: bins take tens of KiB, and
-/// there may be thousands of histograms.
+/// Number of latencies to keep as a list before bins are allocated: bins take some KiB, and there
+/// may be thousands of histograms.
 const FEW: usize = 64;
 
 /// Counter of latencies.
@@ -104,15 +104,20 @@ impl LatencyHistogram {
     }
 }
 
-/// Counts by bin, up to the last nonempty one.
+/// Bins of a block.
+const BLOCK_BINS: usize = 128;
+
+/// Counts by bin, in blocks: those without counts have no memory. Latencies lie close together, and
+/// memory that is touched first costs a short replay more than all its counting.
 #[derive(Clone, Debug, Default)]
-struct Bins(Vec<u64>);
+struct Bins(Vec<Box<[u64]>>);
 
 impl Bins {
     #[inline]
     fn add(&mut self, ns: u64, count: u64) {
         let bin = bin_of(ns);
-        match self.0.get_mut(bin) {
+        let block = self.0.get_mut(bin / BLOCK_BINS);
+        match block.and_then(|block| block.get_mut(bin % BLOCK_BINS)) {
             Some(counted) => *counted += count,
             None => self.grow(bin, count),
         }
@@ -120,14 +125,20 @@ impl Bins {
 
     #[cold]
     fn grow(&mut self, bin: usize, count: u64) {
-        self.0.resize(bin + 1, 0);
-        self.0[bin] = count;
+        let block = bin / BLOCK_BINS;
+        if block >= self.0.len() {
+            self.0.resize_with(block + 1, Box::default);
+        }
+        self.0[block] = vec![0; BLOCK_BINS].into();
+        self.0[block][bin % BLOCK_BINS] = count;
     }
 
     /// Returns a latency of each nonempty bin, with its count.
     fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
-        let counted = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
-        counted.map(|(bin, count)| (start_of(bin), *count))
+        let bins = self.0.iter().enumerate().flat_map(|(block, counts)| {
+            counts.iter().zip(block * BLOCK_BINS..).filter(|(count, _)| **count > 0)
+        });
+        bins.map(|(count, bin)| (start_of(bin), *count))
     }
 }
 

@@ -46,26 +46,25 @@ pub struct Wakeups {
 impl Wakeups {
     /// Takes the next event, in order of time. Returns the wake-up whose CPU it shows.
     pub fn observe(&mut self, event: &Event) -> Option<Woken> {
-        let (pid, cpu) = match event.kind {
+        let (pid, cpu, waking) = match event.kind {
             EventKind::SchedWaking { pid, .. } => {
                 self.pending.insert(pid, (event.time, event.cpu));
                 return None;
             }
             EventKind::SchedWakeup { pid, target_cpu }
-            | EventKind::SchedWakeupNew { pid, target_cpu } => (pid, target_cpu),
+            | EventKind::SchedWakeupNew { pid, target_cpu } => {
+                (pid, target_cpu, self.pending.remove(&pid))
+            }
             EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
                 // The task still ran when it was woken: no CPU was woken.
                 if prev_state == PrevState::Runnable {
                     self.pending.remove(&prev_pid);
                 }
-                if !self.pending.contains_key(&next_pid) {
-                    return None;
-                }
-                (next_pid, event.cpu)
+                (next_pid, event.cpu, Some(self.pending.remove(&next_pid)?))
             }
             _ => return None,
         };
-        let (at, waker) = self.pending.remove(&pid).unwrap_or((event.time, event.cpu));
+        let (at, waker) = waking.unwrap_or((event.time, event.cpu));
         Some(Woken { pid, at, waker, cpu })
     }
 }

@@ -361,6 +361,7 @@ impl CpuIndex {
         self.0.len()
     }
 
+    #[inline]
     pub fn of(&self, number: usize) -> Option<usize> {
         self.0.get(number).copied().flatten()
     }

@@ -7,6 +7,7 @@
 
 use super::{CpuIndex, CpuInput, Span, TickGrid};
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 
@@ -94,8 +95,11 @@ impl Counter {
             EventKind::SchedWakeup { pid, target_cpu }
             | EventKind::SchedWakeupNew { pid, target_cpu } => {
                 let target = target_cpu.index();
-                if target < queues.len() && !self.at.contains_key(&pid) {
-                    self.at.insert(pid, target);
+                if target >= queues.len() {
+                    return;
+                }
+                if let Entry::Vacant(entry) = self.at.entry(pid) {
+                    entry.insert(target);
                     let queue = &mut queues[target];
                     queue.set(queue.now.saturating_add(1), time, tick);
                 }
@@ -169,6 +173,7 @@ impl Queue {
     }
 
     /// Sets the spans that begin before the queue changes.
+    #[inline(always)]
     fn pass(&mut self, spans: &mut [Span], tick: TickGrid, begun: impl Fn(Instant) -> bool) {
         while let Some(span) = spans.get_mut(self.next_span).filter(|s| begun(s.start)) {
             span.nr_running = self.last_tick(span.start, Some(tick));
@@ -191,6 +196,7 @@ impl Waits {
     }
 
     /// Follows the tasks. Returns a wait for IO that has ended.
+    #[inline]
     pub(crate) fn observe(&mut self, event: &Event) -> Option<Wait> {
         let time = event.time;
         match event.kind {
@@ -222,7 +228,12 @@ impl Waits {
         None
     }
 
+    #[inline]
     fn end(&mut self, pid: i32, time: Instant) -> Option<Wait> {
+        // Mostly nobody waits, and this is asked at every wake-up and switch.
+        if self.by_pid.is_empty() {
+            return None;
+        }
         let wait = self.by_pid.remove(&pid)?;
         Some(Wait { until: wait.until.min(time), ..wait })
     }

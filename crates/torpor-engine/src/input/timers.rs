@@ -25,16 +25,19 @@ struct Armed {
 
 impl Armed {
     fn start(&mut self, timer: u64, cpu: CpuId, expires: Instant) {
-        self.stop(timer);
-        self.at.insert(timer, (cpu, expires));
+        let before = self.at.insert(timer, (cpu, expires));
+        self.forget(timer, before);
         self.by_cpu.entry(cpu).or_default().insert((expires, timer));
     }
 
     fn stop(&mut self, timer: u64) -> Option<Instant> {
-        let (cpu, expires) = self.at.remove(&timer)?;
-        if let Some(set) = self.by_cpu.get_mut(&cpu) {
-            set.remove(&(expires, timer));
-        }
+        let before = self.at.remove(&timer);
+        self.forget(timer, before)
+    }
+
+    fn forget(&mut self, timer: u64, before: Option<(CpuId, Instant)>) -> Option<Instant> {
+        let (cpu, expires) = before?;
+        self.by_cpu.get_mut(&cpu)?.remove(&(expires, timer));
         Some(expires)
     }
 
@@ -201,12 +204,16 @@ impl TimerTracker {
     }
 
     fn start_wheel(&mut self, timer: u64, flags: u32, due_jiffies: u64) {
-        self.stop_wheel(timer);
         if flags & TIMER_DEFERRABLE != 0 {
+            self.stop_wheel(timer);
             self.deferrable.insert(timer);
         } else if let Some(clock) = self.jiffies {
             self.deferrable.remove(&timer);
-            let base = if flags & TIMER_PINNED != 0 { &mut self.pinned } else { &mut self.global };
+            let (mut base, mut other) = (&mut self.global, &mut self.pinned);
+            if flags & TIMER_PINNED != 0 {
+                std::mem::swap(&mut base, &mut other);
+            }
+            other.stop(timer);
             base.start(timer, CpuId(flags & TIMER_CPU_MASK), clock.instant(due_jiffies));
         }
     }

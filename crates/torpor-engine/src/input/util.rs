@@ -117,6 +117,7 @@ struct Cpu {
 
 impl Cpu {
     /// Sets the spans that begin before the runqueue changes.
+    #[inline(always)]
     fn pass(&mut self, spans: &mut [Span], begun: impl Fn(Instant) -> bool) {
         while let Some(span) = spans.get_mut(self.next_span).filter(|s| begun(s.start)) {
             let now_ns = span.start.0 as u64;
@@ -162,10 +163,7 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
                 }
             }
             if next_pid != 0 && next_pid != UNKNOWN_PID {
-                if wakings && !tasks.contains_key(&next_pid) {
-                    tasks.insert(next_pid, Task::forked(number, &mut cpus[number].rq));
-                }
-                start(next_pid, number, now_ns, cpus, tasks);
+                start(next_pid, number, now_ns, cpus, tasks, wakings);
             }
             cpus[number].rq.switch(next_pid != 0);
         }
@@ -173,8 +171,12 @@ fn observe(event: &Event, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
     }
 }
 
-fn start(pid: i32, number: usize, now_ns: u64, cpus: &mut [Cpu], tasks: &mut Tasks) {
-    let task = tasks.entry(pid).or_insert_with(|| Task::new(number, &cpus[number].rq));
+fn start(pid: i32, number: usize, now_ns: u64, cpus: &mut [Cpu], tasks: &mut Tasks, wakings: bool) {
+    let rq = &mut cpus[number].rq;
+    let task = tasks.entry(pid).or_insert_with(|| match wakings {
+        true => Task::forked(number, rq),
+        false => Task::new(number, rq),
+    });
     if task.cpu == number {
         task.update(&cpus[number].rq, false);
     } else {

@@ -3,7 +3,6 @@
 
 use super::column::{Shadowed, Sums};
 use crate::input::{CpuInput, CutSleeps, Span};
-use crate::model::CpuModel;
 use crate::options::Unwatched;
 use crate::replay::{self, Decider, PlacedCpu, Run};
 use std::collections::BTreeMap;
@@ -26,13 +25,12 @@ pub(super) fn note() -> String {
 pub(super) struct Foresight {
     /// Position among the deciders.
     pub decider: usize,
-    /// By CPU number.
-    totals: BTreeMap<usize, CpuTotals>,
+    totals: BTreeMap<CpuId, CpuTotals>,
     clusters: BTreeMap<usize, Energy>,
     crowded_spans: u64,
     stretches: u64,
     slack: Energy,
-    /// Number of each lane's spans that were planned.
+    /// Number of each CPU's spans that were planned, by slot.
     pub passed: Vec<usize>,
     since: Option<Instant>,
 }
@@ -58,36 +56,23 @@ impl Foresight {
         if !on.is_end && on.now.since(since) < STRETCH {
             return Ok(());
         }
-        let rest = |number: usize| on.lanes[number].spans.get(self.passed[number]..);
-        let of = |number: usize| -> Option<CpuInput> {
-            let spans: Vec<Span> = rest(number)?.to_vec();
+        let of = |(slot, cpu): (usize, &&PlacedCpu<'_>)| {
+            let spans: Vec<Span> = cpu.input.spans.get(self.passed[slot]..)?.to_vec();
             // What a CPU did before is in an earlier stretch.
             let cut = CutSleeps { until: Some(spans.first()?.start), from: None };
-            Some(CpuInput { cpu: CpuId(number as u32), spans, cut })
+            Some((slot, CpuInput { cpu: cpu.input.cpu, spans, cut }))
         };
-        let inputs: Vec<CpuInput> =
-            (0..on.lanes.len()).filter(|&n| on.places[n].is_some()).filter_map(of).collect();
-        let last = inputs.iter().map(|input| input.window().1).max();
+        let inputs: Vec<(usize, CpuInput)> = on.cpus.iter().enumerate().filter_map(of).collect();
+        let last = inputs.iter().map(|(_, input)| input.window().1).max();
         let until = if on.is_end { last.unwrap_or(on.now).max(since) } else { on.now };
-        let placed = inputs.iter().filter_map(|input| {
-            let place = on.places[input.cpu.index()].as_ref()?;
-            Some(PlacedCpu {
-                input,
-                model: &place.model,
-                cluster: (place.cluster, &on.platform.clusters[place.cluster]),
-                others: on.others,
-                states: Vec::new(),
-                kept: 0,
-            })
-        });
-        let placed: Vec<PlacedCpu<'_>> = placed.collect();
+        let placed: Vec<PlacedCpu<'_>> =
+            inputs.iter().map(|(slot, input)| PlacedCpu { input, ..*on.cpus[*slot] }).collect();
         let (span, deciders) = ((since, until), std::slice::from_ref(decider));
         let runs = replay::run(&placed, deciders, span, false, 1, &Unwatched, on.name);
         let run = runs.map_err(|error| error.to_string())?.remove(0)?;
-        for (input, totals) in inputs.iter().zip(&run.cpus) {
-            let number = input.cpu.index();
-            self.passed[number] += input.spans.len();
-            let all = self.totals.entry(number);
+        for ((slot, input), totals) in inputs.iter().zip(&run.cpus) {
+            self.passed[*slot] += input.spans.len();
+            let all = self.totals.entry(input.cpu);
             all.or_insert_with(|| CpuTotals::new(totals.states.len())).add(totals);
         }
         for (cluster, energy) in run.clusters {
@@ -102,14 +87,14 @@ impl Foresight {
 
     pub(super) fn sums(&self, on: &Shadowed<'_>) -> Sums {
         let mut sums = Sums::default();
-        for (&number, totals) in &self.totals {
+        for cpu in on.cpus {
+            let Some(totals) = self.totals.get(&cpu.input.cpu) else { continue };
             let of = |field: fn(&torpor_result::StateTotals) -> u64| -> u64 {
                 totals.states.iter().map(field).sum()
             };
-            let cluster = on.places[number].as_ref().map_or(0, |place| place.cluster);
             let counts = (of(|s| s.usage), of(|s| s.above), of(|s| s.below));
             let latency = (totals.latency.total().0, totals.latency.count());
-            sums.add(cluster, counts, latency, totals.delays.total(), totals.energy);
+            sums.add(cpu.cluster.0, counts, latency, totals.delays.total(), totals.energy);
         }
         for (&cluster, &energy) in &self.clusters {
             sums.add(cluster, (0, 0, 0), (0, 0), Duration::ZERO, energy);
@@ -118,10 +103,10 @@ impl Foresight {
     }
 
     /// Returns the sums as a run. Its proof is open: paths end where a stretch does.
-    pub(super) fn close(mut self, models: &BTreeMap<usize, &CpuModel>) -> Run {
-        let cpus = models.iter().map(|(number, model)| {
-            let none = || CpuTotals::new(model.states.len());
-            self.totals.remove(number).unwrap_or_else(none)
+    pub(super) fn close(mut self, slept: &[PlacedCpu<'_>]) -> Run {
+        let cpus = slept.iter().map(|cpu| {
+            let none = || CpuTotals::new(cpu.model.states.len());
+            self.totals.remove(&cpu.input.cpu).unwrap_or_else(none)
         });
         Run {
             cpus: cpus.collect(),

@@ -12,7 +12,7 @@ use crate::options::{Options, Request, Unwatched};
 use crate::outcome::Outcome;
 use crate::reading::Loaded;
 use crate::session::{self, Session};
-use running::{Lane, Place, Running};
+use running::Running;
 use serde::Serialize;
 use torpor_governor::{Catalog, GovernorSpec};
 use torpor_machine::platform::Platform;

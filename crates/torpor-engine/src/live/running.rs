@@ -4,20 +4,16 @@
 use super::Window;
 use super::column::{Column, Shadowed};
 use super::foresight;
-use crate::cluster;
+use crate::drive::PlacedCpu;
 use crate::error::EngineError;
 use crate::input::{CpuInput, Growing, Recording, SleepSource, Span};
-use crate::model::{CpuModel, state_descs};
+use crate::model::CpuModel;
 use crate::outcome::{InputsInfo, Outcome, TraceOutcome};
-use crate::replay::{Decider, PlacedCpu};
+use crate::replay::Decider;
 use crate::session::{self, Session};
 use crate::summary;
 use crate::trace_info::TraceInfo;
-use std::collections::BTreeMap;
-use torpor_governor::StateDesc;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_result::metric;
-use torpor_result::record::compare_exact;
 use torpor_trace::{Event, SoFar, Trace};
 
 /// Length of a window, in the recording's time.
@@ -25,19 +21,12 @@ const WINDOW: Duration = Duration(60_000_000_000);
 /// Time between two sums of clusters' own energy.
 const STATIC_STEP: Duration = Duration(1_000_000_000);
 
-/// A CPU's place on the machine.
-pub(super) struct Place {
-    pub cluster: usize,
-    pub model: CpuModel,
-    pub states: Vec<StateDesc>,
-    /// Position in the governors' instances.
-    pub slot: usize,
-}
-
-/// A CPU's spans that not all governors have replayed.
-#[derive(Default)]
+/// A CPU that is replayed.
 pub(super) struct Lane {
-    pub spans: Vec<Span>,
+    /// The spans that not all governors have passed.
+    pub input: CpuInput,
+    cluster: usize,
+    model: CpuModel,
     /// The first and last span of all.
     pub edges: Option<Edges>,
 }
@@ -53,8 +42,7 @@ pub(super) struct Running {
     growing: Growing,
     hz: Hz,
     deciders: Vec<Decider>,
-    /// By CPU number; `None` for CPUs that are not replayed.
-    places: Vec<Option<Place>>,
+    /// In the order of CPU numbers, as the governors' instances have them.
     lanes: Vec<Lane>,
     columns: Vec<Column>,
     /// Time of the last event.
@@ -96,28 +84,23 @@ impl Running {
         let hz = session.hz_of(&recording);
         let deciders = session::deciders(request, session.catalog(), hz)?;
         let models = session.models(name, &recording)?;
-        let mut places: Vec<Option<Place>> = Vec::new();
-        places.resize_with(growing.cpu_count(), || None);
-        for (slot, (cpu, (cluster, model))) in cpus.iter().zip(models).enumerate() {
-            let table = &platform.clusters[cluster];
-            let states = state_descs(&table.idle_states, &model);
+        let lanes = recording.cpus.into_iter().zip(models).map(|(input, (cluster, model))| {
             // The longest sleep is not known yet, and a unit that changes gives windows that differ.
-            let model = model.within(table, Duration::MAX);
-            places[cpu.index()] = Some(Place { cluster, model, states, slot });
-        }
+            let model = model.within(&platform.clusters[cluster], Duration::MAX);
+            Lane { input, cluster, model, edges: None }
+        });
+        let lanes: Vec<Lane> = lanes.collect();
+        let placed = placed(session, &lanes);
+        let on: Vec<&PlacedCpu<'_>> = placed.iter().collect();
         let labels = request.governors.iter().map(ToString::to_string);
         let columns = labels.zip(deciders.iter().enumerate());
-        let columns = columns.map(|(label, decider)| Column::new(label, decider, &places));
-        let columns = columns.collect();
+        let columns = columns.map(|(label, decider)| Column::new(label, decider, &on)).collect();
         let (first, last) = (head.first(), head.last());
         let at = |event: Option<&Event>| event.map_or(Instant(0), |event| event.time);
-        let mut lanes: Vec<Lane> = Vec::new();
-        lanes.resize_with(places.len(), Lane::default);
         let mut running = Running {
             growing,
             hz,
             deciders,
-            places,
             lanes,
             columns,
             now: at(last),
@@ -180,7 +163,7 @@ impl Running {
 
     #[cfg(test)]
     pub(super) fn held_spans(&self) -> usize {
-        let lanes = self.lanes.iter().map(|lane| lane.spans.len());
+        let lanes = self.lanes.iter().map(|lane| lane.input.spans.len());
         lanes.sum::<usize>() + self.growing.held_spans()
     }
 
@@ -192,15 +175,13 @@ impl Running {
         is_end: bool,
         work: impl FnMut(&mut Column, &Shadowed<'_>) -> T,
     ) -> Vec<T> {
-        let request = session.request();
-        let Running { deciders, places, lanes, columns, start, now, .. } = self;
+        let Running { deciders, lanes, columns, start, now, .. } = self;
+        let placed = placed(session, lanes);
         let on = Shadowed {
-            platform: &request.platform,
-            others: request.options.others.unwrap_or_default(),
+            platform: &session.request().platform,
             name,
             deciders,
-            places,
-            lanes,
+            cpus: &placed.iter().collect::<Vec<_>>(),
             start: *start,
             now: *now,
             is_end,
@@ -222,7 +203,7 @@ impl Running {
 
     /// Replays the spans that are settled, and forgets those that all governors have passed.
     fn replay(&mut self, session: &Session<'_>, name: &str) -> Result<(), EngineError> {
-        for number in 0..self.lanes.len() {
+        for number in 0..self.growing.cpu_count() {
             let spans = self.growing.release(number);
             self.take(session, name, number, spans)?;
         }
@@ -233,7 +214,10 @@ impl Running {
         self.each(session, name, false, Column::run);
         if self.now.since(self.summed) >= STATIC_STEP {
             self.summed = self.now;
-            self.sum_static(session, None);
+            for lane in &mut self.lanes {
+                lane.input.cut = self.growing.cut_at_start(lane.input.cpu.index());
+            }
+            self.each(session, name, false, |column, on| column.settle(on, None));
         }
         self.forget();
         Ok(())
@@ -258,72 +242,33 @@ impl Running {
         let places = session.places(name, &recording)?;
         recording.bind_opps(&request.platform, |cpu| places[&cpu]);
         self.longest_idle = self.longest_idle.max(recording.longest_idle());
-        let lane = &mut self.lanes[number];
+        let slot = self.lanes.binary_search_by_key(&cpu, |lane| lane.input.cpu);
+        let lane = &mut self.lanes[slot.expect("CPUs with a place have a lane")];
         let first = lane.edges.map_or(first, |edges| edges.first);
         lane.edges = Some(Edges { first, last });
         for span in recording.cpus.into_iter().flat_map(|input| input.spans) {
             self.sources[span.source as usize] += 1;
             self.spans += 1;
-            lane.spans.push(span);
+            lane.input.spans.push(span);
         }
         Ok(())
-    }
-
-    /// Returns the clusters that take power of their own, and their CPUs that slept.
-    fn static_clusters(&self, session: &Session<'_>) -> BTreeMap<usize, Vec<usize>> {
-        let clusters = &session.request().platform.clusters;
-        let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (number, (place, lane)) in self.places.iter().zip(&self.lanes).enumerate() {
-            let Some(place) = place.as_ref().filter(|_| lane.edges.is_some()) else { continue };
-            if cluster::has_static_power(&clusters[place.cluster]) {
-                members.entry(place.cluster).or_default().push(number);
-            }
-        }
-        members
-    }
-
-    /// Sums up the clusters' own energy; `ended` has all CPUs' inputs and the end, if it came.
-    fn sum_static(&mut self, session: &Session<'_>, ended: Option<(&[CpuInput], Instant)>) {
-        let request = session.request();
-        let others = request.options.others.unwrap_or_default();
-        let Some(start) = self.start else { return };
-        for (cluster, numbers) in self.static_clusters(session) {
-            let input = |number: usize| {
-                let cut = ended.map(|(inputs, _)| inputs[number].cut);
-                CpuInput {
-                    cpu: CpuId(number as u32),
-                    spans: self.lanes[number].spans.clone(),
-                    cut: cut.unwrap_or_else(|| self.growing.cut_at_start(number)),
-                }
-            };
-            let members: Vec<(usize, CpuInput)> =
-                numbers.into_iter().map(|number| (number, input(number))).collect();
-            if members.iter().any(|(_, input)| input.spans.is_empty()) {
-                continue;
-            }
-            let end = ended.map(|(_, end)| end);
-            for column in &mut self.columns {
-                let on = (&request.platform, others);
-                column.settle_static(on, (cluster, &members), start, end);
-            }
-        }
     }
 
     /// Forgets the spans that all governors have passed, but for the last one before the time up to
     /// which the cluster's own energy is known: its frequency still counts.
     fn forget(&mut self) {
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
-            let Some(place) = &self.places[number] else { continue };
-            let passed = self.columns.iter().map(|column| column.passed(number)).min();
-            let mut count = passed.unwrap_or(usize::MAX).min(lane.spans.len().saturating_sub(1));
-            if place.model.watches_deepest {
-                let since = |column: &Column| column.static_since(place.cluster);
+        for (slot, lane) in self.lanes.iter_mut().enumerate() {
+            let spans = &mut lane.input.spans;
+            let passed = self.columns.iter().map(|column| column.passed(slot)).min();
+            let mut count = passed.unwrap_or(usize::MAX).min(spans.len().saturating_sub(1));
+            if lane.model.watches_deepest {
+                let since = |column: &Column| column.static_since(lane.cluster);
                 let since = self.columns.iter().map(since).min().unwrap_or(Instant::NEVER);
-                let begun = lane.spans.partition_point(|span| span.start <= since);
+                let begun = spans.partition_point(|span| span.start <= since);
                 count = count.min(begun.saturating_sub(1));
             }
-            lane.spans.drain(..count);
-            self.columns.iter_mut().for_each(|column| column.drop_spans(number, count));
+            spans.drain(..count);
+            self.columns.iter_mut().for_each(|column| column.drop_spans(slot, count));
         }
     }
 
@@ -346,28 +291,22 @@ impl Running {
         let firsts = self.lanes.iter().filter_map(|lane| Some(lane.edges?.first.start));
         self.start = self.start.or(firsts.min());
         self.each(session, name, true, Column::run);
-        let recording = self.recording(ended);
+        let recording = self.recording(&ended);
         let (_, end) = recording.window();
-        let mut inputs: Vec<CpuInput> = Vec::new();
-        for number in 0..self.lanes.len() {
-            let known = recording.cpus.iter().find(|input| input.cpu.index() == number);
-            let empty = || CpuInput {
-                cpu: CpuId(number as u32),
-                spans: Vec::new(),
-                cut: Default::default(),
-            };
-            inputs.push(known.cloned().unwrap_or_else(empty));
+        for lane in &mut self.lanes {
+            lane.input.cut = ended[lane.input.cpu.index()].cut;
         }
-        self.sum_static(session, Some((&inputs, end)));
+        self.each(session, name, false, |column, on| column.settle(on, Some(end)));
         windows.push(self.close_window(session, name, self.now));
         self.outcome(session, name, trace, recording).map(Some)
     }
 
     /// Returns the recording as results describe it: of its spans, each CPU's first and last.
-    fn recording(&self, ended: Vec<CpuInput>) -> Recording {
-        let cpus = ended.into_iter().zip(&self.lanes).filter_map(|(input, lane)| {
+    fn recording(&self, ended: &[CpuInput]) -> Recording {
+        let cpus = self.lanes.iter().filter_map(|lane| {
             let Edges { first, last } = lane.edges?;
-            Some(CpuInput { spans: vec![first, last], ..input })
+            let CpuInput { cpu, cut, .. } = ended[lane.input.cpu.index()];
+            Some(CpuInput { cpu, spans: vec![first, last], cut })
         });
         Recording {
             cpus: cpus.collect(),
@@ -385,42 +324,26 @@ impl Running {
         recording: Recording,
     ) -> Result<Outcome, EngineError> {
         let request = session.request();
-        let (platform, options) = (&request.platform, &request.options);
+        let platform = &request.platform;
         let models = session.models(name, &recording)?.into_iter();
         // Sleeps are counted, so they are priced by what is known at the end.
         let models: Vec<(usize, CpuModel)> = models
             .map(|(at, model)| (at, model.within(&platform.clusters[at], self.longest_idle)))
             .collect();
-        let numbers = recording.cpus.iter().map(|input| input.cpu.index());
-        let by_number = numbers.zip(models.iter().map(|(_, model)| model)).collect();
-        let columns = std::mem::take(&mut self.columns).into_iter();
-        let runs = columns.map(|column| column.close(&by_number, &self.lanes)).collect();
-        let placed = recording.cpus.iter().zip(&models).map(|(input, (at, model))| PlacedCpu {
-            input,
-            model,
-            cluster: (*at, &platform.clusters[*at]),
-            others: options.others.unwrap_or_default(),
-            states: Vec::new(),
-            kept: 0,
-        });
+        let placed = recording.cpus.iter().zip(&models);
+        let placed = placed.map(|(input, (at, model))| session.placed(input, *at, model));
         let placed: Vec<PlacedCpu<'_>> = placed.collect();
-        let (runs, decisions, oracle) = session.outcomes(&placed, &self.deciders, &recording, runs);
+        let columns = std::mem::take(&mut self.columns).into_iter();
+        let runs = columns.map(|column| column.close(&placed)).collect();
         let inputs = InputsInfo {
             spans: self.spans,
             sleep_length_sources: summary::by_source(&self.sources),
             ..summary::inputs_info(&recording, self.hz)
         };
+        let info = TraceInfo::new(name, trace);
         let outcome = TraceOutcome {
-            trace: TraceInfo::new(name, trace),
-            inputs,
-            agreement: None,
-            comparison: compare_exact(metric::of_replay(), &runs),
-            runs,
-            oracle,
-            strips: Vec::new(),
-            causes: None,
-            decisions,
             crowded_spans: 0,
+            ..session.trace_outcome(info, inputs, &placed, &self.deciders, &recording, runs)
         };
         let mut outcome = session::outcome(request, &self.deciders, vec![outcome]);
         if self.deciders.iter().any(|decider| matches!(decider, Decider::Oracle(_))) {
@@ -428,4 +351,10 @@ impl Running {
         }
         Ok(outcome)
     }
+}
+
+/// Returns the CPUs as governors run on them.
+fn placed<'a>(session: &Session<'a>, lanes: &'a [Lane]) -> Vec<PlacedCpu<'a>> {
+    let placed = |lane: &'a Lane| session.placed(&lane.input, lane.cluster, &lane.model);
+    lanes.iter().map(placed).collect()
 }

@@ -124,7 +124,7 @@ impl Solver<'_> {
     fn cost_of(&self, plans: &[Planned]) -> Energy {
         let Members { cluster, cpus, span } = self.members;
         let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
-        let deep: Vec<DeepTimes> = plans.iter().map(|planned| planned.deep.clone()).collect();
+        let deep: Vec<&DeepTimes> = plans.iter().map(|planned| &planned.deep).collect();
         let own: Energy = plans.iter().map(|planned| planned.cost).sum();
         own + static_energy(cluster, &inputs, &deep, Others::Idle, *span)
     }

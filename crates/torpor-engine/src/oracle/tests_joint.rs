@@ -91,7 +91,7 @@ fn exhaustive(members: &Members<'_>) -> Option<Energy> {
     let mut best = Energy(i128::MAX);
     loop {
         let chosen = || each.iter().zip(&at).map(|(each, at)| &each[*at]);
-        let deep: Vec<DeepTimes> = chosen().map(|(_, deep)| deep.clone()).collect();
+        let deep: Vec<&DeepTimes> = chosen().map(|(_, deep)| deep).collect();
         let own: Energy = chosen().map(|(energy, _)| *energy).sum();
         best = best
             .min(own + static_energy(members.cluster, &inputs, &deep, Others::Idle, members.span));
@@ -176,6 +176,7 @@ fn cost_of(members: &Members<'_>, joint: &Joint) -> Energy {
         .collect();
     let inputs: Vec<&CpuInput> = members.cpus.iter().map(|(_, input)| *input).collect();
     let (own, deep): (Vec<Energy>, Vec<DeepTimes>) = ran.into_iter().unzip();
+    let deep: Vec<&DeepTimes> = deep.iter().collect();
     let together = static_energy(members.cluster, &inputs, &deep, Others::Idle, members.span);
     own.into_iter().sum::<Energy>() + together
 }

@@ -20,7 +20,7 @@ fn replay<P: Policy>(
     let mut keep = Keep::new(vec![usize::MAX], None);
     let mut run = CpuRun::new(model, spans, 0);
     run.run(policy, &mut keep).unwrap();
-    (keep.decisions, run.close())
+    (keep.decisions.remove(0), run.close())
 }
 
 /// Stays in one state, with a polling limit.

@@ -40,6 +40,7 @@ number! {
 }
 
 impl CpuId {
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
