@@ -78,17 +78,20 @@ impl CostTable {
     }
 
     /// Returns the energy of one sleep that lasted `residency`, entry and exit included.
+    #[inline]
     pub fn sleep(&self, opp: u16, state: usize, residency: Duration) -> Energy {
         self.sleeps(opp, state, 1, residency)
     }
 
     /// Returns the energy of `count` sleeps that lasted `time` together.
+    #[inline]
     pub fn sleeps(&self, opp: u16, state: usize, count: u64, time: Duration) -> Energy {
         let cost = &self.costs[opp as usize * self.states + state];
         cost.power.over(time) + Energy(cost.overhead.0 * i128::from(count))
     }
 
     /// Returns the energy of handling ticks for `time`.
+    #[inline]
     pub fn awake(&self, opp: u16, time: Duration) -> Energy {
         self.awake[opp as usize].over(time)
     }
@@ -97,6 +100,7 @@ impl CostTable {
         self.awake.len()
     }
 
+    #[inline]
     pub fn power(&self, opp: u16, state: usize) -> Power {
         self.costs[opp as usize * self.states + state].power
     }

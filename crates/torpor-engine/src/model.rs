@@ -203,6 +203,7 @@ impl CpuModel {
 
     /// Simulates polling from `from` that times out at `timeout`. It continues after the tick and
     /// the governor's timer.
+    #[inline]
     pub fn poll(&self, from: Instant, wake: Instant, alarms: Alarms, timeout: Instant) -> Sleep {
         let poll_loop = self.poll_loop.expect("the state polls");
         let (until, end) = if wake <= timeout {
@@ -219,6 +220,7 @@ impl CpuModel {
     }
 
     /// Returns the time at which polling from `from` gives up.
+    #[inline]
     pub fn poll_timeout(&self, from: Instant, limit: Duration) -> Instant {
         poll::gives_up(self.poll_loop.expect("the state polls"), from, limit)
     }

@@ -5,6 +5,7 @@ use torpor_machine::platform::PollLoop;
 use torpor_machine::units::{Duration, Instant};
 
 /// Returns the time at which a loop that began at `from` sees the task that is there since `wake`.
+#[inline]
 pub(crate) fn notices(poll_loop: PollLoop, from: Instant, wake: Instant) -> Instant {
     match poll_loop {
         PollLoop::PollIdle { relax } => from + at_or_after(wake.since(from), relax),
@@ -15,6 +16,7 @@ pub(crate) fn notices(poll_loop: PollLoop, from: Instant, wake: Instant) -> Inst
 
 /// Returns the time at which a loop that began at `from` gives up: it checks the time only now and
 /// then.
+#[inline]
 pub(crate) fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> Instant {
     // Governors may set any limit.
     let limit = Duration(limit.0.clamp(0, i64::MAX / 4));
@@ -37,6 +39,7 @@ pub(crate) fn gives_up(poll_loop: PollLoop, from: Instant, limit: Duration) -> I
 }
 
 /// Returns the first multiple of `period` from `time` on.
+#[inline]
 fn at_or_after(time: Duration, period: Duration) -> Duration {
     if period <= Duration::ZERO {
         return time;

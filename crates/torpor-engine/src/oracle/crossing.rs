@@ -4,6 +4,7 @@
 use super::credit::Credit;
 use super::dense::Dense;
 use super::front::Front;
+use super::sooner::Sooner;
 use super::{Path, Safe};
 use crate::idle_loop::gives_up;
 use crate::input::Span;
@@ -27,6 +28,7 @@ pub(super) struct Crossing<'a> {
     pub(super) endings: &'a mut [Front; 2],
     /// Awake before the event, by whether the tick is stopped.
     pub(super) waiting: &'a mut [Front; 2],
+    pub(super) sooner: &'a mut Sooner,
 }
 
 /// The fronts of one span after another, which keep their memory.
@@ -34,6 +36,7 @@ pub(super) struct Crossing<'a> {
 pub(super) struct Fronts {
     pub(super) endings: [Front; 2],
     waiting: [Front; 2],
+    pub(super) sooner: Sooner,
 }
 
 impl<'a> Crossing<'a> {
@@ -44,28 +47,32 @@ impl<'a> Crossing<'a> {
         beyond: Safe,
         dense: Option<Dense>,
         (credit, work): (Option<&'a Credit>, Option<Duration>),
-        Fronts { endings, waiting }: &'a mut Fronts,
+        Fronts { endings, waiting, sooner }: &'a mut Fronts,
     ) -> Crossing<'a> {
         endings.iter_mut().chain(&mut *waiting).for_each(Front::clear);
-        Crossing { span, price, here, beyond, dense, credit, work, endings, waiting }
+        Crossing { span, price, here, beyond, dense, credit, work, endings, waiting, sooner }
     }
 
     /// Returns the credit up to the time at which a path that ends at `now` reaches the next span.
+    #[inline]
     pub(super) fn credit_ahead(&self, now: Instant) -> Energy {
         self.credit.zip(self.work).map_or(Energy::ZERO, |(credit, work)| credit.upto(now + work))
     }
 
     /// Drops paths that wait before `now`.
+    #[inline]
     pub(super) fn forget_before(&mut self, now: Instant) {
         self.waiting.iter_mut().for_each(|front| front.forget_before(now));
     }
 
+    #[inline]
     pub(super) fn ends_stopped(&self, tick_stopped: bool) -> bool {
         tick_stopped && !self.span.ends_visit
     }
 
     /// Adds a path that is before the event, or that finds that it has happened. Returns true if it
     /// was kept.
+    #[inline]
     pub(super) fn arrive(&mut self, mut path: Path, queue: &mut Queue) -> bool {
         if path.now > self.span.wake {
             return self.end(path);
@@ -81,6 +88,7 @@ impl<'a> Crossing<'a> {
         is_kept
     }
 
+    #[inline]
     pub(super) fn end(&mut self, mut path: Path) -> bool {
         path.tick_stopped = self.ends_stopped(path.tick_stopped);
         path.resume(self.span.resume, self.price);
@@ -88,6 +96,7 @@ impl<'a> Crossing<'a> {
         self.endings[usize::from(path.tick_stopped)].offer(path, self.beyond)
     }
 
+    #[inline]
     pub(super) fn is_superseded(&self, path: &Path) -> bool {
         !gives_up(self.span, path.now) && !self.waiting[usize::from(path.tick_stopped)].holds(path)
     }
@@ -98,12 +107,14 @@ impl<'a> Crossing<'a> {
 pub(super) struct Earliest(pub(super) Path);
 
 impl Ord for Earliest {
+    #[inline]
     fn cmp(&self, other: &Earliest) -> Ordering {
         (other.0.now, other.0.step).cmp(&(self.0.now, self.0.step))
     }
 }
 
 impl PartialOrd for Earliest {
+    #[inline]
     fn partial_cmp(&self, other: &Earliest) -> Option<Ordering> {
         Some(self.cmp(other))
     }

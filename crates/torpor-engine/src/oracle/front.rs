@@ -35,6 +35,7 @@ impl Front {
     }
 
     /// Returns the place of a path at `now`: most are later than all others.
+    #[inline]
     fn place(&self, now: Instant) -> usize {
         match self.paths.last() {
             Some(last) if last.now >= now => self.paths.partition_point(|p| p.now < now),
@@ -42,15 +43,18 @@ impl Front {
         }
     }
 
+    #[inline]
     pub(super) fn clear(&mut self) {
         self.paths.clear();
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
     /// Drops paths before `now`, once there are enough.
+    #[inline]
     pub(super) fn forget_before(&mut self, now: Instant) {
         if self.paths.len() >= PATHS_KEPT && self.paths[PATHS_KEPT / 2].now < now {
             let past = self.paths.partition_point(|p| p.now < now);
@@ -58,11 +62,13 @@ impl Front {
         }
     }
 
+    #[inline]
     pub(super) fn holds(&self, path: &Path) -> bool {
         let at = self.paths.partition_point(|p| p.now < path.now);
         self.paths.get(at).is_some_and(|p| p.step == path.step)
     }
 
+    #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter()
     }

@@ -30,6 +30,7 @@ mod dense;
 mod front;
 mod joint;
 mod late;
+mod sooner;
 mod split;
 mod stretch;
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub use split::Members;
 use std::cmp::Reverse;
 use std::rc::Rc;
 use stretch::{Alike, Stretch};
+use torpor_machine::platform::PollLoop;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
@@ -120,6 +122,7 @@ struct Path {
 
 impl Path {
     /// Starts the work of an event that was due at `due`.
+    #[inline]
     fn resume(&mut self, due: Instant, price: Power) {
         let late = self.now.since(due).max(Duration::ZERO);
         self.delay += late;
@@ -201,6 +204,25 @@ fn plan_among(
     search.plan(spans, goes_on)
 }
 
+/// Returns true if polling takes as much power as any allowed state, or more.
+fn is_polling_dear(model: &CpuModel, allowed: &[usize], opp: u16) -> bool {
+    let power = |state: usize| model.costs.power(opp, state);
+    let polling = allowed.iter().copied().find(|&state| model.states[state].is_polling);
+    polling.is_some_and(|polling| {
+        model.costs.sleep(opp, polling, Duration::ZERO) >= Energy::ZERO
+            && allowed.iter().all(|&state| power(state) <= power(polling))
+    })
+}
+
+/// Returns the longest time from an event to the end of polling.
+fn latest_notice(model: &CpuModel) -> Duration {
+    let round = match model.poll_loop {
+        Some(PollLoop::PollIdle { relax }) => relax,
+        Some(PollLoop::ArmPollIdle { .. }) | None => Duration::ZERO,
+    };
+    round + model.states.first().map_or(Duration::ZERO, |state| state.exit_latency)
+}
+
 /// Condition for a later path to be no worse.
 ///
 /// If rests are credited, the later path must be able to copy the next choice of the earlier one
@@ -231,6 +253,7 @@ struct Settles {
 impl Safe {
     const ALWAYS: Safe = Safe { until: Instant::NEVER, tick: Instant::NEVER, settles: None };
 
+    #[inline]
     fn covers(self, earlier: Instant, later: Instant, tick_stopped: bool) -> bool {
         let is_free_of_ticks = match self.settles {
             None => later < self.tick || earlier >= self.tick,
@@ -273,6 +296,12 @@ struct Search<'a> {
     /// Keep paths at different times, which also holds if rests are credited.
     keeps_all: bool,
     longest_entry: Duration,
+    /// By OPP: the least power of any state or tick.
+    floor_powers: Vec<Power>,
+    /// By OPP: no allowed state takes more power than polling.
+    polling_is_dear: Vec<bool>,
+    /// Longest delay of a resumption from polling.
+    latest_notice: Duration,
     /// Longest delay of a resumption after the event: entry, exit and the handling of a tick.
     latest_ending: Duration,
     /// Upper bound of the cost of being earlier, apart from time; `None` if no state is free to
@@ -294,7 +323,10 @@ impl<'a> Search<'a> {
             .flat_map(|opp| allowed.iter().map(move |&i| (opp, i)))
             .map(|(opp, i)| model.costs.sleep(opp, i, Duration::ZERO))
             .collect();
-        let peak_power = opps.map(|opp| model.costs.peak_power(opp)).max().unwrap_or(Power::ZERO);
+        let peak_power = opps.clone().map(|opp| model.costs.peak_power(opp)).max();
+        let peak_power = peak_power.unwrap_or(Power::ZERO);
+        let floor_powers = opps.clone().map(|opp| model.costs.floor_power(opp)).collect();
+        let polling_is_dear = opps.map(|opp| is_polling_dear(model, &allowed, opp)).collect();
         let trips_can_be_free = model.costs.is_free_to_enter(allowed[0]);
         let trip = trips_can_be_free.then(|| {
             overheads.into_iter().max().unwrap_or(Energy::ZERO)
@@ -315,6 +347,9 @@ impl<'a> Search<'a> {
             bounds: true,
             keeps_all: false,
             longest_entry,
+            floor_powers,
+            polling_is_dear,
+            latest_notice: latest_notice(model),
             latest_ending,
             trip,
             peak_power,
@@ -342,6 +377,7 @@ impl<'a> Search<'a> {
             late.take_until(span.wake.max(beyond.until), &mut paths);
             late.resume(span.resume, self.price);
             let credit = (self.credit, next);
+            fronts.sooner.clear(self.model.states.len());
             let crossing =
                 Crossing::new(span, self.price, safe[k], beyond, dense[k], credit, &mut fronts);
             if !self.through(crossing, &mut paths, &mut queue, &mut || goes_on(k)) {
@@ -474,8 +510,16 @@ impl<'a> Search<'a> {
         let can_stop = !path.tick_stopped && !next.must_keep_tick;
         for index in 0..self.allowed.len() {
             let state = self.allowed[index];
-            if model.states[state].is_polling && !polls {
+            let is_polling = model.states[state].is_polling;
+            if is_polling && !polls {
                 continue;
+            }
+            if !is_polling {
+                let sleeper = self.sleeper(path, state, jiffy, span);
+                if crossing.sooner.beats(&sleeper) {
+                    continue;
+                }
+                crossing.sooner.keep(&sleeper, can_stop);
             }
             for stop_tick in [true, false] {
                 if stop_tick && !can_stop {
@@ -484,7 +528,7 @@ impl<'a> Search<'a> {
                 let tick_stopped = path.tick_stopped || stop_tick;
                 let tick_at = if tick_stopped { Instant::NEVER } else { jiffy + tick };
                 let alarms = Alarms::tick(tick_at);
-                let sleep = if model.states[state].is_polling {
+                let sleep = if is_polling {
                     let timeout = model.poll_timeout(path.now, model.default_poll_limit);
                     model.poll(path.now, span.wake, alarms, timeout)
                 } else {
@@ -513,7 +557,7 @@ impl<'a> Search<'a> {
                     (ending, true) => crossing.end(ending),
                     (awake, false) => crossing.arrive(awake, queue),
                 });
-                let is_same_with_tick = span.ends_visit && is_over && jiffy + tick > span.wake;
+                let is_same_with_tick = span.ends_visit && jiffy + tick > span.wake;
                 if stop_tick && is_same_with_tick {
                     break;
                 }
@@ -522,6 +566,7 @@ impl<'a> Search<'a> {
     }
 
     /// Offers the path that a choice leads to, and keeps the step if the path is kept.
+    #[inline]
     fn step(&mut self, before: u32, choice: Choice, offer: impl FnOnce(u32) -> bool) {
         if offer(self.steps.len() as u32) {
             self.steps.push(Step { before, choice });
@@ -539,13 +584,19 @@ impl<'a> Search<'a> {
                 return true;
             }
         }
+        let wake = crossing.span.wake;
+        let left = wake.since(path.now).max(Duration::ZERO);
+        let polls = self.only_polls(path, crossing);
+        let polling = self.model.costs.power(crossing.span.opp, 0).over(polls);
+        if polls > Duration::ZERO && polls == left && self.polls_in_vain(path, crossing, polling) {
+            return true;
+        }
+        let floor = self.floor_powers[usize::from(crossing.span.opp)];
+        let at_least = path.energy + polling + floor.over(left - polls);
         if let Some(credit) = self.credit {
-            return self.is_hopeless_with_credit(path, crossing, credit);
+            return self.is_hopeless_with_credit(path, crossing, credit, at_least);
         }
         let Some(trip) = self.trip else { return false };
-        let wake = crossing.span.wake;
-        let floor = self.model.costs.floor_power(crossing.span.opp);
-        let at_least = path.energy + floor.over(wake.since(path.now).max(Duration::ZERO));
         let latest = wake.max(path.now) + self.latest_ending;
         let beaten_by = |ending: &Path| {
             let head_start = latest.since(ending.now).max(Duration::ZERO);
@@ -560,6 +611,37 @@ impl<'a> Search<'a> {
         beaten(true) && (path.tick_stopped || beaten(false))
     }
 
+    /// Returns the time for which a path only polls: each sleep is tried by an earlier path that
+    /// pays no more, and becomes no better by polling first.
+    fn only_polls(&self, path: &Path, crossing: &Crossing<'_>) -> Duration {
+        let span = crossing.span;
+        let left = span.wake.since(path.now);
+        if !self.polling_is_dear[usize::from(span.opp)] || left <= self.longest_entry {
+            return Duration::ZERO;
+        }
+        let jiffy = self.model.tick.floor(path.now);
+        let mut sleeps = self.allowed.iter().filter(|&&i| !self.model.states[i].is_polling);
+        if !sleeps.all(|&i| crossing.sooner.beats(&self.sleeper(path, i, jiffy, span))) {
+            return Duration::ZERO;
+        }
+        let tick = jiffy + self.model.tick.hz.tick();
+        let until = if path.tick_stopped { span.wake } else { span.wake.min(tick) };
+        until.since(path.now) - self.longest_entry
+    }
+
+    /// Returns true if a path that polls up to the event ends before a cheaper one. None of its
+    /// endings would be kept.
+    fn polls_in_vain(&self, path: &Path, crossing: &Crossing<'_>, polling: Energy) -> bool {
+        let wake = crossing.span.wake;
+        let stopped = crossing.ends_stopped(path.tick_stopped);
+        let standing = path.energy + polling + crossing.credit_ahead(wake);
+        crossing.endings[usize::from(stopped)].iter().any(|ending| {
+            ending.now >= wake + self.latest_notice
+                && ending.standing <= standing
+                && crossing.beyond.covers(wake, ending.now, stopped)
+        })
+    }
+
     /// Does the same if rests are credited. The path that ends first copies the next choice of the
     /// other one and sleeps longer; if it ends last, it is credited less.
     fn is_hopeless_with_credit(
@@ -567,12 +649,12 @@ impl<'a> Search<'a> {
         path: &Path,
         crossing: &Crossing<'_>,
         credit: &Credit,
+        at_least: Energy,
     ) -> bool {
         let wake = crossing.span.wake;
-        let floor = self.model.costs.floor_power(crossing.span.opp);
         let latest = wake.max(path.now) + self.latest_ending;
-        let at_least = path.energy + floor.over(wake.since(path.now).max(Duration::ZERO))
-            - credit.between(path.now, latest);
+        let at_least = at_least - credit.between(path.now, latest);
+        let credit_ahead = crossing.credit_ahead(wake);
         let beaten_by = |ending: &Path, stopped: bool| {
             if crossing.work.is_none() {
                 return ending.energy <= at_least;
@@ -582,7 +664,7 @@ impl<'a> Search<'a> {
                 if crossing.beyond.settles.is_some() { Some(Energy::ZERO) } else { self.trip };
             let Some(trip) = trip else { return false };
             let longer = self.peak_power.over(latest.since(ending.now).max(Duration::ZERO));
-            let missed = crossing.credit_ahead(ending.now) - crossing.credit_ahead(wake);
+            let missed = ending.standing - ending.energy - credit_ahead;
             crossing.beyond.covers(wake, latest.max(ending.now), stopped)
                 && ending.energy + longer + missed + trip <= at_least
         };

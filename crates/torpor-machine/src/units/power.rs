@@ -28,9 +28,10 @@ impl Power {
     }
 
     /// The energy this power takes over `time`.
+    #[inline]
     pub const fn over(self, time: Duration) -> Energy {
         // Two 64-bit numbers cannot exceed it.
-        Energy((self.0 as i128).saturating_mul(time.0 as i128))
+        Energy((self.0 as i128).wrapping_mul(time.0 as i128))
     }
 }
 

@@ -149,6 +149,7 @@ impl Hz {
     }
 
     /// `TICK_NSEC`: (10⁹ + HZ/2) / HZ, the kernel's rounding.
+    #[inline]
     pub const fn tick(self) -> Duration {
         Duration(match self {
             Hz::H100 => 10_000_000,
