@@ -404,6 +404,27 @@ def test_minutes_that_a_kill_left_are_read_once(tmp_path):
     assert fleet([kept])["hosts"][0]["minutes"] == 6
 
 
+def test_a_minute_is_of_the_governor_that_decided(tmp_path, monkeypatch):
+    decides, clock = ["menu"], [BEGIN * MINUTE_NS]
+    monkeypatch.setattr(rollup.time, "time_ns", lambda: clock[0])
+    under = rollup.Under(lambda: decides[0])
+    values = {g: live.values_of(a_run(6e6), MINUTE_NS, 2) for g in ("menu", "teo")}
+    point = Point("shadow", "a", "server", "")
+    with rollup.Rollup(tmp_path / "store", point, ["menu", "teo"]) as kept:
+        for minute in range(6):
+            for second in range(0, 60, 2):
+                clock[0] = (BEGIN + minute) * MINUTE_NS + second * 10**9
+                # The switch comes in the third minute, and is seen when the fourth begins.
+                decides[0] = "teo" if (minute, second) > (2, 58) else "menu"
+                under.look()
+                # A minute is known some seconds after its end.
+                if minute and second == 10:
+                    begin_ns = (BEGIN + minute - 1) * MINUTE_NS
+                    kept.add([live.Window(begin_ns, MINUTE_NS, 0, values)], under)
+    hosts = fleet([tmp_path / "store"])["hosts"]
+    assert {host["under"]: host["minutes"] for host in hosts} == {"menu": 2, "teo": 2}
+
+
 def test_minutes_are_kept_as_long_as_asked(tmp_path):
     kept = tmp_path / "store"
     minutes(kept, "a", {0: (100.0, 90.0)})

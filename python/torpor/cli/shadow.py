@@ -21,7 +21,7 @@ from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.options import argument, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
-from torpor.machine.record.machine import Machine, facts
+from torpor.machine.record.machine import Machine, facts, idle_governor
 from torpor.results.kinds.shadow import OPEN_LOOP
 from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.run import recordings
@@ -30,7 +30,7 @@ from torpor.run.sweeps.axes import Point
 
 if TYPE_CHECKING:
     from torpor.run.shadow.live import Shadow, Tally, Window
-    from torpor.run.shadow.rollup import Rollup
+    from torpor.run.shadow.rollup import Rollup, Under
 
 _GOVERNORS = ("menu", "teo")
 _DAY_NS = 24 * 3600 * 10**9
@@ -174,23 +174,31 @@ def run(
         rollup = None
         if store is not None:
             named = machine_class or _class(platform, machine)
-            rollup = stack.enter_context(_rollup(store, plan, named, known, keep_days))
+            rollup = stack.enter_context(_rollup(store, plan, named, keep_days))
         place = InPlace() if sys.stdout.isatty() and form == "text" else None
         if place is not None:
             stack.callback(place.end)
 
+        under = None
+        if is_live:
+            from torpor.run.shadow.rollup import Under
+
+            under = Under(lambda: idle_governor(machine))
+
         def tell(shadow: Shadow, new: "list[Window]") -> None:
+            if under is not None:
+                under.look()
             if rollup is not None:
-                rollup.add(new)
+                rollup.add(new, under)
             if exporter is not None:
                 exporter.text = openmetrics(shadow)
             if place is not None:
-                place.show(post_text(_table(shadow, known, rollup)))
+                place.show(post_text(_table(shadow, under, rollup)))
             elif new and form == "text":
-                write_stdout(post_text(_table(shadow, known, rollup)) + "\n")
+                write_stdout(post_text(_table(shadow, under, rollup)) + "\n")
 
         shadow.run(tell)
-    raise typer.Exit(_end(shadow, form, report, _table(shadow, known, rollup)))
+    raise typer.Exit(_end(shadow, form, report, _table(shadow, under, rollup)))
 
 
 def _machine_of(source: str) -> str:
@@ -210,12 +218,9 @@ def _class(platform: str | None, machine: Machine) -> str:
     return f"{title[1] if title else host_platform.machine()}, {len(machine.cpus())} CPUs"
 
 
-def _rollup(
-    folder: Path, plan: Any, machine_class: str, known: Any, keep_days: int | None
-) -> "Rollup":
+def _rollup(folder: Path, plan: Any, machine_class: str, keep_days: int | None) -> "Rollup":
     from torpor.run.shadow.rollup import Rollup
 
-    under = (known or {}).get("cpuidle", {}).get("governor")
     point = Point(
         kind="shadow",
         source=host_platform.node() or "localhost",
@@ -223,7 +228,7 @@ def _rollup(
         governor="",
         hz=plan.options.get("hz"),
         latency_limit=plan.options.get("latency_limit"),
-        options=json.dumps({"under": under} if under else {}),
+        options=json.dumps({}),
     )
     keep_ns = None if keep_days is None else keep_days * _DAY_NS
     return Rollup(folder, point, plan.governors, keep_ns)
@@ -241,7 +246,7 @@ def _end(shadow: "Shadow", form: str, report: Path | None, last: Post) -> int:
     return EXIT_FINDING if any(sums.error for sums in shadow.sums.values()) else 0
 
 
-def _table(shadow: "Shadow", known: Any, rollup: "Rollup | None") -> Post:
+def _table(shadow: "Shadow", under: "Under | None", rollup: "Rollup | None") -> Post:
     """Return what is known so far: a line a governor."""
     clusters = list(dict.fromkeys(c for s in shadow.sums.values() for c in s.energy_uj))
     seconds = shadow.seconds
@@ -262,8 +267,8 @@ def _table(shadow: "Shadow", known: Any, rollup: "Rollup | None") -> Post:
             energy_uj = sums.energy_uj.get(cluster)
             cells.append(number(energy_uj / 1e3 / seconds if energy_uj and seconds else None, 3))
         rows.append([*cells, *_change(shadow.tallies.get(name))])
-    under = known and known["cpuidle"]["governor"]
-    title = f"In the shadow of {under}" if under else f"Shadow: {shadow.plan.source}"
+    governor = under and under.now
+    title = f"In the shadow of {governor}" if governor else f"Shadow: {shadow.plan.source}"
     title += f": {counted(shadow.windows, 'minute')}"
     if shadow.lossy_windows:
         title += f", {shadow.lossy_windows} more with losses left out"

@@ -110,10 +110,15 @@ class Facts(TypedDict):
     cpus: list[dict[str, int | str | None]]
 
 
+def idle_governor(machine: Machine) -> str | None:
+    """Return the idle governor that decides now."""
+    idle = machine.cpu_dir / "cpuidle"
+    return read(idle / "current_governor") or read(idle / "current_governor_ro")
+
+
 def facts(machine: Machine) -> Facts:
     """Return what a replay or its reader may ask about the machine later on."""
     idle = machine.cpu_dir / "cpuidle"
-    governor = read(idle / "current_governor") or read(idle / "current_governor_ro")
     hz, hz_source = tick_rate(machine)
     return {
         "kernel": {
@@ -126,7 +131,7 @@ def facts(machine: Machine) -> Facts:
         "hz_source": hz_source,
         "cpuidle": {
             "driver": read(idle / "current_driver"),
-            "governor": governor,
+            "governor": idle_governor(machine),
             "available_governors": (read(idle / "available_governors") or "").split(),
         },
         "latency_limit_us": _latency_limit_us(machine),

@@ -8,8 +8,9 @@ source is the host, the seed the minute (since 1970, UTC), so that governors pai
 import contextlib
 import hashlib
 import json
+import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,41 @@ from torpor.run.sweeps.store import Store, Writer, open_store
 MINUTE_NS = 60 * 10**9
 #: Minutes of a shard.
 _SHARD_MINUTES = 60
+#: Switches of the machine's governor that are remembered until the minutes they lie in are over.
+_SWITCHES = 64
+
+
+class Under:
+    """The governors that decided on the machine, by when they were seen."""
+
+    def __init__(self, read: Callable[[], str | None]) -> None:
+        """Look for the first time."""
+        self._read = read
+        #: Since when each may have decided, and since when it surely does.
+        self._seen = [(0, 0, read())]
+        self._looked_ns = time.time_ns()
+
+    @property
+    def now(self) -> str | None:
+        """The one that was seen last."""
+        return self._seen[-1][2]
+
+    def look(self) -> None:
+        """Notice a switch."""
+        name, now_ns = self._read(), time.time_ns()
+        if name != self.now:
+            self._seen = [*self._seen[-_SWITCHES:], (self._looked_ns, now_ns, name)]
+        self._looked_ns = now_ns
+
+    def during(self, window: Window) -> set[str | None]:
+        """Return those that may have decided in a window."""
+        end_ns = window.begin_ns + window.duration_ns
+        ends = [*(surely for _, surely, _ in self._seen[1:]), math.inf]
+        return {
+            name
+            for (maybe, _, name), end in zip(self._seen, ends, strict=True)
+            if maybe < end_ns and end > window.begin_ns
+        }
 
 
 class Rollup:
@@ -57,14 +93,15 @@ class Rollup:
             # The lines are on the disk, and become a shard the next time.
             self.failure = str(error)
 
-    def add(self, windows: Iterable[Window]) -> None:
-        """Write the minutes that have no losses."""
+    def add(self, windows: Iterable[Window], under: Under | None = None) -> None:
+        """Write the minutes that have no losses and, if it is known, one governor that decided."""
         assert self._writer is not None
         for window in windows:
-            if not window.is_sample:
+            names = {None} if under is None else under.during(window)
+            if not window.is_sample or len(names) > 1:
                 continue
             try:
-                for row in self._rows(window):
+                for row in self._rows(window, names.pop()):
                     self._writer.add(row)
                 self.failure = None
             except OSError as error:
@@ -73,7 +110,7 @@ class Rollup:
             if window.begin_ns // MINUTE_NS % _SHARD_MINUTES == 0:
                 self._prune()
 
-    def _rows(self, window: Window) -> Iterator[Row]:
+    def _rows(self, window: Window, under: str | None) -> Iterator[Row]:
         known = {metric["key"] for metric in catalogue()}
         for governor in self._governors:
             values = window.values.get(governor)
@@ -83,6 +120,8 @@ class Rollup:
             }
             seed = round(window.begin_ns / MINUTE_NS)
             point = replace(self._point, governor=governor, seed=seed)
+            if under is not None:
+                point = replace(point, options=json.dumps({"under": under}))
             identity = json.dumps([point.source, point.options, governor, window.begin_ns])
             name = hashlib.sha256(identity.encode()).hexdigest()[:32]
             yield row_of(name, point, metrics, error, window.duration_ns / 1e6)
