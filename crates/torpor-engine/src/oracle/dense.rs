@@ -126,7 +126,9 @@ impl Bounds<'_> {
         let search = self.search;
         let settled = earliest + search.latest_ending + search.longest_entry;
         let tick = search.model.tick.next(earliest);
-        let meet = before.ends_visit && settled < span.wake && settled < tick;
+        if !before.ends_visit || settled >= span.wake || settled >= tick {
+            return None;
+        }
         let power = |&state: &usize| search.model.costs.power(span.opp, state);
         let most = search.allowed.iter().map(power).max().unwrap_or(Power::ZERO);
         let sooner = (most - self.power(before.opp)).over(search.latest_ending);
@@ -135,7 +137,7 @@ impl Bounds<'_> {
         let credit = search.credit.map_or(Energy::ZERO, |credit| {
             credit.between(earliest, earliest + search.latest_ending)
         });
-        meet.then(|| at_end.max(sooner) + credit)
+        Some(at_end.max(sooner) + credit)
     }
 
     /// Returns the margin that a dense span adds: a change of the rest state's power, and ticks

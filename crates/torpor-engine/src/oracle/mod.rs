@@ -291,6 +291,8 @@ struct Search<'a> {
     decisions_per_check: u32,
     /// Skip the equal ticks of long sleeps.
     leaps: bool,
+    /// Skip sleeps that an earlier path has begun more cheaply.
+    skips: bool,
     /// Drop paths in dense spans.
     bounds: bool,
     /// Keep paths at different times, which also holds if rests are credited.
@@ -344,6 +346,7 @@ impl<'a> Search<'a> {
             decisions: 0,
             decisions_per_check: DECISIONS_PER_CHECK,
             leaps: true,
+            skips: true,
             bounds: true,
             keeps_all: false,
             longest_entry,
@@ -537,7 +540,9 @@ impl<'a> Search<'a> {
                 let residency = sleep.resume.since(path.now);
                 let choice = Choice { state: state as u8, stop_tick };
                 let credit = self.credit.filter(|_| state == model.deepest);
-                let credited = credit.map_or(Energy::ZERO, |c| c.between(path.now, sleep.resume));
+                // A path that waits stands at its credit so far.
+                let credited = credit
+                    .map_or(Energy::ZERO, |c| c.upto(sleep.resume) - (path.standing - path.energy));
                 let energy = path.energy + model.costs.sleep(span.opp, state, residency) - credited;
                 let mut after = Path {
                     now: sleep.resume,
@@ -653,7 +658,7 @@ impl<'a> Search<'a> {
     ) -> bool {
         let wake = crossing.span.wake;
         let latest = wake.max(path.now) + self.latest_ending;
-        let at_least = at_least - credit.between(path.now, latest);
+        let at_least = at_least - (credit.upto(latest) - (path.standing - path.energy));
         let credit_ahead = crossing.credit_ahead(wake);
         let beaten_by = |ending: &Path, stopped: bool| {
             if crossing.work.is_none() {
