@@ -53,12 +53,13 @@ struct Bounds<'a> {
 }
 
 impl Search<'_> {
+    /// Returns the constants of each span; nothing if no span is dense.
     pub(super) fn dense(&self, spans: &[Span]) -> Vec<Option<Dense>> {
         let model = self.model;
         let rests_deep = self.credit.is_some() && self.allowed[0] == model.deepest;
         let is_unfit = self.polls() || rests_deep || self.price > Power::ZERO;
         if !self.bounds || is_unfit || self.trip.is_none() {
-            return vec![None; spans.len()];
+            return Vec::new();
         }
         let rest = &model.states[self.allowed[0]];
         let handling = model.tick_handling;
