@@ -9,10 +9,13 @@ use torpor_benches::{Limit, aim, process_cpu_s};
 use torpor_engine::{Loaded, Options, Request, Unwatched, run_on};
 use torpor_governor::Catalog;
 
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 9;
 const AIM: f64 = 3.0;
-/// Clusters that take power of their own are planned in several rounds, and do not reach the aim.
-const LIMIT: f64 = 12.0;
+const LIMIT: f64 = 6.0;
+/// The clusters of some take power of their own: their CPUs are planned together, in up to ten rounds
+/// of several plans each, which does not reach the aim.
+const MACHINES: [(&str, bool); 4] =
+    [("pixel6", true), ("i5-10600k", false), ("rk3399", true), ("icelake-8360y", false)];
 
 fn main() {
     let traces: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
@@ -21,23 +24,26 @@ fn main() {
         traces = recordings();
     }
     println!("{:<16} {:>8} {:>8} {:>6}  ms a replay", "", "teo", "oracle", "ratio");
-    let mut worst: f64 = 0.0;
+    let mut worst = [0.0_f64; 2];
     for trace in traces {
         println!("{}", trace.display());
         let loaded = Loaded::read(&trace, None, &Unwatched).unwrap_or_else(|e| panic!("{e}"));
-        for platform in ["pixel6", "i5-10600k", "rk3399", "icelake-8360y"] {
+        for (platform, is_together) in MACHINES {
             let (mut teo_s, mut oracle_s) = (f64::MAX, f64::MAX);
             for _ in 0..ROUNDS {
                 teo_s = teo_s.min(cost_s(&loaded, platform, "teo"));
                 oracle_s = oracle_s.min(cost_s(&loaded, platform, "oracle"));
             }
             let ratio = oracle_s / teo_s;
-            worst = worst.max(ratio);
+            let worst = &mut worst[usize::from(is_together)];
+            *worst = worst.max(ratio);
             println!("{platform:<16} {:>8.2} {:>8.2} {ratio:>6.2}", teo_s * 1e3, oracle_s * 1e3);
         }
     }
-    aim("oracle to teo, worst recording and machine", worst, Limit::NotAbove(AIM));
-    std::process::exit(i32::from(worst > LIMIT));
+    let [alone, together] = worst;
+    aim("oracle to teo, CPUs alone, worst recording", alone, Limit::NotAbove(AIM));
+    aim("oracle to teo, CPUs together, worst recording", together, Limit::NotAbove(AIM));
+    std::process::exit(i32::from(alone > LIMIT));
 }
 
 /// Returns the demo's recording and those of guests, in order of name.

@@ -53,12 +53,13 @@ struct Bounds<'a> {
 }
 
 impl Search<'_> {
+    /// Returns the constants of each span; nothing if no span is dense.
     pub(super) fn dense(&self, spans: &[Span]) -> Vec<Option<Dense>> {
         let model = self.model;
         let rests_deep = self.credit.is_some() && self.allowed[0] == model.deepest;
         let is_unfit = self.polls() || rests_deep || self.price > Power::ZERO;
         if !self.bounds || is_unfit || self.trip.is_none() {
-            return vec![None; spans.len()];
+            return Vec::new();
         }
         let rest = &model.states[self.allowed[0]];
         let handling = model.tick_handling;
@@ -126,7 +127,9 @@ impl Bounds<'_> {
         let search = self.search;
         let settled = earliest + search.latest_ending + search.longest_entry;
         let tick = search.model.tick.next(earliest);
-        let meet = before.ends_visit && settled < span.wake && settled < tick;
+        if !before.ends_visit || settled >= span.wake || settled >= tick {
+            return None;
+        }
         let power = |&state: &usize| search.model.costs.power(span.opp, state);
         let most = search.allowed.iter().map(power).max().unwrap_or(Power::ZERO);
         let sooner = (most - self.power(before.opp)).over(search.latest_ending);
@@ -135,7 +138,7 @@ impl Bounds<'_> {
         let credit = search.credit.map_or(Energy::ZERO, |credit| {
             credit.between(earliest, earliest + search.latest_ending)
         });
-        meet.then(|| at_end.max(sooner) + credit)
+        Some(at_end.max(sooner) + credit)
     }
 
     /// Returns the margin that a dense span adds: a change of the rest state's power, and ticks

@@ -18,6 +18,10 @@ impl Front {
     /// Returns true if it was kept. If being later is not `safe`, a path supersedes only those of
     /// its own time.
     pub(super) fn offer(&mut self, path: Path, safe: Safe) -> bool {
+        if self.paths.is_empty() {
+            self.paths.push(path);
+            return true;
+        }
         let at = self.place(path.now);
         let no_worse = |earlier: &Path, later: &Path| {
             earlier.now == later.now
@@ -27,9 +31,15 @@ impl Front {
         if self.paths[at..].iter().any(|p| p.standing <= path.standing && no_worse(&path, p)) {
             return false;
         }
-        let count = self.paths.len();
-        self.paths.retain(|p| !(p.standing >= path.standing && no_worse(p, &path)));
-        let at = if self.paths.len() == count { at } else { self.place(path.now) };
+        let is_superseded = |p: &Path| p.standing >= path.standing && no_worse(p, &path);
+        // The first at or after its time may be of the same time, the others are later.
+        let last = self.paths.len().min(at + 1);
+        let at = if self.paths[..last].iter().any(is_superseded) {
+            self.paths.retain(|p| !is_superseded(p));
+            self.place(path.now)
+        } else {
+            at
+        };
         self.paths.insert(at, path);
         true
     }

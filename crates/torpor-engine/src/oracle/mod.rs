@@ -291,6 +291,8 @@ struct Search<'a> {
     decisions_per_check: u32,
     /// Skip the equal ticks of long sleeps.
     leaps: bool,
+    /// Skip sleeps that an earlier path has begun more cheaply.
+    skips: bool,
     /// Drop paths in dense spans.
     bounds: bool,
     /// Keep paths at different times, which also holds if rests are credited.
@@ -344,6 +346,7 @@ impl<'a> Search<'a> {
             decisions: 0,
             decisions_per_check: DECISIONS_PER_CHECK,
             leaps: true,
+            skips: true,
             bounds: true,
             keeps_all: false,
             longest_entry,
@@ -357,8 +360,8 @@ impl<'a> Search<'a> {
     }
 
     fn plan(mut self, spans: &[Span], goes_on: &mut dyn FnMut(usize) -> bool) -> Option<Plan> {
-        let safe = self.safe(spans);
-        let dense = self.dense(spans);
+        let mut ahead = self.safe(spans, 0);
+        let all_dense = self.dense(spans);
         let start = spans.first().map_or(Instant(0), |s| s.start);
         let mut late = Late::default();
         late.add(Path {
@@ -373,13 +376,15 @@ impl<'a> Search<'a> {
         for (k, span) in spans.iter().enumerate() {
             let next = spans.get(k + 1).map(|s| s.start.since(span.resume));
             let work = next.unwrap_or(Duration::ZERO);
-            let beyond = safe[k + 1].ahead_of(work, span.wake);
+            let dense = all_dense.get(k).copied().flatten();
+            let here = std::mem::replace(&mut ahead, self.safe(spans, k + 1));
+            let beyond = ahead.ahead_of(work, span.wake);
             late.take_until(span.wake.max(beyond.until), &mut paths);
             late.resume(span.resume, self.price);
             let credit = (self.credit, next);
             fronts.sooner.clear(self.model.states.len());
             let crossing =
-                Crossing::new(span, self.price, safe[k], beyond, dense[k], credit, &mut fronts);
+                Crossing::new(span, self.price, here, beyond, dense, credit, &mut fronts);
             if !self.through(crossing, &mut paths, &mut queue, &mut || goes_on(k)) {
                 return None;
             }
@@ -395,23 +400,19 @@ impl<'a> Search<'a> {
         Some(Plan { choices, energy, delay: best.delay, crowded_spans: self.crowded_spans })
     }
 
-    /// Returns the condition for each span, and for the end.
-    fn safe(&self, spans: &[Span]) -> Vec<Safe> {
-        let mut safe = Vec::with_capacity(spans.len() + 1);
-        for (k, span) in spans.iter().enumerate() {
-            let is_last = k + 1 == spans.len() && self.price == Power::ZERO;
-            let until = if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
-            let tick = self.model.tick.floor(span.wake);
-            let helps = span.wake.since(tick) <= self.latest_ending;
-            let plain =
-                Safe { until, tick: if helps { tick } else { Instant::NEVER }, settles: None };
-            let before = k.checked_sub(1).map(|k| &spans[k]);
-            let earliest = before.map_or(span.start, |b| b.wake + span.start.since(b.resume));
-            let is_credited = self.credit_about(span, earliest) > Energy::ZERO;
-            safe.push(if is_credited { self.safe_with_credit(span) } else { plain });
+    /// Returns the condition for a span, or for the end.
+    fn safe(&self, spans: &[Span], k: usize) -> Safe {
+        let Some(span) = spans.get(k) else { return Safe::ALWAYS };
+        let before = k.checked_sub(1).map(|k| &spans[k]);
+        let earliest = before.map_or(span.start, |b| b.wake + span.start.since(b.resume));
+        if self.credit_about(span, earliest) > Energy::ZERO {
+            return self.safe_with_credit(span);
         }
-        safe.push(Safe::ALWAYS);
-        safe
+        let is_last = k + 1 == spans.len() && self.price == Power::ZERO;
+        let until = if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
+        let tick = self.model.tick.floor(span.wake);
+        let helps = span.wake.since(tick) <= self.latest_ending;
+        Safe { until, tick: if helps { tick } else { Instant::NEVER }, settles: None }
     }
 
     fn safe_with_credit(&self, span: &Span) -> Safe {
@@ -537,7 +538,9 @@ impl<'a> Search<'a> {
                 let residency = sleep.resume.since(path.now);
                 let choice = Choice { state: state as u8, stop_tick };
                 let credit = self.credit.filter(|_| state == model.deepest);
-                let credited = credit.map_or(Energy::ZERO, |c| c.between(path.now, sleep.resume));
+                // A path that waits stands at its credit so far.
+                let credited = credit
+                    .map_or(Energy::ZERO, |c| c.upto(sleep.resume) - (path.standing - path.energy));
                 let energy = path.energy + model.costs.sleep(span.opp, state, residency) - credited;
                 let mut after = Path {
                     now: sleep.resume,
@@ -653,7 +656,7 @@ impl<'a> Search<'a> {
     ) -> bool {
         let wake = crossing.span.wake;
         let latest = wake.max(path.now) + self.latest_ending;
-        let at_least = at_least - credit.between(path.now, latest);
+        let at_least = at_least - (credit.upto(latest) - (path.standing - path.energy));
         let credit_ahead = crossing.credit_ahead(wake);
         let beaten_by = |ending: &Path, stopped: bool| {
             if crossing.work.is_none() {

@@ -46,8 +46,7 @@ impl Sooner {
     pub(super) fn beats(&self, later: &Sleeper) -> bool {
         later.settles
             && self.begun[self.place(later.tick_stopped, later.state)].is_some_and(|sooner| {
-                (later.tick_stopped || sooner.jiffy == later.jiffy)
-                    && sooner.energy <= later.energy
+                (later.tick_stopped || sooner.jiffy == later.jiffy) && sooner.energy <= later.energy
             })
     }
 
@@ -88,7 +87,7 @@ impl Search<'_> {
             state,
             tick_stopped: path.tick_stopped,
             jiffy,
-            settles: path.now + model.states[state].entry_latency <= until,
+            settles: self.skips && path.now + model.states[state].entry_latency <= until,
             energy: energy - asleep,
         }
     }

@@ -52,7 +52,8 @@ impl Segments {
             cpus.iter().map(|(model, input)| windows(model, input, span)).collect();
         let mut moments: Vec<Instant> = powers.iter().flat_map(|p| [p.0, p.1]).collect();
         moments.extend(windows.iter().flatten().flat_map(|w| [w.from, w.to]));
-        moments.sort_unstable();
+        // Stable, as that merges runs that are in order already.
+        moments.sort();
         moments.dedup();
         let all: Energy = powers.iter().map(|(from, to, power)| power.over(to.since(*from))).sum();
         let free = cpus.iter().map(|(_, input)| {
@@ -62,6 +63,7 @@ impl Segments {
         let mut found =
             Segments { segments: Vec::new(), unshared: all, free: free.collect(), powers };
         let mut at = vec![0; cpus.len()];
+        let mut wants = Vec::with_capacity(cpus.len());
         let mut piece = 0;
         for pair in moments.windows(2) {
             let (from, to) = (pair[0], pair[1]);
@@ -69,16 +71,16 @@ impl Segments {
                 piece += 1;
             }
             let Some(&(begins, _, power)) = found.powers.get(piece) else { break };
-            let wants = at.iter_mut().zip(&windows).map(|(at, windows)| {
+            wants.clear();
+            wants.extend(at.iter_mut().zip(&windows).map_while(|(at, windows)| {
                 while windows.get(*at).is_some_and(|window| window.to <= from) {
                     *at += 1;
                 }
                 windows.get(*at).filter(|window| window.from <= from).map(|window| window.wants)
-            });
-            let wants: Vec<Option<Option<f64>>> = wants.collect();
-            let Some(wants) = wants.into_iter().collect::<Option<Vec<Option<f64>>>>() else {
+            }));
+            if wants.len() < cpus.len() {
                 continue;
-            };
+            }
             if begins > from || power <= Power::ZERO {
                 continue;
             }
@@ -87,7 +89,7 @@ impl Segments {
                 continue;
             }
             let parts = split(power, &wants);
-            found.segments.push(Segment { from, to, power, parts, wants });
+            found.segments.push(Segment { from, to, power, parts, wants: wants.clone() });
         }
         found
     }
@@ -240,6 +242,8 @@ fn windows(model: &CpuModel, input: &CpuInput, span: (Instant, Instant)) -> Vec<
     let deepest = &model.states[model.deepest];
     let may_rest = deepest.is_allowed && !deepest.is_polling;
     let late = deepest.entry_latency + deepest.exit_latency;
+    let mut others = model.allowed();
+    others.retain(|&state| state != model.deepest);
     let mut windows = vec![anyway(before)];
     for (k, own) in input.spans.iter().enumerate().filter(|_| may_rest) {
         let last = k.checked_sub(1).map(|k| &input.spans[k]);
@@ -248,7 +252,7 @@ fn windows(model: &CpuModel, input: &CpuInput, span: (Instant, Instant)) -> Vec<
         let to = (own.wake + late).min(after.0);
         if to > from {
             let idle = own.wake.since(earliest) + deepest.exit_latency;
-            windows.push(Window { from, to, wants: Some(wants(model, own, idle)) });
+            windows.push(Window { from, to, wants: Some(wants(model, &others, own, idle)) });
         }
     }
     windows.push(anyway(after));
@@ -257,10 +261,9 @@ fn windows(model: &CpuModel, input: &CpuInput, span: (Instant, Instant)) -> Vec<
 }
 
 /// Returns the extra cost of resting for an idle time over the cheapest other state, in uW.
-fn wants(model: &CpuModel, span: &Span, idle: Duration) -> f64 {
+fn wants(model: &CpuModel, others: &[usize], span: &Span, idle: Duration) -> f64 {
     let cost = |state: usize| model.costs.sleep(span.opp, state, idle.max(Duration(1)));
-    let others = model.allowed().into_iter().filter(|&state| state != model.deepest);
-    let cheapest = others.map(cost).min();
+    let cheapest = others.iter().copied().map(cost).min();
     let more = cheapest.map_or(0, |cheapest| (cost(model.deepest) - cheapest).0.max(0));
     more as f64 / idle.0.max(1) as f64
 }

@@ -220,6 +220,28 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn skipped_sleeps_change_no_decision(
+        cluster in clusters(),
+        spans in recordings(12, 2_500),
+        poll_us in 20i64..400,
+        price_uw in prop_oneof![2 => Just(0), 1 => 1i64..100_000],
+    ) {
+        let mut model = testing::model(&cluster);
+        model.default_poll_limit = Duration::from_us(poll_us);
+        let search = |skips: bool| {
+            let search = Search { skips, price: Power(price_uw), ..Search::new(&model) };
+            search.plan(&spans, &mut |_| true).expect("not cancelled")
+        };
+        let [found, all] = [true, false].map(search);
+        prop_assert_eq!((found.energy, found.delay), (all.energy, all.delay));
+        prop_assert_eq!(format!("{:?}", found.choices), format!("{:?}", all.choices));
+    }
+}
+
 /// Sleeps of up to 0.6 s among short ones, by an RCU or a timer of the wheel that holds the tick.
 pub(super) fn long_recordings() -> impl Strategy<Value = Vec<Span>> {
     let long = (30_000i64..600_000, 0i64..900, any::<[bool; 2]>(), prop::option::of(0i64..700_000));
