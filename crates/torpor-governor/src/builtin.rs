@@ -2,8 +2,9 @@
 //! The policies that ship with Torpor, as files that were built with this crate.
 
 use crate::elf::ImageFile;
-use crate::{GovernorError, Kind};
+use crate::{GovernorError, Kind, config};
 use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ pub(crate) struct Shipped {
     path: &'static str,
     sha256: [u8; 32],
     bytes: OnceLock<Vec<u8>>,
+    /// Kernel options that a source tests.
+    options: OnceLock<BTreeSet<String>>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -51,7 +54,7 @@ pub(crate) fn files(kind: Kind) -> &'static [BuiltinFile] {
 
 impl Shipped {
     const fn new(path: &'static str, sha256: [u8; 32]) -> Shipped {
-        Shipped { path, sha256, bytes: OnceLock::new() }
+        Shipped { path, sha256, bytes: OnceLock::new(), options: OnceLock::new() }
     }
 
     /// Reads the file. Refuses one that was not built with this program, because results identify
@@ -124,6 +127,17 @@ pub(crate) fn image_source() -> &'static str {
 impl BuiltinFile {
     pub(crate) fn source(&self) -> Result<&str, GovernorError> {
         Ok(std::str::from_utf8(self.source.bytes()?).expect("the build has read it as text"))
+    }
+
+    pub(crate) fn source_sha256(&self) -> String {
+        crate::hex(&self.source.sha256)
+    }
+
+    /// Returns the kernel options that the source tests, with their values.
+    pub(crate) fn config(&self, hz: Hz) -> Result<BTreeMap<String, String>, GovernorError> {
+        let source = self.source.bytes()?;
+        let names = self.source.options.get_or_init(|| config::names([source]));
+        Ok(config::values(names, &[], hz))
     }
 
     pub(crate) fn image(&self, hz: Hz) -> Result<ImageFile, GovernorError> {

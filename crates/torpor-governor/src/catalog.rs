@@ -158,7 +158,8 @@ impl Catalog {
         }
         let (name, origin, sources) = self.sources(spec)?;
         let image = Arc::new(self.compiler.image(&label, &sources, hz)?);
-        let source = Arc::from(String::from_utf8_lossy(&sources.text()));
+        let source: Arc<str> = Arc::from(String::from_utf8_lossy(&sources.text()));
+        let source_sha256 = sha256_hex(source.as_bytes());
         let config = config::asked(&sources, hz);
         let release = sources.release;
         let runs_apart = match self.options.isolation {
@@ -167,7 +168,19 @@ impl Catalog {
             Isolation::None => false,
         };
         let stop = self.compiler.stop.clone();
-        Ok(Compiled { name, label, hz, origin, release, source, image, config, runs_apart, stop })
+        Ok(Compiled {
+            name,
+            label,
+            hz,
+            origin,
+            release,
+            source,
+            source_sha256,
+            image,
+            config,
+            runs_apart,
+            stop,
+        })
     }
 
     /// Compiles a governor into a program, together with the harness.
@@ -256,8 +269,9 @@ fn compiled(file: &BuiltinFile, label: Label, hz: Hz) -> Result<Compiled, Govern
         origin: Origin::Builtin,
         release: Release::default(),
         source: Arc::from(source),
+        source_sha256: file.source_sha256(),
         image: Arc::new(file.image(hz)?),
-        config: config::asked(&tree::from_text(file.name, source), hz),
+        config: file.config(hz)?,
         runs_apart: false,
         stop: None,
     })

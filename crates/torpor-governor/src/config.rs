@@ -7,6 +7,7 @@
 use crate::builtin::KAPI;
 use crate::tree::Sources;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 use torpor_machine::units::Hz;
 
 /// Header with the options, included after the kapi's own.
@@ -28,21 +29,35 @@ pub(crate) fn header(sources: &Sources) -> String {
 /// Returns each option that the files test, with its value: `y`, `n` if it is not set, or its
 /// definition.
 pub(crate) fn asked(sources: &Sources, hz: Hz) -> BTreeMap<String, String> {
-    let defaults = defaults();
+    values(&names(sources.files.values().map(Vec::as_slice)), &sources.config, hz)
+}
+
+/// Returns the options that texts test.
+pub(crate) fn names<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for text in sources.files.values() {
+    for text in texts {
         symbols(&without_comments(&String::from_utf8_lossy(text)), &mut names);
     }
+    names
+}
+
+/// Returns the values of options, given those that are chosen.
+pub(crate) fn values(
+    names: &BTreeSet<String>,
+    chosen: &[(String, String)],
+    hz: Hz,
+) -> BTreeMap<String, String> {
+    static DEFAULTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(defaults);
     let value = |name: &str| {
-        let chosen = sources.config.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+        let chosen = chosen.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
         let rate = || match name.strip_prefix("CONFIG_HZ")? {
             "" => Some(hz.get().to_string()),
             _ => None,
         };
-        let value = chosen.or_else(rate).or_else(|| defaults.get(name).cloned());
+        let value = chosen.or_else(rate).or_else(|| DEFAULTS.get(name).cloned());
         value.unwrap_or_else(|| "n".to_owned())
     };
-    names.into_iter().map(|name| (name.clone(), value(&name))).collect()
+    names.iter().map(|name| (name.clone(), value(name))).collect()
 }
 
 /// Returns the options that the kapi's configuration sets.

@@ -59,6 +59,7 @@ pub(crate) struct Compiled {
     pub origin: Origin,
     pub release: Release,
     pub source: Arc<str>,
+    pub source_sha256: String,
     pub image: Arc<ImageFile>,
     pub config: BTreeMap<String, String>,
     /// Whether its code must run in a separate process.
@@ -83,22 +84,20 @@ impl Policy {
         chosen: &[(String, String)],
         rate: impl FnOnce(&Policy) -> Result<u32, GovernorError>,
     ) -> Result<(Policy, u32), GovernorError> {
-        let Compiled { name, label, hz, origin, release, source, image, config, runs_apart, stop } =
-            compiled;
-        let source_sha256 = crate::sha256_hex(source.as_bytes());
+        let Compiled { runs_apart, stop, .. } = compiled;
         let mut policy = Policy {
-            name,
-            label,
-            hz,
-            origin,
-            release,
-            source,
-            source_sha256,
-            image,
+            name: compiled.name,
+            label: compiled.label,
+            hz: compiled.hz,
+            origin: compiled.origin,
+            release: compiled.release,
+            source: compiled.source,
+            source_sha256: compiled.source_sha256,
+            image: compiled.image,
             params: Vec::new(),
             chosen: chosen.to_vec(),
             settings: Vec::new(),
-            config,
+            config: compiled.config,
             runs_apart,
         };
         let facts = if runs_apart {
