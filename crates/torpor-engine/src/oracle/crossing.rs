@@ -8,11 +8,7 @@ use super::sooner::Sooner;
 use super::{Path, Safe};
 use crate::idle_loop::gives_up;
 use crate::input::Span;
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
-
-pub(super) type Queue = BinaryHeap<Earliest>;
 
 /// The paths inside one span.
 pub(super) struct Crossing<'a> {
@@ -83,7 +79,7 @@ impl<'a> Crossing<'a> {
         let is_kept = gives_up(self.span, path.now)
             || self.waiting[usize::from(path.tick_stopped)].offer(path, self.here);
         if is_kept {
-            queue.push(Earliest(path));
+            queue.push(path);
         }
         is_kept
     }
@@ -102,20 +98,30 @@ impl<'a> Crossing<'a> {
     }
 }
 
-/// Orders the queue by time, earliest first; the step number makes the order total.
-#[derive(PartialEq, Eq)]
-pub(super) struct Earliest(pub(super) Path);
-
-impl Ord for Earliest {
-    #[inline]
-    fn cmp(&self, other: &Earliest) -> Ordering {
-        (other.0.now, other.0.step).cmp(&(self.0.now, self.0.step))
-    }
+/// Paths that wait, the earliest last. There are few at a time, mostly later ones are added.
+#[derive(Default)]
+pub(super) struct Queue {
+    paths: Vec<Path>,
 }
 
-impl PartialOrd for Earliest {
+impl Queue {
+    /// The step makes the order total.
     #[inline]
-    fn partial_cmp(&self, other: &Earliest) -> Option<Ordering> {
-        Some(self.cmp(other))
+    pub(super) fn push(&mut self, path: Path) {
+        let is_later = |other: &Path| (other.now, other.step) > (path.now, path.step);
+        let at = self.paths.iter().position(|other| !is_later(other));
+        self.paths.insert(at.unwrap_or(self.paths.len()), path);
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Path> {
+        self.paths.pop()
+    }
+
+    /// Takes all paths, in order of time.
+    pub(super) fn take(&mut self) -> Vec<Path> {
+        let mut paths = std::mem::take(&mut self.paths);
+        paths.reverse();
+        paths
     }
 }

@@ -17,12 +17,14 @@ pub(super) struct Late {
 }
 
 impl Late {
+    #[inline]
     pub(super) fn add(&mut self, path: Path) {
         let moment = path.now - self.work;
         keep_cheapest(&mut self.paths[usize::from(path.tick_stopped)], moment, path);
     }
 
     /// Moves the paths that arrive by `until` to `taken`.
+    #[inline]
     pub(super) fn take_until(&mut self, until: Instant, taken: &mut Vec<Path>) {
         for paths in &mut self.paths {
             let due = paths.partition_point(|(moment, _)| *moment + self.work <= until);
@@ -32,6 +34,7 @@ impl Late {
     }
 
     /// Delays the event of a skipped span that was due at `due`.
+    #[inline]
     pub(super) fn resume(&mut self, due: Instant, price: Power) {
         for (moment, path) in self.paths.iter_mut().flatten() {
             path.now = *moment + self.work;
@@ -40,6 +43,7 @@ impl Late {
     }
 
     /// Passes the end of a span and the `work` after it; `ends_visit` restarts the tick.
+    #[inline]
     pub(super) fn pass(&mut self, ends_visit: bool, work: Duration) {
         if ends_visit {
             let [running, stopped] = &mut self.paths;
@@ -73,6 +77,7 @@ impl Late {
     }
 }
 
+#[inline]
 fn keep_cheapest(paths: &mut Vec<(Instant, Path)>, moment: Instant, path: Path) {
     match paths.binary_search_by_key(&moment, |(at, _)| *at) {
         Err(at) => paths.insert(at, (moment, path)),

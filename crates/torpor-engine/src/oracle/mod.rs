@@ -48,7 +48,7 @@ use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Choices, Script};
 pub use aim::{Aim, price_within, too_tight};
 pub use credit::Credit;
-use crossing::{Crossing, Earliest, Fronts, Queue};
+use crossing::{Crossing, Fronts, Queue};
 use front::Front;
 pub use joint::{Joint, plan_together};
 use late::Late;
@@ -297,6 +297,8 @@ struct Search<'a> {
     bounds: bool,
     /// Keep paths at different times, which also holds if rests are credited.
     keeps_all: bool,
+    /// The last tick before the path that is looked at.
+    jiffy: Instant,
     longest_entry: Duration,
     /// By OPP: the least power of any state or tick.
     floor_powers: Vec<Power>,
@@ -349,6 +351,7 @@ impl<'a> Search<'a> {
             skips: true,
             bounds: true,
             keeps_all: false,
+            jiffy: model.tick.floor(Instant(0)),
             longest_entry,
             floor_powers,
             polling_is_dear,
@@ -372,7 +375,7 @@ impl<'a> Search<'a> {
             delay: Duration::ZERO,
             step: NO_STEP,
         });
-        let (mut fronts, mut queue, mut paths) = (Fronts::default(), Queue::new(), Vec::new());
+        let (mut fronts, mut queue, mut paths) = (Fronts::default(), Queue::default(), Vec::new());
         for (k, span) in spans.iter().enumerate() {
             let next = spans.get(k + 1).map(|s| s.start.since(span.resume));
             let work = next.unwrap_or(Duration::ZERO);
@@ -451,14 +454,18 @@ impl<'a> Search<'a> {
         for path in paths.drain(..) {
             crossing.arrive(path, queue);
         }
-        while let Some(Earliest(path)) = queue.pop() {
+        while let Some(path) = queue.pop() {
             crossing.forget_before(path.now);
-            if crossing.is_superseded(&path) || self.is_hopeless(&path, &crossing) {
+            if crossing.is_superseded(&path) {
+                continue;
+            }
+            self.jiffy = self.jiffy_at(path.now);
+            if self.is_hopeless(&path, self.jiffy, &crossing) {
                 continue;
             }
             if let Some(stretch) = &mut stretch {
                 if stretch.is_due(path.now) {
-                    queue.push(Earliest(path));
+                    queue.push(path);
                     self.leap(stretch, &mut crossing, queue);
                     continue;
                 }
@@ -476,16 +483,27 @@ impl<'a> Search<'a> {
         true
     }
 
+    /// Returns the last tick, which is mostly that of the path before or the next one.
+    #[inline]
+    fn jiffy_at(&self, now: Instant) -> Instant {
+        let grid = self.model.tick;
+        if now < self.jiffy {
+            grid.floor(now)
+        } else {
+            TickGrid::floor_after(self.jiffy, grid.hz.tick(), now)
+        }
+    }
+
     /// Moves paths that wait in the middle of a long sleep over all equal ticks.
     fn leap(&mut self, stretch: &mut Stretch, crossing: &mut Crossing<'_>, queue: &mut Queue) {
-        let is_worth =
-            |path: &Path| !crossing.is_superseded(path) && !self.is_hopeless(path, crossing);
-        let waiting = std::mem::take(queue).into_vec().into_iter().map(|Earliest(path)| path);
-        let mut waiting: Vec<Path> = waiting.filter(is_worth).collect();
-        waiting.sort_by_key(|path| (path.now, path.step));
+        let is_worth = |path: &Path| {
+            !crossing.is_superseded(path)
+                && !self.is_hopeless(path, self.jiffy_at(path.now), crossing)
+        };
+        let waiting: Vec<Path> = queue.take().into_iter().filter(is_worth).collect();
         let Some(first) = waiting.first() else { return };
         let Some(leap) = stretch.look(self.model.tick.floor(first.now), &waiting) else {
-            return queue.extend(waiting.into_iter().map(Earliest));
+            return waiting.into_iter().for_each(|path| queue.push(path));
         };
         let alike = Rc::new(leap.alike);
         crossing.waiting.iter_mut().for_each(Front::clear);
@@ -500,7 +518,7 @@ impl<'a> Search<'a> {
     /// Tries every decision that a governor could make here.
     fn decide(&mut self, path: &Path, polls: bool, crossing: &mut Crossing<'_>, queue: &mut Queue) {
         let (model, span) = (self.model, crossing.span);
-        let (jiffy, tick) = (model.tick.floor(path.now), model.tick.hz.tick());
+        let (jiffy, tick) = (self.jiffy, model.tick.hz.tick());
         let next = next_events(span, tick, jiffy, path.now, path.tick_stopped);
         if gives_up(span, path.now) {
             // A decision without effect.
@@ -577,7 +595,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns true if an ending already found beats the best that this path can reach.
-    fn is_hopeless(&self, path: &Path, crossing: &Crossing<'_>) -> bool {
+    fn is_hopeless(&self, path: &Path, jiffy: Instant, crossing: &Crossing<'_>) -> bool {
         if crossing.endings.iter().all(Front::is_empty) {
             return false;
         }
@@ -589,7 +607,7 @@ impl<'a> Search<'a> {
         }
         let wake = crossing.span.wake;
         let left = wake.since(path.now).max(Duration::ZERO);
-        let polls = self.only_polls(path, crossing);
+        let polls = self.only_polls(path, jiffy, crossing);
         let polling = self.model.costs.power(crossing.span.opp, 0).over(polls);
         if polls > Duration::ZERO && polls == left && self.polls_in_vain(path, crossing, polling) {
             return true;
@@ -616,13 +634,12 @@ impl<'a> Search<'a> {
 
     /// Returns the time for which a path only polls: each sleep is tried by an earlier path that
     /// pays no more, and becomes no better by polling first.
-    fn only_polls(&self, path: &Path, crossing: &Crossing<'_>) -> Duration {
+    fn only_polls(&self, path: &Path, jiffy: Instant, crossing: &Crossing<'_>) -> Duration {
         let span = crossing.span;
         let left = span.wake.since(path.now);
         if !self.polling_is_dear[usize::from(span.opp)] || left <= self.longest_entry {
             return Duration::ZERO;
         }
-        let jiffy = self.model.tick.floor(path.now);
         let mut sleeps = self.allowed.iter().filter(|&&i| !self.model.states[i].is_polling);
         if !sleeps.all(|&i| crossing.sooner.beats(&self.sleeper(path, i, jiffy, span))) {
             return Duration::ZERO;

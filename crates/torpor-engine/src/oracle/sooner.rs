@@ -13,7 +13,9 @@ use torpor_machine::units::{Energy, Instant};
 #[derive(Default)]
 pub(super) struct Sooner {
     states: usize,
-    begun: Vec<Option<Sleeper>>,
+    /// Number of the span; entries of others are void.
+    span: u64,
+    begun: Vec<Option<(u64, Sleeper)>>,
 }
 
 /// A path that enters a state.
@@ -30,10 +32,18 @@ pub(super) struct Sleeper {
 }
 
 impl Sooner {
+    /// Begins a span of a CPU with so many states.
     pub(super) fn clear(&mut self, states: usize) {
         self.states = states;
-        self.begun.clear();
+        self.span += 1;
         self.begun.resize(2 * states, None);
+    }
+
+    /// Returns the cheapest sleep of the kind that has begun in this span.
+    #[inline]
+    fn begun(&self, tick_stopped: bool, state: usize) -> Option<&Sleeper> {
+        let entry = self.begun[self.place(tick_stopped, state)].as_ref();
+        entry.filter(|(span, _)| *span == self.span).map(|(_, sleeper)| sleeper)
     }
 
     #[inline]
@@ -45,7 +55,7 @@ impl Sooner {
     #[inline]
     pub(super) fn beats(&self, later: &Sleeper) -> bool {
         later.settles
-            && self.begun[self.place(later.tick_stopped, later.state)].is_some_and(|sooner| {
+            && self.begun(later.tick_stopped, later.state).is_some_and(|sooner| {
                 (later.tick_stopped || sooner.jiffy == later.jiffy) && sooner.energy <= later.energy
             })
     }
@@ -57,12 +67,12 @@ impl Sooner {
             if tick_stopped != sleeper.tick_stopped && !(tick_stopped && can_stop) {
                 continue;
             }
-            let place = self.place(tick_stopped, sleeper.state);
-            let is_worse = |kept: &Sleeper| {
+            let is_cheaper = |kept: &Sleeper| {
                 kept.energy <= sleeper.energy && (tick_stopped || kept.jiffy == sleeper.jiffy)
             };
-            if !self.begun[place].as_ref().is_some_and(is_worse) {
-                self.begun[place] = Some(*sleeper);
+            if !self.begun(tick_stopped, sleeper.state).is_some_and(is_cheaper) {
+                let place = self.place(tick_stopped, sleeper.state);
+                self.begun[place] = Some((self.span, *sleeper));
             }
         }
     }
