@@ -149,6 +149,17 @@ def test_a_pipe_ends_with_its_writer(tmp_path, monkeypatch):
         assert list(pipe.pieces()) == [b"ab"] and pipe.is_over
 
 
+def test_readings_leave_room_in_any_pipe(tmp_path, monkeypatch):
+    """Or a writer waits for each of them, and perf behind it loses events."""
+    reader, writer = os.pipe()
+    monkeypatch.setattr(feed, "_PIPE_BYTES", 1 << 12)
+    monkeypatch.setattr(os, "dup", lambda _input: reader)
+    with feed.Following(Path("-"), follow=False) as pipe:
+        os.set_blocking(writer, False)
+        assert 0 < pipe.room_bytes < os.write(writer, bytes(1 << 21))
+    os.close(writer)
+
+
 #: Does what `perf record -o -` does with its pipes and signals.
 PERF = """\
 #!{python}

@@ -16,7 +16,9 @@ from torpor.results.files import MissingFileError
 _PIECE_BYTES = 1 << 20
 #: As much as perf writes at once, where the system allows it.
 _PIPE_BYTES = 1 << 20
-_F_SETPIPE_SZ = 1031
+#: Half of a pipe that cannot be widened, or of a socket's buffer.
+_LEAST_ROOM_BYTES = 32 << 10
+_F_SETPIPE_SZ, _F_GETPIPE_SZ = 1031, 1032
 #: perf's buffer of each CPU. perf is asked for what it holds, so that it may be large; for ordinary
 #: users the kernel allows 516 KiB (`perf_event_mlock_kb`).
 _BUFFER_KB, _USER_BUFFER_KB = 2 << 10, 512
@@ -36,10 +38,22 @@ class Feed:
     def __init__(self) -> None:
         """Begin without one."""
         self._descriptor = -1
+        #: Bytes that may wait between two readings without a writer that has to wait.
+        self.room_bytes = _PIECE_BYTES // 2
         #: A file's end is not the recording's while somebody writes it; a pipe's is.
         self._grows = False
         #: Nothing more will come.
         self.is_over = False
+
+    def _begin(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(descriptor, _F_SETPIPE_SZ, _PIPE_BYTES)
+            self.room_bytes = _LEAST_ROOM_BYTES
+            with contextlib.suppress(OSError):
+                self.room_bytes = fcntl.fcntl(descriptor, _F_GETPIPE_SZ) // 2
+        os.set_blocking(descriptor, False)
 
     def pieces(self) -> Iterator[bytes]:
         """Yield what there is now. Raises RecordError if perf has failed."""
@@ -69,11 +83,11 @@ class Following(Feed):
         super().__init__()
         try:
             is_input = str(path) == "-"
-            self._descriptor = os.dup(0) if is_input else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.dup(0) if is_input else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError as error:
             raise MissingFileError(error.errno, error.strerror, os.fspath(path)) from None
-        self._is_blocking = os.get_blocking(self._descriptor)
-        os.set_blocking(self._descriptor, False)
+        self._is_blocking = os.get_blocking(descriptor)
+        self._begin(descriptor)
         self._grows = follow and stat.S_ISREG(os.fstat(self._descriptor).st_mode)
 
     def __enter__(self) -> "Following":
@@ -105,10 +119,7 @@ class Recorder(Feed):
             stack.enter_context(self._perf)
             self._perf.start()
             stack.pop_all()
-        self._descriptor = self._perf.pipe
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(self._descriptor, _F_SETPIPE_SZ, _PIPE_BYTES)
-        os.set_blocking(self._descriptor, False)
+        self._begin(self._perf.pipe)
         return self
 
     def __exit__(self, *_: object) -> None:

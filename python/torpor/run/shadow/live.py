@@ -17,10 +17,9 @@ from torpor.run import options
 from torpor.run.shadow.cost import Meter
 from torpor.run.shadow.feed import Feed, Following, Recorder
 
-#: Between two looks at the pipe: at most the interval, less while much comes, so that half of the
-#: pipe is filled.
+#: Between two looks at the pipe: at most the interval, less while much comes, so that half of it is
+#: filled.
 _LEAST_PAUSE_S = 0.01
-_PIECE_BYTES = 512 << 10
 #: One minute in ten is the least that a budget leaves.
 _LONGEST_PAUSE_S = 9 * 60.0
 #: Without a closed window for so long, a part of a budgeted run is given up.
@@ -267,7 +266,7 @@ class Shadow:
                 feed.ask()
             # Not woken by every write: waking this process is an event itself.
             taken_s, read_s = now_s - read_s, now_s
-            pause_s = taken_s * _PIECE_BYTES / size if size else interval_s
+            pause_s = taken_s * feed.room_bytes / size if size else interval_s
             if is_ending:
                 pause_s, give_up_s = _LEAST_PAUSE_S, min(give_up_s, now_s + _END_S)
             left_s = min(pause_s, shown_s + interval_s - now_s, until_s - now_s)
