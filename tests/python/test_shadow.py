@@ -139,6 +139,18 @@ def test_a_growing_file_is_read_to_where_it_is(tmp_path):
         assert list(grows.pieces()) == [] and grows.is_over
 
 
+def test_a_long_file_is_read_in_parts(tmp_path):
+    file = tmp_path / "long"
+    with file.open("wb") as sparse:
+        sparse.truncate(20 << 20)
+    with feed.Following(file, follow=False) as whole:
+        sizes = []
+        while not whole.is_over:
+            sizes.append(sum(map(len, whole.pieces())))
+            assert whole.is_behind or whole.is_over
+    assert sum(sizes) == 20 << 20 and max(sizes) == 8 << 20
+
+
 def test_a_pipe_ends_with_its_writer(tmp_path, monkeypatch):
     reader, writer = os.pipe()
     monkeypatch.setattr(os, "dup", lambda _input: reader)

@@ -14,6 +14,8 @@ from torpor.machine.record.machine import Machine, read
 from torpor.results.files import MissingFileError
 
 _PIECE_BYTES = 1 << 20
+#: Of one reading: a long file is not in memory as a whole before governors meet its beginning.
+_PIECES = 8
 #: As much as perf writes at once, where the system allows it.
 _PIPE_BYTES = 1 << 20
 #: Half of a pipe that cannot be widened, or of a socket's buffer.
@@ -44,6 +46,8 @@ class Feed:
         self._grows = False
         #: Nothing more will come.
         self.is_over = False
+        #: More was there than the last reading took.
+        self.is_behind = False
 
     def _begin(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -56,8 +60,9 @@ class Feed:
         os.set_blocking(descriptor, False)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield what there is now. Raises RecordError if perf has failed."""
-        while not self.is_over:
+        """Yield what there is now, up to 8 MiB. Raises RecordError if perf has failed."""
+        self.is_behind = False
+        for _ in range(_PIECES):
             try:
                 piece = os.read(self._descriptor, _PIECE_BYTES)
             except BlockingIOError:
@@ -66,6 +71,7 @@ class Feed:
                 self.is_over = not self._grows
                 return
             yield piece
+        self.is_behind = True
 
     def ask(self) -> None:
         """Have the writer write what it holds back, if it takes commands."""

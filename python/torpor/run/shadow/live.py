@@ -256,11 +256,11 @@ class Shadow:
                 self._session.push(piece)
                 size += len(piece)
             now_s = time.monotonic()
-            if now_s >= shown_s + interval_s and not is_ending:
+            if feed.is_behind or (now_s >= shown_s + interval_s and not is_ending):
                 shown_s = now_s
                 new = self._advance(until_end=False)
                 tell(self, new)
-                if is_done(new):
+                if not is_ending and is_done(new):
                     is_ending = True
                     feed.end()
                 feed.ask()
@@ -268,7 +268,9 @@ class Shadow:
             taken_s, read_s = now_s - read_s, now_s
             pause_s = taken_s * feed.room_bytes / size if size else interval_s
             if is_ending:
-                pause_s, give_up_s = _LEAST_PAUSE_S, min(give_up_s, now_s + _END_S)
+                give_up_s = min(give_up_s, now_s + _END_S)
+            if is_ending or feed.is_behind:
+                pause_s = _LEAST_PAUSE_S
             left_s = min(pause_s, shown_s + interval_s - now_s, until_s - now_s)
             stopped_by = signals.wait(max(left_s, _LEAST_PAUSE_S))
             is_late = time.monotonic() >= until_s
