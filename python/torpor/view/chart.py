@@ -361,7 +361,7 @@ class _Frame:
             places = [self.x(value) for value in known]
             if all(b - a >= _APART for a, b in itertools.pairwise(places)):
                 break
-        return [(value, f"{value:,.10g}") for value in known]
+        return [(value, _tick(value)) for value in known]
 
 
 def _ends(values: list[float]) -> tuple[float, float]:
@@ -371,8 +371,7 @@ def _ends(values: list[float]) -> tuple[float, float]:
 
 
 def _tick(value: float) -> str:
-    text = f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}"
-    return minus(text)
+    return minus(f"{value:,.10g}")
 
 
 def _legend_height(chart: Chart) -> int:

@@ -79,7 +79,7 @@ def _section(
 ) -> dict[str, object]:
     platform, runs = result["platform"], own["runs"]
     finding = verdict_of(own)
-    said, limits = summary.sentences(result, own)
+    said, limits = summary.sentences(result, own, finding)
     return {
         "id": f"t{number}",
         "name": names[section_name(own)],

@@ -120,7 +120,7 @@ def summary(
     }
 
 
-def sentences(result: Any, section: Any) -> tuple[list[str], str]:
+def sentences(result: Any, section: Any, verdict: str) -> tuple[list[str], str]:
     """Return what is next to the picture, and what the result cannot show."""
     compared = section["comparison"]
     other = best_other(compared, section["runs"])
@@ -133,7 +133,7 @@ def sentences(result: Any, section: Any) -> tuple[list[str], str]:
         return [], ""
     limits = said[-1] if said and said[-1].startswith("This cannot show") else ""
     # The first one is the title, and the verdict has its own place.
-    return [text for text in said[1:] if text != limits][:_SENTENCES], limits
+    return [text for text in said[1:] if text not in (limits, verdict)][:_SENTENCES], limits
 
 
 def groups(compared: results.Comparison) -> list[tuple[str, list[Any]]]:
