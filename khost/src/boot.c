@@ -76,13 +76,15 @@ static void check_governor(void)
 {
 	const char *wanted = khost_machine->governor;
 
-	/*
-	 * The one grace period that the kernel waits for when it switches to its own governor: drivers
-	 * start at the same time under all governors.
-	 */
-	if (*khost_machine->linked[KHOST_IDLE])
+	if (*khost_machine->linked[KHOST_IDLE]) {
+		/*
+		 * A kernel that switches to a governor of its own waits for one grace period. With the
+		 * same wait here, drivers start at the same time under all governors.
+		 */
 		synchronize_rcu();
-	if (*khost_machine->linked[KHOST_IDLE] || !*wanted)
+		return;
+	}
+	if (!*wanted)
 		return;
 	if (!cpuidle_curr_governor || strcmp(wanted, cpuidle_curr_governor->name))
 		khost_trouble(KHOST_REFUSED, "it has no idle governor %s", wanted);

@@ -210,10 +210,10 @@ def test_wrong_usage_shows_the_right_one(torpor, recording, tmp_path, arguments,
     ],
     ids=" ".join,
 )
-def test_a_missing_file_is_told_with_a_hint(torpor, words):
-    told = torpor(*words, check=2).stderr
-    assert "gone" in told and "hint: " in told, told
-    assert not re.search(r"entity|Errno|os error", told)
+def test_the_error_of_a_missing_file_has_a_hint(torpor, words):
+    error = torpor(*words, check=2).stderr
+    assert "gone" in error and "hint: " in error, error
+    assert not re.search(r"entity|Errno|os error", error)
 
 
 def test_a_damaged_recording_is_replayed_with_a_finding(torpor, recording, tmp_path):

@@ -488,7 +488,7 @@ def test_a_gate_takes_a_rollup(tmp_path):
     assert verdict["is_broken"] and verdict["p"] < 0.05 and math.isfinite(verdict["low"])
 
 
-def test_help_is_of_the_command_that_no_word_names(torpor):
+def test_help_of_shadow_describes_the_bare_command(torpor):
     text = torpor("shadow", "--help", check=0).stdout
     assert text.startswith("Usage: torpor shadow [OPTIONS] [FILE]")
     assert "torpor shadow -g menu -g teo" in text and "--budget P%" in text

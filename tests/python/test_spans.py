@@ -90,7 +90,7 @@ def test_adaptation_is_to_a_steady_state_and_the_same_twice():
     assert curve["windows_pct"][0] > curve["steady_pct"]
 
 
-def test_a_bounds_verdict_is_of_what_was_learnt():
+def test_a_bounds_verdict_names_what_its_plan_knows():
     def row(knows, cells, learnt, *, own=False):
         return {"knows": knows, "own_timers": own, "cells": cells, "cross_validated_pct": learnt}
 

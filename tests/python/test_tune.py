@@ -154,7 +154,7 @@ def tuned(*trials):
     return tuning.Tuned("g", tuple(objectives), list(trials), list(trials), [base])
 
 
-def test_a_verdict_is_of_what_holds_where_it_was_not_searched():
+def test_a_verdict_rests_on_held_out_scenarios():
     fitted = tuning.Trial("g,x=1", (-5.0, 0.0), (2.0, 1.0))
     lasting = tuning.Trial("g,x=2", (-3.0, -1.0), (-2.0, -1.0))
     trade = tuning.Trial("g,x=3", (-9.0, 4.0), (-9.0, 4.0))

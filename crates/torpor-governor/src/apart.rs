@@ -59,8 +59,8 @@ enum Answer<T> {
     Panicked(String),
 }
 
-/// Takes the dynamic loader. Nobody forks meanwhile: a copy would inherit a half-made list of
-/// libraries.
+/// Locks the dynamic loader against forks: a copy that is made while it works inherits a half-made
+/// list of libraries.
 pub fn loader() -> MutexGuard<'static, ()> {
     static LOADER: Mutex<()> = Mutex::new(());
     LOADER.lock().unwrap_or_else(PoisonError::into_inner)

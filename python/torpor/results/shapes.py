@@ -92,7 +92,7 @@ def _required(shape: Any) -> Iterable[str]:
 
 
 class _Misfit(Exception):  # noqa: N818
-    """What is wrong with a value; ``path`` grows from the value to the root."""
+    """A problem of a value; ``path`` grows from the value to the root."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem

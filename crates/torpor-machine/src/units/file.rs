@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_input_is_told_from_its_neighbours() {
+    fn missing_input_names_its_nearest_neighbour() {
         let folder = folder("missing");
         let said = |name: &str| {
             let path = folder.join(name);

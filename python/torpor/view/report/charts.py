@@ -224,7 +224,7 @@ def tuned(found: Tuned) -> str:
     return inline_both(chart)
 
 
-#: Hours between which an overlapping interval of two lines is told apart.
+#: Hours by which the dots of two lines are apart, so that their intervals do not overlap.
 _BESIDE = 0.15
 
 

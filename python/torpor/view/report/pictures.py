@@ -141,27 +141,24 @@ def _bar(label: str, parts: list[tuple[str, str, int]]) -> dict[str, Any]:
     return bars.stacked(label, parts, "{:,} decisions".format) | {"power": ""}
 
 
+def _plot(title: str, lead: str, drawn: Any) -> list[Picture]:
+    """Return the picture of a scatter plot, or none if it has no dots."""
+    lead += " Point at a dot to read it; every number is in the tables below."
+    return [] if drawn is None else [Picture("plot", title, lead, drawn)]
+
+
 def _reproduction(result: Any) -> list[Picture]:
-    plot = changes(result)
-    if plot is None:
-        return []
     lead = (
         "Each number against the first column of its row: across, as published; up, as simulated. "
         "On the line both agree; in the shaded quarters even the sign is wrong. Hollow: calibrated "
-        "or not judged. Point at a dot to read it; every number is in the tables below."
+        "or not judged."
     )
-    return [Picture("plot", "Changes, published and simulated", lead, plot)]
+    return _plot("Changes, published and simulated", lead, changes(result))
 
 
 def _shadow(result: Any) -> list[Picture]:
-    plot = by_hour(result)
-    if plot is None:
-        return []
-    lead = (
-        "Below 0 is better. Lines are 95 % intervals; hollow dots cannot be told from no "
-        "difference. Point at a dot to read it; every number is in the tables below."
-    )
-    return [Picture("plot", "Change by hour of the day", lead, plot)]
+    lead = "Below 0 is better. Lines are 95 % intervals; hollow dots may be no difference."
+    return _plot("Change by hour of the day", lead, by_hour(result))
 
 
 #: Pictures of kinds that have no states of their own.
