@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 11
+#define KHOST_ABI 12
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -227,6 +227,9 @@ struct khost_host {
 	 * CPU enters it. Null if no attempt is rejected.
 	 */
 	unsigned long long (*rejects)(void *context, unsigned int cpu, unsigned int state);
+	/* Returns the time at which polling since @from_ns notices that its limit has passed. */
+	unsigned long long (*poll_ends)(void *context, unsigned int cpu, unsigned long long from_ns,
+					unsigned long long limit_ns);
 };
 
 /* Calls into the kernel. Each returns when nothing remains to be done at this instant. */

@@ -47,11 +47,11 @@ static int enter(struct cpuidle_device *device, struct cpuidle_driver *driver, i
 	return state;
 }
 
-/* Checks need_resched() in a loop until the time is up. Interrupts are on, but do not end it. */
+/* Polls need_resched() until the loop sees that its time is up. Interrupts do not end it. */
 static int enter_polling(struct cpuidle_device *device, struct cpuidle_driver *driver, int state)
 {
-	u64 limit_ns = cpuidle_poll_time(driver, device);
-	u64 end_ns = khost_local_ns() + limit_ns;
+	u64 end_ns = khost_host->poll_ends(khost_host->context, khost_cpu_number, khost_local_ns(),
+					   cpuidle_poll_time(driver, device));
 
 	device->poll_time_limit = false;
 	raw_local_irq_enable();

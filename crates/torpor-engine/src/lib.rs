@@ -23,7 +23,6 @@ pub mod oracle;
 pub mod outcome;
 pub mod pelt;
 pub mod policy;
-mod poll;
 mod prepared;
 mod reading;
 mod recorded;

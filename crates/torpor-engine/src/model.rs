@@ -4,7 +4,6 @@
 use crate::cluster;
 use crate::cost::CostTable;
 use crate::input::TickGrid;
-use crate::poll;
 use torpor_governor::StateDesc;
 use torpor_machine::platform::{Cluster, Demotion, IdleState, Platform, PollLoop};
 use torpor_machine::units::{Duration, Instant};
@@ -207,7 +206,7 @@ impl CpuModel {
     pub fn poll(&self, from: Instant, wake: Instant, alarms: Alarms, timeout: Instant) -> Sleep {
         let poll_loop = self.poll_loop.expect("the state polls");
         let (until, end) = if wake <= timeout {
-            (poll::notices(poll_loop, from, wake), SleepEnd::Event)
+            (poll_loop.notices(from, wake), SleepEnd::Event)
         } else {
             (timeout, SleepEnd::PollTimeout)
         };
@@ -222,7 +221,7 @@ impl CpuModel {
     /// Returns the time at which polling from `from` gives up.
     #[inline]
     pub fn poll_timeout(&self, from: Instant, limit: Duration) -> Instant {
-        poll::gives_up(self.poll_loop.expect("the state polls"), from, limit)
+        self.poll_loop.expect("the state polls").gives_up(from, limit)
     }
 
     /// Judges a measured residency by the kernel's rule.

@@ -9,6 +9,7 @@ mod error;
 mod import;
 mod io_device;
 mod model;
+mod poll_loop;
 mod toml_file;
 
 pub use builtin::{Builtin, builtins, io_devices, resolve, text};
@@ -19,4 +20,5 @@ pub use import::{
 };
 pub use io_device::{Completion, Flash, IoDevice, ServiceTime};
 pub use model::*;
+pub use poll_loop::PollLoop;
 pub use toml_file::{from_toml, io_device_from_toml, json_schema};

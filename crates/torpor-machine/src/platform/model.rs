@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
 
-use crate::platform::{Demotion, IoDevice, PlatformError};
+use crate::platform::{Demotion, IoDevice, PlatformError, PollLoop};
 use crate::toml::Distribution;
 use crate::units::{CpuId, Duration, Energy, Hz, Power, UnknownName};
 use std::collections::HashMap;
@@ -195,23 +195,6 @@ pub struct Rejects {
 pub struct OwnLatency {
     pub entry: Duration,
     pub exit: Duration,
-}
-
-/// Poll loop of a polling state, and when it reads the clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PollLoop {
-    /// `poll_idle()` of `drivers/cpuidle/poll_state.c`: work is noticed after each relaxation, the
-    /// time is checked after every [`PollLoop::RELAX_COUNT`].
-    PollIdle { relax: Duration },
-    /// `arm_poll_idle`, as posted for arm64 in April 2024: waits for an event (`wfe`), which work
-    /// is, and otherwise checks the time when the timer's event stream wakes it; without one
-    /// `wfet` does, exactly at the limit.
-    ArmPollIdle { event_stream: Option<Duration> },
-}
-
-impl PollLoop {
-    /// The kernel's `POLL_IDLE_RELAX_COUNT` is 200, compared after counting.
-    pub const RELAX_COUNT: i64 = 201;
 }
 
 /// Power of one CPU resting in an idle state.

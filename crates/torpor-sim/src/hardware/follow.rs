@@ -27,17 +27,20 @@ impl<W: Work> Sim<W> {
         }
     }
 
-    /// Ends the polling of CPUs with `need_resched()`.
+    /// Ends the polling of CPUs with `need_resched()`, which their loops see at the next look.
     fn look_at_polling(&mut self) {
         for at in 0..self.polling.len() {
             let cpu = self.polling[at];
             let now = self.now;
-            let sleep = self.cpus[cpu].asleep.as_mut().expect("a polling CPU is asleep");
+            let it = &mut self.cpus[cpu];
+            let sleep = it.asleep.as_mut().expect("a polling CPU is asleep");
             if sleep.event.is_none() && self.instance.needs_resched(cpu) {
                 sleep.event = Some(now);
                 sleep.is_resched = true;
-                let (at, number) = (now.max(sleep.since), sleep.number);
-                self.queue.push(at, cpu, Event::Awake(number));
+                let state = &self.machine.clusters[it.cluster].states[sleep.state];
+                let poll_loop = state.poll_loop.expect("the state polls");
+                let at = poll_loop.notices(sleep.since, now.max(sleep.since));
+                self.queue.push(at, cpu, Event::Awake(sleep.number));
             }
         }
     }

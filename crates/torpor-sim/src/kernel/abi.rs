@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 11;
+pub(crate) const ABI: u32 = 12;
 pub(crate) const CPUS_MAX: usize = 256;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -188,6 +188,7 @@ pub(crate) struct Host {
     pub trouble:
         extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),
     pub rejects: Option<extern "C" fn(*mut c_void, u32, u32) -> u64>,
+    pub poll_ends: extern "C" fn(*mut c_void, u32, u64, u64) -> u64,
 }
 
 /// Calls have the same signature, so that one guard covers all of them.

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_ulong, c_void};
 use std::ptr::NonNull;
 use torpor_governor::hosting;
+use torpor_machine::platform::PollLoop;
 use torpor_machine::units::{CpuId, Duration, Instant};
 
 /// Symbol that addresses in an image are relative to.
@@ -43,6 +44,8 @@ struct HostSide {
     clusters: Vec<abi::Cluster>,
     /// Number of idle states of each CPU.
     states: Vec<usize>,
+    /// Poll loop of each CPU's polling state.
+    poll_loops: Vec<Option<PollLoop>>,
     machine: Option<Box<abi::Machine>>,
     /// Names and values of parameters, and the table that points to them.
     texts: Vec<CString>,
@@ -340,6 +343,7 @@ impl HostSide {
                 log,
                 trouble,
                 rejects: None,
+                poll_ends,
             },
             regions: Vec::new(),
             stacks: Vec::new(),
@@ -352,6 +356,11 @@ impl HostSide {
                 .cluster_of
                 .iter()
                 .map(|cluster| machine.clusters[*cluster].states.len())
+                .collect(),
+            poll_loops: machine
+                .cluster_of
+                .iter()
+                .map(|cluster| machine.clusters[*cluster].states.first()?.poll_loop)
                 .collect(),
             machine: None,
             texts: Vec::new(),
@@ -424,7 +433,7 @@ fn cluster(machine: &Machine, index: usize) -> abi::Cluster {
             name: abi::name(&from.name),
             exit_latency_ns: ns(from.latency),
             target_residency_ns: ns(from.target_residency),
-            polling: from.is_polling.into(),
+            polling: from.poll_loop.is_some().into(),
         };
     }
     let mut opp = [abi::Opp { khz: 0, power_uw: 0 }; abi::OPPS_MAX];
@@ -513,6 +522,14 @@ extern "C" fn rejects(context: *mut c_void, cpu: u32, state: u32) -> u64 {
     let host = unsafe { &mut *context.cast::<HostSide>() };
     let time = host.rejects.as_mut().and_then(|rejects| rejects(cpu as usize, state as usize));
     time.map_or(0, |time| time.0.max(0) as u64)
+}
+
+extern "C" fn poll_ends(context: *mut c_void, cpu: u32, from_ns: u64, limit_ns: u64) -> u64 {
+    // SAFETY: as in `allocate`.
+    let host = unsafe { &*context.cast::<HostSide>() };
+    let (from, limit) = (Instant(from_ns as i64), Duration(limit_ns.min(i64::MAX as u64) as i64));
+    let poll_loop = host.poll_loops[cpu as usize].expect("the state polls");
+    poll_loop.gives_up(from, limit).0 as u64
 }
 
 extern "C" fn trouble(

@@ -3,7 +3,7 @@
 
 use crate::hardware::{LastMan, Latencies};
 use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
-use torpor_machine::platform::{CpufreqGovernor, Demotion, Platform};
+use torpor_machine::platform::{CpufreqGovernor, Demotion, Platform, PollLoop};
 use torpor_machine::units::Duration;
 
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ pub struct State {
     /// Time that the first task after it loses to cold caches, on the biggest CPU at its highest
     /// frequency.
     pub refill: Duration,
-    pub is_polling: bool,
+    pub poll_loop: Option<PollLoop>,
     /// Rule by which the hardware enters a shallower state instead.
     pub demotion: Option<Demotion>,
 }
@@ -220,7 +220,7 @@ impl State {
             entry_latency: state.entry_latency,
             exit_latency: state.exit_latency,
             refill: state.refill,
-            is_polling: state.is_polling(),
+            poll_loop: state.poll_loop,
             demotion: state.demotion,
         }
     }

@@ -105,6 +105,31 @@ fn ipi_takes_time_unless_the_cpu_polls() {
     near(polling.unwrap().kinds[0].passes as f64, without.unwrap().kinds[0].passes as f64, 0.001);
 }
 
+/// Returns how often the poll loop of a CPU that idles for 100 ms gives up.
+fn poll_timeouts(keys: &str) -> f64 {
+    let state = format!(
+        "{{ name = \"POLL\", exit_latency_us = 0, target_residency_us = 0, power_mw = 900, {keys} }},"
+    );
+    let text = machine_text(1, "").replace("idle_state = [", &format!("idle_state = [{state}"));
+    let sleeper = "[[task]]\nname = \"sleeper\"\nphase = [{ sleep_us = 200_000 }]\n";
+    let counted = count(&request(platform(&text), load(sleeper), &["shallowest"], 100)).unwrap();
+    counted.cpus[0].totals.poll_timeouts as f64
+}
+
+#[test]
+fn polling_gives_up_where_its_loop_looks() {
+    let arm = "driver = \"arm_poll_idle\", poll_limit_us = 25";
+    // At the stream's first event after 25 us, or at once. Each tick, 25 in all, ends one instead.
+    near(poll_timeouts(arm), 100_000.0 / 100.0, 0.03);
+    near(poll_timeouts(&format!("{arm}, event_stream_us = 10")), 100_000.0 / 30.0, 0.03);
+    near(poll_timeouts(&format!("{arm}, wfet = true")), 100_000.0 / 25.0, 0.03);
+    // After C6's 200 us, when 201 rounds are over once more.
+    let poll_idle =
+        |relax_ns: u32| poll_timeouts(&format!("polling = true, relax_ns = {relax_ns}"));
+    near(poll_idle(50), 100_000.0 / (20.0 * 0.05 * 201.0), 0.03);
+    near(poll_idle(2_000), 100_000.0 / (2.0 * 201.0), 0.03);
+}
+
 /// Two tasks sleep on one CPU, the second with slack: how late that is at most.
 fn late_with_slack(first_us: u32, ms: i64) -> Option<Duration> {
     let workload = load(&format!(
