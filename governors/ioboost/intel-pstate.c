@@ -38,7 +38,7 @@
 
 #include "ioboost.h"
 
-/* Of a CPU: the driver reckons in 256ths (FRAC_BITS). */
+/* Shares of a CPU in 256ths, as in the driver (FRAC_BITS). */
 #define PSTATE_SHIFT	8
 #define PSTATE_WHOLE	(1U << PSTATE_SHIFT)
 

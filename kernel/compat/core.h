@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What torpor_core.ko offers to the governors' modules. */
+/* Functions of torpor_core.ko for the governors' modules. */
 #ifndef _TORPOR_CORE_H
 #define _TORPOR_CORE_H
 
@@ -9,7 +9,7 @@
 
 #include "symbols.h"
 
-/* How often a governor's own timers expired on a CPU that was idle, and on one that ran a task. */
+/* Expiries of a governor's own timers on idle CPUs, and on CPUs that ran a task. */
 struct torpor_timers {
 	unsigned long idle, busy;
 };

@@ -28,7 +28,7 @@ struct khost_cpu khost_cpus[NR_CPUS];
 struct khost_cpu *khost_cpu = khost_cpus;
 unsigned long long khost_touched[NR_CPUS / 64];
 
-/* Where the call from the simulator returns, and where it waits for a kernel thread. */
+/* Jump buffer of the return to the simulator, and stack of a call that waits for a thread. */
 static void *call_end[5];
 static void *call_stack;
 /* The previous task of a switch, until the next one has taken it. */

@@ -402,7 +402,7 @@ def test_what_pm_qos_forbids_decides_nothing(recording):
 
     def metrics(**options):
         replay = torpor.replay(recording, platform="i5-10600k", governors=["tide"], **options)
-        # What is too shallow is counted by the states that are enabled, beyond the limit or not.
+        # Enabled states count for too shallow, beyond the limit or not.
         return {k: v for k, v in replay.runs[0]["metrics"].items() if k != "below_pct"}
 
     limited = metrics(latency_limit="150us")

@@ -86,7 +86,7 @@ class Browser:
             {"features": [{"name": "prefers-color-scheme", "value": theme}]},
         )
         self.driver.get((self.folder / f"{name}.html").as_uri())
-        # What is folded is checked, too.
+        # Folded parts are checked, too.
         self.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
 
     def run(self, script: str, *arguments: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""How a page begins: its verdict, one picture, and the rows that matter."""
+"""The beginning of a page: its verdict, one picture, and the rows that matter."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ impl Shared {
     }
 }
 
-/// Where to note calls, in a process for policies.
+/// Memory for notes of calls, in a process for policies.
 static NOTES: AtomicPtr<[u8; 128]> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Notes the next call for the parent, which reports it if this process ends in it.

@@ -4,7 +4,7 @@
 
 struct task_struct;
 
-/* Where a task of the kernel's own goes on; unused in tasks that the simulator runs. */
+/* Saved context of a kernel thread; unused in tasks that the simulator runs. */
 struct thread_struct {
 	void *stack_pointer;
 };

@@ -4,7 +4,7 @@
 
 struct pt_regs {
 	unsigned long ip, sp;
-	/* What an interrupt came into. */
+	/* The context that an interrupt came into. */
 	unsigned long from_user;
 };
 

@@ -78,7 +78,7 @@ static void add_state(const struct torpor_record *record)
 		give_up("enable() refuses", governor->name);
 }
 
-/* What the core has written since the last call, and what the governor may ask. */
+/* Output of the core since the last call, and inputs that the governor may read. */
 static void tell(const struct torpor_record *record)
 {
 	const struct torpor_call *call = &record->call;
@@ -109,7 +109,7 @@ static void decide(const struct torpor_record *record)
 	tell(record);
 	for (int i = 0; i < drv.state_count; i++)
 		dev.states_usage[i].disable = !!(record->call.disabled & BIT(i));
-	/* What another governor has left behind is an input; after that it is this one's own. */
+	/* A value that another governor left behind is an input; later ones are this governor's own. */
 	if (is_first)
 		dev.last_state_idx = record->call.last_state_idx;
 	is_first = false;

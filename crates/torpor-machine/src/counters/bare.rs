@@ -29,7 +29,7 @@ const FILES: [&str; 12] = [
 /// The files that older kernels lack, the latest addition first.
 const ADDED: [&str; 4] = ["rejected", "default_status", "above", "below"];
 
-/// How many of [`ADDED`] a kernel lacks; `above` and `below` came together.
+/// Numbers of [`ADDED`] that a kernel can lack; `above` and `below` came together.
 const LACKING: [usize; 4] = [0, 1, 2, 4];
 
 const HINT: &str = "record it with the files' names: \

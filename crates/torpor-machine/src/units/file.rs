@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Opens a file or pipe for reading from its beginning to its end.
 ///
 /// # Errors
-/// Those of `open()`, and an error for a FIFO without a writer: reading it would block for ever.
+/// Fails as `open()` does, and for a FIFO without a writer: reading it would block for ever.
 pub fn open_input(path: &Path) -> io::Result<impl Read + use<>> {
     let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let (mut first, mut count) = ([0; 512], 0);
@@ -44,7 +44,7 @@ impl Read for Interruptible {
 /// end.
 ///
 /// # Errors
-/// Those of `open()`, and an error for anything but a regular file.
+/// Fails as `open()` does, and for anything but a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     match file.metadata()?.is_file() {

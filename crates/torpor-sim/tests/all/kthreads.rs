@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Where drivers complete requests: sleeps and wake-ups of one IO, worked by hand.
+//! Threads in which drivers complete requests: sleeps and wake-ups of one IO, worked by hand.
 
 use crate::support::{big_little, count, load, machine, request, takes};
 use torpor_machine::platform::Platform;

@@ -346,7 +346,7 @@ def _at_delay(front: _Front, keys: _Keys) -> Interval | None:
         if at_teos[0] is None or not at_teos[1]:
             return None
         percent = 100 * (at_teos[0] / at_teos[1] - 1)
-        # What costs throughput saves nothing.
+        # A governor that loses throughput saves nothing.
         return percent if eligible else max(percent, 0.0)
 
     mean = change(object())

@@ -177,7 +177,7 @@ def post(result: Diff) -> Post:
 
 def _fact(interval: Interval) -> str:
     ends = interval["before"] or "boot", interval["after"]
-    # Of `torpor stat` both ends are the running machine.
+    # `torpor stat` compares the running machine with itself.
     facts = [] if ends == ("now", "now") else [" to ".join(ends)]
     if interval["elapsed_ns"]:
         facts.append(f"{interval['elapsed_ns'] / 1e9:.2f} s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What Torpor itself takes of the machine: CPU time, memory, wake-ups."""
+"""CPU time, memory and wake-ups that Torpor itself costs the machine."""
 
 import os
 import time

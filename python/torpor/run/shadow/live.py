@@ -36,7 +36,7 @@ _JUDGED = ("idle_power_mw", "relative_idle_power_pct", "wrong_pct")
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, over what, until when."""
+    """Governors to run, their input, and the end of the run."""
 
     platform: str
     governors: Sequence[str]
@@ -360,7 +360,7 @@ def _add(sums: Sums, run: Mapping[str, Any]) -> None:
 
 
 class _Budget:
-    """What of the machine may be taken, and what to leave out for it.
+    """Share of the machine that a shadow may take; it leaves things out to stay below it.
 
     First the events that make inputs more exact, then minutes.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What a shadow has found, as OpenMetrics text on the loopback address."""
+"""Findings of a shadow as OpenMetrics text on the loopback address."""
 
 import http.server
 import math

@@ -50,7 +50,7 @@ class Chip(NamedTuple):
 
 
 class Style(NamedTuple):
-    """How a governor is drawn in all pictures of a page."""
+    """Color and marker of a governor in all pictures of a page."""
 
     colour: str
     dashes: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""What an idle governor's own timer takes of the CPU, in a stock kernel, by instructions.
+"""Instructions that an idle governor's own timer costs in a stock kernel.
 
     PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.timercost [ARCH]
 

@@ -84,7 +84,7 @@ static struct io_uring_cqe *cqes;
 
 static void uring_open(void)
 {
-	/* What fio asks for where the kernel has it: work left for the task waits for its next call. */
+	/* fio's flags if the kernel has them: work for the task waits for its next call. */
 	struct io_uring_params p = { .flags = IORING_SETUP_SINGLE_ISSUER |
 					      IORING_SETUP_DEFER_TASKRUN };
 	char *sq, *cq;

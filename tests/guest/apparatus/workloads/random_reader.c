@@ -7,7 +7,7 @@
  * An emulated CPU is always as fast. Where CPUs have frequencies and capacities each thread makes
  * up for it: after a read it keeps its CPU for as much longer as the CPU that it is on would have
  * taken longer, at the frequency asked for, for all that the thread has done since the last read.
- * What interrupts do is not made to last longer.
+ * Interrupt handlers are not made to last longer.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -84,7 +84,7 @@ static void look_at_cpus(void)
 	}
 }
 
-/* How many times longer the CPU would take than the fastest one at its highest frequency. */
+/* Slowdown of the CPU relative to the fastest one at its highest frequency. */
 static double slowness(const struct cpu *cpu)
 {
 	long khz = number(cpu->khz_now);

@@ -43,7 +43,7 @@ struct thread {
 	char name[16];
 	struct step steps[STEPS_MAX];
 	int step_count;
-	/* How often it was woken and has not blocked since. */
+	/* Wake-ups since it last blocked. */
 	_Atomic unsigned int woken;
 };
 
@@ -86,7 +86,7 @@ static void look_at_cpus(void)
 	}
 }
 
-/* How fast the CPU computes that the thread is on, of the fastest. */
+/* Speed of the thread's CPU relative to the fastest. */
 static double speed(void)
 {
 	int cpu = sched_getcpu();
@@ -105,7 +105,7 @@ static double now_us(clockid_t clock)
 	return 1e6 * time.tv_sec + time.tv_nsec / 1e3;
 }
 
-/* What the kernel and this program take besides counts as well: it is since the last time. */
+/* The time since the last call, so the kernel's and this program's own work count as well. */
 static void compute(double us)
 {
 	static _Thread_local double last_us;
