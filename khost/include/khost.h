@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 12
+#define KHOST_ABI 13
 #define KHOST_CPUS_MAX 256
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -102,6 +102,10 @@ struct khost_cluster {
 	unsigned int states;
 	unsigned int opps;
 	unsigned int transition_latency_ns;
+	/* The driver's own bound between two changes; 0 for none. */
+	unsigned int transition_delay_us;
+	/* Whether the scheduler itself can change the frequency. */
+	unsigned int fast_switch;
 	/* Value written to scaling_setspeed, or KHOST_UNSET. */
 	unsigned int set_khz;
 	struct khost_state state[KHOST_STATES_MAX];

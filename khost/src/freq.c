@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The frequency driver: a policy for each cluster, with fast switching. */
+/* The frequency driver: a policy for each cluster. */
 #include <linux/cpufreq.h>
 #include <linux/device.h>
 #include <linux/energy_model.h>
@@ -83,7 +83,9 @@ static int init(struct cpufreq_policy *policy)
 	policy->freq_table = table_of(cluster);
 	policy->cpuinfo.transition_latency = cluster->transition_latency_ns;
 	policy->cur = cluster->opp[cluster->opps - 1].khz;
-	policy->fast_switch_possible = true;
+	policy->transition_delay_us = cluster->transition_delay_us;
+	policy->fast_switch_possible = cluster->fast_switch;
+	policy->dvfs_possible_from_any_cpu = true;
 	set_frequency(policy->cpus, policy->cur);
 	return 0;
 }
@@ -95,8 +97,15 @@ static unsigned int fast_switch(struct cpufreq_policy *policy, unsigned int targ
 	return target_khz;
 }
 
+/* The thread sleeps while the clock changes, and CPUs keep the old frequency. */
 static int target_index(struct cpufreq_policy *policy, unsigned int index)
 {
+	ktime_t latency = ns_to_ktime(policy->cpuinfo.transition_latency);
+
+	if (latency && system_state == SYSTEM_RUNNING) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		schedule_hrtimeout(&latency, HRTIMER_MODE_REL);
+	}
 	set_frequency(policy->cpus, policy->freq_table[index].frequency);
 	return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Names of cpufreq governors.
 //!
-//! FIDELITY(sim-frequency): a change takes the time that the platform gives, and no CPU time; idle
-//! states, and ticks in them, take as long at any frequency.
+//! FIDELITY(sim-frequency): the kernel's thread sleeps while a clock changes; idle states, and ticks
+//! in them, take as long at any frequency.
 
 use crate::error::SimError;
 use std::fmt;

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 12;
+pub(crate) const ABI: u32 = 13;
 pub(crate) const CPUS_MAX: usize = 256;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -95,6 +95,8 @@ pub(crate) struct Cluster {
     pub states: u32,
     pub opps: u32,
     pub transition_latency_ns: u32,
+    pub transition_delay_us: u32,
+    pub fast_switch: u32,
     pub set_khz: u32,
     pub state: [State; STATES_MAX],
     pub opp: [Opp; OPPS_MAX],

@@ -3,7 +3,7 @@
 
 use crate::hardware::{LastMan, Latencies};
 use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
-use torpor_machine::platform::{CpufreqGovernor, Demotion, Platform, PollLoop};
+use torpor_machine::platform::{Clock, CpufreqGovernor, Demotion, Platform, PollLoop};
 use torpor_machine::units::Duration;
 
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ pub struct Cluster {
     pub opps: Vec<Opp>,
     /// Speed of a thread while its sibling is busy.
     pub smt_speed_pct: u32,
-    pub transition_latency: Duration,
+    pub clock: Clock,
 }
 
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl Machine {
             cache: if is_asymmetric { 0 } else { index as u32 },
             states: cluster.idle_states.iter().map(State::of).collect(),
             opps: cluster.opps.iter().map(Opp::of).collect(),
-            transition_latency: cluster.clock.transition_latency,
+            clock: cluster.clock,
             smt_speed_pct: cluster.smt.speed_pct,
         });
         let off = |cluster: &usize| {

@@ -101,6 +101,58 @@ fn a_clamp_lifts_or_holds_the_frequency() {
     assert!(free.domains[0].time_at[0] > Duration::from_us(9_000_000));
 }
 
+/// 20 ms of work after each 60 ms of sleep.
+const BURSTS: &str = "[[task]]\nname = \"t\"\ncpus = \"0\"\n\
+                      phase = [{ run_us = 20000 }, { sleep_us = 60000 }]\n";
+
+/// Simulates 1 s of bursts, and returns the recording's changes of CPU 0's clock: when, in ms, and
+/// to what; and the number of changes of both CPUs' clock.
+fn recorded_changes(clock: &str, ending: &str) -> (Vec<(f64, u32)>, usize) {
+    let path = std::env::temp_dir().join(format!(
+        "torpor-freq-{}-{:?}.{ending}",
+        std::process::id(),
+        std::thread::current().id()
+    ));
+    let machine = two_speeds(2, clock);
+    let mut request = under("schedutil", request(machine, load(BURSTS), &["shallowest"], 1_000));
+    let transitions = count(&request).unwrap().domains[0].transitions as usize;
+    request.options.trace = Some(path.clone());
+    run(&request);
+    let trace = torpor_trace::read(&path).unwrap_or_else(|e| panic!("{e}"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(trace.carries.frequency);
+    let seen = trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::CpuFrequency { freq_khz } => {
+            Some((event.cpu.0, (event.time.0 as f64 / 1e6, freq_khz)))
+        }
+        _ => None,
+    });
+    let seen: Vec<_> = seen.collect();
+    // Begin of each CPU, and each change of both.
+    assert_eq!(seen.len(), 2 * (1 + transitions), "{ending}");
+    (seen.iter().filter(|(cpu, _)| *cpu == 0).map(|(_, change)| *change).collect(), transitions)
+}
+
+/// Without fast switching a thread of the kernel changes the clock, and sleeps for its latency.
+#[test]
+fn slow_clock_changes_after_its_latency() {
+    let first = |clock: &str| recorded_changes(clock, "txt").0[1].0;
+    let fast = first("fast_switch = true\nclock_latency_ns = 15000000");
+    let slow = first("clock_latency_ns = 15000000");
+    let late = slow - fast;
+    assert!((15.0..15.1).contains(&late), "{slow} ms, {fast} ms with fast switching");
+}
+
+#[test]
+fn drivers_rate_limit_bounds_changes() {
+    let changes = |clock: &str| {
+        let counted = counted("schedutil", two_speeds(2, clock), BURSTS, 4_000);
+        counted.domains[0].transitions
+    };
+    let (free, bound) = (changes("fast_switch = true"), changes("rate_limit_us = 500000"));
+    assert!(bound <= 8 && free > 2 * bound, "{bound} changes in 4 s, {free} without the limit");
+}
+
 #[test]
 fn results_do_not_depend_on_the_thread_count() {
     let workload = format!("{PERIODIC}\n{}", BUSY.replace("\"t\"", "\"u\""));
@@ -142,31 +194,9 @@ fn a_column_is_a_governor_under_a_policy() {
 #[test]
 fn a_recording_holds_every_change_of_frequency() {
     for ending in ["txt", "perfetto-trace"] {
-        let path =
-            std::env::temp_dir().join(format!("torpor-freq-{}.{ending}", std::process::id()));
-        let bursts = BUSY.replace("run_us = 1000000 }", "run_us = 20000 }, { sleep_us = 60000 }");
-        let mut request =
-            under("schedutil", request(two_speeds(2, ""), load(&bursts), &["shallowest"], 1_000));
-        let transitions = count(&request).unwrap().domains[0].transitions as usize;
-        request.options.trace = Some(path.clone());
-        run(&request);
-        let trace = torpor_trace::read(&path).unwrap_or_else(|e| panic!("{e}"));
-        std::fs::remove_file(&path).unwrap();
-        assert!(trace.carries.frequency);
-        let seen: Vec<_> = trace
-            .events
-            .iter()
-            .filter_map(|event| match event.kind {
-                EventKind::CpuFrequency { freq_khz } => Some((event.cpu.0, freq_khz)),
-                _ => None,
-            })
-            .collect();
+        let (changes, transitions) = recorded_changes("", ending);
         assert!(transitions > 4, "{transitions}");
-        // Begin of each CPU, and each change of both.
-        assert_eq!(seen.len(), 2 * (1 + transitions), "{ending}");
-        let of_first = seen.iter().filter(|(cpu, _)| *cpu == 0).map(|(_, khz)| *khz);
-        let of_first: Vec<u32> = of_first.collect();
-        assert!(of_first.windows(2).all(|pair| pair[0] != pair[1]), "{ending}: {of_first:?}");
+        assert!(changes.windows(2).all(|pair| pair[0].1 != pair[1].1), "{ending}: {changes:?}");
     }
 }
 
