@@ -154,7 +154,7 @@ def run_console(block: Block) -> None:
             text=True,
             encoding="utf-8",
             # A kernel may have to be compiled.
-            timeout=300,
+            timeout=3000 if "TORPOR_REFRESH_EXAMPLES" in os.environ else 300,
             check=False,
         )
         said = f"{block.where}\n$ {command}\n--- printed\n{done.stdout}--- shown\n{shown}"
