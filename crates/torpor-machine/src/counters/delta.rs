@@ -201,7 +201,7 @@ fn elapsed(before: &Snapshot, after: &Snapshot) -> (Option<i64>, Option<&'static
     .unwrap_or_default()
 }
 
-/// `None`, and a note, where the two do not count the same thing.
+/// Returns `None`, and adds a note, if the two do not count the same thing.
 fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
     let cpu = Some(before.cpu);
     let old: BTreeMap<u32, &State> = before.states.iter().map(|s| (s.index, s)).collect();

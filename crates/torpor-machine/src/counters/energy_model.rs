@@ -150,7 +150,7 @@ fn parse_cpus(value: &str) -> Result<Vec<CpuId>, String> {
     Ok(cpus)
 }
 
-/// Linux 5.16 to 5.19 meant mW by the flag that means uW since; none of them is maintained.
+/// In Linux 5.16 to 5.19, none of which is maintained, the flag meant mW; since then it means uW.
 fn parse_flags(value: &str) -> Result<PowerUnit, String> {
     let digits = value.strip_prefix("0x").unwrap_or(value);
     let flags =

@@ -17,7 +17,7 @@ pub struct Snapshot {
     pub machine: Machine,
     /// Ascending by CPU. Without states where the CPU has a folder and no idle states in it.
     pub cpus: Vec<Cpu>,
-    /// By the name of the folder; empty where the kernel has none, or root was needed to see it.
+    /// By the name of the folder; empty if the kernel has none, or if only root could see it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub energy_model: Vec<PerfDomain>,
     /// Values that are there and cannot be used.
@@ -55,7 +55,7 @@ pub struct Cpu {
     /// `cpuidle/driver/name`, which kernels with a driver a CPU have.
     pub driver: Option<String>,
     pub is_online: Option<bool>,
-    /// `None` where the kernel has no `cpu_capacity`: all CPUs are alike to it.
+    /// `None` if the kernel has no `cpu_capacity`, because all CPUs are equal to it.
     pub capacity: Option<u32>,
     /// Ascending.
     pub freqs_khz: Vec<u32>,

@@ -146,7 +146,7 @@ fn header(line: &str) -> Option<String> {
     Some(path.to_owned())
 }
 
-/// `path:value`, where the path is one of a file.
+/// `path:value`, where `path` names a file.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (mut path, mut value) = line.split_once(':')?;
     // The energy model's folders have a colon in their names: `ps:408000`.

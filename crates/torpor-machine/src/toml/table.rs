@@ -202,7 +202,7 @@ impl Table {
     }
 }
 
-/// Checks a value against its key's kind; a wrong one is reported and comes back as `None`.
+/// Checks a value against its key's kind; reports a wrong one and returns `None`.
 fn read_value(
     report: &mut Report,
     key: &'static Key,

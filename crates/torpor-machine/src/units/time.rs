@@ -30,7 +30,8 @@ impl Instant {
         if self.0 == i64::MAX { Duration::MAX } else { Duration(self.0.saturating_sub(earlier.0)) }
     }
 
-    /// The same for a time that has come, so that nobody has to ask: a replay does it at every step.
+    /// The same for a time that is not in the future, without a check, because a replay does it at
+    /// every step.
     #[inline]
     pub fn passed_since(self, earlier: Instant) -> Duration {
         Duration(difference(self.0, earlier.0))

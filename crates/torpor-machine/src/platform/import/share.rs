@@ -14,7 +14,7 @@ pub(super) struct Share {
     pub capacity: Option<u32>,
     /// Ascending in frequency.
     pub opps: Vec<Opp>,
-    /// The longest time a change of frequency takes; `None` where it is not known.
+    /// The longest time of a frequency change; `None` if unknown.
     pub clock_latency_ns: Option<u32>,
 }
 

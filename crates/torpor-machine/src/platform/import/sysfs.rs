@@ -14,7 +14,7 @@ pub(super) fn read(
     model: &[PerfDomain],
     notes: &mut Vec<String>,
 ) -> Result<Machine, Failure> {
-    // Counters are none of a platform's; what each CPU needs, it asks for itself.
+    // A platform needs no counters, and `read_cpu` reports missing files of states.
     for problem in snapshot.problems.iter().filter(|problem| !problem.path.contains("/cpuidle/")) {
         notes.push(format!("`{}` {}: passed over", problem.path, problem.reason));
     }
@@ -178,7 +178,7 @@ fn scale_capacities(
     Ok(())
 }
 
-/// The model wants every CPU from 0 on. One that shows no states is counted as its neighbour.
+/// The model needs every CPU from 0 on. One without states is treated like its neighbour.
 fn fill_gaps(cpus: &mut BTreeMap<CpuId, Share>, silent: &[CpuId], notes: &mut Vec<String>) {
     let last = cpus.keys().chain(silent).max().map_or(0, |cpu| cpu.0);
     let mut neighbour = cpus.values().next().expect("at least one CPU has states").clone();

@@ -183,7 +183,7 @@ fn check_capacities(report: &mut Report, clusters: &[Table]) {
     }
 }
 
-/// Reports `key` if it is present without the key that says where it comes from.
+/// Reports `key` if it is present without its source key.
 fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
     let is_bare = table.field(key).is_some_and(|field| !report.is_given(&field.span));
     if is_bare && !table.has(source) {

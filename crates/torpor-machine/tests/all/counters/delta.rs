@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn any_two_machines_can_be_asked(before in machine(), after in machine()) {
+    fn any_two_machines_can_be_compared(before in machine(), after in machine()) {
         let delta = delta(&before, &after);
         let seen = before.cpus.len().max(after.cpus.len());
         let told: usize = delta.notes.iter().map(|note| note.cpus.len()).sum();
