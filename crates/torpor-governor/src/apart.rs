@@ -261,7 +261,7 @@ impl Copy {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        // SAFETY: the PID, also that of the group, is not reused before the process is waited for.
+        // SAFETY: neither the PID nor the group's is reused before the process is waited for.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::kill(-self.pid, libc::SIGKILL);

@@ -374,7 +374,8 @@ fn registry() -> &'static Registry {
     match REGISTRY.compare_exchange(std::ptr::null_mut(), fresh, AcqRel, Acquire) {
         // SAFETY: leaked just now; nothing frees it.
         Ok(_) => unsafe { &*fresh },
-        // SAFETY: the other thread's is leaked as well; no other thread has seen this one's.
+        // SAFETY: the other thread's value is leaked as well, and no other thread has seen this
+        // one.
         Err(other) => unsafe {
             drop(Box::from_raw(fresh));
             &*other

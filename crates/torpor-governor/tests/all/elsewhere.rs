@@ -161,7 +161,7 @@ fn a_version_is_found_in_ubuntus_folder() {
     assert_eq!(hosting::locate(&dir.join("tree")), Some(dir.join("tree")));
 }
 
-/// The first proposal of utilization awareness takes a CPU's capacity from no header of its own.
+/// The first proposal of utilization awareness includes no header for a CPU's capacity.
 #[test]
 fn cpuidle_h_provides_the_kernels_names() {
     let more = "static cpumask_t seen;\n\

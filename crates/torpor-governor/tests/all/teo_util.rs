@@ -110,7 +110,7 @@ fn step_skips_disabled_states_and_polling() {
 }
 
 #[test]
-fn v2_steps_by_one_even_if_it_does_not_pay() {
+fn v2_steps_once_even_without_benefit() {
     // As above: B would need 2 ms of the 950 us that are expected, and v2 steps to it.
     let states = [
         state("A", 1, 1, false),
@@ -216,12 +216,12 @@ fn gradual_scales_the_index_by_free_capacity() {
     some[0].is_disabled = true;
     some[1].is_disabled = true;
     assert_eq!(first_choice("gradual", &some, &inputs(20 * MS, 3 * MS, 512)).0, 3);
-    // POLL is left out, busy as the CPU may be.
+    // POLL is never selected, however busy the CPU is.
     assert_eq!(first_choice("gradual", &server_states(), &inputs(20 * MS, 3 * MS, 1_024)).0, 1);
 }
 
-/// Four sleeps of 100 us under a timer at 20 ms: intercepts in C1E's bin (20 to 600 us). When all
-/// that is known says so, C1E is taken although the timer would allow C6.
+/// Four sleeps of 100 us under a timer at 20 ms: intercepts in C1E's bin (20 to 600 us). All counts
+/// then point to C1E, so it is selected although the timer would allow C6.
 fn after_four_intercepts(mode: &str, util: u64) -> (i32, bool) {
     let server = server_states();
     let mut instance = teo(mode, &server);

@@ -118,7 +118,8 @@ pub fn run(
 }
 
 fn random_states(rng: &mut Rng) -> Vec<StateDesc> {
-    // Two states, as many phones and all guests have, are a case of their own to some governors.
+    // Some governors treat machines with two states, such as many phones and all guests,
+    // differently.
     let count = if rng.one_in(4) { 2 } else { 2 + rng.below(9) as usize };
     let is_polling = rng.one_in(2);
     let (mut exit_ns, mut residency_ns) = (0, 0);
