@@ -97,7 +97,7 @@ pub fn next_events(
 }
 
 /// Returns true if the span's event makes a task runnable at the moment of the decision, between
-/// `select` and the entry. As deciding takes no time here, entries are given up only then.
+/// `select` and the entry. Because deciding takes no time here, entries are given up only then.
 #[inline]
 pub fn gives_up(span: &Span, now: Instant) -> bool {
     span.wake == now && span.ends_visit
@@ -138,7 +138,7 @@ pub struct Halt {
     /// Sleep history, on hardware that demotes.
     history: SleepHistory,
     tally: Tally,
-    /// Delay of the work after the last known span; the next one begins as much later.
+    /// Delay of the work after the last known span, by which the next one begins late.
     behind: Option<Duration>,
 }
 
@@ -200,8 +200,8 @@ impl<'a> CpuRun<'a> {
         CpuRun::resume(model, spans, Halt::new(model, start, slot))
     }
 
-    /// Continues a run. `spans` are those of before, without the dropped ones and perhaps with
-    /// more.
+    /// Continues a run. `spans` are the previous ones, without the dropped ones and possibly with
+    /// new ones.
     pub fn resume(model: &'a CpuModel, spans: &'a [Span], mut at: Halt) -> CpuRun<'a> {
         if let Some(span) = spans.get(at.next) {
             if let Some(behind) = at.behind.take() {

@@ -136,7 +136,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns a span of which only the start is known.
+    /// Returns a span with only its start known.
     pub(crate) fn begun(start: Instant) -> Span {
         Span {
             start,
@@ -316,7 +316,7 @@ impl Recording {
         self.cpus.retain(|input| !input.spans.is_empty());
     }
 
-    /// Returns the time that energies are divided by: the mean over CPUs of the replayed span
+    /// Returns the time by which to divide energies: the mean over CPUs of the replayed span
     /// without the cut sleeps, whose energy is not known either.
     ///
     /// FIDELITY(recording-edges): cut sleeps count nowhere.

@@ -179,7 +179,7 @@ impl Sleep {
     fn caused(&self) -> Result<(CauseTime, Instant), LeftOut> {
         let sent = self.sent.map(|(at, _)| (CauseTime::Ipi, at));
         let called = sent.or(self.woken.map(|at| (CauseTime::Waking, at)));
-        // Another CPU's timer stands in for one that stops.
+        // A broadcast: the CPU's timer stops in the state, and another CPU's timer wakes it.
         let is_broadcast = matches!(self.sent, Some((_, InterruptCause::LocalTimer)));
         let shown = match self.cause() {
             _ if self.is_followed => return Err(LeftOut::SeveralCauses),

@@ -142,7 +142,7 @@ fn unrecorded_cpus_can_keep_a_cluster_awake() {
 }
 
 #[test]
-fn no_cpu_is_idle_for_longer_than_its_time() {
+fn idle_residency_never_exceeds_100_pct() {
     // The last sleep ends later than recorded: the state that is chosen takes long to leave.
     let (trace, _) =
         replayed("late", &[(0, 0, 1), (2_100, 0, EXIT), (3_500, 0, 1), (6_500, 0, EXIT)]);

@@ -204,7 +204,7 @@ fn eight_cpus() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn cpus_that_share_state_run_in_the_order_of_time() {
+fn cpus_with_shared_state_run_in_time_order() {
     // The demo has one CPU.
     let (_folder, path) = eight_cpus();
     let usage = |threads| {
@@ -313,7 +313,7 @@ fn part_of_a_recording_holds_whole_sleeps() {
 }
 
 #[test]
-fn decisions_add_up_to_what_the_summary_says() {
+fn decisions_add_up_to_the_summary() {
     let options = Options { decisions: true, ..Options::default() };
     let trace = replay("pixel6", &["teo", "oracle", "shallowest"], options);
     for (run, decisions) in trace.runs.iter().zip(&trace.decisions) {
