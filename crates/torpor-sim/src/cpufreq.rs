@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_governor_reads_as_it_prints() {
+    fn printed_governor_parses_back() {
         for text in [
             "performance",
             "powersave",

@@ -354,7 +354,7 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
 /// learns one of two habits early differ by far more.
 const AGREE_PCT: f64 = 10.0;
 
-/// Returns a note on runs whose seeds disagree, which a mean hides.
+/// Returns a note on seeds whose results differ widely, which a mean would hide.
 pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
     let keys = [("above_pct", "too deep"), ("below_pct", "too shallow")];
     let metrics = runs.iter().flat_map(|outcome| keys.map(|key| (outcome, key)));

@@ -163,7 +163,7 @@ impl<W: Work> Sim<W> {
         self.work.watch(cpu, self.now, Seen::Undemotes);
     }
 
-    /// Another task has the CPU, or none.
+    /// The CPU runs another task, or none.
     pub(super) fn changes(&mut self, cpu: usize, task: u32) {
         let before = std::mem::replace(&mut self.cpus[cpu].task, task);
         self.cpus[cpu].turn += 1;

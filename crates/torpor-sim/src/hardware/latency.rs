@@ -13,7 +13,7 @@ pub struct Latencies {
     states: Vec<Vec<Drawn>>,
 }
 
-/// One state's draws; none where the latency is constant.
+/// One state's draws; none if the latency is constant.
 #[derive(Clone, Debug)]
 struct Drawn {
     entry: Option<(Dist, Stream)>,

@@ -27,8 +27,7 @@ pub enum Step {
     WakeSync(TaskId),
     /// Starts another task, with a new number.
     Fork(Box<TaskSetup>),
-    /// Blocks in `io_schedule()` until a device's interrupt, which comes to the CPU that it asked
-    /// on.
+    /// Blocks in `io_schedule()` until a device's interrupt, which arrives at the submitting CPU.
     Io(Duration),
     Yield,
     /// `sched_setattr()` and `sched_setaffinity()` for a task, if it has not exited.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Kernel threads in which drivers complete requests: tasks with a program of their own, of which
-//! each CPU that a device interrupts has one.
+//! Kernel threads in which drivers complete requests: tasks with their own program, one for each
+//! CPU that a device interrupts.
 //!
 //! FIDELITY(io-kthreads): a worker is its device's alone; the kernel's workqueues share them.
 

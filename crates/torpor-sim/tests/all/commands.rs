@@ -176,7 +176,7 @@ fn fio_rate_is_kept() {
 }
 
 #[test]
-fn toml_of_a_command_reads_as_the_same_workload() {
+fn commands_toml_gives_the_same_workload() {
     let text = to_toml("perf bench sched messaging -g 3 -l 5").unwrap();
     assert!(text.contains("count = 60\ngroup = 20"), "{text}");
     let load = from_toml("x", &text).unwrap();

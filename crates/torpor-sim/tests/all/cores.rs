@@ -104,7 +104,7 @@ fn core_state_saves_while_both_threads_are_in() {
         count(&request(machine, workload.clone(), &["deepest"], 10)).shared_energy[0].as_uj_f64()
     };
     near(unsaved("core", 2), 450.0, 0.001);
-    // The other core's threads are both in it: nobody else keeps them up.
+    // Both threads of the other core are in the state: nothing else keeps them awake.
     near(unsaved("core", 4), 450.0, 0.001);
     near(unsaved("cluster", 4), 3.0 * 450.0, 0.001);
 }

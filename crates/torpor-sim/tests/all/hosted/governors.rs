@@ -109,7 +109,7 @@ fn parameters_are_the_kernels_module_parameters() {
 
 /// A user's file may use the kernel's names, or break.
 #[test]
-fn own_file_may_use_any_symbol_names() {
+fn users_file_may_use_any_symbol() {
     let Some(kernel) = linux_6_12("a governor of one's own") else { return };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("own governors");
     fs::create_dir_all(&folder).unwrap();
