@@ -82,7 +82,7 @@ pub struct Row {
 
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Cell {
-    /// The mean over samples; null is not known, or failed.
+    /// The mean over samples; null if unknown or failed.
     pub value: Option<f64>,
     pub text: String,
     pub has_failed: bool,
@@ -101,8 +101,8 @@ pub struct Change {
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub pairs: usize,
-    /// The chance of such a difference if there were none, corrected for the number of metrics;
-    /// null where the difference is exact, or of one pair alone.
+    /// The p-value of the difference, corrected for the number of metrics; null where the
+    /// difference is exact, or of one pair alone.
     pub p: Option<f64>,
     /// More than chance: `p` is below 0.05. Null where one pair cannot tell.
     pub is_significant: Option<bool>,
@@ -188,7 +188,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// An optional metric that is 0 or not known for everyone says nothing.
+    /// An optional metric that is 0 or unknown in all columns carries no information.
     fn is_shown(&self) -> bool {
         let mut known = (0..self.columns.len()).filter_map(|index| self.mean(index));
         !self.info.is_optional || known.any(|value| value != 0.0)
@@ -259,7 +259,7 @@ impl Line<'_> {
         differences.filter(|_| !self.columns[first].has_failed && !self.columns[second].has_failed)
     }
 
-    /// Whether the two are distinguished; `None` where one pair cannot tell.
+    /// Whether the difference is significant; `None` if there is only one pair.
     fn differs(&self, first: (usize, f64), second: (usize, f64), test: &Test<'_>) -> Option<bool> {
         match self.sampling {
             Sampling::Exact => Some(self.text(first.1) != self.text(second.1)),

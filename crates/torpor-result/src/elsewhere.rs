@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Metrics that are not computed from counters of idle CPUs: those of a verification, and those of
-//! a running machine, whose counters Python reads.
+//! Metrics that do not come from counters of idle CPUs: those of a verification, and those of a
+//! running machine, whose counters Python reads.
 
 use crate::idle::{SHARE, TIME};
 use crate::metric::Direction::{Higher, Lower, None as Neither};

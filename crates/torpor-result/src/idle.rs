@@ -102,7 +102,7 @@ impl Sums {
         self.idle.of_states(|s| s.usage)
     }
 
-    /// The energy of idleness: of CPUs, clusters and package. Where power is not known, that of the
+    /// The idle energy of CPUs, clusters and package. Where power is not known, that of the
     /// Energy of the CPUs in relative units.
     pub fn total(&self) -> Energy {
         let apart = if self.has_power { self.apart.energy() } else { Energy::ZERO };

@@ -55,7 +55,7 @@ pub fn paired(differences: &[f64]) -> Option<Interval> {
     Some(Interval::new(mean, mean - half, mean + half))
 }
 
-/// The chance of a mean difference as large as this one, either way, if there were none: Student's
+/// The two-sided p-value of the mean difference, by Student's
 /// paired test. `None` for less than two pairs.
 pub fn paired_p(differences: &[f64]) -> Option<f64> {
     let (mean, error) = mean_and_error(differences)?;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_that_lie_apart_say_less() {
+    fn diverging_clusters_raise_the_design_effect() {
         assert_eq!(design_effect(&[(30, 100), (30, 100)]), 1.0);
         is_near(design_effect(&[(10, 100), (50, 100)]), 38.1, 0.05);
     }

@@ -65,7 +65,7 @@ pub struct Work {
 pub struct Frequency {
     /// Mean over all time and all CPUs.
     pub mean_khz: Option<f64>,
-    /// Mean over the time that CPUs were busy; none if they never were.
+    /// Mean over the time that CPUs were busy; `None` if they never were.
     pub busy_khz: Option<f64>,
     pub transitions_per_s: Option<f64>,
 }
@@ -209,7 +209,7 @@ const fn named<T>(
     direction: crate::metric::Direction,
     of: fn(&T, Duration) -> Option<f64>,
 ) -> NamedMetric<T> {
-    // Rows of a device's requests say nothing of a task that makes none.
+    // A task without requests has no rows about a device.
     NamedMetric { info: info(key, title, kind, direction, "").optional(), of }
 }
 
