@@ -70,10 +70,10 @@ fn linux_6_12_has_documented_findings() {
     );
 }
 
-/// The same governors in a tree whose idle loop offers tables of one state, as before 7.0, and in
-/// one whose loop does not.
+/// The same governors in a tree whose idle loop calls them on a one-state machine, as before 7.0,
+/// and in one whose loop does not.
 #[test]
-fn one_state_table_is_offered_to_own_loops_only() {
+fn one_state_tables_depend_on_the_idle_loop() {
     let test = "tables of one state";
     let Some(tree) = upstream::kernel_sources("6.12", test) else { return };
     let governors = Path::new("drivers/cpuidle/governors");
