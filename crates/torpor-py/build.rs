@@ -27,7 +27,7 @@ const FILES: [&str; 15] = [
     "scripts/wrap.sh",
 ];
 
-/// Names the commit where there is no checkout, as in an sdist.
+/// Names the commit if there is no checkout, as in an sdist.
 const COMMIT_ENV: &str = "TORPOR_COMMIT";
 
 fn main() {
