@@ -187,7 +187,7 @@ def test_example_that_does_not_run(block):
     pytest.skip(f"not run: {block.value}")
 
 
-def test_every_block_says_what_it_is():
+def test_every_block_names_its_language():
     unknown = [b.where for page in PAGES for b in blocks(page) if b.language not in LANGUAGES]
     assert not unknown, f"give a language of {sorted(LANGUAGES)}: {unknown}"
 

@@ -112,7 +112,7 @@ def test_csv_leaves_unknown_fields_empty():
     assert lines[0]["platform"] == "pixel6"
 
 
-def test_the_notebook_escapes_what_a_file_name_may_hold():
+def test_notebook_escapes_file_names():
     result = small_result.result()
     result["traces"][0]["trace"]["path"] = "<script>.data"
     assert "<script>" not in to_html(result)

@@ -40,7 +40,7 @@ def recorded(fake, output, *command, **kwargs):
     return record(Plan(output, command or ("true",), **kwargs), fake.machine)
 
 
-def test_what_a_trace_does_not_hold_lies_beside_it(fake, output):
+def test_sidecar_files_complete_the_trace(fake, output):
     made = recorded(fake, output)
     assert made.status == 0 and made.stopped_by is None
     assert [f.name for f in made.beside] == [
@@ -359,7 +359,7 @@ def test_unknown_tick_rate_and_driver_are_reported(fake, output):
     assert any("no cpuidle driver" in note for note in notes)
 
 
-def test_every_cpu_is_run_on_and_the_affinity_restored(monkeypatch):
+def test_recorder_visits_cpus_and_restores_affinity(monkeypatch):
     allowed, ran, now_ns = os.sched_getaffinity(0), set(), time.monotonic_ns
 
     def watched_ns():

@@ -65,7 +65,7 @@ def test_frequencies_and_means_keep_their_fractions(simulation):
     assert summary.filter(pl.col("governor") == "menu")["wakeups"].item() == mean
 
 
-def test_the_comparison_as_a_table_is_the_one_on_the_page(simulation):
+def test_comparison_table_equals_the_pages(simulation):
     pytest.importorskip("polars", reason="not run, because polars is not installed")
     frame = simulation.table("comparison").to_polars()
     for row in simulation.to_dict()["comparison"]["rows"]:
@@ -194,7 +194,7 @@ def test_strips_that_contradict_their_columns_are_refused(replay, tmp_path, dama
         torpor.load(tmp_path / "r.json")
 
 
-def test_an_arrow_footer_allocates_no_more_than_the_file(simulation, tmp_path):
+def test_arrow_blocks_cannot_exceed_the_file(simulation, tmp_path):
     file = tmp_path / "t.arrow"
     simulation.write_table("summary", file)
     sound, counted = file.read_bytes(), Counter()

@@ -60,7 +60,7 @@ def test_a_study_calibrates_one_column_of_a_table(name):
             assert len({name for names in calibrated for name in names}) <= 1, table["title"]
 
 
-def test_the_io_study_is_calibrated_on_no_boost_it_judges():
+def test_io_study_does_not_calibrate_judged_boosts():
     study, _ = files.load("rk3399-io")
     rows = [row for table in study["table"] for row in table["row"] if row.get("calibrated")]
     boosted = [row for row in rows if {"mainline", "per-task"} & set(row["calibrated"])]
@@ -90,7 +90,7 @@ def test_published_values_are_printed(torpor):
     assert done.stderr == ""
 
 
-def test_a_study_has_the_same_bytes_on_any_thread_count(torpor):
+def test_study_output_ignores_the_thread_count(torpor):
     arguments = ("study", "run", "pixel6-teo", *QUICK, "--json")
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
@@ -259,7 +259,7 @@ def test_platform_file_next_to_the_study(tmp_path):
     assert cells["a"]["ours"] > 0
 
 
-def test_a_row_may_have_a_duration_of_its_own(tmp_path):
+def test_a_row_may_set_its_duration(tmp_path):
     path = tmp_path / "own.toml"
     # Under schedutil the first 100 ms are others than the next; the start adds some wake-ups.
     whole = STUDY.replace("seeds", 'cpufreq = "performance"\nseeds').replace("power_mw", "wakeups")
@@ -286,7 +286,7 @@ def test_a_column_may_change_a_number_of_the_machine(tmp_path):
     assert row["cells"]["b"]["ours"] > 2 * row["cells"]["a"]["ours"]
 
 
-def test_columns_and_rows_may_have_frequencies_of_their_own(tmp_path):
+def test_columns_and_rows_may_set_cpufreq(tmp_path):
     path = tmp_path / "mine.toml"
     study = STUDY.replace('governor = "teo"', 'governor = "menu"\nio_boost = "none"')
     study = study.replace('"periodic"', '"fio-randread"').replace("power_mw", "iops:randread")

@@ -74,7 +74,7 @@ def test_many_recordings_get_a_line_each_and_one_table(torpor, parts):
     assert "Over 2 recordings" in page.read_text()
 
 
-def test_progress_says_which_of_how_many():
+def test_progress_counts_the_recordings():
     calls = []
     tell = progress.of_several(["a.dat", "b/a.dat"], lambda *what: calls.append(what))
     tell("reading b/a.dat, MiB", 1, 2)

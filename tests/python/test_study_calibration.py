@@ -98,7 +98,7 @@ def test_unreachable_cell_names_the_nearest_number(study):
         (re.compile("fits = .*"), "", "no row of it has `fits`"),
     ],
 )
-def test_a_study_that_cannot_be_calibrated_says_where(study, was, becomes, message):
+def test_uncalibratable_study_names_the_place(study, was, becomes, message):
     text = study.read_text()
     study.write_text(re.sub(was if isinstance(was, re.Pattern) else re.escape(was), becomes, text))
     with pytest.raises(StudyError, match=message):

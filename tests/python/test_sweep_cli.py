@@ -53,7 +53,7 @@ def test_an_array_of_a_batch_system_shares_the_points(torpor, recording, tmp_pat
 
 
 @pytest.mark.parametrize("text", ["3/2", "0/2", "x", "1/", "-1/2"])
-def test_a_share_that_is_none_is_refused(torpor, recording, text):
+def test_invalid_shard_is_refused(torpor, recording, text):
     done = torpor("sweep", "-t", recording, "-p", "pixel6", "-g", "menu", "--shard", text, check=2)
     assert "expected I/N" in done.stderr
 
@@ -72,7 +72,7 @@ def test_a_sweep_knows_the_recorded_machine(torpor, tmp_path):
     assert shares['{"recorded_on": "pixel6"}'] == pytest.approx(0.18, abs=0.01)
 
 
-def test_a_sweep_knows_what_absent_cpus_do(torpor, recording, tmp_path):
+def test_others_option_changes_the_points(torpor, recording, tmp_path):
     args = ["-o", tmp_path / "store", "-t", recording, "-p", "pixel6", "-g", "menu"]
     torpor("sweep", *args, "--others", "busy", check=0)
     torpor("sweep", *args, check=0)

@@ -167,9 +167,7 @@ def test_the_trace_is_handed_over_to_perfetto(
     assert said == f"Handed over to {local_copy}."
 
 
-def test_a_trace_that_is_too_large_is_not_in_the_page(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_omits_a_large_trace(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     result = browser.results["fidelity"]
     recording = GUEST / "trace.dat.gz"
     assert "Open in Perfetto" in report.render(result, trace=recording)
@@ -178,7 +176,7 @@ def test_a_trace_that_is_too_large_is_not_in_the_page(
     assert "Open in Perfetto" not in page and "<code>--trace FILE</code>" in page
 
 
-def test_a_page_without_a_trace_says_why_and_how_to_get_one(browser: Browser) -> None:
+def test_page_without_trace_names_the_command(browser: Browser) -> None:
     for name, result in browser.results.items():
         page = report.render(result)
         assert page.count("This page has no trace for Perfetto") == 1, name
