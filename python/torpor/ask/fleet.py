@@ -15,7 +15,7 @@ from torpor.run.shadow.rollup import MINUTE_NS, parts
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.store import Store, open_store
 
-#: What a comparison has, in this order; the first that all have is what governors are judged by.
+#: Metrics of a comparison, in this order; the first that all have judges the governors.
 _METRICS = (
     *("idle_power_mw", "relative_idle_power_pct", "wrong_pct", "above_pct", "below_pct"),
     *("latency_mean_us", "delay_total_us", "sleeps"),
@@ -103,7 +103,7 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
         base: The governor that the others are compared with; default: the first that was named.
 
     Raises:
-        TorporError: A folder is no store, or none has minutes that every governor has.
+        TorporError: A folder is not a store, or no store has minutes that every governor has.
     """
     opened = [open_store(path) for path in stores]
     machines, failed = _machines(opened)

@@ -57,7 +57,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Cell:
-    """A calibrated cell: what was published, and what the numbers found come to."""
+    """A calibrated cell: the published value, and the value that the fitted numbers give."""
 
     table: str
     row: str

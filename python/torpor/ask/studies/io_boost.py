@@ -34,7 +34,7 @@ DEFAULT_BOOSTS = (
     "per-task-v2,levels=4",
 )
 
-#: The rate limit is that of kernels before 6.9 on machines with a slow clock, as the author's.
+#: The rate limit of kernels before 6.9 on machines with a slow clock, such as the author's.
 DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
 
 #: 408 MHz is an efficient OPP of the little CPUs, as in the author's kernel: 6.12 rounds its cost
