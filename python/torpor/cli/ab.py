@@ -62,7 +62,7 @@ def ab(
 ) -> None:
     """Compare governors on this machine: run COMMAND under each, in turn, round by round.
 
-    Loads the modules it requires, reads counters, RAPL and the command's own figure, and restores
+    Loads the modules it needs, reads counters, RAPL and the command's own figure, and restores
     governor and modules. Prints means, and differences with 95 % intervals. Requires root.
 
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.

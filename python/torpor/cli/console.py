@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100
 
-#: Starts Torpor's own colours until the text is written. No file can know it.
+#: Marks Torpor's own colours until the text is written. No file can guess it.
 _OUR_ESCAPE = f"\x1b{os.urandom(8).hex()}"
 
 # Some terminals and log collectors still know ASCII only.
@@ -109,7 +109,7 @@ def _write(text: str, stream: TextIO, descriptor: int) -> None:
 
 
 def stdout_width() -> int:
-    """Columns to design for: the terminal's, or no limit where stdout is none.
+    """Columns to design for: the terminal's, or no limit if stdout is not a terminal.
 
     COLUMNS decides where it is set, as everywhere.
     """

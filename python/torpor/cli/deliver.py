@@ -35,7 +35,7 @@ def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
             fail(f"`{path}`: there is no folder `{path.parent}`")
 
 
-#: Writer of a trace for Perfetto, or why a page has none; None if its kind says why.
+#: Writer of a trace for Perfetto, or the reason why a page has none; None if its kind gives it.
 Trace = Callable[[Path], object] | str | None
 
 

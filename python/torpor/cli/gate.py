@@ -84,7 +84,7 @@ def _post(verdicts: Sequence[Verdict], base: str, candidate: str) -> Post:
         return Cell(given, minus(text))
 
     short = distinct_names(v["scenario"] for v in verdicts)
-    # A value that is the same in all rows is said once, above them.
+    # A value that is the same in all rows is printed once, above them.
     keys = [key for key in ("scenario", "governor") if len({v[key] for v in verdicts}) > 1]
     rows = []
     for v in sorted(verdicts, key=lambda verdict: not verdict["is_broken"]):

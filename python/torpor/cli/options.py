@@ -109,7 +109,7 @@ Form = Annotated[
 
 
 def form(given: str | None, *, is_json: bool, is_csv: bool = False) -> str:
-    """Return the one form that was asked for, by name or by its own option."""
+    """Return the requested form, given by name or by its own option."""
     asked = [*([given] if given else []), *["json"] * is_json, *["csv"] * is_csv]
     if len(set(asked)) > 1:
         raise typer.BadParameter(f"{' and '.join(asked)} exclude each other: expected one format")

@@ -31,7 +31,7 @@ def typed() -> str:
     return shlex.join(_typed)
 
 
-#: Options that the help lists under a heading of their own, where there are many.
+#: Options that the help lists under separate headings if there are many.
 _OUTPUT = ("metrics", "form", "is_json", "is_csv", "parquet", "decisions", "trace", "report")
 _MANY = 10
 

@@ -124,7 +124,7 @@ def _axis(of: Any) -> Any:
 
 
 def filled(axes: Axes, typed: dict[str, Any]) -> Axes:
-    """Put what was typed into the axes, in place of what they have."""
+    """Overwrite the axes with the given options."""
     for name, value in typed.items():
         if not value:
             continue
