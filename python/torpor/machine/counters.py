@@ -209,7 +209,7 @@ def _share_out(groups: "list[DiffGroup]", logs: "dict[str, turbostat.Log]") -> N
 
 
 def add_hardware(result: "Diff", got: residency.Got) -> None:
-    """Put what the hardware counted next to what was requested, in an interval without.
+    """Add the hardware's counters to an interval that has only requested states.
 
     A core's counters are those of its first CPU, so groups of single CPUs have them there alone.
     """
@@ -226,7 +226,7 @@ def add_hardware(result: "Diff", got: residency.Got) -> None:
 def _got(
     states: "list[DiffState]", column: "DiffColumn", got_of: "dict[int, dict[str, float]]"
 ) -> "list[DiffGot]":
-    """Hold what CPUs asked for against what their cores did."""
+    """Compare the states that CPUs requested with those that their cores entered."""
     found: list[DiffGot] = []
     lines = [got_of[cpu] for cpu in column["cpus"] if cpu in got_of]
     for counter in dict.fromkeys(name for line in lines for name in line):

@@ -174,7 +174,8 @@ def _findable(package: str, work: Path) -> list[str]:
     fresh = [*here, f"Dir::State::lists={work}/lists", "Acquire::Languages=none"]
     every = [*fresh, f"Dir::Etc::sourcelist={work}/sources.list", "Dir::Etc::sourceparts=-"]
     problem = ""
-    # The machine's own lists, then fresh ones of its suites, then fresh ones of all of Debian's.
+    # The machine's own package lists, then fresh ones of its suites, then fresh ones of all Debian
+    # suites.
     for settings in (here, fresh, every):
         options = [word for setting in settings for word in ("-o", setting)]
         try:

@@ -15,7 +15,8 @@ class Cluster(NamedTuple):
 
     name: str
     cpus: list[int]
-    #: In the platform's order, each with its index in sysfs; those off by default are left out.
+    #: In the platform's order, each with its index in sysfs, without states that are off by
+    #: default.
     states: list[tuple[int, str]]
 
 

@@ -69,7 +69,7 @@ def result(comparison: Comparison) -> Record:
 
 @dataclass(frozen=True)
 class _Choice:
-    """A governor as it was asked for, and as it is offered: by a module, or by the kernel."""
+    """A governor as requested, and its provider: a module or the kernel."""
 
     label: str
     name: str

@@ -17,7 +17,7 @@ class Ended:
     """End of a command."""
 
     duration_ns: int
-    #: A shell's way; None where a signal to this process ended the command.
+    #: The exit status as a shell reports it; None if a signal to this process ended the command.
     status: int | None
     stopped_by: signal.Signals | None
     #: Output, if it was caught.
