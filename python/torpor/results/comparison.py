@@ -48,7 +48,7 @@ def section_name(section: "Section") -> str:
 
 
 def base_text(comparison: "results.Comparison", draws: str = "runs") -> str | None:
-    """Say what changes are against where it is not the first column, and what noise hides.
+    """State the base of the changes if it is not the first column, and what noise hides.
 
     ``draws`` is what the samples are.
     """
@@ -95,7 +95,7 @@ def first_of(key: str) -> int:
 def needed_text(
     comparison: "results.Comparison", draws: str = "runs", other: int | None = None
 ) -> str:
-    """Say how many paired draws would show the differences that these do not show.
+    """Say how many paired draws would resolve the undecided differences.
 
     Of the metrics asked for most first, of all columns or of one; empty where nothing is open.
     """

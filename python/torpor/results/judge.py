@@ -27,7 +27,7 @@ DIRECTIONS = {"more": 1, "less": -1}
 
 ASPECTS = ("sign", "order", "size", "range")
 
-#: Governors that stand for every column, as predictors that know nothing.
+#: Governors whose change serves as a naive prediction for every column.
 REFERENCES = ("shallowest", "deepest")
 
 #: The predictor that has every column do as the first.
@@ -124,7 +124,7 @@ class _Column:
 
 
 def study(rows: list[Row]) -> "shapes.StudyJudged":
-    """Judge a study's rows: by column, as predictors that know nothing, and from a second base."""
+    """Judge a study's rows: by column, for naive predictors, and from a second base."""
     columns: dict[str, _Column] = {}
     for row in rows:
         for name, verdict in row.right().items():

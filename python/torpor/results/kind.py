@@ -54,7 +54,7 @@ def recordings_input(result: Any) -> list[Input]:
 class Growing(NamedTuple):
     """A file of JSON lines that a command appends to while it runs."""
 
-    #: Whether a file whose first line is this one is of the kind.
+    #: Return whether a file with this first line is of the kind.
     begins: Callable[[Mapping[str, Any]], bool]
     #: Result of the whole lines so far. The second argument checks a line that is no result
     #: against a record of the schema.

@@ -146,7 +146,7 @@ def _rough(value: float) -> str:
 
 
 def headline(compared: "results.Comparison", base: int, other: int, draws: str = "seed") -> str:
-    """Return in one sentence what the other column costs: power, and time to wake up.
+    """Return the cost of the other column in one sentence: power and wake-up latency.
 
     ``draws`` is what the samples of a paired comparison are.
     """
@@ -198,7 +198,7 @@ def changed(compared: "results.Comparison", base: int, other: int, draws: str) -
 
 
 def _beyond(compared: "results.Comparison", other: int) -> tuple[list[Any], list[Any]]:
-    """Return what is known of a column's changes, and those beyond chance.
+    """Return a column's known changes, and the significant ones.
 
     Each as (row, text, change), the latter with the most asked-for metrics first.
     """

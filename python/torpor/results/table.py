@@ -14,7 +14,7 @@ class Cell(NamedTuple):
 
     value: Value
     text: str
-    #: Better than the base; None where there is no difference beyond chance, or no direction.
+    #: Better than the base; None without a significant difference or a direction.
     is_better: bool | None = None
     #: No other column beats it.
     is_best: bool = False
@@ -78,7 +78,7 @@ def share(part: float | None, whole: float | None, scale: float = 100) -> float 
 
 
 def counted(count: int, what: str) -> str:
-    """Return a number of things, in the singular where it is one.
+    """Return a count with its noun, in the singular for 1.
 
     >>> counted(1, "scenario"), counted(2, "scenario")
     ('1 scenario', '2 scenarios')

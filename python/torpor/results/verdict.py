@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torpor.results.types import RunOutcome as Run
 
 
-#: With fewer decisions that knew of a timer, replay says little of governors that ask for one.
+#: With fewer decisions that knew a timer, a replay says little about governors that use one.
 _KNOWN_SHARE_MIN = 0.5
 #: Smallest share that is mentioned.
 _UNKNOWN_SHARE_MIN = 0.005
@@ -123,7 +123,7 @@ def _by_depth(good: Sequence[Run]) -> str:
 
 
 def _latency(best: Run, good: Sequence[Run]) -> str:
-    """Describe the cost of the best: its mean wake-up latency compared with the quickest
+    """Describe the cost of the best: its mean wake-up latency compared with the fastest
     governor's."""
     known = _known(good, "latency_mean_us")
     if best not in known:

@@ -59,7 +59,7 @@ _UNCORRECTED = (
     "±: Student's 95 % interval of the paired differences; Holm's correction is within a line's "
     "metrics, so that of 100 lines without a difference some five show one"
 )
-#: Metrics whose increase hurts, besides the judged one.
+#: Metrics other than the judged one whose increase is worse.
 _HURTING = ("delay_total_us",)
 
 
