@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Idle spans one by one, and the best that a governor could do that knows only so much."""
+"""Idle spans one by one, and a bound for governors with limited knowledge."""
 
 import json
 import os
@@ -106,8 +106,8 @@ class Bound(TypedDict):
     own_timers: bool
     #: Kinds of spans that it distinguishes; None for the base and the oracles.
     cells: int | None
-    #: Trained on the whole recording, and on the other parts of it. None where no plans are late
-    #: by so little.
+    #: Trained on the whole recording, and on the other parts of it. None if no plans are late by so
+    #: little.
     energy_uj: float | None
     cross_validated_uj: float | None
     #: Share of the base's gap to the oracle that is closed, in percent.

@@ -26,7 +26,7 @@ def outcomes(
     dumps: tuple[str, str] | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> Record | None:
-    """Hold what a recording's sleeps came to against what else counted them.
+    """Compare the outcomes of a recording's sleeps with other counts of them.
 
     None for a recording that has all events with which a governor can be asked again. The keys are
     those that :func:`torpor.fidelity` lists.

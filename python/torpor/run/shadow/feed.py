@@ -16,7 +16,7 @@ from torpor.results.files import MissingFileError
 _PIECE_BYTES = 1 << 20
 #: Of one reading: a long file is not in memory as a whole before governors meet its beginning.
 _PIECES = 8
-#: As much as perf writes at once, where the system allows it.
+#: As much as perf writes at once, if the system allows it.
 _PIPE_BYTES = 1 << 20
 #: Half of a pipe that cannot be widened, or of a socket's buffer.
 _LEAST_ROOM_BYTES = 32 << 10
@@ -105,7 +105,7 @@ class Following(Feed):
         os.close(self._descriptor)
 
     def end(self) -> None:
-        """Take what there is as all: a pipe's writer goes on, and nobody reads it."""
+        """Treat the data so far as complete: a pipe's writer continues, but nobody reads it."""
         self._grows = False
         self.is_over = not stat.S_ISREG(os.fstat(self._descriptor).st_mode)
 

@@ -88,7 +88,7 @@ class Sums:
     above: int = 0
     below: int = 0
     delay_ns: int = 0
-    #: By cluster, in µJ; empty where the machine's power is not known.
+    #: By cluster, in µJ; empty if the machine's power is not known.
     energy_uj: dict[str, float] = field(default_factory=dict)
     error: str | None = None
 
@@ -119,8 +119,7 @@ class Tally:
 
     @property
     def change(self) -> tuple[float, float | None, float | None]:
-        """The mean difference and its interval, in percent of the base's mean where that is not
-        0."""
+        """The mean difference and its interval, in percent of the base's mean unless that is 0."""
         scale = 100 / self._base if self._base else math.nan
         if self.count < 2:
             return self._mean * scale, None, None
@@ -380,7 +379,7 @@ class _Budget:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a part that was to be one minute has none after a long time."""
+        """Whether a part that should have lasted one minute still has no end after a long time."""
         return self.level > 1 and time.monotonic() - self._began_s > _PATIENCE_S
 
     def is_over(self, notes: deque[str]) -> bool:

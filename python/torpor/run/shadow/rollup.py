@@ -38,7 +38,7 @@ class Under:
 
     @property
     def now(self) -> str | None:
-        """The one that was seen last."""
+        """The governor seen last."""
         return self._seen[-1][2]
 
     def look(self) -> None:

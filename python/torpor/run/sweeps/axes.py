@@ -28,7 +28,7 @@ _NUMBERS = re.compile(r"(.*?)((?:,[\w.*-]+=[^,]*)*)", re.S)
 #: Prefixes of the names of platforms', workloads' and devices' numbers.
 PLACES = ("platform.", "workload.", "device.")
 
-#: Axes that mean something to a replay; the rest belongs to simulations.
+#: Axes of a replay; the others apply only to simulations.
 _OF_REPLAY = {"trace", "platform", "governor", "hz", "latency_limit"}
 
 
@@ -203,7 +203,7 @@ class Axes:
 
     def _points_of(self, chosen: Mapping[str, Any]) -> Iterator[Point]:
         is_replay = "trace" in chosen
-        # Options of a simulation mean nothing to a replay, and would make points of their own.
+        # A replay ignores options of a simulation, which would only add duplicate points.
         options = json.dumps(
             {n: v for n, v in self.options.items() if (n in REPLAY_OPTIONS) == is_replay},
             sort_keys=True,
@@ -362,7 +362,7 @@ OPTIONS: dict[str, Option] = {
     for name, hint in get_type_hints(Axes, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
-#: Axes whose values make points; ``param`` changes those of others.
+#: Axes whose values make points; ``param`` changes values of the others.
 _AXES = tuple(name for name in OPTIONS if name != "param")
 
 

@@ -86,7 +86,7 @@ class Cluster:
         self._made = functools.cache(lambda make, spec: make(spec))
 
     def rows(self, points: list[tuple[str, Point]]) -> Iterator[Row]:
-        """Yield rows as they are finished; a point whose workers died is run again."""
+        """Yield rows as they finish; run a point again if its workers died."""
         self._waiting = list(reversed(points))
         running: dict[_Future, _Batch] = {}
         finished = self._dask.as_completed(loop=self._client.loop)
@@ -176,7 +176,7 @@ class Cluster:
             rows: list[Row] = future.result()
         except self._dask.KilledWorker as error:
             if len(batch) > 1:
-                # One of them ends its worker; which one, is known when each has a batch of its own.
+                # One of them kills its worker; a separate batch for each shows which.
                 self._alone += batch
                 return
             ((name, point),) = batch

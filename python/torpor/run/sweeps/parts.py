@@ -43,7 +43,7 @@ class StoreWarning(UserWarning):
 
 
 class DamagedError(Exception):
-    """A file or line that is not as it was written."""
+    """A file or line that has changed since it was written."""
 
 
 class Part(NamedTuple):
@@ -225,7 +225,7 @@ def reason(error: BaseException) -> str:
 
 
 def warn(damage: Iterable[str | None]) -> None:
-    """Warn of each damage, where there is one."""
+    """Warn of each damaged part."""
     for text in filter(None, damage):
         message = f"{text}\nits points count as not done; the next sweep runs them again"
         warnings.warn(message, StoreWarning, stacklevel=3)
@@ -243,7 +243,8 @@ def flat(record: Row) -> Row:
 
 
 def nested(row: Row) -> Row:
-    """Return a row as a line and a result have it: metrics apart, none that is not known."""
+    """Return a row as a line and a result have it: with its metrics separate, and without unknown
+    ones."""
     keys = _metric_keys()
     own: Row = {key: value for key, value in row.items() if key not in keys}
     own["metrics"] = {k: value for k, value in row.items() if k in keys and value is not None}

@@ -120,7 +120,7 @@ class Store:
         return list(found)
 
     def name_governors(self, labels: Iterable[str]) -> None:
-        """Keep the order of governors, after those that the store knows."""
+        """Append new governors in order to those that the store knows."""
         known = set(self.governors())
         new = [label for label in dict.fromkeys(labels) if label not in known]
         if new:
