@@ -242,7 +242,7 @@ def test_of_two_comparisons_the_second_is_refused(kernel, load):
     [
         (["menu", "t-teo"], "echo broken; exit 4", "status 4 under menu:\nbroken"),
         (["menu", "t-teo"], "echo fine", r"the metric .* finds nothing, in:\nfine"),
-        (["menu", "t-teo"], "echo . ms", "`.`, which is no number"),
+        (["menu", "t-teo"], "echo . ms", "`.`, which is not a number"),
         (["t-teo", "t-teo"], "true", "the same governor twice"),
         (["t-teo", "teo"], "echo teo >$governor; echo 1 ms", "`teo` is current, but `t-teo` was"),
         (["menu"], "true", "at least two"),

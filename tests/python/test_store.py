@@ -187,7 +187,7 @@ def test_a_head_of_another_format_or_kind_is_refused(tmp_path, head):
     made = filled(tmp_path / "store", 1)
     (made.path / "store.json").write_text(json.dumps(head))
     for create in (False, True):
-        with pytest.raises(torpor.SweepError, match=r"is no store|this Torpor reads format"):
+        with pytest.raises(torpor.SweepError, match=r"is not a store|this Torpor reads format"):
             torpor.open_store(made.path, create=create)
 
 
@@ -199,7 +199,7 @@ def test_a_shard_by_another_hand_is_refused(tmp_path):
     data = b"PAR1 and nothing that follows PAR1"
     (made.path / "points" / f"{hashlib.sha256(data).hexdigest()}.parquet").write_bytes(data)
     for reader in (made.rows, made.names):
-        with pytest.warns(StoreWarning, match="is no shard of a store") as said:
+        with pytest.warns(StoreWarning, match="is not a shard of a store") as said:
             assert len(reader()) == 1
         assert len(said) == 4
 

@@ -335,7 +335,7 @@ def test_stores_of_others_are_refused(tmp_path):
     with pytest.raises(torpor.SweepError, match="format 99, and this Torpor reads format"):
         torpor.open_store(tmp_path)
     (tmp_path / "store.json").write_text("[")
-    with pytest.raises(torpor.SweepError, match="is no store"):
+    with pytest.raises(torpor.SweepError, match="is not a store"):
         torpor.open_store(tmp_path)
 
 
@@ -350,7 +350,7 @@ def test_stores_of_others_are_refused(tmp_path):
         ({"workload": ["zz*"]}, "no workload matches `zz"),
         ({"governor": ["teo,x=5..1"]}, "the range 5..1 is empty"),
         ({"ties": [{"platfrom": "pixel6"}]}, "`tie` names `platfrom`"),
-        ({"ties": [{"platform": "pixel6"}]}, "both by itself and in `tie`"),
+        ({"ties": [{"platform": "pixel6"}]}, "both on its own and in `tie`"),
         ({"excluded": [{"governer": "x"}]}, "`exclude` names `governer`"),
         ({"param": ["hz=1"]}, "expected platform.PATH=VALUES"),
         ({"param": ["platform.hz"]}, "expected platform.PATH=VALUES"),

@@ -289,7 +289,7 @@ def test_finding_states_the_share_it_rests_on() -> None:
     runs = [run("menu", idle_energy_uj=2.0), run("teo", idle_energy_uj=1.0)]
     said = verdict(runs, {"timer_events": 80, "tick_only": 20})
     assert said.startswith("teo uses the least idle energy")
-    assert "In 20.00 % of the decisions no timer but the tick was known" in said
+    assert "In 20.00 % of the decisions the recording shows only the tick" in said
     assert "of the decisions" not in verdict(runs, {"timer_events": 1000, "tick_only": 1})
 
 

@@ -54,17 +54,17 @@ pub const KINDS: &[KindInfo] = &[
         name: "index",
         title: "an index that is not a state",
         definition: "select() returns a number below 0 or not below drv->state_count. A kernel \
-                     reads past the driver's table then. Tables of one state are asked about \
-                     unless the governor's own tree never asks there, as none does since 7.0.",
+                     then reads past the driver's table. Tables of one state are tested unless \
+                     the tree's idle loop never calls a governor there, as none does since 7.0.",
         rule: Some(no_such_state),
     },
     KindInfo {
         kind: Kind::Disabled,
         name: "disabled",
         title: "a disabled state chosen",
-        definition: "The chosen state is disabled (states_usage[].disable). State 0 alone is \
-                     excused, and only where no enabled state keeps the latency limit: something \
-                     must be chosen, and every kernel's fallback is state 0.",
+        definition: "The chosen state is disabled (states_usage[].disable). Only state 0 is \
+                     exempt, and only if no enabled state keeps the latency limit: the governor \
+                     must choose a state, and every kernel falls back to state 0.",
         rule: Some(disabled_state),
     },
     KindInfo {
@@ -72,8 +72,8 @@ pub const KINDS: &[KindInfo] = &[
         name: "latency",
         title: "the latency limit broken",
         definition: "The chosen state's exit_latency_ns is above cpuidle_governor_latency_req(), \
-                     though some enabled state keeps the limit. Whoever set the limit (PM QoS) \
-                     waits longer for the CPU than it asked for.",
+                     though some enabled state keeps the limit. The user of PM QoS that set \
+                     the limit waits longer for the CPU than it asked for.",
         rule: Some(latency_limit),
     },
     KindInfo {

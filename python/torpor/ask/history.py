@@ -101,7 +101,7 @@ def bisect(
 
     A revision's change from the first one is the geometric mean of ratios over the scenarios that
     both finished, or the mean difference of a share; so is the limit: percent, or percentage
-    points. One that does not compile or run is passed over. The store keeps every run, so an
+    points. One that does not compile or run is skipped. The store keeps every run, so an
     interrupted bisection resumes.
 
     Raises :class:`SweepError` if the metric is not known, and if the last revision is not worse.

@@ -22,7 +22,7 @@ _Governors = Annotated[
     list[str],
     option(
         "--governor -g GOV",
-        "NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
+        "A NAME that the kernel offers is the kernel's; otherwise one of Torpor's, PATH.c, "
         "NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the "
         "first one.",
     ),

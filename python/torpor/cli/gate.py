@@ -34,9 +34,11 @@ def gate(
     candidate_governor: Annotated[
         str | None, option("--candidate G", "Which governor of CANDIDATE.")
     ] = None,
-    is_strict: Annotated[bool, option("--strict", "Fail unless surely within the limit.")] = False,
+    is_strict: Annotated[
+        bool, option("--strict", "Fail unless the whole interval is within the limit.")
+    ] = False,
     junit: Annotated[
-        Path | None, option("FILE", "Write JUnit XML, which GitLab and Jenkins show, too.")
+        Path | None, option("FILE", "Also write JUnit XML, for GitLab and Jenkins.")
     ] = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,

@@ -74,8 +74,8 @@ def run(
         str | None,
         argument(
             "[FILE]",
-            "What `perf record -o -` writes, as it grows; - is standard input. Of any other "
-            "recording the result comes at its end. Default: this machine, by perf.",
+            "Output of `perf record -o -` as it grows; - is standard input. For any other "
+            "recording the result appears at its end. Default: this machine, by perf.",
         ),
     ] = None,
     platform: Annotated[
@@ -91,8 +91,8 @@ def run(
         str | None,
         option(
             "P%",
-            "Take at most this share of one core: with fewer events, then one minute of "
-            "several, one in ten at least.",
+            "Use at most this share of one core: record fewer events, then skip minutes, but "
+            "record one in ten at least.",
         ),
     ] = None,
     store: Annotated[

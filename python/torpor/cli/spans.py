@@ -27,11 +27,11 @@ def spans(
         bool,
         option(
             "--bound",
-            "Show the best that a governor could do that knows only so much, at teo's delay.",
+            "Show how well a governor with limited knowledge could do at teo's delay.",
         ),
     ] = False,
     base: Annotated[
-        str, option("G", "With --bound: whose delay and gap, in place of teo's.")
+        str, option("G", "With --bound: use the delay and the gap of this governor.")
     ] = "teo",
     form: options.Form = None,
     is_json: options.WholeAsJson = False,

@@ -59,7 +59,7 @@ _HOW = {
         str | None,
         option(
             "SIZE",
-            "What recordings and points in progress may take together: 2G. Default: no bound.",
+            "Memory bound for recordings and running points together: 2G. Default: none.",
         ),
     ],
     "dask": Annotated[

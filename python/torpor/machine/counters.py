@@ -267,7 +267,7 @@ def _intervals(
     names = list(labels) if labels else _names([after.name for _, after in pairs])
     if len(names) != len(pairs):
         raise TorporError(
-            f"{len(names)} labels for {len(pairs)} intervals: expected one for each, or none"
+            f"{len(names)} labels for {len(pairs)} intervals: expected one per interval, or none"
         )
     return [
         _interval(label, before, after) for label, (before, after) in zip(names, pairs, strict=True)

@@ -43,8 +43,8 @@ def verdict(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = N
     text = _best(runs, good)
     if asked and unknown / asked >= _UNKNOWN_SHARE_MIN:
         text += (
-            f" In {percent(unknown / asked)} of the decisions no timer but the tick was known: "
-            "there, choices are not those of a kernel."
+            f" In {percent(unknown / asked)} of the decisions the recording shows only the tick: "
+            "a kernel knew more, and may have decided otherwise."
         )
     return text
 

@@ -196,8 +196,8 @@ def _cpu_energy_uj(run: Any) -> float:
     energy_uj, power_mw = metrics["idle_energy_uj"], metrics["idle_power_mw"]
     if energy_uj is None or power_mw is None:
         raise _engine.EngineError(
-            "a bound needs energies, and the machine's power is not known\n"
-            "hint: `torpor platform list` says whose is"
+            "a bound needs energy, but the machine's power is not known\n"
+            "hint: `torpor platform list` shows which machines have power"
         )
     # Given where CPUs are one part of several.
     of_cpus_mw = metrics.get("cpu_idle_power_mw")

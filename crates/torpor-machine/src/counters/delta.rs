@@ -236,7 +236,7 @@ fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
         }
     }
     if wrapped.len() > moved / 2 {
-        let text = "most counters went back (driver registered anew?): left out";
+        let text = "most counters went back (was the driver registered again?): left out";
         notes.add(NoteKind::WentBack, cpu, text.to_owned());
         return None;
     }

@@ -115,7 +115,7 @@ impl Parts {
         for (name, domain) in self.domains.into_iter().filter(|(_, d)| !d.states.is_empty()) {
             let path = format!("energy_model/{name}");
             let Some(cpus) = domain.cpus else {
-                report(format!("{path}/cpus"), "is not there: the domain is passed over");
+                report(format!("{path}/cpus"), "is missing: the domain is ignored");
                 continue;
             };
             let mut states = Vec::new();

@@ -27,9 +27,10 @@ impl Unread {
 
     pub(crate) fn tell(self, builder: &mut Builder) {
         if let Some(first) = self.first {
-            let lines = if self.count == 1 { "1 line is" } else { "lines are" };
+            let lines =
+                if self.count == 1 { "1 line is not a value" } else { "lines are not values" };
             let count = if self.count == 1 { String::new() } else { format!("{} ", self.count) };
-            builder.note(format!("{count}{lines} no value of sysfs and passed over ({first})"));
+            builder.note(format!("{count}{lines} of sysfs: ignored ({first})"));
         }
     }
 }
@@ -187,10 +188,7 @@ mod tests {
         let state = &snapshot.cpus[0].states[0];
         assert_eq!(state.desc.as_deref(), Some("CPUIDLE CORE POLL IDLE"));
         assert_eq!((state.usage, state.time_us), (Some(42), Some(7)));
-        assert_eq!(
-            snapshot.notes,
-            ["2 lines are no value of sysfs and passed over (line 1: `Hi,`)"]
-        );
+        assert_eq!(snapshot.notes, ["2 lines are not values of sysfs: ignored (line 1: `Hi,`)"]);
     }
 
     #[test]

@@ -255,7 +255,7 @@ def _number_at(content: dict[str, Any], path: str, of: str) -> float:
         at = None
     if type(at) not in (int, float) or at <= 0:
         raise files.StudyError(
-            f"fits: `{path}` is no number above 0 of `{of}`\n"
+            f"fits: `{path}` is not a number above 0 in `{of}`\n"
             "hint: keys from the file's root, such as io_device.nvme.read_us.mean, or of a "
             "workload workload.task.main.phase.0.run_us.mean"
         )

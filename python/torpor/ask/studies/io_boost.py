@@ -155,8 +155,8 @@ def _settings(
             raise TorporError(f"workload `{result['workload']['name']}`: no IO was done")
         if power_mw is None:
             raise TorporError(
-                f"platform `{result['platform']['name']}`: its power is not known, expected one "
-                "that has it, such as rk3399 or pixel6"
+                f"platform `{result['platform']['name']}`: its power is not known; expected a "
+                "machine with known power, such as rk3399 or pixel6"
             )
         found.append(
             {

@@ -39,8 +39,8 @@ def clusters_of(text: str, system: System) -> list[Cluster]:
             continue
         if len(states) < 2:
             raise CalibrationError(
-                f"cluster {cluster['name']}: {len(states)} idle state may be entered: expected "
-                "two or more, whose power differs"
+                f"cluster {cluster['name']}: {len(states)} idle state can be entered: expected "
+                "two or more with different power"
             )
         found.append(Cluster(cluster["name"], cpus, states))
     return found

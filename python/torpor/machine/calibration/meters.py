@@ -159,5 +159,5 @@ def _number(file: Path) -> float:
     try:
         return float(text or "")
     except ValueError:
-        problem = "cannot be read" if text is None else f"says `{text}`, which is no number"
+        problem = "cannot be read" if text is None else f"says `{text}`, which is not a number"
         raise CalibrationError(f"`{file}` {problem}") from None

@@ -224,7 +224,7 @@ def figure(output: str, metric: re.Pattern[str] | None) -> float | None:
     try:
         return float(matches[-1])
     except (IndexError, ValueError):
-        found = f"`{matches[-1]}`, which is no number" if matches else "nothing"
+        found = f"`{matches[-1]}`, which is not a number" if matches else "nothing"
         raise KernelError(
             f"the metric `{metric.pattern}` finds {found}, in:\n{output[-500:].rstrip()}"
         ) from None

@@ -35,7 +35,7 @@ KINDS = (
     ),
     Kind(("power:cpu_frequency",), "the lowest operating point is assumed"),
     Kind(("sched:sched_switch",), "ticks cannot be distinguished from wake-ups"),
-    Kind(("sched:sched_waking",), "a wake-up is known by the exit from idle only"),
+    Kind(("sched:sched_waking",), "a wake-up shows only as the exit from idle"),
     # The next switch names the woken CPU where they are missing.
     Kind(("sched:sched_wakeup", "sched:sched_wakeup_new")),
     # Android's kernels have it; elsewhere sched_switch says enough.
@@ -66,7 +66,7 @@ KINDS = (
             "error_apic",
             "spurious_apic",
         ),
-        "timer and inter-processor interrupts are known by what they did only",
+        "timer and inter-processor interrupts show only by their effects",
     ),
     Kind(
         _all("timer", "hrtimer_start", "hrtimer_cancel") + _pairs("timer", "hrtimer_expire"),

@@ -52,8 +52,8 @@ class Shadows(TypedDict):
 
 
 OPEN_LOOP = (
-    "open loop: each governor meets the wake-ups of the machine as it ran under its own; where it "
-    "would have woken later, the work would have come later, too"
+    "open loop: each governor sees the wake-ups that the machine had under its own governor; a "
+    "later wake-up would have delayed the work that follows, too"
 )
 _UNCORRECTED = (
     "±: Student's 95 % interval of the paired differences; Holm's correction is within a line's "

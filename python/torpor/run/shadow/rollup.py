@@ -67,7 +67,7 @@ class Rollup:
     ) -> None:
         """Open or make the store; ``point`` has what all minutes have in common.
 
-        Raises SweepError if the folder is no store, OSError if it cannot be made.
+        Raises SweepError if the folder is not a store, OSError if it cannot be made.
         """
         self._store = open_store(folder, create=True)
         self._point, self._governors = point, list(governors)

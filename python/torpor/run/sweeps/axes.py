@@ -161,7 +161,7 @@ class Axes:
         tied = {name for row in self.ties for name in row}
         for name in tied:
             if values[name]:
-                raise SweepError(f"the axis `{name}` is given both by itself and in `tie`")
+                raise SweepError(f"the axis `{name}` is given both on its own and in `tie`")
             values[name] = [value for row in self.ties for value in row.get(name, [])]
         for text in self.param:
             place, path = _place_of(text)

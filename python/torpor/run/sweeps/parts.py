@@ -98,7 +98,7 @@ def _columns(path: Path, names: list[str] | None) -> tuple[dict[str, list[Any]],
     except DamagedError as error:
         return {}, str(error)
     except (_engine.TorporError, *_ODD) as error:
-        return {}, f"`{path}` is no shard of a store: {reason(error)}"
+        return {}, f"`{path}` is not a shard of a store: {reason(error)}"
     return columns, None
 
 
@@ -128,7 +128,7 @@ def _bytes_of(path: Path) -> bytes:
             return file.read()
     except FileNotFoundError:
         if path.is_symlink():
-            raise DamagedError(f"`{path}` is a link to nothing") from None
+            raise DamagedError(f"`{path}` is a dangling link") from None
         raise
     except OSError as error:
         if isinstance(error, NotRegularError) or error.errno in UNREADABLE:
@@ -199,7 +199,7 @@ def _judge(columns: dict[str, list[Any]]) -> None:
         elif not all(map(math.isfinite, filter(None, values))):
             raise ValueError(f"`{name}` is not finite")
         elif kind != "float" and not all(map(_is_whole, filter(None, values))):
-            raise ValueError(f"`{name}` is no integer of 64 bits")
+            raise ValueError(f"`{name}` is not a 64-bit integer")
     if odd := [name for name in columns["point"] if not _NAME.fullmatch(name)][:1]:
         raise ValueError(f"`point` is {_shown(odd[0])}: expected 32 hexadecimal digits")
     if odd := sorted(set(columns["kind"]) - _KINDS):

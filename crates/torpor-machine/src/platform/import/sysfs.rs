@@ -16,7 +16,7 @@ pub(super) fn read(
 ) -> Result<Machine, Failure> {
     // A platform needs no counters, and `read_cpu` reports missing files of states.
     for problem in snapshot.problems.iter().filter(|problem| !problem.path.contains("/cpuidle/")) {
-        notes.push(format!("`{}` {}: passed over", problem.path, problem.reason));
+        notes.push(format!("`{}` {}: ignored", problem.path, problem.reason));
     }
     let mut cpus = BTreeMap::new();
     let mut without_states = Vec::new();

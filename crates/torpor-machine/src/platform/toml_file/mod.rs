@@ -193,7 +193,7 @@ fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
 
 fn missing_source(table: &Table, key: &str, source: &str) -> Finding {
     let mut finding = table.finding(key, format!("`{source}` is missing"));
-    finding.allowed = Some("numbers that say where they come from".to_owned());
+    finding.allowed = Some("a source for every number".to_owned());
     finding.hint = Some(format!(
         "add `{source} = \"…\"`: a document, a file and revision, or a measurement and its date"
     ));
