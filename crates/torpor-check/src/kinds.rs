@@ -81,20 +81,19 @@ pub const KINDS: &[KindInfo] = &[
         name: "tick",
         title: "the tick stopped for a polling state",
         definition: "select() chooses a polling state and leaves *stop_tick true while the tick \
-                     runs. Polling is for sleeps of microseconds: stopping and restarting the \
-                     tick costs more than such a sleep, and the state does not end by itself \
-                     before its time limit. A tick that is stopped already excuses it: nothing is \
-                     stopped then.",
+                     runs. Polling is for sleeps of microseconds: stopping and restarting the tick \
+                     costs more than such a sleep, and the state does not end by itself before its \
+                     time limit. If the tick is already stopped, there is nothing to stop, and no \
+                     breach.",
         rule: Some(tick_stopped_for_polling),
     },
     KindInfo {
         kind: Kind::Memory,
         name: "memory",
         title: "a wrong access to memory",
-        definition: "AddressSanitizer, or UndefinedBehaviorSanitizer where it is about pointers \
-                     and array bounds, ends the program, or a signal does. The driver's states \
-                     and the device's counters beyond state_count count as memory that must not \
-                     be touched.",
+        definition: "AddressSanitizer, UndefinedBehaviorSanitizer (for pointers and array bounds) \
+                     or a signal ends the program. The driver's states and the device's counters \
+                     beyond state_count count as memory that must not be touched.",
         rule: None,
     },
     KindInfo {
@@ -103,8 +102,8 @@ pub const KINDS: &[KindInfo] = &[
         title: "an operation without a result",
         definition: "UndefinedBehaviorSanitizer ends the program over arithmetic: a division by \
                      zero, a shift by too much, a signed overflow. Kernels are compiled so that \
-                     signed integers wrap; it is reported all the same, since a wrapped time is \
-                     hardly ever what was meant. Unsigned integers wrap by definition and are not \
+                     signed integers wrap; the check reports it anyway, since a wrapped time is \
+                     hardly ever intended. Unsigned integers wrap by definition and are not \
                      watched.",
         rule: None,
     },
@@ -112,8 +111,8 @@ pub const KINDS: &[KindInfo] = &[
         kind: Kind::Bug,
         name: "bug",
         title: "the governor's own check fails",
-        definition: "A WARN_ON() or BUG_ON() fires on legal calls, or per-CPU data of a CPU that \
-                     does not exist is asked for.",
+        definition: "A WARN_ON() or BUG_ON() fires on legal calls, or the governor accesses \
+                     per-CPU data of a CPU that does not exist.",
         rule: Some(warned),
     },
     KindInfo {
@@ -127,10 +126,10 @@ pub const KINDS: &[KindInfo] = &[
         kind: Kind::Leak,
         name: "leak",
         title: "another CPU's calls change the answer",
-        definition: "A CPU's answers (state, *stop_tick) differ from those it gives when the same \
-                     calls are made on it and none on the other CPUs. A governor may mean to look \
-                     at its neighbours; one that does not keeps state that CPUs share, or uses \
-                     this_cpu_ptr() in enable(), which runs on any CPU.",
+        definition: "A CPU's answers (state, *stop_tick) differ from its answers to the same calls \
+                     without any calls on other CPUs. A governor may look at its neighbours on \
+                     purpose; otherwise it keeps state that CPUs share, or uses this_cpu_ptr() in \
+                     enable(), which runs on any CPU.",
         rule: None,
     },
     KindInfo {
@@ -138,9 +137,9 @@ pub const KINDS: &[KindInfo] = &[
         name: "uninitialised",
         title: "the answer depends on the build",
         definition: "The answers differ between a program whose variables on the stack start as \
-                     zeros and one where they start as another pattern, which reading a variable \
-                     that was never set does. (Undefined behaviour that no sanitizer sees can \
-                     show here as well.)",
+                     zeros and one where they start as another pattern, so it reads a variable \
+                     that was never set. (Undefined behaviour that no sanitizer sees can show here \
+                     as well.)",
         rule: None,
     },
     KindInfo {
@@ -148,9 +147,9 @@ pub const KINDS: &[KindInfo] = &[
         name: "slow",
         title: "a decision that takes too long",
         definition: "One select() and its reflect() take more than 10 us without sanitizers, in \
-                     every one of several repetitions, so that no interruption is to blame. \
-                     In addition every report has the median, the 99th percentile and the worst \
-                     time, each of the least time of the repetitions.",
+                     each of several repetitions, so no interruption is to blame. Every report \
+                     also has the median, the 99th percentile and the worst, each over the \
+                     shortest times of the repetitions.",
         rule: None,
     },
 ];
