@@ -137,9 +137,9 @@ pub const KINDS: &[KindInfo] = &[
         name: "uninitialised",
         title: "the answer depends on the build",
         definition: "The answers differ between a program whose variables on the stack start as \
-                     zeros and one where they start as another pattern, so it reads a variable \
-                     that was never set. (Undefined behaviour that no sanitizer sees can show here \
-                     as well.)",
+                     zeros and one where they start as another pattern, so the governor reads a \
+                     variable that was never set. (Undefined behaviour that no sanitizer sees can \
+                     show here as well.)",
         rule: None,
     },
     KindInfo {
