@@ -213,8 +213,8 @@ fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
         notes.add(NoteKind::TableChanged, cpu, text);
         return None;
     }
-    // The value that a driver registered anew starts from is smaller in most counters; a counter
-    // that wraps does so alone.
+    // After a driver is registered again, most counters are smaller; a counter that wraps does so
+    // alone.
     let (mut moved, mut wrapped) = (0, Vec::new());
     for (old, new) in &pairs {
         for (name, value, _) in &COUNTERS {

@@ -73,7 +73,7 @@ impl Parts {
         match attr {
             DomainAttr::Cpus => domain.cpus = Some(parse_cpus(value)?),
             DomainAttr::Flags => domain.unit = Some(parse_flags(value)?),
-            // Linux 5.11 to 5.15 have this in place of the flags.
+            // Linux 5.11 to 5.15 have this instead of the flags.
             DomainAttr::Units => {
                 domain.unit = Some(match value {
                     "milliWatts" => PowerUnit::Milliwatt,
@@ -108,7 +108,7 @@ impl Parts {
         Ok(())
     }
 
-    /// The domains that are whole; `report` is given a reason for each part that is not.
+    /// The complete domains; `report` gets a reason for each incomplete one.
     pub(crate) fn finish(self, report: &mut impl FnMut(String, &str)) -> Vec<PerfDomain> {
         let mut domains = Vec::new();
         // A folder without OPPs is something else that has a file of the same name.

@@ -281,7 +281,7 @@ fn read_title(filesystem: &Path, bounds: &Bounds) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// `CONFIG_HZ` from the kernel's configuration, where the machine keeps it.
+/// `CONFIG_HZ` from the kernel's configuration, if the machine has it.
 fn read_hz(filesystem: &Path, bounds: &Bounds, release: Option<&str>) -> Option<u32> {
     let config = match bounds.open(&filesystem.join(CONFIG)) {
         Ok(file) => read_start(flate2::read::GzDecoder::new(file), CONFIG_BYTES_MAX)?,

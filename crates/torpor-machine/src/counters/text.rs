@@ -5,7 +5,7 @@
 use crate::counters::builder::{Builder, shown};
 use crate::counters::path::{self, Key};
 
-/// `CPUIDLE_NAME_LEN` and `CPUIDLE_DESC_LEN` of the kernel bound what a wrapped line can go on to.
+/// The kernel's `CPUIDLE_NAME_LEN` and `CPUIDLE_DESC_LEN` limit the length of a wrapped line.
 const NAME_CHARS_MAX: usize = 16;
 const DESC_CHARS_MAX: usize = 32;
 /// A comment that the recorder of a dump may write: when it was taken.
@@ -35,7 +35,7 @@ impl Unread {
     }
 }
 
-/// A path, and its value as far as it has come.
+/// A path, and its value so far.
 struct Pair {
     path: String,
     value: String,
@@ -109,7 +109,7 @@ fn put_all(pairs: &[Pair], builder: &mut Builder) {
 }
 
 impl Pair {
-    /// Takes another line of the value, if this is one.
+    /// Adds a line to the value, if it belongs to it.
     fn goes_on(&mut self, line: &str) -> bool {
         if self.value.is_empty() && (self.is_header || is_word(line)) {
             self.value.push_str(line);

@@ -60,8 +60,8 @@ impl Duration {
     }
 }
 
-/// `saturating_add`, with a branch that is never taken in place of a selection that is always made:
-/// a replay adds times at every step.
+/// `saturating_add`, with a branch that is never taken instead of a select that always runs,
+/// because a replay adds times at every step.
 #[inline]
 fn sum(a: i64, b: i64) -> i64 {
     a.checked_add(b).unwrap_or_else(|| end_of_time(b.is_negative()))

@@ -109,7 +109,7 @@ fn read_state(
         hint: "copy the whole tree: `cp -rL` follows its links".to_owned(),
     })?;
     let is_off_now = state.is_off();
-    // Kernels before 5.6 do not tell their default; what is set now is the best there is.
+    // Kernels before 5.6 do not show the default; the current setting is the best guess.
     let is_disabled = match state.default_status.as_deref() {
         Some(status) => status == "disabled",
         None => is_off_now,

@@ -231,7 +231,7 @@ fn endless_input_is_refused() {
     assert!(error.contains("no dump has"), "{error}");
 }
 
-/// A pipe that nobody writes to would keep its reader waiting, wherever it is.
+/// A pipe without a writer would block its reader, wherever it is.
 #[test]
 fn pipe_without_a_writer_is_refused() {
     let root = tempfile::tempdir().unwrap();

@@ -365,7 +365,7 @@ fn the_energy_model_gives_power_and_perf_domains() {
             .collect();
         let mw = |mw: f64| Some(Power::from_mw(mw));
         let opps = |low, high| vec![(500_000, mw(low)), (1_000_000, mw(high))];
-        // The CPUs are alike but for whom they share a frequency with.
+        // The CPUs differ only in the CPUs with which they share a frequency.
         assert_eq!(rows, [(2, opps(100.0, 300.0)), (2, opps(400.0, 1200.0))]);
         assert!(platform.sources.iter().any(|s| s.contains("energy_model")));
         assert!(!imported.notes.iter().any(|note| note.contains("no OPPs")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Every way a platform file can be wrong, and that the message says where and what is right.
+//! Every error of a platform file: the message names the place and the allowed values.
 
 use proptest::prelude::*;
 use torpor_machine::platform::{PlatformError, from_toml};

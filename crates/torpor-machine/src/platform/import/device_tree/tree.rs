@@ -4,7 +4,7 @@
 use super::super::Failure;
 use std::collections::BTreeMap;
 
-/// Nodes are in one list, so that neither depth nor a damaged file is a matter of recursion.
+/// Nodes are in one list, so that neither depth nor a damaged file causes recursion.
 #[derive(Debug, Default)]
 pub(super) struct Tree<'a> {
     /// The root first, every node after its parent.
