@@ -395,7 +395,7 @@ mod tests {
         );
     }
 
-    /// A hosted kernel calls several policies, and notes none of the calls.
+    /// A hosted kernel calls several policies, and does not record the calls.
     #[test]
     fn ended_process_names_each_policy_it_runs() {
         // SAFETY: it ends the copy.

@@ -220,8 +220,8 @@ thread_local! {
     static THREAD: RefCell<Option<Thread>> = const { RefCell::new(None) };
 }
 
-/// States that this thread calls no governor for a while: until its next call nobody watches it,
-/// and the watchdog sleeps if it watches no other. Programs that run for days wake up less.
+/// States that this thread calls no governor for a while: the watchdog ignores it until its next
+/// call, and sleeps if it watches no other thread. Programs that run for days wake up less.
 pub fn unwatch_thread() {
     drop(THREAD.with_borrow_mut(Option::take));
 }

@@ -185,7 +185,7 @@ fn kernel_3_7_governor_gets_its_inputs() {
     assert_eq!(governor.rating(), 20);
     // The kernel stopped the tick before it called the governor, so the tick is stopped.
     assert_eq!(drive(&governor, &states(true)), [(2, true), (2, true)]);
-    // On machines whose first state does not poll, it is state 0 that governors start from.
+    // On machines whose first state does not poll, governors start from state 0.
     let mut arm = states(false);
     arm[0].exit_latency = Duration(1_000);
     assert_eq!(drive(&governor, &arm), [(2, true), (2, true)]);

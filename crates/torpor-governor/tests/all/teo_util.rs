@@ -123,7 +123,7 @@ fn v2_steps_once_even_without_benefit() {
     instance.set_last_residency(0, Duration::from_us(920));
     instance.reflect(0, 3, Instant(1_000 * MS + 920_000), false).unwrap();
     assert_eq!(choice(&mut instance, &inputs(5 * MS, 3 * MS, 100)), (1, false));
-    // If the next state is disabled it does not step; the merged form goes on.
+    // If the next state is disabled it does not step; the merged form tries the one after it.
     let mut server = server_states();
     server[2].is_disabled = true;
     let utilized = inputs(20 * MS, 3 * MS, 100);
@@ -163,8 +163,8 @@ fn shallower_of_two_states_is_taken_first() {
     // stopped, and C1 stays.
     let pair = &server_states()[..2];
     assert_eq!(first_choice("step", pair, &inputs(5 * MS, 500, 17)), (1, true));
-    // With a timer in 1 us, before C1 pays off, utilization does not matter: it polls, and does so
-    // with the tick stopped, too.
+    // With a timer in 1 us, before C1 pays off, utilization does not matter: it polls, even with
+    // the tick stopped.
     assert_eq!(first_choice("step", pair, &inputs(1_000, 500, 17)), (0, false));
     let stopped = Inputs { tick_stopped: true, ..inputs(1_000, 1_000, 17) };
     for mode in ["off", "step", "shallowest"] {
