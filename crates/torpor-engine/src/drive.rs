@@ -171,7 +171,7 @@ impl<P: Policy> Drive<P> {
     }
 
     /// Ends the runs; `cpus` are those that slept, with models that price their sleeps. Returns
-    /// their sums, and the own energy of clusters.
+    /// their sums, and the clusters' own energy.
     pub(crate) fn close<'a>(
         &mut self,
         cpus: impl IntoIterator<Item = &'a PlacedCpu<'a>>,

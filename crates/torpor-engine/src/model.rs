@@ -39,7 +39,7 @@ pub struct CpuModel {
     pub costs: CostTable,
     pub tick: TickGrid,
     pub tick_handling: Duration,
-    /// Time that a governor takes to start a timer of its own and to cancel it.
+    /// Time that a governor needs to start and to cancel a timer of its own.
     pub timer_start: Duration,
     pub latency_limit: Duration,
     pub capacity: u32,
@@ -191,7 +191,7 @@ impl CpuModel {
         }
     }
 
-    /// Returns when a demoted CPU that is still asleep goes on to `state`.
+    /// Returns when a demoted CPU that is still asleep enters `state`.
     pub fn undemoted_at(&self, state: usize, from: Instant) -> Option<Instant> {
         Some(from + self.demotion(state)?.undemote?)
     }

@@ -62,7 +62,7 @@ pub struct Options {
     /// Worker threads; one a core by default.
     #[serde(skip_serializing)]
     pub threads: Option<usize>,
-    /// Run every governor in a process of its own, or none; the caller configures the catalog.
+    /// Run every governor in a separate process, or none; the caller configures the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
     /// Keep every decision.

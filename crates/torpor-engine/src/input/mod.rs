@@ -37,7 +37,7 @@ pub(crate) use util::{Tracker, after_idling, note_frequencies};
 )]
 #[repr(u8)]
 pub enum SleepSource {
-    /// The kernel's own answer, from a return probe on `tick_nohz_get_sleep_length`.
+    /// The kernel's own value, from a return probe on `tick_nohz_get_sleep_length`.
     Probe,
     /// Timer start, cancel and expire events.
     TimerEvents,
@@ -258,7 +258,7 @@ pub struct Recording {
     /// Only CPUs that the recording shows idle at least once, in order.
     pub cpus: Vec<CpuInput>,
     pub tick: Option<TickGrid>,
-    /// The highest recorded frequency of each CPU, by number; 0 where none is recorded.
+    /// The highest recorded frequency of each CPU, by number; 0 if none is recorded.
     pub freq_max_khz: Vec<u32>,
     pub stats: InputStats,
 }

@@ -69,7 +69,7 @@ impl Counter {
     }
 
     /// Counts the waits that began before `before` up to `now`, so that spans need not wait for
-    /// their ends. A wait whose reason is still to come does not count so far.
+    /// their ends. A wait whose reason is not known yet does not count.
     pub(super) fn split_waits(&mut self, before: Instant, now: Instant, cpus: &mut [CpuInput]) {
         let reasons = self.waits.reasons;
         for wait in self.waits.by_pid.values_mut().filter(|wait| wait.from < before) {

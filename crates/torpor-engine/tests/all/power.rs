@@ -161,7 +161,7 @@ fn idle_residency_never_exceeds_100_pct() {
 #[test]
 fn oracle_bounds_cpu_and_cluster_power() {
     let (trace, notes) = replayed("cluster", &uneven());
-    // CPU 0 runs 1.23 ms of each 4.13 ms: at least so long the LITTLEs' cluster does not rest.
+    // CPU 0 runs 1.23 ms of each 4.13 ms: for at least that time the LITTLE cluster does not rest.
     let powers: Vec<f64> =
         trace.runs.iter().map(|run| run.metrics["cluster_power_mw"].unwrap()).collect();
     assert!(powers.iter().all(|mw| *mw > 0.0), "{powers:?}");
