@@ -77,7 +77,7 @@ impl Cpufreq {
         Cpufreq::OfKernel { name, tunables: Vec::new() }
     }
 
-    /// Whether the frequency is held, so that nothing follows utilization.
+    /// Whether the frequency is fixed, so that nothing follows utilization.
     pub(crate) fn is_held(&self) -> bool {
         match self {
             Cpufreq::OfKernel { name, .. } => Cpufreq::WITHOUT_TUNABLES.contains(name),

@@ -188,7 +188,7 @@ impl Story {
 
 /// Returns interrupts of idle CPUs that woke no task.
 ///
-/// FIDELITY(extracted-interrupts): timers of the kernel's own among them come unannounced.
+/// FIDELITY(extracted-interrupts): the kernel's own timers among them come unannounced.
 fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, Instant)> {
     let known: BTreeSet<(CpuId, Instant)> =
         followed.wake_ups.iter().filter(|w| w.is_used).map(|w| (w.cpu, w.at)).collect();

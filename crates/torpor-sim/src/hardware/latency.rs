@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Entry and exit latencies that vary from sleep to sleep, where they were measured so.
+//! Entry and exit latencies that vary from sleep to sleep, if measurements show it.
 
 use crate::random::{Dist, Stream, StreamName};
 use torpor_machine::platform::{MeasuredLatency, Platform};

@@ -28,8 +28,8 @@ pub(super) struct Queue<E> {
     /// A binary tree, its root in 1, the children of `n` in `2n` and `2n + 1`: of the CPUs below each
     /// node, the one whose first event is the earliest.
     winners: Vec<u16>,
-    /// The CPU whose event was taken last, which most often gets another: the tree does not have
-    /// that yet.
+    /// The CPU whose event was taken last. It usually gets another, which the tree does not have
+    /// yet.
     taken: Option<u16>,
     pushed: u64,
 }

@@ -348,7 +348,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         self.world.devices[device].by_cpu[number].handles_until = held_until;
     }
 
-    /// The next command goes out when the handler has come to it.
+    /// Sends the next command when the handler is done.
     fn answered(&mut self, number: usize, device: usize, request: Request) {
         let commands = request.commands - 1;
         if commands > 0 {

@@ -30,7 +30,7 @@ impl Workload {
     }
 }
 
-/// Names are the kernel's, with the device in place of the interrupt's or the workqueue's number.
+/// Names are the kernel's, with the device instead of the interrupt's or the workqueue's number.
 fn kthread(number: usize, device: &Device, cpu: usize) -> TaskKind {
     let (name, nice, policy, clamp) = match device.completion {
         Completion::Worker => {

@@ -77,7 +77,7 @@ fn iowait_boosts_without_gain_in_throughput() {
 /// A reader stays on CPU 0 and is boosted to 2 GHz, where the little cluster takes 0.47 mW for a
 /// unit of work, the big one at 1 GHz 0.20. What else runs is better off on the big one as long as
 /// that boost lasts. The estimate with `iowait` takes the little cluster for one at 900 MHz and
-/// 0.09 mW, so it goes on sending work there. With `per-task` it knows while the reader runs.
+/// 0.09 mW, so it keeps sending work there. With `per-task` it knows while the reader runs.
 #[test]
 fn eas_ignores_the_iowait_boost() {
     let cluster = |name: &str, cpus: &str, capacity: u32, opps: &str| {

@@ -45,7 +45,7 @@ fn under(governor: &str, platform: Platform, workload: &Workload, ms: i64) -> Co
     count(&request(platform, workload.clone(), &[governor], ms))
 }
 
-/// One task on each of two CPUs, that work so long.
+/// One task on each of two CPUs, which works this long.
 fn workers(cpus: [usize; 2], work_ms: [u32; 2]) -> Workload {
     let task = |nth: usize| {
         format!(

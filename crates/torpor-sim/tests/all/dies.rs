@@ -94,7 +94,7 @@ fn flush_waits_for_pending_programs() {
 
 #[test]
 fn read_waits_for_the_program_of_its_die() {
-    // Each write leaves 900 us of work, which the next read meets.
+    // Each write leaves 900 us of work, for which the next read waits.
     let mixed = "rw = \"randrw\"\nrwmixread = 50";
     let slow = iops("dies = 1, program_us = 900", mixed);
     let quick = iops("dies = 1", mixed);

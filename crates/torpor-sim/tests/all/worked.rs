@@ -322,7 +322,7 @@ phase = [{ io = "disk" }]
 
 #[test]
 fn groups_do_not_share_channels() {
-    // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
+    // The second ping starts after the end; the first wakes its own pong, or whichever waits.
     let ended = |group: &str| {
         let tables = format!(
             r#"

@@ -120,7 +120,7 @@ fn users_file_may_use_any_symbol() {
         fs::write(&path, format!("{before}\n{text}")).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    // As the kernel has a function, and as it has a governor.
+    // Names of a kernel's function and of a kernel's governor.
     let clash = "int update_rq_clock(void); int update_rq_clock(void) { return 1; }";
     let named = shallowest.source.replace("\"shallowest\"", "\"menu\"");
     let path = file("a name,with - all.c", clash, &named);

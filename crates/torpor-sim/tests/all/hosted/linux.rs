@@ -369,7 +369,7 @@ fn rcu_keeps_the_tick_until_the_grace_period_ends() {
     assert!((stopped + 2..stopped + 12).contains(&kept), "{kept} against {stopped}");
 }
 
-/// A machine whose kernel works in no time, but for what is given.
+/// A machine whose kernel takes no time, except for the given costs.
 fn with_costs(platform: &str, costs: Overheads) -> Machine {
     Machine { overheads: costs, ..machine(platform) }
 }
