@@ -148,7 +148,7 @@ fn within(t: f64, freedom: usize) -> f64 {
 /// Hits and tries of one CPU in one round.
 pub type Cluster = (u64, u64);
 
-/// The difference of two shares, the second less the first; `None` where one has no tries.
+/// The difference of two shares, the second minus the first; `None` if one has no tries.
 pub fn shares(first: &[Cluster], second: &[Cluster]) -> Option<Interval> {
     let (p1, low1, high1) = share(first)?;
     let (p2, low2, high2) = share(second)?;
