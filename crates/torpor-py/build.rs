@@ -49,7 +49,7 @@ fn main() {
 /// The commit that is checked out, with `-dirty` where files differ from it.
 fn commit() -> Option<String> {
     const PROJECT: &str = "../..";
-    // Whoever unpacks an sdist in a repository of his own builds no commit of it.
+    // An sdist unpacked inside another repository is not a commit of that repository.
     if !Path::new(PROJECT).join(".git").exists() {
         return None;
     }
