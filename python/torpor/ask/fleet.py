@@ -20,7 +20,7 @@ _METRICS = (
     *("idle_power_mw", "relative_idle_power_pct", "wrong_pct", "above_pct", "below_pct"),
     *("latency_mean_us", "delay_total_us", "sleeps"),
 )
-#: Of a rollup's two shares, which are metrics of their own.
+#: Metrics of a rollup's two shares.
 _WRONG = {
     "key": "wrong_pct",
     "title": "wrong depth",
@@ -39,7 +39,7 @@ _Values = dict[str, dict[str, float]]
 
 
 class _Hour:
-    """An hour of a machine: sums over its minutes, and a few of them as they are."""
+    """An hour of a machine: sums over its minutes, and a few single values."""
 
     def __init__(self) -> None:
         # By the governors that a minute has: (minutes, sum) by governor and metric.

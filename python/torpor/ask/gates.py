@@ -68,7 +68,7 @@ class Limit:
 
     @property
     def text(self) -> str:
-        """The limit as people say it."""
+        """The limit in words."""
         if self.worse_than_pct is not None:
             return f"at most {self.worse_than_pct:g} % worse"
         if self.worse_than is not None:

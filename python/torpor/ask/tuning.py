@@ -95,7 +95,7 @@ class Param:
     choices: tuple[str, ...] = ()
 
     def suggest(self, trial: "optuna.Trial") -> str:
-        """Return the value that a trial asks for."""
+        """Return the value that a trial proposes."""
         if self.low is None or self.high is None:
             return str(trial.suggest_categorical(self.name, self.choices))
         if self.is_whole:
@@ -272,7 +272,7 @@ def tune(
 def _batch(
     study: "optuna.Study", params: Sequence[Param], runs: "_Runs", axes: Axes, count: int
 ) -> list[tuple[_Setting, _Changes]]:
-    """Measure the settings that Optuna asks for next, and report their values to it."""
+    """Measure the settings that Optuna proposes next, and report their values to it."""
     from optuna.trial import TrialState
 
     asked = [study.ask() for _ in range(count)]
@@ -400,7 +400,7 @@ def tuned_sentences(found: Tuned) -> list[str]:
 
 
 def _cost(objective: Objective, value: float) -> float:
-    """Return a value as it is shown, less being better."""
+    """Return a value for display, where less is better."""
     return round(-value if objective.is_better_higher else value, 2)
 
 

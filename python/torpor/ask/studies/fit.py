@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Calibrates a study: finds numbers of machines and workloads that meet its calibrated cells."""
+"""Calibrates a study: fits numbers of machines and workloads to its calibrated cells."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ class _Rules(NamedTuple):
 
 #: Published cells have three to five digits.
 _OF_MACHINE = _Rules(5e-4, 5e-3, math.log(1.02))
-#: Cells jump by some per cent at random where tasks meet by chance: slopes need larger changes.
+#: Tasks that meet by chance make cells jump by some per cent, so slopes need larger changes.
 _OF_WORKLOAD = _Rules(2e-2, 5e-2, math.log(1.2))
 
 

@@ -20,7 +20,7 @@ from torpor.run.simulations import simulate
 #: One job of psync on the author's RK3399.
 DEFAULT_WORKLOAD = files.FOLDER / "workloads" / "io-boost.toml"
 
-#: Each boost as it is, and with one parameter changed.
+#: Each boost with its defaults, and with one parameter changed.
 DEFAULT_BOOSTS = (
     "none",
     "iowait",

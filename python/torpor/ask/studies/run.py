@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Runs a study: simulates what its tables ask for, and judges the predictions."""
+"""Runs a study: simulates its tables, and judges the predictions."""
 
 import os
 import re
