@@ -40,7 +40,7 @@ def main() -> int:
         interrupts.close()
         status = 128 + signal.SIGINT
     if interrupts.ended_by is not None:
-        # The one rule: a command that was interrupted says so, whatever else it has to say.
+        # The only rule: an interrupted command says so, whatever else it prints.
         status = 128 + interrupts.ended_by
     if interrupts.count:
         _leave(status)

@@ -52,7 +52,7 @@ def fail(message: str, hint: str | None = None) -> NoReturn:
 
 
 def write_stdout(text: str) -> bool:
-    """Write text to stdout, ending in a newline; return whether anybody still reads.
+    """Write text to stdout, ending in a newline; return whether the reader is still there.
 
     A reader that exits early (``torpor governor list | head``) changes nothing, the exit status
     neither. Raises OSError where the text cannot be written, to a full disk for one.
@@ -67,7 +67,7 @@ def write_stdout(text: str) -> bool:
 
 
 def painted(text: str) -> str:
-    """Return text as it goes to a terminal: escaped, but for Torpor's colours."""
+    """Return text for a terminal: escaped, except for Torpor's colours."""
     return "\x1b".join(printable(part) for part in text.split(_OUR_ESCAPE))
 
 

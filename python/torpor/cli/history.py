@@ -37,7 +37,7 @@ def history(
     typed: dict[str, Any],
     how: dict[str, Any],
 ) -> None:
-    """Run every revision that changed a governor, once, and show what each change did.
+    """Run every revision that changed a governor, once, and show the effect of each change.
 
     A revision that does not compile or run says why; the others go on.
     """

@@ -147,7 +147,7 @@ AsJson = Annotated[bool, option("--json", "Print as JSON.")]
 ReportPath = Annotated[Path | None, option("FILE", "Write the result as one HTML page.")]
 DryRun = Annotated[bool, option("--dry-run -n", "Only print what would be done.")]
 Force = Annotated[bool, option("--force -f", "Overwrite the output.")]
-# Name of a machine that is described anew.
+# Name of a machine that is described again.
 MachineName = Annotated[str | None, option("NAME", "Default: the output file's name.")]
 MachineTitle = Annotated[str | None, option("TEXT", "A description of the machine.")]
 MachineHz = Annotated[int | None, option("N", "The kernel's tick rate (CONFIG_HZ).")]

@@ -51,7 +51,7 @@ class _Typed:
         self._info = param.type_descriptor.parameter_info
 
     def itself(self) -> "_Typed":
-        """Return it, in place of the adapter."""
+        """Return it instead of the adapter."""
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:

@@ -235,7 +235,7 @@ def _rollup(folder: Path, plan: Any, machine_class: str, keep_days: int | None) 
 
 
 def _end(shadow: "Shadow", form: str, report: Path | None, last: Post) -> int:
-    """Print the complete result where one session has it, otherwise the sums."""
+    """Print the complete result if there was one session, otherwise the sums."""
     if shadow.is_one_session:
         for note in (*last.facts, *last.notes):
             print_note(f"note: {note}")

@@ -27,7 +27,7 @@ Metrics = Annotated[
 ]
 StorePath = Annotated[Path, option("--store -o DIR", "Where points are kept.")]
 
-#: Shown where no metric is named.
+#: Shown if no metric is named.
 DEFAULT_METRICS = ("idle_power_mw",)
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.I)
