@@ -61,7 +61,7 @@ class Activity(TypedDict):
 
 
 class Extracted(TypedDict):
-    """Workload made of a recording, and the ends of the waits in it."""
+    """Workload made from a recording, and the ends of its waits."""
 
     duration_ns: int
     tasks: int

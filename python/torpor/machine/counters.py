@@ -275,7 +275,7 @@ def _intervals(
 
 
 def _names(paths: list[str]) -> list[str]:
-    """The stems of files where they differ, else whole paths, else numbered."""
+    """The stems of files if they differ, else whole paths, else numbers."""
     stems = [Path(path).stem for path in paths]
     for names in (stems, paths):
         if len(set(names)) == len(names):
@@ -363,7 +363,7 @@ def _column(
     label: str, rounds: "list[tuple[Interval, list[CpuDelta]]]", state_count: int
 ) -> _Column:
     cpus = [cpu for _, cpus in rounds for cpu in cpus]
-    # The time of all CPUs together; not known as soon as one round's is not.
+    # The time of all CPUs together; unknown if any round's is.
     spans = [(interval["elapsed_ns"], len(members)) for interval, members in rounds if members]
     known = [(span, count) for span, count in spans if span is not None]
     is_timed = len(known) == len(spans)

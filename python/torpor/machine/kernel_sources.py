@@ -30,9 +30,9 @@ WANTED = (
 )
 #: In a fetched tree: the package that it is from.
 ORIGIN = "torpor-origin.json"
-#: Names a folder of sources, and is where they are fetched to then.
+#: Names a folder of sources, into which they are then fetched.
 SOURCES_ENV = "TORPOR_KERNEL_SOURCES"
-#: The exit status where a package cannot be had.
+#: The exit status if a package is not available.
 UNAVAILABLE = 77
 
 _RELEASE = re.compile(r"\d+\.\d+")

@@ -29,7 +29,7 @@ class Counts(NamedTuple):
 
 
 class Pins:
-    """Switches idle states off, and on again at exit as they were."""
+    """Switches idle states off, and restores them at exit."""
 
     def __init__(self, system: System, clusters: Sequence[Cluster]) -> None:
         self._system = system

@@ -44,8 +44,8 @@ class Plan:
     rounds: int = 10
     #: With one group, the figure; of several matches the last one counts.
     metric: re.Pattern[str] | None = None
-    #: Shuffles each round. Without it every second round goes backwards, so that what drifts
-    #: steadily meets all alike.
+    #: Shuffles each round. Without it every second round runs backwards, so that steady drift
+    #: affects all alike.
     seed: int | None = None
     #: Runs of the command before the first round, which do not count.
     warm_up: int = 1

@@ -13,7 +13,7 @@ from torpor.machine.kernel.journal import Journal, Keeper
 from torpor.machine.kernel.modules import CORE, Governor, module_of
 from torpor.machine.kernel.system import System
 
-#: Which governor was current before one of Torpor's: for `unload`, which another process may be.
+#: The governor that was current before Torpor's, for `unload`, which may be another process.
 _BEFORE = "/run/torpor/governor"
 
 

@@ -21,7 +21,7 @@ class System:
     """The running machine, or a folder that stands for it.
 
     All changes go through here. ``tell`` gets each as a shell command; with ``is_dry_run`` nothing
-    else happens. What could not be put back as it was is in ``unrestored``.
+    else happens. ``unrestored`` has the changes that could not be undone.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class System:
 
     @property
     def driver(self) -> str | None:
-        """The idle driver; None where there is none, as on most virtual machines."""
+        """The idle driver; None if there is none, as on most virtual machines."""
         name = read(self._cpuidle / "current_driver")
         return None if name in (None, "", "none") else name
 
