@@ -88,7 +88,7 @@ _NEEDED = 4
 
 
 def first_of(key: str) -> int:
-    """Return the place of a metric among what a reader asks for first."""
+    """Return the rank of a metric by importance to the reader."""
     return FIRST.index(key) if key in FIRST else len(FIRST)
 
 
@@ -297,7 +297,7 @@ def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change |
 
 
 def refill(result: Any) -> None:
-    """Have the engine compare the runs of each section anew, from their ``metrics`` or seeds."""
+    """Have the engine compare the runs of each section again, from their ``metrics`` or seeds."""
     section: Any
     for section in sections(result):
         columns = [

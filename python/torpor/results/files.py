@@ -36,7 +36,7 @@ def cause(error: OSError) -> str:
 
 
 class NotRegularError(OSError):
-    """A FIFO, a device or a folder where a file was expected."""
+    """A FIFO, a device or a folder instead of a file."""
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

@@ -181,8 +181,8 @@ def _second_base(rows: list[Row]) -> "shapes.SecondBase | None":
     for row in kept:
         base = row.columns[1]
         for column, right in row.right(base=base).items():
-            # Ranks and ranges are the same from any base, a sign without a number is of the first,
-            # and the first is back where it was.
+            # Ranks and ranges do not depend on the base, a sign without a number refers to the
+            # first, and the first is back where it was.
             is_number = isinstance(row.published[column], int | float)
             if column not in (row.base, base) and is_number and "sign" in right:
                 verdicts.append({key: right[key] for key in ("sign", "size") if key in right})

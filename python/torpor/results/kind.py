@@ -46,7 +46,7 @@ class Input(NamedTuple):
 
 
 def recordings_input(result: Any) -> list[Input]:
-    """Return the recording of a result that is made of one."""
+    """Return the recording from which a result was made."""
     trace = result.get("trace")
     return [Input("trace", trace["path"], trace["sha256"])] if trace else []
 

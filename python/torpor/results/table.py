@@ -10,7 +10,7 @@ UNKNOWN = "-"
 
 
 class Cell(NamedTuple):
-    """A value as it was computed, and as it is read."""
+    """A value as computed, and as text."""
 
     value: Value
     text: str
@@ -30,7 +30,7 @@ class Table(NamedTuple):
     headings: list[str]
     rows: list[list[Cell]]
     keys: int = 1
-    #: Number of columns that stay together where a table is folded.
+    #: Number of columns that stay together if a table is folded.
     together: int = 1
     #: A terminal does not show it.
     is_detail: bool = False

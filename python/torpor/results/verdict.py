@@ -160,7 +160,7 @@ def _seeds(run: Run) -> list[results.SeedOutcome]:
 
 
 def _is_undecided(runs: Sequence[Run]) -> bool:
-    """Whether there are seeds, too few to say anything of their differences."""
+    """Whether there are seeds, but too few for a statement about their differences."""
     return any(len(_seeds(run)) == 1 for run in runs)
 
 

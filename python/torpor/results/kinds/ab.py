@@ -112,7 +112,7 @@ class Ab(AbHead):
     kind: Literal["ab"]
     finished_rounds: int
     runs: list[AbRun]
-    #: Null where no round was finished.
+    #: Null if no round was finished.
     comparison: Comparison | None
 
 

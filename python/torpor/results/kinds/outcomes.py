@@ -12,7 +12,7 @@ from torpor.results.types import TraceInfo, VerdictCheck, Version
 
 
 class OutcomesCounts(TypedDict):
-    """Counters of sysfs over the recording; null where a kernel does not have one."""
+    """Counters of sysfs over the recording; null if the kernel lacks one."""
 
     usage: int | None
     above: int | None
@@ -30,7 +30,7 @@ class OutcomesState(TypedDict):
     time_ns: int | None
     above: int | None
     below: int | None
-    #: Null where no dumps were given.
+    #: Null without dumps.
     sysfs: OutcomesCounts | None
 
 

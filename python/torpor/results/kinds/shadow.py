@@ -26,13 +26,13 @@ class ShadowGroup(TypedDict):
     """Minutes that have something in common, governor by governor."""
 
     machine_class: str
-    #: Of the day, UTC; null for all.
+    #: Hour of the day, UTC; null for all.
     hour: int | None
     #: Null for all machines of the class.
     host: str | None
     hosts: int
     minutes: int
-    #: One sample of the comparison: an hour of a machine, or a minute where there are few hours.
+    #: One sample of the comparison: an hour of a machine, or a minute if there are few hours.
     draw: Literal["machine-hour", "minute"]
     #: Metric by which governors are judged: power, where it is known.
     judged: str
@@ -152,7 +152,7 @@ def _lines(name: str, title: str, groups: list[ShadowGroup]) -> Table:
 
 
 def _hurts(groups: list[ShadowGroup]) -> Table:
-    """Return where a governor is worse than the base beyond chance, the worst first."""
+    """Return the places where a governor is significantly worse than the base, the worst first."""
     found: list[tuple[float, list[Cell]]] = []
     for group in groups:
         for row in group["comparison"]["rows"]:
