@@ -12,7 +12,7 @@ from torpor.results.record import Record
 from torpor.run import recordings
 
 _Path = str | os.PathLike[str]
-#: Without these no governor can be asked again; by `carries`, the events in words.
+#: Without these no decision can be rebuilt; by `carries`, the events in words.
 _REQUIRED = {
     "switches": "sched:sched_switch",
     "hrtimers": "timer:hrtimer_start, hrtimer_cancel, hrtimer_expire_entry",

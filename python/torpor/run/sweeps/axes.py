@@ -374,7 +374,7 @@ _VALUE = {"type": ["string", "number"]}
 _VALUES = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]}
 _COUNT = {"type": "integer", "minimum": 1}
 _ROWS = {"type": "array", "items": {"type": "object"}}
-#: What a sweep's file may hold.
+#: The keys of a sweep's file.
 _FILE = {
     "Sweep": _closed(axes={"$ref": "Axes"}, options={"type": "object"}, tie=_ROWS, exclude=_ROWS),
     "Axes": _closed(**dict.fromkeys(OPTIONS, _VALUES), seeds=_COUNT, seed=_COUNT),

@@ -35,7 +35,7 @@ _AHEAD = 4
 _AHEAD_MIN = 32
 #: A batch's aim: the client and the scheduler spend some 5 ms on each task, of one point or many.
 _BATCH_MS = 250.0
-#: What a worker that dies takes with it, at most.
+#: The most points that a dying worker loses.
 _BATCH_MAX = 50
 _IN_TREE = re.compile(r"(.*/)?drivers/cpuidle/governors")
 
@@ -270,7 +270,7 @@ def _recordings(room_bytes: int | None) -> Recordings:
 def _unpacked(root: str, parcel: Parcel, files: _Files) -> str:
     folder = os.path.join(root, parcel.key)
     if not os.path.isdir(folder):
-        # Threads of one worker may meet here: whole, or not there.
+        # Threads of one worker may race here, so the folder appears as a whole.
         made = f"{folder}.{time.monotonic_ns()}"
         for name, content in files.items():
             path = Path(made, name)

@@ -18,7 +18,7 @@ from torpor.results.files import NotRegularError, open_regular
 from torpor.run.sweeps.axes import Point
 from torpor.run.sweeps.identity import engine_id
 
-#: Errors of a file that is there and cannot be read: a loop of links, a bad block, a socket.
+#: Errors of a file that exists but cannot be read: a loop of links, a bad block, a socket.
 UNREADABLE = (errno.ELOOP, errno.EIO, errno.ENXIO)
 
 #: A point's name, and the kinds of point.
@@ -252,7 +252,7 @@ def nested(row: Row) -> Row:
 
 
 def named(point: Point) -> Row:
-    """Return what a row says of its point, as the sweep names it."""
+    """Return a row's point, as the sweep names it."""
     return {name: getattr(point, name) for name in _NAMED}
 
 

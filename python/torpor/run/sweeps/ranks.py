@@ -14,7 +14,7 @@ from torpor.results.text import distinct_names
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.parts import Row, catalogue
 
-#: Fields of a point that tell scenarios apart.
+#: Fields of a point that distinguish scenarios.
 SCENARIO = (
     *("source", "platform", "kernel", "cpufreq", "io_boost", "hz", "latency_limit", "options"),
 )

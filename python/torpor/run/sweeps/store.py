@@ -177,7 +177,7 @@ class Store:
                 shard_bytes(path)
                 sound.append(os.fspath(path))
             except FileNotFoundError:
-                # Another process made one shard of several: list them anew.
+                # Another process merged several shards: list them again.
                 return self._sound_shards()
             except DamagedError as error:
                 damage.append(str(error))
