@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The idle drivers and the log where they are hurried: refusals, unloading, reading too early."""
+"""The idle drivers and the log under stress: refusals, unloading, early reads."""
 
 import re
 from pathlib import Path

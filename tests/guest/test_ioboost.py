@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""IO boosts in a kernel of our own: the frequencies that are asked for, and what is read."""
+"""IO boosts in a kernel of our own: the requested frequencies, and the reads."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The command line as a user meets it: a process, its two streams, its exit status."""
+"""The command line as a user sees it: a process, its two streams, its exit status."""
 
 import csv
 import io

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Sweeps on a Dask cluster: the same rows as here, also when a worker dies."""
+"""Sweeps on a Dask cluster give the same rows as local ones, even if a worker dies."""
 
 import os
 import signal

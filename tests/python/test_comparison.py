@@ -77,7 +77,7 @@ def test_no_line_is_wider_than_the_terminal(width, count):
     names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")[:count]
     text = terminal_text(small_result.result(names), width)
     assert max(map(len, text.splitlines())) <= width
-    # Nothing was cut: each governor's name and each value is there to read.
+    # Nothing was cut: each governor's name and each value is readable.
     assert "…" not in text
     for name in names:
         assert name in text

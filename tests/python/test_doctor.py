@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor doctor` says what is there, and of the rest how to get it."""
+"""`torpor doctor` reports what exists, and how to get the rest."""
 
 import json
 import sys

@@ -21,7 +21,7 @@ def test_a_recording_becomes_a_workload_that_runs(torpor, tmp_path):
 def test_the_check_needs_the_machine_and_lists_differences(torpor):
     refused = torpor("workload", "extract", str(DEMO), "--check", check=2)
     assert "--platform" in refused.stderr
-    # The demo comes from no machine that ships: some task may be off, and then status 1 says so.
+    # The demo's machine does not ship, so some task may be off, which status 1 reports.
     arguments = ("workload", "extract", str(DEMO), "--check", "-p", "i5-10600k")
     check = json.loads(torpor(*arguments, "--json", check=None).stdout)
     assert {"ks", "decades"} <= set(check["idle"])

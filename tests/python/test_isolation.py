@@ -123,7 +123,7 @@ def test_the_noise_of_a_governor_is_not_heard() -> None:
 
 
 def test_a_governor_that_sleeps_is_not_waited_for() -> None:
-    """At once where the kernel can tell whose system call it is, else by the clock."""
+    """At once if the kernel can attribute the system call, else by the clock."""
     begun = time.monotonic()
     result = torpor.replay(
         RECORDING, platform="pixel6", governors=["menu", hostile(16)], decisions=False

@@ -128,7 +128,7 @@ def test_kretprobes_where_function_entry_probes_are_refused(fake, output, monkey
 
 
 def test_appended_output_needs_no_seek(tmp_path):
-    """tracefs lets nobody seek in dynamic_events; no more does a pipe."""
+    """tracefs does not allow seeking in dynamic_events, and neither does a pipe."""
     pipe = tmp_path / "dynamic_events"
     os.mkfifo(pipe)
     end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

@@ -51,7 +51,7 @@ def test_parts_are_where_the_manual_page_says():
     known = header(
         kallsyms=b"symbols", printk_formats=b"printk", saved_cmdlines=b"7 sh\n", stats={0: b"x: 1"}
     )
-    # CPU 1 is missing: offline, say. Its place in the table stays.
+    # CPU 1 is missing, for example offline. Its place in the table stays.
     pages = {0: b"a" * 8192, 2: b"c" * 4096}
     data = written(known, pages)
     file = Reader(data)

@@ -226,7 +226,7 @@ def test_the_check_agrees_with_jsonschema(simulation):
             conformance.check(damaged, "r.json")
             is_fine = True
         except torpor.TorporError as error:
-            # Parts that do not fit one another are none of the schema's business.
+            # The schema does not check whether parts fit each other.
             is_fine = "contradicts itself" in str(error)
         verdicts[is_fine] += 1
         wrong = problems(damaged, "simulation")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Several recordings as one question, and who ended the sleeps."""
+"""Several recordings in one replay, and what ended the sleeps."""
 
 import json
 import math

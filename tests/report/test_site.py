@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor serve`: what it shows, to whom, and that it writes nothing."""
+"""`torpor serve`: its pages, who may see them, and that it writes nothing."""
 
 from __future__ import annotations
 
