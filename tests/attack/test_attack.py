@@ -53,7 +53,7 @@ def test_every_family_finds_nothing(attack, share):
     assert attack.findings == []
 
 
-def test_a_change_is_the_same_for_the_same_name():
+def test_change_is_the_same_for_the_same_name():
     data = bytes(range(256)) * 40
     one, again = (change_bytes(random.Random("1/x/7"), data) for _ in range(2))
     assert one == again

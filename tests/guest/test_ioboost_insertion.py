@@ -124,7 +124,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_every_place_gets_its_line_and_nothing_else_changes(tree):
+def test_insertion_changes_only_its_places(tree):
     insert.install(tree, BOOSTS)
     for name, text in PLACES.items():
         lines = (tree / name).read_text(encoding="utf-8").splitlines()

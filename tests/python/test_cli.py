@@ -210,7 +210,7 @@ def test_wrong_usage_shows_the_right_one(torpor, recording, tmp_path, arguments,
     ],
     ids=" ".join,
 )
-def test_the_error_of_a_missing_file_has_a_hint(torpor, words):
+def test_error_of_a_missing_file_has_a_hint(torpor, words):
     error = torpor(*words, check=2).stderr
     assert "gone" in error and "hint: " in error, error
     assert not re.search(r"entity|Errno|os error", error)

@@ -35,7 +35,7 @@ def test_the_check_needs_the_machine_and_lists_differences(torpor):
     assert "128 to 256 ms" in text
 
 
-def test_an_rt_app_file_runs_or_is_refused_by_name(torpor, tmp_path):
+def test_rt_app_file_runs_or_is_refused(torpor, tmp_path):
     file = tmp_path / "load.json"
     file.write_text('{ "tasks": { "t": { "run": 1000, "sleep": 4000 } } }', encoding="utf-8")
     run = ("-p", "pixel6", "-g", "menu", "--duration", "100ms", "--seeds", "1")

@@ -134,7 +134,7 @@ def test_a_governor_that_sleeps_is_not_waited_for() -> None:
     assert time.monotonic() - begun < 60
 
 
-def test_ctrl_c_ends_a_check_while_a_governor_sleeps() -> None:
+def test_ctrl_c_ends_a_check_while_governor_sleeps() -> None:
     process = start("governor", "check", hostile(16, start=1), "--decisions", "99")
 
     def is_driven() -> bool:

@@ -155,7 +155,7 @@ def test_modules_of_two_versions_do_not_meet(kernel, run_on_kernel):
     run_on_kernel("kernel", "load", "teo")
 
 
-def test_a_dry_run_changes_nothing_and_needs_no_root(kernel, run_on_kernel):
+def test_dry_run_changes_nothing_and_needs_no_root(kernel, run_on_kernel):
     before = state(kernel)
     kernel.is_superuser = False
     run_on_kernel("kernel", "load", "teo", "-n", "--modules", kernel.machine.root)

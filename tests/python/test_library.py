@@ -40,7 +40,7 @@ def test_decisions_have_the_columns_that_are_documented(replay):
     )
 
 
-def test_decisions_add_up_to_the_states_and_the_metrics(replay, pa):
+def test_decisions_add_up_to_the_states_and_metrics(replay, pa):
     pc = pytest.importorskip("pyarrow.compute")
     decisions, states = pa.table(replay.decisions), pa.table(replay.states)
     for run in replay.runs:
@@ -210,7 +210,7 @@ def test_errors_have_one_base(recording, error, arguments):
     assert str(caught.value)
 
 
-def test_a_missing_result_is_an_error_of_both_kinds(tmp_path):
+def test_missing_result_is_an_error_of_both_kinds(tmp_path):
     with pytest.raises(torpor.TorporError, match=r"absent.json`: No such file") as caught:
         torpor.load(tmp_path / "absent.json")
     assert isinstance(caught.value, FileNotFoundError)
@@ -226,7 +226,7 @@ def test_rows_of_a_table_are_dicts(replay):
     assert [row["governor"] for row in rows] == replay.summary.to_dict()["governor"]
 
 
-def test_an_error_in_the_progress_callback_ends_the_replay(recording):
+def test_error_in_the_progress_callback_ends_the_replay(recording):
     def refuse(what, done, total):
         raise RuntimeError(what)
 

@@ -28,7 +28,7 @@ def test_each_interval_and_the_total_are_results(root):
     assert counted.wait() == 0
 
 
-def test_a_command_has_its_status_and_only_a_total(root):
+def test_command_has_its_status_and_only_a_total(root):
     counted = torpor.stat([sys.executable, "-c", "raise SystemExit(3)"], root=root)
     assert list(counted) == [] and counted.wait() == 3
     assert counted.total()["intervals"][0]["label"] == "total"

@@ -88,7 +88,7 @@ def test_lost_events_are_counted(fake, output):
     assert recorded(fake, output).saved.lost_count == 2 * 8
 
 
-def test_a_buffer_is_emptied_when_it_is_half_full(fake, output):
+def test_buffer_is_emptied_when_it_is_half_full(fake, output):
     """1 GiB free over 8 and one CPU: more than the 16 MiB a buffer takes at most."""
     fake.pages = {0: b"0" * (2 << 20)}
     seen = []
@@ -183,7 +183,7 @@ def test_missing_permission_names_folder_and_capability(fake, output, monkeypatc
         recorded(fake, output)
 
 
-def test_a_refused_write_names_the_file_and_the_value(fake, output):
+def test_refused_write_names_the_file_and_the_value(fake, output):
     fake.unwritable = "events/power/cpu_idle/enable"
     with pytest.raises(RecordError, match=r"write `1` to `.*/cpu_idle/enable`: Is a directory"):
         recorded(fake, output)
@@ -266,7 +266,7 @@ def test_a_signal_is_noticed_whichever_thread_gets_it(fake, output):
         thread.join()
 
 
-def test_a_thread_may_record_and_sees_the_command_end(fake, output):
+def test_thread_may_record_and_sees_the_command_end(fake, output):
     made = []
     thread = threading.Thread(target=lambda: made.append(recorded(fake, output, "sleep", "0.1")))
     thread.start()

@@ -101,7 +101,7 @@ def test_perf_without_last_line_is_refused(fake, output, stand_in):
     assert [path.name for path in output.parent.glob(".torpor-*")] == []
 
 
-def test_ctrl_c_on_the_terminal_leaves_perf_to_the_session(fake, output, stand_in):
+def test_ctrl_c_on_terminal_leaves_perf_to_session(fake, output, stand_in):
     """A group of its own: the terminal's SIGINT would end perf before the last CPU is woken."""
     stand_in(after="assert os.getpgid(0) == os.getpid() != os.getpgid(os.getppid())")
     made = recorded(fake, output, "sh", "-c", "kill -INT $PPID; sleep 30")

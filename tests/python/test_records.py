@@ -42,7 +42,7 @@ def test_a_simulation_has_its_own_shape(simulation):
     )
 
 
-def test_every_table_of_a_result_has_its_columns_and_units(simulation, replay):
+def test_result_tables_have_columns_and_units(simulation, replay):
     declared = {(t["kind"], t["name"]): t for t in json.loads(_engine.tables())}
     for kind, result in (("simulation", simulation), ("replay", replay)):
         catalogue = result.to_dict()["catalogue"]

@@ -130,7 +130,7 @@ PUBLISHED = {"menu": 100.0, "teo": 90.0, "shallow": 50.0}
         ({"menu": 100, "teo": 40, "shallow": 50}, "sign", "sign size"),
     ],
 )
-def test_a_prediction_is_judged_by_sign_order_and_size(ours, teo, shallow):
+def test_prediction_is_judged_by_sign_order_and_size(ours, teo, shallow):
     verdicts = judge.judge_row(PUBLISHED, ours, "menu", ["menu"], 1.0)
     right = {c: " ".join(a for a in judge.ASPECTS if v.get(a)) for c, v in verdicts.items()}
     assert right == {"teo": teo, "shallow": shallow}
@@ -214,7 +214,7 @@ def test_wrong_study_names_key_and_allowed_values(tmp_path, old, new, message):
     assert "mine.toml" in str(raised.value) or "x.toml" in str(raised.value)
 
 
-def test_a_row_may_have_its_own_workload_and_platform(tmp_path):
+def test_row_may_have_its_own_workload_and_platform(tmp_path):
     path = tmp_path / "own.toml"
     row = STUDY[STUDY.index("[[table.row]]") :]
     own = row.replace('title = "r"', 'title = "own"\nworkload = "pipe"\nplatform = "i5-10600k"')
@@ -223,7 +223,7 @@ def test_a_row_may_have_its_own_workload_and_platform(tmp_path):
     assert here["cells"]["a"]["ours"] != there["cells"]["a"]["ours"]
 
 
-def test_a_range_is_printed_with_ours_over_the_seeds(tmp_path, torpor):
+def test_range_is_printed_with_ours_over_the_seeds(tmp_path, torpor):
     path = tmp_path / "mine.toml"
     path.write_text(STUDY.replace("b = 2 }", "b = [2, 3] }").replace("seeds = 1", "seeds = 3"))
     (row,) = studies.reproduce(path)["tables"][0]["rows"]
@@ -277,7 +277,7 @@ def test_a_row_may_set_its_duration(tmp_path):
         assert one["ours"] == other["ours"]
 
 
-def test_a_column_may_change_a_number_of_the_machine(tmp_path):
+def test_column_may_change_a_number_of_the_machine(tmp_path):
     path = tmp_path / "own.toml"
     own = 'governor = "shallowest"\nplatform_params = { hz = 1000 }'
     study = STUDY.replace('governor = "teo"', own).replace("power_mw", "tick_wakeups")

@@ -61,7 +61,7 @@ def test_the_sign_test_is_the_binomial(lower, higher, p):
     assert several.sign_p(lower, higher) == pytest.approx(p)
 
 
-def test_many_recordings_get_a_line_each_and_one_table(torpor, parts):
+def test_many_recordings_get_line_each_and_one_table(torpor, parts):
     done = torpor("replay", "-p", "i5-10600k", "-g", "menu", "-g", "teo", *parts, check=0)
     assert done.stdout.count("Over 5 recordings") == 1
     assert len(re.findall(r"in \d of 5, p 0\.\d+", done.stdout)) > 5

@@ -128,7 +128,7 @@ def test_a_governor_that_fails_ends_alone(scripted, tmp_path):
     assert shadow.sums["menu"].sleeps == 300 and shadow.tallies["teo"].count == 2
 
 
-def test_a_growing_file_is_read_to_where_it_is(tmp_path):
+def test_growing_file_is_read_to_its_end(tmp_path):
     file = tmp_path / "growing"
     file.write_bytes(b"ab")
     with feed.Following(file, follow=True) as grows, file.open("ab", buffering=0) as more:

@@ -139,7 +139,7 @@ def test_another_seed_is_another_workload(torpor):
 
 
 @pytest.mark.parametrize("name", ["run.perfetto-trace", "run.txt"])
-def test_a_run_is_written_as_a_recording_that_replays(torpor, tmp_path, name):
+def test_run_is_written_as_a_recording_that_replays(torpor, tmp_path, name):
     torpor("simulate", "frames", "-p", "pixel6", "-g", "teo", *QUICK, "--trace", name, check=0)
     info = torpor("trace", "info", name, check=0).stdout
     assert "wakings" in info and "hrtimers" in info

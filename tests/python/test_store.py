@@ -183,7 +183,7 @@ def test_fifo_in_a_store_does_not_block(tmp_path, torpor_process):
         [],
     ],
 )
-def test_a_head_of_another_format_or_kind_is_refused(tmp_path, head):
+def test_head_of_another_format_or_kind_is_refused(tmp_path, head):
     made = filled(tmp_path / "store", 1)
     (made.path / "store.json").write_text(json.dumps(head))
     for create in (False, True):
@@ -234,7 +234,7 @@ def test_processes_that_begin_a_store_together_all_succeed(tmp_path):
     assert sorted(os.listdir(tmp_path / "store-0")) == ["open", "points", "store.json"]
 
 
-def test_bits_of_a_results_table_flip_without_a_panic(tmp_path):
+def test_bits_of_a_results_table_flip_without_panic(tmp_path):
     table = store._table([a_row(number) for number in range(50)])
     draw = random.Random(1)
     for suffix in ("arrow", "parquet"):

@@ -153,7 +153,7 @@ def test_calibration_finds_the_length_behind_a_cell(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["task.t.phase.9.sleep_us.mean", "task.u.phase", "task.t.name"])
-def test_a_length_that_a_workload_lacks_is_an_error(tmp_path, path):
+def test_length_that_a_workload_lacks_is_an_error(tmp_path, path):
     study = of_workload(tmp_path, 2000, path)
     with pytest.raises(StudyError, match=r"not a number above 0 in `w\.toml`"):
         studies.calibrate(study)

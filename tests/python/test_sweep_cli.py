@@ -42,7 +42,7 @@ def test_the_command_line_maintains_a_store(torpor, recording, tmp_path):
         ({"JOB_COMPLETION_INDEX": "{}"}, (0, 1, 2)),
     ],
 )
-def test_an_array_of_a_batch_system_shares_the_points(torpor, recording, tmp_path, env, shares):
+def test_array_of_a_batch_system_shares_the_points(torpor, recording, tmp_path, env, shares):
     count = {"SLURM_ARRAY_TASK_COUNT": "3", "LSB_JOBINDEX_END": "3", "JOB_COMPLETIONS": "3"}
     for share in shares:
         job = {name: value.format(share) for name, value in env.items()} | count

@@ -191,7 +191,7 @@ def test_a_parameter_that_the_governor_lacks_is_named(train, tmp_path):
         tuning.tune("teo", [tuning.read_param("no_such=1..8")], train, tmp_path / "s", trials=2)
 
 
-def test_the_command_shows_the_front_and_held_out_scenarios(torpor, fixed, recording, tmp_path):
+def test_command_shows_the_front_and_held_out_scenarios(torpor, fixed, recording, tmp_path):
     done = torpor(
         *(
             "governor",

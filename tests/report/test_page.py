@@ -172,7 +172,7 @@ def test_the_page_names_the_parts_of_its_power(pixel_html: str) -> None:
     assert "Power and energy on this page" not in Page(report.render(sample.desktop())).text
 
 
-def test_only_our_script_may_run_and_nothing_is_fetched(pixel_html: str) -> None:
+def test_only_our_script_runs_nothing_is_fetched(pixel_html: str) -> None:
     parsed = Page(pixel_html)
     policy = next(a["content"] for t, a in parsed.tags if a.get("http-equiv"))
     digest = base64.b64encode(hashlib.sha256(parsed.scripts[-1][1].encode()).digest()).decode()
@@ -203,7 +203,7 @@ def test_packed_strip_round_trips() -> None:
     assert unpack(packed["packed"][0], 3, 1) == [(a - 10, b - 10, s) for a, b, s in segments]
 
 
-def test_rounding_a_strip_keeps_sleeps_apart_and_in_order() -> None:
+def test_rounding_strip_keeps_sleeps_apart_and_in_order() -> None:
     result = sample.long(3)["traces"][0]["strips"][0]
     packed = strip.Strip(result, 2).pack(60_000)
     assert packed["quantum_ns"] > 1

@@ -48,12 +48,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_page_is_self_contained_and_can_be_read(browser: Browser, name: str) -> None:
+def test_page_is_self_contained_and_readable(browser: Browser, name: str) -> None:
     browser.assert_sound(name, texts_least=15)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_page_ends_with_the_command_that_repeats_it(browser: Browser, name: str) -> None:
+def test_page_ends_with_the_command_that_repeats_it(browser: Browser, name: str) -> None:
     browser.open(name)
     shown = browser.driver.find_elements(By.CSS_SELECTOR, "main > :last-child pre")[-1].text
     assert shown.split() == ["torpor", *COMMANDS[name], "--json", "--report", f"{name}.html"]
@@ -185,7 +185,7 @@ def test_page_without_trace_names_the_command(browser: Browser) -> None:
     assert "of two moons" in report.render(result, why_no_trace="It is of two moons.")
 
 
-def test_markup_in_a_result_stays_text_on_every_page(browser: Browser) -> None:
+def test_markup_in_result_stays_text_on_every_page(browser: Browser) -> None:
     attack = "<img src=x onerror=alert(1)>"
     for name, found in browser.results.items():
         if name == "simulate":

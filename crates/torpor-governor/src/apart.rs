@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_call_ends_at_its_limit_or_on_request() {
+    fn sleeping_call_ends_at_limit_or_on_request() {
         let call = Call::Timer { now: torpor_machine::units::Instant(9) };
         let stop = &mut |_| false;
         let (answer, took) = called(call, sleeps, stop);

@@ -194,7 +194,7 @@ fn patches_end_the_findings_they_name() {
 /// 2^32 us, 71.6 minutes: the number of microseconds to a timer is kept in 32 bits. It breaks no
 /// rule, so no check finds it; it was found by reading.
 #[test]
-fn menu_takes_a_far_timer_for_a_due_one() {
+fn menu_takes_far_timer_for_a_due_one() {
     let mut names = vec!["menu".to_owned()];
     for version in ["6.1", "6.12"] {
         let tree = upstream::kernel_sources(version, &format!("timers of menu of Linux {version}"));

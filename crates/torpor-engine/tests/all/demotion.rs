@@ -27,7 +27,7 @@ fn replay(undemote: Option<Duration>) -> (Vec<Decision>, CpuTotals) {
 }
 
 #[test]
-fn short_sleeps_demote_and_a_long_one_ends_it() {
+fn long_sleep_ends_demotion_by_short_ones() {
     let (decisions, totals) = replay(None);
     assert!(decisions.iter().all(|d| d.state == 1), "the governor always asks for C6");
     // The long sleep is in C1 to its end, but ends the demotion.

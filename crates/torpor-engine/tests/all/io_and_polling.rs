@@ -110,7 +110,7 @@ fn polling_cpus_need_no_interrupt() {
 
 /// `haltpoll` starts with a halt of 61 us, from which it learns to poll for 50 us.
 #[test]
-fn haltpoll_limit_is_seen_at_the_next_clock_read() {
+fn haltpoll_limit_is_seen_at_next_clock_read() {
     let spans = crate::support::spans(&[(60, 40), (60, 40)]);
     let arm = crate::support::model(&crate::support::arm_polling_cluster());
     let (decisions, totals) = replay(&arm, &mut instance("haltpoll", &arm), &spans);

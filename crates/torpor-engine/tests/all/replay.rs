@@ -113,7 +113,7 @@ fn no_governor_costs_less_than_the_oracle() {
 }
 
 #[test]
-fn only_menu_of_6_1_breaks_the_latency_limit() {
+fn only_menu_of_6_1_breaks_latency_limit() {
     // Only at the machine's 1000 Hz, not at the recording's 250 Hz.
     let options = Options {
         latency_limit: Some(Duration::from_us(150)),

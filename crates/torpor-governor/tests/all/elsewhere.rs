@@ -105,7 +105,7 @@ fn sched_cpu_util_has_the_releases_arguments() {
 }
 
 #[test]
-fn static_keys_and_masks_work_as_in_a_kernel() {
+fn static_keys_and_masks_work_as_in_kernel() {
     let more = "#include <linux/cpu.h>\n#include <linux/jump_label.h>\n#include <asm/simd.h>\n\
                 DEFINE_STATIC_KEY_FALSE(key);\n\
                 static int count(const char *list)\n{\n\tcpumask_var_t mask;\n\tint cpu, sum = 0;\n\

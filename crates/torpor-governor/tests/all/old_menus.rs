@@ -104,7 +104,7 @@ fn only_menu_3_8_sees_through_long_outliers() {
 }
 
 #[test]
-fn repeat_timer_needs_a_timer_four_times_as_far() {
+fn repeat_timer_needs_a_four_times_farther_timer() {
     // A pattern of 100 us keeps out C2; 2 * (100 + 60) = 320 us, four times which is 1280 us.
     let armed = |params: &str, timer_us: i64| {
         let mut menu = Lone::new(&format!("menu-3.8{params}"));

@@ -22,7 +22,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn fio_command_line_makes_the_same_job_as_toml() {
+fn fio_command_line_makes_same_job_as_toml() {
     let load = command(
         "fio --filename=/dev/nvme0n1 --rw=randread --bs=4k --ioengine=io_uring --iodepth=4 \
          --numjobs=6 --direct=1 --runtime=30 --time_based --cpus_allowed=0-3 --thinktime=20 \

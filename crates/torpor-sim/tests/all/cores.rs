@@ -110,7 +110,7 @@ fn core_state_saves_while_both_threads_are_in() {
 }
 
 #[test]
-fn last_in_and_first_out_pay_for_the_cluster() {
+fn last_in_and_first_out_pay_for_cluster() {
     let own = "scope = \"cluster\", own_entry_latency_us = 10, own_exit_latency_us = 60";
     let sleeper = "[[task]]\nname = \"t\"\ncpus = \"0\"\ntimer_slack_us = 0\n\
                    phase = [{ run_us = 100 }, { period_us = 10000 }]\n";

@@ -41,7 +41,7 @@ fn work_ratio_does_not_scale_own_work() {
 }
 
 #[test]
-fn die_is_held_until_the_channel_takes_the_data() {
+fn die_is_held_until_the_channel_takes_data() {
     // 100 us to read, and 4 KiB of 5 us out.
     let drive = "dies = 1, channel_per_kib_us = 5";
     is_near(iops(drive, "iodepth = 2"), 1e6 / 120.0);

@@ -200,7 +200,7 @@ fn a_slip_is_named_with_node_and_property() {
 }
 
 #[test]
-fn gaps_in_a_tree_are_filled_as_linux_does() {
+fn gaps_in_tree_are_filled_as_linux_does() {
     if !is_there("dtc", "what a .dts leaves open") {
         return;
     }

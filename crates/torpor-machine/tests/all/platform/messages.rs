@@ -176,7 +176,7 @@ hz = 250 => hz =  | syntax:4 | string values must be quoted
 "#;
 
 #[test]
-fn each_error_is_named_with_its_key_and_line() {
+fn each_error_names_key_and_line() {
     for row in ERRORS.trim().lines() {
         let [change, place, message] = row.split(" | ").collect::<Vec<_>>()[..] else {
             panic!("three parts: {row}")

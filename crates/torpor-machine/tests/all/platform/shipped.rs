@@ -105,7 +105,7 @@ fn phones_have_device_tree_and_measured_power() {
 
 /// Qualcomm's device tree's numbers, and Wattson's.
 #[test]
-fn pixel_watch_2_has_device_tree_and_measured_power() {
+fn pixel_watch_2_has_measured_power() {
     let watch = platform("pixel-watch-2");
     let [cluster] = &watch.clusters[..] else { panic!("one cluster") };
     let [wfi, pc] = &cluster.idle_states[..] else { panic!("two states") };

@@ -344,7 +344,7 @@ fn memory_of_exited_tasks_is_reused() {
 /// RCU frees the memory of a task that exits: a CPU with such callbacks keeps its tick until the
 /// grace period is over, which a kernel thread ends.
 #[test]
-fn rcu_keeps_the_tick_until_the_grace_period_ends() {
+fn rcu_keeps_the_tick_until_grace_period_ends() {
     let Some(kernel) = linux_6_12("RCU") else { return };
     let machine = machine("i5-10600k");
     let entries = |does_exit: bool| {
