@@ -3,8 +3,8 @@
  * The part of an image that is not the governor: kernel functions that are more than a load, and
  * the table in which the host finds everything else.
  *
- * An image links against nothing, not even libc. So loading it is cheap, and a governor that calls
- * a function that no kernel has does not link.
+ * An image links against nothing, not even libc. So it loads quickly, and a governor that calls a
+ * function that no kernel has does not link.
  */
 #include <linux/cpuidle.h>
 #include <linux/hrtimer.h>
@@ -20,7 +20,7 @@
 __in("torpor_kapi") struct kapi_host kapi_host;
 __in("torpor_kapi") bool tick_nohz_enabled = true;
 
-/* One entry keeps each section, even if the governor adds none. */
+/* One entry creates each section, even if the governor adds none. */
 static __in("torpor_percpu") u64 percpu_anchor;
 static __in("torpor_init") const initcall_t no_initcall = NULL;
 static __in("torpor_param") __aligned(8) const struct kapi_param no_param = { };
@@ -135,7 +135,7 @@ void kapi_bug(const char *file, unsigned int line)
 	__builtin_trap();
 }
 
-/* Without the barriers the compiler would replace these loops with calls of these functions. */
+/* Without the barriers the compiler would turn each loop into a call of its own function. */
 __hidden void *memset(void *dst, int byte, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -203,7 +203,7 @@ __hidden int strcmp(const char *a, const char *b)
 }
 #endif /* !TORPOR_PROGRAM */
 
-/* Not per-CPU data, which counts as the governor's. */
+/* Excludes per-CPU data, which counts as the governor's. */
 static u64 kapi_drawn[NR_CPUS + 1];
 
 /* SplitMix64 (Steele, Lea, Flood 2014), with a seed for each CPU. */

@@ -8,7 +8,7 @@ import pytest
 
 
 def kernel_sources(release: str) -> Path:
-    """Return the folder with a release's sources; skip where it cannot be had."""
+    """Return the folder with a release's sources; skip if it is not available."""
     done = subprocess.run(
         [Path(__file__).with_name("kernel_sources.sh"), release],
         capture_output=True,

@@ -128,7 +128,7 @@ fn shipped(file: &Path) -> String {
 }
 
 /// Embeds the kapi as (path below `kapi/`, text), to compile foreign policies where there is no
-/// checkout. The headers of IO boosts, which no kernel has, are among its own.
+/// checkout. It includes the headers of IO boosts, which no kernel has.
 fn write_kapi(table: &mut String, kapi: &Path, with_headers: &Path) {
     let mut files = vec![kapi.join("image.c")];
     collect_headers(&kapi.join("include"), &mut files);

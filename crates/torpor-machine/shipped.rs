@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! For the build scripts of the crates whose TOML files ship, so that adding one means adding a
-//! file and nothing else.
+//! Lists TOML files that ship, for build scripts: to add one, add only the file.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

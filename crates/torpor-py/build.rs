@@ -27,7 +27,7 @@ const FILES: [&str; 15] = [
     "scripts/wrap.sh",
 ];
 
-/// Names the commit where there is no checkout, as in an sdist.
+/// Names the commit if there is no checkout, as in an sdist.
 const COMMIT_ENV: &str = "TORPOR_COMMIT";
 
 fn main() {
@@ -49,7 +49,7 @@ fn main() {
 /// The commit that is checked out, with `-dirty` where files differ from it.
 fn commit() -> Option<String> {
     const PROJECT: &str = "../..";
-    // Whoever unpacks an sdist in a repository of his own builds no commit of it.
+    // An sdist unpacked inside another repository is not a commit of that repository.
     if !Path::new(PROJECT).join(".git").exists() {
         return None;
     }

@@ -12,7 +12,7 @@
  *
  *  1. Take the deepest enabled state with exit latency <= limit.
  *  2. If there is none, take the first enabled state; if all are disabled, state 0.
- *  3. Stop the tick, which would only end the sleep, unless the state polls.
+ *  3. Stop the tick, because it would only cut the sleep short, unless the state polls.
  *
  * Known weaknesses: It does not predict the length of the sleep. Each short sleep costs the energy
  * of a transition, and each wake-up the full exit latency.

@@ -3,8 +3,8 @@
  * DOC: haltpoll - polls before it halts, for virtual machines
  *
  * Idea: A halt of a virtual CPU costs two switches between guest and host, so poll for some time
- * first. Poll longer if a longer poll would have met the last event, and shorter if not. It is for
- * drivers with two states: polling (0) and halt (1).
+ * first. Poll longer if a longer poll would have caught the last event, and shorter otherwise. It
+ * is for drivers with two states: polling (0) and halt (1).
  *
  * State kept, per CPU: the polling time (poll_limit_ns of the device), initially 0, and the last
  * state.
@@ -15,7 +15,8 @@
  *  2. With a polling time of 0, halt.
  *  3. If the last poll reached its limit, halt; otherwise poll and keep the tick.
  *  4. After a halt, adjust the polling time. If the halt was longer than the polling time but not
- *     longer than guest_halt_poll_ns, a longer poll would have met the event: multiply the time by
+ *     longer than guest_halt_poll_ns, a longer poll would have caught the event: multiply the time
+ *     by
  *     guest_halt_poll_grow, and limit it to guest_halt_poll_grow_start .. guest_halt_poll_ns. If
  *     the halt was longer than guest_halt_poll_ns, polling was in vain: divide the time by
  *     guest_halt_poll_shrink (if that is 0, set it to 0), and set it to 0 if the result is below

@@ -3,8 +3,8 @@
  * DOC: ladder - one state deeper or shallower at a time
  *
  * Idea: Expect a sleep like the last ones. After several long sleeps in a state try the next
- * deeper one; after one short sleep go back. It was made for kernels whose tick never stops: all
- * sleeps are short there, and the next timer does not help.
+ * deeper one; after one short sleep go back. It is meant for kernels whose tick never stops: there
+ * all sleeps are short, and the next timer says little.
  *
  * State kept, per CPU: the current state (in the device), and for each state the number of long
  * sleeps since it was entered or left.
@@ -21,11 +21,11 @@
  *     state.
  *  5. Otherwise stay.
  *
- * Known weaknesses: It uses no timers and no target residencies, and always lets the tick stop.
+ * Known weaknesses: It uses neither timers nor target residencies, and always lets the tick stop.
  * Long sleeps need not be consecutive: a shorter sleep that does not lead back keeps the count.
- * The differences are unsigned, so a sleep shorter than the exit latency counts as long; it goes
- * back only after sleeps of one to two exit latencies. Step 3 does not check whether the state is
- * enabled. After a rejected entry the residency is 0, and counts as well.
+ * Differences are unsigned, so a sleep shorter than the exit latency counts as long, and only
+ * sleeps of one to two exit latencies lead back. Step 3 does not check whether the state is
+ * enabled. A rejected entry counts as a sleep with a residency of 0.
  *
  * Departures: None known. It makes the same decisions as Linux 6.12 (stable 6.12.117); a test
  * compares both over random sequences of calls. The code is not taken from there.
@@ -113,7 +113,7 @@ static int ladder_select(struct cpuidle_driver *drv, struct cpuidle_device *dev,
 	return idx;
 }
 
-/* select() has already stored state 0, which only the latency limit leads to. */
+/* select() has already stored state 0, which only the latency limit can select. */
 static void ladder_reflect(struct cpuidle_device *dev, int index)
 {
 	if (index > 0)

@@ -27,21 +27,21 @@
  *
  * Known weaknesses: One outlier among eight hides a pattern. After a wrong short prediction the
  * CPU stays in the shallow state until the next interrupt. Ratios can exceed 1, since a sleep can
- * last beyond its timer by the exit latency. A sleep shorter than the exit latency is recorded as
- * it is. The load counts a task that always runs as half a unit.
+ * outlast its timer by the exit latency. A sleep shorter than the exit latency is recorded
+ * uncorrected. The load counts a task that always runs as half a unit.
  *
  * Departures: It uses the interface of current kernels.
  *
  *  - It leaves *stop_tick unchanged. Kernels of that time stopped the tick before they called the
- *    governor, so a sleep length that includes the tick is what they would have returned, too.
+ *    governor, so they would have included the tick in the sleep length, too.
  *  - Times are in ns and are rounded down to us. The distance of an expired timer is 0, one that
  *    exceeds 32 bits is the maximum.
  *  - If this_cpu_load() does not exist, the CPU's utilization replaces it: the same scale, 1024
  *    for a task that always runs, but averaged and at most 1024.
- *  - Power is not compared. Drivers no longer give it, and the default values decreased from state
- *    to state, so that the last suitable state won, as here. State 0 was only the fallback, and
- *    its exit latency did not matter.
- *  - There is no case for drivers that do not measure residencies; all do.
+ *  - It does not compare power. Drivers no longer give it, and the default values decreased from
+ *    state to state, so that the last suitable state won, as here. State 0 was only the fallback,
+ *    whatever its exit latency.
+ *  - It does not handle drivers that do not measure residencies, because all of them do.
  *
  * References: Linux 3.7 drivers/cpuidle/governors/menu.c, as the parent of the patches in
  * "x86,idle: Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012.

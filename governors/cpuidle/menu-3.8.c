@@ -4,8 +4,8 @@
  *
  * Idea: Predict like menu of 3.7, but ignore exceptionally long sleeps in the pattern, and set a
  * timer if the prediction leads to a shallow state. If the sleep lasts until that timer, the CPU
- * wakes up, records this, and can go deeper. It has four changes of 2012, each with a switch; with
- * all of them off it makes the same decisions as menu-3.7:
+ * wakes up, records this, and can go deeper. It contains four changes of 2012, each with a switch;
+ * with all of them off it makes the same decisions as menu-3.7:
  *
  *  - typical_interval 1: the mean of recent lengths can ignore the longest ones. 0: the detector
  *    of 3.7. 2: it can ignore outliers on both sides (see Departures).
@@ -26,9 +26,9 @@
  *     predicted.
  *  2. With a latency limit of 0, take state 0.
  *  3. Predict timer distance times ratio.
- *  4. If the recent lengths are about equal, predict their mean: if their standard deviation is at
- *     most 20 us, or, with at least six lengths, less than a sixth of their mean. Otherwise remove
- *     the longest, while there are more than six, and try again.
+ *  4. If the recent lengths are about equal, predict their mean. They are if their standard
+ *     deviation is at most 20 us, or, with at least six lengths, less than a sixth of their mean.
+ *     Otherwise remove the longest, as long as there are more than six, and try again.
  *  5. Start with the first state that does not poll, if it is enabled and the timer is more than 5
  *     us away, else with state 0. Take the deepest enabled state with target residency <=
  *     prediction, exit latency <= limit, and exit latency times multiplier <= prediction. The
@@ -40,9 +40,9 @@
  * Known weaknesses: The typical length is not limited by the next timer. Only the longest lengths
  * are removed, so one short sleep among long ones hides the pattern. Of 200 180 210 10000 30 1000
  * 170 200, the example in the patch, it removes 10000 and 1000 and then finds no pattern, because
- * of the 30. Equal lengths are removed together, and the few that remain are easily equal: seven
- * of 100 us and one aborted entry give a pattern of 0. A sleep that the repeat timer ends is an
- * outlier, too, and is removed, so the timer fires until the last length of the pattern is gone.
+ * of the 30. It removes equal lengths together, and the few that remain easily look alike: seven of
+ * 100 us and one aborted entry give a pattern of 0. A sleep that the repeat timer ends is an
+ * outlier, too, and is ignored, so the timer fires until the last length of the pattern is gone.
  * Each timer is an additional wake-up; both were removed in 3.11 for this reason.
  *
  * Departures: Those of menu-3.7, and:
@@ -54,8 +54,8 @@
  *    residency of 0 without a call of reflect(), which is also the case for an entry that the
  *    driver rejected and those kernels did not report.
  *  - typical_interval 2 is in no kernel: while there are more than five lengths, it removes the
- *    one farthest from the mean; five are enough. On the example it does what the patch's
- *    description says: it predicts just below 200.
+ *    one farthest from the mean; five are enough. On the example it does what the patch describes:
+ *    it predicts just below 200.
  *
  * References: "x86,idle: Enhance menu governor C-state prediction" V2, linux-pm, 18 October 2012;
  * Linux commits 69a37beabf1f, e11538d1f039, c96ca4fb; 148519120c6d and 228b30234f25, which removed
@@ -110,7 +110,7 @@
 
 /* Margin over a pattern's mean before the governor wakes the CPU: three deviations. */
 #define MAX_DEVIATION_US	60
-/* An own wake-up is useful only if it is long before the timer. */
+/* The governor's own wake-up helps only if it comes long before the timer. */
 #define TIMER_SHARE		4
 
 enum { TYPICAL_OF_3_7, TYPICAL_OF_3_8, TYPICAL_BOTH_ENDS };
@@ -434,7 +434,7 @@ static int menu_enable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 
 static void menu_disable(struct cpuidle_driver *drv, struct cpuidle_device *dev)
 {
-	/* Also of a timer that is not recorded: the module can be unloaded after this. */
+	/* Even if no timer is recorded: the module can be unloaded after this. */
 	hrtimer_cancel(&per_cpu_ptr(&menu_cpus, dev->cpu)->alarm);
 }
 

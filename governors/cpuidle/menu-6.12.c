@@ -4,7 +4,7 @@
  *
  * Idea: Predict the length of the sleep from past sleeps and from the next timer, then take the
  * deepest state that pays off within it. Finding the next timer takes time, so do it only if the
- * recent sleeps do not decide alone. Past sleeps give two estimates:
+ * recent sleeps leave the decision open. Past sleeps give two estimates:
  *
  *  - The typical length of recent sleeps, if they were all about equally long, as with the
  *    interrupts of a busy device.
@@ -41,7 +41,7 @@
  * compares both over random sequences of calls. The code is not taken from there. It is not named
  * "menu", to distinguish it from that of 6.1. With residency_threshold=0 it decides as before
  * commit 07d815701274 ("cpuidle: menu: Use residency threshold in polling state override
- * decisions"), which came to 6.12 as a stable patch; the same test compares that.
+ * decisions"), which 6.12 got as a stable patch; the same test covers that.
  *
  * References: Linux 6.12 drivers/cpuidle/governors/menu.c; "The menu Governor" in
  * Documentation/admin-guide/pm/cpuidle.rst.

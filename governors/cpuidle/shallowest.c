@@ -14,8 +14,8 @@
  *     kernel's rule for a CPU whose sleep is expected to be no longer than the target residency:
  *     the tick must end a shallow sleep, so that the governor can choose again.
  *
- * Known weaknesses: On an idle machine each tick wakes the CPU, which a governor with one enabled
- * state could have avoided. Consider this in comparisons of wake-up counts.
+ * Known weaknesses: On an idle machine each tick wakes the CPU, although a governor could stop it
+ * if only one state is enabled. Consider this when you compare wake-up counts.
  *
  * Departures: None; it mirrors nothing.
  *

@@ -22,9 +22,10 @@
  *     minus half the exit latency, since leaving a state does not take the worst case each time. A
  *     timer that was not read counts as infinitely far away.
  *  2. The candidate is the deepest enabled state.
- *  3. Sleeps are too short for it if the intercepts in shallower bins are more than half of the
- *     sum without the hits in shallower bins. Then go back until the intercepts in the bins passed
- *     are more than half of them, and take that state if it is enabled. If the tick is stopped,
+ *  3. Sleeps are too short for it if the intercepts in shallower bins exceed half of the sum
+ *     without the hits in shallower bins. Then go back to the first state at which the bins passed
+ *     contain more than half of those intercepts, and take it if it is enabled. If the tick is
+ *     stopped,
  *     the CPU could stay in a shallow state for a long time: go back only to states that pay off
  *     at a tick period or later. If the result is state 0, get the timer, only for step 1.
  *  4. Do not go deeper than the latency limit allows.

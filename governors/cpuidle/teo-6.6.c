@@ -26,7 +26,7 @@
  *     two states, a utilized CPU takes state 0 and keeps the tick, if state 0 is enabled and does
  *     not poll, and the tick runs or the state's target residency is at least a tick period; also
  *     if state 1 is disabled. Otherwise it takes state 1, for an expected sleep of its target
- *     residency. Neither needs the timer.
+ *     residency. Both choices skip the timer.
  *  3. The candidate is the deepest enabled state.
  *  4. Sleeps are too short for it if the intercepts in shallower bins are more than half of the
  *     sum without the hits in shallower bins, or if more than half of the last nine sleeps were
@@ -51,7 +51,7 @@
  * any sleep, and each tick wakes it. On a little CPU 1/64 of the capacity is almost nothing, and
  * after full load it takes 200 ms of idle time to fall below it. For this reason 6.11 removed
  * utilization. A hit beyond a tick period does not overwrite the oldest of the last nine sleeps,
- * which is then subtracted twice: the count can go below zero, and then is a very large number.
+ * which is then subtracted twice: the count can wrap below zero to a very large number.
  * The decaying counts never reach zero. Step 5 falls back to state 0 even if that is disabled.
  *
  * Departures: It makes the same decisions as Linux 6.6; a test compares both over random sequences

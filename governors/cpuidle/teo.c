@@ -22,11 +22,11 @@
  *  2. The candidate is the deepest enabled state that pays off by the next timer.
  *  3. Sleeps are too short for it if the intercepts in shallower bins are more than half of the
  *     sum without the hits in shallower bins, or if more than half of the last nine sleeps were
- *     such intercepts. Then go back until the intercepts in the bins passed are more than half of
- *     them (of each kind that met its condition). Take that state if it is enabled, and expect the
- *     sleep to end in the middle of its bin. If the tick is stopped, the CPU could stay in a
- *     shallow state for a long time: go back only to states with the middle of their bin at a tick
- *     period or above.
+ *     such intercepts. Then go back to the first state at which the bins passed contain more than
+ *     half of those intercepts (of each kind that met its condition). Take that state if it is
+ *     enabled, and expect the sleep to end in the middle of its bin. If the tick is stopped, the
+ *     CPU could stay in a shallow state for a long time: go back only to states whose bin has its
+ *     middle at a tick period or above.
  *  4. Do not go deeper than the latency limit allows.
  *  5. If the tick runs, and the state polls or the expected sleep is below a tick period, keep the
  *     tick. It will end the sleep, so go back to a state that pays off before it.
@@ -53,11 +53,11 @@
  *  - gradual: after step 5, multiply the index by the free share of the capacity and round down.
  *    Take the next enabled state from there that does not poll, first down, then up.
  *
- * Own timer (own_timer=1): Otherwise a CPU stays in a state that proves too shallow until the
+ * Own timer (own_timer=1): Without it, a CPU stays in a state that proves too shallow until the
  * tick, or as long as it is idle. Set an hrtimer for the time at which the next deeper state pays
- * off, if after that the next timer leaves enough time for the deepest state to pay off, and if
- * three quarters of the sleeps that lasted that long lasted long enough for this, too (in the bin
- * of the deepest state: twice its target residency). If only this timer wakes the CPU, the sleep
+ * off, under two conditions: from then on the next timer leaves enough time for the deepest state
+ * to pay off, and so did three quarters of the sleeps that lasted that long (in the bin of the
+ * deepest state: twice its target residency). If only this timer wakes the CPU, the sleep
  * continues: it updates the counts when it ends, and step 3 is skipped, since the sleep is longer
  * than expected.
  *
@@ -72,8 +72,8 @@
  * 6.1 (stable 6.1.192); a test compares both over random sequences of calls. No kernel has
  * own_timer. In the other modes, capacity and util_shift are read at each decision; Linux 6.3 to
  * 6.5 read the capacity when the CPU is enabled, and the shift is 6. With all states disabled,
- * shallowest takes state 0; the proposal left the table. Of gradual only the formula was proposed;
- * the threshold, and the rules on polling and disabled states, are new.
+ * shallowest takes state 0; the proposal read beyond the table. Only the formula of gradual was
+ * proposed; the threshold, and the rules on polling and disabled states, are new.
  *
  * References: Linux 6.1 drivers/cpuidle/governors/teo.c; Documentation/admin-guide/pm/cpuidle.rst.
  * Utilization: shallowest is the RFC "cpuidle: teo: Introduce optional util-awareness" of 15
@@ -161,7 +161,7 @@ static bool own_timer;
 module_param(own_timer, bool, 0644);
 MODULE_PARM_DESC(own_timer, "wake up to go deeper if a shallow choice proves wrong (default N)");
 
-/* The sleep continues if nothing else ran for this long after the own timer. */
+/* The sleep continues if nothing else ran for this long after the governor's timer. */
 #define STILL_IDLE_NS		(10 * NSEC_PER_USEC)
 
 /* Counts of a bin, or sums over several. */

@@ -17,13 +17,13 @@
  *
  * Known weaknesses: Those of iowait. If a task wakes up from IO and also does something else, its
  * boost stays low, even if a higher one would help: each tick and each other wake-up halves what a
- * wait has doubled. Ten wake-ups between two evaluations remove all of it.
+ * wait has doubled. Ten other wake-ups between two evaluations remove all of it.
  *
  * Departures: intel_pstate compares the boost with the share of time in which the CPU was not
  * halted, at most every 10 ms; here schedutil evaluates, with its own rate limit and utilization.
  * It ignores updates from other CPUs (smp_processor_id() is not the CPU); here all count. With HWP
- * the driver has another boost, of the minimum performance request (hwp_dynamic_boost), which this
- * is not.
+ * the driver boosts the minimum performance request instead (hwp_dynamic_boost), which this file
+ * does not.
  *
  * References: Linux 6.12 drivers/cpufreq/intel_pstate.c, intel_pstate_update_util() and
  * get_target_pstate(), active mode without HWP.
@@ -42,7 +42,7 @@
 #define PSTATE_SHIFT	8
 #define PSTATE_WHOLE	(1U << PSTATE_SHIFT)
 
-/* An eighth, so that a wake-up that stays alone costs little. */
+/* An eighth, so that a single wake-up costs little. */
 static unsigned int boost_min = PSTATE_WHOLE / 8;
 module_param(boost_min, uint, 0644);
 MODULE_PARM_DESC(boost_min, "the least boost, of 256 (default 32)");
@@ -66,7 +66,7 @@ static unsigned int pstate_risen(unsigned int boost)
 static void pstate_update(unsigned int cpu, u64 now, unsigned int flags)
 {
 	struct pstate_cpu *pstate = per_cpu_ptr(&pstate_cpus, cpu);
-	/* Updates of other CPUs may be out of order: a time in the past is not long ago. */
+	/* Updates from other CPUs may be out of order: an earlier time does not mean a long pause. */
 	bool was_silent = (s64)(now - pstate->last_update) > (s64)TICK_NSEC;
 
 	if (was_silent)

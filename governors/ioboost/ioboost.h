@@ -8,8 +8,8 @@
  * through struct ioboost_ops. A call that is NULL costs nothing and returns 0.
  *
  * All boosts are utilizations: 0 to SCHED_CAPACITY_SCALE, the capacity of the biggest CPU at its
- * highest frequency. @now is in ns, of one clock for all calls; between different CPUs it can
- * be slightly out of order.
+ * highest frequency. @now is in ns of one clock for all calls; calls from different CPUs can be
+ * slightly out of order.
  */
 #ifndef _IOBOOST_H
 #define _IOBOOST_H
@@ -20,9 +20,9 @@
 
 /* The task waits for IO or wakes up from it: task_struct::in_iowait, SCHED_CPUFREQ_IOWAIT. */
 #define IOBOOST_IOWAIT		BIT(0)
-/* dequeue(): the task goes to sleep. Without it, the task is moved or changed, and returns. */
+/* dequeue(): the task goes to sleep. Without it, the task is moved or changed, and comes back. */
 #define IOBOOST_SLEEP		BIT(1)
-/* enqueue(): the task wakes up. Without it, the task returns from a move or change. */
+/* enqueue(): the task wakes up. Without it, the task comes back from a move or change. */
 #define IOBOOST_WAKEUP		BIT(2)
 
 #define IOBOOST_NAME_LEN	16

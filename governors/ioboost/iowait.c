@@ -22,7 +22,7 @@
  *  4. The boost is the result of step 3, as a share of the CPU's capacity.
  *
  * Known weaknesses: It boosts whether or not IO gets faster. One wake-up a tick keeps the boost,
- * also if unrelated tasks cause it. It belongs to the CPU, not to the task: placement and energy
+ * even if unrelated tasks cause it. It belongs to the CPU, not to the task: placement and energy
  * estimates do not use it, it remains when the task moves, and on the new CPU it starts from the
  * minimum.
  *
@@ -43,17 +43,17 @@
 
 #include "ioboost.h"
 
-/* An eighth of the biggest CPU, so that a wake-up that stays alone costs little. */
+/* An eighth of the biggest CPU, so that a single wake-up costs little. */
 static unsigned int boost_min = SCHED_CAPACITY_SCALE / 8;
 module_param(boost_min, uint, 0644);
 MODULE_PARM_DESC(boost_min, "the least boost, of 1024 (default 128)");
 
-/* The whole CPU: IO that goes on gets all there is. */
+/* The whole CPU: continuous IO gets the highest frequency. */
 static unsigned int boost_max = SCHED_CAPACITY_SCALE;
 module_param(boost_max, uint, 0644);
 MODULE_PARM_DESC(boost_max, "the highest boost, of 1024 (default 1024)");
 
-/* Fast up and fast down: three doublings from the least to the whole, as many halvings back. */
+/* Fast both ways: three doublings from the minimum to the whole, three halvings back. */
 static unsigned int rise_shift = 1;
 module_param(rise_shift, uint, 0644);
 MODULE_PARM_DESC(rise_shift, "a boost rises by this power of two (default 1: it doubles)");
@@ -62,12 +62,12 @@ static unsigned int fall_shift = 1;
 module_param(fall_shift, uint, 0644);
 MODULE_PARM_DESC(fall_shift, "a boost falls by this power of two (default 1: it halves)");
 
-/* A CPU with anything to run is updated at each tick at the latest, so more was idle. */
+/* A busy CPU is updated at least once a tick, so a longer gap means that it was idle. */
 static unsigned int silence_ticks = 1;
 module_param(silence_ticks, uint, 0644);
 MODULE_PARM_DESC(silence_ticks, "ticks without an update after which a boost ends (default 1)");
 
-/* Shifts of more bits than a number has are no numbers in C. */
+/* In C, a shift by the width of the type or more is undefined. */
 #define SHIFT_MAX	31
 
 struct iowait_cpu {
@@ -107,7 +107,7 @@ static void iowait_update(unsigned int cpu, u64 now, unsigned int flags)
 		iowait->boost = from_io ? boost_min : 0;
 		iowait->is_pending = from_io;
 	} else if (from_io && !iowait->is_pending) {
-		/* Once an evaluation: wake-ups in between say nothing about how long it goes on. */
+		/* Once per evaluation: further wake-ups do not show how long the IO will continue. */
 		iowait->is_pending = true;
 		iowait->boost = iowait_risen(iowait->boost);
 	}
@@ -121,7 +121,7 @@ static unsigned long iowait_cpu_boost(unsigned int cpu, u64 now, unsigned long m
 	if (!iowait->boost)
 		return 0;
 
-	/* Only of another CPU that shares the clock: this one was updated just now. */
+	/* Only another CPU that shares the clock can be stale: this one has just been updated. */
 	if (iowait_was_silent(iowait, now)) {
 		iowait->boost = 0;
 		iowait->is_pending = false;

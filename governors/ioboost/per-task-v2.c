@@ -18,15 +18,15 @@
  *  4. For 1 ms the CPU's utilization is at least that boost. So is its performance, regardless of
  *     clamps. Energy estimates use it even later, until the next evaluation of the frequency.
  *
- * Known weaknesses: Those of per-task, except that the boost lasts beyond the task's sleep. Of
- * several boosted tasks the last one decides, not the highest. The boost of a CPU stays for 1 ms
- * when the task moves.
+ * Known weaknesses: Those of per-task, except that the boost continues while the task sleeps. If
+ * there are several boosted tasks, the last one decides, not the highest. When the task moves, its
+ * old CPU keeps the boost for 1 ms.
  *
  * Departures from the patch as posted: There, each frequency update of the CPU restarted the 1 ms,
- * so a CPU that does not share its clock never lost its boost; posted_hold restores that. For a
- * task without a boost the patch uses that of the task that runs where the wake-up happens, and
- * its check for IO wake-ups also accepts any other flag; here the woken task and only wake-ups
- * from IO count. Moves and timeouts: as in per-task. FIDELITY(ioboost-per-task): written from the
+ * so a CPU that does not share its clock never lost its boost; posted_hold restores that. If the
+ * woken task has no boost, the patch uses that of the task running on the waker's CPU, and its
+ * check for IO wake-ups also accepts any other flag; here only the woken task and wake-ups from IO
+ * count. Moves and timeouts: as in per-task. FIDELITY(ioboost-per-task): written from the
  * text of a patch that no kernel has.
  *
  * References: "sched/fair: sugov: Introduce per-task io util boost", v2, C. Loehle, 18 May 2024,
@@ -44,7 +44,7 @@ static unsigned int step_shift = 8;
 module_param(step_shift, uint, 0644);
 MODULE_PARM_DESC(step_shift, "a step is at least the threshold >> this (default 8)");
 
-/* A request of a fast device is done in less. */
+/* A fast device completes a request in less time. */
 static unsigned int hold_us = 1000;
 module_param(hold_us, uint, 0644);
 MODULE_PARM_DESC(hold_us, "how long a CPU keeps a task's boost, in us (default 1000)");
@@ -110,7 +110,7 @@ static unsigned long per_task_cpu_boost(unsigned int cpu, u64 now, unsigned long
 	return min(held->boost, max_cap);
 }
 
-/* Nobody looks at the time here: the patch's own minimum holds until cpu_boost() ends it. */
+/* Does not check the time: as in the patch, the minimum holds until cpu_boost() ends it. */
 static unsigned long per_task_perf_min(unsigned int cpu)
 {
 	return READ_ONCE(per_cpu_ptr(&per_task_cpus, cpu)->boost);

@@ -25,12 +25,13 @@
  *     all runnable tasks. For placement, the utilization of the task is at least that of its
  *     level.
  *
- * Known weaknesses: Each level takes an interval, so the highest takes at least 25 + 50 + ... +
- * 200 ms = 0.9 s. A rate that does not depend on the CPU alternates between levels 0 and 1, since
+ * Known weaknesses: Each level takes one interval, so the highest is reached after 25 + 50 + ... +
+ * 200 ms = 0.9 s at the earliest. A rate that does not depend on the CPU alternates between levels
+ * 0 and 1, since
  * the threshold after a rise is higher than the rate. A task on a higher level alternates there,
  * since a fall reduces the threshold by more than the interval (from level 8 by 7/8 instead of
- * 8/9), so that the same rate looks like a gain. It needs 1000 waits a second to start, so a
- * journal that waits for each of few writes is never boosted. The boost ends while the task
+ * 8/9), so that the same rate looks like a gain. It needs 1000 waits a second to start, so it never
+ * boosts a journal that waits for few writes. The boost ends while the task
  * sleeps, so completion interrupts run without it.
  *
  * Departures from the patch as posted: There, a level without benefit rose instead of falling,

@@ -16,7 +16,7 @@
 
 #include "ioboost.h"
 
-/* Long enough for 25 waits of a device that serves a request in a millisecond. */
+/* Long enough for 25 waits for a device that serves a request in a millisecond. */
 static unsigned int interval_ms = 25;
 module_param(interval_ms, uint, 0644);
 MODULE_PARM_DESC(interval_ms, "what an interval grows by with each level, in ms (default 25)");
@@ -141,7 +141,7 @@ static inline void per_task_judge(struct per_task *task, unsigned int shift, boo
 		else if (task->level < top)
 			per_task_rise(task, shift);
 	} else if (task->level >= top) {
-		/* It must keep the rate that it has reached here. */
+		/* At the top, it must keep the highest rate so far. */
 		task->threshold = max(task->threshold, per_task_less(task->waits, step));
 	}
 }

@@ -48,8 +48,8 @@ static struct cpuidle_governor **curr_governor;
 static struct cpuidle_governor **prev_governor;
 
 /*
- * kallsyms_lookup_name() finds the other symbols, but is not exported. A kprobe, which is, finds
- * its address. On x86 that can be after the landing pad, where direct calls are allowed to go, too.
+ * kallsyms_lookup_name() finds the other symbols, but is not exported. A kprobe, which is exported,
+ * finds its address. On x86 that can be past the landing pad; direct calls may go there, too.
  */
 static int find_lookup(void)
 {
@@ -71,7 +71,7 @@ static void *find(const char *name)
 	return (void *)static_call(torpor_kallsyms_lookup_name)(name);
 }
 
-/* Returns whether the kernel has the symbol; if so, calls of it go there from now on. */
+/* Returns whether the kernel has the symbol; if so, redirects calls of it there. */
 #define TORPOR_FIND(name) ({						\
 	typeof(&name) found = find(#name);				\
 									\
@@ -156,7 +156,7 @@ int torpor_register_governor(struct cpuidle_governor *gov, const char *name)
 }
 EXPORT_SYMBOL_GPL(torpor_register_governor);
 
-/* The driver's state if the current governor goes away and no device uses it. */
+/* Replaces the current governor when it goes away and no device uses it. */
 static struct cpuidle_governor *best_governor(void)
 {
 	struct cpuidle_governor *gov, *best = NULL;
@@ -172,9 +172,9 @@ static struct cpuidle_governor *best_governor(void)
  * torpor_unregister_governor - the inverse that the kernel does not have
  * @gov: the governor; no device is enabled with it, or its module would be in use
  *
- * Another one is there: torpor_can_unregister() has seen to it. The core's pointer goes from this
- * governor to that one and is never empty in between, since a CPU that wakes up reads it without a
- * lock. When this returns no CPU is inside the governor or will ever be.
+ * torpor_can_unregister() has ensured that another governor exists. The core's pointer changes from
+ * this governor to that one and is never NULL in between, since a CPU that wakes up reads it
+ * without a lock. When this returns, no CPU is inside the governor or can enter it.
  */
 void torpor_unregister_governor(struct cpuidle_governor *gov)
 {
@@ -190,7 +190,7 @@ void torpor_unregister_governor(struct cpuidle_governor *gov)
 		static_call(torpor_cpuidle_switch_governor)(best_governor());
 	cpuidle_resume_and_unlock();
 
-	/* A CPU that slept during all this could have returned to reflect() since. */
+	/* A CPU that slept through all this may have entered reflect() since. */
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(torpor_unregister_governor);
@@ -198,8 +198,9 @@ EXPORT_SYMBOL_GPL(torpor_unregister_governor);
 /**
  * torpor_can_unregister - whether a registered governor can be removed later
  *
- * This needs the core's variables, which alone show the current governor, and another governor that
- * can replace it. The first governor of a kernel stays, so that the others have a replacement.
+ * This needs the core's variables, because only they show the current governor, and another
+ * governor to replace it. The first governor of a kernel stays, so that the others have a
+ * replacement.
  */
 bool torpor_can_unregister(void)
 {
@@ -266,7 +267,7 @@ static int __init torpor_core_init(void)
 	return ret;
 }
 
-/* Governors hold a reference by using what is exported here, so none is left. */
+/* Governors use symbols of this module and so hold a reference: none is left. */
 static void __exit torpor_core_exit(void)
 {
 	debugfs_remove_recursive(folder);

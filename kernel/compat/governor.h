@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Prologue of a governor's file that is built as a module; governor_end.h is the epilogue. The file
- * is the same as in the kernel: here its calls go to the functions that torpor_core has found, and
- * its initcall becomes the module's init.
+ * is the same as in the kernel: these macros redirect its calls to the functions that torpor_core
+ * has found, and turn its initcall into the module's init.
  *
  * The wrapper around a file, written by scripts/wrap.sh, defines TORPOR_NAME, the governor's name
  * in sysfs, TORPOR_NEEDS, the symbols that it calls, and TORPOR_HAS_TIMERS, whether it uses timers.
@@ -28,7 +28,7 @@
 static_assert(sizeof(TORPOR_NAME) <= CPUIDLE_NAME_LEN,
 	      "a governor's name has 15 characters at most");
 
-/* The governor, and the functions of its file; the kernel gets those below. */
+/* The governor and its file's functions; the kernel calls the wrappers below. */
 static struct cpuidle_governor *torpor_governor;
 static struct cpuidle_governor torpor_own;
 
@@ -150,7 +150,7 @@ static inline u64 torpor_local_clock(void)
 #define tick_nohz_tick_stopped() \
 	torpor_note(TORPOR_TICK_STOPPED, static_call(torpor_tick_nohz_tick_stopped)())
 
-/* A governor's own timer: its expiry is counted, and is an input. */
+/* A governor's own timer: its expiry is counted, and logged as an input. */
 static enum hrtimer_restart (*torpor_timer_own)(struct hrtimer *timer);
 
 static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)
@@ -170,7 +170,7 @@ static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)
 	return ret;
 }
 
-/* Whether torpor_timer() wraps this callback: only the first one; most governors have only one. */
+/* Whether torpor_timer() wraps this callback: it wraps only the first; most governors have one. */
 static __maybe_unused bool torpor_wraps(enum hrtimer_restart (*own)(struct hrtimer *timer))
 {
 	if (!torpor_timer_own)

@@ -6,8 +6,8 @@
  * CPU N, one record each. A governor that replays the log must make the same decisions. A full log
  * drops records and counts them in `lost`.
  *
- * A record's kind is written last, and a reader stops at the first record without one, so it always
- * sees whole records.
+ * A record's kind is written last, and a reader stops at the first record without one, so it never
+ * sees a partial record.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -111,7 +111,7 @@ void torpor_log_begin(struct torpor_logged *logged, enum torpor_record_kind kind
 }
 EXPORT_SYMBOL_GPL(torpor_log_begin);
 
-/* After the call; the caller has added the answer. */
+/* Ends the record after the call; the caller has added the answer. */
 void torpor_log_end(struct torpor_logged *logged)
 {
 	this_cpu_write(torpor_current_call, logged->outer);
@@ -190,7 +190,7 @@ static int log_lost(void *data, u64 *lost)
 
 DEFINE_DEBUGFS_ATTRIBUTE(log_lost_file, log_lost, NULL, "%llu\n");
 
-/* Its files are gone. */
+/* The debugfs files are already gone. */
 void torpor_log_stop(void)
 {
 	int cpu;

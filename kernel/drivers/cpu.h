@@ -85,9 +85,9 @@ static inline long torpor_nothing(void *unused)
  * Called when no CPU can enter a state any more; returns when all have left them.
  *
  * A driver with an .owner could not be unloaded, since each registered device holds a reference.
- * Without an owner, unregistering is not enough: it waits for RCU, but a CPU in an idle state is no
- * reader and can still serve its exit latency. A CPU that runs another task has left the idle
- * task's code.
+ * Without an owner, unregistering is not enough: it waits for RCU, but a CPU in an idle state is
+ * not an RCU reader and may still be spending its exit latency. A CPU that runs another task has
+ * left the idle task's code.
  */
 static inline void torpor_wait_until_left(void)
 {

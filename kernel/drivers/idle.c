@@ -3,8 +3,8 @@
  * DOC: torpor_idle - idle states for machines that have none
  *
  * A virtual machine usually has one idle state. This driver provides the states of any machine: in
- * each of them the CPU halts, and after wake-up spends the state's exit latency. So governors choose,
- * and wake-ups take time, as on that machine. No energy is saved.
+ * each of them the CPU halts, and after wake-up spends the state's exit latency. So governors decide
+ * as on that machine, and wake-ups take as long. No energy is saved.
  *
  *     states=POLL,C1:2:2,C1E:10:20,C6:133:600
  *

@@ -3,11 +3,11 @@
  * DOC: torpor_poll_arm64 - waits for work without sleeping, on arm64
  *
  * It has two states, like the driver posted in April 2024 (linux-pm, "arm64: cpuidle: Add
- * arm_poll_idle"). In WFE the CPU monitors its own need_resched flag: it waits for an event, which a
- * write to the flag or an interrupt causes, and wakes up without the cost of an interrupt. After
+ * arm_poll_idle"). In WFE the CPU monitors its own need_resched flag: it waits for an event, such as
+ * a write to the flag or an interrupt, and wakes up without the cost of an interrupt. After
  * poll_limit it gives up (dev->poll_time_limit), and the governor selects again. WFI is the state of
- * all arm64 CPUs. Its latency and target residency are poll_limit: cpuidle_poll_time() gets the
- * limit from there.
+ * all arm64 CPUs. Its latency and target residency are poll_limit, because cpuidle_poll_time()
+ * reads the limit there.
  *
  * If no event comes, one of these ends the wait:
  *
@@ -185,7 +185,7 @@ static bool __init poll_finds_wfet(void)
 #endif
 }
 
-/* Not exported. A kprobe, which is, finds its address, in kernels with CONFIG_CPU_IDLE_THERMAL. */
+/* Not exported: a kprobe finds its address, in kernels with CONFIG_CPU_IDLE_THERMAL. */
 static void __init poll_register_cooling(void)
 {
 	struct kprobe probe = { .symbol_name = "cpuidle_cooling_register" };

@@ -3,9 +3,10 @@
  * DOC: IO boosts in a kernel
  *
  * All boosts are built in. ioboost=NAME on the kernel's command line selects one; without it the
- * kernel's own is used. In debugfs, ioboost/name is the name, ioboost/asked the number of
- * evaluations of a CPU's utilization with it, and ioboost/other how often the kernel's own, which
- * still gets all calls but has no effect, would have given another result.
+ * kernel uses its own. In debugfs, ioboost/name is the name, ioboost/asked the number of
+ * evaluations of a CPU's utilization with it, and ioboost/other the number of times that the
+ * kernel's own boost, which still gets all calls but has no effect, would have given another
+ * result.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>

@@ -27,8 +27,8 @@ static inline unsigned int ioboost_flags(const struct task_struct *p, unsigned i
 }
 
 /*
- * A task with delayed dequeue is about to sleep: for boosts it has already left. Its moves in the
- * meantime are neither arrivals nor departures.
+ * A task with delayed dequeue is about to sleep: a boost regards it as gone. If it moves in the
+ * meantime, the boost sees neither an enqueue nor a dequeue.
  */
 static inline void ioboost_enqueue(struct rq *rq, struct task_struct *p, int flags)
 {

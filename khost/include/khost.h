@@ -63,7 +63,7 @@ struct khost_cpu {
 	unsigned long long entered_ns;
 	/* Timers of idle governors that were started and that expired, since the simulator cleared it. */
 	unsigned int governor_starts, governor_timers;
-	/* The driver has rejected the state; poll_until_ns is when it says so. */
+	/* The driver has rejected the state, and reports it at poll_until_ns. */
 	unsigned int is_rejected;
 };
 
@@ -223,7 +223,7 @@ struct khost_host {
 	void (*traced)(void *context, const struct khost_event *event);
 	/* Gets one line of the kernel's log. */
 	void (*log)(void *context, const char *text, unsigned long len);
-	/* The kernel cannot continue; @trace is its backtrace, innermost first. */
+	/* Ends the run, since the kernel cannot continue; @trace is the backtrace, innermost first. */
 	void (*trouble)(void *context, unsigned int kind, const char *text, unsigned long len,
 			void *const *trace, unsigned long depth);
 	/*
@@ -251,7 +251,7 @@ struct khost_calls {
 	/* Serves the CPU's raised interrupts. */
 	int (*interrupt)(void *unused, unsigned long cpu);
 	int (*task_new)(const struct khost_task_setup *setup, void **task);
-	/* The running task stops until it is woken. */
+	/* Blocks the running task until it is woken. */
 	int (*block)(void *unused, unsigned long cpu);
 	/* The same, in io_schedule(). */
 	int (*block_io)(void *unused, unsigned long cpu);
@@ -263,7 +263,7 @@ struct khost_calls {
 	int (*wake)(void *task, unsigned long cpu);
 	/* The same, from a task that is about to sleep. */
 	int (*wake_sync)(void *task, unsigned long cpu);
-	/* Changes a task from the running task, which can have to wait for another CPU. */
+	/* Changes a task from the running task, which may have to wait for another CPU. */
 	int (*change)(const struct khost_change *change, unsigned long cpu);
 	/* The next device interrupt on the CPU wakes the task. Nothing runs yet. */
 	int (*completes)(void *task, unsigned long cpu);

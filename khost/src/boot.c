@@ -107,7 +107,7 @@ static int init_thread(void *unused)
 	run_initcalls(__initcall_start, __initcall0_start);
 	smp_init();
 	khost_keep_masks();
-	/* All CPUs become idle by themselves before one looks for tasks of another. */
+	/* Every CPU becomes idle on its own before any of them looks for another's tasks. */
 	cpu_relax();
 	sched_init_smp();
 	khost_register_clock();

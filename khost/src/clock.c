@@ -31,13 +31,13 @@ u64 khost_now_ns;
  * There are two sources for the time of that work. The platform gives the time of whole paths: an
  * interrupt, a context switch, an IPI. And the host counts steps of the kernel: finding the data of
  * a CPU by its number (more for another CPU, whose cache has the data), and taking a lock. A path
- * with few steps takes the platform's time; one with many, such as a search for a CPU over all CPUs,
- * takes the time of its steps. So nothing counts twice.
+ * with few steps takes the platform's time; one with many, such as a search over all CPUs, takes the
+ * time of its steps. So nothing counts twice.
  *
  * Steps are counted in the source, so their number does not depend on the compiler.
  *
- * Timers use the same clock. Another CPU can read an earlier time than this one has read, by as much
- * as this one has run ahead. The kernel expects this of clocks and never sets its own time back.
+ * Timers use the same clock. Another CPU can read a time that is earlier by as much as this CPU has
+ * run ahead. The kernel expects this of clocks and never sets its own time back.
  */
 u64 khost_local_ns(void)
 {

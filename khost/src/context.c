@@ -4,7 +4,7 @@
  *
  * A task that the simulator runs has no stack. The simulator does its work, and the kernel's work
  * for it happens in calls from the simulator, on the simulator's stack. A kernel thread (idle loop,
- * migration thread, frequency worker) is C code with its own stack, which it continues on.
+ * migration thread, frequency worker) is C code with its own stack, on which it resumes.
  *
  * A system call that can wait inside the kernel also has a stack until it returns.
  *
@@ -167,7 +167,7 @@ static void serve_calls_elsewhere(void)
 		khost_serve_call();
 		irq_exit();
 		khost_cpu->irqs_off = irqs_off;
-		/* The caller checks what that has changed. */
+		/* The caller checks its condition again. */
 		khost_cpu->sent |= KHOST_IRQ_RESCHEDULE;
 		khost_touch(cpu);
 		khost_act_for(here);
@@ -190,7 +190,7 @@ void khost_relax(void)
 		khost_serve_interrupts();
 }
 
-/* Return to user mode: does what an interrupt or a switch has left to do. */
+/* Return to user mode: does the pending work of an interrupt or a switch. */
 static void return_to_user(void)
 {
 	while (need_resched())
@@ -287,7 +287,7 @@ static struct {
 	void *argument;
 } entered;
 
-/* No call uses it, or not long enough to reach the next one. */
+/* Either no call uses it, or the call ends before the next one. */
 void put_task_stack(struct task_struct *task)
 {
 	void **stack = task->stack;

@@ -50,7 +50,7 @@ void set_cpu_online(unsigned int cpu, bool online)
 
 DEFINE_PER_CPU(struct pt_regs *, __irq_regs);
 
-/* CPUs with a function call from another CPU, whether its interrupt has arrived or is under way. */
+/* CPUs with a pending function call from another CPU, even if its interrupt is still under way. */
 static bool owes_call[NR_CPUS];
 
 bool khost_owes_call(int cpu)
@@ -104,7 +104,7 @@ static void send(int cpu, unsigned int interrupt)
 	khost_touch(cpu);
 }
 
-/* It polls this flag. */
+/* A polling CPU checks this flag. */
 void khost_polling_has_work(int cpu)
 {
 	khost_touch(cpu);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Locks. Only their effect on interrupts remains; the others are in nothing.c. One host thread acts
- * for all CPUs, and a kernel thread gives up its CPU only where it can sleep, so no lock is ever
- * contended.
+ * Locks that change whether interrupts are on: only that effect remains. The others are in
+ * nothing.c. One host thread acts for all CPUs, and a kernel thread gives up its CPU only where it
+ * can sleep, so no lock is ever contended.
  */
 #include <linux/mutex.h>
 #include <linux/spinlock.h>

@@ -135,7 +135,7 @@ static void __noreturn trouble(enum khost_trouble kind, const char *fmt, va_list
 	khost_is_dead = true;
 	khost_host->trouble(khost_host->context, kind, text, len, trace,
 			    trace_back(trace, ARRAY_SIZE(trace)));
-	/* The call from the simulator ends here, on whatever stack. */
+	/* The call from the simulator ends here, whichever stack it runs on. */
 	khost_end_call();
 }
 

@@ -324,7 +324,7 @@ static void sleep(void *until_ns)
 	hrtimer_init_sleeper(sleeper, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #endif
 	hrtimer_set_expires_range_ns(&sleeper->timer, *(u64 *)until_ns, current->timer_slack_ns);
-	/* It was set up for the CPU's current task, which this is. */
+	/* It was set up for the CPU's current task, which is this one. */
 	set_current_state(TASK_INTERRUPTIBLE);
 	hrtimer_sleeper_start_expires(sleeper, HRTIMER_MODE_ABS);
 	schedule();
@@ -350,7 +350,7 @@ static int exit_task(void *unused)
 	khost_exit_current();
 }
 
-/* On a stack: the next one on it must not return into the end of this one. */
+/* On a stack that the next call reuses, which must not return into the end of this one. */
 int khost_exit(void *unused, unsigned long cpu)
 {
 	return khost_call_on_stack(cpu, exit_task, NULL);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Runs Linux CPU-idle governors against recorded traces and says what each costs.
+"""Runs Linux CPU-idle governors against recorded traces and reports the cost of each.
 
 >>> import torpor
 >>> [p["name"] for p in torpor.platforms() if p["name"].startswith("pixel")]

@@ -22,7 +22,7 @@ from attack.serving import serve
 ROOT = Path(__file__).resolve().parents[2]
 _TORPOR = [sys.executable, "-m", "torpor"]
 _GOVERNOR = ROOT / "governors" / "cpuidle" / "menu.c"
-#: Time that a command may go on after a signal that asks it to end.
+#: Time that a command may continue after a signal to end.
 _END_SECONDS = 10.0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Attacks on ``torpor serve``: a hostile folder, and connections that never say what they want."""
+"""Attacks on ``torpor serve``: a hostile folder, and connections that never send a request."""
 
 import contextlib
 import copy

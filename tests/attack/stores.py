@@ -258,7 +258,7 @@ def writers(rng: random.Random, folder: Path) -> None:
         rng.choice(running).send_signal(rng.choice([signal.SIGKILL, signal.SIGINT]))
     for process in running:
         out, said = process.communicate(timeout=120)
-        if "is no store" in said or "panicked" in said:
+        if "is not a store" in said or "panicked" in said:
             raise BrokenError(said[-1500:])
         sure.update(int(line) for line in out.splitlines() if line)
     if not sure:

@@ -39,7 +39,7 @@ def attack(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CORPUS)
-def test_a_case_that_once_was_a_finding_is_none(attack, name):
+def test_former_findings_stay_fixed(attack, name):
     seed, family, index = name.split("/")
     answer = attack.case(int(seed), family, int(index))
     assert answer["outcome"] in {"ok", "refused"}, answer["detail"]
@@ -53,7 +53,7 @@ def test_every_family_finds_nothing(attack, share):
     assert attack.findings == []
 
 
-def test_a_change_is_the_same_for_the_same_name():
+def test_change_is_the_same_for_the_same_name():
     data = bytes(range(256)) * 40
     one, again = (change_bytes(random.Random("1/x/7"), data) for _ in range(2))
     assert one == again
@@ -64,6 +64,6 @@ def test_a_change_is_the_same_for_the_same_name():
 @pytest.mark.parametrize(
     "row", ["menu,100.2,1", "menu,1,nan", "menu,-1,1"], ids=["over 100 %", "nan", "below 0"]
 )
-def test_a_result_that_cannot_be_true_is_a_finding(row):
+def test_impossible_result_is_a_finding(row):
     with pytest.raises(BrokenError):
         judge_csv(f"governor,above_pct,idle_power_mw\n{row}\n")

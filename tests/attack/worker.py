@@ -57,7 +57,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    # A governor may write to any descriptor that it finds open: answers go where it finds none.
+    # A governor may write to any open descriptor, so answers use one that it cannot find.
     answers = os.fdopen(os.dup2(1, 200), "w")
     os.dup2(2, 1)
     seeds = Seeds(folder, ROOT)

@@ -90,7 +90,7 @@ def linux_git(tmp_path_factory) -> Path:
         git("add", ".")
         git("commit", "-q", "-m", f"Linux {release}")
         git("tag", f"v{release}")
-        # Something to pass over for one who bisects.
+        # A revision that bisecting must skip.
         for number in (1, 2):
             with (governors / "teo.c").open("a") as teo:
                 teo.write(f"/* {number} */\n")
@@ -118,7 +118,7 @@ def test_slow_examples(page, root, environment, request, monkeypatch):
 
 
 def run_page(page, left_out, root, environment, request, monkeypatch):
-    """Run the examples of a page in order, but for those that are left out."""
+    """Run the examples of a page in order, except those that are left out."""
     todo = [b for b in runnable(page) if b.what not in left_out]
     needs = {b.value for b in todo if b.what == "needs"}
     if any(need.startswith("kernel ") for need in needs):
@@ -187,7 +187,7 @@ def test_example_that_does_not_run(block):
     pytest.skip(f"not run: {block.value}")
 
 
-def test_every_block_says_what_it_is():
+def test_every_block_names_its_language():
     unknown = [b.where for page in PAGES for b in blocks(page) if b.language not in LANGUAGES]
     assert not unknown, f"give a language of {sorted(LANGUAGES)}: {unknown}"
 

@@ -68,7 +68,7 @@ def cells_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     if path.suffix == ".ipynb":
         cells = json.loads(path.read_text("utf-8"))["cells"]
         code = [cell for cell in cells if cell["cell_type"] == "code"]
-        # Outputs are of one machine and one version: none is committed.
+        # Outputs depend on the machine and the version, so none is committed.
         assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
         return ["".join(cell["source"]) for cell in code]
     stand_in = types.ModuleType("marimo")

@@ -77,6 +77,6 @@ def inside(path: str) -> list:
     return [found for place in places for found in ROOT.glob(f"{place}{path}")]
 
 
-def test_a_path_that_is_gone_is_found_missing():
+def test_missing_path_is_found():
     assert not inside("input/no_such.rs")
     assert inside("view/report/") and inside("perf_data/")

@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import picture
 
 
-def test_the_readme_shows_what_a_replay_gives():
+def test_readme_picture_matches_a_replay():
     for path, text in picture.pictures().items():
         name = str(path.relative_to(ROOT))
         assert path.read_text("utf-8") == text, f"`{name}`: run `python docs/picture.py`"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""torpor_cpufreq gives a stock kernel's CPUs frequencies to ask for."""
+"""torpor_cpufreq gives a stock kernel's CPUs frequencies to request."""
 
 import pytest
 

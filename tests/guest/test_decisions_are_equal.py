@@ -71,7 +71,7 @@ def test_governors_that_set_timers_have_counts_of_them(guest):
 
 
 @pytest.mark.parametrize("governor", ["menu", "teo", "tide"])
-def test_a_limit_of_latency_is_set_and_taken_back_meanwhile(logs, governor):
+def test_latency_limit_changes_during_the_run(logs, governor):
     free, limited = (feed(governor, governor, log)[1] for log in logs)
     assert free["limited"] == 0
     assert 20 < limited["limited"] < limited["decisions"] / 2

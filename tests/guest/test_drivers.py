@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The idle drivers and the log where they are hurried: refusals, unloading, reading too early."""
+"""The idle drivers and the log under stress: refusals, unloading, early reads."""
 
 import re
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_without_wfet_and_event_stream_no_cpu_polls(hurried):
     assert "these CPUs have no WFET, and their timer no event stream" in hurried.text("dmesg")
 
 
-def test_a_driver_leaves_after_all_cpus_left_its_states(hurried):
+def test_driver_unloads_after_cpus_leave(hurried):
     inside: set[str] = set()
     freed, entered = 0, 0
     for line in hurried.text("trace").splitlines():

@@ -94,7 +94,7 @@ def test_everything_can_be_unloaded(guest):
 
 
 @pytest.mark.parametrize("kernel", ["arm64"], indirect=True)
-def test_the_arm64_driver_polls_and_falls_back_to_wfi(guest):
+def test_arm64_driver_polls_and_falls_back_to_wfi(guest):
     assert guest.text("poll_driver").strip() == "torpor_poll_arm64"
     used = usage(guest, "poll")
     assert used["WFE"] > 10, used

@@ -37,7 +37,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_tree_gets_every_governor_as_it_is(tree):
+def test_tree_gets_every_governor_unmodified(tree):
     done = make("install-into", f"LINUX={tree}")
     assert done.returncode == 0, done.stderr
     folder = tree / "drivers" / "cpuidle" / "governors" / "torpor"
@@ -58,7 +58,7 @@ def test_to_install_again_changes_nothing(tree):
     assert contents(tree) == once
 
 
-def test_to_uninstall_leaves_the_tree_as_it_was(tree):
+def test_uninstall_restores_the_tree(tree):
     before = contents(tree)
     make("install-into", f"LINUX={tree}")
     assert contents(tree) != before
@@ -92,7 +92,7 @@ def test_dkms_lists_the_modules_that_are_built(tmp_path, arch):
     assert len(listed[1:]) == len(GOVERNORS) + (4 if arch == "aarch64" else 3)
 
 
-def test_a_name_that_a_kernel_cannot_take_is_refused(tmp_path):
+def test_name_too_long_for_a_kernel_is_refused(tmp_path):
     governor = ROOT / "governors" / "cpuidle" / "menu.c"
     done = make("wrappers", f"GOVERNOR={governor}", "NAME=sixteen-letters-", f"OUT={tmp_path}")
     assert done.returncode != 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""IO boosts in a kernel of our own: the frequencies that are asked for, and what is read."""
+"""IO boosts in a kernel of our own: the requested frequencies, and the reads."""
 
 import os
 
@@ -58,7 +58,7 @@ def test_a_cpu_boost_requests_more_and_reads_more(runs, load):
 
 @pytest.mark.parametrize("load", PINNED)
 @pytest.mark.parametrize("boost", ["per-task", "per-task-v2"])
-def test_a_boost_that_does_not_pay_is_given_up(runs, boost, load):
+def test_useless_boost_is_dropped(runs, boost, load):
     # The lowest levels ask for no more than the lowest frequency that is worth its energy, so no
     # level brings more reads than the one before.
     with_it, without = runs[boost, load], runs["none", load]
@@ -73,7 +73,7 @@ def test_a_boost_that_pays_is_kept(runs, boost):
     assert run.iops > 1.05 * without.iops
 
 
-def test_a_boosted_task_is_placed_where_it_has_room(kernel, runs):
+def test_boosted_task_moves_to_a_big_cpu(kernel, runs):
     # A boost of the CPU ends at a little CPU's capacity, with the task on it. Whether the boosted
     # task moves depends on the phase, and what else is in the guest changes that.
     boost = f"per-task,{ioboost.COARSE}"

@@ -124,7 +124,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_every_place_gets_its_line_and_nothing_else_changes(tree):
+def test_insertion_changes_only_its_places(tree):
     insert.install(tree, BOOSTS)
     for name, text in PLACES.items():
         lines = (tree / name).read_text(encoding="utf-8").splitlines()
@@ -158,7 +158,7 @@ def test_to_install_again_changes_nothing(tree):
     assert {name: (tree / name).stat().st_mtime_ns for name in PLACES} == times
 
 
-def test_to_uninstall_leaves_the_tree_as_it_was(tree):
+def test_uninstall_restores_the_tree(tree):
     before = contents(tree)
     insert.install(tree, BOOSTS)
     insert.uninstall(tree)
@@ -183,7 +183,7 @@ def test_an_ambiguous_place_is_named_and_nothing_written(tree, hook, count, caps
     assert contents(tree) == before
 
 
-def test_a_function_that_is_gone_is_named(tree, capsys):
+def test_missing_function_is_named(tree, capsys):
     path = tree / "kernel/sched/fair.c"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("find_energy_efficient_cpu", "place"), encoding="utf-8")
@@ -211,7 +211,7 @@ def test_the_packaged_source_has_every_place(linux):
         assert text.count(f"{mark}\n") == sum(hook.file == name for hook in insert.HOOKS)
 
 
-def test_a_hook_quotes_only_what_finds_its_place(linux):
+def test_a_hook_quotes_only_its_anchor(linux):
     texts = {hook.file: insert.without(linux, hook.file) for hook in insert.HOOKS}
     theirs = {line.strip() for text in texts.values() for line in text.splitlines()}
     for hook in insert.HOOKS:

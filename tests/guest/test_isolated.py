@@ -59,7 +59,7 @@ done
 """
 
 
-def test_own_timers_expire_on_an_isolated_idle_cpu_only(kernel, modules):
+def test_own_timers_expire_on_isolated_idle_cpu_only(kernel, modules):
     files = {
         **{f"mod/{name}.ko": path for name, path in modules.items()},
         **{f"bin/{name}": path for name, path in here(build.programs, kernel.arch).items()},

@@ -76,6 +76,6 @@ def test_the_document_has_this_table(hosted):
 
 @pytest.mark.skipif(not IS_FULL, reason="not run, because TORPOR_GUEST_FULL is not set")
 @pytest.mark.parametrize("machine", decisions.MACHINES)
-def test_a_hosted_kernel_decides_as_a_new_guest_does(hosted, machine):
+def test_hosted_kernel_decides_as_a_guest(hosted, machine):
     for load, guest in here(decisions.in_guest, decisions.MACHINES[machine]).items():
         check(guest, hosted[machine, load], 1.5)

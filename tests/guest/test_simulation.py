@@ -66,7 +66,7 @@ def test_a_simulation_is_near_to_its_guest(kept, kernel):
 
 
 @pytest.mark.parametrize("kernel", compare.KERNELS)
-def test_each_periodic_wake_up_is_there_and_as_late(kept, kernel):
+def test_periodic_wakeups_match_in_rate_and_lateness(kept, kernel):
     for row in kept[kernel]:
         if case_of(row) == "rates":
             # One of 411 may find its CPU awake.

@@ -121,7 +121,7 @@ def test_no_timer_of_the_governor_expires_meanwhile(suspended):
         assert resumed - before < 5
 
 
-def test_the_governor_goes_on(suspended):
+def test_governor_survives_suspend(suspended):
     for i in range(1, SUSPENDS + 1):
         resumed, after = (numbers(suspended, f"{i}/usage_{when}") for when in ("resumed", "after"))
         assert sum(now > before for before, now in zip(resumed, after, strict=True)) > 2

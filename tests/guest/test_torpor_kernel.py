@@ -9,7 +9,7 @@ from torpor.machine.kernel.build import Builder, carried_files
 from torpor.machine.kernel.system import System
 
 
-def test_governors_build_for_a_kernel_that_does_not_run(kernel, tmp_path, monkeypatch):
+def test_governors_build_for_another_kernel(kernel, tmp_path, monkeypatch):
     here(build._tools, kernel.arch)
     architecture, prefix, _ = TOOLS[kernel.arch]
     monkeypatch.setenv("ARCH", architecture)

@@ -51,7 +51,7 @@ def crash(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """A machine made of files, for what a test may not do to the one it runs on."""
+    """A machine made of files, for actions that a test must not try on the real one."""
     from fake_machine import FakeMachine
 
     return FakeMachine(tmp_path / "machine", monkeypatch)

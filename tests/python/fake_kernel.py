@@ -76,7 +76,7 @@ class FakeKernel(System):
         out = Path(settings["OUT"])
         out.mkdir(parents=True, exist_ok=True)
         for name in (CORE, "torpor_idle", *map(module_of, names)):
-            # As of make: what is there already is not made again.
+            # Like make, does not build again what exists.
             if not (out / f"{name}.ko").exists():
                 (out / f"{name}.ko").write_text("half" if self.kills_make else "whole")
         if self.kills_make:

@@ -112,7 +112,7 @@ def test_every_second_round_runs_backwards(kernel, load):
     assert figure["cells"][1]["change"]["difference"] == -6
 
 
-def test_a_seed_shuffles_each_round_and_always_the_same_way(kernel, load):
+def test_seed_fixes_the_order_of_rounds(kernel, load):
     def order(seed):
         plan = ab.Plan(["menu", "teo", "t-teo"], load, rounds=6, seed=seed, warm_up=0)
         return [run["governor"] for run in ab.compare(plan, kernel, Builder(kernel)).runs]
@@ -197,7 +197,7 @@ def test_a_killed_comparison_blocks_changes_until_restore(kernel, load, run_on_k
     assert "nothing to restore" in run_on_kernel("kernel", "restore")
 
 
-def test_the_next_comparison_offers_to_put_back_what_was(kernel, load, run_on_kernel, monkeypatch):
+def test_next_comparison_offers_to_restore(kernel, load, run_on_kernel, monkeypatch):
     killed_in_the_middle(kernel, load)
     monkeypatch.setattr("torpor.cli.ab._can_ask", lambda: True)
     command = ["ab", "-g", "menu", "-g", "teo", "--rounds", "2", "--", *load]
@@ -242,7 +242,7 @@ def test_of_two_comparisons_the_second_is_refused(kernel, load):
     [
         (["menu", "t-teo"], "echo broken; exit 4", "status 4 under menu:\nbroken"),
         (["menu", "t-teo"], "echo fine", r"the metric .* finds nothing, in:\nfine"),
-        (["menu", "t-teo"], "echo . ms", "`.`, which is no number"),
+        (["menu", "t-teo"], "echo . ms", "`.`, which is not a number"),
         (["t-teo", "t-teo"], "true", "the same governor twice"),
         (["t-teo", "teo"], "echo teo >$governor; echo 1 ms", "`teo` is current, but `t-teo` was"),
         (["menu"], "true", "at least two"),
@@ -270,7 +270,7 @@ def test_a_metric_has_one_group(run_on_kernel):
         assert "expected one" in text or "no regular expression" in text
 
 
-def test_energy_goes_on_where_the_counter_starts_again(kernel, load):
+def test_energy_survives_a_counter_wrap(kernel, load):
     meter = Meter(kernel.machine)
     file = kernel.machine.path("sys/class/powercap/intel-rapl:0/energy_uj")
     for now_uj in (950_000, 20_000, 30_000):

@@ -158,7 +158,7 @@ def test_the_fit_recovers_the_model_within_its_intervals(tmp_path):
     assert "energy_per_entry_uj" in toml and "does not know" not in toml
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
+def test_intervals_have_their_coverage():
     stream = random.Random(1)
     truth = (4.0, -2.0, 0.5)
     held = 0
@@ -184,7 +184,7 @@ def test_a_sensor_of_power_is_summed_up(tmp_path):
 
 
 @pytest.mark.parametrize("when", [1, 5, 40])
-def test_ctrl_c_restores_what_was_switched_off(tmp_path, when):
+def test_ctrl_c_restores_disabled_states(tmp_path, when):
     model = Model(tmp_path)
     before = model.disabled()
     calls = iter(range(10_000))

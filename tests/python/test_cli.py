@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The command line as a user meets it: a process, its two streams, its exit status."""
+"""The command line as a user sees it: a process, its two streams, its exit status."""
 
 import csv
 import io
@@ -210,7 +210,7 @@ def test_wrong_usage_shows_the_right_one(torpor, recording, tmp_path, arguments,
     ],
     ids=" ".join,
 )
-def test_the_error_of_a_missing_file_has_a_hint(torpor, words):
+def test_error_of_a_missing_file_has_a_hint(torpor, words):
     error = torpor(*words, check=2).stderr
     assert "gone" in error and "hint: " in error, error
     assert not re.search(r"entity|Errno|os error", error)

@@ -55,7 +55,7 @@ def test_platforms_say_whether_energy_is_known(torpor):
     assert "not known" in text
 
 
-def test_a_platform_that_was_shown_can_be_used(torpor, recording, tmp_path):
+def test_shown_platform_can_be_used(torpor, recording, tmp_path):
     text = torpor("platform", "show", "pixel6", check=0).stdout
     (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
     named, from_file = (

@@ -43,7 +43,7 @@ def test_the_same_seed_gives_the_same_findings(torpor):
     assert first[0]["findings"][0]["kind"] == "memory"
 
 
-def test_a_compile_failure_does_not_stop_the_next_check(torpor, tmp_path):
+def test_compile_failure_does_not_stop_the_next_check(torpor, tmp_path):
     (tmp_path / "broken.c").write_text("int x = ;\n")
     done = torpor("governor", "check", "./broken.c", "shallowest", *FEW, check=2)
     assert "does not compile" in done.stderr

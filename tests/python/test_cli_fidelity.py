@@ -126,7 +126,7 @@ def test_without_timers_outcomes_are_verified(torpor, guest, tmp_path):
     assert misses == [tuple(expected[s["state"]]) for s in found["states"]]
     assert any(above + below for above, below in misses)
     done = torpor("fidelity", text, check=0)
-    assert "no governor can be asked" in done.stdout
+    assert "no decision can be rebuilt" in done.stdout
     assert "sysfs" in done.stdout
     assert "This cannot show: which governor decided" in library.explain(found)[-1]
     # Nothing has shown that a governor reaches it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Sweeps on a Dask cluster: the same rows as here, also when a worker dies."""
+"""Sweeps on a Dask cluster give the same rows as local ones, even if a worker dies."""
 
 import os
 import signal
@@ -105,7 +105,7 @@ def test_parcels_are_named_by_content(recording, tmp_path):
     assert set(files()) == {parcel.main, "Makefile"}
 
 
-def test_nobody_who_answers_is_named(recording, tmp_path, monkeypatch):
+def test_unreachable_dask_scheduler_is_reported(recording, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "_CONNECT_S", 0.5)
     axes = torpor.Axes(trace=[str(recording)], platform=["pixel6"], governor=["menu"])
     with pytest.raises(torpor.SweepError, match="no Dask scheduler answers"):

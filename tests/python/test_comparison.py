@@ -77,7 +77,7 @@ def test_no_line_is_wider_than_the_terminal(width, count):
     names = ("menu", "teo", "shallowest", "menu@6.12", "teo@6.12", "deepest", "oracle")[:count]
     text = terminal_text(small_result.result(names), width)
     assert max(map(len, text.splitlines())) <= width
-    # Nothing was cut: each governor's name and each value is there to read.
+    # Nothing was cut: each governor's name and each value is readable.
     assert "…" not in text
     for name in names:
         assert name in text
@@ -112,7 +112,7 @@ def test_csv_leaves_unknown_fields_empty():
     assert lines[0]["platform"] == "pixel6"
 
 
-def test_the_notebook_escapes_what_a_file_name_may_hold():
+def test_notebook_escapes_file_names():
     result = small_result.result()
     result["traces"][0]["trace"]["path"] = "<script>.data"
     assert "<script>" not in to_html(result)

@@ -56,7 +56,7 @@ def test_releases_have_sources_at_hand(complete, tmp_path):
     assert complete("torpor simulate x --kernel 4", **env) == ["4.99"]
 
 
-def test_where_a_file_is_expected_the_shell_completes_files(complete):
+def test_shell_completes_files_where_expected(complete):
     assert complete("torpor replay demo") == []
     assert complete("torpor study run ./my") == []
 

@@ -36,7 +36,7 @@ def test_escapes_are_of_json_and_toml():
     assert printable("tab\tand\nnewline, µs −1 日本") == "tab\tand\nnewline, µs −1 日本"
 
 
-def test_a_file_cannot_speak_to_the_terminal_by_its_name(torpor):
+def test_file_names_cannot_control_the_terminal(torpor):
     done = torpor("trace", "info", EVIL, check=2)
     assert is_clean(done.stderr)
     assert r"\u001b[2J" in done.stderr
@@ -127,7 +127,7 @@ def test_a_closed_or_full_stream_is_no_finding(shell, status, said):
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
-def test_a_finding_stays_one_when_the_reader_has_left(recording, tmp_path):
+def test_exit_status_survives_a_closed_pipe(recording, tmp_path):
     content = bytearray(recording.read_bytes())
     content[400_000:400_200] = bytes(200)
     torn = tmp_path / "torn.perf.data"
@@ -136,7 +136,7 @@ def test_a_finding_stays_one_when_the_reader_has_left(recording, tmp_path):
     assert run("trace", "info", torn, shell=shell).returncode == 1
 
 
-def test_a_closed_stdout_is_not_given_to_the_next_file(tmp_path, torpor):
+def test_closed_stdout_is_not_reused(tmp_path, torpor):
     """With descriptor 1 free, the first file that is opened would get it, and our output, too."""
     out = tmp_path / "periodic.perfetto-trace"
     args = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "--duration", "100ms")
@@ -149,7 +149,7 @@ def test_a_closed_stdout_is_not_given_to_the_next_file(tmp_path, torpor):
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-def test_signals_that_end_programs_politely_act_as_ctrl_c(recording, number, status):
+def test_sigterm_and_sighup_act_as_ctrl_c(recording, number, status):
     process = start("replay", "-p", "pixel6", *[recording] * 2000, ends_by=number)
     wait_until_listening(process)
     process.send_signal(number)
@@ -215,7 +215,7 @@ sys.exit(torpor.cli.main())
 
 @SIGNALS
 @pytest.mark.parametrize("place", ["finalizer", "printing"])
-def test_a_signal_that_python_cannot_raise_is_not_lost(number, status, place):
+def test_unraisable_signal_is_not_lost(number, status, place):
     """Exceptions of a finalizer go no further, nor do those raised while they are shown."""
     code = f"""
 import io, os, sys, time
@@ -268,7 +268,7 @@ def test_a_single_option_is_refused_twice(torpor, arguments):
     assert "is given twice: expected once" in done.stderr
 
 
-def test_a_commands_own_options_are_its_own(torpor, tmp_path):
+def test_command_after_dashes_keeps_its_options(torpor, tmp_path):
     done = torpor("stat", "--root", tmp_path, "--", "echo", "-n", "1", "-n", "2")
     assert "given twice" not in done.stderr
 

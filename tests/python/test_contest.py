@@ -61,7 +61,7 @@ def test_energy_is_read_at_teos_delay():
     assert cell(row("mine", 31.0, 1.0), name="teo").at_delay_pct == 0
 
 
-def test_a_limit_of_latency_is_a_point_of_a_front():
+def test_latency_limit_is_a_point_of_a_front():
     mine = [row("mine", 50.0, 100.0), row("mine", 90.0, 0.0, "100us")]
     assert cell(*mine).at_delay_pct == pytest.approx(-30)
     # teo's own limit counts for teo.
@@ -99,7 +99,7 @@ def test_cpus_that_are_never_idle_have_no_energy():
     assert found.energy_pct is None and found.excluded == "the CPUs are never idle"
 
 
-def test_what_is_beyond_the_bound_does_not_count():
+def test_results_beyond_the_bound_do_not_count():
     assert "oracle's bound" in cell(row("mine", 29.0, 50.0)).excluded
     assert cell(row("mine", 31.0, 50.0)).excluded is None
     whole = standings([cell(row("mine", 29.0, 50.0))])[0]
@@ -149,7 +149,7 @@ def test_energy_bought_with_throughput_saves_nothing():
     assert (paid.at_delay_pct, paid.throughput_pct) == (0.0, pytest.approx(-0.6))
 
 
-def test_a_machine_of_unknown_power_is_a_class_of_its_own():
+def test_unknown_power_makes_a_separate_class():
     unknown = Variant("milan-7543", "milan-7543")
     relative = Scenario("rec", "open", "replay", "rec.dat", unknown, "server", RELATIVE)
     rows = [
@@ -198,7 +198,7 @@ def test_one_class_of_load_decides_nothing():
     assert ranks == {"y": 1, "teo": 1}
 
 
-def test_the_price_of_delay_is_of_the_shallowest_sleeping_state():
+def test_delay_price_uses_shallowest_sleeping_state():
     made = [replace(REPLAY, machine=Variant(name, name)) for name in ("i5-10600k", "rk3399")]
     found = _prices_mw([*made, replace(REPLAY, machine=Variant("milan-7543", "milan-7543"))])
     # C1, not POLL; WFI of 4 little CPUs with 4 mW each and of 2 big ones with 24.
@@ -243,7 +243,7 @@ def test_the_shipped_corpus_has_both_halves():
         ('latency_limit = "150us"', 'latency_limit = "1ms"', "expected whole us, as 150us"),
     ],
 )
-def test_a_wrong_manifest_says_where_and_what(tmp_path, old, new, words):
+def test_wrong_manifest_names_place_and_fault(tmp_path, old, new, words):
     path = tmp_path / "corpus.toml"
     text = SHIPPED.read_text(encoding="utf-8")
     assert old in text
@@ -332,7 +332,7 @@ def test_a_pattern_without_a_scenario_is_an_error():
         read_corpus().scenarios(only=["reqests"])
 
 
-def test_a_contest_runs_once_and_says_the_same_again(tmp_path, torpor):
+def test_contest_repeats_without_running(tmp_path, torpor):
     args = ("contest", "tide", "--only", "periodic,pixel6", "--duration", "200ms", "--seeds", "1")
     args = (*args, "--no-rules", "--json", "-o", tmp_path / "store")
     first = torpor(*args, check=0).stdout
@@ -396,7 +396,7 @@ def test_the_oracles_front_goes_from_energy_to_delay(tmp_path, torpor):
     assert known and all(f"{s['governor']}: delay" in picture for s in known)
 
 
-def test_what_pm_qos_forbids_decides_nothing(recording):
+def test_states_forbidden_by_pm_qos_do_not_matter(recording):
     """A state beyond the limit is as one that is disabled."""
     import torpor
 
@@ -409,7 +409,7 @@ def test_what_pm_qos_forbids_decides_nothing(recording):
     assert limited == metrics(disabled_states=["3"]) != metrics()
 
 
-def test_moments_add_up_to_what_a_replay_says(tmp_path, monkeypatch):
+def test_moments_add_up_to_the_replay(tmp_path, monkeypatch):
     import torpor
     from torpor.ask.contest.explain import _spans, explain_post
 

@@ -205,7 +205,7 @@ def test_a_damaged_dump_is_a_finding(torpor, machine, tmp_path):
     assert "no value of time" in done.stdout
 
 
-def test_nothing_to_compare_is_an_error_with_the_reason(torpor, machine, tmp_path):
+def test_nothing_to_compare_is_an_error_with_reason(torpor, machine, tmp_path):
     (tmp_path / "a.txt").write_text(grep(machine))
     (tmp_path / "b.txt").write_text(grep(machine).replace("C6", "C8"))
     done = torpor("diff", "a.txt", "b.txt", check=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor doctor` says what is there, and of the rest how to get it."""
+"""`torpor doctor` reports what exists, and how to get the rest."""
 
 import json
 import sys
@@ -52,7 +52,7 @@ def test_a_compiler_that_compiles_nothing_is_not_usable(examine, monkeypatch, tm
     assert "libc6-dev" in finding["hint"]
 
 
-def test_a_compiler_that_is_no_program_is_not_usable(examine, monkeypatch, tmp_path):
+def test_compiler_must_be_a_program(examine, monkeypatch, tmp_path):
     cc = tmp_path / "cc"
     cc.write_bytes(b"\0\1\2")
     cc.chmod(0o755)

@@ -21,7 +21,7 @@ def test_a_recording_becomes_a_workload_that_runs(torpor, tmp_path):
 def test_the_check_needs_the_machine_and_lists_differences(torpor):
     refused = torpor("workload", "extract", str(DEMO), "--check", check=2)
     assert "--platform" in refused.stderr
-    # The demo comes from no machine that ships: some task may be off, and then status 1 says so.
+    # The demo's machine does not ship, so some task may be off, which status 1 reports.
     arguments = ("workload", "extract", str(DEMO), "--check", "-p", "i5-10600k")
     check = json.loads(torpor(*arguments, "--json", check=None).stdout)
     assert {"ks", "decades"} <= set(check["idle"])
@@ -35,7 +35,7 @@ def test_the_check_needs_the_machine_and_lists_differences(torpor):
     assert "128 to 256 ms" in text
 
 
-def test_an_rt_app_file_runs_or_is_refused_by_name(torpor, tmp_path):
+def test_rt_app_file_runs_or_is_refused(torpor, tmp_path):
     file = tmp_path / "load.json"
     file.write_text('{ "tasks": { "t": { "run": 1000, "sleep": 4000 } } }', encoding="utf-8")
     run = ("-p", "pixel6", "-g", "menu", "--duration", "100ms", "--seeds", "1")

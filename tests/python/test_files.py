@@ -76,7 +76,7 @@ def test_an_output_takes_its_place_in_one_step(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_new_file_has_the_mode_that_the_user_wants(tmp_path):
+def test_new_file_follows_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
         write_whole(tmp_path / "new", b"")
@@ -85,7 +85,7 @@ def test_a_new_file_has_the_mode_that_the_user_wants(tmp_path):
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path):
+def test_readonly_file_is_not_replaced(tmp_path):
     if os.geteuid() == 0:
         pytest.skip("not run, because root may write everything")
     path = tmp_path / "kept"

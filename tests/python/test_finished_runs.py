@@ -164,7 +164,7 @@ def uninterrupted(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_simulation_that_is_ended_goes_on_where_it_was(tmp_path, number, uninterrupted):
+def test_interrupted_simulation_resumes(tmp_path, number, uninterrupted):
     process = started(LONG, tmp_path)
     wait_for_lines(lambda: runs_in(tmp_path), 5, process)
     process.send_signal(number)
@@ -211,7 +211,7 @@ published = { menu = 10, teo = 9 }
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
-def test_a_study_that_is_ended_goes_on_where_it_was(tmp_path, number, status):
+def test_interrupted_study_resumes(tmp_path, number, status):
     toml(tmp_path, "mine.toml", STUDY)
     command = ("study", "run", "./mine.toml", "-j", "1")
     process = started(command, tmp_path)
@@ -247,7 +247,7 @@ def test_a_sweep_knows_the_points_of_a_simulation(tmp_path):
     assert sorted(rows[0]) == sorted(rows[1])
 
 
-def test_a_folder_that_others_may_write_has_no_store(tmp_path, monkeypatch):
+def test_world_writable_folder_has_no_store(tmp_path, monkeypatch):
     from torpor.run.finished import folder_of_command
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -41,7 +41,7 @@ def test_better_is_never_broken():
     assert not verdict(simulated(2.0, 3.0), simulated(1.0, 2.0), worse_than=0)["is_broken"]
 
 
-def test_more_of_what_is_good_is_not_worse():
+def test_improvement_is_not_a_violation():
     few, many = (simulated(n, n + 1.0, metric="throughput") for n in (10.0, 20.0))
     assert not verdict(few, many, metric="throughput", worse_than_pct=1)["is_broken"]
     assert verdict(many, few, metric="throughput", worse_than_pct=1)["is_broken"]
@@ -54,12 +54,12 @@ def test_bounds_on_the_value_need_no_base():
     assert verdict(simulated(), candidate, least=5.1)["is_broken"]
 
 
-def test_seeds_that_only_one_side_has_are_left_out():
+def test_unpaired_seeds_are_left_out():
     found = verdict(simulated(1.0), simulated(1.0, 100.0), worse_than_pct=1)
     assert (found["change"], found["is_broken"]) == (0.0, False)
 
 
-def test_governors_are_matched_by_name_or_one_against_one():
+def test_governors_match_by_name_or_singly():
     both = simulated(1.0)
     both["runs"] += simulated(2.0, governor="menu")["runs"]
     limits = [torpor.Limit("idle_power_mw", worse_than=0)]
@@ -96,7 +96,7 @@ def test_a_limit_that_meets_nothing_is_an_error():
         ("[[limit]]\nmetric='wakeups'\nworse_than=1", "neither better nor worse"),
     ],
 )
-def test_a_limits_file_that_is_wrong_says_where(tmp_path, text, message):
+def test_wrong_limits_file_names_the_place(tmp_path, text, message):
     file = tmp_path / "limits.toml"
     file.write_text(text)
     with pytest.raises(torpor.GateError, match=message):
@@ -149,7 +149,7 @@ def test_github_gets_annotations_and_a_summary(torpor, saved, tmp_path, limits):
     assert "| BROKEN |" in summary.read_text()
 
 
-def test_dumps_are_held_against_a_bound_of_their_own(torpor, tmp_path):
+def test_dumps_have_their_own_limits(torpor, tmp_path):
     from pathlib import Path
 
     folder = Path(__file__).parents[1] / "data" / "guest" / "amd64-6.12-menu-mix"

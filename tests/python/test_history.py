@@ -147,7 +147,7 @@ def test_the_commands_show_a_history(torpor, tree, recording, tmp_path):
     )
 
 
-def test_a_history_says_which_revision_changed_most():
+def test_history_names_the_largest_change():
     def line(commit, total, since):
         changes = [number(value, 2, is_signed=True) for value in (total, since)]
         return [word(commit), word("2026"), word(f"subject of {commit}"), *changes]

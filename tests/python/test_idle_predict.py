@@ -12,7 +12,7 @@ import torpor as library
 from processes import start
 
 
-def test_without_run_it_is_a_workload_that_can_be_simulated(torpor, tmp_path):
+def test_without_run_it_writes_a_workload(torpor, tmp_path):
     text = torpor("workload", "idle-predict", check=0).stdout
     # After the line that names its schema.
     assert text.partition("\n")[2].strip() == library.workload_toml("idle-predict").strip()
@@ -37,7 +37,7 @@ def test_the_library_writes_the_same_workload(torpor):
             library.idle_predict_toml(**wrong)
 
 
-def test_a_round_is_no_longer_than_a_workload_can_say(torpor):
+def test_loop_length_is_bounded(torpor):
     for number, allowed in (("1", "2"), ("1000002", "1000001"), ("5000000000", "1000001")):
         done = torpor("workload", "idle-predict", "--run", "--loop", number, check=2)
         assert f"or equal to {allowed}" in done.stderr

@@ -43,7 +43,7 @@ def run(*arguments: str | bytes) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("how", KINDS)
-def test_a_replay_goes_on_without_it(how: int) -> None:
+def test_replay_continues_without_the_governor(how: int) -> None:
     given = {"platform": "pixel6", "decisions": False}
     alone = torpor.replay(RECORDING, governors=["menu"], **given).to_dict()
     beside = torpor.replay(RECORDING, governors=["menu", hostile(how)], **given)
@@ -53,7 +53,7 @@ def test_a_replay_goes_on_without_it(how: int) -> None:
 
 
 @pytest.mark.parametrize("how", KINDS)
-def test_a_simulation_goes_on_without_it(how: int) -> None:
+def test_simulation_continues_without_the_governor(how: int) -> None:
     given = {"platform": "pixel6", "duration": "300ms", "seeds": 2, "strip": True}
     alone = torpor.simulate("periodic", governors=["menu"], **given)
     beside = torpor.simulate("periodic", governors=["menu", hostile(how)], **given)
@@ -123,7 +123,7 @@ def test_the_noise_of_a_governor_is_not_heard() -> None:
 
 
 def test_a_governor_that_sleeps_is_not_waited_for() -> None:
-    """At once where the kernel can tell whose system call it is, else by the clock."""
+    """At once if the kernel can attribute the system call, else by the clock."""
     begun = time.monotonic()
     result = torpor.replay(
         RECORDING, platform="pixel6", governors=["menu", hostile(16)], decisions=False
@@ -134,7 +134,7 @@ def test_a_governor_that_sleeps_is_not_waited_for() -> None:
     assert time.monotonic() - begun < 60
 
 
-def test_ctrl_c_ends_a_check_while_a_governor_sleeps() -> None:
+def test_ctrl_c_ends_a_check_while_governor_sleeps() -> None:
     process = start("governor", "check", hostile(16, start=1), "--decisions", "99")
 
     def is_driven() -> bool:
@@ -150,7 +150,7 @@ def test_ctrl_c_ends_a_check_while_a_governor_sleeps() -> None:
     assert process.returncode == 130
 
 
-def test_a_name_that_is_no_text_is_refused_by_name() -> None:
+def test_non_utf8_name_is_refused() -> None:
     done = run(b"replay", os.fsencode(RECORDING), b"-p", b"pixel6", b"-g", b"./a\xff.c")
     assert done.returncode == 2
     assert "not UTF-8" in done.stderr

@@ -115,7 +115,7 @@ def test_the_compilers_words_are_about_the_users_file(kernel, tmp_path, monkeypa
         Builder(kernel).build([found])
 
 
-def test_a_module_that_was_half_built_is_not_taken_for_one(kernel):
+def test_half_built_module_is_rebuilt(kernel):
     builder = Builder(kernel)
     wanted = [modules.resolve("teo")]
     kernel.kills_make = True
@@ -155,7 +155,7 @@ def test_modules_of_two_versions_do_not_meet(kernel, run_on_kernel):
     run_on_kernel("kernel", "load", "teo")
 
 
-def test_a_dry_run_changes_nothing_and_needs_no_root(kernel, run_on_kernel):
+def test_dry_run_changes_nothing_and_needs_no_root(kernel, run_on_kernel):
     before = state(kernel)
     kernel.is_superuser = False
     run_on_kernel("kernel", "load", "teo", "-n", "--modules", kernel.machine.root)
@@ -225,7 +225,7 @@ def test_one_at_a_time_changes_governors(kernel, run_on_kernel):
     run_on_kernel("kernel", "load", "teo")
 
 
-def test_a_governor_is_written_at_once_and_cut_by_nobody(fake):
+def test_truncated_governor_name_is_detected(fake):
     system = System([].append, root=fake.root)
     fake.governor.write_text("menu\n")
     # A file of sysfs takes the write for all of its value; this one keeps the rest.
@@ -298,7 +298,7 @@ def test_headers_of_another_kernel_are_refused(kernel):
     assert Builder(kernel, headers=headers).release == RELEASE
 
 
-def test_a_kernel_that_clang_built_gets_modules_by_clang(kernel):
+def test_clang_kernel_gets_clang_modules(kernel):
     kernel.put(f"lib/modules/{RELEASE}/build/include/config/auto.conf", "CONFIG_CC_IS_CLANG=y\n")
     Builder(kernel).build([])
     assert "LLVM=1" in kernel.messages[-1]

@@ -104,7 +104,7 @@ def test_a_fetch_keeps_parts_of_the_one_before(apt):
     assert (place / "arch/arm64/boot/dts/a.dts").is_file()
 
 
-def test_why_a_source_cannot_be_had_is_one_line(apt, tmp_path, monkeypatch):
+def test_missing_source_is_explained_in_one_line(apt, tmp_path, monkeypatch):
     (tmp_path / "tools" / "apt-get").write_text("#!/bin/sh\necho E: no network >&2\nexit 100\n")
     with pytest.raises(kernel_sources.UnavailableError, match="E: no network") as error:
         kernel_sources.fetch("6.12")

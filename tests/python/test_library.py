@@ -26,7 +26,7 @@ def replay(recording):
     return torpor.replay(recording, platform="pixel6", governors=["menu", "teo", "oracle"])
 
 
-def test_every_name_is_there_when_it_is_asked_for():
+def test_every_public_name_can_be_imported():
     assert [name for name in torpor.__all__ if not hasattr(torpor, name)] == []
     assert dir(torpor) == sorted(torpor.__all__)
     assert not hasattr(torpor, "nothing")
@@ -40,7 +40,7 @@ def test_decisions_have_the_columns_that_are_documented(replay):
     )
 
 
-def test_decisions_add_up_to_the_states_and_the_metrics(replay, pa):
+def test_decisions_add_up_to_the_states_and_metrics(replay, pa):
     pc = pytest.importorskip("pyarrow.compute")
     decisions, states = pa.table(replay.decisions), pa.table(replay.states)
     for run in replay.runs:
@@ -100,7 +100,7 @@ def test_a_stream_may_be_taken_twice_or_never(replay, pa):
     assert pa.table(table).equals(pa.table(table))
 
 
-def test_a_recording_is_not_written_where_nothing_can_be(recording, tmp_path):
+def test_unwritable_recording_path_is_refused(recording, tmp_path):
     with pytest.raises(torpor.EngineError, match="no/where"):
         torpor.convert_trace(recording, tmp_path / "no" / "where")
     with pytest.raises(torpor.TraceError, match="absent"):
@@ -131,7 +131,7 @@ def test_terminals_and_notebooks_show_the_table(replay):
     assert repr(replay) == "<torpor.Replay of 1 on pixel6: menu, teo, oracle>"
 
 
-def test_decisions_are_not_kept_unless_asked_for(recording):
+def test_decisions_are_kept_only_on_request(recording):
     replay = torpor.replay(recording, platform="pixel6", governors="menu", decisions=False)
     with pytest.raises(torpor.EngineError, match="decisions=True"):
         _ = replay.decisions
@@ -210,7 +210,7 @@ def test_errors_have_one_base(recording, error, arguments):
     assert str(caught.value)
 
 
-def test_a_missing_result_is_an_error_of_both_kinds(tmp_path):
+def test_missing_result_is_an_error_of_both_kinds(tmp_path):
     with pytest.raises(torpor.TorporError, match=r"absent.json`: No such file") as caught:
         torpor.load(tmp_path / "absent.json")
     assert isinstance(caught.value, FileNotFoundError)
@@ -226,7 +226,7 @@ def test_rows_of_a_table_are_dicts(replay):
     assert [row["governor"] for row in rows] == replay.summary.to_dict()["governor"]
 
 
-def test_an_error_in_the_progress_callback_ends_the_replay(recording):
+def test_error_in_the_progress_callback_ends_the_replay(recording):
     def refuse(what, done, total):
         raise RuntimeError(what)
 
@@ -257,7 +257,7 @@ def test_other_threads_run_during_a_replay(recording):
     assert sum(started < t < ended for t in ticks) > 5
 
 
-def test_a_loaded_recording_replays_as_its_file_does(recording):
+def test_loaded_recording_replays_like_its_file(recording):
     trace = torpor.load_trace(recording)
     assert trace.info["format"] == "perf.data"
     for options in (

@@ -26,7 +26,7 @@ def test_each_file_has_a_license_and_an_author():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_mirrors_of_kernel_code_are_under_the_gpl_alone():
+def test_mirrors_of_kernel_code_are_under_gpl_alone():
     for folder, mirrors in MIRRORS.items():
         for source in (ROOT / "governors" / folder).glob("*.c"):
             text = source.read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def test_mirrors_of_kernel_code_are_under_the_gpl_alone():
             assert f'MODULE_LICENSE("{module}");' in text, source
 
 
-def test_policies_are_files_and_no_part_of_the_extension():
+def test_policies_are_files_and_no_part_of_extension():
     extension = Path(_engine.__file__).read_bytes()
     for folder in MIRRORS:
         sources = {path.name: path for path in (ROOT / "governors" / folder).glob("*.[ch]")}
@@ -74,7 +74,7 @@ def test_images_of_kernels_are_files_with_their_license():
     assert {name: hashlib.sha256(image).hexdigest() for name, image in installed.items()} == images
 
 
-def test_the_package_names_every_license_and_has_the_texts():
+def test_package_names_every_license_and_has_the_texts():
     metadata = distribution("torpor").metadata
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     expression = re.search(r'^license = "(.*)"$', project, re.M)[1]
@@ -84,6 +84,6 @@ def test_the_package_names_every_license_and_has_the_texts():
     assert texts == {"GPL-2.0-only.txt", "MIT.txt", "LICENSE-THIRD-PARTY.txt"}
 
 
-def test_the_list_of_linked_crates_is_that_of_the_lock_file():
+def test_listed_crates_match_the_lock_file():
     done = ran(sys.executable, ROOT / "scripts" / "third_party.py", "--check", cwd=ROOT)
     assert done.returncode == 0, done.stderr

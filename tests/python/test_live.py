@@ -15,7 +15,7 @@ def root(fake):
     return fake.root / "sys" / "devices" / "system" / "cpu"
 
 
-def test_counters_are_a_result_for_each_interval_and_in_all(root):
+def test_each_interval_and_the_total_are_results(root):
     state = root / "cpu0" / "cpuidle" / "state1"
     before = int((state / "usage").read_text())
     counted = torpor.stat(interval="1ms", count=2, root=root)
@@ -28,7 +28,7 @@ def test_counters_are_a_result_for_each_interval_and_in_all(root):
     assert counted.wait() == 0
 
 
-def test_a_command_has_its_status_and_only_a_total(root):
+def test_command_has_its_status_and_only_a_total(root):
     counted = torpor.stat([sys.executable, "-c", "raise SystemExit(3)"], root=root)
     assert list(counted) == [] and counted.wait() == 3
     assert counted.total()["intervals"][0]["label"] == "total"
@@ -41,7 +41,7 @@ def test_sleeps_wait_for_their_time():
     assert done["elapsed_ns"] >= 30_000_000 and done["delays"]["count"] >= 1
 
 
-def test_a_recording_is_not_overwritten_unless_it_may_be(tmp_path):
+def test_recording_is_overwritten_only_on_request(tmp_path):
     file = tmp_path / "mine.trace"
     file.write_text("")
     with pytest.raises(torpor.TorporError, match="exists"):

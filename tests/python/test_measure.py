@@ -13,7 +13,7 @@ SIMULATED = ROOT / "tests" / "data" / "simulated" / "desktop.txt.gz"
 MAILED = ROOT.parent / "shared" / "field" / "mt8196" / "mainline-tick-wakeups.dat"
 
 
-def test_a_simulated_machine_is_measured_as_it_was_made(torpor, tmp_path):
+def test_simulated_latencies_are_measured_exactly(torpor, tmp_path):
     shown = torpor("platform", "measure", SIMULATED, "-p", "i5-10600k", check=0).stdout
     lines = shown[shown.index("# cores, 3 C3_ACPI") :]
     found = toml(lines)

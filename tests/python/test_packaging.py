@@ -25,7 +25,7 @@ def command(path, name, line):
     (path / name).chmod(0o755)
 
 
-def test_a_build_without_tools_ends_at_once_and_names_them(tmp_path):
+def test_build_without_tools_names_them(tmp_path):
     done = asked(tmp_path, tmp_path)
     assert done.returncode == 1 and not done.stdout
     assert "missing: Rust 1.85 or newer; install it with rustup" in done.stderr

@@ -96,7 +96,7 @@ def test_a_command_posts_mail_whatever_the_terminal(command, torpor, recording):
         assert done.stderr == ""
 
 
-def test_json_and_csv_have_their_own_options_too(torpor, recording):
+def test_json_and_csv_are_also_formats(torpor, recording):
     for form in ("json", "csv"):
         named = torpor(*REPLAY, recording, "--format", form, check=0).stdout
         assert torpor(*REPLAY, recording, f"--{form}", check=0).stdout == named
@@ -106,7 +106,7 @@ def test_json_and_csv_have_their_own_options_too(torpor, recording):
     assert "expected text, lkml, markdown, csv, html or json" in unknown.stderr
 
 
-def test_a_saved_result_is_posted_as_the_command_posts_it(torpor, recording, tmp_path):
+def test_saved_result_posts_like_its_command(torpor, recording, tmp_path):
     (tmp_path / "r.json").write_text(torpor(*REPLAY, recording, "--json", check=0).stdout)
     posted = torpor(*REPLAY, recording, "--format", "markdown", check=0).stdout
     assert torpor("compare", "r.json", "--format", "markdown", check=0).stdout == posted

@@ -40,7 +40,7 @@ def recorded(fake, output, *command, **kwargs):
     return record(Plan(output, command or ("true",), **kwargs), fake.machine)
 
 
-def test_what_a_trace_does_not_hold_lies_beside_it(fake, output):
+def test_sidecar_files_complete_the_trace(fake, output):
     made = recorded(fake, output)
     assert made.status == 0 and made.stopped_by is None
     assert [f.name for f in made.beside] == [
@@ -88,7 +88,7 @@ def test_lost_events_are_counted(fake, output):
     assert recorded(fake, output).saved.lost_count == 2 * 8
 
 
-def test_a_buffer_is_emptied_when_it_is_half_full(fake, output):
+def test_buffer_is_emptied_when_it_is_half_full(fake, output):
     """1 GiB free over 8 and one CPU: more than the 16 MiB a buffer takes at most."""
     fake.pages = {0: b"0" * (2 << 20)}
     seen = []
@@ -128,7 +128,7 @@ def test_kretprobes_where_function_entry_probes_are_refused(fake, output, monkey
 
 
 def test_appended_output_needs_no_seek(tmp_path):
-    """tracefs lets nobody seek in dynamic_events; no more does a pipe."""
+    """tracefs does not allow seeking in dynamic_events, and neither does a pipe."""
     pipe = tmp_path / "dynamic_events"
     os.mkfifo(pipe)
     end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -183,7 +183,7 @@ def test_missing_permission_names_folder_and_capability(fake, output, monkeypatc
         recorded(fake, output)
 
 
-def test_a_refused_write_names_the_file_and_the_value(fake, output):
+def test_refused_write_names_the_file_and_the_value(fake, output):
     fake.unwritable = "events/power/cpu_idle/enable"
     with pytest.raises(RecordError, match=r"write `1` to `.*/cpu_idle/enable`: Is a directory"):
         recorded(fake, output)
@@ -266,7 +266,7 @@ def test_a_signal_is_noticed_whichever_thread_gets_it(fake, output):
         thread.join()
 
 
-def test_a_thread_may_record_and_sees_the_command_end(fake, output):
+def test_thread_may_record_and_sees_the_command_end(fake, output):
     made = []
     thread = threading.Thread(target=lambda: made.append(recorded(fake, output, "sleep", "0.1")))
     thread.start()
@@ -359,7 +359,7 @@ def test_unknown_tick_rate_and_driver_are_reported(fake, output):
     assert any("no cpuidle driver" in note for note in notes)
 
 
-def test_every_cpu_is_run_on_and_the_affinity_restored(monkeypatch):
+def test_recorder_visits_cpus_and_restores_affinity(monkeypatch):
     allowed, ran, now_ns = os.sched_getaffinity(0), set(), time.monotonic_ns
 
     def watched_ns():

@@ -88,7 +88,7 @@ def test_driver_rejections_are_reported(tmp_path):
     assert command._counted(made, hardware) == [
         "note: CPU%c6: requested 100.00% of idle time (C6), got 25.00%"
     ]
-    # A machine without counters has nothing to say.
+    # A machine without counters reports nothing.
     made.beside = []
     assert command._counted(made, nothing) == []
 

@@ -51,7 +51,7 @@ def test_parts_are_where_the_manual_page_says():
     known = header(
         kallsyms=b"symbols", printk_formats=b"printk", saved_cmdlines=b"7 sh\n", stats={0: b"x: 1"}
     )
-    # CPU 1 is missing: offline, say. Its place in the table stays.
+    # CPU 1 is missing, for example offline. Its place in the table stays.
     pages = {0: b"a" * 8192, 2: b"c" * 4096}
     data = written(known, pages)
     file = Reader(data)
@@ -82,6 +82,6 @@ def test_parts_are_where_the_manual_page_says():
         assert data[offset : offset + size] == pages.get(cpu, b"")
 
 
-def test_a_recording_of_nothing_is_a_file_all_the_same():
+def test_empty_recording_is_a_valid_file():
     assert written(header(), {}).startswith(b"\x17\x08\x44tracing6\0")
     assert written(header(), {0: b""}).endswith(b"\0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Recordings of the machine the tests run on, where it lets itself be recorded."""
+"""Recordings of the machine that runs the tests, if it can be recorded."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MACHINE = Machine()
 
 @pytest.fixture
 def mount():
-    """tracefs, and the assurance that it is afterwards as it was."""
+    """tracefs, checked to be unchanged afterwards."""
     found = MACHINE.tracefs()
     if found is None or not os.access(found / "events", os.R_OK | os.X_OK):
         pytest.skip("not run, because tracefs is not mounted or may not be read")

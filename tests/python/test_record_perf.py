@@ -85,14 +85,14 @@ def test_perfs_own_error_is_shown(fake, output, stand_in):
     assert fake.defined_probes() == set()
 
 
-def test_a_perf_that_dies_in_between_ends_the_recording(fake, output, stand_in):
+def test_dying_perf_ends_the_recording(fake, output, stand_in):
     stand_in(after="sys.exit('no space left on device')")
     with pytest.raises(RecordError, match="no space left on device"):
         recorded(fake, output, "sleep", "5")
     assert fake.defined_probes() == set()
 
 
-def test_a_perf_without_its_last_line_is_no_recording(fake, output, stand_in):
+def test_perf_without_last_line_is_refused(fake, output, stand_in):
     output.write_text("an earlier one")
     stand_in(at_end="Thread and evlist pollfd index mismatch")
     with pytest.raises(RecordError, match="index mismatch"):
@@ -101,7 +101,7 @@ def test_a_perf_without_its_last_line_is_no_recording(fake, output, stand_in):
     assert [path.name for path in output.parent.glob(".torpor-*")] == []
 
 
-def test_ctrl_c_on_the_terminal_leaves_perf_to_the_session(fake, output, stand_in):
+def test_ctrl_c_on_terminal_leaves_perf_to_session(fake, output, stand_in):
     """A group of its own: the terminal's SIGINT would end perf before the last CPU is woken."""
     stand_in(after="assert os.getpgid(0) == os.getpid() != os.getpgid(os.getppid())")
     made = recorded(fake, output, "sh", "-c", "kill -INT $PPID; sleep 30")

@@ -42,7 +42,7 @@ def test_a_simulation_has_its_own_shape(simulation):
     )
 
 
-def test_every_table_of_a_result_has_its_columns_and_units(simulation, replay):
+def test_result_tables_have_columns_and_units(simulation, replay):
     declared = {(t["kind"], t["name"]): t for t in json.loads(_engine.tables())}
     for kind, result in (("simulation", simulation), ("replay", replay)):
         catalogue = result.to_dict()["catalogue"]
@@ -65,7 +65,7 @@ def test_frequencies_and_means_keep_their_fractions(simulation):
     assert summary.filter(pl.col("governor") == "menu")["wakeups"].item() == mean
 
 
-def test_the_comparison_as_a_table_is_the_one_on_the_page(simulation):
+def test_comparison_table_equals_the_pages(simulation):
     pytest.importorskip("polars", reason="not run, because polars is not installed")
     frame = simulation.table("comparison").to_polars()
     for row in simulation.to_dict()["comparison"]["rows"]:
@@ -194,7 +194,7 @@ def test_strips_that_contradict_their_columns_are_refused(replay, tmp_path, dama
         torpor.load(tmp_path / "r.json")
 
 
-def test_an_arrow_footer_allocates_no_more_than_the_file(simulation, tmp_path):
+def test_arrow_blocks_cannot_exceed_the_file(simulation, tmp_path):
     file = tmp_path / "t.arrow"
     simulation.write_table("summary", file)
     sound, counted = file.read_bytes(), Counter()
@@ -226,7 +226,7 @@ def test_the_check_agrees_with_jsonschema(simulation):
             conformance.check(damaged, "r.json")
             is_fine = True
         except torpor.TorporError as error:
-            # Parts that do not fit one another are none of the schema's business.
+            # The schema does not check whether parts fit each other.
             is_fine = "contradicts itself" in str(error)
         verdicts[is_fine] += 1
         wrong = problems(damaged, "simulation")

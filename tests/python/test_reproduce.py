@@ -60,7 +60,7 @@ def test_a_study_calibrates_one_column_of_a_table(name):
             assert len({name for names in calibrated for name in names}) <= 1, table["title"]
 
 
-def test_the_io_study_is_calibrated_on_no_boost_it_judges():
+def test_io_study_does_not_calibrate_judged_boosts():
     study, _ = files.load("rk3399-io")
     rows = [row for table in study["table"] for row in table["row"] if row.get("calibrated")]
     boosted = [row for row in rows if {"mainline", "per-task"} & set(row["calibrated"])]
@@ -90,7 +90,7 @@ def test_published_values_are_printed(torpor):
     assert done.stderr == ""
 
 
-def test_a_study_has_the_same_bytes_on_any_thread_count(torpor):
+def test_study_output_ignores_the_thread_count(torpor):
     arguments = ("study", "run", "pixel6-teo", *QUICK, "--json")
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
@@ -130,7 +130,7 @@ PUBLISHED = {"menu": 100.0, "teo": 90.0, "shallow": 50.0}
         ({"menu": 100, "teo": 40, "shallow": 50}, "sign", "sign size"),
     ],
 )
-def test_a_prediction_is_judged_by_sign_order_and_size(ours, teo, shallow):
+def test_prediction_is_judged_by_sign_order_and_size(ours, teo, shallow):
     verdicts = judge.judge_row(PUBLISHED, ours, "menu", ["menu"], 1.0)
     right = {c: " ".join(a for a in judge.ASPECTS if v.get(a)) for c, v in verdicts.items()}
     assert right == {"teo": teo, "shallow": shallow}
@@ -214,7 +214,7 @@ def test_wrong_study_names_key_and_allowed_values(tmp_path, old, new, message):
     assert "mine.toml" in str(raised.value) or "x.toml" in str(raised.value)
 
 
-def test_a_row_may_have_its_own_workload_and_platform(tmp_path):
+def test_row_may_have_its_own_workload_and_platform(tmp_path):
     path = tmp_path / "own.toml"
     row = STUDY[STUDY.index("[[table.row]]") :]
     own = row.replace('title = "r"', 'title = "own"\nworkload = "pipe"\nplatform = "i5-10600k"')
@@ -223,7 +223,7 @@ def test_a_row_may_have_its_own_workload_and_platform(tmp_path):
     assert here["cells"]["a"]["ours"] != there["cells"]["a"]["ours"]
 
 
-def test_a_range_is_printed_with_ours_over_the_seeds(tmp_path, torpor):
+def test_range_is_printed_with_ours_over_the_seeds(tmp_path, torpor):
     path = tmp_path / "mine.toml"
     path.write_text(STUDY.replace("b = 2 }", "b = [2, 3] }").replace("seeds = 1", "seeds = 3"))
     (row,) = studies.reproduce(path)["tables"][0]["rows"]
@@ -259,7 +259,7 @@ def test_platform_file_next_to_the_study(tmp_path):
     assert cells["a"]["ours"] > 0
 
 
-def test_a_row_may_have_a_duration_of_its_own(tmp_path):
+def test_a_row_may_set_its_duration(tmp_path):
     path = tmp_path / "own.toml"
     # Under schedutil the first 100 ms are others than the next; the start adds some wake-ups.
     whole = STUDY.replace("seeds", 'cpufreq = "performance"\nseeds').replace("power_mw", "wakeups")
@@ -277,7 +277,7 @@ def test_a_row_may_have_a_duration_of_its_own(tmp_path):
         assert one["ours"] == other["ours"]
 
 
-def test_a_column_may_change_a_number_of_the_machine(tmp_path):
+def test_column_may_change_a_number_of_the_machine(tmp_path):
     path = tmp_path / "own.toml"
     own = 'governor = "shallowest"\nplatform_params = { hz = 1000 }'
     study = STUDY.replace('governor = "teo"', own).replace("power_mw", "tick_wakeups")
@@ -286,7 +286,7 @@ def test_a_column_may_change_a_number_of_the_machine(tmp_path):
     assert row["cells"]["b"]["ours"] > 2 * row["cells"]["a"]["ours"]
 
 
-def test_columns_and_rows_may_have_frequencies_of_their_own(tmp_path):
+def test_columns_and_rows_may_set_cpufreq(tmp_path):
     path = tmp_path / "mine.toml"
     study = STUDY.replace('governor = "teo"', 'governor = "menu"\nio_boost = "none"')
     study = study.replace('"periodic"', '"fio-randread"').replace("power_mw", "iops:randread")

@@ -74,7 +74,7 @@ def test_events_are_those_of_the_machine(machine):
     assert found == ["cstate_core/c6-residency/", "cstate_pkg/c2-residency/"]
 
 
-def test_stat_has_requested_and_got_next_to_each_other(machine):
+def test_stat_shows_requested_next_to_got(machine):
     text = _stat(machine, _WAITS).stdout
     assert "hardware's counter" in text
     row = next(line for line in text.splitlines() if line.startswith("CPU%c6"))

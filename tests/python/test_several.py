@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Several recordings as one question, and who ended the sleeps."""
+"""Several recordings in one replay, and what ended the sleeps."""
 
 import json
 import math
@@ -61,7 +61,7 @@ def test_the_sign_test_is_the_binomial(lower, higher, p):
     assert several.sign_p(lower, higher) == pytest.approx(p)
 
 
-def test_many_recordings_get_a_line_each_and_one_table(torpor, parts):
+def test_many_recordings_get_line_each_and_one_table(torpor, parts):
     done = torpor("replay", "-p", "i5-10600k", "-g", "menu", "-g", "teo", *parts, check=0)
     assert done.stdout.count("Over 5 recordings") == 1
     assert len(re.findall(r"in \d of 5, p 0\.\d+", done.stdout)) > 5
@@ -74,7 +74,7 @@ def test_many_recordings_get_a_line_each_and_one_table(torpor, parts):
     assert "Over 2 recordings" in page.read_text()
 
 
-def test_progress_says_which_of_how_many():
+def test_progress_counts_the_recordings():
     calls = []
     tell = progress.of_several(["a.dat", "b/a.dat"], lambda *what: calls.append(what))
     tell("reading b/a.dat, MiB", 1, 2)

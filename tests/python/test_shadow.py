@@ -128,7 +128,7 @@ def test_a_governor_that_fails_ends_alone(scripted, tmp_path):
     assert shadow.sums["menu"].sleeps == 300 and shadow.tallies["teo"].count == 2
 
 
-def test_a_growing_file_is_read_to_where_it_is(tmp_path):
+def test_growing_file_is_read_to_its_end(tmp_path):
     file = tmp_path / "growing"
     file.write_bytes(b"ab")
     with feed.Following(file, follow=True) as grows, file.open("ab", buffering=0) as more:
@@ -219,7 +219,7 @@ def read_until(recorder, wanted: bytes) -> bytes:
     return found
 
 
-def test_perf_is_asked_for_what_it_holds(fake, perf):
+def test_recorder_requests_perfs_buffer(fake, perf):
     perf()
     with feed.Recorder(fake.machine) as recorder:
         read_until(recorder, b"head")
@@ -237,7 +237,7 @@ def test_a_perf_that_fails_ends_the_shadow(fake, perf):
         wait_for(lambda: b"" in recorder.pieces())
 
 
-def test_what_forbids_recording_says_what_to_set(fake, monkeypatch):
+def test_forbidden_recording_names_the_setting(fake, monkeypatch):
     monkeypatch.setattr(feed.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(feed, "_has_perfmon", lambda: False)
     monkeypatch.setattr(feed.perf, "why_unusable", lambda: None)
@@ -320,7 +320,7 @@ def parse(text: str) -> dict[str, float]:
     return found
 
 
-def test_openmetrics_are_what_a_strict_parser_reads(scripted, tmp_path):
+def test_openmetrics_pass_a_strict_parser(scripted, tmp_path):
     scripted(*[(0, [a_run(60e6), a_run(54e6 + n)]) for n in range(3)])
     shadow = ran(tmp_path)
     odd = 'my\\gov "x"\n.c'
@@ -373,7 +373,7 @@ def minutes(folder, host, values, *, machine_class="server", **more):
     return kept
 
 
-def test_a_fleet_says_which_governor_where_and_where_it_hurts(tmp_path):
+def test_fleet_shows_where_a_governor_is_worse(tmp_path):
     # teo takes 10 % less, but for 3 o'clock, when it takes 20 % more.
     for host in ("a", "b", "c"):
         factors = {h: (1.2 if h == 3 else 0.9) + 0.01 * (ord(host) - 98) for h in range(24)}
@@ -448,7 +448,7 @@ def test_a_minute_is_of_the_governor_that_decided(tmp_path, monkeypatch):
     assert {host["under"]: host["minutes"] for host in hosts} == {"menu": 2, "teo": 2}
 
 
-def test_minutes_are_kept_as_long_as_asked(tmp_path):
+def test_minutes_beyond_the_limit_are_deleted(tmp_path):
     kept = tmp_path / "store"
     minutes(kept, "a", {0: (100.0, 90.0)})
     (old,) = (kept / "points").iterdir()
@@ -495,7 +495,7 @@ def test_help_of_shadow_describes_the_bare_command(torpor):
     assert re.search(r"^Commands:\n  run .*\n  show ", text, re.M)
 
 
-def test_what_a_service_needs_is_printed(torpor):
+def test_service_files_are_printed(torpor):
     unit = torpor("shadow", "--print", "systemd", check=0).stdout
     assert "ExecStart=/usr/bin/env torpor shadow" in unit
     assert json.loads(torpor("shadow", "--print", "grafana", check=0).stdout)["panels"]
@@ -514,7 +514,7 @@ def test_no_store_is_made_of_no_minutes(torpor, tmp_path):
     assert "have no minute that every governor has" in done.stderr
 
 
-def test_a_shadow_ends_with_the_replay_of_what_it_saw(torpor, recording):
+def test_shadow_result_equals_a_replay(torpor, recording):
     asked = (recording, "-p", "i5-10600k", "-g", "menu", "-g", "teo", "--json")
     shadow, replay = (json.loads(torpor(c, *asked, check=0).stdout) for c in ("shadow", "replay"))
     assert shadow.pop("options")["hz"] == replay.pop("options")["hz"]

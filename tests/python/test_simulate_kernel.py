@@ -46,7 +46,7 @@ def test_library_and_command_give_the_same(torpor, linux):
     assert printed["runs"][0]["origin"] == f"menu@{kernel['release']}"
 
 
-def test_a_recording_of_a_hosted_kernel_tells_its_governor(torpor, linux, tmp_path):
+def test_hosted_kernels_recording_identifies_its_governor(torpor, linux, tmp_path):
     """It has the timers of the kernel's own tracepoints; without them 79 % agree here."""
     trace = tmp_path / "trace.txt"
     run = ("simulate", "frames", "-p", "pixel6", "-g", "menu", "--kernel", linux)

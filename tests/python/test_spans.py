@@ -75,7 +75,7 @@ def test_a_bound_needs_power(torpor, recording):
     assert "must end in .parquet, .arrow or .csv" in done.stderr
 
 
-def test_adaptation_is_to_a_steady_state_and_the_same_twice():
+def test_adaptation_is_steady_and_repeatable():
     found = adaptation(platform="pixel6", governors=["teo", "deepest"], changes=4)
     assert found == adaptation(platform="pixel6", governors=["teo", "deepest"], changes=4)
     by = {(curve["governor"], curve["load"]): curve for curve in found["curves"]}

@@ -183,11 +183,11 @@ def test_fifo_in_a_store_does_not_block(tmp_path, torpor_process):
         [],
     ],
 )
-def test_a_head_of_another_format_or_kind_is_refused(tmp_path, head):
+def test_head_of_another_format_or_kind_is_refused(tmp_path, head):
     made = filled(tmp_path / "store", 1)
     (made.path / "store.json").write_text(json.dumps(head))
     for create in (False, True):
-        with pytest.raises(torpor.SweepError, match=r"is no store|this Torpor reads format"):
+        with pytest.raises(torpor.SweepError, match=r"is not a store|this Torpor reads format"):
             torpor.open_store(made.path, create=create)
 
 
@@ -199,7 +199,7 @@ def test_a_shard_by_another_hand_is_refused(tmp_path):
     data = b"PAR1 and nothing that follows PAR1"
     (made.path / "points" / f"{hashlib.sha256(data).hexdigest()}.parquet").write_bytes(data)
     for reader in (made.rows, made.names):
-        with pytest.warns(StoreWarning, match="is no shard of a store") as said:
+        with pytest.warns(StoreWarning, match="is not a shard of a store") as said:
             assert len(reader()) == 1
         assert len(said) == 4
 
@@ -234,7 +234,7 @@ def test_processes_that_begin_a_store_together_all_succeed(tmp_path):
     assert sorted(os.listdir(tmp_path / "store-0")) == ["open", "points", "store.json"]
 
 
-def test_bits_of_a_results_table_flip_without_a_panic(tmp_path):
+def test_bits_of_a_results_table_flip_without_panic(tmp_path):
     table = store._table([a_row(number) for number in range(50)])
     draw = random.Random(1)
     for suffix in ("arrow", "parquet"):

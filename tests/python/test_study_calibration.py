@@ -91,14 +91,14 @@ def test_unreachable_cell_names_the_nearest_number(study):
 @pytest.mark.parametrize(
     ("was", "becomes", "message"),
     [
-        ('"io_device.emmc.work_ratio"', '"io_device.emmc.work_rato"', "no number above 0 of"),
+        ('"io_device.emmc.work_ratio"', '"io_device.emmc.work_rato"', "not a number above 0 in"),
         ('"io_device.emmc.work_ratio"', '"cluster"', "keys from the file's root"),
         (', "io_device.emmc.work_ratio"', "", "1 numbers, expected as many"),
         ("fits = [", "is_relative = true\nfits = [", "and no `is_relative`"),
         (re.compile("fits = .*"), "", "no row of it has `fits`"),
     ],
 )
-def test_a_study_that_cannot_be_calibrated_says_where(study, was, becomes, message):
+def test_uncalibratable_study_names_the_place(study, was, becomes, message):
     text = study.read_text()
     study.write_text(re.sub(was if isinstance(was, re.Pattern) else re.escape(was), becomes, text))
     with pytest.raises(StudyError, match=message):
@@ -153,7 +153,7 @@ def test_calibration_finds_the_length_behind_a_cell(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["task.t.phase.9.sleep_us.mean", "task.u.phase", "task.t.name"])
-def test_a_length_that_a_workload_lacks_is_an_error(tmp_path, path):
+def test_length_that_a_workload_lacks_is_an_error(tmp_path, path):
     study = of_workload(tmp_path, 2000, path)
-    with pytest.raises(StudyError, match=r"no number above 0 of `w\.toml`"):
+    with pytest.raises(StudyError, match=r"not a number above 0 in `w\.toml`"):
         studies.calibrate(study)

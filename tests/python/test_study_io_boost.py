@@ -21,7 +21,7 @@ def result():
     return io_boost_study(duration="300ms", seeds=1)
 
 
-def test_the_front_is_what_no_fixed_frequency_beats(result):
+def test_front_has_unbeaten_fixed_frequencies(result):
     fixed = [s for s in result["settings"] if s["kind"] == "fixed"]
     for setting in fixed:
         better = [
@@ -54,7 +54,7 @@ def test_many_opps_are_tried_cluster_by_cluster():
     assert len(result["settings"]) == (11 + 14 + 17) + (11 + 14 + 17 - 2) + 1
 
 
-def test_work_that_says_where_it_runs_stays_there(tmp_path):
+def test_pinned_work_stays_on_its_cpus(tmp_path):
     pinned = tmp_path / "pinned.toml"
     text = workload_toml("fio-randread").replace("[[fio]]", '[[fio]]\ncpus_allowed = "4"')
     pinned.write_text(text, encoding="utf-8")
@@ -86,7 +86,7 @@ def test_the_page_is_complete_and_lists_every_setting(result):
             assert setting["name"] in page
 
 
-def test_the_plot_goes_where_it_is_asked_for(torpor, tmp_path):
+def test_plot_is_written_to_the_given_path(torpor, tmp_path):
     for name in ("plot.svg", "plot.html"):
         arguments = ("--io-boost", "iowait", "--duration", "50ms", "--seeds", "1", "--json")
         done = torpor("study", "io-boost", *arguments, "--plot", str(tmp_path / name), check=0)

@@ -49,7 +49,7 @@ def test_axes_of_simulations_do_not_multiply_replays(recording):
     assert len(found) == 4
 
 
-def test_a_frequency_policys_file_is_part_of_a_points_name(tmp_path):
+def test_cpufreq_file_is_part_of_the_key(tmp_path):
     mine = tmp_path / "mine.c"
     mine.write_text("/* one */", encoding="utf-8")
     asked = [f"{mine}", f"{mine},x=1", "schedutil"]
@@ -182,7 +182,7 @@ def test_points_equal_the_commands_that_repeat_them(recording, tmp_path):
         assert {key: row[key] for key in wanted} == wanted
 
 
-def test_a_governor_that_crashes_is_a_row_with_its_error(recording, crash, tmp_path):
+def test_crashed_governor_is_a_row_with_error(recording, crash, tmp_path):
     made = axes(recording, governor=["menu", str(crash)])
     done = torpor.sweep(made, tmp_path / "store")
     assert (done.done, done.failed) == (4, 2)
@@ -335,7 +335,7 @@ def test_stores_of_others_are_refused(tmp_path):
     with pytest.raises(torpor.SweepError, match="format 99, and this Torpor reads format"):
         torpor.open_store(tmp_path)
     (tmp_path / "store.json").write_text("[")
-    with pytest.raises(torpor.SweepError, match="is no store"):
+    with pytest.raises(torpor.SweepError, match="is not a store"):
         torpor.open_store(tmp_path)
 
 
@@ -350,7 +350,7 @@ def test_stores_of_others_are_refused(tmp_path):
         ({"workload": ["zz*"]}, "no workload matches `zz"),
         ({"governor": ["teo,x=5..1"]}, "the range 5..1 is empty"),
         ({"ties": [{"platfrom": "pixel6"}]}, "`tie` names `platfrom`"),
-        ({"ties": [{"platform": "pixel6"}]}, "both by itself and in `tie`"),
+        ({"ties": [{"platform": "pixel6"}]}, "both on its own and in `tie`"),
         ({"excluded": [{"governer": "x"}]}, "`exclude` names `governer`"),
         ({"param": ["hz=1"]}, "expected platform.PATH=VALUES"),
         ({"param": ["platform.hz"]}, "expected platform.PATH=VALUES"),
@@ -359,7 +359,7 @@ def test_stores_of_others_are_refused(tmp_path):
         ({"excluded": [{"platform": "*"}]}, "leaves no point"),
     ],
 )
-def test_a_sweep_that_cannot_begin_says_why(recording, tmp_path, given, message):
+def test_impossible_sweep_gives_the_reason(recording, tmp_path, given, message):
     with pytest.raises(torpor.SweepError, match=message.replace("*", r"\*")):
         torpor.sweep(axes(recording, **given), tmp_path / "store")
     assert not (tmp_path / "store").exists()
@@ -383,7 +383,7 @@ def test_an_unknown_parameter_stops_it_early(recording, tmp_path):
         ("platform.exit_latency_us=1", "`exit_latency_us` occurs 6 times in its file"),
     ],
 )
-def test_a_number_that_cannot_be_stops_it_before_it_begins(recording, tmp_path, param, message):
+def test_impossible_number_stops_the_sweep_early(recording, tmp_path, param, message):
     made = axes(recording, platform=["rk3399"], param=[param])
     with pytest.raises(torpor.PlatformError, match=message):
         torpor.sweep(made, tmp_path / "store")

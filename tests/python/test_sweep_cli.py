@@ -42,7 +42,7 @@ def test_the_command_line_maintains_a_store(torpor, recording, tmp_path):
         ({"JOB_COMPLETION_INDEX": "{}"}, (0, 1, 2)),
     ],
 )
-def test_an_array_of_a_batch_system_shares_the_points(torpor, recording, tmp_path, env, shares):
+def test_array_of_a_batch_system_shares_the_points(torpor, recording, tmp_path, env, shares):
     count = {"SLURM_ARRAY_TASK_COUNT": "3", "LSB_JOBINDEX_END": "3", "JOB_COMPLETIONS": "3"}
     for share in shares:
         job = {name: value.format(share) for name, value in env.items()} | count
@@ -53,7 +53,7 @@ def test_an_array_of_a_batch_system_shares_the_points(torpor, recording, tmp_pat
 
 
 @pytest.mark.parametrize("text", ["3/2", "0/2", "x", "1/", "-1/2"])
-def test_a_share_that_is_none_is_refused(torpor, recording, text):
+def test_invalid_shard_is_refused(torpor, recording, text):
     done = torpor("sweep", "-t", recording, "-p", "pixel6", "-g", "menu", "--shard", text, check=2)
     assert "expected I/N" in done.stderr
 
@@ -72,7 +72,7 @@ def test_a_sweep_knows_the_recorded_machine(torpor, tmp_path):
     assert shares['{"recorded_on": "pixel6"}'] == pytest.approx(0.18, abs=0.01)
 
 
-def test_a_sweep_knows_what_absent_cpus_do(torpor, recording, tmp_path):
+def test_others_option_changes_the_points(torpor, recording, tmp_path):
     args = ["-o", tmp_path / "store", "-t", recording, "-p", "pixel6", "-g", "menu"]
     torpor("sweep", *args, "--others", "busy", check=0)
     torpor("sweep", *args, check=0)

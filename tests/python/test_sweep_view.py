@@ -90,6 +90,6 @@ def test_intervals_are_students():
         ({"filters": {"platform": ["x"]}}, "no point is left"),
     ],
 )
-def test_a_view_of_nothing_says_why(given, message):
+def test_empty_view_gives_the_reason(given, message):
     with pytest.raises(torpor.SweepError, match=message):
         view.view([point("menu", "a", 1.0)], **given)

@@ -73,7 +73,7 @@ def test_top_bounds_the_rows_and_says_so(torpor, recording):
     assert "tokio-rt-worker" in torpor("trace", "stats", recording, check=0).stdout
 
 
-def test_one_dump_is_half_of_what_is_needed(torpor, recording):
+def test_one_dump_is_not_enough(torpor, recording):
     done = torpor("trace", "stats", recording, "--before", "x.txt", check=2)
     assert "one from after" in done.stderr
 
@@ -95,7 +95,7 @@ def test_a_mailed_recording_has_events_and_rejections(name):
     assert misses == stats["trace"]["event_counts"]["cpu_idle_miss"]
 
 
-def test_the_page_shows_what_the_tables_do(torpor, recording, tmp_path):
+def test_page_and_tables_agree(torpor, recording, tmp_path):
     done = torpor(
         *("trace", "stats", recording, "-p", "i5-10600k", "--report", "page.html"), check=0
     )

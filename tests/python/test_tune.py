@@ -67,7 +67,7 @@ def test_ranges_and_values_are_read():
             tuning.read_param(text)
 
 
-def test_the_front_is_what_nothing_beats(fixed, train, tmp_path):
+def test_front_has_unbeaten_settings(fixed, train, tmp_path):
     params = [tuning.read_param("depth=0..3"), tuning.read_param("nothing=0..100")]
     found = tuning.tune(str(fixed), params, train, tmp_path / "s", trials=12, references=("menu",))
     tried = {trial.setting.split(",")[1] for trial in found.trials}
@@ -82,7 +82,7 @@ def test_the_front_is_what_nothing_beats(fixed, train, tmp_path):
     assert found.references[1].setting == "menu"
 
 
-def test_the_same_call_asks_the_same_and_runs_nothing_again(fixed, train, tmp_path):
+def test_same_call_repeats_without_running(fixed, train, tmp_path):
     params = [tuning.read_param("depth=0..3"), tuning.read_param("nothing=0..5")]
 
     def run(trials):
@@ -166,7 +166,7 @@ def test_a_verdict_rests_on_held_out_scenarios():
     assert none[0] == "None of 1 setting beats g in idle_power_mw and latency_mean_us."
 
 
-def test_a_search_is_drawn_with_what_was_held_out():
+def test_search_plot_includes_held_out_scenarios():
     drawn = charts.tuned(tuned(tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0))))
     assert "g,x=1: idle_power_mw % −5, latency_mean_us % +1" in drawn
     assert "g,x=1 held out: idle_power_mw % +2" in drawn
@@ -191,7 +191,7 @@ def test_a_parameter_that_the_governor_lacks_is_named(train, tmp_path):
         tuning.tune("teo", [tuning.read_param("no_such=1..8")], train, tmp_path / "s", trials=2)
 
 
-def test_the_command_shows_the_front_and_held_out_scenarios(torpor, fixed, recording, tmp_path):
+def test_command_shows_the_front_and_held_out_scenarios(torpor, fixed, recording, tmp_path):
     done = torpor(
         *(
             "governor",

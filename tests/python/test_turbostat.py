@@ -61,7 +61,7 @@ def test_requested_and_got_are_side_by_side(log, torpor, tmp_path):
     assert (c1["states"], c1["requested_ratio"]) == ([0, 1], pytest.approx(0.14))
 
 
-def test_without_a_clock_shares_are_known_and_times_are_not(tmp_path):
+def test_shares_are_known_without_a_clock(tmp_path):
     path = tmp_path / "a.log"
     path.write_text(TABLE.replace("usec\t", "none\t"))
     (group,) = torpor.diff(path)["groups"]

@@ -93,7 +93,7 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def assert_sound(self, name: str, texts_least: int) -> None:
-        """Check that a page asks for nothing, is silent, fits any screen and can be read."""
+        """Check that a page loads nothing, logs nothing, fits any screen and is readable."""
         self.driver.get_log("browser")
         self.driver.get_log("performance")
         for width in (PHONE[0], 800, 1600):

@@ -17,7 +17,7 @@ def html() -> str:
     return report.render(sample.pixel())
 
 
-def test_a_page_begins_with_verdict_picture_and_eight_rows(html: str) -> None:
+def test_page_begins_with_verdict_picture_and_eight_rows(html: str) -> None:
     title = re.search(r"<h1>(.*?)</h1>", html, re.S)
     assert title and re.match(r"Against \S+, \S+ (saves|takes) [\d,.]+\xa0%", title[1])
     before, folded = html.split("<details", 1)

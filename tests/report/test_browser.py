@@ -27,7 +27,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_page_is_self_contained_and_can_be_read(browser: Browser, name: str) -> None:
+def test_page_is_self_contained_and_readable(browser: Browser, name: str) -> None:
     browser.assert_sound(name, texts_least=300)
 
 
@@ -68,7 +68,7 @@ def test_the_table_holds_the_numbers_of_the_result(browser: Browser, name: str) 
                 assert float(digits) == pytest.approx(value, rel=6e-3, abs=6e-3)
 
 
-def test_the_wheel_zooms_the_strip_and_reset_restores_it(browser: Browser) -> None:
+def test_wheel_zooms_the_strip_and_reset_restores_it(browser: Browser) -> None:
     browser.open("pixel")
     canvas = browser.strip()
     whole = browser.view(canvas)
@@ -131,7 +131,7 @@ def test_any_cpu_of_the_run_can_be_chosen(browser: Browser) -> None:
     assert len(seen) == 3
 
 
-def test_another_cpu_shows_the_same_time_and_wraps_around(browser: Browser) -> None:
+def test_another_cpu_shows_same_time_and_wraps_around(browser: Browser) -> None:
     browser.open("pixel", PHONE)
     canvas = browser.strip()
     browser.run("arguments[0].focus()", canvas)
@@ -170,7 +170,7 @@ def test_two_fingers_pinch_the_strip(browser: Browser) -> None:
     assert pinched[1] - pinched[0] < (whole[1] - whole[0]) / 2
 
 
-def test_pointing_at_a_sleep_reads_its_state_and_length(browser: Browser) -> None:
+def test_pointing_at_sleep_reads_its_state_and_length(browser: Browser) -> None:
     browser.open("pixel")
     canvas = browser.strip()
     result = browser.results["pixel"]["traces"][0]

@@ -120,7 +120,7 @@ def test_two_hundred_thousand_decisions_fit_in_a_megabyte() -> None:
     assert min(sizes[1:]) == pytest.approx(max(sizes[1:]), rel=0.02)
 
 
-def test_what_a_strip_does_not_need_goes_to_the_others() -> None:
+def test_unused_strip_space_goes_to_other_cpus() -> None:
     assert strip.shares([], 10) == []
     assert strip.shares([500], 100) == [100]
     assert strip.shares([500, 500, 10, 500], 100) == [50, 20, 10, 20]
@@ -128,7 +128,7 @@ def test_what_a_strip_does_not_need_goes_to_the_others() -> None:
     assert strip.shares([5, 10, 200, 200], 100) == [5, 10, 42, 43]
 
 
-def test_a_strip_too_long_for_the_page_is_cut_and_says_so() -> None:
+def test_cut_strip_is_marked() -> None:
     result = sample.long(25)
     first = result["traces"][0]["strips"][0]
     result["traces"][0]["strips"] = [first]
@@ -172,7 +172,7 @@ def test_the_page_names_the_parts_of_its_power(pixel_html: str) -> None:
     assert "Power and energy on this page" not in Page(report.render(sample.desktop())).text
 
 
-def test_only_our_script_may_run_and_nothing_is_fetched(pixel_html: str) -> None:
+def test_only_our_script_runs_nothing_is_fetched(pixel_html: str) -> None:
     parsed = Page(pixel_html)
     policy = next(a["content"] for t, a in parsed.tags if a.get("http-equiv"))
     digest = base64.b64encode(hashlib.sha256(parsed.scripts[-1][1].encode()).digest()).decode()
@@ -182,7 +182,7 @@ def test_only_our_script_may_run_and_nothing_is_fetched(pixel_html: str) -> None
     assert not any("src" in attrs for _, attrs in parsed.tags)
 
 
-def test_every_table_header_has_a_scope_and_ids_are_unique() -> None:
+def test_headers_have_scopes_and_unique_ids() -> None:
     result = sample.pixel()
     result["traces"] += sample.pixel()["traces"]
     parsed = Page(report.render(result))
@@ -203,7 +203,7 @@ def test_packed_strip_round_trips() -> None:
     assert unpack(packed["packed"][0], 3, 1) == [(a - 10, b - 10, s) for a, b, s in segments]
 
 
-def test_rounding_a_strip_keeps_sleeps_apart_and_in_order() -> None:
+def test_rounding_strip_keeps_sleeps_apart_and_in_order() -> None:
     result = sample.long(3)["traces"][0]["strips"][0]
     packed = strip.Strip(result, 2).pack(60_000)
     assert packed["quantum_ns"] > 1
@@ -275,7 +275,7 @@ def seeded(name: str, key: str, *values: float, **metrics: float):
     return made
 
 
-def test_finding_makes_no_verdict_where_no_timer_was_known() -> None:
+def test_no_verdict_without_known_timers() -> None:
     runs = [
         run("menu", over_oracle_pct=12.5, latency_mean_us=80.0),
         run("teo", over_oracle_pct=4.25, latency_mean_us=75.5),
@@ -289,7 +289,7 @@ def test_finding_states_the_share_it_rests_on() -> None:
     runs = [run("menu", idle_energy_uj=2.0), run("teo", idle_energy_uj=1.0)]
     said = verdict(runs, {"timer_events": 80, "tick_only": 20})
     assert said.startswith("teo uses the least idle energy")
-    assert "In 20.00 % of the decisions no timer but the tick was known" in said
+    assert "In 20.00 % of the decisions the recording shows only the tick" in said
     assert "of the decisions" not in verdict(runs, {"timer_events": 1000, "tick_only": 1})
 
 
@@ -322,7 +322,7 @@ def test_finding_takes_total_energy_where_it_is_known() -> None:
     assert verdict(runs).startswith("menu uses the least energy, 11.00 µJ")
 
 
-def test_finding_says_when_there_is_none() -> None:
+def test_verdict_says_that_no_governor_finished() -> None:
     runs = [run("mine", error="crashed"), run("oracle", "oracle", over_oracle_pct=0.0)]
     assert verdict(runs) == ("No governor finished on this trace, so there is nothing to compare.")
 
@@ -355,7 +355,7 @@ def test_changes_are_against_the_first_governor() -> None:
     assert Page(above[1]).text.replace("\N{NO-BREAK SPACE}", " ") == "9.61 (best) (−7.03 pp)"
 
 
-def test_unknown_energy_is_not_known_and_never_a_number() -> None:
+def test_unknown_energy_is_never_a_number() -> None:
     html = report.render(sample.desktop())
     assert {Page(cell).text for cell in comparison_row(html, "idle_power_mw")} == {"not known"}
 
@@ -370,7 +370,7 @@ def test_a_failed_governor_is_shown_and_no_base() -> None:
     assert "the change against shallowest" in text
 
 
-def test_shares_within_a_bound_are_those_of_the_histogram() -> None:
+def test_shares_within_a_bound_match_the_histogram() -> None:
     result = sample.pixel()
     runs = result["traces"][0]["runs"]
     own = runs[1]["latency"]
@@ -385,7 +385,7 @@ def test_shares_within_a_bound_are_those_of_the_histogram() -> None:
         assert total == sum(n for upper, n in own["histogram"] if upper <= bound)
 
 
-def test_fine_buckets_are_drawn_in_bins_that_can_be_seen() -> None:
+def test_fine_buckets_are_drawn_in_visible_bins() -> None:
     result = sample.pixel()
     own = result["traces"][0]["runs"][0]["latency"]
     # 1 % buckets from 1 us to 10 ms are some 900; 20 bins a decade are 80.

@@ -48,12 +48,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_page_is_self_contained_and_can_be_read(browser: Browser, name: str) -> None:
+def test_page_is_self_contained_and_readable(browser: Browser, name: str) -> None:
     browser.assert_sound(name, texts_least=15)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_page_ends_with_the_command_that_repeats_it(browser: Browser, name: str) -> None:
+def test_page_ends_with_the_command_that_repeats_it(browser: Browser, name: str) -> None:
     browser.open(name)
     shown = browser.driver.find_elements(By.CSS_SELECTOR, "main > :last-child pre")[-1].text
     assert shown.split() == ["torpor", *COMMANDS[name], "--json", "--report", f"{name}.html"]
@@ -167,9 +167,7 @@ def test_the_trace_is_handed_over_to_perfetto(
     assert said == f"Handed over to {local_copy}."
 
 
-def test_a_trace_that_is_too_large_is_not_in_the_page(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_omits_a_large_trace(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     result = browser.results["fidelity"]
     recording = GUEST / "trace.dat.gz"
     assert "Open in Perfetto" in report.render(result, trace=recording)
@@ -178,7 +176,7 @@ def test_a_trace_that_is_too_large_is_not_in_the_page(
     assert "Open in Perfetto" not in page and "<code>--trace FILE</code>" in page
 
 
-def test_a_page_without_a_trace_says_why_and_how_to_get_one(browser: Browser) -> None:
+def test_page_without_trace_names_the_command(browser: Browser) -> None:
     for name, result in browser.results.items():
         page = report.render(result)
         assert page.count("This page has no trace for Perfetto") == 1, name
@@ -187,7 +185,7 @@ def test_a_page_without_a_trace_says_why_and_how_to_get_one(browser: Browser) ->
     assert "of two moons" in report.render(result, why_no_trace="It is of two moons.")
 
 
-def test_markup_in_a_result_stays_text_on_every_page(browser: Browser) -> None:
+def test_markup_in_result_stays_text_on_every_page(browser: Browser) -> None:
     attack = "<img src=x onerror=alert(1)>"
     for name, found in browser.results.items():
         if name == "simulate":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor serve`: what it shows, to whom, and that it writes nothing."""
+"""`torpor serve`: its pages, who may see them, and that it writes nothing."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_only_this_machine_is_answered(ask: Ask) -> None:
     assert site.ADDRESS == "127.0.0.1"
 
 
-def test_a_part_of_a_store_can_be_asked_for(ask: Ask) -> None:
+def test_store_page_selects_points(ask: Ask) -> None:
     part = "/view/store?governor=menu&platform="
     assert ask(part)[0] == 200 and "1 point:" in ask(part)[2]
     assert "no point is left" in ask("/view/store?governor=nobody")[2]
@@ -206,7 +206,7 @@ def test_rounds_that_are_finished_are_compared(ask: Ask, folder: Path) -> None:
         file.unlink()
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(torpor.TorporError, match="is not a folder"):
         site.Site(tmp_path / "none")
 
@@ -238,7 +238,7 @@ def test_a_hostile_folder_is_listed_all_the_same(hostile: tuple) -> None:
     assert asked("/view/fine.json")[0] == 200
 
 
-def test_a_damaged_result_has_a_page_that_says_why(hostile: tuple) -> None:
+def test_damaged_result_page_gives_the_reason(hostile: tuple) -> None:
     root, asked, _ = hostile
     made = torpor.simulate("periodic", platform="pixel6", duration="100ms", seeds=1).to_dict()
     made["runs"][0]["metrics"]["sleeps"] = "many"
@@ -248,7 +248,7 @@ def test_a_damaged_result_has_a_page_that_says_why(hostile: tuple) -> None:
     assert status == 422 and "runs[0].metrics.sleeps" in page
 
 
-def test_a_result_or_store_that_leads_outside_is_not_shown(hostile: tuple) -> None:
+def test_links_outside_the_folder_are_hidden(hostile: tuple) -> None:
     root, asked, _ = hostile
     diff = torpor.diff(GUEST / "sysfs-before.txt", GUEST / "sysfs-after.txt")
     outside = root.parent / "outside"

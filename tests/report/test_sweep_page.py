@@ -46,7 +46,7 @@ def data_of(page: str) -> dict:
     return json.loads(found[1])
 
 
-def test_cells_are_means_over_the_seeds_that_all_have():
+def test_cells_are_means_over_shared_seeds():
     rows = points(1, seeds=2)
     for row in rows:
         row["idle_power_mw"] *= row["seed"]
@@ -88,7 +88,7 @@ def test_a_store_without_points_makes_no_page():
         render([], "x")
 
 
-def test_a_large_sweep_has_its_extremes_and_all_ranks(monkeypatch):
+def test_large_sweep_keeps_extremes_and_ranks(monkeypatch):
     monkeypatch.setattr(sweep, "_POINTS_MAX", 100)
     monkeypatch.setattr(sweep, "_EXTREMES_MAX", 8)
     rows = points(40)

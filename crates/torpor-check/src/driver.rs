@@ -100,7 +100,7 @@ fn wait(replies: &mut ChildStdout) -> Reply {
 impl Process {
     /// Ends the program and everything it has started: it leads a process group.
     fn end(&self) {
-        // SAFETY: it has not been waited for, so the process id is still its own.
+        // SAFETY: nobody has waited for it, so the process id is not reused.
         unsafe {
             libc::kill(self.child.id() as i32, libc::SIGKILL);
             libc::kill(-(self.child.id() as i32), libc::SIGKILL);

@@ -181,7 +181,7 @@ mod tests {
 
     /// Two idle loops must give the same decisions.
     #[test]
-    fn the_driver_and_the_host_give_the_same_answers() {
+    fn driver_and_host_give_equal_answers() {
         let cache = std::env::temp_dir().join(format!("torpor-hosted-{}", std::process::id()));
         let options = CatalogOptions { cache_dir: Some(cache.clone()), ..Default::default() };
         let catalog = Catalog::new(options);

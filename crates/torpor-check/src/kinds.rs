@@ -54,17 +54,17 @@ pub const KINDS: &[KindInfo] = &[
         name: "index",
         title: "an index that is not a state",
         definition: "select() returns a number below 0 or not below drv->state_count. A kernel \
-                     reads past the driver's table then. Tables of one state are asked about \
-                     unless the governor's own tree never asks there, as none does since 7.0.",
+                     then reads past the driver's table. Tables of one state are tested unless \
+                     the tree's idle loop never calls a governor there, as none does since 7.0.",
         rule: Some(no_such_state),
     },
     KindInfo {
         kind: Kind::Disabled,
         name: "disabled",
         title: "a disabled state chosen",
-        definition: "The chosen state is disabled (states_usage[].disable). State 0 alone is \
-                     excused, and only where no enabled state keeps the latency limit: something \
-                     must be chosen, and every kernel's fallback is state 0.",
+        definition: "The chosen state is disabled (states_usage[].disable). Only state 0 is \
+                     exempt, and only if no enabled state keeps the latency limit: the governor \
+                     must choose a state, and every kernel falls back to state 0.",
         rule: Some(disabled_state),
     },
     KindInfo {
@@ -72,8 +72,8 @@ pub const KINDS: &[KindInfo] = &[
         name: "latency",
         title: "the latency limit broken",
         definition: "The chosen state's exit_latency_ns is above cpuidle_governor_latency_req(), \
-                     though some enabled state keeps the limit. Whoever set the limit (PM QoS) \
-                     waits longer for the CPU than it asked for.",
+                     though some enabled state keeps the limit. The user of PM QoS that set \
+                     the limit waits longer for the CPU than it asked for.",
         rule: Some(latency_limit),
     },
     KindInfo {
@@ -81,20 +81,19 @@ pub const KINDS: &[KindInfo] = &[
         name: "tick",
         title: "the tick stopped for a polling state",
         definition: "select() chooses a polling state and leaves *stop_tick true while the tick \
-                     runs. Polling is for sleeps of microseconds: stopping and restarting the \
-                     tick costs more than such a sleep, and the state does not end by itself \
-                     before its time limit. A tick that is stopped already excuses it: nothing is \
-                     stopped then.",
+                     runs. Polling is for sleeps of microseconds: stopping and restarting the tick \
+                     costs more than such a sleep, and the state does not end by itself before its \
+                     time limit. If the tick is already stopped, there is nothing to stop, and no \
+                     breach.",
         rule: Some(tick_stopped_for_polling),
     },
     KindInfo {
         kind: Kind::Memory,
         name: "memory",
         title: "a wrong access to memory",
-        definition: "AddressSanitizer, or UndefinedBehaviorSanitizer where it is about pointers \
-                     and array bounds, ends the program, or a signal does. The driver's states \
-                     and the device's counters beyond state_count count as memory that must not \
-                     be touched.",
+        definition: "AddressSanitizer, UndefinedBehaviorSanitizer (for pointers and array bounds) \
+                     or a signal ends the program. The driver's states and the device's counters \
+                     beyond state_count count as memory that must not be touched.",
         rule: None,
     },
     KindInfo {
@@ -103,8 +102,8 @@ pub const KINDS: &[KindInfo] = &[
         title: "an operation without a result",
         definition: "UndefinedBehaviorSanitizer ends the program over arithmetic: a division by \
                      zero, a shift by too much, a signed overflow. Kernels are compiled so that \
-                     signed integers wrap; it is reported all the same, since a wrapped time is \
-                     hardly ever what was meant. Unsigned integers wrap by definition and are not \
+                     signed integers wrap; the check reports it anyway, since a wrapped time is \
+                     hardly ever intended. Unsigned integers wrap by definition and are not \
                      watched.",
         rule: None,
     },
@@ -112,8 +111,8 @@ pub const KINDS: &[KindInfo] = &[
         kind: Kind::Bug,
         name: "bug",
         title: "the governor's own check fails",
-        definition: "A WARN_ON() or BUG_ON() fires on legal calls, or per-CPU data of a CPU that \
-                     does not exist is asked for.",
+        definition: "A WARN_ON() or BUG_ON() fires on legal calls, or the governor accesses \
+                     per-CPU data of a CPU that does not exist.",
         rule: Some(warned),
     },
     KindInfo {
@@ -127,10 +126,10 @@ pub const KINDS: &[KindInfo] = &[
         kind: Kind::Leak,
         name: "leak",
         title: "another CPU's calls change the answer",
-        definition: "A CPU's answers (state, *stop_tick) differ from those it gives when the same \
-                     calls are made on it and none on the other CPUs. A governor may mean to look \
-                     at its neighbours; one that does not keeps state that CPUs share, or uses \
-                     this_cpu_ptr() in enable(), which runs on any CPU.",
+        definition: "A CPU's answers (state, *stop_tick) differ from its answers to the same calls \
+                     without any calls on other CPUs. A governor may look at its neighbours on \
+                     purpose; otherwise it keeps state that CPUs share, or uses this_cpu_ptr() in \
+                     enable(), which runs on any CPU.",
         rule: None,
     },
     KindInfo {
@@ -138,8 +137,8 @@ pub const KINDS: &[KindInfo] = &[
         name: "uninitialised",
         title: "the answer depends on the build",
         definition: "The answers differ between a program whose variables on the stack start as \
-                     zeros and one where they start as another pattern, which reading a variable \
-                     that was never set does. (Undefined behaviour that no sanitizer sees can \
+                     zeros and one where they start as another pattern, so the governor reads a \
+                     variable that was never set. (Undefined behaviour that no sanitizer sees can \
                      show here as well.)",
         rule: None,
     },
@@ -148,9 +147,9 @@ pub const KINDS: &[KindInfo] = &[
         name: "slow",
         title: "a decision that takes too long",
         definition: "One select() and its reflect() take more than 10 us without sanitizers, in \
-                     every one of several repetitions, so that no interruption is to blame. \
-                     In addition every report has the median, the 99th percentile and the worst \
-                     time, each of the least time of the repetitions.",
+                     each of several repetitions, so no interruption is to blame. Every report \
+                     also has the median, the 99th percentile and the worst, each over the \
+                     shortest times of the repetitions.",
         rule: None,
     },
 ];

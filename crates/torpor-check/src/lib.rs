@@ -3,7 +3,7 @@
 //! shrinks it to the shortest sequence of calls that shows it.
 //!
 //! A governor becomes two programs: one under AddressSanitizer and UndefinedBehaviorSanitizer, one
-//! built as in a kernel. Sequences are made ([`generate`](mod@generate)), judged and shrunk here;
+//! built as in a kernel. Rust generates ([`generate`](mod@generate)), judges and shrinks sequences;
 //! the programs only make the calls, through shared memory. A crash of a program is a finding, and
 //! the program is started again.
 //!

@@ -8,7 +8,7 @@ use torpor_machine::platform::Cluster;
 use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
-/// Returns true if the cluster takes power of its own.
+/// Returns true if the cluster consumes power of its own.
 pub fn has_static_power(cluster: &Cluster) -> bool {
     cluster.opps.iter().any(|opp| opp.static_power > Power::ZERO)
 }

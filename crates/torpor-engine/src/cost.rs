@@ -143,7 +143,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn a_state_pays_off_exactly_at_its_target_residency() {
+    fn state_pays_off_exactly_at_its_target_residency() {
         // 10 mW against 0 mW with 2 ms: the overhead is 20 uJ.
         let table = CostTable::new(&testing::two_state_cluster(), true, Duration::MAX);
         let at = Duration::from_us(2_000);

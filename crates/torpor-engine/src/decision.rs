@@ -106,7 +106,7 @@ impl<'a> Keep<'a> {
         Keep { most, room, left: 0, decisions }
     }
 
-    /// Returns true if one more decision may be kept.
+    /// Returns true if there is room for one more decision.
     fn counts(&mut self) -> bool {
         let Some(room) = self.room else { return true };
         if self.left == 0 {

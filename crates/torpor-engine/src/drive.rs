@@ -58,8 +58,9 @@ impl<P: Policy> Drive<P> {
         Drive { policy, halts: Vec::new(), clusters: BTreeMap::new() }
     }
 
-    /// Runs each CPU in turn, as far as later spans cannot change a decision; at the end, through
-    /// all spans. `goes_on` counts spans that are done. Returns the decisions kept of each CPU.
+    /// Runs each CPU in turn, up to the point where later spans could change a decision; at the
+    /// end, through all spans. `goes_on` counts spans that are done. Returns the decisions kept of
+    /// each CPU.
     pub(crate) fn run(
         &mut self,
         cpus: &[&PlacedCpu<'_>],
@@ -96,7 +97,7 @@ impl<P: Policy> Drive<P> {
         Ok(keep.decisions)
     }
 
-    /// Runs all CPUs to the end, each half of a decision at its own time, as a governor requires
+    /// Runs all CPUs to the end, each half of a decision at its own time, as required by a governor
     /// whose CPUs share state. Ties go to the lower slot.
     pub(crate) fn run_in_order(
         &mut self,
@@ -137,7 +138,8 @@ impl<P: Policy> Drive<P> {
         Ok(keep.decisions)
     }
 
-    /// Sums up the own energy of clusters, from `start` to `end`, or as far as all CPUs have run.
+    /// Sums up the clusters' own energy, from `start` to `end`, or to the point that all CPUs have
+    /// reached.
     pub(crate) fn settle(&mut self, cpus: &[&PlacedCpu<'_>], start: Instant, end: Option<Instant>) {
         let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (slot, cpu) in cpus.iter().enumerate() {
@@ -169,7 +171,7 @@ impl<P: Policy> Drive<P> {
     }
 
     /// Ends the runs; `cpus` are those that slept, with models that price their sleeps. Returns
-    /// their sums, and the own energy of clusters.
+    /// their sums, and the clusters' own energy.
     pub(crate) fn close<'a>(
         &mut self,
         cpus: impl IntoIterator<Item = &'a PlacedCpu<'a>>,

@@ -97,7 +97,7 @@ pub fn next_events(
 }
 
 /// Returns true if the span's event makes a task runnable at the moment of the decision, between
-/// `select` and the entry. As deciding takes no time here, entries are given up only then.
+/// `select` and the entry. Because deciding takes no time here, entries are given up only then.
 #[inline]
 pub fn gives_up(span: &Span, now: Instant) -> bool {
     span.wake == now && span.ends_visit
@@ -138,7 +138,7 @@ pub struct Halt {
     /// Sleep history, on hardware that demotes.
     history: SleepHistory,
     tally: Tally,
-    /// Delay of the work after the last known span; the next one begins as much later.
+    /// Delay of the work after the last known span, by which the next one begins late.
     behind: Option<Duration>,
 }
 
@@ -200,8 +200,8 @@ impl<'a> CpuRun<'a> {
         CpuRun::resume(model, spans, Halt::new(model, start, slot))
     }
 
-    /// Continues a run. `spans` are those of before, without the dropped ones and perhaps with
-    /// more.
+    /// Continues a run. `spans` are the previous ones, without the dropped ones and possibly with
+    /// new ones.
     pub fn resume(model: &'a CpuModel, spans: &'a [Span], mut at: Halt) -> CpuRun<'a> {
         if let Some(span) = spans.get(at.next) {
             if let Some(behind) = at.behind.take() {
@@ -277,8 +277,8 @@ impl<'a> CpuRun<'a> {
         self.at.decided_at = self.at.next as u32;
         let mut pending = self.decide(span, policy)?;
         if P::POLLS_ON && self.model.states[pending.state].is_polling {
-            // A copy, so that the current one may stay in registers: what is stored by the byte and
-            // loaded by the word costs more than all else here.
+            // A copy, so that the current one can stay in registers: byte stores followed by a word
+            // load cost more than everything else here.
             let mut polls_on = pending;
             self.pass_interrupts(&mut polls_on);
             pending = polls_on;
@@ -366,7 +366,7 @@ impl<'a> CpuRun<'a> {
             capacity: u64::from(self.model.capacity),
             load_avg: self.load_avg(span),
         };
-        // With one state the kernel asks no governor and leaves the tick alone.
+        // With one state the kernel calls no governor and leaves the tick alone.
         if self.model.states.len() <= 1 {
             return Ok((0, false));
         }
@@ -428,7 +428,7 @@ impl<'a> CpuRun<'a> {
         (sleep, Entry::Demoted { to: to as u8, is_undemoted })
     }
 
-    /// Handles interrupts that bring no task while the CPU polls; polling goes on.
+    /// Handles interrupts that wake no task while the CPU polls; polling continues.
     #[cold]
     fn pass_interrupts(&mut self, pending: &mut Pending) {
         let mut wake = self.spans[self.at.next].wake;
@@ -617,7 +617,7 @@ impl<'a> CpuRun<'a> {
         self.leave(self.at.now);
     }
 
-    /// Starts the work of the current span's event at `resume`, and goes on to the next span.
+    /// Starts the work of the current span's event at `resume`, and moves to the next span.
     #[inline(always)]
     fn leave(&mut self, resume: Instant) {
         let span = &self.spans[self.at.next];

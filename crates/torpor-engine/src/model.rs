@@ -39,7 +39,7 @@ pub struct CpuModel {
     pub costs: CostTable,
     pub tick: TickGrid,
     pub tick_handling: Duration,
-    /// Time that a governor takes to start a timer of its own and to cancel it.
+    /// Time that a governor needs to start and to cancel a timer of its own.
     pub timer_start: Duration,
     pub latency_limit: Duration,
     pub capacity: u32,
@@ -191,7 +191,7 @@ impl CpuModel {
         }
     }
 
-    /// Returns when a demoted CPU that is still asleep goes on to `state`.
+    /// Returns when a demoted CPU that is still asleep enters `state`.
     pub fn undemoted_at(&self, state: usize, from: Instant) -> Option<Instant> {
         Some(from + self.demotion(state)?.undemote?)
     }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_governors_timer_ends_a_sleep_but_not_a_poll() {
+    fn governors_timer_ends_sleeps_but_not_polls() {
         let alarms = |tick_us: i64, timer_us: i64| Alarms {
             tick: Instant(tick_us * 1_000),
             timer: Instant(timer_us * 1_000),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn polling_is_limited_by_the_first_state_worth_it() {
+    fn first_state_worth_sleeping_limits_polling() {
         let cpu = testing::x86_cpu();
         // C1 (2 us) is below 10 us; C1E's 20 us counts.
         assert_eq!(cpu.default_poll_limit, Duration::from_us(20));

@@ -42,7 +42,7 @@ pub struct Options {
     /// Only these CPUs of the recording.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
-    /// The platform's CPU for a CPU of the recording; by default the one of the same number.
+    /// The platform's CPU for a CPU of the recording; by default the one with the same number.
     /// Several may share one: each then runs as if alone there.
     #[serde(deserialize_with = "options::cpu_pairs")]
     pub cpu_map: BTreeMap<CpuId, CpuId>,
@@ -62,7 +62,7 @@ pub struct Options {
     /// Worker threads; one a core by default.
     #[serde(skip_serializing)]
     pub threads: Option<usize>,
-    /// Run every governor in a process of its own, or none; the caller configures the catalog.
+    /// Run every governor in a separate process, or none; the caller configures the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
     /// Keep every decision.
@@ -232,5 +232,5 @@ impl Progress for Unwatched {
     }
 }
 
-/// The name of the oracle, used in place of a governor's.
+/// The name of the oracle, used where a governor's name is expected.
 pub const ORACLE: &str = "oracle";

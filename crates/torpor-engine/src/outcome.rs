@@ -39,7 +39,7 @@ pub struct PlatformInfo {
     pub hz: u32,
     pub sources: Vec<String>,
     pub has_power: bool,
-    /// Parts of the machine whose power is contained, and what is not, as its file says.
+    /// Parts of the machine that its power includes, and those that it lacks, as its file says.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub power_includes: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

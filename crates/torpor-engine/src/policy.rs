@@ -119,7 +119,7 @@ pub struct Choice {
     pub stop_tick: bool,
 }
 
-/// Choices in order. A sleep of days takes millions of choices, the same few again and again: a
+/// Choices in order. A sleep of days takes millions of choices, which repeat the same few: a
 /// part is such a repetition.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {

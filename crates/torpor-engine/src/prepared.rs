@@ -127,7 +127,7 @@ mod tests {
         spans * size_of::<Span>()
     }
 
-    /// Asks for the inputs of each start in turn; returns which were made anew.
+    /// Requests the inputs of each start in turn; returns which had to be computed again.
     fn made(kept: &Kept, starts: &[i64]) -> Vec<i64> {
         let mut made = Vec::new();
         for &start in starts {

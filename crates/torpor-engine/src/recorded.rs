@@ -11,7 +11,7 @@ use torpor_trace::{Event, EventKind, Sink, SoFar};
 #[derive(Clone, Debug, Serialize)]
 pub struct RecordedCpu {
     pub cpu: u32,
-    /// Idle entries, also those without an exit.
+    /// Idle entries, including those without an exit.
     pub sleeps: u64,
     /// Entries without an exit and exits without an entry.
     pub cut_sleeps: u64,

@@ -170,8 +170,8 @@ impl Replay<'_> {
         self.isolated(decider, &|count| self.tick(count), run)
     }
 
-    /// Does `work` in this process, or in one of its own if the governor requires it. `tick` counts
-    /// what is done, and returns false to stop.
+    /// Does `work` in this process, or in a separate one if the governor requires it. `tick` counts
+    /// progress, and returns false to stop.
     fn isolated<T: Serialize + DeserializeOwned>(
         &self,
         decider: &Decider,
@@ -293,8 +293,8 @@ impl Replay<'_> {
         Ok(Run { crowded_spans, slack, ..run })
     }
 
-    /// Runs a governor on the CPUs of a shard: one after the other, or on one image in the order of
-    /// time, as a governor requires whose CPUs share state.
+    /// Runs a governor on the CPUs of a shard: one after the other, or, if its CPUs share state, on
+    /// one image in the order of time.
     fn govern(
         &self,
         governor: &Governor,

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn busiest_cpu_has_its_own_share_of_the_strip() {
+    fn busiest_cpu_has_its_own_share_of_strip() {
         assert!(most(&[]).is_empty());
         assert_eq!(most(&[7]), [SLEEPS]);
         // The quiet one needs 2 * 100 + 64; the other two get equal parts of the rest.

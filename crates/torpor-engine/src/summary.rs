@@ -284,9 +284,9 @@ fn states(cluster: &Cluster, totals: &[StateTotals]) -> Vec<StateOutcome> {
 fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterator<Item = String> {
     let cut = (cut_sleeps > 0).then(|| {
         format!(
-            "{cut_sleeps} recorded sleeps are left out: the recording shows one end of them only; \
-             at its edges they are {cut_pct:.1} % of all CPUs' time, which is in no figure: power \
-             and shares are those of the rest"
+            "{cut_sleeps} recorded sleeps are left out: the recording shows only one of their \
+             ends; at its edges they take {cut_pct:.1} % of all CPUs' time, which no figure \
+             includes: power and shares are those of the rest"
         )
     });
     let unclosed = (unclosed_entries > 0).then(|| {
@@ -467,8 +467,8 @@ fn evidence_notes(options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
     let stamps = |key| -> u64 { traces.iter().map(|t| t.inputs.wake_stamp_sources[key]).sum() };
     if options.recorded_on.is_none() && stamps("exit_stamp") > 0 {
         notes.push(
-            "where only the cpu_idle exit is known, it is taken for the moment of the event; name \
-             the recorded machine with --recorded-on to subtract its exit latency"
+            "where only the cpu_idle exit is known, it counts as the time of the event; name the \
+             recorded machine with --recorded-on to subtract its exit latency"
                 .to_owned(),
         );
     }

@@ -8,7 +8,7 @@ use torpor_governor::{Fault, Inputs, Selection};
 use torpor_machine::units::{Duration, Instant};
 use torpor_result::{Latencies, LatencyHistogram};
 
-/// Clock readings whose median is taken off each measurement.
+/// Clock readings whose median is subtracted from each measurement.
 const LOOKS: usize = 1_001;
 
 /// A policy whose calls are timed.

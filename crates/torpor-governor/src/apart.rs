@@ -261,7 +261,7 @@ impl Copy {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        // SAFETY: the PID, also that of the group, is not reused before the process is waited for.
+        // SAFETY: neither the PID nor the group's is reused before the process is waited for.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::kill(-self.pid, libc::SIGKILL);
@@ -395,7 +395,7 @@ mod tests {
         );
     }
 
-    /// A hosted kernel calls several policies, and notes none of the calls.
+    /// A hosted kernel calls several policies, and does not record the calls.
     #[test]
     fn ended_process_names_each_policy_it_runs() {
         // SAFETY: it ends the copy.
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_call_ends_at_its_limit_or_on_request() {
+    fn sleeping_call_ends_at_limit_or_on_request() {
         let call = Call::Timer { now: torpor_machine::units::Instant(9) };
         let stop = &mut |_| false;
         let (answer, took) = called(call, sleeps, stop);

@@ -22,8 +22,8 @@ use torpor_machine::units::{Hz, UnknownName};
 /// Folders and tools of a [`Catalog`].
 #[derive(Clone, Debug, Default)]
 pub struct CatalogOptions {
-    /// Cache of compiled foreign governors; by default `$XDG_CACHE_HOME/torpor`. Its files are run,
-    /// so it must belong to the user.
+    /// Cache of compiled foreign governors; by default `$XDG_CACHE_HOME/torpor`. Torpor executes
+    /// its files, so it must belong to the user.
     pub cache_dir: Option<PathBuf>,
     /// C compiler; by default `$CC`, else `cc`.
     pub compiler: Option<OsString>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The kernel options that a source tests, and their values.
 //!
-//! The kapi sets a few options, the user can set any, and the rest are not set. Code under an option
-//! that is not set is left out without a warning, so results list each option.
+//! The kapi sets a few options, the user can set any, and the rest are not set. The compiler
+//! silently omits code under an option that is not set, so results list each option.
 
 use crate::builtin::KAPI;
 use crate::tree::Sources;

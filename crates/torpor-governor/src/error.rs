@@ -79,7 +79,7 @@ pub enum GovernorError {
     #[error("{}: no separate process can be started: {source}", any_of(policies))]
     Process { policies: Vec<Label>, source: std::io::Error },
 
-    /// A message, such as that of an error in another process.
+    /// A message, for example from another process.
     #[error("{0}")]
     Other(String),
 

@@ -220,8 +220,8 @@ thread_local! {
     static THREAD: RefCell<Option<Thread>> = const { RefCell::new(None) };
 }
 
-/// States that this thread calls no governor for a while: until its next call nobody watches it,
-/// and the watchdog sleeps if it watches no other. Programs that run for days wake up less.
+/// States that this thread calls no governor for a while: the watchdog ignores it until its next
+/// call, and sleeps if it watches no other thread. Programs that run for days wake up less.
 pub fn unwatch_thread() {
     drop(THREAD.with_borrow_mut(Option::take));
 }
@@ -374,7 +374,8 @@ fn registry() -> &'static Registry {
     match REGISTRY.compare_exchange(std::ptr::null_mut(), fresh, AcqRel, Acquire) {
         // SAFETY: leaked just now; nothing frees it.
         Ok(_) => unsafe { &*fresh },
-        // SAFETY: the other thread's is leaked as well; no other thread has seen this one's.
+        // SAFETY: the other thread's value is leaked as well, and no other thread has seen this
+        // one.
         Err(other) => unsafe {
             drop(Box::from_raw(fresh));
             &*other

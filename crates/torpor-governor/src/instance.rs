@@ -303,7 +303,7 @@ impl Instance {
         for _ in 0..abi::TIMERS_MAX {
             let function = self.loaded.fire_timer;
             guard::note(self.cpu_id(slot), || Call::Timer { now });
-            // SAFETY: as in `select`; the function is the image's own.
+            // SAFETY: as in `select`; the image defines the function.
             let fired = unsafe {
                 (*self.host).cpu = self.slots[slot].cpu;
                 (*self.slots[slot].cpu).now_ns = now.0 as u64;

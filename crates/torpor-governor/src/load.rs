@@ -286,7 +286,7 @@ impl Loaded {
         let host = unsafe { &*self.host };
         // The governor could have overwritten the pointer.
         let cause = if self.image.contains(&(host.bug_file as usize)) {
-            // SAFETY: it lies in the image, whose strings end within it.
+            // SAFETY: the string lies in the image and ends within it.
             let file = unsafe { CStr::from_ptr(host.bug_file) }.to_string_lossy().into_owned();
             Cause::Bug { file, line: host.bug_line }
         } else {

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn io_boost_has_the_same_forms_but_no_tree() {
+    fn io_boost_has_same_forms_but_no_tree() {
         let boost: IoBoostSpec = "iowait,boost_min=64".parse().unwrap();
         assert_eq!(boost.place(), &Place::Builtin { name: "iowait".into() });
         assert_eq!(boost.params(), [("boost_min".into(), "64".into())]);

@@ -47,7 +47,7 @@ impl<'a> States<'a> {
             write_device(unsafe { &mut *dev }, setup);
             let state_count = setup.states.len() as u32;
             let cpu = loaded.kapi_cpus[i];
-            // SAFETY: it lies in its own block, and nothing else refers to it yet.
+            // SAFETY: it has a block of its own, and nothing else refers to it yet.
             unsafe { (*cpu).driver = drivers[*table] };
             Slot { cpu, dev, drv: drivers[*table], state_count }
         };

@@ -210,7 +210,7 @@ fn files_of_other_users_are_not_loaded() {
     let left: Vec<_> = fs::read_dir(&temporary).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(left, std::slice::from_ref(&planted), "its folder is gone");
     assert_eq!(fs::read_dir(&planted).unwrap().count(), 0, "the planted one is not used");
-    // A home whose cache others may write to is as good as none.
+    // If others may write to the cache in a home, it is not used.
     let cache = dir.join("home/.cache/torpor");
     fs::create_dir_all(&cache).unwrap();
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();

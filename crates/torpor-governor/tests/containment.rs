@@ -89,7 +89,7 @@ fn an_endless_loop_is_ended() {
 }
 
 #[test]
-fn a_bug_says_where_it_is() {
+fn bug_reports_its_place() {
     let fault = fault_in_select(5);
     let Cause::Bug { file, line } = &fault.detail().cause else { panic!("{fault}") };
     assert!(file.ends_with("broken.c") && *line > 0, "{fault}");
@@ -104,7 +104,7 @@ fn state_outside_the_table_is_refused() {
 }
 
 #[test]
-fn a_write_past_its_own_data_is_caught() {
+fn write_past_governor_data_is_caught() {
     assert_eq!(signal(&fault_in_select(7)), libc::SIGSEGV);
     assert_eq!(signal(&fault_in_select(9)), libc::SIGSEGV);
 }

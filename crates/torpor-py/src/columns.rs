@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The decisions of a replay as Arrow columns: too many for the JSON that other tables are made of.
+//! The decisions of a replay as Arrow columns: too many for JSON, from which other tables are made.
 //!
-//! Columns are nullable throughout: null is what is not known. Texts that repeat in every row are
+//! All columns are nullable: null means unknown. Texts that repeat in every row are
 //! dictionaries.
 
 use arrow_array::builder::{

@@ -86,7 +86,7 @@ pub(crate) fn parse_hz(hz: u32) -> PyResult<Hz> {
     Hz::from_u32(hz).ok_or_else(|| value_error(torpor_result::options::no_hz(hz)))
 }
 
-/// A value that the caller typed and that says nothing about a file or a machine.
+/// A wrong argument that concerns neither a file nor a machine.
 pub(crate) fn value_error(error: impl ToString) -> PyErr {
     TorporError::new_err(error.to_string())
 }

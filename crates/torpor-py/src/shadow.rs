@@ -68,7 +68,7 @@ impl ShadowSession {
         json(&py.detach(|| self.lock().advance(until_end)).map_err(engine_error)?)
     }
 
-    /// Ends the recording. Returns the complete result, as a replay of the same events has it.
+    /// Ends the recording. Returns the complete result, as a replay of the same events would.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.lock().result().map(json)).map_err(engine_error)?
     }

@@ -159,8 +159,8 @@ impl Spans {
         })
     }
 
-    /// The best that a governor could do that knows only so much, late by `delay` in the mean at
-    /// most, for one of the recordings; JSON.
+    /// The bound for a governor with limited knowledge and a mean delay of at most `delay`, for one
+    /// of the recordings; JSON.
     fn bounds(&self, py: Python<'_>, recording: usize, delay: &str) -> PyResult<String> {
         let delay = parse_duration(delay).map_err(value_error)?;
         Ok(py.detach(|| json!(bounds(&self.0.traces[recording].cpus, delay)).to_string()))

@@ -112,7 +112,7 @@ impl Table {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method0("to_pandas")
     }
 
-    /// Units by column; a column that has none is left out.
+    /// Units by column; columns without a unit are left out.
     #[getter]
     fn units(&self) -> BTreeMap<String, String> {
         let schema = self.batch.schema();
@@ -121,7 +121,7 @@ impl Table {
         schema.fields().iter().filter_map(unit).collect()
     }
 
-    /// The columns as lists of Python's own values, by name. None is null.
+    /// The columns as lists of Python values, by name. None stands for null.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         for (field, array) in self.batch.schema().fields().iter().zip(self.batch.columns()) {

@@ -31,8 +31,7 @@ pub(crate) fn write(outcome: &TraceOutcome, out: &Path) -> PyResult<()> {
     file.flush().map_err(failed)
 }
 
-/// Copies a recording that is Perfetto's own, all that it holds; packets may follow those of
-/// any trace.
+/// Copies a Perfetto recording as a whole; further packets may follow any trace.
 fn copied(path: &Path, format: &str, out: &mut impl Write) -> std::io::Result<bool> {
     if format != "perfetto" || path == Path::new("-") {
         return Ok(false);

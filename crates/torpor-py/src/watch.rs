@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Long work that Ctrl-C can end and a Python callback can follow.
 //!
-//! Python delivers signals to its main thread only. So the engine runs on a thread of its own, and the
+//! Python delivers signals to its main thread only. So the engine runs on a separate thread, and the
 //! calling thread polls Python.
 
 use pyo3::prelude::*;

@@ -3,7 +3,7 @@
 
 use torpor_machine::units::Energy;
 
-/// Energy that no CPU consumes by itself; `None` where the machine describes none.
+/// Energy that no single CPU consumes; `None` if the machine describes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Apart {
     /// Clusters, while not all of their CPUs are in the deepest state.

@@ -82,7 +82,7 @@ pub struct Row {
 
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Cell {
-    /// The mean over samples; null is not known, or failed.
+    /// The mean over samples; null if unknown or failed.
     pub value: Option<f64>,
     pub text: String,
     pub has_failed: bool,
@@ -97,14 +97,14 @@ pub struct Change {
     /// Change relative to the base; null if the base is 0, and for a percentage, whose change is in
     /// points.
     pub relative_pct: Option<f64>,
-    /// 95 %; null where the difference is exact, or of one pair alone.
+    /// 95 %; null if the difference is exact or comes from one pair.
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub pairs: usize,
-    /// The chance of such a difference if there were none, corrected for the number of metrics;
-    /// null where the difference is exact, or of one pair alone.
+    /// The p-value of the difference, corrected for the number of metrics; null where the
+    /// difference is exact, or of one pair alone.
     pub p: Option<f64>,
-    /// More than chance: `p` is below 0.05. Null where one pair cannot tell.
+    /// Significant: `p` is below 0.05. Null for a single pair.
     pub is_significant: Option<bool>,
     /// The number of pairs that would show a difference of this size in 80 % of cases; null where
     /// it is shown, exact, 0, or more than 10,000 would be needed.
@@ -188,7 +188,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// An optional metric that is 0 or not known for everyone says nothing.
+    /// An optional metric that is 0 or unknown in all columns carries no information.
     fn is_shown(&self) -> bool {
         let mut known = (0..self.columns.len()).filter_map(|index| self.mean(index));
         !self.info.is_optional || known.any(|value| value != 0.0)
@@ -251,7 +251,7 @@ impl Line<'_> {
         pairs.collect()
     }
 
-    /// The differences as far as they are draws, of two pairs at least.
+    /// The differences that are draws, of at least two pairs.
     fn paired(&self, first: usize, second: usize) -> Option<Vec<f64>> {
         let differences = (self.sampling == Sampling::Paired)
             .then(|| self.differences(first, second))
@@ -259,7 +259,7 @@ impl Line<'_> {
         differences.filter(|_| !self.columns[first].has_failed && !self.columns[second].has_failed)
     }
 
-    /// Whether the two are distinguished; `None` where one pair cannot tell.
+    /// Whether the difference is significant; `None` if there is only one pair.
     fn differs(&self, first: (usize, f64), second: (usize, f64), test: &Test<'_>) -> Option<bool> {
         match self.sampling {
             Sampling::Exact => Some(self.text(first.1) != self.text(second.1)),
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!((alone.tests, change(&alone).is_significant), (1, Some(true)));
         assert_eq!((among.tests, change(&among).is_significant), (20, Some(false)));
         assert!((change(&among).p.unwrap() - 20.0 * change(&alone).p.unwrap()).abs() < 1e-12);
-        // It says how many would do, and so many do.
+        // It says how many pairs are enough, and that many are.
         let needed = change(&among).pairs_needed.unwrap();
         assert_eq!((change(&alone).pairs_needed, needed), (None, 4));
         let enough = compare(&infos, &columns(6), Sampling::Paired);

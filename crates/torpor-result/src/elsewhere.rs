@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Metrics that are not computed from counters of idle CPUs: those of a verification, and those of
-//! a running machine, whose counters Python reads.
+//! Metrics that do not come from counters of idle CPUs: those of a verification, and those of a
+//! running machine, whose counters Python reads.
 
 use crate::idle::{SHARE, TIME};
 use crate::metric::Direction::{Higher, Lower, None as Neither};
@@ -13,13 +13,14 @@ const JOULE: (Kind, &str) = (Kind::Energy, "J");
 /// Metrics of governors on a running machine. A run omits those that it does not have.
 pub static AB: &[Info] = infos! {
     figure: (Kind::Figure, ""), Neither, "figure",
-        "The command's own: of the last match of `--metric`, else the last number it printed.";
+        "The command's own figure: the last match of `--metric`, or else the last number that it \
+            printed.";
     wall_s: (TIME.0, "s"), Neither, "wall time", "From the command's start to its end.";
     wakeups_per_s: RATE, Neither, "wake-ups", "Sleeps of all CPUs, each second.";
     above_pct: SHARE, Lower, "too deep (above)",
         "Sleeps shorter than their state's target residency, of all sleeps, as sysfs counts them.";
     below_pct: SHARE, Lower, "too shallow (below)",
-        "Sleeps for which a deeper state would have done, of all sleeps, as sysfs counts them.";
+        "Sleeps long enough for a deeper state, of all sleeps, as sysfs counts them.";
     deepest_pct: SHARE, Neither, "time in the deepest state", "Of all CPUs' time.";
     idle_pct: SHARE, Neither, "time in all idle states", "Of all CPUs' time.";
     package_w: WATT, Lower, "package power", "`package_j` over the wall time.";
@@ -35,7 +36,7 @@ pub static FIDELITY: &[Info] = infos! {
     agreement_pct: SHARE, Higher, "agreement",
         "Decisions in which the governor chose the recorded state, of those compared.";
     history_agreement_pct optional: SHARE, Higher, "agreement with history", "The same with the \
-        recording itself for the history before it; not known where the governor was reset.";
+        recording itself as the history before it; unknown if the governor was reset.";
     tick_agreement_pct: SHARE, Higher, "tick agreement",
-        "Decisions on the tick made as recorded, of those with the tick running.";
+        "Decisions that treat the tick as recorded, of those with the tick running.";
 };

@@ -102,7 +102,7 @@ impl Sums {
         self.idle.of_states(|s| s.usage)
     }
 
-    /// The energy of idleness: of CPUs, clusters and package. Where power is not known, that of the
+    /// The idle energy of CPUs, clusters and package. Where power is not known, that of the
     /// Energy of the CPUs in relative units.
     pub fn total(&self) -> Energy {
         let apart = if self.has_power { self.apart.energy() } else { Energy::ZERO };
@@ -177,8 +177,8 @@ pub static METRICS: &[Metric] = metrics! {
         |s| s.of_time(s.deepest);
     idle_residency_pct: SHARE, Neither, "in any state", "Share of all CPU time spent in idle \
         states, entry and exit latency included.", |s| s.of_time(s.idle.idle_time());
-    latency_mean_us: TIME, Lower, "wake-up latency, mean", "From the event to the CPU running: \
-        what is left of the entry latency, and the exit latency. Over all wake-ups.",
+    latency_mean_us: TIME, Lower, "wake-up latency, mean", "Time from the event until the CPU \
+        runs: the rest of the entry latency, and the exit latency. Over all wake-ups.",
         |s| us(s.idle.latency.mean());
     latency_p50_us: TIME, Lower, "wake-up latency, p50", "The latency that half of the wake-ups do \
         not exceed, to 0.1 %.", |s| us(s.idle.latency.quantile(0.50));
@@ -187,41 +187,40 @@ pub static METRICS: &[Metric] = metrics! {
     latency_max_us: TIME, Lower, "wake-up latency, max", "The longest wake-up latency.",
         |s| us(s.idle.latency.max());
     forbidden_sleeps optional: COUNT, Lower, "forbidden sleeps", "Sleeps in a state that was \
-        disabled or whose exit latency is above the latency limit. The oracle is a lower bound for \
-        governors that have none.", |s| count(s.idle.forbidden);
+        disabled or whose exit latency is above the latency limit. The oracle is a lower bound \
+        only for governors without any.", |s| count(s.idle.forbidden);
     idle_power_mw: POWER, Lower, "idle power, total", "Power of idle CPUs, of clusters and of the \
         package, as far as the machine describes them: the sum of `cpu_idle_power_mw`, \
-        `cluster_power_mw`, `shared_state_mw` and `package_mw`. CPUs at work are not in it. \
+        `cluster_power_mw`, `shared_state_mw` and `package_mw`. It excludes CPUs at work. \
         `idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's \
         last wake-up, without sleeps that the recording cuts (mean of all CPUs); over the \
         simulated time in a simulation.", |s| s.part_mw(Some(s.total()));
     cpu_idle_power_mw optional: POWER, Lower, "idle power, CPUs", "The part of `idle_power_mw` \
-        that the idle CPUs consume. Given where there are other parts.",
+        that the idle CPUs consume. Shown if there are other parts.",
         |s| s.part_mw((!s.apart.is_empty()).then_some(s.idle.energy));
     cluster_power_mw optional: POWER, Lower, "idle power, clusters", "The part of `idle_power_mw` \
         that clusters consume apart from their CPUs (caches, interconnect), unless all CPUs of the \
         cluster are in their deepest state. Summed over clusters.", |s| s.part_mw(s.apart.clusters);
     shared_state_mw optional: POWER, Lower, "idle power, waiting for others", "The part of \
         `idle_power_mw` that CPUs in a core's, cluster's or package's state consume in addition to \
-        the state itself, while others keep it from being entered. Known in simulations.",
+        the state itself, while other CPUs keep it from being entered. Simulations only.",
         |s| s.part_mw(s.apart.shared);
     package_mw optional: POWER, Lower, "idle power, package", "The part of `idle_power_mw` that \
         the package consumes apart from CPUs and clusters: its floor, and in simulations its \
         additional power while any CPU works or polls.", |s| s.part_mw(s.apart.package);
     idle_energy_uj: ENERGY, Lower, "idle energy, total", "Energy of all sleeps: the state's power \
         times residency, plus an overhead per sleep that makes the state break even with the next \
-        shallower one at its target residency; plus the power of a busy CPU while ticks and \
-        governor's timers that woke it are handled; plus the energy of clusters and package, as in \
+        shallower one at its target residency; plus the power of a busy CPU while it handles ticks \
+        and governor's timers that woke it; plus the energy of clusters and package, as in \
         `idle_power_mw`.", |s| s.idle_energy().map(Energy::as_uj_f64);
-    over_oracle_pct optional: SHARE, Lower, "idle energy over oracle", "How much more \
-        `idle_energy_uj` than the cheapest decisions within the latency limit, made with knowledge \
-        of all idle spans: those of the recording, or in a simulation those of the governor's own \
-        run.",
+    over_oracle_pct optional: SHARE, Lower, "idle energy over oracle", "Excess of `idle_energy_uj` \
+        over the cheapest decisions within the latency limit, which know all idle spans: those of \
+        the recording, or in a simulation those of the governor's own run.",
         |s| {
             let best = s.oracle?;
             share((s.idle_energy()? - best).0 as f64, best.0 as f64)
         };
-    relative_idle_power_pct optional: SHARE, Lower, "relative idle power", "Where idle power is \
+    relative_idle_power_pct optional: SHARE, Lower, "relative idle power", "If idle power is \
         unknown: energy of all sleeps; 100 % is all CPU time in the shallowest state. Power falls \
         by equal steps; target residencies imply the transitions.",
         |s| s.relative(s.idle.energy, Energy(i128::from(RELATIVE_UNIT.0) * s.cpu_time_ns));
@@ -244,14 +243,14 @@ pub static METRICS: &[Metric] = metrics! {
     poll_timeouts optional: COUNT, Lower, "poll time-outs", "Sleeps in a polling state that ended \
         at the polling limit.", |s| count(s.idle.poll_timeouts);
     poll_interrupts optional: COUNT, Neither, "interrupts while polling", "Wake-ups without a task \
-        that found the CPU in a polling state, in which it stayed: one sleep can have several.",
+        during a polling state, which did not end it: one sleep can have several.",
         |s| count(s.idle.poll_interrupts);
-    ipis_saved optional: COUNT, Higher, "reschedule IPIs saved", "Wake-ups by another CPU that \
-        found this one in a polling state, which notices them without an interrupt. MWAIT states \
-        of x86 also require none, but do not count.", |s| count(s.idle.ipis_saved);
-    delay_total_us of_replay_only: TIME, Lower, "delay carried", "Sum over wake-ups of how much \
-        later than recorded their work began. Late work delays the next sleep; idle time absorbs \
-        it.", |s| us(Some(s.idle.delays.total()));
+    ipis_saved optional: COUNT, Higher, "reschedule IPIs saved", "Wake-ups by another CPU during a \
+        polling state, which notices them without an interrupt. MWAIT states of x86 need no \
+        interrupt either, but do not count.", |s| count(s.idle.ipis_saved);
+    delay_total_us of_replay_only: TIME, Lower, "delay carried", "Sum over wake-ups of the delay \
+        with which work began, compared with the recording. Late work delays the next sleep; idle \
+        time absorbs it.", |s| us(Some(s.idle.delays.total()));
     delay_mean_us of_replay_only: TIME, Lower, "delay per event, mean", "`delay_total_us` for each \
         event of the recording, including those that found the CPU awake with delayed work.",
         |s| us(s.idle.delays.mean());

@@ -55,7 +55,7 @@ pub fn paired(differences: &[f64]) -> Option<Interval> {
     Some(Interval::new(mean, mean - half, mean + half))
 }
 
-/// The chance of a mean difference as large as this one, either way, if there were none: Student's
+/// The two-sided p-value of the mean difference, by Student's
 /// paired test. `None` for less than two pairs.
 pub fn paired_p(differences: &[f64]) -> Option<f64> {
     let (mean, error) = mean_and_error(differences)?;
@@ -148,7 +148,7 @@ fn within(t: f64, freedom: usize) -> f64 {
 /// Hits and tries of one CPU in one round.
 pub type Cluster = (u64, u64);
 
-/// The difference of two shares, the second less the first; `None` where one has no tries.
+/// The difference of two shares, the second minus the first; `None` if one has no tries.
 pub fn shares(first: &[Cluster], second: &[Cluster]) -> Option<Interval> {
     let (p1, low1, high1) = share(first)?;
     let (p2, low2, high2) = share(second)?;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_that_lie_apart_say_less() {
+    fn diverging_clusters_raise_the_design_effect() {
         assert_eq!(design_effect(&[(30, 100), (30, 100)]), 1.0);
         is_near(design_effect(&[(10, 100), (50, 100)]), 38.1, 0.05);
     }

@@ -28,7 +28,7 @@ pub fn value(value: f64) -> String {
     text.replace('-', MINUS)
 }
 
-/// Formats a count, which may be a mean.
+/// Formats a count or a mean of counts.
 pub fn count(n: f64) -> String {
     if n == n.round() { format!("{n:.0}").replace('-', MINUS) } else { value(n) }
 }

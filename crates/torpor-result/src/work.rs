@@ -65,7 +65,7 @@ pub struct Work {
 pub struct Frequency {
     /// Mean over all time and all CPUs.
     pub mean_khz: Option<f64>,
-    /// Mean over the time that CPUs were busy; none if they never were.
+    /// Mean over the time that CPUs were busy; `None` if they never were.
     pub busy_khz: Option<f64>,
     pub transitions_per_s: Option<f64>,
 }
@@ -111,9 +111,9 @@ const RATIO: (Kind, &str) = (Kind::Figure, "");
 pub static METRICS: &[Metric] = metrics! {
     throughput: RATE, Higher, "passes", "Passes of all tasks through their programs, per second.",
         |s| s.work.as_ref().and_then(|w| w.per_s(w.tasks.passes));
-    task_latency_mean_us: TIME, Lower, "task wake-up latency, mean", "From the event that wakes a \
-        task to the task running: the idle state's latency, interrupt and IPI, and the wait for a \
-        CPU. Over all wake-ups of all tasks.",
+    task_latency_mean_us: TIME, Lower, "task wake-up latency, mean", "Time from the event that \
+        wakes a task until the task runs: the idle state's latency, interrupt and IPI, and the \
+        wait for a CPU. Over all wake-ups of all tasks.",
         |s| us(s.work.as_ref()?.tasks.latency.latencies().mean());
     task_latency_p99_us: TIME, Lower, "task wake-up latency, p99", "The latency that 99 % of the \
         tasks' wake-ups do not exceed, to 0.1 %.",
@@ -135,17 +135,18 @@ pub static METRICS: &[Metric] = metrics! {
         not exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.999));
     flow_max_us optional: TIME, Lower, "flow time, max", "The longest time from the start of a \
         flow to its end.", |s| us(s.work.as_ref()?.flow_time.latencies().max());
-    flow_late_pct optional: SHARE, Lower, "flows late", "Flows that took longer than their \
-        deadline, of those that have one and have ended: jank, for frames.",
+    flow_late_pct optional: SHARE, Lower, "flows late", "Share of ended flows with a deadline that \
+        missed it: jank, for frames.",
         |s| {
             let work = s.work.as_ref().filter(|work| work.flows_ended > 0)?;
             Some(100.0 * work.flows_late as f64 / work.flows_ended as f64)
         };
     iops optional: RATE, Higher, "IO", "Requests to devices whose results were reaped by tasks, \
         per second.", |s| s.work.as_ref()?.with_io().and_then(|w| w.per_s(w.tasks.ios));
-    io_latency_mean_us optional: TIME, Lower, "IO latency, mean", "From a request's submission to \
-        its task reaping the result (fio's `clat`): device, interrupt, wake-up and the wait for a \
-        CPU. Over all requests.", |s| us(s.work.as_ref()?.tasks.io_latency.latencies().mean());
+    io_latency_mean_us optional: TIME, Lower, "IO latency, mean", "Time from a request's \
+        submission until its task reaps the result (fio's `clat`): device, interrupt, wake-up and \
+        the wait for a CPU. Over all \
+        requests.", |s| us(s.work.as_ref()?.tasks.io_latency.latencies().mean());
     io_latency_p50_us optional: TIME, Lower, "IO latency, p50", "The latency that half of the \
         requests do not exceed, to 0.1 %.",
         |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.50));
@@ -170,7 +171,7 @@ pub static METRICS: &[Metric] = metrics! {
             Some(s.sleeps() as f64 / ios as f64)
         };
     busy_pct: SHARE, Neither, "CPUs busy", "Share of all CPU time with tasks, interrupts and \
-        switches; ticks that woke an idle CPU left out.",
+        switches; without ticks that woke an idle CPU.",
         |s| s.work.as_ref().map(|w| 100.0 * w.busy.0 as f64 / s.cpu_time_ns as f64);
     power_mw: POWER, Lower, "power", "`idle_power_mw`, and the power of CPUs at work and of \
         offline CPUs.", |s| s.work.as_ref().and_then(|w| w.mw(w.energy));
@@ -178,8 +179,8 @@ pub static METRICS: &[Metric] = metrics! {
         |s| {
             s.work.as_ref()?.energy.map(Energy::as_uj_f64)
         };
-    freq_khz optional: FREQUENCY, Neither, "frequency", "Of the CPUs' clocks, over all time and \
-        all CPUs. Not known where a machine's OPPs are not.",
+    freq_khz optional: FREQUENCY, Neither, "frequency", "Mean frequency of the CPUs' clocks, over \
+        all time and all CPUs. Unknown if the machine's OPPs are.",
         |s| s.work.as_ref()?.frequency.mean_khz;
     freq_busy_khz optional: FREQUENCY, Neither, "frequency, busy", "The same over the time that \
         CPUs were busy.", |s| s.work.as_ref()?.frequency.busy_khz;
@@ -193,12 +194,12 @@ pub static METRICS: &[Metric] = metrics! {
         |s| count(s.work.as_ref()?.tasks.preemptions);
     over_oracle_mw optional: POWER, Lower, "idle power over oracle", "`over_oracle_pct` as power.",
         |s| s.work.as_ref()?.mw(s.oracle.map(|best| s.total() - best));
-    lost_too_deep_mw optional: POWER, Lower, "lost by too deep sleeps", "How much more power \
-        sleeps consumed than the cheapest state for their length, which was shallower.",
+    lost_too_deep_mw optional: POWER, Lower, "lost by too deep sleeps", "Excess power of sleeps \
+        over the cheapest state for their length, if that was shallower.",
         |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_deep));
-    lost_too_shallow_mw optional: POWER, Lower, "lost by too shallow sleeps", "How much more power \
-        sleeps consumed than the cheapest state for their length, which was deeper. Sleeps that a \
-        tick cut short are short: what longer ones would have saved is in neither.",
+    lost_too_shallow_mw optional: POWER, Lower, "lost by too shallow sleeps", "Excess power of \
+        sleeps over the cheapest state for their length, if that was deeper. Sleeps that a tick \
+        cut short count as short: neither metric includes what longer ones would have saved.",
         |s| s.work.as_ref().and_then(|w| w.mw(w.lost_too_shallow));
 };
 
@@ -209,7 +210,7 @@ const fn named<T>(
     direction: crate::metric::Direction,
     of: fn(&T, Duration) -> Option<f64>,
 ) -> NamedMetric<T> {
-    // Rows of a device's requests say nothing of a task that makes none.
+    // A task without requests has no rows about a device.
     NamedMetric { info: info(key, title, kind, direction, "").optional(), of }
 }
 

@@ -77,7 +77,7 @@ impl Cpufreq {
         Cpufreq::OfKernel { name, tunables: Vec::new() }
     }
 
-    /// Whether the frequency is held, so that nothing follows utilization.
+    /// Whether the frequency is fixed, so that nothing follows utilization.
     pub(crate) fn is_held(&self) -> bool {
         match self {
             Cpufreq::OfKernel { name, .. } => Cpufreq::WITHOUT_TUNABLES.contains(name),
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_governor_reads_as_it_prints() {
+    fn printed_governor_parses_back() {
         for text in [
             "performance",
             "powersave",

@@ -61,12 +61,12 @@ pub enum Halt {
     Interrupted,
 }
 
-/// A workload that cannot go on: which task, in which phase, when.
+/// A workload that cannot continue: its task, phase and time.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("task `{task}` ({instance}) at {place}, {time}: {reason}")]
 pub struct Stuck {
     pub task: String,
-    /// Which of the tasks of that name, from 0.
+    /// Index among the tasks of that name, from 0.
     pub instance: u64,
     /// The phase, as the workload file counts them.
     pub place: String,

@@ -42,7 +42,7 @@ pub(crate) fn frequency<'a>(
     }
 }
 
-/// A mean over time of what may be unknown.
+/// A mean over time of a value that may be unknown.
 #[derive(Default)]
 struct Weighted {
     khz_ns: i128,

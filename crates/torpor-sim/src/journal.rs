@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Runs that are finished, kept in a file, so that a killed process can resume.
+//! Saves finished runs in a file, so that a killed process can resume.
 //!
-//! A line is a checksum, a key and the run. The key is made of all that decides what a run comes
-//! to: whoever finds its key finds the very counts that the run would give. A line is appended in
-//! one piece; what a kill or a full disk leaves of one has another checksum, and counts for nothing.
+//! A line is a checksum, a key and the run. The key covers everything that affects a run's result,
+//! so equal keys mean equal counts. A line is appended in one piece; a partial line, left by a kill
+//! or a full disk, has a wrong checksum and is ignored.
 
 use crate::machine::Counted;
 use sha2::{Digest, Sha256};

@@ -14,7 +14,7 @@ impl Session<'_> {
     pub(crate) fn keys(&self) -> Vec<String> {
         let Request { workload, platform, options, .. } = self.request;
         let Some(journal) = &options.journal else { return Vec::new() };
-        // Options of the column itself are written separately; those without effect are left out.
+        // The column's own options are written separately, and options without effect are omitted.
         let shared = Options {
             seed: 0,
             seeds: 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Closed-loop simulation: tasks on simulated hardware under a kernel's own scheduler, idle loop and
-//! governors, so that a slow wake-up delays the work that it is for, and with it all that follows.
+//! governors, so that a slow wake-up delays its work and everything that follows.
 
 #![warn(unreachable_pub)]
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Distance of a governor from the oracle, in a run whose future depends on it.
 //!
-//! The oracle cannot be one of the governors: had it chosen, other things would have happened. But
-//! once a run is over, its idleness is known, CPU by CPU, and can be replayed: the oracle's cost is
-//! the least for which that very idleness could have been had. So each governor has an oracle of
-//! its own, whose runs are as different as the governors'.
+//! The oracle cannot be one of the governors: its decisions would have changed the run. But once a
+//! run is over, the idle spans of each CPU are known and can be replayed: the oracle's cost is the
+//! minimum for exactly these spans. So each governor has its own oracle, and the oracles differ as
+//! the runs do.
 
 pub use crate::machine::AgainstOracle;
 use crate::machine::Sink;
@@ -29,7 +29,8 @@ impl<'a> Idleness<'a> {
         Idleness { models, cpus, too_deep: Energy::ZERO, too_shallow: Energy::ZERO }
     }
 
-    /// `goes_on` is asked now and then, with the spans done and all; `None` without its leave.
+    /// Calls `goes_on` from time to time with the number of finished and of all spans; returns
+    /// `None` if it says stop.
     pub fn close(
         self,
         aim: Aim,

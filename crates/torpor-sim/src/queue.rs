@@ -11,7 +11,7 @@ const ABSENT: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     time: Instant,
-    /// Order of insertion: of two at the same time, the one that was set first comes first.
+    /// Order of insertion: of two events at the same time, the one set first comes first.
     sequence: u64,
     who: Who,
 }
@@ -53,7 +53,7 @@ impl Agenda {
         (self.begins[usize::from(who.kind)] + who.index) as usize
     }
 
-    /// Sets when `who` is next; [`Instant::NEVER`] takes it off. A time that stays the same keeps
+    /// Sets the time of `who`; [`Instant::NEVER`] removes it. If the time does not change, it keeps
     /// its place among equals.
     #[inline]
     pub(crate) fn set(&mut self, who: Who, time: Instant) {

@@ -119,7 +119,7 @@ impl Recorder {
 /// Endings of a file that is written for Perfetto; others become ftrace text.
 const PERFETTO_ENDINGS: [&str; 2] = [".perfetto-trace", ".pftrace"];
 
-/// Writes a recording in the format that the file's name asks for.
+/// Writes a recording in the format that the file's name implies.
 pub fn write(trace: &Trace, path: &Path) -> Result<(), SimError> {
     let failed = |source| SimError::Write { path: path.to_owned(), source };
     let mut out = WholeFile::create(path).map_err(failed)?;

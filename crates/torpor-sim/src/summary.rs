@@ -354,7 +354,7 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
 /// learns one of two habits early differ by far more.
 const AGREE_PCT: f64 = 10.0;
 
-/// Returns a note on runs whose seeds disagree, which a mean hides.
+/// Returns a note on seeds whose results differ widely, which a mean would hide.
 pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
     let keys = [("above_pct", "too deep"), ("below_pct", "too shallow")];
     let metrics = runs.iter().flat_map(|outcome| keys.map(|key| (outcome, key)));
@@ -364,8 +364,8 @@ pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
             let (low, high) = values.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
             (high - low > AGREE_PCT).then(|| {
                 format!(
-                    "seeds disagree under {}: {title} from {low:.1} to {high:.1} %, so the mean is \
-                 that of no run; --warm-up leaves out the start, --seeds 1 --seed N shows one",
+                    "seeds disagree under {}: {title} from {low:.1} to {high:.1} %, so the mean \
+                 represents none of them; --warm-up leaves out the start, --seeds 1 --seed N shows one",
                     outcome.run.governor
                 )
             })
@@ -414,8 +414,8 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     }
     if !options.io_boosts.is_empty() && options.cpufreq.iter().any(Cpufreq::is_held) {
         notes.push(
-            "an IO boost raises frequencies only where a governor follows utilization; where they \
-             are held it only affects placement"
+            "an IO boost raises frequencies only if the cpufreq governor follows utilization; with \
+             a fixed frequency it only affects placement"
                 .to_owned(),
         );
     }

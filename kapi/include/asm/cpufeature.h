@@ -20,7 +20,7 @@
 #define X86_FEATURE_BMI2	(9 * 32 + 8)
 #define X86_FEATURE_AVX512F	(9 * 32 + 16)
 
-/* Only features of every x86-64 CPU, so that a run gives the same numbers everywhere. */
+/* Only features that every x86-64 CPU has, so that a run gives the same numbers everywhere. */
 static inline bool boot_cpu_has(unsigned int feature)
 {
 	return feature == X86_FEATURE_XMM || feature == X86_FEATURE_XMM2;

@@ -54,7 +54,7 @@ struct cpuidle_state {
 	unsigned int	target_residency;
 	int (*enter)(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index);
 #if KAPI_BEFORE(5, 5)
-	/* Disabled by the driver; here that is the same as by the user. */
+	/* Disabled by the driver; here equivalent to disabled by the user. */
 	bool		disabled;
 #else
 	bool		kapi_pad;
@@ -135,7 +135,7 @@ static inline struct cpuidle_driver *cpuidle_get_cpu_driver(struct cpuidle_devic
 	return dev ? kapi_cpu(dev->cpu)->driver : NULL;
 }
 
-/* Some architectures tune it; here as on x86 and arm64 guests without that. */
+/* Some architectures tune it; x86 and arm64 guests do not. */
 static inline int cpuidle_find_deepest_state(struct cpuidle_driver *drv,
 					     struct cpuidle_device *dev, u64 latency_limit_ns)
 {

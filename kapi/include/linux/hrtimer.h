@@ -9,7 +9,7 @@
 
 typedef int clockid_t;
 
-/* All are the run's one clock. */
+/* All clocks are the run's only clock. */
 #define CLOCK_REALTIME		0
 #define CLOCK_MONOTONIC		1
 #define CLOCK_BOOTTIME		7
@@ -33,7 +33,7 @@ enum hrtimer_restart {
 	HRTIMER_NORESTART,
 };
 
-/* @cpu is where it was last started; it is armed while that CPU lists it. */
+/* @cpu is the CPU that last started it; it is armed while that CPU lists it. */
 struct hrtimer {
 	enum hrtimer_restart (*function)(struct hrtimer *timer);
 	ktime_t _softexpires;

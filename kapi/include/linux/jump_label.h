@@ -5,7 +5,7 @@
 
 #include <linux/compiler.h>
 
-/* A key is a variable here, which is read; a kernel patches its code instead. */
+/* Here a key is a variable that the code reads; a kernel patches the code instead. */
 struct static_key {
 	bool enabled;
 };

@@ -22,7 +22,7 @@
 #define SCHED_CAPACITY_SCALE	(1L << SCHED_CAPACITY_SHIFT)
 
 #if KAPI_BEFORE(6, 0)
-/* At most @max, which the caller had to look up until then. */
+/* At most @max, which the caller had to look up before that release. */
 static inline unsigned long sched_cpu_util(int cpu, unsigned long max)
 {
 	unsigned long util = kapi_cpu(cpu)->util;

@@ -68,8 +68,8 @@ struct kapi_host {
 extern struct kapi_host kapi_host __attribute__((visibility("hidden")));
 
 /*
- * A module parameter, or, with @type NULL, the description of one in @value. Compilers place these
- * in any order, so @line has the order of the source.
+ * A module parameter, or, with @type NULL, the description of one in @value. Compilers may reorder
+ * these, so @line keeps the order of the source.
  */
 struct kapi_param {
 	const char *name;

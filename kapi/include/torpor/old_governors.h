@@ -4,8 +4,9 @@
 #define _KAPI_TORPOR_OLD_GOVERNORS_H
 
 /*
- * Part of image.c for governors of kernels before 5.5: functions for the host, which do what the
- * core of such a kernel did around its calls. FIDELITY(old-interface): as far as a replay needs it.
+ * Part of image.c for governors of kernels before 5.5: the host calls these functions, which do
+ * what the core of such a kernel did around its calls. FIDELITY(old-interface): as far as a replay
+ * needs it.
  */
 
 static __in("torpor_kapi") struct cpuidle_governor *old_governors[4];
@@ -17,8 +18,8 @@ __in("torpor_kapi") int kapi_driver_state_start;
 #endif
 
 /*
- * The core of 3.8 to 3.10, whose menu has timers, called this on every way out of idle, so also
- * between an aborted entry and the next one.
+ * The core of 3.8 to 3.10, whose menu has timers, called this on every exit from idle, even between
+ * an aborted entry and the next one.
  */
 __hidden __attribute__((weak)) void menu_hrtimer_cancel(void);
 

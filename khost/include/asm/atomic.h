@@ -3,8 +3,8 @@
 #define KHOST_ASM_ATOMIC_H
 
 /*
- * One host thread acts for all CPUs of a hosted kernel, one after the other: an operation is atomic
- * because nothing else runs.
+ * One host thread runs all CPUs of a hosted kernel in turn: an operation is atomic because nothing
+ * else runs.
  */
 #include <linux/types.h>
 #include <asm/cmpxchg.h>
@@ -49,7 +49,7 @@ static __always_inline type arch_##prefix##_##op##_return(type i, prefix##_t *v)
 KHOST_ATOMIC(atomic, int)
 KHOST_ATOMIC(atomic64, s64)
 
-/* The generic layer builds what has no name here from cmpxchg. */
+/* The generic layer builds the operations missing here from cmpxchg. */
 #define arch_atomic_add_return arch_atomic_add_return
 #define arch_atomic_sub_return arch_atomic_sub_return
 #define arch_atomic_fetch_add arch_atomic_fetch_add

@@ -2,7 +2,7 @@
 #ifndef KHOST_ASM_KVM_PARA_H
 #define KHOST_ASM_KVM_PARA_H
 
-/* haltpoll registers in a guest only; the lowest rated, it is used where it is asked for. */
+/* haltpoll registers only in a guest. It has the lowest rating, so it runs only on request. */
 #define kvm_para_available generic_kvm_para_available
 #include <asm-generic/kvm_para.h>
 #undef kvm_para_available

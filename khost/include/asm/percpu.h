@@ -2,7 +2,7 @@
 #ifndef KHOST_ASM_PERCPU_H
 #define KHOST_ASM_PERCPU_H
 
-/* Set with the CPU that is acted for. */
+/* Set whenever the host thread changes to another CPU. */
 extern unsigned long khost_percpu_offset;
 
 #define __my_cpu_offset khost_percpu_offset
@@ -10,7 +10,7 @@ extern unsigned long khost_percpu_offset;
 #include <asm-generic/percpu.h>
 #include <khost.h>
 
-/* To find the data of a CPU by its number is a step of the kernel's work: see clock.c. */
+/* Looking up a CPU's data by its number is a step of the kernel's work: see clock.c. */
 #undef per_cpu_offset
 #define per_cpu_offset(cpu) (khost_step_of(cpu), __per_cpu_offset[cpu])
 

@@ -4,7 +4,7 @@
 
 struct pt_regs {
 	unsigned long ip, sp;
-	/* The context that an interrupt came into. */
+	/* The interrupted context. */
 	unsigned long from_user;
 };
 

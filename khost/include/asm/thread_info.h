@@ -2,7 +2,7 @@
 #ifndef KHOST_ASM_THREAD_INFO_H
 #define KHOST_ASM_THREAD_INFO_H
 
-/* <linux/sched.h> counts bits with it, and leaves it to an architecture's headers to include it. */
+/* <linux/sched.h> uses it, but relies on the architecture's headers to include it. */
 #include <linux/log2.h>
 
 #define THREAD_SIZE_ORDER 2

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Included before a frequency governor that is linked: schedutil is a part of the scheduler, whose
- * other files include these for it.
+ * Included before a linked frequency governor: schedutil is part of the scheduler, whose other
+ * files would include these for it.
  */
-/* As all of the tree's files: a name that is never reached may be missing, and is then an int. */
+/* As for the tree's files: a name that is never used may be missing, and is then an int. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wimplicit-function-declaration"
 #pragma GCC diagnostic ignored "-Wint-conversion"

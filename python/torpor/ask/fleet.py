@@ -15,12 +15,12 @@ from torpor.run.shadow.rollup import MINUTE_NS, parts
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.store import Store, open_store
 
-#: What a comparison has, in this order; the first that all have is what governors are judged by.
+#: Metrics of a comparison, in this order; the first that all have judges the governors.
 _METRICS = (
     *("idle_power_mw", "relative_idle_power_pct", "wrong_pct", "above_pct", "below_pct"),
     *("latency_mean_us", "delay_total_us", "sleeps"),
 )
-#: Of a rollup's two shares, which are metrics of their own.
+#: Metrics of a rollup's two shares.
 _WRONG = {
     "key": "wrong_pct",
     "title": "wrong depth",
@@ -39,7 +39,7 @@ _Values = dict[str, dict[str, float]]
 
 
 class _Hour:
-    """An hour of a machine: sums over its minutes, and a few of them as they are."""
+    """An hour of a machine: sums over its minutes, and a few single values."""
 
     def __init__(self) -> None:
         # By the governors that a minute has: (minutes, sum) by governor and metric.
@@ -103,7 +103,7 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
         base: The governor that the others are compared with; default: the first that was named.
 
     Raises:
-        TorporError: A folder is no store, or none has minutes that every governor has.
+        TorporError: A folder is not a store, or no store has minutes that every governor has.
     """
     opened = [open_store(path) for path in stores]
     machines, failed = _machines(opened)

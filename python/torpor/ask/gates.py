@@ -68,7 +68,7 @@ class Limit:
 
     @property
     def text(self) -> str:
-        """The limit as people say it."""
+        """The limit in words."""
         if self.worse_than_pct is not None:
             return f"at most {self.worse_than_pct:g} % worse"
         if self.worse_than is not None:
@@ -151,13 +151,13 @@ def gate(
     candidate_governor: str | None = None,
     is_strict: bool = False,
 ) -> list[Verdict]:
-    """Hold a candidate against a base, limit by limit, in every scenario.
+    """Check a candidate against a base, limit by limit, in every scenario.
 
     Args:
         base: A result, a saved one's path, a store of a sweep, or a pair of dumps' :func:`diff`.
         candidate: The result to judge, in the same forms.
         limits: What :func:`read_limits` returned, or the file.
-        base_governor: Which governor of the base; needed where it has several and the candidate
+        base_governor: Which governor of the base; needed if it has several and the candidate
             has others.
         candidate_governor: Which of the candidate.
         is_strict: Break a limit unless the candidate is surely within it.

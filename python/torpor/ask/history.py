@@ -31,7 +31,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Bisected:
-    """Result of a bisection. ``first_bad`` is None where several could not be judged."""
+    """Result of a bisection. ``first_bad`` is None if several revisions could not be judged."""
 
     first_bad: Revision | None
     #: Revisions between the last good and the first bad one that have no verdict.
@@ -101,8 +101,8 @@ def bisect(
 
     A revision's change from the first one is the geometric mean of ratios over the scenarios that
     both finished, or the mean difference of a share; so is the limit: percent, or percentage
-    points. One that does not compile or run is passed over. Every run is kept in the
-    store, so that a bisection that was interrupted goes on where it was.
+    points. One that does not compile or run is skipped. The store keeps every run, so an
+    interrupted bisection resumes.
 
     Raises :class:`SweepError` if the metric is not known, and if the last revision is not worse.
     """
@@ -113,7 +113,7 @@ def bisect(
     changes: dict[str, float | None] = {}
 
     def judge(step: Revision) -> bool | None:
-        """Whether it is worse; None where it is not known."""
+        """Whether it is worse; None if unknown."""
         if step.commit not in changes:
             asked = replace(axes, governor=[steps[0].governor, step.governor])
             done = sweep(asked, store, **given)

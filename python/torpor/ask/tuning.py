@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Searches parameters: Optuna asks, sweeps answer, held-out scenarios judge."""
+"""Searches parameters: Optuna proposes, sweeps evaluate, held-out scenarios judge."""
 
 import math
 import os
@@ -19,7 +19,8 @@ from torpor.run.sweeps.run import sweep
 if TYPE_CHECKING:
     import optuna
 
-#: Trials that are asked for before any answer: enough for the cores of a machine, and the same on
+#: Trials that Optuna proposes before it sees a result: enough for the cores of a machine, and the
+#: same on
 #: all, so that the same command asks the same everywhere.
 _BATCH = 8
 
@@ -94,7 +95,7 @@ class Param:
     choices: tuple[str, ...] = ()
 
     def suggest(self, trial: "optuna.Trial") -> str:
-        """Return the value that a trial asks for."""
+        """Return the value that a trial proposes."""
         if self.low is None or self.high is None:
             return str(trial.suggest_categorical(self.name, self.choices))
         if self.is_whole:
@@ -215,8 +216,8 @@ def tune(
     A parameter is one of the governor's, or a number of all platforms or workloads, as
     ``Axes.param`` names them. The value of a setting is its change from the governor's defaults
     over all scenarios of ``train``; for ``METRIC=TARGET``, its distance from the target. The
-    front and the references are then measured on ``holdout``. ``tell`` is called with the number
-    of finished settings and of all. ``given`` is for :func:`torpor.sweep`.
+    front and the references are then measured on ``holdout``. Calls ``tell`` with the number of
+    finished settings and of all. ``given`` is for :func:`torpor.sweep`.
 
     All runs are points of the store: the same call continues from there.
 
@@ -271,7 +272,7 @@ def tune(
 def _batch(
     study: "optuna.Study", params: Sequence[Param], runs: "_Runs", axes: Axes, count: int
 ) -> list[tuple[_Setting, _Changes]]:
-    """Measure the settings that Optuna asks for next, and report their values to it."""
+    """Measure the settings that Optuna proposes next, and report their values to it."""
     from optuna.trial import TrialState
 
     asked = [study.ask() for _ in range(count)]
@@ -399,7 +400,7 @@ def tuned_sentences(found: Tuned) -> list[str]:
 
 
 def _cost(objective: Objective, value: float) -> float:
-    """Return a value as it is shown, less being better."""
+    """Return a value for display, where less is better."""
     return round(-value if objective.is_better_higher else value, 2)
 
 

@@ -40,7 +40,7 @@ def main() -> int:
         interrupts.close()
         status = 128 + signal.SIGINT
     if interrupts.ended_by is not None:
-        # The one rule: a command that was interrupted says so, whatever else it has to say.
+        # The only rule: an interrupted command says so, whatever else it prints.
         status = 128 + interrupts.ended_by
     if interrupts.count:
         _leave(status)
@@ -104,7 +104,7 @@ def _with_flags(message: str) -> str:
 
 
 def _fill_closed_streams() -> None:
-    """Fill what is closed among stdin, stdout and stderr.
+    """Open closed descriptors among stdin, stdout and stderr.
 
     Otherwise the next file that anybody opens takes the number, and what is printed goes there.
     """
@@ -112,7 +112,8 @@ def _fill_closed_streams() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            # Data cannot be lost silently, notes can: stdout is filled by what has none.
+            # Data must not be lost silently, notes may be: stdout gets a descriptor that fails on
+            # writes.
             mode = os.O_WRONLY if descriptor == 2 else os.O_RDONLY
             os.open(os.devnull, mode)
     if sys.stdout is None:

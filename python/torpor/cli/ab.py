@@ -22,7 +22,7 @@ _Governors = Annotated[
     list[str],
     option(
         "--governor -g GOV",
-        "NAME as the kernel offers it is the kernel's; otherwise one of Torpor's, PATH.c, "
+        "A NAME that the kernel offers is the kernel's; otherwise one of Torpor's, PATH.c, "
         "NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the "
         "first one.",
     ),
@@ -62,7 +62,7 @@ def ab(
 ) -> None:
     """Compare governors on this machine: run COMMAND under each, in turn, round by round.
 
-    Loads the modules it requires, reads counters, RAPL and the command's own figure, and restores
+    Loads the modules it needs, reads counters, RAPL and the command's own figure, and restores
     governor and modules. Prints means, and differences with 95 % intervals. Requires root.
 
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.

@@ -82,7 +82,7 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
         "explain": Command("saved.explain", "Explain a result in a few sentences."),
         "compare": Command("saved.compare", "Compare saved results of any kind side by side."),
         "gate": Command("gate", "Fail if a candidate is worse than a base beyond limits."),
-        "store": Group("Show and look after the points of a sweep.", _STORE),
+        "store": Group("Show and maintain the points of a sweep.", _STORE),
         "serve": Command("serve", "Show results and stores in a browser."),
     },
     "This machine": {

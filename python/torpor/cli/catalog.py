@@ -15,7 +15,7 @@ from torpor.cli.options import argument, option
 from torpor.machine import catalog as library
 from torpor.results.table import Table, word
 
-#: The most columns of a listing, also in a pipe.
+#: The widest listing, even in a pipe.
 _LISTING_WIDTH = 120
 
 

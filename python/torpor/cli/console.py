@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100
 
-#: Starts Torpor's own colours until the text is written. No file can know it.
+#: Marks Torpor's own colours until the text is written. No file can guess it.
 _OUR_ESCAPE = f"\x1b{os.urandom(8).hex()}"
 
 # Some terminals and log collectors still know ASCII only.
@@ -52,7 +52,7 @@ def fail(message: str, hint: str | None = None) -> NoReturn:
 
 
 def write_stdout(text: str) -> bool:
-    """Write text to stdout, ending in a newline; return whether anybody still reads.
+    """Write text to stdout, ending in a newline; return whether the reader is still there.
 
     A reader that exits early (``torpor governor list | head``) changes nothing, the exit status
     neither. Raises OSError where the text cannot be written, to a full disk for one.
@@ -67,7 +67,7 @@ def write_stdout(text: str) -> bool:
 
 
 def painted(text: str) -> str:
-    """Return text as it goes to a terminal: escaped, but for Torpor's colours."""
+    """Return text for a terminal: escaped, except for Torpor's colours."""
     return "\x1b".join(printable(part) for part in text.split(_OUR_ESCAPE))
 
 
@@ -109,7 +109,7 @@ def _write(text: str, stream: TextIO, descriptor: int) -> None:
 
 
 def stdout_width() -> int:
-    """Columns to design for: the terminal's, or no limit where stdout is none.
+    """Columns to design for: the terminal's, or no limit if stdout is not a terminal.
 
     COLUMNS decides where it is set, as everywhere.
     """

@@ -19,7 +19,7 @@ from torpor.cli.options import argument, option
 from torpor.results.files import write_whole
 from torpor.results.record import view
 
-#: A contest shares its points with sweeps only where asked to.
+#: A contest shares its points with sweeps only on request.
 _STORE = Path("contest")
 
 _Store = Annotated[Path, option("--store -o DIR", "Where points are kept.")]

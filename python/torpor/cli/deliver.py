@@ -35,12 +35,12 @@ def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
             fail(f"`{path}`: there is no folder `{path.parent}`")
 
 
-#: Writer of a trace for Perfetto, or why a page has none; None if its kind says why.
+#: Writer of a trace for Perfetto, or the reason why a page has none; None if its kind gives it.
 Trace = Callable[[Path], object] | str | None
 
 
 def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
-    """Write the page of a result, or of several, where one was asked for."""
+    """Write the page of one or several results, if requested."""
     if path is None:
         return
     result = result.to_dict() if hasattr(result, "to_dict") else result
@@ -58,7 +58,7 @@ def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
 
 
 def write_page(found: Post, path: Path | None, sentences: Sequence[str] = ()) -> None:
-    """Write tables that are no kind of result as a page, where one was asked for.
+    """Write tables that are no kind of result as a page, if requested.
 
     The first of the sentences is the verdict.
     """

@@ -12,7 +12,7 @@ from torpor.run.simulations import Simulation
 
 
 class Finished:
-    """The store of a command; ``path`` is None if it has none."""
+    """The store of a command; ``path`` is None without a store."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path

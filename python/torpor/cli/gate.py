@@ -34,9 +34,11 @@ def gate(
     candidate_governor: Annotated[
         str | None, option("--candidate G", "Which governor of CANDIDATE.")
     ] = None,
-    is_strict: Annotated[bool, option("--strict", "Fail unless surely within the limit.")] = False,
+    is_strict: Annotated[
+        bool, option("--strict", "Fail unless the whole interval is within the limit.")
+    ] = False,
     junit: Annotated[
-        Path | None, option("FILE", "Write JUnit XML, which GitLab and Jenkins show, too.")
+        Path | None, option("FILE", "Also write JUnit XML, for GitLab and Jenkins.")
     ] = None,
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
@@ -84,7 +86,7 @@ def _post(verdicts: Sequence[Verdict], base: str, candidate: str) -> Post:
         return Cell(given, minus(text))
 
     short = distinct_names(v["scenario"] for v in verdicts)
-    # A value that is the same in all rows is said once, above them.
+    # A value that is the same in all rows is printed once, above them.
     keys = [key for key in ("scenario", "governor") if len({v[key] for v in verdicts}) > 1]
     rows = []
     for v in sorted(verdicts, key=lambda verdict: not verdict["is_broken"]):

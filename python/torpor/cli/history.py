@@ -37,7 +37,7 @@ def history(
     typed: dict[str, Any],
     how: dict[str, Any],
 ) -> None:
-    """Run every revision that changed a governor, once, and show what each change did.
+    """Run every revision that changed a governor, once, and show the effect of each change.
 
     A revision that does not compile or run says why; the others go on.
     """
@@ -75,7 +75,7 @@ def bisect(
 ) -> None:
     """Find the first revision that made a governor worse, as `git bisect run` would.
 
-    Revisions that do not compile or run are passed over. Every run is kept in the store.
+    Skips revisions that do not compile or run. The store keeps every run.
     """
     limit = _limit(metric, worse_than)
     steps = histories.revisions(spec, good, bad, path=path)

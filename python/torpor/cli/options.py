@@ -109,7 +109,7 @@ Form = Annotated[
 
 
 def form(given: str | None, *, is_json: bool, is_csv: bool = False) -> str:
-    """Return the one form that was asked for, by name or by its own option."""
+    """Return the requested form, given by name or by its own option."""
     asked = [*([given] if given else []), *["json"] * is_json, *["csv"] * is_csv]
     if len(set(asked)) > 1:
         raise typer.BadParameter(f"{' and '.join(asked)} exclude each other: expected one format")
@@ -147,7 +147,7 @@ AsJson = Annotated[bool, option("--json", "Print as JSON.")]
 ReportPath = Annotated[Path | None, option("FILE", "Write the result as one HTML page.")]
 DryRun = Annotated[bool, option("--dry-run -n", "Only print what would be done.")]
 Force = Annotated[bool, option("--force -f", "Overwrite the output.")]
-# Name of a machine that is described anew.
+# Name of a machine that is described again.
 MachineName = Annotated[str | None, option("NAME", "Default: the output file's name.")]
 MachineTitle = Annotated[str | None, option("TEXT", "A description of the machine.")]
 MachineHz = Annotated[int | None, option("N", "The kernel's tick rate (CONFIG_HZ).")]

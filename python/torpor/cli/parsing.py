@@ -31,7 +31,7 @@ def typed() -> str:
     return shlex.join(_typed)
 
 
-#: Options that the help lists under a heading of their own, where there are many.
+#: Options that the help lists under separate headings if there are many.
 _OUTPUT = ("metrics", "form", "is_json", "is_csv", "parquet", "decisions", "trace", "report")
 _MANY = 10
 
@@ -51,7 +51,7 @@ class _Typed:
         self._info = param.type_descriptor.parameter_info
 
     def itself(self) -> "_Typed":
-        """Return it, in place of the adapter."""
+        """Return it instead of the adapter."""
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:

@@ -36,7 +36,7 @@ class ProgressBar:
         self._bar.update(self._task, description=what, completed=done, total=total or None)
 
     def stop(self) -> None:
-        """Take the bar away again: what stays on the screen is the result."""
+        """Remove the bar, so that only the result stays on the screen."""
         if self._bar is not None:
             self._bar.stop()
 

@@ -175,7 +175,7 @@ def _overhead(made: "session.Recording") -> list[str]:
 
 
 def _tell(made: "session.Recording", hardware: residency.Got) -> bool:
-    """Say what was recorded and what was not; return whether something was lost."""
+    """Print what was recorded and what was not; return whether events were lost."""
     for note in made.notes:
         print_note(f"note: {note}")
     lost_count = made.saved.lost_count or 0

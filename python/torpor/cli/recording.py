@@ -131,7 +131,7 @@ def _usage(found: recordings.Recorded) -> list[str]:
         )
     cut = sum(cpu["cut_sleeps"] for cpu in found["cpus"])
     if cut:
-        lines.append(f"  {cut} sleeps are left out of these: one end of them is not recorded")
+        lines.append(f"  {cut} more sleeps are left out, because one end is not recorded")
     return lines
 
 

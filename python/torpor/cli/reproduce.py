@@ -30,8 +30,7 @@ _Calibrated = Annotated[
     bool,
     option(
         "--calibrate",
-        "Find the numbers of machines that meet the study's calibrated cells, in place of "
-        "running the rest.",
+        "Fit the numbers of machines to the study's calibrated cells, instead of running the rest.",
     ),
 ]
 

@@ -71,7 +71,7 @@ def _loaded(path: Path) -> list[Any]:
 
 
 def _names(paths: list[str], count: int) -> list[str]:
-    """The files' stems where they tell them apart; a file may hold several studies."""
+    """The files' stems if they differ; a file may hold several studies."""
     stems = [Path(path).stem for path in paths]
     for names in (stems, list(distinct_names(paths).values())):
         if len(set(names)) == len(names) == count:

@@ -74,8 +74,8 @@ def run(
         str | None,
         argument(
             "[FILE]",
-            "What `perf record -o -` writes, as it grows; - is standard input. Of any other "
-            "recording the result comes at its end. Default: this machine, by perf.",
+            "Output of `perf record -o -` as it grows; - is standard input. For any other "
+            "recording the result appears at its end. Default: this machine, by perf.",
         ),
     ] = None,
     platform: Annotated[
@@ -91,8 +91,8 @@ def run(
         str | None,
         option(
             "P%",
-            "Take at most this share of one core: with fewer events, then one minute of "
-            "several, one in ten at least.",
+            "Use at most this share of one core: record fewer events, then skip minutes, but "
+            "record one in ten at least.",
         ),
     ] = None,
     store: Annotated[
@@ -235,7 +235,7 @@ def _rollup(folder: Path, plan: Any, machine_class: str, keep_days: int | None) 
 
 
 def _end(shadow: "Shadow", form: str, report: Path | None, last: Post) -> int:
-    """Print the complete result where one session has it, otherwise the sums."""
+    """Print the complete result if there was one session, otherwise the sums."""
     if shadow.is_one_session:
         for note in (*last.facts, *last.notes):
             print_note(f"note: {note}")

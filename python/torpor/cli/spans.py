@@ -27,11 +27,11 @@ def spans(
         bool,
         option(
             "--bound",
-            "Show the best that a governor could do that knows only so much, at teo's delay.",
+            "Show how well a governor with limited knowledge could do at teo's delay.",
         ),
     ] = False,
     base: Annotated[
-        str, option("G", "With --bound: whose delay and gap, in place of teo's.")
+        str, option("G", "With --bound: use the delay and the gap of this governor.")
     ] = "teo",
     form: options.Form = None,
     is_json: options.WholeAsJson = False,
@@ -71,13 +71,13 @@ def spans(
 
 
 def _verdict(rows: list[Bound], base: str) -> list[str]:
-    """Say how much of the gap a plan closes that was not chosen on the same spans."""
+    """Print how much of the gap an out-of-sample plan closes."""
     known = [row for row in rows if row["cells"] and row["cross_validated_pct"] is not None]
     if not known:
         return []
     best = max(known, key=lambda row: row["cross_validated_pct"] or 0.0)
     timers = " and sets timers of its own" if best["own_timers"] else ""
-    # Each row knows what those before it do.
+    # Each row adds to the knowledge of the previous rows.
     words = [row["knows"].lstrip("+ ") for row in known[: known.index(best) + 1]]
     closed = minus(f"{best['cross_validated_pct']:.1f}")
     return [

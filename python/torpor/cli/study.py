@@ -60,8 +60,8 @@ def io_boost(
 ) -> None:
     """Compare IO boosts by IOPS and energy with the best result of any fixed frequency.
 
-    Fixed frequencies are gone through on every cluster, the work placed as ever and kept on one
-    cluster. Listed are those that no other beats in both.
+    It tries all fixed frequencies of every cluster, with the work placed freely and with the work
+    kept on one cluster. It lists those that no other beats in both.
     """
     if plot is not None and plot.suffix not in (".svg", ".html"):
         raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg or .html")

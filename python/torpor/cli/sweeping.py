@@ -27,7 +27,7 @@ Metrics = Annotated[
 ]
 StorePath = Annotated[Path, option("--store -o DIR", "Where points are kept.")]
 
-#: Shown where no metric is named.
+#: Shown if no metric is named.
 DEFAULT_METRICS = ("idle_power_mw",)
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.I)
@@ -59,7 +59,7 @@ _HOW = {
         str | None,
         option(
             "SIZE",
-            "What recordings and points in progress may take together: 2G. Default: no bound.",
+            "Memory bound for recordings and running points together: 2G. Default: none.",
         ),
     ],
     "dask": Annotated[
@@ -124,7 +124,7 @@ def _axis(of: Any) -> Any:
 
 
 def filled(axes: Axes, typed: dict[str, Any]) -> Axes:
-    """Put what was typed into the axes, in place of what they have."""
+    """Overwrite the axes with the given options."""
     for name, value in typed.items():
         if not value:
             continue

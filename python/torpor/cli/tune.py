@@ -30,8 +30,8 @@ def tune(
         list[str] | None,
         option(
             "--objective KEY[=TARGET][@AXIS=PATTERN]",
-            "A metric to improve, or a value that it shall have, perhaps in some scenarios "
-            "only: throughput=11233@cpufreq=performance. Repeat it for several. Default: "
+            "A metric to improve, or a target value for it, optionally in some scenarios only: "
+            "throughput=11233@cpufreq=performance. Repeat it for several. Default: "
             "idle_power_mw and latency_mean_us.",
         ),
     ] = None,

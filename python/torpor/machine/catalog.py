@@ -61,7 +61,7 @@ class Activity(TypedDict):
 
 
 class Extracted(TypedDict):
-    """Workload made of a recording, and the ends of the waits in it."""
+    """Workload made from a recording, and the ends of its waits."""
 
     duration_ns: int
     tasks: int
@@ -193,7 +193,7 @@ def idle_predict_toml(threads: int = 8, loop: int = 10, *, delay_us: float = 20)
     text = workload_toml("idle-predict")
     if (threads, loop, delay_us) == (8, 10, 20):
         return text
-    # Every digit, and none after the point where there is no need.
+    # All digits, without a needless fraction.
     delay = f"{delay_us:.15g}"
     for shipped, wanted in (
         ("Eight threads", f"{threads} threads"),

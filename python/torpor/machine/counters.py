@@ -209,7 +209,7 @@ def _share_out(groups: "list[DiffGroup]", logs: "dict[str, turbostat.Log]") -> N
 
 
 def add_hardware(result: "Diff", got: residency.Got) -> None:
-    """Put what the hardware counted next to what was requested, in an interval without.
+    """Add the hardware's counters to an interval that has only requested states.
 
     A core's counters are those of its first CPU, so groups of single CPUs have them there alone.
     """
@@ -226,7 +226,7 @@ def add_hardware(result: "Diff", got: residency.Got) -> None:
 def _got(
     states: "list[DiffState]", column: "DiffColumn", got_of: "dict[int, dict[str, float]]"
 ) -> "list[DiffGot]":
-    """Hold what CPUs asked for against what their cores did."""
+    """Compare the states that CPUs requested with those that their cores entered."""
     found: list[DiffGot] = []
     lines = [got_of[cpu] for cpu in column["cpus"] if cpu in got_of]
     for counter in dict.fromkeys(name for line in lines for name in line):
@@ -267,7 +267,7 @@ def _intervals(
     names = list(labels) if labels else _names([after.name for _, after in pairs])
     if len(names) != len(pairs):
         raise TorporError(
-            f"{len(names)} labels for {len(pairs)} intervals: expected one for each, or none"
+            f"{len(names)} labels for {len(pairs)} intervals: expected one per interval, or none"
         )
     return [
         _interval(label, before, after) for label, (before, after) in zip(names, pairs, strict=True)
@@ -275,7 +275,7 @@ def _intervals(
 
 
 def _names(paths: list[str]) -> list[str]:
-    """The stems of files where they differ, else whole paths, else numbered."""
+    """The stems of files if they differ, else whole paths, else numbers."""
     stems = [Path(path).stem for path in paths]
     for names in (stems, paths):
         if len(set(names)) == len(names):
@@ -363,7 +363,7 @@ def _column(
     label: str, rounds: "list[tuple[Interval, list[CpuDelta]]]", state_count: int
 ) -> _Column:
     cpus = [cpu for _, cpus in rounds for cpu in cpus]
-    # The time of all CPUs together; not known as soon as one round's is not.
+    # The time of all CPUs together; unknown if any round's is.
     spans = [(interval["elapsed_ns"], len(members)) for interval, members in rounds if members]
     known = [(span, count) for span, count in spans if span is not None]
     is_timed = len(known) == len(spans)

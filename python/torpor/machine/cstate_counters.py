@@ -25,7 +25,7 @@ class Got(NamedTuple):
     of_cpus: dict[int, dict[str, float]]
     #: Counters of the package, the mean if there are several.
     of_package: dict[str, float]
-    #: Why nothing is known, if that is so.
+    #: The reason if nothing is known.
     note: str | None
 
 
@@ -71,7 +71,7 @@ class Watch:
             self._why = f"`perf` cannot be run: {error.strerror}"
 
     def end(self) -> Got:
-        """Stop counting, and return what was counted; nothing where there are no counters."""
+        """Stop counting, and return the counts; nothing if there are no counters."""
         process, self._process = self._process, None
         if process is not None:
             try:

@@ -30,9 +30,9 @@ WANTED = (
 )
 #: In a fetched tree: the package that it is from.
 ORIGIN = "torpor-origin.json"
-#: Names a folder of sources, and is where they are fetched to then.
+#: Names a folder of sources, into which they are then fetched.
 SOURCES_ENV = "TORPOR_KERNEL_SOURCES"
-#: The exit status where a package cannot be had.
+#: The exit status if a package is not available.
 UNAVAILABLE = 77
 
 _RELEASE = re.compile(r"\d+\.\d+")
@@ -174,7 +174,8 @@ def _findable(package: str, work: Path) -> list[str]:
     fresh = [*here, f"Dir::State::lists={work}/lists", "Acquire::Languages=none"]
     every = [*fresh, f"Dir::Etc::sourcelist={work}/sources.list", "Dir::Etc::sourceparts=-"]
     problem = ""
-    # The machine's own lists, then fresh ones of its suites, then fresh ones of all of Debian's.
+    # The machine's own package lists, then fresh ones of its suites, then fresh ones of all Debian
+    # suites.
     for settings in (here, fresh, every):
         options = [word for setting in settings for word in ("-o", setting)]
         try:

@@ -35,7 +35,7 @@ class Log(NamedTuple):
     """All intervals of a log, together."""
 
     cpus: "list[CpuDelta]"
-    #: None where the log does not have it.
+    #: None if the log lacks it.
     elapsed_ns: int | None
     #: Share of each CPU's time in each state, 0 to 1; None if a line has none.
     shares: dict[int, list[float | None]]
@@ -132,7 +132,7 @@ def read(path: Path) -> Log:
 
 
 def counter_of(state: str) -> str | None:
-    """Return the column of the core state that an idle state asks for.
+    """Return the column of the core state that an idle state requests.
 
     >>> counter_of("C1E"), counter_of("C10"), counter_of("POLL")
     ('CPU%c1', 'CPU%c7', None)

@@ -17,7 +17,7 @@ _SUMS = ("energy_uj", "idle_energy_uj", "delay_total_us", "package_j", "dram_j",
 
 
 def compare(*results: Any, labels: list[str] | None = None) -> Record:
-    """Put results side by side; the first column is what the others are compared with.
+    """Put results side by side, and compare the others with the first.
 
     Args:
         results: What any call returned, or :func:`torpor.load` has read: replays, simulations,

@@ -48,7 +48,7 @@ def section_name(section: "Section") -> str:
 
 
 def base_text(comparison: "results.Comparison", draws: str = "runs") -> str | None:
-    """Say what changes are against where it is not the first column, and what noise hides.
+    """State the base of the changes if it is not the first column, and what noise hides.
 
     ``draws`` is what the samples are.
     """
@@ -88,14 +88,14 @@ _NEEDED = 4
 
 
 def first_of(key: str) -> int:
-    """Return the place of a metric among what a reader asks for first."""
+    """Return the rank of a metric by importance to the reader."""
     return FIRST.index(key) if key in FIRST else len(FIRST)
 
 
 def needed_text(
     comparison: "results.Comparison", draws: str = "runs", other: int | None = None
 ) -> str:
-    """Say how many paired draws would show the differences that these do not show.
+    """Say how many paired draws would resolve the undecided differences.
 
     Of the metrics asked for most first, of all columns or of one; empty where nothing is open.
     """
@@ -297,7 +297,7 @@ def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change |
 
 
 def refill(result: Any) -> None:
-    """Have the engine compare the runs of each section anew, from their ``metrics`` or seeds."""
+    """Have the engine compare the runs of each section again, from their ``metrics`` or seeds."""
     section: Any
     for section in sections(result):
         columns = [

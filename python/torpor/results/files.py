@@ -21,7 +21,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 class MissingFileError(TorporError, FileNotFoundError):
-    """A file that is not there: Torpor's error, and Python's."""
+    """A missing file: both Torpor's error and Python's."""
 
     def __str__(self) -> str:
         """Name the file as Torpor's other errors do."""
@@ -29,14 +29,14 @@ class MissingFileError(TorporError, FileNotFoundError):
 
 
 def cause(error: OSError) -> str:
-    """Say why a file cannot be read or written; of one that is missing, what is there instead."""
+    """Say why a file cannot be read or written; for a missing one, what exists instead."""
     if isinstance(error, FileNotFoundError) and error.filename:
         return _engine.missing_file(os.fsdecode(error.filename))
     return error.strerror or str(error)
 
 
 class NotRegularError(OSError):
-    """A FIFO, a device or a folder where a file was expected."""
+    """A FIFO, a device or a folder instead of a file."""
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

@@ -27,7 +27,7 @@ DIRECTIONS = {"more": 1, "less": -1}
 
 ASPECTS = ("sign", "order", "size", "range")
 
-#: Governors that stand for every column, as predictors that know nothing.
+#: Governors whose change serves as a naive prediction for every column.
 REFERENCES = ("shallowest", "deepest")
 
 #: The predictor that has every column do as the first.
@@ -124,7 +124,7 @@ class _Column:
 
 
 def study(rows: list[Row]) -> "shapes.StudyJudged":
-    """Judge a study's rows: by column, as predictors that know nothing, and from a second base."""
+    """Judge a study's rows: by column, for naive predictors, and from a second base."""
     columns: dict[str, _Column] = {}
     for row in rows:
         for name, verdict in row.right().items():
@@ -181,8 +181,8 @@ def _second_base(rows: list[Row]) -> "shapes.SecondBase | None":
     for row in kept:
         base = row.columns[1]
         for column, right in row.right(base=base).items():
-            # Ranks and ranges are the same from any base, a sign without a number is of the first,
-            # and the first is back where it was.
+            # Ranks and ranges do not depend on the base, a sign without a number refers to the
+            # first, and the first is back where it was.
             is_number = isinstance(row.published[column], int | float)
             if column not in (row.base, base) and is_number and "sign" in right:
                 verdicts.append({key: right[key] for key in ("sign", "size") if key in right})

@@ -46,7 +46,7 @@ class Input(NamedTuple):
 
 
 def recordings_input(result: Any) -> list[Input]:
-    """Return the recording of a result that is made of one."""
+    """Return the recording from which a result was made."""
     trace = result.get("trace")
     return [Input("trace", trace["path"], trace["sha256"])] if trace else []
 
@@ -54,7 +54,7 @@ def recordings_input(result: Any) -> list[Input]:
 class Growing(NamedTuple):
     """A file of JSON lines that a command appends to while it runs."""
 
-    #: Whether a file whose first line is this one is of the kind.
+    #: Return whether a file with this first line is of the kind.
     begins: Callable[[Mapping[str, Any]], bool]
     #: Result of the whole lines so far. The second argument checks a line that is no result
     #: against a record of the schema.

@@ -54,7 +54,7 @@ def signed(value: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Return percent of `whole`, or a dash where that is 0."""
+    """Return percent of `whole`, or a dash if that is 0."""
     return f"{100 * part / whole:.1f}{_SPACE}%" if whole else "–"
 
 

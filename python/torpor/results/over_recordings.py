@@ -10,7 +10,7 @@ from torpor.results.comparison import fill
 
 
 class OverCell(TypedDict):
-    """A governor's metric over recordings; None is not known."""
+    """A governor's metric over recordings; None means unknown."""
 
     mean: float | None
     #: Standard deviation over recordings.

@@ -123,7 +123,7 @@ class Fidelity(Record):
 
     @property
     def best(self) -> list[str]:
-        """The governors that agree best: several where the recording cannot tell them apart."""
+        """The governors that agree best: several if the recording cannot distinguish them."""
         return list(self["verdict"]["best"])
 
     @property
@@ -133,7 +133,7 @@ class Fidelity(Record):
 
     @property
     def agreement(self) -> float:
-        """Share of decisions that the best one made as they were recorded, 0 to 1."""
+        """Share of recorded decisions with which the best one agrees, 0 to 1."""
         return float(self["verdict"]["agreement"])
 
     @property

@@ -62,7 +62,7 @@ class SnapshotProblem(TypedDict):
 
 
 class SnapshotData(TypedDict):
-    """A snapshot; None is what the dump does not tell."""
+    """A snapshot; None means that the dump lacks the value."""
 
     machine: SnapshotMachine
     cpus: list[SnapshotCpu]

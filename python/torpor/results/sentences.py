@@ -93,7 +93,7 @@ def alone(side: Side) -> str:
 
 
 def where(first: Side, second: Side) -> str:
-    """In which state the counts of wrong depth differ, and where the time went."""
+    """The state in which the counts of wrong depth differ, and the states that got its time."""
     parts = []
     changes = {side: total(second, side) - total(first, side) for side in WRONG}
     side = max(changes, key=lambda s: abs(changes[s]))
@@ -146,7 +146,7 @@ def _rough(value: float) -> str:
 
 
 def headline(compared: "results.Comparison", base: int, other: int, draws: str = "seed") -> str:
-    """Return in one sentence what the other column costs: power, and time to wake up.
+    """Return the cost of the other column in one sentence: power and wake-up latency.
 
     ``draws`` is what the samples of a paired comparison are.
     """
@@ -183,7 +183,7 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
 
 
 def changed(compared: "results.Comparison", base: int, other: int, draws: str) -> str:
-    """Return in one sentence by how much the metrics differ that a reader asks for first."""
+    """Return the differences of the most important metrics in one sentence."""
     labels, samples = compared["labels"], compared["samples"]
     if samples < 2:
         return f"One {draws} of {labels[base]} and {labels[other]} cannot show a difference."
@@ -198,7 +198,7 @@ def changed(compared: "results.Comparison", base: int, other: int, draws: str) -
 
 
 def _beyond(compared: "results.Comparison", other: int) -> tuple[list[Any], list[Any]]:
-    """Return what is known of a column's changes, and those beyond chance.
+    """Return a column's known changes, and the significant ones.
 
     Each as (row, text, change), the latter with the most asked-for metrics first.
     """
@@ -212,7 +212,7 @@ def _beyond(compared: "results.Comparison", other: int) -> tuple[list[Any], list
 
 
 def differences(compared: "results.Comparison", base: int, other: int, most: int = _NAMED) -> str:
-    """Return at most so many differences beyond chance, the most asked-for metrics first."""
+    """Return a number of significant differences, the most important metrics first."""
     labels, samples = compared["labels"], compared["samples"]
     known, found = _beyond(compared, other)
     shown = [

@@ -45,7 +45,7 @@ _WORDS = {
 _INTEGERS = range(-(2**63), 2**64)
 #: Deepest nesting of a value that the schema leaves open.
 _DEPTH = 20
-#: A value longer than this is cut where a message quotes it.
+#: A message cuts a value longer than this.
 _QUOTED = 60
 
 

@@ -10,11 +10,11 @@ UNKNOWN = "-"
 
 
 class Cell(NamedTuple):
-    """A value as it was computed, and as it is read."""
+    """A value as computed, and as text."""
 
     value: Value
     text: str
-    #: Better than the base; None where there is no difference beyond chance, or no direction.
+    #: Better than the base; None without a significant difference or a direction.
     is_better: bool | None = None
     #: No other column beats it.
     is_best: bool = False
@@ -30,7 +30,7 @@ class Table(NamedTuple):
     headings: list[str]
     rows: list[list[Cell]]
     keys: int = 1
-    #: Number of columns that stay together where a table is folded.
+    #: Number of columns that stay together if a table is folded.
     together: int = 1
     #: A terminal does not show it.
     is_detail: bool = False
@@ -78,7 +78,7 @@ def share(part: float | None, whole: float | None, scale: float = 100) -> float 
 
 
 def counted(count: int, what: str) -> str:
-    """Return a number of things, in the singular where it is one.
+    """Return a count with its noun, in the singular for 1.
 
     >>> counted(1, "scenario"), counted(2, "scenario")
     ('1 scenario', '2 scenarios')

@@ -30,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return the fewest last parts of each path that tell it from the others.
+    """Return the fewest last parts of each path that distinguish it from the others.
 
     What all of them end in is left out.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torpor.results.types import RunOutcome as Run
 
 
-#: With fewer decisions that knew of a timer, replay says little of governors that ask for one.
+#: With fewer decisions that knew a timer, a replay says little about governors that use one.
 _KNOWN_SHARE_MIN = 0.5
 #: Smallest share that is mentioned.
 _UNKNOWN_SHARE_MIN = 0.005
@@ -43,8 +43,8 @@ def verdict(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = N
     text = _best(runs, good)
     if asked and unknown / asked >= _UNKNOWN_SHARE_MIN:
         text += (
-            f" In {percent(unknown / asked)} of the decisions no timer but the tick was known: "
-            "there, choices are not those of a kernel."
+            f" In {percent(unknown / asked)} of the decisions the recording shows only the tick: "
+            "a kernel knew more, and may have decided otherwise."
         )
     return text
 
@@ -123,7 +123,7 @@ def _by_depth(good: Sequence[Run]) -> str:
 
 
 def _latency(best: Run, good: Sequence[Run]) -> str:
-    """Describe the cost of the best: its mean wake-up latency compared with the quickest
+    """Describe the cost of the best: its mean wake-up latency compared with the fastest
     governor's."""
     known = _known(good, "latency_mean_us")
     if best not in known:
@@ -160,7 +160,7 @@ def _seeds(run: Run) -> list[results.SeedOutcome]:
 
 
 def _is_undecided(runs: Sequence[Run]) -> bool:
-    """Whether there are seeds, too few to say anything of their differences."""
+    """Whether there are seeds, but too few for a statement about their differences."""
     return any(len(_seeds(run)) == 1 for run in runs)
 
 

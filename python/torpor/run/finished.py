@@ -84,7 +84,7 @@ def keep_rows(store: Store, columns: list[Point], runs: list[Any], run_ms: float
 def folder_of_command(*words: object) -> Path | None:
     """Return the folder for the store of a command, in the user's cache.
 
-    None if there is no such folder that only the user may write: others could put runs into it.
+    None if others may write to it, since they could add runs.
     """
     folder = cache_folder("runs")
     try:

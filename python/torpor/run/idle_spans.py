@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Idle spans one by one, and the best that a governor could do that knows only so much."""
+"""Idle spans one by one, and a bound for governors with limited knowledge."""
 
 import json
 import os
@@ -106,8 +106,8 @@ class Bound(TypedDict):
     own_timers: bool
     #: Kinds of spans that it distinguishes; None for the base and the oracles.
     cells: int | None
-    #: Trained on the whole recording, and on the other parts of it. None where no plans are late
-    #: by so little.
+    #: Trained on the whole recording, and on the other parts of it. None if no plans are late by so
+    #: little.
     energy_uj: float | None
     cross_validated_uj: float | None
     #: Share of the base's gap to the oracle that is closed, in percent.
@@ -196,8 +196,8 @@ def _cpu_energy_uj(run: Any) -> float:
     energy_uj, power_mw = metrics["idle_energy_uj"], metrics["idle_power_mw"]
     if energy_uj is None or power_mw is None:
         raise _engine.EngineError(
-            "a bound needs energies, and the machine's power is not known\n"
-            "hint: `torpor platform list` says whose is"
+            "a bound needs energy, but the machine's power is not known\n"
+            "hint: `torpor platform list` shows which machines have power"
         )
     # Given where CPUs are one part of several.
     of_cpus_mw = metrics.get("cpu_idle_power_mw")

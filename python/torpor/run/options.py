@@ -238,8 +238,8 @@ class SimulateOptions(_Run, total=False):
     background: Annotated[
         str | None,
         Option(
-            "A workload that runs as well, such as `background-vm`, what an idle machine does; a "
-            "name, or a .toml file. Default: none.",
+            "A second workload on the same machine, such as `background-vm`, the background of an "
+            "idle machine; a name, or a .toml file. Default: none.",
             "--background NAME",
         ),
     ]

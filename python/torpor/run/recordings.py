@@ -281,9 +281,9 @@ def recorded_machine(
             is_of = f"`{info['machine']}`" if info["machine"] else "a machine without a name"
             raise _engine.PlatformError(
                 f"recording `{os.fspath(trace)}` needs option `platform`: it is of {is_of} with "
-                f"{counted(info['cpu_count'], 'CPU')}, which is none of those that ship, and has "
-                "no dump of its sysfs next to it\n"
-                "hint: `torpor platform list` lists machines; a file or a dump of sysfs is one, too"
+                f"{counted(info['cpu_count'], 'CPU')}, which does not ship with Torpor, and has no "
+                "dump of its sysfs next to it\n"
+                "hint: `torpor platform list` lists machines; a file or a dump of sysfs works, too"
             )
         found.setdefault(name, name)
     if len(found) > 1:

@@ -12,7 +12,7 @@ from torpor.results.record import Record
 from torpor.run import recordings
 
 _Path = str | os.PathLike[str]
-#: Without these no governor can be asked again; by `carries`, the events in words.
+#: Without these no decision can be rebuilt; by `carries`, the events in words.
 _REQUIRED = {
     "switches": "sched:sched_switch",
     "hrtimers": "timer:hrtimer_start, hrtimer_cancel, hrtimer_expire_entry",
@@ -26,7 +26,7 @@ def outcomes(
     dumps: tuple[str, str] | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> Record | None:
-    """Hold what a recording's sleeps came to against what else counted them.
+    """Compare the outcomes of a recording's sleeps with other counts of them.
 
     None for a recording that has all events with which a governor can be asked again. The keys are
     those that :func:`torpor.fidelity` lists.

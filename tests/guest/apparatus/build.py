@@ -69,7 +69,7 @@ def programs(arch: str) -> dict[str, Path]:
 
 @functools.cache
 def feeder() -> Path:
-    """Build the program that asks a governor's image again what a log of decisions says."""
+    """Build the program that replays a log of decisions on a governor's image."""
     program = CACHE / "programs" / "feed"
     options = [*KAPI, "-DCONFIG_HZ=250", "-I", str(ROOT / "kernel" / "compat")]
     _compile(["gcc", *options], program, [HERE / "feed.c"], TOOLS[HOST_ARCH][2])

@@ -28,7 +28,7 @@ class Case:
     cpus: int
 
 
-#: An emulator whose CPUs take turns has one only, where one will do.
+#: An emulator whose CPUs take turns gets only one CPU if one is enough.
 CASES = {
     "rates": Case("rates", "periodic", 1),
     "predict": Case("predict", "idle_predict", 1),

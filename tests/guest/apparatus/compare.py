@@ -180,7 +180,7 @@ def _simulate(case: str, story: Story, text: str, platform: str, governor: str) 
         simulated = torpor.simulate(
             workload,
             platform=folder / "guest.toml",
-            # A slower simulation is to come to its end, too.
+            # A slower simulation must finish, too.
             duration=f"{2 * (end_ns - cases.begin_ns(case, story))}ns",
             seeds=1,
             trace=folder / "trace.txt",

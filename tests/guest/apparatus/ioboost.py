@@ -76,7 +76,7 @@ DOMAINS = (
 #: Latency of the disk: about what leaves an RK3399 its 3,000 reads a second.
 COMPLETION_NS = 250_000
 
-#: The least time between two requests, as schedutil has it where a driver says nothing.
+#: The minimum time between two requests, schedutil's default if the driver sets none.
 DELAY_US = 1000
 
 DURATION_S = 3
@@ -97,7 +97,7 @@ SCRIPT = Path(__file__).with_name("ioboost.sh")
 
 @dataclass(frozen=True)
 class Run:
-    """A load with a boost: what was read, and what frequencies were asked for."""
+    """A load with a boost: the reads, and the requested frequencies."""
 
     boost: str
     load: str
@@ -112,7 +112,7 @@ class Run:
     other: int
 
     def khz(self, domain: str) -> float:
-        """The frequency asked for, on average over the load's time."""
+        """The requested frequency, averaged over the load's time."""
         requests = self.requests[domain]
         ends = [at_ns for at_ns, _ in requests[1:]] + [self.duration_ns]
         held = (khz * (end - at) for (at, khz), end in zip(requests, ends, strict=True))

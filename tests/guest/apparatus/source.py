@@ -112,7 +112,7 @@ def _build(root: Path, source: Path, arch: str, fragment: Path) -> None:
 
 
 def _refuse_what_was_dropped(out: Path, fragment: Path) -> None:
-    """A kernel without what was asked for would find nothing, and nobody would know."""
+    """A kernel without the requested options would find nothing, and no test would notice."""
     made = set((out / ".config").read_text(encoding="utf-8").splitlines())
     wanted = fragment.read_text(encoding="utf-8").splitlines()
     dropped = [line for line in wanted if line.startswith("CONFIG_") and line not in made]

@@ -101,7 +101,8 @@ const BAD: &[Bad] = &[
     },
     // Another CPU's call changes what the count says.
     Bad { file: "leak", kind: Kind::Leak, cpus: 2, states: 2, calls: 2, also: |_| true },
-    // A decision, the other CPU's restart, and a second decision that is taken for the first.
+    // A decision, the other CPU's restart, and a second decision that the governor takes for its
+    // first.
     Bad { file: "leak_enable", kind: Kind::Leak, cpus: 2, states: 2, calls: 3, also: |_| true },
     Bad {
         file: "uninitialised",
@@ -176,7 +177,7 @@ fn findings_use_the_users_file_name() {
 }
 
 #[test]
-fn every_kind_has_a_bad_governor_and_a_definition() {
+fn every_breach_has_a_governor_and_a_definition() {
     for info in KINDS {
         assert!(BAD.iter().any(|bad| bad.kind == info.kind), "{}", info.name);
         assert!(info.definition.len() > info.title.len(), "{}", info.name);

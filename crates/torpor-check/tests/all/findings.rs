@@ -70,10 +70,10 @@ fn linux_6_12_has_documented_findings() {
     );
 }
 
-/// The same governors in a tree whose idle loop offers tables of one state, as before 7.0, and in
-/// one whose loop does not.
+/// The same governors in a tree whose idle loop calls them on a one-state machine, as before 7.0,
+/// and in one whose loop does not.
 #[test]
-fn one_state_table_is_offered_to_own_loops_only() {
+fn one_state_tables_depend_on_the_idle_loop() {
     let test = "tables of one state";
     let Some(tree) = upstream::kernel_sources("6.12", test) else { return };
     let governors = Path::new("drivers/cpuidle/governors");
@@ -194,7 +194,7 @@ fn patches_end_the_findings_they_name() {
 /// 2^32 us, 71.6 minutes: the number of microseconds to a timer is kept in 32 bits. It breaks no
 /// rule, so no check finds it; it was found by reading.
 #[test]
-fn menu_takes_a_far_timer_for_a_due_one() {
+fn menu_takes_far_timer_for_a_due_one() {
     let mut names = vec!["menu".to_owned()];
     for version in ["6.1", "6.12"] {
         let tree = upstream::kernel_sources(version, &format!("timers of menu of Linux {version}"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Inputs of a replay while the recording grows: spans leave as soon as nothing changes them.
 //!
-//! One pass instead of two: when a span begins is known at once, so its task information is noted
+//! One pass instead of two: a span's start is known at once, so its task information is noted
 //! while the events pass, and waits for its end.
 //!
 //! FIDELITY(growing-recording): what a replay learns from the whole recording (tick, kinds of
@@ -145,8 +145,8 @@ impl Growing {
         self.take(number, count)
     }
 
-    /// Sets the inferred timers of the CPU's first `count` spans, until one is not known whose
-    /// start is after `given_up`. Returns the number of those that are known.
+    /// Sets the inferred timers of the CPU's first `count` spans, up to an unknown one whose start
+    /// is after `given_up`. Returns the number of those that are known.
     fn infer(&mut self, number: usize, count: usize, given_up: Instant) -> usize {
         let Some(timers) = self.draft.inferred() else { return count };
         for (index, span) in self.complete[number][..count].iter_mut().enumerate() {

@@ -37,7 +37,7 @@ pub(crate) use util::{Tracker, after_idling, note_frequencies};
 )]
 #[repr(u8)]
 pub enum SleepSource {
-    /// The kernel's own answer, from a return probe on `tick_nohz_get_sleep_length`.
+    /// The kernel's own value, from a return probe on `tick_nohz_get_sleep_length`.
     Probe,
     /// Timer start, cancel and expire events.
     TimerEvents,
@@ -136,7 +136,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns a span of which only the start is known.
+    /// Returns a span with only its start known.
     pub(crate) fn begun(start: Instant) -> Span {
         Span {
             start,
@@ -258,7 +258,7 @@ pub struct Recording {
     /// Only CPUs that the recording shows idle at least once, in order.
     pub cpus: Vec<CpuInput>,
     pub tick: Option<TickGrid>,
-    /// The highest recorded frequency of each CPU, by number; 0 where none is recorded.
+    /// The highest recorded frequency of each CPU, by number; 0 if none is recorded.
     pub freq_max_khz: Vec<u32>,
     pub stats: InputStats,
 }
@@ -316,7 +316,7 @@ impl Recording {
         self.cpus.retain(|input| !input.spans.is_empty());
     }
 
-    /// Returns the time that energies are divided by: the mean over CPUs of the replayed span
+    /// Returns the time by which to divide energies: the mean over CPUs of the replayed span
     /// without the cut sleeps, whose energy is not known either.
     ///
     /// FIDELITY(recording-edges): cut sleeps count nowhere.

@@ -222,7 +222,7 @@ impl Collector {
             EventKind::CpuFrequency { freq_khz } => here.freq_khz = freq_khz,
             EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
                 here.running_pid = next_pid;
-                // A task that has exited wakes no more, and there is no end of such tasks.
+                // An exited task never wakes again, and a recording has any number of them.
                 if prev_pid != 0 && prev_state != PrevState::Dead {
                     if let Some(inferred) = &mut self.inferred {
                         inferred.switched_out(prev_pid, time);

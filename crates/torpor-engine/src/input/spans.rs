@@ -128,8 +128,8 @@ impl Evidence {
         if self.state(cpu, segment).is_some_and(IdleState::is_polling) {
             return Wake::PollTimeout;
         }
-        // Nothing visible ended it. With timer events a tick would have shown; without them only
-        // the time of the exit can tell.
+        // Nothing visible ended it. Timer events would have shown a tick; without them only the
+        // time of the exit indicates one.
         let on_tick = !self.carries.hrtimers
             && self.tick.is_some_and(|grid| {
                 segment.exit.since(grid.floor(segment.exit)) <= TICK_WAKE_WINDOW

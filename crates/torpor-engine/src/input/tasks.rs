@@ -2,7 +2,7 @@
 //! Scheduler state when a CPU went idle: tasks waiting for IO, and runqueue length at the last
 //! tick.
 //!
-//! FIDELITY(iowait): `sched_blocked_reason` tells at the end of a sleep whether it was a wait for
+//! FIDELITY(iowait): `sched_blocked_reason` shows, at the end of a sleep, whether it was a wait for
 //! IO. Without these events, every uninterruptible sleep counts as one.
 
 use super::{CpuIndex, CpuInput, Span, TickGrid};
@@ -69,7 +69,7 @@ impl Counter {
     }
 
     /// Counts the waits that began before `before` up to `now`, so that spans need not wait for
-    /// their ends. A wait whose reason is still to come does not count so far.
+    /// their ends. A wait whose reason is not known yet does not count.
     pub(super) fn split_waits(&mut self, before: Instant, now: Instant, cpus: &mut [CpuInput]) {
         let reasons = self.waits.reasons;
         for wait in self.waits.by_pid.values_mut().filter(|wait| wait.from < before) {
@@ -230,7 +230,7 @@ impl Waits {
 
     #[inline]
     fn end(&mut self, pid: i32, time: Instant) -> Option<Wait> {
-        // Mostly nobody waits, and this is asked at every wake-up and switch.
+        // Usually no task waits, and every wake-up and switch checks this.
         if self.by_pid.is_empty() {
             return None;
         }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_wait_reason_decides_what_counts() {
+    fn recorded_wait_reason_decides_iowait() {
         let slept = |io_wait| {
             let events = vec![
                 switch(0, 20, 7, PrevState::DiskSleep, 8),

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_after_the_tick_gives_rate_and_phase() {
+    fn wakeups_clustered_after_ticks_give_their_rate() {
         // 250 Hz ticks at 1 ms phase, woken 0 to 200 us late, over a thin even spread.
         let mut exits = Vec::new();
         for n in 0..100i64 {

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn work_at_half_the_frequency_is_half_the_work() {
+    fn half_the_frequency_does_half_the_work() {
         let freq = |at_ms, freq_khz| Event {
             time: Instant(at_ms * MS),
             cpu: CpuId(0),

@@ -58,7 +58,7 @@ impl Foresight {
         }
         let of = |(slot, cpu): (usize, &&PlacedCpu<'_>)| {
             let spans: Vec<Span> = cpu.input.spans.get(self.passed[slot]..)?.to_vec();
-            // What a CPU did before is in an earlier stretch.
+            // Earlier sleeps of the CPU belong to an earlier stretch.
             let cut = CutSleeps { until: Some(spans.first()?.start), from: None };
             Some((slot, CpuInput { cpu: cpu.input.cpu, spans, cut }))
         };

@@ -75,8 +75,8 @@ pub struct WindowRun {
     pub below: u64,
     /// Energy of CPUs and clusters; absent if the machine's power is not known.
     pub idle_energy_uj: Option<f64>,
-    /// Seconds at the power of the shallowest state that would take as much, if it is not known.
-    /// The power of states falls by equal steps, also of those for which no sleep is long enough.
+    /// If power is not known: the seconds in the shallowest state that take as much energy. The
+    /// power of states falls by equal steps, including states for which no sleep is long enough.
     pub relative_energy: Option<f64>,
     /// Latency of wake-ups by events, and their number.
     pub latency_sum_ns: i64,

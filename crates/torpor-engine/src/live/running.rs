@@ -49,7 +49,7 @@ pub(super) struct Running {
     pub now: Instant,
     window: Window,
     lost_events: u64,
-    /// Begin of the replayed time, and the time of the last sums of clusters' own energy.
+    /// Start of the replayed time, and the time of the last sums of the clusters' own energy.
     start: Option<Instant>,
     summed: Instant,
     longest_idle: Duration,

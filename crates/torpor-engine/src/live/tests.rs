@@ -148,7 +148,7 @@ fn growing_recording_is_replayed_as_a_whole_one() {
 
 #[test]
 #[ignore = "slow: every recording"]
-fn every_growing_recording_is_replayed_as_a_whole_one() {
+fn growing_recording_replays_like_a_complete_one() {
     let data = root().join("tests/data");
     let guests = std::fs::read_dir(data.join("guest")).unwrap().flatten();
     let mut paths: Vec<PathBuf> = guests.map(|at| at.path().join("trace.dat.gz")).collect();

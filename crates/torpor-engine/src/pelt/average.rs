@@ -123,7 +123,7 @@ mod tests {
     const PERIOD_NS: u64 = 1_048_576;
 
     #[test]
-    fn the_factors_are_the_powers_of_the_half_life() {
+    fn factors_are_the_powers_of_the_half_life() {
         for (n, factor) in DECAY.iter().enumerate() {
             let exact = f64::from(u32::MAX) * 0.5_f64.powf(n as f64 / 32.0);
             assert_eq!(*factor, exact as u32, "after {n} periods");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_cpu_is_half_utilized_after_a_half_life() {
+    fn busy_cpu_is_half_utilized_after_one_half_life() {
         assert_eq!(periods_to_reach(512), 32, "33.6 ms");
         assert_eq!(periods_to_reach(816), 74, "77.6 ms, four fifths");
     }

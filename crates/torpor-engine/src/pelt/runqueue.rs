@@ -113,7 +113,8 @@ impl Task {
         self.average.update(on.clock.now_ns(), was_running);
     }
 
-    /// Takes the task's utilization off `from`: at once if it was queued there, else, as the kernel
+    /// Subtracts the task's utilization from `from`: at once if it was queued there, else, as the
+    /// kernel
     /// does, at that runqueue's next update. Decay since then is applied here if that CPU idles, as
     /// its clock is then that of `now_ns`.
     pub fn detach(&mut self, from: &mut Runqueue, now_ns: u64) {

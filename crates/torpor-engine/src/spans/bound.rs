@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Best governor with limited knowledge.
 //!
-//! Knowledge at the start of a span is put into cells: the time to the next timer by half octaves,
+//! Knowledge at the start of a span is divided into cells: the time to the next timer by half
+//! octaves,
 //! the time to the tick and the last length by octaves, and so on. In each cell every plan is
-//! priced on every span: its energy, plus its delay at a price. The cheapest plan of each cell is
-//! the best that a governor can do that knows no more than the cell; the price is raised until the
-//! mean delay is as required. Trained on all spans, the bound is optimistic: a cell with one span
-//! knows its future. So the same is done with each fifth of every CPU's recording left out of the
+//! priced on every span: its energy, plus its delay at a price. The cheapest plan of a cell is the
+//! best that a governor can do that knows no more than the cell; the price is raised until the mean
+//! delay is as required. Trained on all spans, the bound is optimistic: a cell with one span knows
+//! its future. So the same is done with each fifth of every CPU's recording left out of the
 //! training and evaluated; a cell with few other spans then takes the plan of a coarser one.
 //!
-//! Plans are trained on each span alone, as if none began late; their cost is found along the
+//! Plans are trained on each span alone, as if none began late; their cost is measured along the
 //! recording, where some do.
 //!
 //! FIDELITY(bound-spans): the tick runs when a span begins, and may always be stopped; a plan has

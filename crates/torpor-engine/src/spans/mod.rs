@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Idle spans of recordings, one by one: what a governor could know at the start, what came, and
-//! the cost of each choice.
+//! Idle spans of recordings, one by one: what a governor could know at the start, what happened,
+//! and the cost of each choice.
 
 pub mod bound;
 

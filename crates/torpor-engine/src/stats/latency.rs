@@ -75,7 +75,7 @@ impl Latencies {
     }
 
     /// Returns the lines for a platform's states: of IPIs, or else of timers, for which Intel's
-    /// processors wake up early. A `sched_waking` tells too little, as the waker selects a CPU
+    /// processors wake up early. A `sched_waking` is too early, because the waker selects a CPU
     /// afterwards.
     fn lines(&self, platform: Option<&Platform>, traces: &[TraceInfo]) -> Vec<PlatformLines> {
         let places: BTreeSet<Place> = self.times_ns.keys().map(|(place, _)| *place).collect();

@@ -19,7 +19,7 @@ pub(crate) enum Cause {
     Unknown,
 }
 
-/// A function by its symbol, or by its address where the recording has no symbol.
+/// A function by its symbol, or by its address if the recording has no symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FunctionKey {
     Symbol(Name),
@@ -179,7 +179,7 @@ impl Sleep {
     fn caused(&self) -> Result<(CauseTime, Instant), LeftOut> {
         let sent = self.sent.map(|(at, _)| (CauseTime::Ipi, at));
         let called = sent.or(self.woken.map(|at| (CauseTime::Waking, at)));
-        // Another CPU's timer stands in for one that stops.
+        // A broadcast: the CPU's timer stops in the state, and another CPU's timer wakes it.
         let is_broadcast = matches!(self.sent, Some((_, InterruptCause::LocalTimer)));
         let shown = match self.cause() {
             _ if self.is_followed => return Err(LeftOut::SeveralCauses),
@@ -197,7 +197,8 @@ impl Sleep {
             {
                 return Err(LeftOut::SeveralCauses);
             }
-            // Without interrupts, what ended the sleep before the timer was due may be unseen.
+            // Without interrupt events, the cause of an exit before the timer was due may be
+            // invisible.
             Cause::Timer(_) | Cause::Tick => self
                 .due
                 .filter(|&due| self.handled.is_some() || Some(due) <= self.exit)

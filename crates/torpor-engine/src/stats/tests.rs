@@ -95,7 +95,7 @@ fn only<T>(mut all: Vec<T>) -> T {
 }
 
 #[test]
-fn interrupt_is_the_cause_and_its_task_the_reason() {
+fn interrupt_is_the_cause_task_the_reason() {
     let mut made = Recording::new();
     let name = Some(made.names.intern("eth0"));
     made.enter(0, 0, 1);

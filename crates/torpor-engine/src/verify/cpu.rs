@@ -16,7 +16,7 @@ pub(super) enum IdleEntry {
     Probed(Instant),
 }
 
-/// Answers of probed functions since the governor was last asked.
+/// Answers of probed functions since the last call of the governor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answers {
     pub sleep_length: Option<Duration>,
@@ -25,7 +25,7 @@ pub(super) struct Answers {
     pub util: Option<u64>,
 }
 
-/// A sleep that has begun, and its decision if a governor was asked.
+/// A sleep that has begun, and its decision if a governor made one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asleep {
     pub decision: usize,

@@ -56,7 +56,7 @@ fn force_here(
     let mut instance = instantiate(governor, machine)?;
     for slot in 0..machine.len() {
         // FIDELITY(unknown-history): the CPU has slept before the recording for an unknown time. 0
-        // would mean that it had just given up an entry.
+        // would mean that it had just aborted an entry.
         instance.set_last_residency(slot, Duration(1));
     }
     if has_history {

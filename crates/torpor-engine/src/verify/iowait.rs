@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::Trace;
 
-/// Sets the count of every decision. `sched_blocked_reason` shows only at the wake-up whether a
+/// Sets the count of every decision. Only at the wake-up does `sched_blocked_reason` show whether a
 /// task waited for IO, so later events are used; without it every uninterruptible sleep counts as a
 /// wait.
 ///

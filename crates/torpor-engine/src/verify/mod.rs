@@ -77,7 +77,7 @@ pub struct VerifyOptions {
     pub reset_at: Option<Instant>,
     /// Number of disagreements to keep.
     pub disagreements: usize,
-    /// Run every governor in a process of its own, or none; the caller configures the catalog.
+    /// Run every governor in a separate process, or none; the caller configures the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
     #[serde(skip_deserializing)]

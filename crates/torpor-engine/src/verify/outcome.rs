@@ -30,7 +30,8 @@ pub struct Fidelity {
     pub governors: Vec<GovernorFidelity>,
     pub catalogue: &'static [Info],
     pub comparison: Comparison,
-    /// Assumptions that were tried in place of probes; empty if none was needed or fitting was off.
+    /// Assumptions that were tried because probes were missing; empty if none was needed or fitting
+    /// was off.
     pub assumptions: Vec<Tried>,
     /// Disagreements of the governor that agrees best.
     pub disagreements: Vec<Disagreement>,
@@ -82,7 +83,7 @@ pub struct GovernorFidelity {
     pub governor: String,
     pub named: bool,
     pub agreeing: u64,
-    /// Agreeing decisions after the recording itself as history; `null` if the governor was reset
+    /// Decisions that agree with the recording itself as history; `null` if the governor was reset
     /// and has none.
     pub agreeing_with_history: Option<u64>,
     /// Share of the compared decisions, 0 to 1; `null` for a governor that failed.

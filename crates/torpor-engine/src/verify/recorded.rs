@@ -30,7 +30,7 @@ pub(super) enum LengthSource {
     Tick,
     /// Time to the tick: RCU is assumed to have kept it.
     Rcu,
-    /// Time to the tick: the governor asked to stop it and it went on.
+    /// Time to the tick: the governor asked to stop it, but it continued.
     TickWentOn,
     /// The value that the stopped tick's timer was set to after the decision.
     StoppedTick,
@@ -91,8 +91,8 @@ pub(super) struct Asked {
 const ENTRY_ERROR_MAX: Duration = Duration::from_us(100);
 
 impl Asked {
-    /// Returns the answer of `tick_nohz_get_sleep_length()` and its source. `went_on`: the tick
-    /// must have been held, as the governor asked to stop it in vain.
+    /// Returns the answer of `tick_nohz_get_sleep_length()` and its source. `went_on`: something
+    /// must have kept the tick, because the governor asked to stop it in vain.
     pub(super) fn sleep_length(&self, went_on: bool) -> (Duration, LengthSource) {
         let now = self.idle_entry;
         if let Some(probed) = self.probed {

@@ -386,7 +386,7 @@ mod tests {
             (found.next_best, found.next_agreement),
             (vec!["teo".to_owned()], met[2].agreement)
         );
-        // If it was reset in the recording, its history is known and one is better.
+        // If it was reset in the recording, its history is known and one governor is better.
         let reset = [did("menu-6.12", 920, None), did("menu", 915, None)];
         let found = verdict(&reset, &counted(921, 600), None);
         assert_eq!((found.best, found.hangs_on_history), (vec!["menu-6.12".to_owned()], false));

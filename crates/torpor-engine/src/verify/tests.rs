@@ -232,7 +232,7 @@ fn rcu_holds_the_tick_after_its_softirq() {
     assert_eq!(held(20_000.0, without), LengthSource::Timers);
 }
 
-/// The governor asks for deep sleep with the tick stopped, but the tick goes on: the sleep length
+/// The governor asks for deep sleep with the tick stopped, but the tick continues: the sleep length
 /// must have been the time to the tick, for which `menu` chooses a shallower state.
 #[test]
 fn tick_that_went_on_was_held() {

@@ -64,7 +64,7 @@ fn a_replay_can_be_cancelled_inside_a_sleep() {
         ("oracle", "i5-10600k", "oracle", polls),
     ] {
         let after = cancelled_after(name, platform, governor, options);
-        // People notice half a second, also on a busy machine.
+        // People notice half a second, even on a busy machine.
         assert!(after < Duration::from_millis(500), "{name}: {after:?}");
     }
 }

@@ -27,7 +27,7 @@ fn replay(undemote: Option<Duration>) -> (Vec<Decision>, CpuTotals) {
 }
 
 #[test]
-fn short_sleeps_demote_and_a_long_one_ends_it() {
+fn long_sleep_ends_demotion_by_short_ones() {
     let (decisions, totals) = replay(None);
     assert!(decisions.iter().all(|d| d.state == 1), "the governor always asks for C6");
     // The long sleep is in C1 to its end, but ends the demotion.
@@ -61,7 +61,7 @@ fn idle_demoted_cpu_goes_deep_by_itself() {
     // 117 us as before and 1 ms of the long one.
     let (c1, c6) = (totals.states[0], totals.states[1]);
     assert_eq!((c1.got_time, c6.demoted), (Duration::from_us(1_117), 3));
-    // The last one begins 85 us late, in place of 2.
+    // The last one begins 85 us late instead of 2.
     let deep = 185.0 + 100.0 + 19_083.0 + 100.0;
     let energy = 0.1 * 1_117.0 + 0.01 * deep + 18.0 * 4.0;
     assert!((totals.energy.as_uj_f64() - energy).abs() < 1e-6, "{:?}", totals.energy);

@@ -152,7 +152,7 @@ fn entry_is_abandoned_for_immediate_work() {
     let (decisions, totals) = replay(&mut policy, &spans);
     assert_eq!((decisions.len(), policy.given_up, totals.absorbed_spans), (2, 0, 1));
 
-    // At the very moment of the decision: asked, but neither slept nor reflected.
+    // At the moment of the decision: the governor decides, but the CPU neither sleeps nor reflects.
     let mut policy = Forgetful::default();
     let (decisions, totals) = replay(&mut policy, &spans[1..]);
     assert_eq!((policy.sleep_lengths.len(), policy.given_up, policy.reflected), (2, 1, 1));

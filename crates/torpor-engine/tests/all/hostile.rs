@@ -10,7 +10,7 @@ use torpor_governor::{Catalog, CatalogOptions, GovernorError, Isolation, set_cal
 /// Some leave processes behind, so only one test at a time can count them.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// System calls that have no effect outside a process of the governor's own.
+/// System calls that have no effect outside the governor's own process.
 const HARMLESS_CALLS: [u32; 4] = [13, 14, 35, 36];
 const SIGSYS: &str = "made a system call, which no kernel code does (SIGSYS); its inputs: now_ns=";
 

@@ -110,11 +110,11 @@ fn polling_cpus_need_no_interrupt() {
 
 /// `haltpoll` starts with a halt of 61 us, from which it learns to poll for 50 us.
 #[test]
-fn haltpoll_limit_is_seen_at_the_next_clock_read() {
+fn haltpoll_limit_is_seen_at_next_clock_read() {
     let spans = crate::support::spans(&[(60, 40), (60, 40)]);
     let arm = crate::support::model(&crate::support::arm_polling_cluster());
     let (decisions, totals) = replay(&arm, &mut instance("haltpoll", &arm), &spans);
-    // The event stream's next event is at 200 us, so the task at 160 us is met.
+    // The event stream's next event is at 200 us, so polling catches the task at 160 us.
     assert_eq!(ends(&decisions), [(0, 61, SleepEnd::Event), (101, 160, SleepEnd::Event)]);
     assert_eq!((totals.states[0].usage, totals.states[1].usage), (1, 1));
 

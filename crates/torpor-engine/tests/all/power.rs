@@ -142,7 +142,7 @@ fn unrecorded_cpus_can_keep_a_cluster_awake() {
 }
 
 #[test]
-fn no_cpu_is_idle_for_longer_than_its_time() {
+fn idle_residency_never_exceeds_100_pct() {
     // The last sleep ends later than recorded: the state that is chosen takes long to leave.
     let (trace, _) =
         replayed("late", &[(0, 0, 1), (2_100, 0, EXIT), (3_500, 0, 1), (6_500, 0, EXIT)]);
@@ -161,7 +161,7 @@ fn no_cpu_is_idle_for_longer_than_its_time() {
 #[test]
 fn oracle_bounds_cpu_and_cluster_power() {
     let (trace, notes) = replayed("cluster", &uneven());
-    // CPU 0 runs 1.23 ms of each 4.13 ms: at least so long the LITTLEs' cluster does not rest.
+    // CPU 0 runs 1.23 ms of each 4.13 ms: for at least that time the LITTLE cluster does not rest.
     let powers: Vec<f64> =
         trace.runs.iter().map(|run| run.metrics["cluster_power_mw"].unwrap()).collect();
     assert!(powers.iter().all(|mw| *mw > 0.0), "{powers:?}");

@@ -113,7 +113,7 @@ fn no_governor_costs_less_than_the_oracle() {
 }
 
 #[test]
-fn only_menu_of_6_1_breaks_the_latency_limit() {
+fn only_menu_of_6_1_breaks_latency_limit() {
     // Only at the machine's 1000 Hz, not at the recording's 250 Hz.
     let options = Options {
         latency_limit: Some(Duration::from_us(150)),
@@ -204,7 +204,7 @@ fn eight_cpus() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn cpus_that_share_state_run_in_the_order_of_time() {
+fn cpus_with_shared_state_run_in_time_order() {
     // The demo has one CPU.
     let (_folder, path) = eight_cpus();
     let usage = |threads| {
@@ -313,7 +313,7 @@ fn part_of_a_recording_holds_whole_sleeps() {
 }
 
 #[test]
-fn decisions_add_up_to_what_the_summary_says() {
+fn decisions_add_up_to_the_summary() {
     let options = Options { decisions: true, ..Options::default() };
     let trace = replay("pixel6", &["teo", "oracle", "shallowest"], options);
     for (run, decisions) in trace.runs.iter().zip(&trace.decisions) {

@@ -105,7 +105,7 @@ fn sched_cpu_util_has_the_releases_arguments() {
 }
 
 #[test]
-fn static_keys_and_masks_work_as_in_a_kernel() {
+fn static_keys_and_masks_work_as_in_kernel() {
     let more = "#include <linux/cpu.h>\n#include <linux/jump_label.h>\n#include <asm/simd.h>\n\
                 DEFINE_STATIC_KEY_FALSE(key);\n\
                 static int count(const char *list)\n{\n\tcpumask_var_t mask;\n\tint cpu, sum = 0;\n\
@@ -161,7 +161,7 @@ fn a_version_is_found_in_ubuntus_folder() {
     assert_eq!(hosting::locate(&dir.join("tree")), Some(dir.join("tree")));
 }
 
-/// The first proposal of utilization awareness takes a CPU's capacity from no header of its own.
+/// The first proposal of utilization awareness includes no header for a CPU's capacity.
 #[test]
 fn cpuidle_h_provides_the_kernels_names() {
     let more = "static cpumask_t seen;\n\

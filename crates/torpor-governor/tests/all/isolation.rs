@@ -109,7 +109,7 @@ fn default_latency_limit_is_2000_s() {
 }
 
 #[test]
-fn deepest_and_shallowest_take_those_states() {
+fn deepest_and_shallowest_select_by_depth() {
     let states = server_states();
     let setup = Setup { cpus: &one_cpu(&states) };
     let choose = |name: &str, limit_us: Option<i64>, disabled: &[usize]| {
@@ -147,7 +147,7 @@ fn an_instance_can_move_to_another_thread() {
 }
 
 #[test]
-fn all_governors_of_6_1_and_6_12_load_unedited() {
+fn governors_of_two_releases_load_unedited() {
     let states = server_states();
     let setup = Setup { cpus: &one_cpu(&states) };
     for version in ["6.1", "6.12"] {

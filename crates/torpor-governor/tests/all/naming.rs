@@ -409,7 +409,7 @@ fn file_names_may_be_arbitrary() {
             assert_eq!(format!("{}.c", governor.name()), name);
         }
     }
-    // A file's name reaches neither a shell nor, as it is, a terminal.
+    // A file's name never reaches a shell, and reaches a terminal only escaped.
     assert!(!Path::new("X").exists() && !dir.join("X").exists());
     let path = write(&dir, "\x1b[2J\n.c", &source("0 +", ""));
     let text = error(path.to_str().unwrap());

@@ -10,7 +10,7 @@ use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 
 const MS: i64 = 1_000_000;
 
-/// A kernel tree of one governor; its Makefile says whose it is.
+/// A kernel tree of one governor; its Makefile gives the release.
 fn tree(version: (u32, u32), text: &str) -> PathBuf {
     let (major, minor) = version;
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("old/{major}.{minor}"));
@@ -178,21 +178,21 @@ postcore_initcall(mine_init);
 "#;
 
 #[test]
-fn governor_of_3_7_gets_the_inputs_of_3_7() {
+fn kernel_3_7_governor_gets_its_inputs() {
     let root = tree((3, 7), &body(OF_3_7));
     let governor = resolve(&format!("mine@{}", root.display()));
     assert_eq!(governor.release(), release(3, 7));
     assert_eq!(governor.rating(), 20);
-    // The tick was stopped before anybody asked, and so it is.
+    // The kernel stopped the tick before it called the governor, so the tick is stopped.
     assert_eq!(drive(&governor, &states(true)), [(2, true), (2, true)]);
-    // On machines whose first state does not poll, it is state 0 that governors start from.
+    // On machines whose first state does not poll, governors start from state 0.
     let mut arm = states(false);
     arm[0].exit_latency = Duration(1_000);
     assert_eq!(drive(&governor, &arm), [(2, true), (2, true)]);
 }
 
 #[test]
-fn governor_of_4_9_gets_the_inputs_of_4_9() {
+fn kernel_4_9_governor_gets_its_inputs() {
     let governor = resolve(&format!("mine@{}", tree((4, 9), &body(OF_4_9)).display()));
     assert_eq!(drive(&governor, &states(true)), [(2, true), (2, true)]);
 }
@@ -231,7 +231,7 @@ fn tarball_and_revision_have_their_own_release() {
     }
 }
 
-/// The interface follows from the text where no tree says whose a file is, and from nothing else.
+/// Without a tree, the interface follows from the file's text alone.
 #[test]
 fn lone_file_gets_the_latest_fitting_kernel() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("old/alone");

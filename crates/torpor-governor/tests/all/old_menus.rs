@@ -74,7 +74,7 @@ fn worked_example_stays_below_200() {
 }
 
 #[test]
-fn the_example_is_no_pattern_to_3_8_itself() {
+fn menu_3_8_finds_no_pattern_in_example() {
     // As above down to six lengths, which are not alike; fewer are not looked at. The ratio
     // decides: eight sleeps that were nothing compared to a second leave 8192 * (7/8)^8 = 2814 and
     // a bit of 8192: a third of a second.
@@ -104,7 +104,7 @@ fn only_menu_3_8_sees_through_long_outliers() {
 }
 
 #[test]
-fn repeat_timer_needs_a_timer_four_times_as_far() {
+fn repeat_timer_needs_a_four_times_farther_timer() {
     // A pattern of 100 us keeps out C2; 2 * (100 + 60) = 320 us, four times which is 1280 us.
     let armed = |params: &str, timer_us: i64| {
         let mut menu = Lone::new(&format!("menu-3.8{params}"));
@@ -199,7 +199,7 @@ fn load_and_io_waiters_lower_the_latency_limit() {
 
 /// With the four changes switched off nothing of them is left.
 #[test]
-fn without_its_changes_3_8_decides_as_3_7() {
+fn menu_3_8_without_changes_equals_3_7() {
     let off = "menu-3.8,typical_interval=0,repeat_timer=0,general_timer=0,zero_residency=0";
     let states = crate::support::server_states();
     let (mut differs, mut deep) = ([0; 5], 0);

@@ -50,7 +50,7 @@ fn work_after_the_timer_ends_the_sleep() {
 }
 
 #[test]
-fn own_timer_is_not_set_shortly_before_a_timer() {
+fn own_timer_is_not_set_near_another_timer() {
     let mut cpu = interrupted(SPEC);
     assert_eq!((cpu.select(3_999).state, cpu.alarm_us()), (0, None));
     let mut cpu = interrupted(SPEC);

@@ -110,7 +110,7 @@ fn step_skips_disabled_states_and_polling() {
 }
 
 #[test]
-fn v2_steps_by_one_even_if_it_does_not_pay() {
+fn v2_steps_once_even_without_benefit() {
     // As above: B would need 2 ms of the 950 us that are expected, and v2 steps to it.
     let states = [
         state("A", 1, 1, false),
@@ -123,7 +123,7 @@ fn v2_steps_by_one_even_if_it_does_not_pay() {
     instance.set_last_residency(0, Duration::from_us(920));
     instance.reflect(0, 3, Instant(1_000 * MS + 920_000), false).unwrap();
     assert_eq!(choice(&mut instance, &inputs(5 * MS, 3 * MS, 100)), (1, false));
-    // If the next state is disabled it does not step; the merged form goes on.
+    // If the next state is disabled it does not step; the merged form tries the one after it.
     let mut server = server_states();
     server[2].is_disabled = true;
     let utilized = inputs(20 * MS, 3 * MS, 100);
@@ -163,8 +163,8 @@ fn shallower_of_two_states_is_taken_first() {
     // stopped, and C1 stays.
     let pair = &server_states()[..2];
     assert_eq!(first_choice("step", pair, &inputs(5 * MS, 500, 17)), (1, true));
-    // With a timer in 1 us, before C1 pays off, utilization does not matter: it polls, and does so
-    // with the tick stopped, too.
+    // With a timer in 1 us, before C1 pays off, utilization does not matter: it polls, even with
+    // the tick stopped.
     assert_eq!(first_choice("step", pair, &inputs(1_000, 500, 17)), (0, false));
     let stopped = Inputs { tick_stopped: true, ..inputs(1_000, 1_000, 17) };
     for mode in ["off", "step", "shallowest"] {
@@ -216,12 +216,12 @@ fn gradual_scales_the_index_by_free_capacity() {
     some[0].is_disabled = true;
     some[1].is_disabled = true;
     assert_eq!(first_choice("gradual", &some, &inputs(20 * MS, 3 * MS, 512)).0, 3);
-    // POLL is left out, busy as the CPU may be.
+    // POLL is never selected, however busy the CPU is.
     assert_eq!(first_choice("gradual", &server_states(), &inputs(20 * MS, 3 * MS, 1_024)).0, 1);
 }
 
-/// Four sleeps of 100 us under a timer at 20 ms: intercepts in C1E's bin (20 to 600 us). When all
-/// that is known says so, C1E is taken although the timer would allow C6.
+/// Four sleeps of 100 us under a timer at 20 ms: intercepts in C1E's bin (20 to 600 us). All counts
+/// then point to C1E, so it is selected although the timer would allow C6.
 fn after_four_intercepts(mode: &str, util: u64) -> (i32, bool) {
     let server = server_states();
     let mut instance = teo(mode, &server);

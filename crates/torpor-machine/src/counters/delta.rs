@@ -201,7 +201,7 @@ fn elapsed(before: &Snapshot, after: &Snapshot) -> (Option<i64>, Option<&'static
     .unwrap_or_default()
 }
 
-/// `None`, and a note, where the two do not count the same thing.
+/// Returns `None`, and adds a note, if the two do not count the same thing.
 fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
     let cpu = Some(before.cpu);
     let old: BTreeMap<u32, &State> = before.states.iter().map(|s| (s.index, s)).collect();
@@ -213,8 +213,8 @@ fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
         notes.add(NoteKind::TableChanged, cpu, text);
         return None;
     }
-    // The value that a driver registered anew starts from is smaller in most counters; a counter
-    // that wraps does so alone.
+    // After a driver is registered again, most counters are smaller; a counter that wraps does so
+    // alone.
     let (mut moved, mut wrapped) = (0, Vec::new());
     for (old, new) in &pairs {
         for (name, value, _) in &COUNTERS {
@@ -236,7 +236,7 @@ fn cpu_delta(before: &Cpu, after: &Cpu, notes: &mut Notes) -> Option<CpuDelta> {
         }
     }
     if wrapped.len() > moved / 2 {
-        let text = "most counters went back (driver registered anew?): left out";
+        let text = "most counters went back (was the driver registered again?): left out";
         notes.add(NoteKind::WentBack, cpu, text.to_owned());
         return None;
     }

@@ -73,7 +73,7 @@ impl Parts {
         match attr {
             DomainAttr::Cpus => domain.cpus = Some(parse_cpus(value)?),
             DomainAttr::Flags => domain.unit = Some(parse_flags(value)?),
-            // Linux 5.11 to 5.15 have this in place of the flags.
+            // Linux 5.11 to 5.15 have this instead of the flags.
             DomainAttr::Units => {
                 domain.unit = Some(match value {
                     "milliWatts" => PowerUnit::Milliwatt,
@@ -108,14 +108,14 @@ impl Parts {
         Ok(())
     }
 
-    /// The domains that are whole; `report` is given a reason for each part that is not.
+    /// The complete domains; `report` gets a reason for each incomplete one.
     pub(crate) fn finish(self, report: &mut impl FnMut(String, &str)) -> Vec<PerfDomain> {
         let mut domains = Vec::new();
         // A folder without OPPs is something else that has a file of the same name.
         for (name, domain) in self.domains.into_iter().filter(|(_, d)| !d.states.is_empty()) {
             let path = format!("energy_model/{name}");
             let Some(cpus) = domain.cpus else {
-                report(format!("{path}/cpus"), "is not there: the domain is passed over");
+                report(format!("{path}/cpus"), "is missing: the domain is ignored");
                 continue;
             };
             let mut states = Vec::new();
@@ -150,7 +150,7 @@ fn parse_cpus(value: &str) -> Result<Vec<CpuId>, String> {
     Ok(cpus)
 }
 
-/// Linux 5.16 to 5.19 meant mW by the flag that means uW since; none of them is maintained.
+/// In Linux 5.16 to 5.19, none of which is maintained, the flag meant mW; since then it means uW.
 fn parse_flags(value: &str) -> Result<PowerUnit, String> {
     let digits = value.strip_prefix("0x").unwrap_or(value);
     let flags =

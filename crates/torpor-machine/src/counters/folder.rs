@@ -25,7 +25,7 @@ pub struct Clock {
     pub monotonic_ns: i64,
 }
 
-/// Takes a snapshot of the tree at `root`, which is that of the running machine.
+/// Takes a snapshot of the running machine's tree, at `root`.
 ///
 /// # Errors
 /// If `root` has no CPUs, or no CPU has idle states.
@@ -79,7 +79,7 @@ pub(crate) fn read_energy_model(root: &Path) -> Result<Snapshot, Failure> {
 }
 
 /// Finds the energy model in `root` itself, or where a copy has it. Only root can read the running
-/// machine's; to anybody else it is not there.
+/// machine's; for other users it does not exist.
 fn put_energy_model(root: &Path, bounds: &Bounds, builder: &mut Builder) {
     for below in ["", "energy_model", "kernel/debug/energy_model", "sys/kernel/debug/energy_model"]
     {
@@ -116,7 +116,8 @@ fn folders(folder: &Path) -> Vec<(String, PathBuf)> {
     folders
 }
 
-/// The folder that a snapshot is read from. A copy may be anybody's, and a link in it may lead to
+/// The folder that a snapshot is read from. A copy may come from anybody, and a link in it may lead
+/// to
 /// any file of the reader's: it is followed only as far as the copy goes.
 struct Bounds {
     /// None: all of the filesystem, as for the running machine.
@@ -131,7 +132,7 @@ impl Bounds {
         Bounds { folder: Some(folder).filter(|folder| folder.parent().is_some()) }
     }
 
-    /// Whether a path stays in the folder; also one that leads nowhere.
+    /// Returns whether a path stays in the folder, even if its target does not exist.
     fn holds(&self, path: &Path) -> bool {
         let Some(folder) = &self.folder else { return true };
         fs::canonicalize(path).map_or(true, |path| path.starts_with(folder))
@@ -280,7 +281,7 @@ fn read_title(filesystem: &Path, bounds: &Bounds) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// `CONFIG_HZ` from the kernel's configuration, where the machine keeps it.
+/// `CONFIG_HZ` from the kernel's configuration, if the machine has it.
 fn read_hz(filesystem: &Path, bounds: &Bounds, release: Option<&str>) -> Option<u32> {
     let config = match bounds.open(&filesystem.join(CONFIG)) {
         Ok(file) => read_start(flate2::read::GzDecoder::new(file), CONFIG_BYTES_MAX)?,

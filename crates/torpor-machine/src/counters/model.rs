@@ -15,9 +15,9 @@ pub const STATE_MAX: u32 = 9;
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
     pub machine: Machine,
-    /// Ascending by CPU. Without states where the CPU has a folder and no idle states in it.
+    /// Ascending by CPU. A CPU whose folder has no idle states has none here.
     pub cpus: Vec<Cpu>,
-    /// By the name of the folder; empty where the kernel has none, or root was needed to see it.
+    /// By the name of the folder; empty if the kernel has none, or if only root could see it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub energy_model: Vec<PerfDomain>,
     /// Values that are there and cannot be used.
@@ -55,7 +55,7 @@ pub struct Cpu {
     /// `cpuidle/driver/name`, which kernels with a driver a CPU have.
     pub driver: Option<String>,
     pub is_online: Option<bool>,
-    /// `None` where the kernel has no `cpu_capacity`: all CPUs are alike to it.
+    /// `None` if the kernel has no `cpu_capacity`, because all CPUs are equal to it.
     pub capacity: Option<u32>,
     /// Ascending.
     pub freqs_khz: Vec<u32>,
@@ -79,14 +79,14 @@ pub struct State {
     pub rejected: Option<u64>,
     /// Not 0: switched off, by a user or by the driver.
     pub disable: Option<u64>,
-    /// `enabled` or `disabled`; kernels before 5.6 do not tell.
+    /// `enabled` or `disabled`; absent before Linux 5.6.
     pub default_status: Option<String>,
     pub s2idle_usage: Option<u64>,
     pub s2idle_time_us: Option<u64>,
 }
 
 impl State {
-    /// The state's name, or its folder's where the dump has no name.
+    /// The state's name, or its folder's if the dump has no name.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("state{}", self.index))
     }

@@ -5,7 +5,7 @@ use crate::units::CpuId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key<'a> {
-    /// `cpu` is `None` where the path begins below it, as in `state0/usage`.
+    /// `cpu` is `None` if the path begins below the CPU, as in `state0/usage`.
     State {
         cpu: Option<CpuId>,
         state: u32,
@@ -100,7 +100,7 @@ pub(crate) fn parse(path: &str) -> Option<Key<'_>> {
     // The longest tail that means anything has five parts: cpu0/cpuidle/state0/s2idle/time.
     let mut parts: Vec<&str> = path.rsplit('/').take(6).filter(|part| !part.is_empty()).collect();
     parts.reverse();
-    // A longer tail says more, so it goes first.
+    // A longer tail is more specific, so it comes first.
     (0..parts.len()).find_map(|start| tail(&parts[start..], start == 0))
 }
 

@@ -74,7 +74,7 @@ pub fn read_energy_model(path: &Path) -> Result<Snapshot, CountersError> {
     snapshot.and_then(none).map_err(|failure| failure.named(&name))
 }
 
-/// `finish` says what is the least that must be there.
+/// `finish` checks the minimum that must be present.
 fn read_any(bytes: &[u8], finish: Finish) -> Result<Snapshot, Failure> {
     let mut builder = Builder::default();
     if archive::is_gzip(bytes) {

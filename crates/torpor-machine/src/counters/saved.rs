@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Torpor's own file: a snapshot as JSON, the same bytes for the same snapshot.
+//! Torpor's own format: a snapshot as JSON; equal snapshots give equal bytes.
 
 use crate::counters::error::Failure;
 use crate::counters::{CPU_MAX, STATE_MAX, Snapshot};

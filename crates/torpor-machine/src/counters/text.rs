@@ -5,7 +5,7 @@
 use crate::counters::builder::{Builder, shown};
 use crate::counters::path::{self, Key};
 
-/// `CPUIDLE_NAME_LEN` and `CPUIDLE_DESC_LEN` of the kernel bound what a wrapped line can go on to.
+/// The kernel's `CPUIDLE_NAME_LEN` and `CPUIDLE_DESC_LEN` limit the length of a wrapped line.
 const NAME_CHARS_MAX: usize = 16;
 const DESC_CHARS_MAX: usize = 32;
 /// A comment that the recorder of a dump may write: when it was taken.
@@ -27,14 +27,15 @@ impl Unread {
 
     pub(crate) fn tell(self, builder: &mut Builder) {
         if let Some(first) = self.first {
-            let lines = if self.count == 1 { "1 line is" } else { "lines are" };
+            let lines =
+                if self.count == 1 { "1 line is not a value" } else { "lines are not values" };
             let count = if self.count == 1 { String::new() } else { format!("{} ", self.count) };
-            builder.note(format!("{count}{lines} no value of sysfs and passed over ({first})"));
+            builder.note(format!("{count}{lines} of sysfs: ignored ({first})"));
         }
     }
 }
 
-/// A path, and its value as far as it has come.
+/// A path, and its value so far.
 struct Pair {
     path: String,
     value: String,
@@ -108,7 +109,7 @@ fn put_all(pairs: &[Pair], builder: &mut Builder) {
 }
 
 impl Pair {
-    /// Takes another line of the value, if this is one.
+    /// Adds a line to the value, if it belongs to it.
     fn goes_on(&mut self, line: &str) -> bool {
         if self.value.is_empty() && (self.is_header || is_word(line)) {
             self.value.push_str(line);
@@ -146,7 +147,7 @@ fn header(line: &str) -> Option<String> {
     Some(path.to_owned())
 }
 
-/// `path:value`, where the path is one of a file.
+/// `path:value`, where `path` names a file.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (mut path, mut value) = line.split_once(':')?;
     // The energy model's folders have a colon in their names: `ps:408000`.
@@ -187,10 +188,7 @@ mod tests {
         let state = &snapshot.cpus[0].states[0];
         assert_eq!(state.desc.as_deref(), Some("CPUIDLE CORE POLL IDLE"));
         assert_eq!((state.usage, state.time_us), (Some(42), Some(7)));
-        assert_eq!(
-            snapshot.notes,
-            ["2 lines are no value of sysfs and passed over (line 1: `Hi,`)"]
-        );
+        assert_eq!(snapshot.notes, ["2 lines are not values of sysfs: ignored (line 1: `Hi,`)"]);
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub struct IoDevice {
     pub sources: Vec<String>,
     /// Hardware queues; `None` is one for each CPU.
     pub nr_hw_queues: Option<u32>,
-    /// Requests that the device knows of, for each hardware queue. Those beyond wait in the kernel
-    /// until the CPU has handled a completion.
+    /// Requests that each hardware queue of the device takes. Further ones wait in the kernel until
+    /// the CPU has handled a completion.
     pub queue_depth: u32,
     /// Requests the device works on at a time, where its flash is not known.
     pub parallelism: u32,

@@ -23,7 +23,7 @@ pub struct Platform {
     /// Time that an idle governor takes to start a timer of its own and to cancel it.
     pub timer_start: Duration,
     pub overheads: Overheads,
-    /// Parts of the machine whose power the numbers contain, by the names that a file has for them.
+    /// Parts of the machine whose power the numbers include, by their names in a file.
     pub power_includes: Vec<String>,
     /// Power that they do not contain, one line each.
     pub power_missing: Vec<String>,
@@ -190,7 +190,7 @@ pub struct Rejects {
     pub time: Duration,
 }
 
-/// Part of a shared state's latencies that is the CPU's own.
+/// The CPU's own part of a shared state's latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnLatency {
     pub entry: Duration,
@@ -215,7 +215,7 @@ impl IdleState {
 }
 
 impl Cluster {
-    /// The deepest state that may be entered: the last that is not off by default.
+    /// The deepest state that can be entered: the last one not disabled by default.
     pub fn deepest(&self) -> usize {
         self.idle_states.iter().rposition(|state| !state.is_disabled).unwrap_or(0)
     }

@@ -78,7 +78,7 @@ mod tests {
         assert_eq!((after(0), after(1), after(40), after(41)), (0, 40, 40, 80));
         // A check every 8.04 us: 20 us are over at the third.
         assert_eq!(poll_idle.gives_up(FROM, LIMIT), FROM + Duration(3 * 8_040));
-        // At a check exactly on the limit, the loop goes on.
+        // If a check falls exactly on the limit, the loop continues.
         assert_eq!(poll_idle.gives_up(FROM, Duration(8_040)), FROM + Duration(2 * 8_040));
         assert_eq!(poll_idle.gives_up(FROM, Duration::ZERO), FROM + Duration(8_040));
     }

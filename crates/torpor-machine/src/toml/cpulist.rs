@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_list_says_which_part_is_bad() {
+    fn bad_cpu_list_names_the_bad_part() {
         for (text, part) in
             [("0-3,x", "`x`"), ("3-1", "backwards"), ("0-2,2", "twice"), ("0-99999", "99999")]
         {

@@ -48,7 +48,7 @@ pub enum Distribution {
         mean: f64,
         sd: f64,
     },
-    /// As many weights as values, none negative, and not all 0.
+    /// One weight per value, none negative, and not all 0.
     Empirical {
         values: Vec<f64>,
         weights: Vec<f64>,

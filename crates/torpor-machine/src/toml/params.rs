@@ -56,9 +56,9 @@ fn as_number(value: &Spanned<DeValue<'_>>) -> Option<Range<usize>> {
 /// The file's text with these numbers in it.
 ///
 /// A path is the keys from the file's root, with an entry of an array by its `name` or its index:
-/// `cluster.big.idle_state.1.exit_latency_us`. Keys may be left out of it as long as one number of
-/// the file fits; all that fit are meant after `*.`. A whole path may also name a number that the
-/// file leaves out.
+/// `cluster.big.idle_state.1.exit_latency_us`. It may omit keys as long as one number of the file
+/// matches; after `*.` it means all that match. A whole path may also name a number that the file
+/// leaves out.
 pub fn fill_params(
     text: &str,
     params: &[Param<'_>],
@@ -320,7 +320,7 @@ run_us = { mean = 3 }
     }
 
     #[test]
-    fn no_number_of_the_file_lists_the_valid_ones() {
+    fn unmatched_path_lists_the_valid_ones() {
         let says = |path: &str, text: &str| {
             let error = filled(path, "1").unwrap_err();
             assert!(error.contains(text), "{error}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The JSON Schema of a kind of file, for editors. Made from the reader's own table of keys.
 //!
-//! A schema sees one value at a time; what must hold between values only the reader checks.
+//! A schema sees one value at a time; only the reader checks relations between values.
 
 use crate::toml::keys::{Kind, Shape};
 use serde_json::{Map, Value, json};

@@ -113,7 +113,7 @@ impl Table {
             report.push(Finding {
                 span: written.span(),
                 key: format!("{}{spelling}", self.path),
-                message: "there is no such key here".to_owned(),
+                message: "unknown key".to_owned(),
                 allowed: Some(names.join(", ")),
                 hint: near.map(|near| format!("did you mean `{near}`?")),
                 ..Finding::default()
@@ -202,7 +202,7 @@ impl Table {
     }
 }
 
-/// Checks a value against its key's kind; a wrong one is reported and comes back as `None`.
+/// Checks a value against its key's kind; reports a wrong one and returns `None`.
 fn read_value(
     report: &mut Report,
     key: &'static Key,
@@ -232,7 +232,7 @@ fn read_value(
         (Kind::Choice(choices), DeValue::String(text)) if choices.contains(&text.as_ref()) => {
             Ok(Value::Text(text.to_string()))
         }
-        (Kind::Choice(_), DeValue::String(_)) => Err("there is no such choice here".to_owned()),
+        (Kind::Choice(_), DeValue::String(_)) => Err("unknown value".to_owned()),
         (Kind::Choices(choices), DeValue::Array(array)) => {
             check_choices(choices, array).map(Value::Texts)
         }

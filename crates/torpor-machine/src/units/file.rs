@@ -77,18 +77,18 @@ pub fn unreadable(path: &Path, error: &io::Error) -> String {
     format!("No such file or directory\nhint: {hint}")
 }
 
-/// A file that appears whole: it is written next to its target, and [`WholeFile::commit`] renames
-/// it once it is on the disk. Without a commit the target stays as it was.
+/// A file that appears as a whole: it is written next to its target, and [`WholeFile::commit`]
+/// renames it once it is on the disk. Without a commit the target does not change.
 ///
 /// Pipes and devices (`/dev/stdout`, a shell's `>(…)`) are written directly.
 pub struct WholeFile {
     file: BufWriter<File>,
-    /// None where it is written directly.
+    /// None if it is written directly.
     beside: Option<PathBuf>,
     target: PathBuf,
 }
 
-/// Names tried next to the target. One is taken only if a run was killed, or writes just now.
+/// Names tried next to the target. One exists only if a run was killed or is writing.
 const TRIES_MAX: u32 = 1000;
 
 impl WholeFile {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Text from outside, made fit to be printed: names of files, a compiler's messages, what a
-//! recording says. Escapes are those of JSON, as the command line writes them.
+//! Text from outside, made safe to print: file names, a compiler's messages, names in a recording.
+//! Escapes are those of JSON, as the command line writes them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

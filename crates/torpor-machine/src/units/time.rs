@@ -30,7 +30,8 @@ impl Instant {
         if self.0 == i64::MAX { Duration::MAX } else { Duration(self.0.saturating_sub(earlier.0)) }
     }
 
-    /// The same for a time that has come, so that nobody has to ask: a replay does it at every step.
+    /// The same for a time that is not in the future, without a check, because a replay does it at
+    /// every step.
     #[inline]
     pub fn passed_since(self, earlier: Instant) -> Duration {
         Duration(difference(self.0, earlier.0))
@@ -59,8 +60,8 @@ impl Duration {
     }
 }
 
-/// `saturating_add`, with a branch that is never taken in place of a selection that is always made:
-/// a replay adds times at every step.
+/// `saturating_add`, with a branch that is never taken instead of a select that always runs,
+/// because a replay adds times at every step.
 #[inline]
 fn sum(a: i64, b: i64) -> i64 {
     a.checked_add(b).unwrap_or_else(|| end_of_time(b.is_negative()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Makes a workload of a recording: the work and sleeps of each task, its wakers, and events from
+//! Makes a workload from a recording: the work and sleeps of each task, its wakers, and events from
 //! outside.
 //!
 //! A task's recorded actions become a list of phases with one pass. Wake-ups by tasks stay
@@ -186,9 +186,9 @@ impl Story {
     }
 }
 
-/// Returns interrupts of idle CPUs that belong to no task's wake-up.
+/// Returns interrupts of idle CPUs that woke no task.
 ///
-/// FIDELITY(extracted-interrupts): timers of the kernel's own among them come unannounced.
+/// FIDELITY(extracted-interrupts): the kernel's own timers among them come unannounced.
 fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, Instant)> {
     let known: BTreeSet<(CpuId, Instant)> =
         followed.wake_ups.iter().filter(|w| w.is_used).map(|w| (w.cpu, w.at)).collect();

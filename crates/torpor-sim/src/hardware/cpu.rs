@@ -6,7 +6,7 @@ use torpor_machine::platform::SleepHistory;
 use torpor_machine::units::{Duration, Instant};
 
 pub(super) struct Cpu {
-    /// The number of the task that has it; 0 is the kernel's own.
+    /// The number of the running task; 0 for the kernel's own.
     pub(super) task: u32,
     pub(super) khz: u32,
     /// Time up to which its work is accounted; in the future while the kernel's own work delays

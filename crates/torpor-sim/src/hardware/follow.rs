@@ -152,7 +152,7 @@ impl<W: Work> Sim<W> {
         self.work.watch(cpu, self.now, Seen::Sleeps { state, entered, is_rejected, got });
     }
 
-    /// A demoted CPU goes on to the state that was requested, unless that sleep is over, or nearly.
+    /// A demoted CPU enters the requested state, unless the sleep is over, or nearly.
     pub(super) fn undemote(&mut self, cpu: usize, number: u32) {
         let is_that = |sleep: &&mut Sleep| sleep.number == number && sleep.event.is_none();
         let Some(sleep) = self.cpus[cpu].asleep.as_mut().filter(is_that) else { return };
@@ -163,7 +163,7 @@ impl<W: Work> Sim<W> {
         self.work.watch(cpu, self.now, Seen::Undemotes);
     }
 
-    /// Another task has the CPU, or none.
+    /// The CPU runs another task, or none.
     pub(super) fn changes(&mut self, cpu: usize, task: u32) {
         let before = std::mem::replace(&mut self.cpus[cpu].task, task);
         self.cpus[cpu].turn += 1;

@@ -100,7 +100,8 @@ impl LastMan {
         shared.map_or(Duration::ZERO, |shared| shared.exit)
     }
 
-    /// Begins to leave a CPU's state; returns the time in addition to its own exit latency. The second one waits while the first is still leaving.
+    /// Begins to leave a CPU's state; returns the time beyond its own exit latency. The second one waits while the first is still
+    /// leaving.
     pub fn leave(&mut self, cpu: usize, now: Instant) -> Duration {
         let Some(state) = self.inside[cpu].take() else { return Duration::ZERO };
         let (scope, shared) = self.states[self.cluster_of[cpu]][state];
@@ -171,7 +172,7 @@ target_residency_us = 1000
     }
 
     #[test]
-    fn the_last_one_in_and_the_first_one_out_pay() {
+    fn last_in_and_first_out_pay() {
         let mut pair = pair();
         assert_eq!(pair.enter(0, 1), Duration::from_us(40));
         assert_eq!(pair.enter(1, 1), Duration::ZERO);

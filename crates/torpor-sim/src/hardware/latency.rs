@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Entry and exit latencies that vary from sleep to sleep, where they were measured so.
+//! Entry and exit latencies that vary from sleep to sleep, if measurements show it.
 
 use crate::random::{Dist, Stream, StreamName};
 use torpor_machine::platform::{MeasuredLatency, Platform};
@@ -13,7 +13,7 @@ pub struct Latencies {
     states: Vec<Vec<Drawn>>,
 }
 
-/// One state's draws; none where the latency is constant.
+/// One state's draws; none if the latency is constant.
 #[derive(Clone, Debug)]
 struct Drawn {
     entry: Option<(Dist, Stream)>,

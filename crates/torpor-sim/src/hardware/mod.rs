@@ -40,7 +40,7 @@ enum Event {
     Undemotes(u32),
     /// A polling state's time is up.
     PollEnd(u64),
-    /// A device has done what a task asked for.
+    /// A device has finished a task's request.
     Completion(usize),
 }
 

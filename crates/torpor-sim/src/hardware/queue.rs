@@ -28,8 +28,8 @@ pub(super) struct Queue<E> {
     /// A binary tree, its root in 1, the children of `n` in `2n` and `2n + 1`: of the CPUs below each
     /// node, the one whose first event is the earliest.
     winners: Vec<u16>,
-    /// The CPU whose event was taken last, which most often gets another: the tree does not have
-    /// that yet.
+    /// The CPU whose event was taken last. It usually gets another, which the tree does not have
+    /// yet.
     taken: Option<u16>,
     pushed: u64,
 }
@@ -111,8 +111,8 @@ impl<E> Queue<E> {
         winner.into()
     }
 
-    /// Brings the tree up to date with a CPU whose key is less than it was. What it finds of the one
-    /// that was taken is put right later, where [`Queue::play`] comes by.
+    /// Updates the tree for a CPU whose key has decreased. Entries of the key that was taken are
+    /// corrected later, when [`Queue::play`] reaches them.
     #[inline]
     fn advance(&mut self, cpu: usize) {
         let (keys, winners) = (&self.keys[..], &mut self.winners[..]);
@@ -128,7 +128,7 @@ impl<E> Queue<E> {
 mod tests {
     use super::*;
 
-    /// Takes the next event off, and compares it with a sorted list's.
+    /// Removes the next event and compares it with that of a sorted list.
     fn compare(queue: &mut Queue<u64>, model: &mut Vec<(Instant, u64, usize)>) {
         model.sort_unstable();
         let (time, number, cpu) = model.remove(0);

@@ -17,7 +17,7 @@ pub enum Step {
     Run(Duration),
     /// `clock_nanosleep()` to a time; over at once if that has passed.
     Sleep(Instant),
-    /// Blocks until somebody wakes it; goes on at once if somebody has in between.
+    /// Blocks until a wake-up; continues at once if one has come in between.
     Wait,
     /// The same in `io_schedule()`.
     WaitIo,
@@ -27,8 +27,7 @@ pub enum Step {
     WakeSync(TaskId),
     /// Starts another task, with a new number.
     Fork(Box<TaskSetup>),
-    /// Blocks in `io_schedule()` until a device's interrupt, which comes to the CPU that it asked
-    /// on.
+    /// Blocks in `io_schedule()` until a device's interrupt, which arrives at the submitting CPU.
     Io(Duration),
     Yield,
     /// `sched_setattr()` and `sched_setaffinity()` for a task, if it has not exited.
@@ -86,14 +85,14 @@ pub enum Seen {
         /// The state that the hardware enters.
         got: usize,
     },
-    /// The hardware goes on from there to the state that was requested.
+    /// From there the hardware enters the requested state.
     Undemotes,
     /// An interrupt ends its sleep, and the kernel is about to handle it. Polling ends without.
     Wakes,
     Slept(Slept),
     /// A tracepoint of the kernel, if a trace is recorded.
     Traced(Traced),
-    /// An interrupt came while it polled, and polling goes on.
+    /// An interrupt came while it polled, and polling continues.
     PollsOn,
     Frequency {
         khz: u32,

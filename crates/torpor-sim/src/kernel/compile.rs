@@ -453,7 +453,7 @@ pub(crate) fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelErro
     })
 }
 
-/// Shortens paths in the output of a tool to those that the user knows.
+/// Replaces paths in a tool's output by those that the user knows.
 pub(crate) fn shown(job: &Job<'_>, said: &str) -> String {
     let said = said.replace(&format!("{}/", job.tree.display()), "");
     let said = said.replace(&format!("{}/", job.scratch.path().display()), "");

@@ -70,7 +70,7 @@ pub enum KernelError {
 
     #[error(
         "kernel `{kernel}` (Linux {release}) cannot call an IO boost: {message}\n\
-         hint: option `io_boosts` iowait is the kernel's own, and none has it off"
+         hint: option `io_boosts`: iowait is the kernel's own boost, none turns it off"
     )]
     IoBoost { kernel: String, release: Box<str>, message: String },
 

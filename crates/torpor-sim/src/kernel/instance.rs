@@ -137,7 +137,8 @@ impl Instance {
     #[inline]
     pub(crate) fn needs_resched(&self, cpu: usize) -> bool {
         let flags = self.cpu(cpu).flags;
-        // SAFETY: null before the kernel has started, else the flags of a task, none of which goes.
+        // SAFETY: null before the kernel has started, else the flags of a task, which are never
+        // freed.
         !flags.is_null() && unsafe { *flags } & abi::NEED_RESCHED != 0
     }
 
@@ -261,7 +262,7 @@ impl Instance {
 
     #[inline]
     fn plain(&mut self, call: Call, cpu: usize) -> Result<(), Trouble> {
-        // SAFETY: such a call takes a CPU's number alone.
+        // SAFETY: such a call has one argument, the CPU's number.
         unsafe { self.call(call, std::ptr::null_mut(), cpu as *mut c_void) }
     }
 

@@ -61,7 +61,7 @@ pub struct Kernels {
 pub struct IdleGovernor {
     /// `None` for the one with the highest rating.
     pub name: Option<String>,
-    /// Whether it is not of the kernel's own tree.
+    /// Whether it comes from outside the kernel's tree.
     pub is_foreign: bool,
     pub params: Vec<(String, String)>,
     /// Link name of a foreign governor.

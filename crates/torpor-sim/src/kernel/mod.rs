@@ -10,7 +10,7 @@
 //!
 //! **Isolation.** Each [`Instance`] has its own copy of all of the kernel's memory.
 //! **Containment.** A BUG, a WARN, a fault or an endless loop in it ends in a [`Trouble`]: that
-//! instance is of no more use, everything else goes on.
+//! instance is unusable, everything else continues.
 
 pub(crate) mod abi;
 mod compile;

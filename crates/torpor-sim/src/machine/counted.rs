@@ -51,7 +51,7 @@ pub struct AgainstOracle {
     pub oracle: Energy,
     /// Sleeps after which it had more paths than it follows.
     pub crowded_spans: u64,
-    /// Lost in sleeps for whose length a shallower state was cheapest, or a deeper one.
+    /// Energy lost in sleeps for whose length a shallower, or a deeper, state was cheapest.
     pub too_deep: Energy,
     pub too_shallow: Energy,
 }

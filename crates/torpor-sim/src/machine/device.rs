@@ -2,9 +2,9 @@
 //! Devices: from a request to its completion, as the block layer takes it there (`blk-mq.c`).
 //!
 //! A request gets a tag of its hardware queue, or waits for one; the device serves as many as its
-//! parallelism allows, in FIFO order. The completion interrupt goes to the queue's CPU, and
-//! the rest of the completion, which gives the tag back and wakes the task, to the CPU that
-//! submitted, if the two differ in cache or capacity.
+//! parallelism allows, in FIFO order. The completion interrupt goes to the queue's CPU, and the
+//! rest of the completion, which frees the tag and wakes the task, to the submitting CPU, if the
+//! two differ in cache or capacity.
 //!
 //! FIDELITY(io-tags): a submitter without a tag continues; the kernel puts a submitter to sleep.
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
@@ -348,7 +348,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         self.world.devices[device].by_cpu[number].handles_until = held_until;
     }
 
-    /// The next command goes out when the handler has come to it.
+    /// Sends the next command when the handler is done.
     fn answered(&mut self, number: usize, device: usize, request: Request) {
         let commands = request.commands - 1;
         if commands > 0 {
@@ -417,8 +417,8 @@ impl DeviceState {
         self.due.push(Reverse((at, self.sequence, due)));
     }
 
-    /// When a request that the device learns of at `at` can be worked on. One that has been idle
-    /// after writes may be at work of its own, whose end it waits for.
+    /// When the device can start a request that it receives at `at`. A device that was idle after
+    /// writes may be doing background work, which must end first.
     fn awake_at(&mut self, model: &Device, at: Instant) -> Instant {
         if let Some((after, length)) = &model.idle {
             if self.is_dirty && self.serving == 0 && at.since(self.idle_since) >= *after {

@@ -10,7 +10,7 @@ const SCALE: i64 = 1024;
 
 /// The clock that a cluster's CPUs share.
 pub(super) struct Domain {
-    /// The frequencies of its OPPs, rising; empty where they are not known.
+    /// The frequencies of its OPPs, ascending; empty if unknown.
     freqs_khz: Vec<u32>,
     pub opp: u16,
     since: Instant,
@@ -22,7 +22,7 @@ pub(super) struct Domain {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DomainCounted {
     pub transitions: u64,
-    /// Time at each OPP; one entry where none is known.
+    /// Time at each OPP; one entry if no OPP is known.
     pub time_at: Vec<Duration>,
 }
 

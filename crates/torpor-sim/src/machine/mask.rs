@@ -20,7 +20,7 @@ impl CpuMask {
         self.words[cpu / BITS] >> (cpu % BITS) & 1 == 1
     }
 
-    /// Returns the first CPU at or after `start`, or the first of all where there is none.
+    /// Returns the first CPU at or after `start`, or else the first of all.
     pub fn first_from(&self, start: usize) -> Option<usize> {
         self.iter().find(|cpu| *cpu >= start).or_else(|| self.iter().next())
     }

@@ -9,7 +9,7 @@ use torpor_trace::EventKind;
 /// Takes the kernel's events as they would have been recorded. Names are the workload's tasks by
 /// index.
 pub trait Sink: Observer {
-    /// Whether events are taken at all: asked before they are made.
+    /// Whether events are wanted: checked before they are made.
     const RECORDS: bool;
 
     /// Whether the spans of idleness are taken, as a replay would have them.

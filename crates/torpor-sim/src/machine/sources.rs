@@ -70,7 +70,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         state.is_active = next != Instant::NEVER;
         world.agenda.set(Source::Interrupt.nth(source), next);
         if next == now {
-            // Set anew, so that other sources that are due now come first.
+            // Set again, so that other sources due now come first.
             world.agenda.set(Source::Interrupt.nth(source), Instant::NEVER);
             world.agenda.set(Source::Interrupt.nth(source), next);
         }

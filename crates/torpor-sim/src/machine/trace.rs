@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tracepoints as a recording has them, from what a run knows.
+//! Converts the events of a run to the tracepoints of a recording.
 
 use torpor_machine::units::StateIdx;
 use torpor_trace::{Function, Name};

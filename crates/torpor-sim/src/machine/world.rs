@@ -268,7 +268,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Returns the number of initial tasks, as far as there may be so many.
+/// Returns the number of initial tasks, up to the limit.
 fn tasks_at_first(workload: &Workload) -> usize {
     let all: u64 = workload.tasks.iter().map(|task| u64::from(task.count)).sum();
     all.min(TASKS_MAX as u64) as usize

@@ -70,7 +70,7 @@ impl Dist {
         Dist::Gamma { mean, shape: (mean / sd) * (mean / sd), scale: sd * sd / mean }
     }
 
-    /// `weights` are as many as `values`, none negative, and not all 0.
+    /// `weights` has one entry per value, none negative, and not all 0.
     pub fn empirical(values: &[f64], weights: &[f64]) -> Dist {
         let mut values: Vec<(f64, f64)> =
             values.iter().copied().zip(weights.iter().copied()).collect();

@@ -4,8 +4,8 @@
 use crate::random::{LONGEST_NS, Stream, StreamName, normal};
 use torpor_machine::units::{Duration, Instant};
 
-/// A factor that the lengths of tasks and interrupts share. It changes from run to run; the mean
-/// rate stays the same.
+/// A factor that the lengths of tasks and interrupts share for a while, so that sleeps come in
+/// runs; the mean rate stays the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activity {
     pub name: String,
@@ -60,7 +60,7 @@ mod tests {
     fn runs_keep_the_mean_rate() {
         let mut runs = runs(1);
         let length = Duration(1_000);
-        // Asked at fixed times: the mean of the rates is that without.
+        // Sampled at fixed times, the mean rate is the same as without an activity.
         let rates = (0..400_000).map(|n| {
             let scaled = runs.scale(length, Instant(n * 20_000));
             length.0 as f64 / scaled.0 as f64

@@ -25,7 +25,7 @@ const MIXED_DIRECTIONS: &[&str] =
 pub(super) static WORKLOAD: Shape = shape! {
     required name: Kind::Word, "Short name, as typed after `torpor simulate`.";
     required title: Kind::Text, "A description in one line.";
-    required source: Kind::Texts, "The source of its numbers, or that they are chosen.";
+    required source: Kind::Texts, "The source of its numbers, or a statement that they are chosen.";
     optional task: Kind::Tables(&TASK), "Tasks. A workload has at least one `task` or `fio`.";
     optional fio: Kind::Tables(&FIO), "Tasks that do IO, described as fio jobs.";
     optional interrupt: Kind::Tables(&INTERRUPT), "Sources of interrupts.";
@@ -47,7 +47,7 @@ static TASK: Shape = shape! {
     optional group: COUNT, "Number of consecutive tasks that share channels; each group has its \
         own. Default: all.";
     optional cpus: Kind::Cpus, "CPU affinity. Default: all CPUs.";
-    optional each_cpu: Kind::Bool, "In place of `cpus` and `count`: one task per CPU, bound to it, \
+    optional each_cpu: Kind::Bool, "Instead of `cpus` and `count`: one task per CPU, bound to it, \
         as per-CPU kernel threads are. Default: false.";
     optional start_us: TIME, "Start of the first task. Default: 0.";
     optional stagger_us: TIME, "Delay between the starts of two tasks. Default: 0.";
@@ -59,7 +59,7 @@ static TASK: Shape = shape! {
     optional policy: Kind::Choice(POLICIES), "Scheduling policy. Default: normal.";
     optional rt_priority: Kind::Integer { max: 99.0 }, "Priority of the policies fifo and rr, \
         which need one: 1 to 99.";
-    optional slice_us: TIME, "Slice requested with `sched_setattr()`, from which EEVDF makes its \
+    optional slice_us: TIME, "Slice requested with `sched_setattr()`, from which EEVDF derives \
         deadlines: 100 to 100000. Default: the scheduler's own.";
     optional activity: Kind::Word, "The `activity` that its `sleep_us` follow. Default: none.";
     optional uclamp_min: CLAMP, UCLAMP_MIN;
@@ -83,15 +83,15 @@ pub(super) static PHASE: Shape = shape! {
     optional bs: Kind::Text, "With `io`: its size, such as `4k`. Default: 4k.";
     optional rw: Kind::Choice(DIRECTIONS), "With `io`: the operation. Default: a read.";
     optional spawn: Kind::Word, "Starts another task of that name.";
-    optional call: Kind::Cpus, "Runs a function on these CPUs, one after another, and busy-waits \
-        for each, as `smp_call_function_single()` does. The IPI wakes an idle CPU. Offline CPUs \
-        are skipped.";
+    optional call: Kind::Cpus, "Runs a function on these CPUs, one after another, and spins until \
+        each is done, as `smp_call_function_single()` does. The IPI wakes an idle CPU. Offline \
+        CPUs are skipped.";
     optional handling_us: DIST, "With `call`: duration of the function, in addition to the IPI. \
         Default: 0.";
     optional asleep: Kind::Bool, "With `call`: sleeps until the function wakes it, as MSR reads of \
         another CPU do since Linux 4.17. Default: false.";
     optional begin: Kind::Word, "Begins a flow, such as a frame, at the event that last woke the \
-        task, or at the time for which the task is late.";
+        task, or, if the task is late, at the time when it was due.";
     optional end: Kind::Word, "Ends the oldest flow of that name that is in progress.";
     optional count: COUNT, "With `wait`, `wake` and `spawn`: the number. Default: 1.";
     optional not_before_us: TIME, "With `wait`: the earliest time of the run at which a pending \
@@ -139,17 +139,17 @@ static FIO: Shape = shape! {
     optional submit_us: DIST, "CPU time of a submission. Default: the engine's, as measured.";
     optional complete_us: DIST, "CPU time of reaping a result. Default: the engine's, as measured.";
     optional iowait: Kind::Bool, "With io_uring: its waits count as iowait, as since Linux 6.5. \
-        False is an older kernel, or `IORING_ENTER_NO_IOWAIT` of 6.15. Default: true.";
+        False models an older kernel, or `IORING_ENTER_NO_IOWAIT` of 6.15. Default: true.";
 };
 
 static INTERRUPT: Shape = shape! {
     required name: Kind::Word, "The interrupt's name.";
     optional interval_us: DIST, "Time between two interrupts; a number is periodic, exponential is \
         Poisson.";
-    optional at_us: Kind::Numbers { max: TIME_MAX_US }, "In place of `interval_us`: the times of \
+    optional at_us: Kind::Numbers { max: TIME_MAX_US }, "Instead of `interval_us`: the times of \
         the interrupts, ascending.";
     optional cpus: Kind::Cpus, "CPUs that take the interrupts in turn. Default: CPU 0.";
-    optional each_cpu_us: TIME, "In place of `cpus`: every CPU has this interrupt, each with this \
+    optional each_cpu_us: TIME, "Instead of `cpus`: every CPU has this interrupt, each with this \
         delay to the previous CPU.";
     optional activity: Kind::Word, "The `activity` that `interval_us` and `burst_gap_us` follow. \
         Default: none.";
@@ -167,8 +167,8 @@ static INTERRUPT: Shape = shape! {
 static ACTIVITY: Shape = shape! {
     required name: Kind::Word, "The name that tasks and interrupts refer to.";
     required mean_us: TIME, "Mean length of a run, which is exponentially distributed.";
-    required sd: Kind::Number { max: 5.0 }, "Standard deviation of the natural logarithm of the \
-        factor that a run multiplies lengths by. The mean rate stays the same.";
+    required sd: Kind::Number { max: 5.0 }, "Standard deviation of the natural logarithm of a \
+        run's factor on lengths. The mean rate stays the same.";
 };
 
 static FLOW: Shape = shape! {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Kernel threads in which drivers complete requests: tasks with a program of their own, of which
-//! each CPU that a device interrupts has one.
+//! Kernel threads in which drivers complete requests: tasks with their own program, one for each
+//! CPU that a device interrupts.
 //!
 //! FIDELITY(io-kthreads): a worker is its device's alone; the kernel's workqueues share them.
 
@@ -30,7 +30,7 @@ impl Workload {
     }
 }
 
-/// Names are the kernel's, with the device in place of the interrupt's or the workqueue's number.
+/// Names are the kernel's, with the device instead of the interrupt's or the workqueue's number.
 fn kthread(number: usize, device: &Device, cpu: usize) -> TaskKind {
     let (name, nice, policy, clamp) = match device.completion {
         Completion::Worker => {

@@ -136,7 +136,7 @@ pub enum Op {
         asleep: Duration,
     },
     Goto(usize),
-    /// Takes the next request that the device has served for this CPU, or sleeps until there is one;
+    /// Takes the next request that the device has served for this CPU, or sleeps until one is done;
     /// does the work of its completion.
     KthreadTake {
         device: usize,

@@ -67,7 +67,7 @@ struct Emulated {
     home: PathBuf,
 }
 
-/// Says what is missing where it cannot be had.
+/// Reports what is missing if it cannot run.
 fn emulated(test: &str) -> Option<Emulated> {
     let output = |program: &str, args: &[&str]| {
         let output = Command::new(program).args(args).output();
@@ -198,7 +198,7 @@ fn linux_6_12_decides_the_same_on_aarch64() {
 
 #[test]
 #[ignore = "slow: compiles two kernels; `make test-long`"]
-fn linux_6_12_boosts_io_the_same_on_aarch64() {
+fn aarch64_host_boosts_io_identically() {
     equals_this_hosts("6.12", &[WITH_BOOST]);
 }
 

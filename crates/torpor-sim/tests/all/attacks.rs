@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Workload files with the numbers that hurt: whatever is read without complaint runs, or says why
-//! it does not go on; nothing panics, and nothing is deaf to being stopped.
+//! Workload files with hostile numbers: a file that is accepted either runs or ends with an error;
+//! nothing panics, and every run can be stopped.
 //!
 //! `TORPOR_ATTACKS=100000` searches further than the few hundred of every test run.
 
@@ -14,7 +14,7 @@ use torpor_engine::decision::Unobserved;
 use torpor_governor::Catalog;
 use torpor_sim::{Halt, Session, SimError, workload};
 
-/// Looks at whether to go on, of which each follows some ten thousand events or steps.
+/// Number of checks whether to stop, one per ten thousand events or steps.
 const LOOKS_MAX: u32 = 4;
 /// Looks are some ms of CPU time apart.
 const DEAF_MAX_S: f64 = 3.0;

@@ -54,7 +54,7 @@ fn polling_or_busy_cpu_answers_at_once() {
 fn sleeping_caller_wakes_from_its_own_idle_state() {
     let workload = calls(", asleep = true");
     let counted = count(&request(machine(2, IPI), workload, &["deepest"], 100)).unwrap();
-    // An IPI there and one back, each with its way, the way out of C6 and 4 us to handle it. The
+    // An IPI in each direction, each with its delivery, the exit from C6 and 4 us to handle it. The
     // caller is woken when the other begins to handle it.
     let rounds = counted.kinds[0].passes;
     assert!(rounds.abs_diff(100_000 / (2 * (1 + 85) + 4)) <= 2, "{rounds} calls");
@@ -63,7 +63,7 @@ fn sleeping_caller_wakes_from_its_own_idle_state() {
 }
 
 #[test]
-fn own_cpus_call_is_a_function_call() {
+fn call_on_own_cpu_needs_no_ipi() {
     let own = load(
         "[[task]]\nname = \"t\"\ncpus = \"0\"\nphase = [{ call = \"0\", handling_us = 7 }, { run_us = 3 }]\n",
     );

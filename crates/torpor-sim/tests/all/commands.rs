@@ -22,7 +22,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn fio_command_line_makes_the_same_job_as_toml() {
+fn fio_command_line_makes_same_job_as_toml() {
     let load = command(
         "fio --filename=/dev/nvme0n1 --rw=randread --bs=4k --ioengine=io_uring --iodepth=4 \
          --numjobs=6 --direct=1 --runtime=30 --time_based --cpus_allowed=0-3 --thinktime=20 \
@@ -176,7 +176,7 @@ fn fio_rate_is_kept() {
 }
 
 #[test]
-fn toml_of_a_command_reads_as_the_same_workload() {
+fn commands_toml_gives_the_same_workload() {
     let text = to_toml("perf bench sched messaging -g 3 -l 5").unwrap();
     assert!(text.contains("count = 60\ngroup = 20"), "{text}");
     let load = from_toml("x", &text).unwrap();

@@ -58,8 +58,8 @@ fn task_time(counted: &Counted, cpus: std::ops::Range<usize>) -> i64 {
 }
 
 /// 32 requests under way at a device that takes 200 us for each, one after another: 5000 a second,
-/// which the CPU has long been able to ask for at its lowest frequency. `iowait` sees 5000 wake-ups
-/// from IO. `per-task` tries level 1, gets no more for it, and falls back.
+/// for which the CPU's lowest frequency is more than enough. `iowait` sees 5000 wake-ups from IO.
+/// `per-task` tries level 1, gets no more for it, and falls back.
 #[test]
 fn iowait_boosts_without_gain_in_throughput() {
     let platform = clocks(&[1024]);
@@ -77,7 +77,7 @@ fn iowait_boosts_without_gain_in_throughput() {
 /// A reader stays on CPU 0 and is boosted to 2 GHz, where the little cluster takes 0.47 mW for a
 /// unit of work, the big one at 1 GHz 0.20. What else runs is better off on the big one as long as
 /// that boost lasts. The estimate with `iowait` takes the little cluster for one at 900 MHz and
-/// 0.09 mW, so it goes on sending work there. With `per-task` it knows while the reader runs.
+/// 0.09 mW, so it keeps sending work there. With `per-task` it knows while the reader runs.
 #[test]
 fn eas_ignores_the_iowait_boost() {
     let cluster = |name: &str, cpus: &str, capacity: u32, opps: &str| {
@@ -118,8 +118,8 @@ idle_state = [{{ name = "WFI", exit_latency_us = 1, target_residency_us = 1, pow
 }
 
 /// 400 waits a second for a device that takes 2.5 ms each: 100 us shorter work is 4 % at best. But
-/// there is one wake-up in each tick of 4 ms, so `iowait` boosts it as much as a reader with
-/// twenty times the waits. `per-task` asks for 1000 a second to begin.
+/// each tick of 4 ms has one wake-up, so `iowait` boosts it as much as a reader with twenty times
+/// the waits. `per-task` asks for 1000 a second to begin.
 #[test]
 fn infrequent_waits_look_like_heavy_io() {
     let platform = clocks(&[1024]);
@@ -190,11 +190,11 @@ fn above_the_lowest(time_at: &[Duration]) -> Duration {
     time_at[1..].iter().fold(Duration::ZERO, |sum, time| sum + *time)
 }
 
-/// Nothing that is left on CPU 0 waits for IO or needs more than the lowest frequency. But the
-/// boost there halves only when an update looks at it, and an idle CPU has none: it stays fast
-/// until somebody happens to come by, two ticks and more. An update each rate limit of 1 ms would
-/// have halved it away in 4 ms. With `per-task` it was the task's: the first update of the other
-/// task finds none. (`per-task-v2` keeps its boost on the CPU for a while, so it lingers.)
+/// No task left on CPU 0 waits for IO or needs more than the lowest frequency. But the boost there
+/// halves only at an update, and an idle CPU has none: it stays fast for two ticks and more. With
+/// an update per rate limit of 1 ms the boost would be gone in 4 ms. With `per-task` the boost
+/// leaves with the task: the first update of the other task finds none. (`per-task-v2` keeps its
+/// boost on the CPU for a while, so it lingers.)
 #[test]
 fn iowait_boost_lingers_on_the_old_cpu() {
     let [left, _] = after_the_move("none", 50);
@@ -208,8 +208,8 @@ fn iowait_boost_lingers_on_the_old_cpu() {
     assert!(v2 >= Duration::from_us(4_000), "{v2}");
 }
 
-/// On CPU 2 the boost starts at an eighth and doubles once a rate limit of 1 ms: that is more than
-/// two of those to be back where it was. With `per-task` the first update there asks for it all.
+/// On CPU 2 the boost starts at an eighth and doubles once per rate limit of 1 ms, so it needs more
+/// than two of those to recover. With `per-task` the first update there requests the full boost.
 #[test]
 fn iowait_boost_restarts_on_the_new_cpu() {
     let [_, gone_to] = after_the_move("none", 10);

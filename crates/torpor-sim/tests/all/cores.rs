@@ -45,7 +45,7 @@ fn under(governor: &str, platform: Platform, workload: &Workload, ms: i64) -> Co
     count(&request(platform, workload.clone(), &[governor], ms))
 }
 
-/// One task on each of two CPUs, that work so long.
+/// One task on each of two CPUs, which works this long.
 fn workers(cpus: [usize; 2], work_ms: [u32; 2]) -> Workload {
     let task = |nth: usize| {
         format!(
@@ -104,13 +104,13 @@ fn core_state_saves_while_both_threads_are_in() {
         count(&request(machine, workload.clone(), &["deepest"], 10)).shared_energy[0].as_uj_f64()
     };
     near(unsaved("core", 2), 450.0, 0.001);
-    // The other core's threads are both in it: nobody else keeps them up.
+    // Both threads of the other core are in the state: nothing else keeps them awake.
     near(unsaved("core", 4), 450.0, 0.001);
     near(unsaved("cluster", 4), 3.0 * 450.0, 0.001);
 }
 
 #[test]
-fn last_in_and_first_out_pay_for_the_cluster() {
+fn last_in_and_first_out_pay_for_cluster() {
     let own = "scope = \"cluster\", own_entry_latency_us = 10, own_exit_latency_us = 60";
     let sleeper = "[[task]]\nname = \"t\"\ncpus = \"0\"\ntimer_slack_us = 0\n\
                    phase = [{ run_us = 100 }, { period_us = 10000 }]\n";

@@ -41,7 +41,7 @@ fn work_ratio_does_not_scale_own_work() {
 }
 
 #[test]
-fn die_is_held_until_the_channel_takes_the_data() {
+fn die_is_held_until_the_channel_takes_data() {
     // 100 us to read, and 4 KiB of 5 us out.
     let drive = "dies = 1, channel_per_kib_us = 5";
     is_near(iops(drive, "iodepth = 2"), 1e6 / 120.0);
@@ -94,7 +94,7 @@ fn flush_waits_for_pending_programs() {
 
 #[test]
 fn read_waits_for_the_program_of_its_die() {
-    // Each write leaves 900 us of work, which the next read meets.
+    // Each write leaves 900 us of work, for which the next read waits.
     let mixed = "rw = \"randrw\"\nrwmixread = 50";
     let slow = iops("dies = 1, program_us = 900", mixed);
     let quick = iops("dies = 1", mixed);

@@ -145,7 +145,7 @@ fn assert_demoted(counted: &Counted) {
     assert_eq!(c1.got_time + c6.got_time, c6.time);
     let share = c1.got_time.0 as f64 / c6.time.0 as f64;
     assert!((0.05..0.07).contains(&share), "{share}");
-    // Sleeps: as many in C6 as not demoted, and one that is undemoted to three that are.
+    // Sleeps: as many in C6 as not demoted, and one undemoted for every three demoted.
     let trips = (c6.usage - c6.demoted) as f64 + (c6.demoted as f64 / 3.0).round();
     let energy = 0.1 * c1.got_time.0 as f64 + 0.01 * c6.got_time.0 as f64;
     let energy = energy / 1e3 + 18.0 * trips;
@@ -157,7 +157,7 @@ fn assert_demoted(counted: &Counted) {
 fn burst_of_short_sleeps_is_demoted() {
     let counted = count(&demoting("")).unwrap();
     assert_demoted(&counted);
-    // Awake power is that of a package whose CPUs do not sleep, demoted or not.
+    // Demoted CPUs sleep, so the package does not take its awake power for them.
     let power = "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"\n";
     let awake = count(&demoting(power)).unwrap();
     let slept = awake.cpus[0].totals.states.iter().fold(Duration::ZERO, |sum, s| sum + s.time);

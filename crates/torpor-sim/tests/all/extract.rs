@@ -13,7 +13,7 @@ use torpor_sim::workload::from_toml;
 use torpor_sim::{Session, Workload};
 use torpor_trace::{Event, EventKind, PrevState, Trace};
 
-/// A task whose sleeps have what an activity gives them, and one that sleeps as it likes.
+/// A task whose sleeps follow an activity, and one whose sleeps do not.
 #[test]
 fn activity_is_found_with_size_and_decay() {
     let of = |activity: &str, runs: &str| {

@@ -208,7 +208,7 @@ fn a_result_has_the_flows_and_their_metrics() {
     let mean_us = governor.run.metrics["flow_mean_us"].unwrap();
     assert!(governor.run.metrics["flow_p999_us"].unwrap() >= mean_us);
     assert!((2500.0..2510.0).contains(&mean_us), "{mean_us}");
-    // Rows in which nobody has anything are left out: here all are late.
+    // Rows without any value are left out; here all flows are late.
     let tight = load(&CHAIN.replace("3000", "2600"));
     let outcome = run(&request(machine(2, ""), tight, &["deepest"], 100));
     let named = &outcome.flow_comparisons[0];
@@ -291,8 +291,8 @@ fn flush_takes_time_and_is_no_request() {
 
 #[test]
 fn idle_work_of_a_device_delays_requests() {
-    // A write, then 2 ms of thinking: 1 ms on the device begins 2 ms of its own, of which the next
-    // request meets the second half.
+    // A write, then 2 ms of thinking. After 1 ms without a request the device does 2 ms of
+    // background work, and the next request waits for its second half.
     let latency = |rw: &str| {
         let job = job(&format!("rw = \"{rw}\"\nthinktime_us = 2000\n"));
         let counted = count(&request(machine(1, DRIVE), job, &["shallowest"], 100)).unwrap();

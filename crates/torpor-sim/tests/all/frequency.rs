@@ -47,7 +47,7 @@ fn half_frequency_takes_twice_the_time() {
         assert_eq!(counted.kinds[0].cpu_time, Duration::from_us(100 * us), "{cpufreq}");
         near(counted.cpus[0].busy_at[opp].0 as f64, 100.0 * 1e3 * us as f64, 0.02);
         near(counted.domains[0].time_at[opp].0 as f64, 1e9, 1e-4);
-        // Busy, in C1 for the rest, and the cluster's own all the time: C1 is not its deepest.
+        // Busy, else in C1, plus the cluster's own power all the time: C1 is not its deepest state.
         let idle = if opp == 1 { 100.0 } else { 50.0 };
         let own = if opp == 1 { 20.0 } else { 7.0 };
         let expected = (mw * 0.01 * us as f64 / 100.0) + idle * (1.0 - 0.01 * us as f64 / 100.0);

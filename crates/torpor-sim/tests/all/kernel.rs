@@ -226,7 +226,7 @@ fn io_waits_boost_nothing_without_schedutil() {
 }
 
 #[test]
-fn a_governors_own_timer_is_no_tick() {
+fn governors_timer_is_not_a_tick() {
     let mut request = shipped("frames", "i5-10600k", 500);
     let mut wakeups = |governor: &str| {
         request.governors = vec![governor.parse().unwrap()];

@@ -6,8 +6,7 @@ use torpor_machine::units::CpuId;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Options, Request, SimError};
 
-/// Tasks that go where they like, interrupts of every CPU and of CPU 0, and a device with a queue
-/// a CPU.
+/// Tasks without affinity, interrupts of every CPU and of CPU 0, and a device with a queue per CPU.
 const MIXED: &str = r#"
 [[task]]
 name = "worker"

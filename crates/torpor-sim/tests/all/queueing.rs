@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The simulator against queueing theory and against its own books.
+//! The simulator against queueing theory and against its own totals.
 
 use crate::support;
 

@@ -70,7 +70,7 @@ fn a_run_survives_being_written_and_read() {
 const NEAR_NS: i64 = 100_000;
 
 #[test]
-fn replay_of_a_run_decides_nearly_as_the_run() {
+fn replay_of_a_run_nearly_repeats_decisions() {
     let folder = std::env::temp_dir().join(format!("torpor-replay-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (governor, least) in [("menu", 0.97), ("teo", 0.97)] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Workloads that cannot go on say so, with task, phase and time.
+//! A workload that cannot continue ends with an error that names task, phase and time.
 
 use crate::support::{count, load, machine, request};
 use torpor_sim::workload;

@@ -59,7 +59,7 @@ fn warm_up_is_limited_and_shown() {
     assert!(error.contains("a warm-up lasts at most 30 days"), "{error}");
 }
 
-/// A task whose sleeps are all short or all long, as its seed has it.
+/// A task whose sleeps are all short or all long, depending on the seed.
 #[test]
 fn seeds_that_disagree_are_named() {
     let task = |sleep: &str| {

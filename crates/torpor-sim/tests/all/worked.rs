@@ -149,7 +149,7 @@ phase = [{{ run_us = 10 }}, {{ period_us = 10010 }}]
 }
 
 #[test]
-fn timer_with_slack_is_late_by_all_of_it() {
+fn timer_is_late_by_its_whole_slack() {
     // The other timer comes 10 ms later: 50 us of slack, C1's 2 us.
     takes(late_with_slack(20_000, 20).unwrap(), Duration::from_us(50 + 2), 1);
 }
@@ -240,7 +240,7 @@ phase = [{ run_us = 10 }, { sleep_us = 990 }]
 }
 
 #[test]
-fn task_too_big_for_a_little_cpu_migrates_up() {
+fn task_too_big_for_little_cpu_migrates_up() {
     let workload = load(
         r#"
 [[task]]
@@ -322,7 +322,7 @@ phase = [{ io = "disk" }]
 
 #[test]
 fn groups_do_not_share_channels() {
-    // The second ping starts when all is over; the first wakes its own pong, or whichever waits.
+    // The second ping starts after the end; the first wakes its own pong, or whichever waits.
     let ended = |group: &str| {
         let tables = format!(
             r#"
@@ -349,7 +349,7 @@ phase = [{{ wait = "x" }}]
 }
 
 #[test]
-fn package_is_awake_while_a_cpu_works_or_polls() {
+fn package_is_awake_while_cpu_works_or_polls() {
     let extra = "package_awake_power_mw = 1000\npackage_awake_power_source = \"made up\"";
     let awake_us = |platform, governor| {
         let counted = count(&request(platform, load(PERIODIC), &[governor], 1_000)).unwrap();

@@ -15,8 +15,8 @@ static inline unsigned int nr_iowait_cpu(int cpu)
 
 #if KAPI_BEFORE(4, 20)
 /*
- * @load was first that of the last tick, like this_cpu_load(); since 4.2 it is the weight of the
- * runqueue, which is 0 on an idle CPU.
+ * @load was the load at the last tick, like this_cpu_load(), up to 4.1; since 4.2 it is the weight
+ * of the runqueue, which is 0 on an idle CPU.
  */
 static inline void get_iowait_load(unsigned long *nr_waiters, unsigned long *load)
 {

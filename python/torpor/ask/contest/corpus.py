@@ -41,7 +41,7 @@ RESTRICTED = "restricted"
 
 @dataclass(frozen=True)
 class Recording:
-    """A recording, known by the hash of its bytes. ``path`` is where it ships, if it does."""
+    """A recording, identified by the hash of its bytes. ``path`` is its place if it ships."""
 
     name: str
     half: _Half
@@ -160,7 +160,7 @@ class Corpus:
             folders: Where recordings are looked for: at their paths, as in the working directory,
                 and by content, in all files that have a recording's suffix.
             half: ``open`` or ``held-out``; default: both.
-            only: Patterns: only scenarios of which ``NAME, MACHINE`` or the name matches one.
+            only: Patterns: only scenarios whose ``NAME, MACHINE`` or name matches one.
 
         Raises :class:`SweepError` for a recording at its path with other content, and for a
         pattern that matches none.

@@ -45,7 +45,7 @@ PRICE_RATIO = 4
 PERCPU_BYTES_MAX = 4096
 DECISION_NS_MAX = 400
 
-#: Written for virtual machines: elsewhere it takes part only if asked for.
+#: Written for virtual machines: elsewhere it takes part only on request.
 _HALTPOLL = "haltpoll"
 #: Target residency of a state that no governor enters: the longest that a device tree can hold.
 _NEVER_US = (1 << 32) - 1
@@ -56,7 +56,7 @@ _Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Rules:
-    """Properties of an entry that the rules are about. None is not known."""
+    """Properties of an entry that the rules check. None means unknown."""
 
     governor: str
     findings: int | None

@@ -47,7 +47,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """An entry in a scenario, against teo there. None is not known, or has no meaning."""
+    """An entry in a scenario, compared with teo. None means unknown or meaningless."""
 
     governor: str
     scenario: str
@@ -75,7 +75,7 @@ class Cell:
     throughput_pct: float | None = None
     #: Whether teo leaves something to win.
     has_gap: bool = False
-    #: 1 dominates teo, -1 is dominated, 0 neither; None where chance does not let it be known.
+    #: 1 dominates teo, -1 is dominated, 0 neither; None if it is not significant.
     dominance: int | None = None
 
     @property
@@ -92,7 +92,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Standing:
-    """An entry over all scenarios: means of its classes of load, of which each counts once."""
+    """An entry over all scenarios: the mean over classes of load, each counted once."""
 
     governor: str
     #: Position; entries that the corpus does not tell apart share one.
@@ -241,7 +241,7 @@ def _keys(scenario: Scenario, rows: Sequence[Row]) -> _Keys:
     if scenario.kind == "replay":
         energy = "relative_idle_power_pct" if scenario.is_relative else "idle_energy_uj"
         return _Keys(energy, "delay_mean_us", "delay_p99_us")
-    # Work and waiting cost energy, too, where a machine says how much.
+    # The total includes work and waiting, but is not known on every machine.
     is_whole = all(row["power_mw"] is not None for row in rows)
     energy = "power_mw" if is_whole else "idle_power_mw"
     return _Keys(energy, "task_latency_mean_us", "task_latency_p99_us")
@@ -438,7 +438,7 @@ def are_apart(first: Sequence[Cell], second: Sequence[Cell]) -> bool:
 
 def _standing(name: str, of: Sequence[Cell]) -> Standing:
     whole = [cell for cell in of if cell.error is None]
-    # One that failed somewhere has no score: it may have failed where it is bad.
+    # An entry that failed somewhere has no score: it may have failed where it would score worst.
     scored = whole if len(whole) == len(of) else []
     logs = _logs(scored)
     score = _mean_of(logs.values())

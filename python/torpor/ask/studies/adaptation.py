@@ -70,14 +70,14 @@ def adaptation(
     governors: Iterable[str] = DEFAULT_GOVERNORS,
     changes: int = 20,
 ) -> Adaptation:
-    """Simulate a job that goes from one load to the other, and replay governors on its spans.
+    """Simulate a job that alternates between two loads, and replay governors on its spans.
 
     The run is that of ``teo``; all governors and the oracle meet its idle spans.
 
     Args:
         platform: A machine of known power.
-        governors: Whom to compare.
-        changes: From one load to the other and back, so often altogether.
+        governors: Governors to compare.
+        changes: Number of changes between the loads.
 
     Raises ImportError where polars is not installed, and EngineError where no power is known.
     """

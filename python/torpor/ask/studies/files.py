@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Study files: where they are, and whether what they say can be run."""
+"""Finds study files and checks that they can be run."""
 
 import copy
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Calibrates a study: finds numbers of machines and workloads that meet its calibrated cells."""
+"""Calibrates a study: fits numbers of machines and workloads to its calibrated cells."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ class _Rules(NamedTuple):
 
 #: Published cells have three to five digits.
 _OF_MACHINE = _Rules(5e-4, 5e-3, math.log(1.02))
-#: Cells jump by some per cent at random where tasks meet by chance: slopes need larger changes.
+#: Tasks that meet by chance make cells jump by some per cent, so slopes need larger changes.
 _OF_WORKLOAD = _Rules(2e-2, 5e-2, math.log(1.2))
 
 
@@ -57,7 +57,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Cell:
-    """A calibrated cell: what was published, and what the numbers found come to."""
+    """A calibrated cell: the published value, and the value that the fitted numbers give."""
 
     table: str
     row: str
@@ -255,7 +255,7 @@ def _number_at(content: dict[str, Any], path: str, of: str) -> float:
         at = None
     if type(at) not in (int, float) or at <= 0:
         raise files.StudyError(
-            f"fits: `{path}` is no number above 0 of `{of}`\n"
+            f"fits: `{path}` is not a number above 0 in `{of}`\n"
             "hint: keys from the file's root, such as io_device.nvme.read_us.mean, or of a "
             "workload workload.task.main.phase.0.run_us.mean"
         )

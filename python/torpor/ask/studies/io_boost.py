@@ -20,7 +20,7 @@ from torpor.run.simulations import simulate
 #: One job of psync on the author's RK3399.
 DEFAULT_WORKLOAD = files.FOLDER / "workloads" / "io-boost.toml"
 
-#: Each boost as it is, and with one parameter changed.
+#: Each boost with its defaults, and with one parameter changed.
 DEFAULT_BOOSTS = (
     "none",
     "iowait",
@@ -34,7 +34,7 @@ DEFAULT_BOOSTS = (
     "per-task-v2,levels=4",
 )
 
-#: The rate limit is that of kernels before 6.9 on machines with a slow clock, as the author's.
+#: The rate limit of kernels before 6.9 on machines with a slow clock, such as the author's.
 DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
 
 #: 408 MHz is an efficient OPP of the little CPUs, as in the author's kernel: 6.12 rounds its cost
@@ -155,8 +155,8 @@ def _settings(
             raise TorporError(f"workload `{result['workload']['name']}`: no IO was done")
         if power_mw is None:
             raise TorporError(
-                f"platform `{result['platform']['name']}`: its power is not known, expected one "
-                "that has it, such as rk3399 or pixel6"
+                f"platform `{result['platform']['name']}`: its power is not known; expected a "
+                "machine with known power, such as rk3399 or pixel6"
             )
         found.append(
             {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Runs a study: simulates what its tables ask for, and judges the predictions."""
+"""Runs a study: simulates its tables, and judges the predictions."""
 
 import os
 import re
@@ -31,7 +31,7 @@ ORACLE = "oracle"
 #: Metrics that a governor has by definition: they predict nothing.
 _MECHANICAL = {("shallowest", "above_pct"), ("deepest", "below_pct")}
 
-#: Policies of frequency are a column's own, else its row's, table's or study's, else the machine's.
+#: The cpufreq governor is the column's, else its row's, table's or study's, else the machine's.
 _SETTING: "tuple[_SettingKey, ...]" = (
     "workload",
     "platform",
@@ -182,7 +182,7 @@ class Runs:
         self._store = self._store or folder / "store"
 
     def refuse_if_nothing_ran(self) -> None:
-        """Raise what kept every column from running: then it is none of the columns'."""
+        """Raise an error that kept every column from running, since no single column caused it."""
         if self._first_error is not None and self.kernel is None:
             raise self._first_error
 
@@ -224,7 +224,7 @@ class Runs:
         self.platforms[ran.platform] = None
         self.durations[ran.duration] = None
         if ran not in self._done:
-            # A table whose other rows are judged has run with the references already.
+            # If other rows of the table are judged, the references have already run.
             more = replace(ran, references=judge.REFERENCES)
             self._done[ran] = self._done.get(more) or self._simulate(ran, row["title"])
         found = {}

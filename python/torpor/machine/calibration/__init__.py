@@ -166,7 +166,7 @@ def figures(clusters: Sequence[Cluster], measured: Sequence[Window]) -> Figures:
 
 
 def check(plan: Plan, clusters: Sequence[Cluster]) -> None:
-    """Refuse a plan that cannot tell the figures apart, before anything is measured."""
+    """Refuse a plan that cannot separate the figures, before anything is measured."""
     check_installed()
     if len(set(plan.rates_hz)) < 2:
         raise CalibrationError(

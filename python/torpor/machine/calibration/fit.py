@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torpor import _engine
 from torpor.machine.calibration.errors import CalibrationError
 
-#: The fewest windows beyond the number of unknowns: with fewer, an interval says little.
+#: The least number of windows beyond the unknowns: with fewer, an interval means little.
 SPARE_MIN = 5
 #: A column is a sum of others if less than this share of it is left without them.
 _INDEPENDENT_MIN = 1e-6

@@ -34,7 +34,7 @@ class Load(Protocol):
     def waking(
         self, cpus: Sequence[int], rate_hz: float
     ) -> contextlib.AbstractContextManager[None]:
-        """Wake each of these CPUs so often for as long as it is entered."""
+        """Wake each of these CPUs at a given rate while the context is active."""
 
     def wait(self, seconds: float) -> Signal | None:
         """Let time pass; the signal that is to stop the program, if one came."""

@@ -39,8 +39,8 @@ def clusters_of(text: str, system: System) -> list[Cluster]:
             continue
         if len(states) < 2:
             raise CalibrationError(
-                f"cluster {cluster['name']}: {len(states)} idle state may be entered: expected "
-                "two or more, whose power differs"
+                f"cluster {cluster['name']}: {len(states)} idle state can be entered: expected "
+                "two or more with different power"
             )
         found.append(Cluster(cluster["name"], cpus, states))
     return found
@@ -92,7 +92,7 @@ def _lines(
 ) -> Iterator[str]:
     cluster = state = ""
     for line in text.splitlines():
-        # The head of an imported file says that there is no power.
+        # The header of an imported file states that it has no power.
         if line.startswith("#"):
             continue
         yield line
@@ -114,7 +114,8 @@ def _lines(
 
 
 def _falling(values: Sequence[float]) -> list[float]:
-    """The nearest values that never rise nor go below 0: those out of order share their mean."""
+    """The nearest values that never rise or go below 0: neighbours out of order share their
+    mean."""
     pools: list[tuple[float, int]] = []
     for value in values:
         pools.append((value, 1))

@@ -68,7 +68,7 @@ class _OfCounter:
 
 
 class _OfPower:
-    """A sensor of power, in µW: what it shows at two looks is taken for what was between."""
+    """A power sensor, in µW: two readings are taken as the power in between."""
 
     def __init__(self, power_uw: Callable[[], float], name: str) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class _OfPower:
 def find(machine: Machine, wanted: str = "auto") -> Meter:
     """Return the meter of that name: ``rapl``, ``hwmon``, ``battery``, or a file of either's kind.
 
-    ``auto`` takes the first of the three that there is. Raises :class:`CalibrationError` if there
+    ``auto`` takes the first of the three that exists. Raises :class:`CalibrationError` if there
     is none.
     """
     rapl = _OfRapl(machine)
@@ -159,5 +159,5 @@ def _number(file: Path) -> float:
     try:
         return float(text or "")
     except ValueError:
-        problem = "cannot be read" if text is None else f"says `{text}`, which is no number"
+        problem = "cannot be read" if text is None else f"says `{text}`, which is not a number"
         raise CalibrationError(f"`{file}` {problem}") from None

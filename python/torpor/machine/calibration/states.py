@@ -15,7 +15,8 @@ class Cluster(NamedTuple):
 
     name: str
     cpus: list[int]
-    #: In the platform's order, each with its index in sysfs; those off by default are left out.
+    #: In the platform's order, each with its index in sysfs, without states that are off by
+    #: default.
     states: list[tuple[int, str]]
 
 
@@ -28,7 +29,7 @@ class Counts(NamedTuple):
 
 
 class Pins:
-    """Switches idle states off, and on again at exit as they were."""
+    """Switches idle states off, and restores them at exit."""
 
     def __init__(self, system: System, clusters: Sequence[Cluster]) -> None:
         self._system = system

@@ -44,8 +44,8 @@ class Plan:
     rounds: int = 10
     #: With one group, the figure; of several matches the last one counts.
     metric: re.Pattern[str] | None = None
-    #: Shuffles each round. Without it every second round goes backwards, so that what drifts
-    #: steadily meets all alike.
+    #: Shuffles each round. Without it every second round runs backwards, so that steady drift
+    #: affects all alike.
     seed: int | None = None
     #: Runs of the command before the first round, which do not count.
     warm_up: int = 1
@@ -69,7 +69,7 @@ def result(comparison: Comparison) -> Record:
 
 @dataclass(frozen=True)
 class _Choice:
-    """A governor as it was asked for, and as it is offered: by a module, or by the kernel."""
+    """A governor as requested, and its provider: a module or the kernel."""
 
     label: str
     name: str
@@ -224,7 +224,7 @@ def figure(output: str, metric: re.Pattern[str] | None) -> float | None:
     try:
         return float(matches[-1])
     except (IndexError, ValueError):
-        found = f"`{matches[-1]}`, which is no number" if matches else "nothing"
+        found = f"`{matches[-1]}`, which is not a number" if matches else "nothing"
         raise KernelError(
             f"the metric `{metric.pattern}` finds {found}, in:\n{output[-500:].rstrip()}"
         ) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Calls behind `torpor kernel`: each on a machine that says before it changes anything."""
+"""Calls behind `torpor kernel`, on a machine that announces each change."""
 
 import shlex
 from collections.abc import Sequence

@@ -27,7 +27,7 @@ _RELEASE = "include/config/kernel.release"
 #: Paths that make, its shell and Kbuild read literally: other characters are syntax to one of them.
 _PLAIN_PATH = re.compile(r"[\w./+@-]+", re.A)
 
-#: In a folder where a build has begun and not ended.
+#: In a folder with an unfinished build.
 _UNFINISHED = "unfinished"
 
 #: Packages of headers, by ID or ID_LIKE of os-release; {0} is the release.

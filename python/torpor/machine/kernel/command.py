@@ -17,7 +17,7 @@ class Ended:
     """End of a command."""
 
     duration_ns: int
-    #: A shell's way; None where a signal to this process ended the command.
+    #: The exit status as a shell reports it; None if a signal to this process ended the command.
     status: int | None
     stopped_by: signal.Signals | None
     #: Output, if it was caught.
@@ -32,7 +32,7 @@ def run(
     tend: Callable[[], None] = lambda: None,
     tend_every_s: float = 60.0,
 ) -> Ended:
-    """Run a command until it ends or a signal says so; ``tend`` is called once in a while."""
+    """Run a command until it ends or a signal comes; call ``tend`` from time to time."""
     # A file, not a pipe: the reader of a pipe wakes a CPU for each line.
     with tempfile.TemporaryFile() as output:
         caught = {"stdout": output, "stderr": subprocess.STDOUT} if catches_output else {}

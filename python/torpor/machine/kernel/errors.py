@@ -5,7 +5,7 @@ from torpor._engine import TorporError
 
 
 class KernelError(TorporError):
-    """The kernel was not changed as asked; the message says what is in the way."""
+    """The kernel could not be changed as requested; the message gives the obstacle."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(f"{message}\nhint: {hint}" if hint else message)

@@ -13,13 +13,13 @@ from torpor.machine.kernel.journal import Journal, Keeper
 from torpor.machine.kernel.modules import CORE, Governor, module_of
 from torpor.machine.kernel.system import System
 
-#: Which governor was current before one of Torpor's: for `unload`, which another process may be.
+#: The governor that was current before Torpor's, for `unload`, which may be another process.
 _BEFORE = "/run/torpor/governor"
 
 
 @contextmanager
 def undone_on_failure() -> Iterator[ExitStack]:
-    """Give a stack of what undoes; it is run only where the block ends in an error."""
+    """Yield a stack of undo actions, which run only if the block ends in an error."""
     with ExitStack() as undo:
         yield undo
         undo.pop_all()
@@ -32,7 +32,7 @@ def load(
     undo: ExitStack,
     keeper: Keeper | None = None,
 ) -> None:
-    """Load the core and governors, those that are not loaded yet, built if need be.
+    """Load the core and the governors that are not loaded yet; build them if necessary.
 
     It makes none of them current. ``keeper`` is notified of each module before.
     """
@@ -85,7 +85,7 @@ def keep(system: System, undo: ExitStack, keeper: Keeper) -> None:
 
 
 def use(system: System, name: str, *, is_for_a_while: bool = False) -> None:
-    """Make a governor current, one that is offered.
+    """Make an available governor current.
 
     Where it stays, `unload` will go back to the one before. Where it is for a while, a journal
     knows that one, and what `unload` would go back to remains.

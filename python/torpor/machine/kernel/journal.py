@@ -98,9 +98,9 @@ def locked(system: System, command: str) -> Iterator[None]:
 
 @contextmanager
 def kept(system: System, command: str) -> Iterator[Keeper]:
-    """Change the machine for a while: alone, and with a journal until all is undone.
+    """Change the machine temporarily: exclusively, and with a journal until all is undone.
 
-    Raises :class:`KernelError` where a process before this one was killed and left something.
+    Raises :class:`KernelError` if an earlier process was killed and left changes.
     """
     with locked(system, command):
         refuse_leftovers(system)
@@ -113,7 +113,7 @@ def kept(system: System, command: str) -> Iterator[Keeper]:
 
 
 def refuse_leftovers(system: System) -> None:
-    """Raise :class:`KernelError` where a process was killed before it had undone its changes."""
+    """Raise :class:`KernelError` if a process was killed before it had undone its changes."""
     left = read(system)
     if left is not None:
         raise KernelError(

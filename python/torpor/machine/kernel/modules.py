@@ -14,7 +14,7 @@ CORE = "torpor_core"
 
 #: As kernel/Makefile has it: the kernel has a menu of its own.
 _PREFIX = "t-"
-#: CPUIDLE_NAME_LEN, less the end of the string, `-`, and the digits that tell sources apart.
+#: CPUIDLE_NAME_LEN, minus the end of the string, `-`, and the digits that distinguish sources.
 _NAME_MAX, _DIGITS = 15, 6
 
 #: Name of a governor's own file in the build folder.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Which kernels take our modules, and for what reason others do not."""
+"""The kernels that accept our modules, and the reasons why others do not."""
 
 import re
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def refuse_release(release: str) -> None:
 
 
 def refuse(system: System) -> None:
-    """Raise :class:`KernelError` where the running kernel does not take our modules."""
+    """Raise :class:`KernelError` if the running kernel does not accept our modules."""
     release = system.machine.release()
     refuse_release(release)
     reasons = list(reasons_against(system))

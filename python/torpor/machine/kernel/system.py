@@ -13,15 +13,15 @@ from torpor.machine.record.machine import Machine, read
 #: Lines of the kernel's log with which a refusal is explained.
 _LOG_LINES_MAX = 3
 
-#: Variables that an outer make leaves for inner ones, of which this is none.
+#: Variables that an outer make leaves for inner ones; this make is not one of them.
 _MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 
 class System:
     """The running machine, or a folder that stands for it.
 
-    All changes go through here. ``tell`` is given each as a shell would be; with ``is_dry_run``
-    that is all. What could not be put back as it was is in ``unrestored``.
+    All changes go through here. ``tell`` gets each as a shell command; with ``is_dry_run`` nothing
+    else happens. ``unrestored`` has the changes that could not be undone.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class System:
 
     @property
     def driver(self) -> str | None:
-        """The idle driver; None where there is none, as on most virtual machines."""
+        """The idle driver; None if there is none, as on most virtual machines."""
         name = read(self._cpuidle / "current_driver")
         return None if name in (None, "", "none") else name
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Records a running machine: the trace, and what a trace does not hold.
+"""Records a running machine: the trace, and the facts that a trace lacks.
 
 One module a concern: :mod:`events` and :mod:`probes` are what to record, :mod:`tracefs` and
 :mod:`perf` are how, :mod:`machine`, :mod:`counters`, :mod:`governor` and :mod:`poke` deal with the

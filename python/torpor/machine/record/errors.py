@@ -14,7 +14,7 @@ NEEDS_ROOT = (
 
 
 class RecordError(TorporError):
-    """A recording could not be made; the message says what is in the way."""
+    """A recording could not be made; the message gives the obstacle."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(f"{message}\nhint: {hint}" if hint else message)

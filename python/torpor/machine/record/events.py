@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Which tracepoints to record, and what a replay loses without them."""
+"""The tracepoints to record, and what a replay loses without them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,10 +35,10 @@ KINDS = (
     ),
     Kind(("power:cpu_frequency",), "the lowest operating point is assumed"),
     Kind(("sched:sched_switch",), "ticks cannot be distinguished from wake-ups"),
-    Kind(("sched:sched_waking",), "a wake-up is known by the exit from idle only"),
-    # The next switch names the woken CPU where they are missing.
+    Kind(("sched:sched_waking",), "a wake-up shows only as the exit from idle"),
+    # If they are missing, the next switch names the woken CPU.
     Kind(("sched:sched_wakeup", "sched:sched_wakeup_new")),
-    # Android's kernels have it; elsewhere sched_switch says enough.
+    # Android's kernels have it; elsewhere sched_switch is enough.
     Kind(("sched:sched_blocked_reason",)),
     Kind(_pairs("irq", "irq_handler"), "device interrupts cannot be distinguished"),
     Kind(
@@ -66,7 +66,7 @@ KINDS = (
             "error_apic",
             "spurious_apic",
         ),
-        "timer and inter-processor interrupts are known by what they did only",
+        "timer and inter-processor interrupts show only by their effects",
     ),
     Kind(
         _all("timer", "hrtimer_start", "hrtimer_cancel") + _pairs("timer", "hrtimer_expire"),

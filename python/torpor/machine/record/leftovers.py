@@ -13,7 +13,7 @@ from torpor.machine.record.machine import read
 
 def remove(mount: Path) -> None:
     """Remove instances and probes whose recorder is gone; leave what cannot be removed."""
-    # Instances first: as long as one has a probe enabled, that stays busy.
+    # Instances first: a probe stays busy as long as an instance has it enabled.
     instances = mount / "instances"
     if os.access(instances, os.R_OK | os.W_OK):
         for instance in [path for path in instances.iterdir() if owner.is_orphan(path.name)]:

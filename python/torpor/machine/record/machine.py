@@ -117,7 +117,7 @@ def idle_governor(machine: Machine) -> str | None:
 
 
 def facts(machine: Machine) -> Facts:
-    """Return what a replay or its reader may ask about the machine later on."""
+    """Return facts about the machine that a replay or its reader may need later."""
     idle = machine.cpu_dir / "cpuidle"
     hz, hz_source = tick_rate(machine)
     return {
@@ -141,7 +141,7 @@ def facts(machine: Machine) -> Facts:
         ),
         "smt": read(machine.cpu_dir / "smt/control"),
         "isolated_cpus": read(machine.cpu_dir / "isolated"),
-        # The kernel prints its null pointer where the parameter was not given.
+        # The kernel prints its null pointer if the parameter was not given.
         "nohz_full_cpus": (read(machine.cpu_dir / "nohz_full") or "").replace("(null)", ""),
         "hardware": _hardware(machine),
         "cpus": [_cpu(machine, cpu) for cpu in machine.cpus()],

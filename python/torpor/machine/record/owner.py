@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Names that say which process something in tracefs belongs to."""
+"""Names that show to which process an object in tracefs belongs."""
 
 import os
 import re

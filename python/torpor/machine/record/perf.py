@@ -49,7 +49,7 @@ class Perf:
         self._machine, self._names = machine, list(names)
         self._output = output or Path("-")
         self._is_stream = output is None
-        # An earlier recording stays until this one is whole.
+        # An earlier recording is kept until this one is complete.
         self._part = self._output.with_name(f".torpor-{os.getpid()}.part")
         self._buffer_kb = buffer_kb or _BUFFER_KB
         self._process: subprocess.Popen[bytes] | None = None
@@ -129,7 +129,7 @@ class Perf:
             self._process.send_signal(signal.SIGINT)
 
     def failure(self) -> RecordError | None:
-        """Return why a stream ended without being asked to, or None. The pipe has closed."""
+        """Return why a stream ended unexpectedly, or None. The pipe has closed."""
         assert self._process is not None
         # perf passes on the signal that ended it.
         is_asked = self._process.wait() in (0, -signal.SIGINT, 128 + signal.SIGINT)

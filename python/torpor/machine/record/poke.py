@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Wakes every CPU once: one that sleeps through a recording has no known state in it."""
+"""Wakes every CPU once, because the state of a CPU that sleeps through a recording is unknown."""
 
 import os
 import time

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Return probes: what the kernel answered its governor, and what the governor answered.
+"""Return probes: the kernel's answers to its governor, and the governor's decisions.
 
-With them a replay is exact. They are the only thing outside the recorder's own tracefs instance:
+They make a verification exact. They are the only thing outside the recorder's own tracefs instance:
 dynamic events belong to the whole machine, so they carry the recorder's PID and are removed again.
 """
 

@@ -181,7 +181,7 @@ class _Window:
         try:
             self._mark("begin")
             if self._reset is not None:
-                # Until the switch back, no governor is asked: sleeps here are not cpuidle's.
+                # Until the switch back, no governor decides: these sleeps do not come from cpuidle.
                 self._mark("governor_reset_begin")
                 self._reset.run()
                 self._mark("governor_reset_end", RESET_MARKER)

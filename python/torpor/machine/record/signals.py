@@ -57,7 +57,7 @@ class Signals:
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if self._stopping is None and number != signal.SIGCHLD:
             self._stopping = signal.Signals(number)
-        # A pipe that is full says all there is to say.
+        # A full pipe is signal enough.
         with contextlib.suppress(BlockingIOError):
             os.write(self._writer, b"\0")
 

@@ -44,11 +44,11 @@ from torpor.results.types import Comparison, Version
 
 
 class AbGovernor(TypedDict):
-    """A governor as it was asked for, and as the kernel has it."""
+    """A governor as requested, and as the kernel offers it."""
 
     label: str
     name: str
-    #: The module that brings it; null for one of the kernel's own.
+    #: The module that provides it; null for one of the kernel's own.
     module: str | None
     parameters: list[str]
 
@@ -112,7 +112,7 @@ class Ab(AbHead):
     kind: Literal["ab"]
     finished_rounds: int
     runs: list[AbRun]
-    #: Null where no round was finished.
+    #: Null if no round was finished.
     comparison: Comparison | None
 
 
@@ -228,7 +228,7 @@ def compare(runs: list[AbRun], labels: list[str]) -> Comparison:
 
 
 def values(run: AbRun) -> dict[str, float | None]:
-    """Return the metrics of one run; what is not known is None or missing."""
+    """Return the metrics of one run; unknown ones are None or missing."""
     wall_s = run["duration_ns"] / 1e9
     groups = run["counters"]["groups"]
     states = [state for group in groups for state in group["states"]]

@@ -78,7 +78,7 @@ def _machine_lines(finding: "results.Finding") -> list[str]:
 
 
 def _call_table(finding: "results.Finding") -> list[str]:
-    """Columns that say the same in each line, and nothing special, are left out."""
+    """Columns with the same ordinary value in each line are left out."""
     calls = finding["calls"]
     idle: list[Mapping[str, Any]] = [call for call in calls if call["does"] == "idle"]
 

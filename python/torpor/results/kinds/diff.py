@@ -24,7 +24,7 @@ from torpor.results.types import Version
 
 
 class Counts(TypedDict):
-    """Counters of some states; null where a kernel does not have one."""
+    """Counters of some states; null if the kernel lacks one."""
 
     usage: int | None
     time_us: int | None
@@ -71,7 +71,7 @@ class DiffGot(TypedDict):
     """A hardware state by its own counter, and the idle states that request it."""
 
     counter: str
-    #: Indices of the states that ask for it, and their share of time together.
+    #: Indices of the states that request it, and their combined share of time.
     states: list[int]
     requested_ratio: float | None
     got_ratio: float
@@ -106,7 +106,7 @@ class Note(TypedDict):
     """Note that a reader of the counts must know."""
 
     kind: str
-    #: Empty where it holds for the machine.
+    #: Empty if it applies to the whole machine.
     cpus: list[int]
     text: str
 

@@ -16,7 +16,7 @@ _SOURCES = {
     "timers": "timers",
     "tick": "timers: the tick, kept by a timer due before it",
     "rcu_stand_in": "the tick, kept by RCU (approximated)",
-    "tick_went_on": "the tick, which went on instead of being stopped",
+    "tick_went_on": "the tick, which continued instead of being stopped",
     "stopped_tick": "the expiry of the stopped tick",
 }
 

@@ -74,7 +74,7 @@ def post(result: "results.Measurement") -> Post:
     tables = [
         table(rows),
         Table("left_out", "", headings, left_out, keys=3),
-        # A terminal shows them as they are pasted.
+        # A terminal shows them ready to paste.
         Table("lines", "", ["cluster", "state", "TOML"], lines, keys=3, is_detail=True),
     ]
     return Post("Wake-up latencies", facts, [each for each in tables if each.rows], notes)

@@ -12,7 +12,7 @@ from torpor.results.types import TraceInfo, VerdictCheck, Version
 
 
 class OutcomesCounts(TypedDict):
-    """Counters of sysfs over the recording; null where a kernel does not have one."""
+    """Counters of sysfs over the recording; null if the kernel lacks one."""
 
     usage: int | None
     above: int | None
@@ -30,7 +30,7 @@ class OutcomesState(TypedDict):
     time_ns: int | None
     above: int | None
     below: int | None
-    #: Null where no dumps were given.
+    #: Null without dumps.
     sysfs: OutcomesCounts | None
 
 
@@ -68,15 +68,15 @@ def post(result: Outcomes) -> Post:
         headings += ["sysfs", *COUNTED[3:], "rejected"]
     lacks, source = " and no ".join(result["lacks"]), result["verdict_source"]
     facts = [
-        f"It has no {lacks}: no governor can be asked what it would have done (`torpor record` "
-        "records what is required). Its sleeps are compared with the kernel's own counts."
+        f"It has no {lacks}, so no decision can be rebuilt (`torpor record` records what is "
+        "needed). Its sleeps are compared with the kernel's own counts."
     ]
     if (verdicts := result["verdicts"]) is not None:
         agreeing, compared_ = verdicts["agreeing"], verdicts["compared"]
         rejected = verdicts.get("rejected", 0)
         facts.append(
-            f"By the kernel's rule on the recorded lengths, {agreeing} of {compared_} sleeps "
-            f"({100 * agreeing / max(compared_, 1):.2f} %) are what its cpu_idle_miss says"
+            "The kernel's cpu_idle_miss agrees with its rule on the recorded lengths in "
+            f"{agreeing} of {compared_} sleeps ({100 * agreeing / max(compared_, 1):.2f} %)"
             + (f"; {rejected} that the driver refused are left out" if rejected else "")
         )
     elif source is not None:
@@ -95,7 +95,7 @@ def explain(result: Outcomes, _governor: str | None) -> list[str]:
     if (verdicts := result["verdicts"]) is not None:
         alike = percent(share(verdicts["agreeing"], verdicts["compared"], 1))
         said.append(
-            f"The kernel's verdicts are those of its rule on the recorded lengths in {alike} of "
+            f"The kernel's verdicts match its rule on the recorded lengths in {alike} of "
             f"{grouped(verdicts['compared'])} sleeps."
         )
     for side in WRONG:

@@ -51,7 +51,7 @@ class StudyTable(TypedDict):
 
     title: str
     rows: list[StudyRow]
-    #: Each column's highest row, where the study asks for it.
+    #: Each column's highest row, if the study asks for it.
     most: dict[str, str]
 
 
@@ -73,7 +73,7 @@ class JudgedColumn(TypedDict):
     #: Medians: of levels in per cent, of changes from the first column in percentage points.
     level_off_pct: float | None
     change_off_pp: float | None
-    #: The same of who says that nothing changes.
+    #: The same for the prediction that nothing changes.
     no_change_off_pp: float | None
     beats_no_change: bool | None
 
@@ -201,7 +201,7 @@ def _published(value: float | list[float] | str | None) -> Cell:
 
 
 def _right(cell: StudyCell) -> str:
-    """Return the aspects that are right, of those that were judged."""
+    """Return which of the judged aspects are right."""
     right = cell["right"]
     if right is None:
         return ""

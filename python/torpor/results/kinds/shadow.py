@@ -26,13 +26,13 @@ class ShadowGroup(TypedDict):
     """Minutes that have something in common, governor by governor."""
 
     machine_class: str
-    #: Of the day, UTC; null for all.
+    #: Hour of the day, UTC; null for all.
     hour: int | None
     #: Null for all machines of the class.
     host: str | None
     hosts: int
     minutes: int
-    #: One sample of the comparison: an hour of a machine, or a minute where there are few hours.
+    #: One sample of the comparison: an hour of a machine, or a minute if there are few hours.
     draw: Literal["machine-hour", "minute"]
     #: Metric by which governors are judged: power, where it is known.
     judged: str
@@ -52,14 +52,14 @@ class Shadows(TypedDict):
 
 
 OPEN_LOOP = (
-    "open loop: each governor meets the wake-ups of the machine as it ran under its own; where it "
-    "would have woken later, the work would have come later, too"
+    "open loop: each governor sees the wake-ups that the machine had under its own governor; a "
+    "later wake-up would have delayed the work that follows, too"
 )
 _UNCORRECTED = (
     "±: Student's 95 % interval of the paired differences; Holm's correction is within a line's "
     "metrics, so that of 100 lines without a difference some five show one"
 )
-#: Metrics whose increase hurts, besides the judged one.
+#: Metrics other than the judged one whose increase is worse.
 _HURTING = ("delay_total_us",)
 
 
@@ -152,7 +152,7 @@ def _lines(name: str, title: str, groups: list[ShadowGroup]) -> Table:
 
 
 def _hurts(groups: list[ShadowGroup]) -> Table:
-    """Return where a governor is worse than the base beyond chance, the worst first."""
+    """Return the places where a governor is significantly worse than the base, the worst first."""
     found: list[tuple[float, list[Cell]]] = []
     for group in groups:
         for row in group["comparison"]["rows"]:

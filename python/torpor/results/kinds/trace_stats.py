@@ -66,7 +66,7 @@ def _facts(result: "results.TraceStats") -> list[str]:
     ]
     if (verdicts := result["verdicts"]) is not None:
         facts.append(
-            f"the kernel's verdicts are those of its rule on the recorded lengths in "
+            f"the kernel's verdicts match its rule on the recorded lengths in "
             f"{verdicts['agreeing']} of {verdicts['compared']} sleeps"
         )
     if not result["sleeps"]:

@@ -14,9 +14,9 @@ from torpor.machine.record.machine import Machine, read
 from torpor.results.files import MissingFileError
 
 _PIECE_BYTES = 1 << 20
-#: Of one reading: a long file is not in memory as a whole before governors meet its beginning.
+#: Size of one read, so that governors start before a long file is in memory as a whole.
 _PIECES = 8
-#: As much as perf writes at once, where the system allows it.
+#: As much as perf writes at once, if the system allows it.
 _PIPE_BYTES = 1 << 20
 #: Half of a pipe that cannot be widened, or of a socket's buffer.
 _LEAST_ROOM_BYTES = 32 << 10
@@ -105,7 +105,7 @@ class Following(Feed):
         os.close(self._descriptor)
 
     def end(self) -> None:
-        """Take what there is as all: a pipe's writer goes on, and nobody reads it."""
+        """Treat the data so far as complete: a pipe's writer continues, but nobody reads it."""
         self._grows = False
         self.is_over = not stat.S_ISREG(os.fstat(self._descriptor).st_mode)
 
@@ -147,7 +147,7 @@ class Recorder(Feed):
 
 
 def _events(machine: Machine, *, is_lean: bool) -> list[str]:
-    """Return the events to record; the errors say what to set."""
+    """Return the events to record; errors name the setting to change."""
     if failure := perf.why_unusable():
         raise failure
     mount = machine.tracefs()

@@ -22,7 +22,7 @@ from torpor.run.shadow.feed import Feed, Following, Recorder
 _LEAST_PAUSE_S = 0.01
 #: One minute in ten is the least that a budget leaves.
 _LONGEST_PAUSE_S = 9 * 60.0
-#: Without a closed window for so long, a part of a budgeted run is given up.
+#: Time without a closed window after which a part of a budgeted run is abandoned.
 _PATIENCE_S = 180.0
 
 #: A shorter window, which the end of a recording cuts, is no sample.
@@ -30,7 +30,7 @@ _SAMPLE_NS = 45 * 10**9
 #: Time that perf has to end.
 _END_S = 30.0
 
-#: What the verdict is of: the first that the machine's windows have.
+#: The metric of the verdict: the first that the machine's windows have.
 _JUDGED = ("idle_power_mw", "relative_idle_power_pct", "wrong_pct")
 
 
@@ -76,7 +76,7 @@ class Window(NamedTuple):
 
     @property
     def is_sample(self) -> bool:
-        """Whether it counts beside other minutes: nothing is lost, and most of it is there."""
+        """Whether it counts as a sample: nothing is lost, and most of the minute was recorded."""
         return not self.lost_events and self.duration_ns >= _SAMPLE_NS
 
 
@@ -88,7 +88,7 @@ class Sums:
     above: int = 0
     below: int = 0
     delay_ns: int = 0
-    #: By cluster, in µJ; empty where the machine's power is not known.
+    #: By cluster, in µJ; empty if the machine's power is not known.
     energy_uj: dict[str, float] = field(default_factory=dict)
     error: str | None = None
 
@@ -119,8 +119,7 @@ class Tally:
 
     @property
     def change(self) -> tuple[float, float | None, float | None]:
-        """The mean difference and its interval, in percent of the base's mean where that is not
-        0."""
+        """The mean difference and its interval, in percent of the base's mean unless that is 0."""
         scale = 100 / self._base if self._base else math.nan
         if self.count < 2:
             return self._mean * scale, None, None
@@ -151,7 +150,7 @@ class Shadow:
         #: Time of the windows without losses.
         self.seconds = 0.0
         self.began_ns = time.time_ns()
-        #: Reasons for having begun anew, and what the budget has taken away.
+        #: Reasons for restarts, and what the budget has removed.
         self.notes: deque[str] = deque(maxlen=9)
         self._events = self._lost_events = 0
         self._sessions = 0
@@ -380,7 +379,7 @@ class _Budget:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a part that was to be one minute has none after a long time."""
+        """Whether a part that should have lasted one minute still has no end after a long time."""
         return self.level > 1 and time.monotonic() - self._began_s > _PATIENCE_S
 
     def is_over(self, notes: deque[str]) -> bool:

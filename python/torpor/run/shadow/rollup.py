@@ -38,7 +38,7 @@ class Under:
 
     @property
     def now(self) -> str | None:
-        """The one that was seen last."""
+        """The governor seen last."""
         return self._seen[-1][2]
 
     def look(self) -> None:
@@ -67,7 +67,7 @@ class Rollup:
     ) -> None:
         """Open or make the store; ``point`` has what all minutes have in common.
 
-        Raises SweepError if the folder is no store, OSError if it cannot be made.
+        Raises SweepError if the folder is not a store, OSError if it cannot be made.
         """
         self._store = open_store(folder, create=True)
         self._point, self._governors = point, list(governors)

@@ -28,7 +28,7 @@ _NUMBERS = re.compile(r"(.*?)((?:,[\w.*-]+=[^,]*)*)", re.S)
 #: Prefixes of the names of platforms', workloads' and devices' numbers.
 PLACES = ("platform.", "workload.", "device.")
 
-#: Axes that mean something to a replay; the rest belongs to simulations.
+#: Axes of a replay; the others apply only to simulations.
 _OF_REPLAY = {"trace", "platform", "governor", "hz", "latency_limit"}
 
 
@@ -161,7 +161,7 @@ class Axes:
         tied = {name for row in self.ties for name in row}
         for name in tied:
             if values[name]:
-                raise SweepError(f"the axis `{name}` is given both by itself and in `tie`")
+                raise SweepError(f"the axis `{name}` is given both on its own and in `tie`")
             values[name] = [value for row in self.ties for value in row.get(name, [])]
         for text in self.param:
             place, path = _place_of(text)
@@ -203,7 +203,7 @@ class Axes:
 
     def _points_of(self, chosen: Mapping[str, Any]) -> Iterator[Point]:
         is_replay = "trace" in chosen
-        # Options of a simulation mean nothing to a replay, and would make points of their own.
+        # A replay ignores options of a simulation, which would only add duplicate points.
         options = json.dumps(
             {n: v for n, v in self.options.items() if (n in REPLAY_OPTIONS) == is_replay},
             sort_keys=True,
@@ -362,7 +362,7 @@ OPTIONS: dict[str, Option] = {
     for name, hint in get_type_hints(Axes, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
-#: Axes whose values make points; ``param`` changes those of others.
+#: Axes whose values make points; ``param`` changes values of the others.
 _AXES = tuple(name for name in OPTIONS if name != "param")
 
 
@@ -374,7 +374,7 @@ _VALUE = {"type": ["string", "number"]}
 _VALUES = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]}
 _COUNT = {"type": "integer", "minimum": 1}
 _ROWS = {"type": "array", "items": {"type": "object"}}
-#: What a sweep's file may hold.
+#: The keys of a sweep's file.
 _FILE = {
     "Sweep": _closed(axes={"$ref": "Axes"}, options={"type": "object"}, tie=_ROWS, exclude=_ROWS),
     "Axes": _closed(**dict.fromkeys(OPTIONS, _VALUES), seeds=_COUNT, seed=_COUNT),

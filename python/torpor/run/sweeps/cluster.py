@@ -35,7 +35,7 @@ _AHEAD = 4
 _AHEAD_MIN = 32
 #: A batch's aim: the client and the scheduler spend some 5 ms on each task, of one point or many.
 _BATCH_MS = 250.0
-#: What a worker that dies takes with it, at most.
+#: The most points that a dying worker loses.
 _BATCH_MAX = 50
 _IN_TREE = re.compile(r"(.*/)?drivers/cpuidle/governors")
 
@@ -86,7 +86,7 @@ class Cluster:
         self._made = functools.cache(lambda make, spec: make(spec))
 
     def rows(self, points: list[tuple[str, Point]]) -> Iterator[Row]:
-        """Yield rows as they are finished; a point whose workers died is run again."""
+        """Yield rows as they finish; run a point again if its workers died."""
         self._waiting = list(reversed(points))
         running: dict[_Future, _Batch] = {}
         finished = self._dask.as_completed(loop=self._client.loop)
@@ -176,7 +176,7 @@ class Cluster:
             rows: list[Row] = future.result()
         except self._dask.KilledWorker as error:
             if len(batch) > 1:
-                # One of them ends its worker; which one, is known when each has a batch of its own.
+                # One of them kills its worker; a separate batch for each shows which.
                 self._alone += batch
                 return
             ((name, point),) = batch
@@ -270,7 +270,7 @@ def _recordings(room_bytes: int | None) -> Recordings:
 def _unpacked(root: str, parcel: Parcel, files: _Files) -> str:
     folder = os.path.join(root, parcel.key)
     if not os.path.isdir(folder):
-        # Threads of one worker may meet here: whole, or not there.
+        # Threads of one worker may race here, so the folder appears as a whole.
         made = f"{folder}.{time.monotonic_ns()}"
         for name, content in files.items():
             path = Path(made, name)

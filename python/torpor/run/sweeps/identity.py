@@ -62,13 +62,13 @@ class Identities:
 
     def _hosted(self, kernel: str, hz: int | None, platform: str, is_linked: bool) -> str:
         hz = hz or platform_hz(platform)
-        # Compiled here, where a signal ends it: the threads that run points wait for it.
+        # Compiled here, where a signal can end it, because the threads that run points wait for it.
         return _engine.hosted_kernel_id(kernel, hz, is_linked, self._progress)
 
 
 @cache
 def engine_id() -> str:
-    """Return what tells this build of the engine from others, short enough for a table."""
+    """Return an identifier of this build of the engine, short enough for a table."""
     return file_hash(str(_engine.__file__))[:12]
 
 

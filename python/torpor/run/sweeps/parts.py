@@ -18,7 +18,7 @@ from torpor.results.files import NotRegularError, open_regular
 from torpor.run.sweeps.axes import Point
 from torpor.run.sweeps.identity import engine_id
 
-#: Errors of a file that is there and cannot be read: a loop of links, a bad block, a socket.
+#: Errors of a file that exists but cannot be read: a loop of links, a bad block, a socket.
 UNREADABLE = (errno.ELOOP, errno.EIO, errno.ENXIO)
 
 #: A point's name, and the kinds of point.
@@ -43,7 +43,7 @@ class StoreWarning(UserWarning):
 
 
 class DamagedError(Exception):
-    """A file or line that is not as it was written."""
+    """A file or line that has changed since it was written."""
 
 
 class Part(NamedTuple):
@@ -98,7 +98,7 @@ def _columns(path: Path, names: list[str] | None) -> tuple[dict[str, list[Any]],
     except DamagedError as error:
         return {}, str(error)
     except (_engine.TorporError, *_ODD) as error:
-        return {}, f"`{path}` is no shard of a store: {reason(error)}"
+        return {}, f"`{path}` is not a shard of a store: {reason(error)}"
     return columns, None
 
 
@@ -128,7 +128,7 @@ def _bytes_of(path: Path) -> bytes:
             return file.read()
     except FileNotFoundError:
         if path.is_symlink():
-            raise DamagedError(f"`{path}` is a link to nothing") from None
+            raise DamagedError(f"`{path}` is a dangling link") from None
         raise
     except OSError as error:
         if isinstance(error, NotRegularError) or error.errno in UNREADABLE:
@@ -199,7 +199,7 @@ def _judge(columns: dict[str, list[Any]]) -> None:
         elif not all(map(math.isfinite, filter(None, values))):
             raise ValueError(f"`{name}` is not finite")
         elif kind != "float" and not all(map(_is_whole, filter(None, values))):
-            raise ValueError(f"`{name}` is no integer of 64 bits")
+            raise ValueError(f"`{name}` is not a 64-bit integer")
     if odd := [name for name in columns["point"] if not _NAME.fullmatch(name)][:1]:
         raise ValueError(f"`point` is {_shown(odd[0])}: expected 32 hexadecimal digits")
     if odd := sorted(set(columns["kind"]) - _KINDS):
@@ -225,7 +225,7 @@ def reason(error: BaseException) -> str:
 
 
 def warn(damage: Iterable[str | None]) -> None:
-    """Warn of each damage, where there is one."""
+    """Warn of each damaged part."""
     for text in filter(None, damage):
         message = f"{text}\nits points count as not done; the next sweep runs them again"
         warnings.warn(message, StoreWarning, stacklevel=3)
@@ -243,7 +243,8 @@ def flat(record: Row) -> Row:
 
 
 def nested(row: Row) -> Row:
-    """Return a row as a line and a result have it: metrics apart, none that is not known."""
+    """Return a row as a line and a result have it: with its metrics separate, and without unknown
+    ones."""
     keys = _metric_keys()
     own: Row = {key: value for key, value in row.items() if key not in keys}
     own["metrics"] = {k: value for k, value in row.items() if k in keys and value is not None}
@@ -251,7 +252,7 @@ def nested(row: Row) -> Row:
 
 
 def named(point: Point) -> Row:
-    """Return what a row says of its point, as the sweep names it."""
+    """Return a row's point, as the sweep names it."""
     return {name: getattr(point, name) for name in _NAMED}
 
 

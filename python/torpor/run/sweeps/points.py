@@ -19,7 +19,7 @@ _Report = Callable[[str, int, int], None]
 
 
 class Recordings:
-    """Recordings in memory, each read once, by the first point that asks for it."""
+    """Recordings in memory, each read once, by the first point that needs it."""
 
     def __init__(self, room_bytes: int | None = None) -> None:
         """Hold two at most: points come by recording, so that older ones are done with.

@@ -14,7 +14,7 @@ from torpor.results.text import distinct_names
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.parts import Row, catalogue
 
-#: Fields of a point that tell scenarios apart.
+#: Fields of a point that distinguish scenarios.
 SCENARIO = (
     *("source", "platform", "kernel", "cpufreq", "io_boost", "hz", "latency_limit", "options"),
 )
@@ -150,7 +150,7 @@ def change_unit(metric: Mapping[str, Any]) -> str:
 
 
 def change_of(metric: Mapping[str, Any], before: float, after: float) -> float | None:
-    """Return one change in :func:`change_unit`; None where there is nothing to divide by."""
+    """Return one change in :func:`change_unit`; None if the divisor is 0."""
     if metric["kind"] == "share":
         return after - before
     return 100 * (after - before) / before if before else None
@@ -171,7 +171,7 @@ def change_parts(
 
 
 def mean_change(metric: Mapping[str, Any], parts: Sequence[float]) -> float | None:
-    """Return the mean of :func:`change_parts` in :func:`change_unit`; None of none."""
+    """Return the mean of :func:`change_parts` in :func:`change_unit`; None without parts."""
     if not parts:
         return None
     return fmean(parts) if metric["kind"] == "share" else 100 * math.expm1(fmean(parts))
@@ -234,7 +234,8 @@ def label_of(scenario: Scenario, columns: Iterable[str] = SCENARIO) -> str:
 
 
 def varied(scenarios: Sequence[Scenario]) -> list[str]:
-    """Return what tells scenarios apart: source, machine, and what else varies of a source."""
+    """Return the columns that distinguish scenarios: source, machine, and others that vary for a
+    source."""
     of_source: dict[Value, list[Scenario]] = {}
     for scenario in scenarios:
         of_source.setdefault(scenario[0], []).append(scenario)
@@ -247,7 +248,7 @@ def varied(scenarios: Sequence[Scenario]) -> list[str]:
 
 
 def labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
-    """Return what names scenarios, by what tells them apart."""
+    """Return the names of scenarios, by the columns that distinguish them."""
     columns = varied(scenarios)
     short = distinct_names(str(scenario[0]) for scenario in scenarios)
     return lambda scenario: label_of((short[str(scenario[0])], *scenario[1:]), columns)
@@ -374,7 +375,7 @@ def _ranks(
 def _interval(sample: Sequence[float]) -> _Interval:
     """Return the mean and Student's 95 % interval of it.
 
-    Two values have none: it would be 13 times as wide as they are apart.
+    Two values have none: it would be 13 times as wide as their distance.
     """
     if len(sample) < 3:
         return (fmean(sample) if sample else None), None, None

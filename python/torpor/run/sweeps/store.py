@@ -120,7 +120,7 @@ class Store:
         return list(found)
 
     def name_governors(self, labels: Iterable[str]) -> None:
-        """Keep the order of governors, after those that the store knows."""
+        """Append new governors in order to those that the store knows."""
         known = set(self.governors())
         new = [label for label in dict.fromkeys(labels) if label not in known]
         if new:
@@ -177,7 +177,7 @@ class Store:
                 shard_bytes(path)
                 sound.append(os.fspath(path))
             except FileNotFoundError:
-                # Another process made one shard of several: list them anew.
+                # Another process merged several shards: list them again.
                 return self._sound_shards()
             except DamagedError as error:
                 damage.append(str(error))
@@ -333,11 +333,11 @@ def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
     except FileNotFoundError:
         why = "it has no store.json" if folder.is_dir() else "there is no such folder"
         hint = "`torpor sweep -o DIR` and `torpor shadow --store DIR` make one"
-        raise SweepError(f"`{folder}` is no store: {why}\nhint: {hint}") from None
+        raise SweepError(f"`{folder}` is not a store: {why}\nhint: {hint}") from None
     except (ValueError, RecursionError, NotADirectoryError, NotRegularError) as error:
-        raise SweepError(f"`{folder}` is no store: store.json: {reason(error)}") from None
+        raise SweepError(f"`{folder}` is not a store: store.json: {reason(error)}") from None
     if not isinstance(head, dict) or type(head.get("format")) is not int:
-        raise SweepError(f"`{folder}` is no store: store.json has no `format`")
+        raise SweepError(f"`{folder}` is not a store: store.json has no `format`")
     if head["format"] != FORMAT:
         hint = (
             "use the version that wrote it, or a later one"
@@ -349,7 +349,8 @@ def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
             f"hint: {hint}"
         )
     if head.get("kind") != "sweep":
-        raise SweepError(f"`{folder}` is no store: its kind is {head.get('kind')!r}, not 'sweep'")
+        kind = repr(head.get("kind"))
+        raise SweepError(f"`{folder}` is not a store: its kind is {kind}, not 'sweep'")
     if create:
         for name in ("points", "open"):
             (folder / name).mkdir(exist_ok=True)
@@ -361,7 +362,7 @@ def _create(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise SweepError(f"`{folder}` is no store: it is no folder") from None
+        raise SweepError(f"`{folder}` is not a store: it is not a folder") from None
     # Listed before the file is looked for: all that another creator leaves here comes after its
     # store.json, but for the temporary file that becomes it.
     names = os.listdir(folder)
@@ -369,7 +370,7 @@ def _create(folder: Path) -> None:
     if os.path.lexists(file):
         return
     if any(not name.startswith(".torpor-") for name in names):
-        raise SweepError(f"`{folder}` is no store and not empty\nhint: name a new folder")
+        raise SweepError(f"`{folder}` is not a store and not empty\nhint: name a new folder")
     write_whole(file, json.dumps({"format": FORMAT, "kind": "sweep"}) + "\n")
 
 

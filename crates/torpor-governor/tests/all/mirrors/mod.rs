@@ -62,12 +62,12 @@ fn teo_decides_as_linux_6_1_does() {
 }
 
 #[test]
-fn menu_6_12_decides_as_linux_6_12_does() {
+fn menu_6_12_decides_as_linux_does() {
     compare("menu-6.12");
 }
 
 #[test]
-fn teo_6_12_decides_as_linux_6_12_does() {
+fn teo_6_12_decides_as_linux_does() {
     compare("teo-6.12");
 }
 
@@ -147,26 +147,26 @@ impl Mirror {
 
 /// Utilization awareness, in kernels of which no package is left.
 #[test]
-fn teo_with_utilization_decides_as_linux_6_3_does() {
+fn teo_with_utilization_decides_as_linux_6_3() {
     compare_with_file("teo,util_mode=step", "teo", "teo-6.3.c");
 }
 
 /// 6.6 to 6.10, in which the next timer comes after utilization.
 #[test]
-fn teo_6_6_decides_as_linux_6_6_does() {
+fn teo_6_6_decides_as_linux_does() {
     compare_with_file("teo-6.6", "teo", "teo-6.6.c");
 }
 
 /// That file has the first of the four changes.
 #[test]
-fn menu_3_8_decides_as_its_first_commit_does() {
+fn menu_3_8_decides_as_its_first_commit() {
     let first = "menu-3.8,typical_interval=0,general_timer=0,zero_residency=0";
     compare_with_file(first, "menu", "menu-69a37bea.c");
 }
 
 /// 6.12 without the stable patch that lets only states below 15 us replace polling.
 #[test]
-fn menu_6_12_decides_as_before_its_residency_threshold() {
+fn menu_6_12_decides_as_before_residency_threshold() {
     let ours = "menu-6.12,residency_threshold=0";
     let Some(tree) = kernel_sources("6.12", &format!("{ours} against Linux 6.12")) else { return };
     let text = std::fs::read_to_string(tree.join("drivers/cpuidle/governors/menu.c")).unwrap();

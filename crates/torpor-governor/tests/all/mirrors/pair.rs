@@ -118,7 +118,8 @@ pub fn run(
 }
 
 fn random_states(rng: &mut Rng) -> Vec<StateDesc> {
-    // Two states, as many phones and all guests have, are a case of their own to some governors.
+    // Some governors treat machines with two states, such as many phones and all guests,
+    // differently.
     let count = if rng.one_in(4) { 2 } else { 2 + rng.below(9) as usize };
     let is_polling = rng.one_in(2);
     let (mut exit_ns, mut residency_ns) = (0, 0);
@@ -224,7 +225,7 @@ impl Pair<'_> {
         // As the kernel: stopping needs a next event beyond the tick; once stopped it stays so
         // until the CPU leaves idle.
         self.tick_stopped |= ours.stop_tick && inputs.sleep_length > inputs.delta_next;
-        // A driver may enter a shallower state than it was asked for.
+        // A driver may enter a shallower state than the requested one.
         let mut entered = ours.state as usize;
         if entered > 0 && self.rng.one_in(60) {
             entered = self.rng.below(ours.state as u64) as usize;
@@ -346,7 +347,7 @@ impl Pair<'_> {
             // Around a 64th of the capacity; the kernel of 6.1 asks for neither.
             util: if rng.one_in(2) { rng.below(40) } else { 0 },
             capacity: 1024,
-            // Only asked for before 3.16: up to four tasks that always run.
+            // Used only before 3.16: up to four tasks that always run.
             load_avg: if style.iowait { rng.below(4 * 1024) } else { 0 },
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes an imported machine as TOML that a person can go on with.
+//! Writes an imported machine as TOML that a person can edit.
 
 use super::ImportOptions;
 use super::share::{Group, Latency, Machine, Sources, State, group};
@@ -92,7 +92,7 @@ fn idle_state(out: &mut String, state: &State) {
     }
 }
 
-/// `little`, `mid` and `big` where capacities tell clusters apart, otherwise numbers.
+/// `little`, `mid` and `big` if the clusters' capacities differ, otherwise numbers.
 fn names(groups: &[Group]) -> Vec<String> {
     let mut capacities: Vec<u32> = groups.iter().filter_map(|group| group.like.capacity).collect();
     capacities.sort_unstable();

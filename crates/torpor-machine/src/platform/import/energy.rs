@@ -6,7 +6,7 @@ use super::share::{Machine, Opp, Share};
 use crate::counters::{PerfDomain, PowerUnit};
 use std::collections::BTreeMap;
 
-/// Its numbers replace those that a device tree implies: a driver may know better.
+/// Its numbers replace the device tree's, because a driver may know better.
 pub(super) fn merge(
     machine: &mut Machine,
     domains: &[PerfDomain],

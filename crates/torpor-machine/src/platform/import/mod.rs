@@ -74,8 +74,8 @@ pub fn import(root: &Path, options: &ImportOptions) -> Result<Imported, Platform
 /// Imports `/sys/devices/system/cpu` of this machine, or any dump of one that
 /// [`crate::counters::read`] reads.
 ///
-/// Imperfect trees are met with notes where a sensible reading exists (offline CPUs, no
-/// frequencies), and with an error where the idle states themselves are not there or not sound.
+/// An imperfect tree gives notes if it can still be read sensibly (offline CPUs, no frequencies),
+/// and with an error where the idle states themselves are not there or not sound.
 pub fn import_sysfs(root: &Path, options: &ImportOptions) -> Result<Imported, PlatformError> {
     let snapshot = crate::counters::read(root).map_err(from_counters)?;
     import_snapshot(root, &snapshot, options)

@@ -10,11 +10,11 @@ pub(super) struct Share {
     /// CPUs of different domains never share a cluster, however alike they are.
     pub domain: Option<String>,
     pub states: Vec<State>,
-    /// `None` where the kernel has no `cpu_capacity`: all CPUs are alike to it.
+    /// `None` if the kernel has no `cpu_capacity`, because all CPUs are equal to it.
     pub capacity: Option<u32>,
     /// Ascending in frequency.
     pub opps: Vec<Opp>,
-    /// The longest time a change of frequency takes; `None` where it is not known.
+    /// The longest time of a frequency change; `None` if unknown.
     pub clock_latency_ns: Option<u32>,
 }
 
@@ -69,7 +69,7 @@ impl Latency {
     }
 }
 
-/// A capacity where the biggest is 1024; one that is too small for that is 1.
+/// A capacity scaled so that the biggest is 1024; at least 1.
 pub(super) fn scaled_capacity(capacity: u64, biggest: u64) -> u32 {
     let scaled = u128::from(capacity).saturating_mul(1024).checked_div(biggest.max(1).into());
     (scaled.unwrap_or(0) as u32).max(1)

@@ -14,9 +14,9 @@ pub(super) fn read(
     model: &[PerfDomain],
     notes: &mut Vec<String>,
 ) -> Result<Machine, Failure> {
-    // Counters are none of a platform's; what each CPU needs, it asks for itself.
+    // A platform needs no counters, and `read_cpu` reports missing files of states.
     for problem in snapshot.problems.iter().filter(|problem| !problem.path.contains("/cpuidle/")) {
-        notes.push(format!("`{}` {}: passed over", problem.path, problem.reason));
+        notes.push(format!("`{}` {}: ignored", problem.path, problem.reason));
     }
     let mut cpus = BTreeMap::new();
     let mut without_states = Vec::new();
@@ -109,7 +109,7 @@ fn read_state(
         hint: "copy the whole tree: `cp -rL` follows its links".to_owned(),
     })?;
     let is_off_now = state.is_off();
-    // Kernels before 5.6 do not tell their default; what is set now is the best there is.
+    // Kernels before 5.6 do not show the default; the current setting is the best guess.
     let is_disabled = match state.default_status.as_deref() {
         Some(status) => status == "disabled",
         None => is_off_now,
@@ -178,7 +178,7 @@ fn scale_capacities(
     Ok(())
 }
 
-/// The model wants every CPU from 0 on. One that shows no states is counted as its neighbour.
+/// The model needs every CPU from 0 on. One without states is treated like its neighbour.
 fn fill_gaps(cpus: &mut BTreeMap<CpuId, Share>, silent: &[CpuId], notes: &mut Vec<String>) {
     let last = cpus.keys().chain(silent).max().map_or(0, |cpu| cpu.0);
     let mut neighbour = cpus.values().next().expect("at least one CPU has states").clone();

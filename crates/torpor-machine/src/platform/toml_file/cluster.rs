@@ -406,7 +406,7 @@ fn check_power_falls(report: &mut Report, tables: &[Table], states: &[Option<Idl
     }
 }
 
-/// A state's power at OPP 0, 1, and so on; a constant goes on for ever.
+/// A state's power at OPP 0, 1, and so on; a constant repeats for ever.
 fn opp_powers(power: &StatePower) -> impl Iterator<Item = Power> + '_ {
     let (constant, per_opp) = match power {
         StatePower::Unknown => (None, &[][..]),

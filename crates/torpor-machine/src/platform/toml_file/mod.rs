@@ -183,7 +183,7 @@ fn check_capacities(report: &mut Report, clusters: &[Table]) {
     }
 }
 
-/// Reports `key` if it is present without the key that says where it comes from.
+/// Reports `key` if it is present without its source key.
 fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
     let is_bare = table.field(key).is_some_and(|field| !report.is_given(&field.span));
     if is_bare && !table.has(source) {
@@ -193,7 +193,7 @@ fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
 
 fn missing_source(table: &Table, key: &str, source: &str) -> Finding {
     let mut finding = table.finding(key, format!("`{source}` is missing"));
-    finding.allowed = Some("numbers that say where they come from".to_owned());
+    finding.allowed = Some("a source for every number".to_owned());
     finding.hint = Some(format!(
         "add `{source} = \"…\"`: a document, a file and revision, or a measurement and its date"
     ));

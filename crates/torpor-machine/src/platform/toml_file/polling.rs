@@ -66,7 +66,7 @@ pub(super) fn build(report: &mut Report, index: usize, state: &Table) -> Option<
 }
 
 /// Period of the event stream that ends a wait in `wfe`; none if the CPUs have `wfet`. A driver
-/// does not load where there is neither.
+/// does not load without either.
 fn event_stream(report: &mut Report, state: &Table) -> Option<Duration> {
     let period = state.number("event_stream_us").map(from_us);
     let has_wfet = state.bool("wfet") == Some(true);

@@ -120,7 +120,7 @@ fn a_boot_in_between_counts_from_it() {
     assert_eq!(by_id.cpus[0].states[0].usage, Some(120));
     assert_eq!((by_id.is_since_boot, by_id.elapsed_ns), (true, Some(7)));
     assert_eq!(message(&by_id), [(NoteKind::Rebooted, vec![])]);
-    // Without an id, a clock that went back says the same.
+    // Without an id, a clock that went back shows the same.
     before.machine.boot_id = None;
     before.machine.uptime_ns = Some(8);
     assert_eq!(delta(&before, &after).notes[0].kind, NoteKind::Rebooted);
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn any_two_machines_can_be_asked(before in machine(), after in machine()) {
+    fn any_two_machines_can_be_compared(before in machine(), after in machine()) {
         let delta = delta(&before, &after);
         let seen = before.cpus.len().max(after.cpus.len());
         let told: usize = delta.notes.iter().map(|note| note.cpus.len()).sum();

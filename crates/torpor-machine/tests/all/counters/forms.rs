@@ -231,9 +231,9 @@ fn endless_input_is_refused() {
     assert!(error.contains("no dump has"), "{error}");
 }
 
-/// A pipe that nobody writes to would keep its reader waiting, wherever it is.
+/// A pipe without a writer would block its reader, wherever it is.
 #[test]
-fn a_pipe_that_nobody_writes_to_is_refused() {
+fn pipe_without_a_writer_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let pipe = |path: &str| {
         let path = root.path().join(path);

@@ -25,7 +25,7 @@ fn dumps() -> Option<PathBuf> {
 
 /// Each has a list of counts by its maker: `cpu0 C1 sysfs usage 3 time 24 above 0 below 0 | …`.
 #[test]
-fn counts_equal_those_of_the_recordings_maker() {
+fn counts_equal_the_original_kernels_counters() {
     let Some(folder) = dumps() else { return };
     let mut compared = 0;
     for entry in fs::read_dir(folder).unwrap() {

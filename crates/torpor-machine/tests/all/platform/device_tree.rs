@@ -33,7 +33,7 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// `None`, and word of it, where the tools are not there.
+/// Returns `None`, with a message, if the tools are missing.
 fn is_there(tool: &str, test: &str) -> bool {
     let is_there = Command::new(tool).arg("--version").output().is_ok();
     if !is_there {
@@ -53,7 +53,7 @@ fn edited(from: &str, to: &str) -> Result<Imported, PlatformError> {
 }
 
 #[test]
-fn a_board_comes_out_as_its_tree_says() {
+fn imported_board_matches_its_device_tree() {
     let imported = import_device_tree("board.dtb", BOARD, &options()).unwrap();
     let notes = imported.notes.join("\n");
     let board = platform(Ok(imported));
@@ -200,7 +200,7 @@ fn a_slip_is_named_with_node_and_property() {
 }
 
 #[test]
-fn gaps_in_a_tree_are_filled_as_linux_does() {
+fn gaps_in_tree_are_filled_as_linux_does() {
     if !is_there("dtc", "what a .dts leaves open") {
         return;
     }
@@ -234,7 +234,7 @@ fn energy_model_replaces_implied_powers() {
     assert_eq!(powers.collect::<Vec<_>>(), mw);
 }
 
-/// As a MediaTek MT8196 has it, whose governors must not take it for a state of theirs.
+/// As on a MediaTek MT8196. Governors must not select this state.
 #[test]
 fn unused_state_is_listed_as_off() {
     if !is_there("dtc", "a state for suspend-to-idle") {

@@ -102,7 +102,7 @@ fn unlike_cpus_come_out_as_clusters() {
     for cpu in 4..8 {
         put_cpu(root.path(), cpu, &deep);
     }
-    // A copy without links: the policies tell whose frequencies they are.
+    // A copy without links: the policies show which CPUs have these frequencies.
     put(root.path(), "cpufreq/policy0/related_cpus", "0 1 2 3\n");
     put(root.path(), "cpufreq/policy0/scaling_available_frequencies", "600000 300000 \n");
     put(root.path(), "cpu4/cpufreq/scaling_available_frequencies", "500000 2802000\n");
@@ -221,7 +221,7 @@ fn damaged_tree_error_names_the_file() {
 }
 
 #[test]
-fn directory_in_place_of_a_file_is_named() {
+fn directory_instead_of_a_file_is_reported() {
     let root = tree(1, &SKYLAKE_SP);
     let path = root.path().join("cpu0/cpuidle/state1/latency");
     fs::remove_file(&path).unwrap();
@@ -365,7 +365,7 @@ fn the_energy_model_gives_power_and_perf_domains() {
             .collect();
         let mw = |mw: f64| Some(Power::from_mw(mw));
         let opps = |low, high| vec![(500_000, mw(low)), (1_000_000, mw(high))];
-        // The CPUs are alike but for whom they share a frequency with.
+        // The CPUs differ only in the CPUs with which they share a frequency.
         assert_eq!(rows, [(2, opps(100.0, 300.0)), (2, opps(400.0, 1200.0))]);
         assert!(platform.sources.iter().any(|s| s.contains("energy_model")));
         assert!(!imported.notes.iter().any(|note| note.contains("no OPPs")));
@@ -383,7 +383,7 @@ fn the_energy_model_gives_power_and_perf_domains() {
 
 /// The machine that runs the tests, whichever it is: a platform, or a reason.
 #[test]
-fn this_machine_imports_or_says_why_not() {
+fn this_machine_imports_or_gives_a_reason() {
     let root = Path::new("/sys/devices/system/cpu");
     match import_sysfs(root, &options()) {
         Ok(imported) => drop(from_toml("t", &imported.toml).unwrap()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Every way a platform file can be wrong, and that the message says where and what is right.
+//! Every error of a platform file: the message names the place and the allowed values.
 
 use proptest::prelude::*;
 use torpor_machine::platform::{PlatformError, from_toml};
@@ -98,7 +98,7 @@ cluster[0].idle_state[1].exit_latency_us: this key is missing
 29 | [[cluster.idle_state]]
    | ^^^^^^^^^^^^^^^^^^^^^^
    = allowed: either `exit_latency_us` (device tree) or `latency_us` (sysfs)
-cluster[0].idle_state[1].exit_latencyus: there is no such key here
+cluster[0].idle_state[1].exit_latencyus: unknown key
   --> test.toml:31:1
    |
 31 | exit_latencyus = 1
@@ -122,7 +122,7 @@ exit_latency_us = 1 => exit_latency_us = 1↵measured_exit_latency_us = 2 | clus
 latency_us = 0 => latency_us = 0↵measured_exit_latency_us = 2↵measured_latency_source = "x" | cluster[0].idle_state[0].measured_exit_latency_us:26 | a polling CPU has nothing to leave
 exit_latency_us = 1 => exit_latency_us = 1↵own_exit_latency_us = 1 | cluster[0].idle_state[1].own_exit_latency_us:32 | the state is the CPU's alone
 exit_latency_us = 1 => exit_latency_us = 1↵scope = "cluster"↵own_exit_latency_us = 2 | cluster[0].idle_state[1].own_exit_latency_us:33 | the state's own is 1 us in all
-polling = true => polling = true↵driver = "wfe" | cluster[0].idle_state[0].driver:25 | there is no such choice here
+polling = true => polling = true↵driver = "wfe" | cluster[0].idle_state[0].driver:25 | unknown value
 polling = true => polling = false↵driver = "poll_idle" | cluster[0].idle_state[0].driver:25 | `polling` is false
 power_mw = 0.5 => power_mw = 0.5↵reject_pct = 5 | cluster[0].idle_state[2].reject_pct:42 | `reject_source` is missing
 polling = true => polling = true↵reject_pct = 5↵reject_source = "made up" | cluster[0].idle_state[0].reject_pct:25 | the state polls
@@ -137,7 +137,7 @@ polling = true => driver = "arm_poll_idle"↵wfet = true↵event_stream_us = 50 
 polling = true => polling = true↵wfet = true | cluster[0].idle_state[0].wfet:25 | `poll_idle` has no such key
 latency_us = 2↵target_residency_us = 2↵ => latency_us = 2↵target_residency_us = 2↵driver = "arm_poll_idle"↵ | cluster[1].idle_state[0].driver:53 | no state follows
 hz = 250 => hz = "250" | hz:4 | a string, not a number
-hz = 250 => hz = 250↵cpufreq_governor = "ondemand" | cpufreq_governor:5 | there is no such choice here
+hz = 250 => hz = 250↵cpufreq_governor = "ondemand" | cpufreq_governor:5 | unknown value
 capacity = 1024 => capacity = 1024↵clock_latency_ns = 500000 | cluster[1].clock_latency_ns:47 | there is no OPP to change to
 capacity = 512 => capacity = 512↵clock_latency_ns = -1 | cluster[0].clock_latency_ns:10 | negative
 hz = 250 => hz = 250.5 | hz:4 | no kernel ticks
@@ -176,7 +176,7 @@ hz = 250 => hz =  | syntax:4 | string values must be quoted
 "#;
 
 #[test]
-fn each_error_is_named_with_its_key_and_line() {
+fn each_error_names_key_and_line() {
     for row in ERRORS.trim().lines() {
         let [change, place, message] = row.split(" | ").collect::<Vec<_>>()[..] else {
             panic!("three parts: {row}")

@@ -43,7 +43,7 @@ fn ten_x86_machines_ship_without_invented_power() {
 }
 
 #[test]
-fn known_power_says_what_it_includes_and_lacks() {
+fn known_power_lists_included_and_missing_parts() {
     for builtin in builtins() {
         let machine = &builtin.platform;
         let said = [&machine.power_includes, &machine.power_missing].map(|lines| !lines.is_empty());
@@ -105,7 +105,7 @@ fn phones_have_device_tree_and_measured_power() {
 
 /// Qualcomm's device tree's numbers, and Wattson's.
 #[test]
-fn pixel_watch_2_has_device_tree_and_measured_power() {
+fn pixel_watch_2_has_measured_power() {
     let watch = platform("pixel-watch-2");
     let [cluster] = &watch.clusters[..] else { panic!("one cluster") };
     let [wfi, pc] = &cluster.idle_states[..] else { panic!("two states") };
@@ -170,7 +170,7 @@ fn i5_10600k_sums_to_measured_package_powers() {
     assert!((package_mw(12.0, 3) - 1_400.0).abs() < 1.0);
     assert!(states[0].is_polling());
     assert_eq!(states[3].target_residency, Duration::from_us(3102));
-    // The guess between two measurements must say that it is one.
+    // The interpolated power must say that it is a guess.
     let c2 = i5.sources.iter().find(|line| line.contains("C2_ACPI power")).unwrap();
     assert!(c2.contains("interpolated, not measured"), "{c2}");
 }
@@ -236,7 +236,7 @@ fn the_guides_example_is_a_platform() {
 
 /// IOPS of devices match their sources if nothing else limits them.
 #[test]
-fn io_devices_come_to_the_iops_of_their_sources() {
+fn io_devices_reach_their_sources_iops() {
     let devices = torpor_machine::platform::io_devices();
     let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
     assert_eq!(names, ["emmc", "nvme", "sd", "ufs"]);

@@ -113,7 +113,7 @@ impl Line {
                     span: word.span.clone(),
                     key: "command".to_owned(),
                     value: Some(word.text.clone()),
-                    message: "there is no such option here".to_owned(),
+                    message: "unknown option".to_owned(),
                     allowed: Some(all.join(", ")),
                     hint: near.map(|near| format!("did you mean `{}`?", dashed(near))),
                 });

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Makes tasks of fio jobs.
 //!
-//! A job keeps `iodepth` requests in flight: it submits one by one until it has as many, then reaps
-//! one result and submits the next. That is fio with its defaults, `iodepth_batch` 1,
-//! `iodepth_batch_complete_min` 1 and `iodepth_low` as `iodepth`: each submission and each result
-//! is a system call of its own.
+//! A job keeps `iodepth` requests in flight: it submits them one by one, then reaps one result and
+//! submits the next. That is fio with its defaults, `iodepth_batch` 1, `iodepth_batch_complete_min`
+//! 1 and `iodepth_low` as `iodepth`: each submission and each result is a system call of its own.
 //!
 //! FIDELITY(io-work): the work of an IO does not depend on the CPU's caches.
 

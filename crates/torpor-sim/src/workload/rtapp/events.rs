@@ -41,7 +41,7 @@ struct Use {
 pub(super) struct Names {
     uses: Vec<Use>,
     pub barriers: Vec<String>,
-    /// By timer that is not one's own: the threads that use it, and where the last one does.
+    /// For each shared timer: the threads that use it, and the place of the last use.
     timers: BTreeMap<String, (Vec<String>, u32, Option<Finding>)>,
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! rt-app's workload files (`doc/tutorial.txt` of rt-app 1.0): the same tasks, simulated.
 //!
-//! Refuses by name what a simulation cannot do. What only says how rt-app runs and logs is taken
-//! and has no effect; so is `duration`, which `torpor simulate` has an option for.
-//! FIDELITY(rt-app-run): `run` takes as long as calibration on the biggest CPU at its highest
-//! frequency says, which is where rt-app should be calibrated, and need not have been.
+//! Refuses by name what a simulation cannot do. Accepts and ignores keys that only control how
+//! rt-app runs and logs, and `duration`, for which `torpor simulate` has an option.
+//! FIDELITY(rt-app-run): `run` takes its time on the biggest CPU at its highest frequency, where
+//! rt-app should be calibrated but may not have been.
 
 mod events;
 mod json;

@@ -5,7 +5,7 @@ use super::json::{Entry, Json, Value};
 use torpor_machine::toml::{Finding, Report};
 use torpor_machine::units::closest;
 
-/// An object and where it is, such as `tasks.thread0.phases.p1`.
+/// An object and its path, such as `tasks.thread0.phases.p1`.
 pub(super) struct Object<'a> {
     pub path: String,
     pub entries: &'a [Entry],
@@ -48,7 +48,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Reports a key that is none of `known`.
+    /// Reports a key that is not in `known`.
     pub(super) fn unknown(
         &self,
         report: &mut Report,

@@ -109,7 +109,7 @@ fn parameters_are_the_kernels_module_parameters() {
 
 /// A user's file may use the kernel's names, or break.
 #[test]
-fn own_file_may_use_any_symbol_names() {
+fn users_file_may_use_any_symbol() {
     let Some(kernel) = linux_6_12("a governor of one's own") else { return };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("own governors");
     fs::create_dir_all(&folder).unwrap();
@@ -120,7 +120,7 @@ fn own_file_may_use_any_symbol_names() {
         fs::write(&path, format!("{before}\n{text}")).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    // As the kernel has a function, and as it has a governor.
+    // Names of a kernel's function and of a kernel's governor.
     let clash = "int update_rq_clock(void); int update_rq_clock(void) { return 1; }";
     let named = shallowest.source.replace("\"shallowest\"", "\"menu\"");
     let path = file("a name,with - all.c", clash, &named);

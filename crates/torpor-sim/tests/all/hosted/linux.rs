@@ -173,7 +173,7 @@ fn ping_pong_tasks_run_in_turn() {
     let mut turns = [0_u32; 2];
     let work = move |task: TaskId, _: Instant| {
         turns[task.0] += 1;
-        // One begins by computing, the other by waiting for it.
+        // One task begins by computing, the other by waiting for it.
         match (turns[task.0] + 2 * task.0 as u32) % 3 {
             0 => Step::Wait,
             1 => Step::Run(Duration(30 * US)),
@@ -341,10 +341,10 @@ fn memory_of_exited_tasks_is_reused() {
     assert_eq!(used[49], used[9], "{used:?}");
 }
 
-/// A task that exits leaves its memory to RCU: a CPU that has such callbacks keeps its tick until
-/// the grace period is over, and a thread of the kernel sees to that.
+/// RCU frees the memory of a task that exits: a CPU with such callbacks keeps its tick until the
+/// grace period is over, which a kernel thread ends.
 #[test]
-fn rcu_keeps_the_tick_until_the_grace_period_ends() {
+fn rcu_keeps_the_tick_until_grace_period_ends() {
     let Some(kernel) = linux_6_12("RCU") else { return };
     let machine = machine("i5-10600k");
     let entries = |does_exit: bool| {
@@ -369,7 +369,7 @@ fn rcu_keeps_the_tick_until_the_grace_period_ends() {
     assert!((stopped + 2..stopped + 12).contains(&kept), "{kept} against {stopped}");
 }
 
-/// A machine whose kernel works in no time, but for what is given.
+/// A machine whose kernel takes no time, except for the given costs.
 fn with_costs(platform: &str, costs: Overheads) -> Machine {
     Machine { overheads: costs, ..machine(platform) }
 }

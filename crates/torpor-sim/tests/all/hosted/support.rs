@@ -15,7 +15,7 @@ pub use crate::upstream::{change_file, kernel_file, kernel_sources};
 pub const MS: i64 = 1_000_000;
 pub const US: i64 = 1_000;
 
-/// With a cache of its own, which stays between runs.
+/// With a separate cache, which is kept between runs.
 pub fn kernels() -> Kernels {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     Kernels::new(KernelsOptions { cache_dir: Some(cache), ..Default::default() })

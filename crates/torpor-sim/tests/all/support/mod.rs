@@ -71,7 +71,7 @@ power_source = "made up"
     )
 }
 
-/// Frames that two tasks make, work in the background, and interrupts; `more` says what those do.
+/// Frames that two tasks make, background work, and interrupts; `more` defines those.
 pub fn frames(more: &str) -> Workload {
     const FRAMES: &str = r#"
 [[task]]

@@ -97,7 +97,7 @@ impl<'a> Cursor<'a> {
         Ok(bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte)))
     }
 
-    /// Over so many bytes, and on to the next token, which is at a multiple of four.
+    /// Skips this many bytes, up to the next token, which is at a multiple of four.
     fn skip(&mut self, count: usize) -> Result<(), Failure> {
         self.take(count)?;
         self.take(self.at.wrapping_neg() & 3).map(drop)

@@ -26,7 +26,8 @@ pub(super) fn wfi() -> State {
     }
 }
 
-/// The states a CPU asks for by itself. `of_get_cpu_state_node()` looks at its power domain first.
+/// The states that a CPU requests by itself. `of_get_cpu_state_node()` looks at its power domain
+/// first.
 pub(super) fn own(cpu: Node<'_>) -> Result<Vec<State>, Failure> {
     let mut nodes = match cpu.target("power-domains")? {
         Some(domain) => domain.targets("domain-idle-states")?,
@@ -98,7 +99,7 @@ fn read(
 }
 
 /// PSCI (Arm DEN 0022, `CPU_SUSPEND`, `power_state`): in the original format bits 24 and 25 are the
-/// power level, 0 for a core and 1 for a cluster. The extended format, which bit 30 tells in a
+/// power level, 0 for a core and 1 for a cluster. The extended format, marked by bit 30 in a
 /// powerdown state, has no level.
 fn own_scope(node: Node<'_>) -> Result<Scope, Failure> {
     const EXTENDED: u32 = 1 << 30;

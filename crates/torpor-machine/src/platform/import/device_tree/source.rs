@@ -57,7 +57,7 @@ pub(super) fn compile(path: &Path) -> Result<Vec<u8>, Failure> {
     run(dtc.arg("-"), &preprocessed, "dtc", "device-tree-compiler")
 }
 
-/// The file's own folder, and where the kernel tree around it keeps what its trees include.
+/// The file's own folder, and the include folders of the kernel tree around it.
 fn include_folders(path: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = path.parent().map(Path::to_owned).into_iter().collect();
     for ancestor in path.ancestors() {
@@ -71,8 +71,8 @@ fn include_folders(path: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The lines that say what is wrong. Through which includes the tool came there precedes them,
-/// and may be longer than there is space for.
+/// The lines that say what is wrong. The chain of includes precedes them, and may be longer than
+/// there is space for.
 fn complaint(said: &str) -> Vec<&str> {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let is_error = |line: &&&str| line.to_ascii_lowercase().contains("error");
@@ -95,7 +95,7 @@ fn run(command: &mut Command, input: &[u8], tool: &str, package: &str) -> Result
     let stdin = child.stdin.take();
     // Both ends at once: a tool that writes before it has read all would wait for ever.
     let output: std::io::Result<Output> = std::thread::scope(|scope| {
-        // A tool that stops reading early says why on its own.
+        // A tool that stops reading early prints the reason itself.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         child.wait_with_output()
     });

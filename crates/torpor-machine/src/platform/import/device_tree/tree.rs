@@ -4,7 +4,7 @@
 use super::super::Failure;
 use std::collections::BTreeMap;
 
-/// Nodes are in one list, so that neither depth nor a damaged file is a matter of recursion.
+/// Nodes are in one list, so that neither depth nor a damaged file causes recursion.
 #[derive(Debug, Default)]
 pub(super) struct Tree<'a> {
     /// The root first, every node after its parent.
@@ -21,7 +21,7 @@ struct Data<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Adds a node, and says where it is.
+    /// Adds a node and returns its index.
     pub(super) fn add(&mut self, name: &'a str, parent: Option<usize>) -> usize {
         let index = self.nodes.len();
         self.nodes.push(Data { name, parent, children: Vec::new(), properties: Vec::new() });
@@ -122,7 +122,7 @@ impl<'t> Node<'t> {
         Ok(cells.map(cell).collect())
     }
 
-    /// The first cell, or `None` where the property is absent.
+    /// The first cell, or `None` if the property is absent.
     pub(super) fn u32(self, property: &str) -> Result<Option<u32>, Failure> {
         let cells = self.cells(property)?;
         match cells.first() {
@@ -131,7 +131,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The first two cells as one number, or `None` where the property is absent.
+    /// The first two cells as one number, or `None` if the property is absent.
     pub(super) fn u64(self, property: &str) -> Result<Option<u64>, Failure> {
         match self.cells(property)?[..] {
             [] if !self.has(property) => Ok(None),

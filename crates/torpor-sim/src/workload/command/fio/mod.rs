@@ -63,7 +63,7 @@ pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
         return None;
     }
     if sections.len() == 1 {
-        // A line without a name is one job here; fio has none.
+        // Here a command line without a name is one job; fio runs none.
         sections[0].name = "fio".to_owned();
         sections.insert(0, section("global"));
     }
