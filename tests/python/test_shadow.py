@@ -23,7 +23,7 @@ from torpor.results.kinds import explain, posted
 from torpor.results.load import checked
 from torpor.run.shadow import feed, live, metrics, rollup
 from torpor.run.sweeps.axes import Point
-from torpor.view.report.posted import render
+from torpor.view.report.page import render
 
 MINUTE_NS = rollup.MINUTE_NS
 #: 2026-01-01, 00:00 UTC.

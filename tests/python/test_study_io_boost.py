@@ -10,8 +10,10 @@ import pytest
 
 from torpor import workload_toml
 from torpor.ask.studies.io_boost import io_boost_study
+from torpor.cli.study import settings
 from torpor.view.chart import svg
 from torpor.view.report import charts
+from torpor.view.report.page import render_posts
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -79,7 +81,7 @@ def test_no_label_lies_on_another(result):
 
 
 def test_the_page_is_complete_and_lists_every_setting(result):
-    page = charts.io_boost_page(result)
+    page = render_posts([charts.with_io_boost(settings(result), result)])
     assert not re.search("https?:", re.sub(r'xmlns="[^"]*"', "", page))
     for setting in result["settings"]:
         if setting["kind"] == "boost" or setting["is_front"]:

@@ -10,6 +10,7 @@ import pytest
 import sample
 from browser import PHONE, ActionChains, Browser, By, Keys, ScrollOrigin
 from torpor.view import report
+from torpor.view.report.latency import latency
 
 SAMPLES: dict[str, Callable[[], dict]] = {
     make.__name__: make for make in (sample.pixel, sample.desktop, sample.errored, sample.hostile)
@@ -47,7 +48,9 @@ def test_the_strip_follows_the_colour_scheme(browser: Browser) -> None:
 def test_the_table_holds_the_numbers_of_the_result(browser: Browser, name: str) -> None:
     browser.open(name)
     result = browser.results[name]
-    runs = result["traces"][0]["runs"]
+    runs = list(result["traces"][0]["runs"])
+    # The base of changes is first.
+    runs.insert(0, runs.pop(result["traces"][0]["comparison"]["base"]))
     shown = browser.run(
         "return [...document.querySelectorAll('.comparison tbody tr')].map((tr) => "
         "[tr.dataset.key, [...tr.cells].slice(1).map((td) => "
@@ -113,7 +116,7 @@ def test_any_cpu_of_the_run_can_be_chosen(browser: Browser) -> None:
     trace = browser.results["pixel"]["traces"][0]
     heading = "return document.querySelector('h3 .chosen').textContent"
     visible = (
-        "return [...document.querySelectorAll('figure.strip tbody:not([hidden]) tr')]"
+        "return [...document.querySelectorAll('figure.strip [data-of]:not([hidden]) tbody tr')]"
         ".map((tr) => [...tr.cells].slice(0, 2).map((cell) => cell.textContent))"
     )
     keys = "return [...document.querySelectorAll('figure.strip .key:not([hidden])')].length"
@@ -191,12 +194,13 @@ def test_pointing_at_sleep_reads_its_state_and_length(browser: Browser) -> None:
 def test_the_latency_slider_counts_the_histogram(browser: Browser) -> None:
     browser.open("pixel")
     runs = browser.results["pixel"]["traces"][0]["runs"]
-    bounds = report.page.latency(runs)["bounds"]
+    bounds = latency(runs)["bounds"]
     middle = len(bounds) // 2
     texts = browser.run(
         "const i = document.querySelector('.slider input'); i.value = arguments[0];"
         "i.dispatchEvent(new Event('input'));"
-        "return [...document.querySelectorAll('.within')].map((e) => e.textContent)",
+        "return [...document.querySelectorAll('.latency tbody td:last-child')]"
+        ".map((e) => e.textContent)",
         middle,
     )
     for run, text in zip(runs, texts, strict=True):

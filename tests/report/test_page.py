@@ -20,8 +20,8 @@ import torpor
 from torpor.results import comparison
 from torpor.results.verdict import verdict
 from torpor.view import report
-
-strip = report.page.strip
+from torpor.view.report import strip
+from torpor.view.report.latency import latency
 
 
 class Page(HTMLParser):
@@ -363,8 +363,9 @@ def test_unknown_energy_is_never_a_number() -> None:
 def test_a_failed_governor_is_shown_and_no_base() -> None:
     html = report.render(sample.errored())
     cells = comparison_row(html, "above_pct")
-    assert Page(cells[0]).text == "failed"
-    assert "(" not in Page(cells[1]).text.replace("(best)", "")
+    # The base of changes is first.
+    assert Page(cells[1]).text == "failed"
+    assert "(" not in Page(cells[0]).text.replace("(best)", "")
     text = Page(html).text
     assert "read address 0x8 (SIGSEGV)" in text
     assert "the change against shallowest" in text
@@ -379,7 +380,7 @@ def test_shares_within_a_bound_match_the_histogram() -> None:
     own["count"] += 7
     data = Page(report.render(result)).data("t1-latency-data")
     assert data["counts"][1] == own["count"] == data["rows"][1][-1]
-    bounds = report.page.latency(runs)["bounds"]
+    bounds = latency(runs)["bounds"]
     assert len(bounds) == len(data["rows"][1])
     for bound, total in list(zip(bounds, data["rows"][1], strict=True))[1:]:
         assert total == sum(n for upper, n in own["histogram"] if upper <= bound)
@@ -391,7 +392,7 @@ def test_fine_buckets_are_drawn_in_visible_bins() -> None:
     # 1 % buckets from 1 us to 10 ms are some 900; 20 bins a decade are 80.
     own["histogram"] = [[round(1000 * 1.01**k), 1] for k in range(925)]
     own["count"], own["max_ns"] = 925, own["histogram"][-1][0]
-    bounds = report.page.latency(result["traces"][0]["runs"][:1])["bounds"]
+    bounds = latency(result["traces"][0]["runs"][:1])["bounds"]
     assert 80 <= len(bounds) <= 83
     # 1 us lies inside a bin and not on its bound, where rounding would decide.
     assert [bound for bound in bounds if 900 < bound < 1100] == [944, 1059]

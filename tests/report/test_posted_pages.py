@@ -162,7 +162,7 @@ def test_the_trace_is_handed_over_to_perfetto(
     browser.driver.close()
     browser.driver.switch_to.window(page)
     assert found == hashlib.sha256(trace.read_bytes()).hexdigest()
-    assert ("periodic on pixel6" if name == "simulate" else "trace.dat.gz") in title
+    assert ("periodic: simulation on pixel6" if name == "simulate" else "trace.dat.gz") in title
     said = browser.driver.find_element(By.CSS_SELECTOR, "form.perfetto output").text
     assert said == f"Handed over to {local_copy}."
 

@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 
 import torpor
+from torpor.run import loopback
+from torpor.run.loopback import Server
 from torpor.run.sweeps.parts import nested
 from torpor.view import site
 
@@ -57,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _serving(root: Path) -> Iterator[tuple[site._Server, Ask]]:
+def _serving(root: Path) -> Iterator[tuple[Server, Ask]]:
     with site.server(root, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
@@ -113,9 +115,9 @@ def test_paths_outside_are_not_served(ask: Ask, path: str) -> None:
 
 
 def test_only_this_machine_is_answered(ask: Ask) -> None:
-    assert ask("/", host="evil.example")[0] == 403
+    assert ask("/", host="evil.example")[0] == 421
     assert ask("/", host="127.0.0.1")[0] == 200
-    assert site.ADDRESS == "127.0.0.1"
+    assert loopback.ADDRESS == "127.0.0.1"
 
 
 def test_store_page_selects_points(ask: Ask) -> None:
@@ -295,14 +297,14 @@ def test_silent_connections_take_no_more_than_their_places(hostile: tuple) -> No
     threads = threading.active_count()
     silent = [_sent(server.server_port, b"GET / HT") for _ in range(200)]
     assert asked("/")[0] == 200
-    assert threading.active_count() - threads <= 2 * site._CONNECTIONS
+    assert threading.active_count() - threads <= 2 * loopback._CONNECTIONS
     for connection in silent:
         connection.close()
 
 
 def test_a_request_that_is_late_is_dropped(hostile: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     _, asked, server = hostile
-    monkeypatch.setattr(site, "_REQUEST_S", 0.2)
+    monkeypatch.setattr(loopback, "_REQUEST_S", 0.2)
     with _sent(server.server_port, b"GET /") as slow:
         # A byte now and then does not make it wait longer.
         with contextlib.suppress(OSError):

@@ -63,7 +63,7 @@ def write_page(found: Post, path: Path | None, sentences: Sequence[str] = ()) ->
     The first of the sentences is the verdict.
     """
     if path is not None:
-        write_whole(path, view("report.posted").render_post(found, typed(), sentences))
+        write_whole(path, view("report.page").render_posts([found], typed(), sentences))
         print_note(f"report: {path}")
 
 

@@ -78,10 +78,15 @@ def io_boost(
         seeds=seeds,
         threads=threads,
     )
+    found = settings(result)
     if plot is not None:
-        view("report.charts").write_io_boost(result, plot)
+        charts, pages = view("report.charts"), view("report.page")
+        if plot.suffix == ".html":
+            write_whole(plot, pages.render_posts([charts.with_io_boost(found, result)]))
+        else:
+            write_whole(plot, view("chart").svg(charts.io_boost(result)))
         print_note(f"plot: {plot}")
-    print_post(_post(result), options.form(None, is_json=is_json), result)
+    print_post(found, options.form(None, is_json=is_json), result)
 
 
 def adaptation(
@@ -131,7 +136,7 @@ def adaptation(
     print_post(Post(title, [], [table], notes), form, found)
 
 
-def _post(result: "Scatter") -> Post:
+def settings(result: "Scatter") -> Post:
     """Return all boosts, and the fixed frequencies that no other beats."""
     fixed = [s for s in result["settings"] if s["kind"] == "fixed"]
     front = sorted((s for s in fixed if s["is_front"]), key=lambda s: s["iops"])

@@ -6,7 +6,7 @@ from typing import Any
 
 from torpor.results import types as results
 from torpor.results.comparison import short_labels, unit_text
-from torpor.results.table import Cell, Table, number, share
+from torpor.results.table import CHANGE, Cell, Table, number, share
 
 #: Columns of a state, after its name.
 COUNTED = ("time", "time%", "usage", "above", "above%", "below", "below%")
@@ -23,11 +23,12 @@ def compared(comparison: "results.Comparison", title: str = "") -> Table:
     with_change = [place for place in range(len(labels)) if place != base]
     order = [*([] if base is None else [base]), *with_change]
     for place in order:
-        headings += [labels[place], *([] if place == base else [f"change: {labels[place]}"])]
+        headings += [labels[place], *([] if place == base else [CHANGE + labels[place]])]
     rows = []
     for row in comparison["rows"]:
         unit = unit_text(row["unit"])
-        cells = [Cell(row["title"], f"{row['title']} {unit}".rstrip(), hint=row["definition"])]
+        text = f"{row['title']} {unit}".rstrip()
+        cells = [Cell(row["title"], text, hint=row["definition"], term=row["key"])]
         for place in order:
             cell = row["cells"][place]
             cells += _pair(cell, place == base)

@@ -4,7 +4,9 @@
 Changes, their significance and the best governors are in a section's ``comparison``.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, stdev
 from typing import Any
 
 from torpor import _engine
@@ -275,6 +277,19 @@ def fill(
     }
     found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
     return found
+
+
+def interval(sample: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean, and the ends of Student's 95 % interval of it; of one value, that value.
+
+    >>> [round(end, 3) for end in interval([1.0, 2.0, 3.0])]
+    [2.0, -0.484, 4.484]
+    """
+    mean, half = fmean(sample), 0.0
+    if len(sample) > 1:
+        error = stdev(sample) / math.sqrt(len(sample))
+        half = _engine.student_95(len(sample) - 1) * error
+    return mean, mean - half, mean + half
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change | None":

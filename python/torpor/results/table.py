@@ -7,6 +7,8 @@ Value = str | int | float | None
 
 #: Not known, in every form that people read.
 UNKNOWN = "-"
+#: Heading of a column of changes, before the heading of the values to its left.
+CHANGE = "change: "
 
 
 class Cell(NamedTuple):
@@ -20,6 +22,8 @@ class Cell(NamedTuple):
     is_best: bool = False
     #: Explanation that a page shows on hover.
     hint: str = ""
+    #: Key of the metric that it names, which a page defines.
+    term: str = ""
 
 
 class Table(NamedTuple):

@@ -112,7 +112,7 @@ class _Info(dict[str, Any]):
         return "\n".join([f"<torpor.trace_info of {self['path']}>", *lines])
 
     def _repr_html_(self) -> str:
-        return str(view("notebook").facts_html(self["path"], self.facts()))
+        return str(view("html").facts(self["path"], self.facts()))
 
 
 def trace_info(path: _Path, *, progress: Callable[[str, int, int], None] | None = None) -> Recorded:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Painters: a post as mail, on a terminal, as Markdown, as CSV and as HTML."""
+"""Painters: a post as mail, on a terminal, as Markdown and as CSV."""
 
 import functools
-import html as escaping
 import io
 import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from torpor.results.table import UNKNOWN, Cell, Post, Table, word
+from torpor.results.table import CHANGE, UNKNOWN, Cell, Post, Table, word
 from torpor.results.text import printable, spreadsheet_field
 
 #: Width of a mailing list's lines.
@@ -68,7 +67,7 @@ def _shown(table: Table) -> Table:
         more = Cell(None, f"and {left} more ({table.more})")
         rows.append([more, *[word("")] * (len(table.headings) - 1)])
     # A change is next to its value, whose heading names the column.
-    headings = ["change" if each.startswith("change: ") else each for each in table.headings]
+    headings = ["change" if each.startswith(CHANGE) else each for each in table.headings]
     return table._replace(rows=rows, headings=headings)
 
 
@@ -83,7 +82,7 @@ def ascii_text(text: str) -> str:
     return kept.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _left(table: Table) -> set[int]:
+def left_columns(table: Table) -> set[int]:
     """Return the columns that begin at the left: keys that are words."""
     keys = range(table.keys)
     return {key for key in keys if any(isinstance(row[key].value, str) for row in table.rows)}
@@ -121,7 +120,7 @@ class _Text(NamedTuple):
             *([_style(cell) for cell in row] for row in table.rows),
         ]
         widths, blocks = self._layout(table, texts)
-        left = _left(table)
+        left = left_columns(table)
         lines: list[str] = []
         for block in blocks:
             lines += [""] * bool(lines)
@@ -200,7 +199,8 @@ def markdown(posts: Sequence[Post]) -> str:
         for table in post.tables:
             parts += [f"**{_inline(table.title)}**"] * bool(table.title)
             rules = [
-                ":--" if place in _left(table) else "--:" for place in range(len(table.headings))
+                ":--" if place in left_columns(table) else "--:"
+                for place in range(len(table.headings))
             ]
             rows = [[_inline(cell.text) for cell in row] for row in table.rows]
             lines = [[_inline(heading) for heading in table.headings], rules, *rows]
@@ -239,71 +239,3 @@ def _field(cell: Cell) -> str:
     if isinstance(cell.value, str):
         return spreadsheet_field(cell.value)
     return "" if cell.value is None else str(cell.value)
-
-
-_STYLE = """:root{color-scheme:light dark}body{font:15px/1.45 system-ui,sans-serif;max-width:75rem;
-margin:2rem auto;padding:0 1rem}h1{font-size:1.3rem;overflow-wrap:anywhere}
-h2{font-size:1rem;margin:1.6rem 0 .4rem;overflow-wrap:anywhere}.scroll{overflow-x:auto}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:.15rem .7rem;text-align:right;white-space:nowrap}
-thead th{border-bottom:1px solid}th.key{text-align:left;font-weight:normal}
-tbody tr:hover{background:color-mix(in srgb,currentColor 8%,transparent)}li,p{max-width:46rem}
-svg{max-width:46rem;width:100%;height:auto}"""
-
-
-def html(posts: Sequence[Post]) -> str:
-    """Return a page of tables that needs nothing else."""
-    name = _escaped("; ".join(post.title for post in posts))
-    body = "".join(f"<section>{fragment(post)}</section>" for post in posts)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; img-src data:\">"
-        f'<title>{name}</title><link rel="icon" href="data:,"><style>{_STYLE}</style></head>\n'
-        f"<body>\n{body}\n</body></html>\n"
-    )
-
-
-def fragment(post: Post, open_rows: int | None = None) -> str:
-    """Return a post as part of a page; details and tables with more rows are folded.
-
-    Without ``open_rows``, nothing is folded.
-    """
-    parts = [f"<h1>{_escaped(post.title)}</h1>", *(f"<p>{_escaped(f)}</p>" for f in post.facts)]
-    parts.append(post.picture)
-    for table in post.tables:
-        title = _escaped(table.title or table.name)
-        is_folded = open_rows is not None and (table.is_detail or len(table.rows) > open_rows)
-        if is_folded:
-            parts.append(f"<details><summary>{title}: {len(table.rows)} rows</summary>")
-        else:
-            parts.append(f"<h2>{title}</h2>")
-        region = f'<div class="scroll" role="region" tabindex="0" aria-label="{title}">'
-        parts.append(f"{region}{_table(table)}</div>{'</details>' * is_folded}")
-    if post.notes:
-        parts.append(f"<ul>{''.join(f'<li>{_escaped(note)}</li>' for note in post.notes)}</ul>")
-    return "".join(parts)
-
-
-def _table(table: Table) -> str:
-    left = _left(table)
-    kinds = [
-        ' class="key" style="text-align:left"' if place in left else ' style="text-align:right"'
-        for place in range(len(table.headings))
-    ]
-    heads = zip(kinds, table.headings, strict=True)
-    parts = [f'<th scope="col"{kind}>{_escaped(heading)}</th>' for kind, heading in heads]
-    parts = ["<table><thead><tr>", *parts, "</tr></thead><tbody>"]
-    for row in table.rows:
-        parts.append("<tr>")
-        for place, cell in enumerate(row):
-            tag, more = ("th", ' scope="row"') if place in left else ("td", "")
-            hint = f' title="{_escaped(cell.hint)}"' if cell.hint else ""
-            parts.append(f"<{tag}{more}{kinds[place]}{hint}>{_escaped(cell.text)}</{tag}>")
-        parts.append("</tr>")
-    return "".join([*parts, "</tbody></table>"])
-
-
-def _escaped(text: str) -> str:
-    return escaping.escape(printable(text))

@@ -7,6 +7,7 @@ from typing import Any
 
 from torpor._engine import TorporError
 from torpor.results.kinds import posted
+from torpor.results.record import view
 from torpor.results.table import Post
 from torpor.view import paint
 
@@ -16,7 +17,7 @@ _PAINTERS: dict[str, Callable[[Sequence[Post]], str]] = {
     "lkml": paint.lkml,
     "markdown": paint.markdown,
     "csv": paint.csv,
-    "html": paint.html,
+    "html": lambda posts: str(view("report.page").render_posts(posts)),
 }
 #: The forms that :func:`post` writes.
 FORMS = (*_PAINTERS, "json")

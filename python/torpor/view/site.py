@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor serve`: results and stores of a folder as a site for this machine alone.
 
-It reads and never writes. It listens on the loopback address, and refuses requests for another
-host's name, which another site could send through a browser. The folder's files are not trusted:
-links that lead out of it are not followed, only regular files up to a size are read, and a file
-that cannot be shown gets a page that says why.
+It reads and never writes. The folder's files are not trusted: links that lead out of it are not
+followed, only regular files up to a size are read, and a file that cannot be shown gets a page that
+says why.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import http.server
 import json
 import os
-import socket
 import threading
 import time
 import urllib.parse
@@ -30,10 +26,10 @@ from torpor.results.kind import Kind
 from torpor.results.kinds import KINDS, posted
 from torpor.results.record import RESULT_FILE
 from torpor.results.table import counted
+from torpor.run.loopback import Answer, Server
 from torpor.view import report
 from torpor.view.report.environment import page
 
-ADDRESS = "127.0.0.1"
 PORT = 8321
 #: Depth of folders that are listed; a store has thousands of files, which are not.
 _DEPTH = 4
@@ -44,10 +40,15 @@ _REFRESH_S = 2
 #: Files that are larger are not read, and neither is a longer first line.
 _RESULT_BYTES = 256 << 20
 _LINE_BYTES = 16 << 20
-#: Connections at a time; a browser opens six.
-_CONNECTIONS = 32
-#: Time limit for a request to arrive, and for a piece of the answer to be taken.
-_REQUEST_S = 10
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    # A page in the folder may be anybody's: its script sees that page and nothing else.
+    "Content-Security-Policy": "sandbox allow-scripts allow-popups "
+    "allow-popups-to-escape-sandbox allow-forms allow-top-navigation",
+}
 
 
 class Entry(NamedTuple):
@@ -79,14 +80,6 @@ class Entry(NamedTuple):
             return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.modified_ns // 10**9))
         except (OverflowError, ValueError, OSError):
             return ""
-
-
-class Answer(NamedTuple):
-    """Answer to a request."""
-
-    status: int
-    body: str | BinaryIO
-    is_live: bool = False
 
 
 class Site:
@@ -146,7 +139,7 @@ class Site:
     def _index(self) -> Answer:
         entries = self.entries()
         body = page("site.html.j2", root=os.fspath(self.root), entries=entries, version=__version__)
-        return Answer(200, body, any(entry.is_live for entry in entries))
+        return _answer(200, body, any(entry.is_live for entry in entries))
 
     def _view(self, path: Path, only: dict[str, list[str]]) -> Answer:
         entry = self._entry(path)
@@ -155,8 +148,8 @@ class Site:
         try:
             if entry.kind == "store":
                 self._refuse_links(path)
-                return Answer(200, _store(path, only), entry.is_live)
-            return Answer(200, _SHOWN[entry.kind](path), entry.is_live)
+                return _answer(200, _store(path, only), entry.is_live)
+            return _answer(200, _SHOWN[entry.kind](path), entry.is_live)
         except (TorporError, OSError) as error:
             return _message(422, f"{entry.name}: {error}", entry.is_live)
 
@@ -176,7 +169,12 @@ class Site:
 
 def _message(status: int, text: str, is_live: bool = False) -> Answer:
     body = page("message.html.j2", title=f"{status}", text=text)
-    return Answer(status, body, is_live)
+    return _answer(status, body, is_live)
+
+
+def _answer(status: int, body: str | BinaryIO, is_live: bool = False) -> Answer:
+    refresh = {"Refresh": str(_REFRESH_S)} if is_live else {}
+    return Answer(status, body, _HEADERS | refresh)
 
 
 _STORE_FILE = "store.json"
@@ -298,128 +296,9 @@ _SHOWN: dict[str, Callable[[Path], str | BinaryIO]] = {
 }
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    """Answers GET and HEAD, and refuses all else."""
-
-    server_version = f"Torpor/{__version__}"
-    sys_version = ""
-    #: Time limit of each piece that is read or written.
-    timeout = _REQUEST_S
-    server: _Server
-    site: Site
-
-    def do_GET(self) -> None:
-        self._respond(has_body=True)
-
-    def do_HEAD(self) -> None:
-        self._respond(has_body=False)
-
-    def _respond(self, *, has_body: bool) -> None:
-        self.server.arrived(self.connection)
-        host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
-        if host not in ("127.0.0.1", "localhost"):
-            answer = _message(403, "This site is for this machine alone.")
-        else:
-            answer = self.site.answer(self.path)
-        if isinstance(answer.body, str):
-            # Half of a UTF-16 pair is how a name has a byte that is no text.
-            body = answer.body.encode("utf-8", "replace")
-            self._head(answer, len(body))
-            if has_body:
-                self.wfile.write(body)
-            return
-        with answer.body as file:
-            size = os.fstat(file.fileno()).st_size
-            self._head(answer, size)
-            if has_body and size:
-                # No more than was announced, though the file may grow.
-                self.connection.sendfile(file, count=size)
-
-    def _head(self, answer: Answer, size: int) -> None:
-        self.send_response(answer.status)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(size))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("X-Frame-Options", "DENY")
-        # A page in the folder may be anybody's: its script sees that page and nothing else.
-        allowed = "allow-scripts allow-popups allow-popups-to-escape-sandbox allow-forms"
-        self.send_header("Content-Security-Policy", f"sandbox {allowed} allow-top-navigation")
-        if answer.is_live:
-            self.send_header("Refresh", str(_REFRESH_S))
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: the client sees the answer."""
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    """Serves so many connections at a time, each of which has so long to say what it wants.
-
-    One that says nothing costs a thread until it is late, or until a new one needs its place.
-    """
-
-    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
-        self._lock = threading.Lock()
-        #: Until when a request must be there, of those that are not, the oldest first; then those
-        #: that are being answered.
-        self._waiting: dict[socket.socket, float] = {}
-        self._answered: set[socket.socket] = set()
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin a thread, in the place of a silent connection where all places are taken."""
-        with self._lock:
-            is_full = len(self._waiting) + len(self._answered) >= _CONNECTIONS
-            if is_full and not self._waiting:
-                is_refused = True
-            else:
-                is_refused = False
-                if is_full:
-                    self._drop(next(iter(self._waiting)))
-                self._waiting[request] = time.monotonic() + _REQUEST_S
-        if is_refused:
-            self.shutdown_request(request)
-        else:
-            super().process_request(request, client_address)
-
-    def arrived(self, request: socket.socket) -> None:
-        """Note that a connection's request is there."""
-        with self._lock:
-            self._waiting.pop(request, None)
-            self._answered.add(request)
-
-    def service_actions(self) -> None:
-        """Drop the connections whose request is late; called twice a second."""
-        with self._lock:
-            now = time.monotonic()
-            for request in [each for each, until in self._waiting.items() if until < now]:
-                self._drop(request)
-
-    def _drop(self, request: socket.socket) -> None:
-        """End a connection; its thread meets the end of the stream, and closes it."""
-        self._waiting.pop(request)
-        with contextlib.suppress(OSError):
-            request.shutdown(socket.SHUT_RDWR)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection, and give its place away."""
-        with self._lock:
-            self._waiting.pop(request, None)
-            self._answered.discard(request)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log nothing: a client may close its connection."""
-
-
-def server(root: str | os.PathLike[str], port: int = PORT) -> http.server.ThreadingHTTPServer:
-    """Return a server of a folder's site; port 0 is any that is free.
-
-    Call its ``serve_forever``, and its ``shutdown`` from another thread.
+def server(root: str | os.PathLike[str], port: int = PORT) -> Server:
+    """Return a server of a folder's site, which is yet to be started.
 
     Raises TorporError if there is no such folder, and OSError if the port is taken.
     """
-    handler = type("Handler", (_Handler,), {"site": Site(root)})
-    return _Server((ADDRESS, port), handler)
+    return Server(Site(root).answer, port)

@@ -124,4 +124,5 @@ KIND = Kind(
     runs.explain,
     columns=runs.columns,
     samples=runs.samples,
+    inputs=runs.inputs,
 )

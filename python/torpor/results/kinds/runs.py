@@ -18,7 +18,7 @@ from torpor.results.comparison import (
     short_labels,
     sources_text,
 )
-from torpor.results.kind import Column, Sample, with_rates
+from torpor.results.kind import Column, Input, Sample, with_rates
 from torpor.results.sentences import (
     WRONG,
     Side,
@@ -85,6 +85,27 @@ def notes(result: "Result") -> list[str]:
                 if loss["severity"] != "info"
             ]
     return [*dict.fromkeys(found), *result["notes"]]
+
+
+def inputs(result: "Result") -> list[Input]:
+    """Return the platform, each recording or the workload, and the governors."""
+    platform = result["platform"]
+    found = [Input("platform", f"{platform['name']}, {platform['title']}", platform["sha256"])]
+    for section in sections(result):
+        if "trace" in section:
+            trace = section["trace"]
+            facts = [trace["path"], f"clock {trace['clock']}", trace["machine"] or ""]
+            found.append(Input("trace", ", ".join(filter(None, facts)), trace["sha256"]))
+        else:
+            workload = section["workload"]
+            of = f"{workload['name']}, {workload['title']}; from {'; '.join(workload['sources'])}"
+            found.append(Input("workload", of, workload["sha256"]))
+    runs = {run["governor"]: run for section in sections(result) for run in section["runs"]}
+    for name, run in runs.items():
+        params = [f"{key}={value}" for key, value in sorted(run["params"].items())]
+        of = ", ".join([f"{name}: {run['origin']}", *params])
+        found.append(Input("governor", of, run["source_sha256"]))
+    return found
 
 
 def short_names(section: "Section") -> list[str]:

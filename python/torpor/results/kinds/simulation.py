@@ -67,4 +67,5 @@ KIND = Kind(
     runs.explain,
     columns=runs.columns,
     samples=runs.samples,
+    inputs=runs.inputs,
 )

@@ -7,12 +7,11 @@ browser (a content security policy that allows its own script and nothing more).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 from torpor.results.files import write_whole
-from torpor.view.report import page, posted
+from torpor.view.report import page
 
 _Path = str | PathLike[str]
 
@@ -31,10 +30,9 @@ def render(
     page holds it, unless it is too large, and hands it over to Perfetto when its reader asks.
     Without one it says ``why_no_trace``, or why a page of such a result has none.
     """
-    if isinstance(result, Mapping) and result.get("kind") in ("replay", "simulation"):
-        return page.render(result, command, trace, why_no_trace)  # type: ignore[arg-type]
-    several = result if isinstance(result, list) else [result]
-    return posted.render(several, command, trace, why_no_trace)
+    return page.render(
+        result if isinstance(result, list) else [result], command, trace, why_no_trace
+    )
 
 
 def write(

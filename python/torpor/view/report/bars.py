@@ -11,6 +11,12 @@ from torpor.results import types as results
 from torpor.results.numbers import cpu_list, duration, listing, number, share
 from torpor.view.report.palette import state_class
 
+#: What a picture of wrong depths shows, of a governor or a column.
+DEPTH_LEAD = (
+    "In percent of the {}'s sleeps on all CPUs: left, sleeps that ended before the state's target "
+    "residency (too deep, above); right, sleeps long enough for the next deeper state (too "
+    "shallow, below). One scale for all."
+)
 # The longest diverging bar leaves this part of its track to its own number.
 _DEPTH_TRACK_PCT = 64.0
 

@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from torpor.results.files import write_whole
 from torpor.results.numbers import number
-from torpor.results.table import minus
-from torpor.view.chart import COLOURS, Chart, Point, Series, inline_both, svg
-from torpor.view.report.environment import page
+from torpor.results.table import Post, minus
+from torpor.view.chart import COLOURS, Chart, Point, Series, inline, inline_both, svg
 
 if TYPE_CHECKING:
     from torpor.ask.contest.run import Contest
@@ -28,22 +24,20 @@ if TYPE_CHECKING:
 
 #: Energies of a contest's front beyond this are named instead: they would hide the differences.
 _FAR_PCT = 150.0
+#: How to read a chart of IO boosts.
+_IO_BOOST = (
+    "Up and left is better. On the line no other fixed frequency gives more IOPS for less energy; "
+    "small dots are the rest of them. Point at a dot to read it."
+)
 #: Least delay, as a ratio, on a logarithmic axis.
 _LEAST_RATIO = 0.01
 
 
-def write_io_boost(result: Scatter, path: str | PathLike[str]) -> None:
-    """Write the chart of a study of IO boosts: a page if the name ends in ``.html``, else an SVG.
-
-    Raises OSError if the file cannot be written.
-    """
-    is_page = Path(path).suffix in (".html", ".htm")
-    write_whole(path, io_boost_page(result) if is_page else svg(io_boost(result)))
-
-
-def io_boost_page(result: Scatter) -> str:
-    """Return the chart with its table as one page that needs no network."""
-    return page("io-boost.html.j2", result=result, plot=Markup(svg(io_boost(result))))
+def with_io_boost(found: Post, result: Scatter) -> Post:
+    """Return the table of a study of IO boosts with its chart, for a page."""
+    facts = [*found.facts, f"{result['seeds']} runs of {result['duration']} each"]
+    picture = inline(io_boost(result))
+    return found._replace(facts=facts, notes=[*found.notes, _IO_BOOST], picture=picture)
 
 
 def io_boost(result: Scatter) -> Chart:

@@ -13,12 +13,13 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from torpor.machine.kernel_sources import cache_folder
 from torpor.results.comparison import unit_text
-from torpor.results.numbers import cpu_list, duration, grouped, number, share
-from torpor.results.table import Table
+from torpor.results.numbers import duration, number, share
+from torpor.results.text import printable
+from torpor.view import html
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -36,7 +37,7 @@ def page(
     if script:
         script = f'(() => {{\n"use strict";\n{script}}})();\n'
     style = "".join((TEMPLATES / name).read_text("utf-8") for name in ("report.css", *styles))
-    return (
+    drawn = (
         _environment()
         .get_template(template)
         .render(
@@ -46,6 +47,13 @@ def page(
             **content,
         )
     )
+    return printable(drawn)
+
+
+def figure(name: str, *arguments: Any, **named: Any) -> Markup:
+    """Return a part of a page, which a macro of this name draws."""
+    macros = _environment().get_template("figures.html.j2").module
+    return Markup(printable(getattr(macros, name)(*arguments, **named)))
 
 
 class _Compiled(FileSystemBytecodeCache):
@@ -73,48 +81,19 @@ def _environment() -> Environment:
         number=number,
         duration=duration,
         share=share,
-        cpus=cpu_list,
         data=_data,
         unit=unit_text,
-        grouped=grouped,
-        prose=_prose,
-        breaks=_breaks,
-        option=_option,
+        prose=html.prose,
+        breaks=html.breaks,
         tied=_tied,
-        words=_words,
+        table=html.table,
     )
     return made
-
-
-def _option(value: Any) -> str:
-    if value is None or value in ([], {}):
-        return "none"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _words(table: Table) -> set[int]:
-    """Columns that hold words: those that name a row, and others without a number."""
-    found = set(range(table.keys))
-    for place, column in enumerate(zip(*table.rows, strict=True)):
-        texts = [cell.text for cell in column if cell.text]
-        if texts and all(re.match(r"[a-zA-Z./]", text) for text in texts):
-            found.add(place)
-    return found
 
 
 def _tied(text: str) -> str:
     """Text whose numbers stay with their units."""
     return re.sub(r"(?<=\d) (?=(?:%|pp|[µnm]?s|[mµ]?[WJ])(?!\w))", "\N{NO-BREAK SPACE}", text)
-
-
-def _breaks(name: str) -> Markup:
-    """A column's name that may wrap after its separators, not in the midst of a word."""
-    return Markup(re.sub(r"(?<=[,=_/@])", "<wbr>", str(escape(name))))
-
-
-def _prose(text: str) -> Markup:
-    """Text in which backticks mark code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _data(value: Any) -> Markup:

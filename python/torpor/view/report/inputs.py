@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from markupsafe import Markup
+
 from torpor.results import types as results
 from torpor.results.comparison import agreement_text
 from torpor.results.numbers import number, share
+from torpor.results.table import Table, word
+from torpor.view import html
 
 # Best first. Said in full once, here; the engine's keys stay short.
 _SLEEP_LENGTH = {
-    "probe": ("kernel's own answer", "a probe on tick_nohz_get_sleep_length"),
-    "timer_events": ("timer events", "the timers armed in the recording"),
-    "waking_timer": ("the waking timer", "the timer that did end the sleep"),
-    "tick_only": ("tick only", "no timer is known: the next tick bounds the sleep"),
+    "probe": "kernel's own answer: a probe on tick_nohz_get_sleep_length",
+    "timer_events": "timer events: the timers armed in the recording",
+    "waking_timer": "the waking timer: the timer that did end the sleep",
+    "tick_only": "tick only: no timer is known, the next tick bounds the sleep",
 }
 _WAKE_STAMP = {
     "waking_event": "the waking event of a task",
@@ -23,47 +27,88 @@ _WAKE_STAMP = {
     "exit_stamp": "the exit from idle, for want of the event",
 }
 _SEVERITY_ORDER = {"damage": 0, "loss": 1, "info": 2}
+_COUNTS = {
+    "spans": "idle spans",
+    "merged_ticks": "recorded ticks merged away",
+    "merged_poll_timeouts": "recorded poll time-outs merged away",
+    "cut_sleeps": "recorded sleeps left out, cut by the recording's edge",
+    "unclosed_entries": "idle entries without an exit",
+    "tick_hz_recorded": "tick of the recording, Hz",
+}
 
 
-def tables(own: results.TraceOutcome) -> dict[str, object]:
-    """The tables of the section "Inputs" for one trace."""
-    raw = own["inputs"]
-    columns = [("the recording", raw["sleep_length_sources"])]
-    columns += [
-        (run["governor"], run["sleep_length_sources"])
+def tables(own: results.TraceOutcome) -> Markup:
+    """Return the section of a recording's contents."""
+    raw, trace, agreement = own["inputs"], own["trace"], own.get("agreement")
+    said = html.prose(agreement_text(agreement, "--recorded-on")) if agreement else ""
+    small = [
+        _table(
+            "What the recording carries",
+            ["Kind of event", "recorded"],
+            [
+                (name, "yes" if present else "no")
+                for name, present in sorted(
+                    trace["carries"].items(), key=lambda item: (not item[1], item[0])
+                )
+            ],
+        ),
+        _table(
+            "Events read",
+            ["Event", "count"],
+            [
+                (name, number(count))
+                for name, count in sorted(
+                    trace["event_counts"].items(), key=lambda item: (-item[1], item[0])
+                )
+            ],
+        ),
+        _table(
+            "Idle spans",
+            ["Quantity", "count"],
+            [(name, number(raw[key])) for key, name in _COUNTS.items()],  # type: ignore[literal-required]
+        ),
+        _sources("When a wake-up came, by", _WAKE_STAMP, {"": raw["wake_stamp_sources"]}),
+    ]
+    losses = [
+        (loss["key"], loss["severity"], number(loss["count"]), loss["advice"])
+        for loss in sorted(
+            trace["losses"],
+            key=lambda loss: (_SEVERITY_ORDER.get(loss["severity"], 3), loss["key"]),
+        )
+    ]
+    columns = {"the recording": raw["sleep_length_sources"]}
+    columns |= {
+        run["governor"]: run["sleep_length_sources"]
         for run in own["runs"]
         if not run["error"] and any(run["sleep_length_sources"].values())
-    ]
-    agreement = own.get("agreement")
-    return {
-        "agreement": agreement_text(agreement, "--recorded-on") if agreement else None,
-        "carries": sorted(own["trace"]["carries"].items(), key=lambda item: (not item[1], item[0])),
-        "events": sorted(own["trace"]["event_counts"].items(), key=lambda i: (-i[1], i[0])),
-        "losses": sorted(
-            own["trace"]["losses"],
-            key=lambda loss: (_SEVERITY_ORDER.get(loss["severity"], 3), loss["key"]),
-        ),
-        "sleep_columns": [name for name, _ in columns],
-        "sleep_rows": [
-            {
-                "name": _SLEEP_LENGTH.get(key, (key, ""))[0],
-                "meaning": _SLEEP_LENGTH.get(key, (key, ""))[1],
-                "shares": [share(c.get(key, 0), sum(c.values())) for _, c in columns],
-            }
-            for key in _ordered(raw["sleep_length_sources"], _SLEEP_LENGTH)
-        ],
-        "wake_rows": [
-            {
-                "name": _WAKE_STAMP.get(key, key),
-                "count": number(count),
-                "share": share(count, sum(raw["wake_stamp_sources"].values())),
-            }
-            for key in _ordered(raw["wake_stamp_sources"], _WAKE_STAMP)
-            for count in [raw["wake_stamp_sources"][key]]
-        ],
     }
+    title = "Time to the next timer that a governor was given, by source"
+    return Markup('<p>{}</p>{}<div class="columns">{}</div>{}').format(
+        said,
+        _table("Losses", ["What", "severity", "count", "advice"], losses),
+        Markup("").join(small),
+        _sources(title, _SLEEP_LENGTH, columns),
+    )
 
 
-def _ordered(counts: dict[str, int], known: Iterable[str]) -> list[str]:
-    """The keys of `counts`, those we know first and in our order."""
-    return [key for key in known if key in counts] + [key for key in counts if key not in known]
+def _table(title: str, headings: list[str], rows: Iterable[Iterable[str]]) -> Markup:
+    cells = [[word(text) for text in row] for row in rows]
+    drawn = html.table(Table("inputs", title, headings, cells)) if cells else "None."
+    return Markup("<div><h4>{}</h4>{}</div>").format(title, drawn)
+
+
+def _sources(title: str, names: dict[str, str], columns: dict[str, dict[str, int]]) -> Markup:
+    """Return the share of each source, known ones first, in our order; of one column the count."""
+    first = next(iter(columns.values()))
+    is_counted = list(columns) == [""]
+    keys = [*(key for key in names if key in first), *(key for key in first if key not in names)]
+    rows = [
+        (
+            names.get(key, key),
+            *((number(first[key]),) if is_counted else ()),
+            *(share(counts.get(key, 0), sum(counts.values())) for counts in columns.values()),
+        )
+        for key in keys
+    ]
+    heads = ["count", "share"] if is_counted else list(columns)
+    return _table(title, ["Source", *heads], rows)

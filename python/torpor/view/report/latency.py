@@ -7,9 +7,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 from torpor.results import types as results
 from torpor.results.numbers import duration, share
+from torpor.results.table import Table, word
 from torpor.view.chart import SIZES, Chart, Point, Series, inline_both, places
 from torpor.view.report.summary import Style, styles
 
@@ -21,7 +23,7 @@ _FLOOR_NS = 100
 
 def latency(
     runs: Sequence[results.RunOutcome], style: Mapping[str, Style] | None = None
-) -> dict[str, object] | None:
+) -> dict[str, Any] | None:
     """Return the data of the latency chart and its slider; None if no run has a histogram."""
     drawn = [r for r in runs if not r["error"] and r.get("latency") and r["latency"]["count"]]
     drawn = [r for r in drawn if r["latency"]["histogram"]]
@@ -33,24 +35,17 @@ def latency(
     counts = [_counts(h, bounds) for h in histograms]
     # The slider starts where the first governor has 99 % of its wake-ups before it.
     start = min(bisect_left(bounds, drawn[0]["latency"]["p99_ns"] or 0), len(bounds) - 1)
-    rows, series = [], []
+    rows, series, all_totals = [], [], []
     for run, bins in zip(drawn, counts, strict=True):
         own, totals = run["latency"], list(accumulate(bins))
         shares = [100 * total / own["count"] for total in totals]
         points = [Point(bound / 1e3, y, "") for bound, y in zip(bounds, shares, strict=True)]
         of = looks[run["governor"]]
         series.append(Series("", points, of.colour, 0.0, is_line=True, dashes=of.dashes))
-        rows.append(
-            {
-                "governor": run["governor"],
-                "p50": duration(own["p50_ns"]),
-                "p99": duration(own["p99_ns"]),
-                "max": duration(own["max_ns"]),
-                "within": share(totals[start], own["count"]),
-                "totals": totals,
-                "count": own["count"],
-            }
-        )
+        all_totals.append(totals)
+        known = [duration(own[key]) for key in ("p50_ns", "p99_ns", "max_ns")]
+        known.append(share(totals[start], own["count"]))
+        rows.append(list(map(word, (run["governor"], *known))))
     chart = Chart(
         "Share of wake-ups within a latency",
         "wake-up latency, µs (log)",
@@ -63,14 +58,21 @@ def latency(
         css: places(chart._replace(size=size), [b / 1e3 for b in bounds])
         for css, size in SIZES.items()
     }
+    bound_texts = [duration(bound) for bound in bounds]
+    headings = ["Governor", "p50", "p99", "max", "within"]
     return {
-        "rows": rows,
+        "table": Table("latency", "Wake-up latency", headings, rows),
         "charts": inline_both(chart),
         "bounds": bounds,
-        "bound_texts": [duration(bound) for bound in bounds],
-        "cuts": {
-            css: {"x": [round(x, 1) for x in xs], "top": round(top, 1), "bottom": round(bottom, 1)}
-            for css, (xs, top, bottom) in cuts.items()
+        "bound_texts": bound_texts,
+        "data": {
+            "texts": bound_texts,
+            "cuts": {
+                css: {"x": [round(x, 1) for x in xs], "top": round(top), "bottom": round(bottom)}
+                for css, (xs, top, bottom) in cuts.items()
+            },
+            "rows": all_totals,
+            "counts": [run["latency"]["count"] for run in drawn],
         },
         "start": start,
     }

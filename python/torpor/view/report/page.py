@@ -1,197 +1,160 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A result becomes a page: what the templates need, gathered, and the size kept below 1 MB."""
+"""The page of results of any kind, its size kept below 1 MB."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
-from torpor.results import types as results
-from torpor.results.comparison import Result, Section, base_text, section_name, sections
-from torpor.results.kinds import replay, simulation
-from torpor.results.kinds.runs import verdict_of
-from torpor.results.over_recordings import over_recordings
-from torpor.results.text import distinct_names
-from torpor.view.report import bars, inputs, palette, strip, summary
+from markupsafe import Markup
+
+from torpor._engine import TorporError, __version__
+from torpor.results.kinds import KINDS, explain, posted
+from torpor.results.kinds.check import finding_text
+from torpor.results.table import Post, counted
+from torpor.view.report import governors, palette, parts
 from torpor.view.report.environment import page
-from torpor.view.report.handover import handover, without
-from torpor.view.report.latency import latency
+from torpor.view.report.handover import Handover, handover, without
+from torpor.view.report.parts import Fold, Part
+from torpor.view.report.pictures import Picture, pictures, plotted, state_counts
 
-_SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js", "tips.js")
-_WITH_TRACE = (*_SCRIPTS, "perfetto.js")
+_SCRIPTS = ("draw.js", "strip-model.js", "strip.js", "latency.js")
 # Below 1 MB with space for the markup around the strips' data.
 _PAGE_BYTES = 960_000
+#: More parts than these are closed at first.
+_OPEN = 3
+#: Handover of tables that are no kind of result.
+_NO_TRACE = without("", "This page has no trace for Perfetto: it is of many runs.")
 
 
 def render(
-    result: Result,
+    results: Sequence[Any],
     command: str | None = None,
     trace: str | PathLike[str] | None = None,
     why_no_trace: str | None = None,
 ) -> str:
-    """The whole page for `result` (the engine's JSON, parsed) as HTML text.
+    """The page of results, as HTML text.
 
     It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto, or says
     `why_no_trace`.
     """
-    counts = {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
-    parts = sections(result)
-    over = replay.over(result) if "traces" in result else []
-    found = over_recordings(result) if over else None
-    names = distinct_names(map(section_name, parts))
-    style = summary.styles(_governors(parts))
-    traces = [_section(result, part, number, names, style) for number, part in enumerate(parts, 1)]
-    first: Any = traces[0]
-    top = first["summary"] if len(parts) == 1 else None
-    if found is not None:
-        top = summary.summary(result, parts[0], "", found["comparison"], "recording")
-    title = f"{first['name']} on {result['platform']['name']}"
-    handed = handover(trace, title) if trace else without(result["kind"], why_no_trace)
+    tops: list[Part] = []
+    others: list[Part] = []
+    limits: list[str] = []
+    strips, machines = [], []
+    for result in results:
+        if result.get("kind") in ("replay", "simulation"):
+            found = governors.parts(result, 1 + len(others) + len(tops))
+            tops.append(found.top)
+            others += found.parts
+            strips += found.strips
+            limits += [*found.limits, *result["notes"]]
+            machines.append(governors.machine(result))
+        else:
+            tops.append(_part(result))
+    if len(tops) > 1:
+        top, others = Part(counted(len(results), "result")), [*tops, *others]
+    else:
+        (top,) = tops
+    handed = handover(trace, top.title) if trace else without(results[0]["kind"], why_no_trace)
+    version = results[0]["torpor"]["version"]
+    inputs = [line for result in results for line in KINDS[result["kind"]].inputs(result)]
+    text = _page(
+        top,
+        others,
+        [
+            *parts.notes(limits),
+            *parts.definitions(results),
+            *parts.provenance(version, inputs, machines),
+        ],
+        handed,
+        command,
+        version,
+        scripts=_SCRIPTS * bool(strips),
+        more_style=palette.css(set().union(*map(state_counts, results))),
+    )
 
-    strips = [_strips(result["platform"], own) for own in parts]
-
-    def draw(strip_budget_bytes: int) -> str:
-        for trace, own in zip(traces, strips, strict=True):
-            trace["strips"] = own and _packed(own, strip_budget_bytes)
-        return page(
-            "report.html.j2",
-            scripts=_WITH_TRACE if handed["data"] else _SCRIPTS,
-            handover=handed,
-            more_style=palette.css(counts),
-            over=over,
-            over_comparison=found and found["comparison"],
-            top=top,
-            looks=style,
-            result=result,
-            governors=_governors(parts),
-            traces=traces,
-            command=command,
-        )
+    def drawn(budget_bytes: int) -> str:
+        whole = text
+        for own in strips:
+            whole = whole.replace(own.place, governors.draw_strips(own, budget_bytes))
+        return whole
 
     # The strips get what the rest of the page leaves, its trace apart.
-    rest = len(draw(0).encode()) - len(handed["data"] or "")
-    return draw(max(0, _PAGE_BYTES - rest) // max(len(traces), 1))
+    rest = len(drawn(0).encode()) - len(handed["data"] or "")
+    return drawn(max(0, _PAGE_BYTES - rest) // max(len(strips), 1))
 
 
-def _section(
-    result: Result, own: Section, number: int, names: Mapping[str, str], style: Mapping[str, Any]
-) -> dict[str, object]:
-    platform, runs = result["platform"], own["runs"]
-    finding = verdict_of(own)
-    said, limits = summary.sentences(result, own, finding)
-    return {
-        "id": f"t{number}",
-        "name": names[section_name(own)],
-        "raw": own,
-        "summary": summary.summary(result, own, finding, own["comparison"], "seed"),
-        "said": said,
-        "limits": limits,
-        "comparison": own["comparison"],
-        "base_text": base_text(own["comparison"]),
-        "residency": bars.residency(platform, runs),
-        "depth": bars.wrong_depth(platform, runs),
-        "latency": latency(runs, style),
-        "inputs": inputs.tables(own) if "trace" in own else None,
-        "causes": replay.causes(own),
-        "tasks": simulation.tasks(own) if "workload" in own else [],
-    }
+def render_posts(
+    posts: Sequence[Post], command: str | None = None, sentences: Sequence[str] = ()
+) -> str:
+    """Return the page of tables, as HTML text; the first of the sentences is the verdict."""
+    top, *others = [_of_post(post, sentences, plot=post.picture) for post in posts]
+    if others:
+        top, others = Part("; ".join(post.title for post in posts)), [top, *others]
+    return _page(top, others, [], _NO_TRACE if command else None, command, __version__)
 
 
-class _Strips(NamedTuple):
-    """The strips of a section."""
-
-    #: Clusters that have one of the CPUs: name, and states in their colours.
-    clusters: list[dict[str, Any]]
-    #: With the number of its cluster.
-    cpus: list[tuple[strip.Strip, int]]
-    oracle: int | None
-
-
-def _strips(platform: results.PlatformInfo, own: Section) -> _Strips | None:
-    # A strip's CPU has the recording's number; the runs say which cluster played it.
-    clusters_run = [cluster for run in own["runs"] for cluster in run["clusters"]]
-    cluster_of = {cpu: cluster["name"] for cluster in clusters_run for cpu in cluster["cpus"]}
-    colour = bars.classes(platform)
-    known = {cluster["name"]: number for number, cluster in enumerate(platform["clusters"])}
-    clusters = [
-        {
-            "name": cluster["name"],
-            "states": [
-                {"name": state["name"], "class": colour[cluster["name"], index]}
-                for index, state in enumerate(cluster["states"])
-            ],
-        }
-        for cluster in platform["clusters"]
-    ]
-    found = []
-    for raw in own["strips"]:
-        number = known.get(cluster_of.get(raw["cpu"], ""))
-        if raw["rows"] and raw["end_ns"] > raw["start_ns"] and number is not None:
-            found.append((strip.Strip(raw, len(clusters[number]["states"])), number))
-    if not found:
-        return None
-    kinds = {run["governor"]: run["kind"] for run in own["runs"]}
-    names = [row["governor"] for row in found[0][0].raw["rows"]]
-    oracle = next((i for i, name in enumerate(names) if kinds.get(name) == "oracle"), None)
-    return _Strips(clusters, found, oracle)
+def _page(
+    top: Part,
+    others: Sequence[Part],
+    folds: Sequence[Fold],
+    handed: Handover | None,
+    command: str | None,
+    version: str,
+    scripts: Sequence[str] = (),
+    more_style: str = "",
+) -> str:
+    return page(
+        "page.html.j2",
+        scripts=(*scripts, "tips.js", *(["perfetto.js"] if handed and handed["data"] else [])),
+        more_style=more_style,
+        top=top,
+        parts=others,
+        # A part that is over all others has what a reader looks for first.
+        is_open=len(others) <= _OPEN and not top.body,
+        folds=folds,
+        handover=handed,
+        command=command,
+        version=version,
+    )
 
 
-def _packed(strips: _Strips, budget_bytes: int) -> dict[str, Any]:
-    """Return the template's data of the strips, within so much of base64."""
-    given = strip.shares([own.size(budget_bytes) for own, _ in strips.cpus], budget_bytes)
-    origin = min(own.raw["start_ns"] for own, _ in strips.cpus)
-    shown, data = [], []
-    for (own, cluster), budget in zip(strips.cpus, given, strict=True):
-        packed = own.pack(budget)
-        rows = []
-        for index, row in enumerate(own.raw["rows"]):
-            segments, against = packed["rows"][index], None
-            if strips.oracle is not None and index != strips.oracle:
-                against = strip.against_oracle(segments, packed["rows"][strips.oracle])
-            name = row["governor"]
-            rows.append({"governor": name, "sleeps": len(segments), "against": against})
-        shown.append(
-            {
-                "cpu": own.raw["cpu"],
-                "cluster": strips.clusters[cluster]["name"],
-                "rows": rows,
-                "quantum_ns": packed["quantum_ns"],
-                "shown_ns": packed["shown_ns"],
-                "whole_ns": packed["whole_ns"],
-                "engine_cut": own.raw["truncated"],
-            }
-        )
-        data.append(
-            {
-                "name": f"{own.raw['cpu']} ({strips.clusters[cluster]['name']})",
-                "cluster": cluster,
-                # Times of all CPUs are from the first one's start on.
-                "start": own.raw["start_ns"] - origin,
-                "end": own.raw["start_ns"] - origin + packed["shown_ns"],
-                "quantum": packed["quantum_ns"],
-                "rows": packed["packed"],
-            }
-        )
-    used = {cluster for _, cluster in strips.cpus}
-    return {
-        "cpus": shown,
-        "clusters": [(number, c) for number, c in enumerate(strips.clusters) if number in used],
-        "by_number": sorted(range(len(shown)), key=lambda index: shown[index]["cpu"]),
-        "has_oracle": strips.oracle is not None,
-        "data": {
-            "clusters": strips.clusters,
-            "governors": [row["governor"] for row in shown[0]["rows"]],
-            "oracle": -1 if strips.oracle is None else strips.oracle,
-            "cpus": data,
-        },
-    }
+def _part(result: Any) -> Part:
+    findings = result.get("findings", ())
+    texts = [textwrap.dedent(finding_text(finding, result)) for finding in findings]
+    try:
+        said = explain(result)
+    except TorporError:
+        # A check has findings, and nothing to explain.
+        said = []
+    return _of_post(posted(result), said, pictures(result), texts)
 
 
-def _governors(parts: list[Section]) -> list[results.RunOutcome]:
-    """Each governor of the result once: its source is the same in every section."""
-    seen: dict[str, results.RunOutcome] = {}
-    for part in parts:
-        for run in part["runs"]:
-            seen.setdefault(run["governor"], run)
-    return list(seen.values())
+def _of_post(
+    post: Post,
+    said: Sequence[str],
+    drawn: Sequence[Picture] = (),
+    texts: Sequence[str] = (),
+    plot: str = "",
+) -> Part:
+    verdict, *sentences = said or [""]
+    first, more = next(iter(drawn), None), drawn[1:]
+    body, folds = parts.opened(post.tables[0]) if post.tables else (Markup(""), [])
+    word = Markup('<pre class="words" tabindex="0">{}</pre>\n')
+    return Part(
+        post.title,
+        verdict,
+        post.facts,
+        sentences=[sentence for sentence in sentences if sentence],
+        picture=first.first if first else plotted(Markup(plot)) if plot else Markup(""),
+        body=body + Markup("").join(map(word.format, texts)),
+        folds=[
+            *folds,
+            *(picture.fold() for picture in more),
+            *parts.table_folds(post.tables[1:]),
+            *parts.notes(post.notes),
+        ],
+    )

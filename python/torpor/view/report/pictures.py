@@ -3,24 +3,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from markupsafe import Markup
 
 from torpor.results.kind import Clusters
 from torpor.results.kinds import KINDS
+from torpor.results.table import Table, word
+from torpor.view.html import prose
 from torpor.view.report import bars
 from torpor.view.report.charts import by_hour, changes
+from torpor.view.report.environment import figure
 from torpor.view.report.palette import state_class
+from torpor.view.report.parts import Fold
 
 
 class Picture(NamedTuple):
-    """A picture: ``kind`` says what draws it, ``rows`` what its rows are."""
+    """A picture of a result."""
 
-    kind: str
     title: str
     lead: str
-    drawn: Any
-    rows: str = ""
+    drawn: Markup
+
+    @property
+    def first(self) -> Markup:
+        """The picture with which a part begins."""
+        title = Markup("<b>{}.</b> ").format(self.title) if self.title else ""
+        return Markup('<div>{}<p class="caption">{}{}</p></div>').format(
+            self.drawn, title, prose(self.lead)
+        )
+
+    def fold(self, note: str = "") -> Fold:
+        """Return the section that has the picture."""
+        lead = Markup('<p class="lead">{}</p>\n').format(prose(self.lead))
+        return Fold(self.title, lead + self.drawn, note)
+
+
+def plotted(drawn: Markup) -> Markup:
+    """Return the figure of a chart."""
+    return Markup('<figure class="plotted">{}</figure>').format(drawn)
+
+
+def stacks(panels: Sequence[Any], rows: str = "Governor", *, has_power: bool = False) -> Markup:
+    """Return stacked bars with their numbers; ``rows`` is what a bar is of."""
+    shown = []
+    for panel in panels:
+        lines = [
+            [word(bar["governor"]), *(word(s["share"]) for s in bar["segments"])]
+            for bar in panel["bars"]
+        ]
+        headings = [rows, *(name for name, _ in panel["key"])]
+        shown.append(
+            {**panel, "numbers": Table("numbers", f"{panel['name']} in numbers", headings, lines)}
+        )
+    return figure("stacks", shown, has_power)
 
 
 def pictures(result: Mapping[str, Any]) -> list[Picture]:
@@ -38,6 +75,8 @@ def state_counts(result: Mapping[str, Any]) -> set[int]:
     """The numbers of states that have colours in the pictures of a result."""
     if result["kind"] == "fidelity":
         return {len(result["states"]), 2}
+    if result["kind"] in ("replay", "simulation"):
+        return {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
     return {len(cluster["states"]) for _, clusters in _states(result) for cluster in clusters}
 
 
@@ -73,7 +112,7 @@ def _counted(states: list[tuple[str, Clusters]]) -> list[Picture]:
                 del panel["key"][0]
                 for bar in panel["bars"]:
                     del bar["segments"][0]
-        found.append(Picture("stacks", "Where the time went", lead, panels, "Column"))
+        found.append(Picture("Where the time went", lead, stacks(panels, "Column")))
     judged = [
         run
         for run in runs
@@ -81,12 +120,13 @@ def _counted(states: list[tuple[str, Clusters]]) -> list[Picture]:
     ]
     depth = bars.wrong_depth(platform, judged)
     if depth["panels"]:
-        lead = (
-            "In percent of the column's sleeps on all CPUs: left, sleeps that ended before the "
-            "state's target residency (too deep, above); right, sleeps long enough for the next "
-            "deeper state (too shallow, below). One scale for all."
+        found.append(
+            Picture(
+                "Wrong depth, by the state entered",
+                bars.DEPTH_LEAD.format("column"),
+                figure("wrong_depth", depth),
+            )
         )
-        found.append(Picture("depth", "Wrong depth, by the state entered", lead, depth))
     return found
 
 
@@ -116,19 +156,15 @@ def _fidelity(result: Any) -> list[Picture]:
     confusion = [_panel(best["governor"], list(zip(names, colours, strict=True)), chosen)]
     return [
         Picture(
-            "stacks",
             "Who decides as this machine did",
             "Share of the recorded decisions that each governor would have taken alike, given "
             "the recorded outcome of each.",
-            panels,
-            "Governor",
+            stacks(panels),
         ),
         Picture(
-            "stacks",
             "What the best one chose instead",
             f"One bar for each state that was recorded: what {best['governor']} chose.",
-            confusion,
-            "Recorded",
+            stacks(confusion, "Recorded"),
         ),
     ]
 
@@ -144,7 +180,7 @@ def _bar(label: str, parts: list[tuple[str, str, int]]) -> dict[str, Any]:
 def _plot(title: str, lead: str, drawn: Any) -> list[Picture]:
     """Return the picture of a scatter plot, or none if it has no dots."""
     lead += " Point at a dot to read it; every number is in the tables below."
-    return [] if drawn is None else [Picture("plot", title, lead, drawn)]
+    return [] if drawn is None else [Picture(title, lead, plotted(drawn))]
 
 
 def _reproduction(result: Any) -> list[Picture]:

@@ -3,19 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from torpor._engine import TorporError
 from torpor.results import types as results
-from torpor.results.comparison import Result, Section, percent, short_labels, title_text, unit_text
+from torpor.results.cells import compared as comparison_table
+from torpor.results.comparison import (
+    Section,
+    base_text,
+    percent,
+    short_labels,
+    title_text,
+    unit_text,
+)
 from torpor.results.kinds import explain
 from torpor.results.numbers import number
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
+from torpor.view import html
 from torpor.view.chart import Chart, Point, Series, inline_both
+from torpor.view.report.parts import Chip, Part
 
 #: Colours of governors that compete, in their order; the next ones have dashed lines.
 _COLOURS = ("--ink", "--link", "--above", "--below")
@@ -40,13 +50,6 @@ _GROUPS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 _ROWS = 8
 #: Sentences next to the picture; the rest is with the limits.
 _SENTENCES = 3
-
-
-class Chip(NamedTuple):
-    """A fact on how certain a verdict is."""
-
-    text: str
-    is_warning: bool = False
 
 
 class Style(NamedTuple):
@@ -94,9 +97,13 @@ def best_other(compared: results.Comparison, runs: Sequence[results.RunOutcome])
     return min(rivals)[1] if rivals else other_of(compared["labels"], base, places, None)
 
 
-def summary(
-    result: Result, section: Section, finding: str, compared: results.Comparison, draws: str
-) -> dict[str, Any]:
+def beginning(
+    section: Section,
+    finding: str,
+    compared: results.Comparison,
+    draws: str,
+    looks: Mapping[str, Style],
+) -> Part:
     """Return the beginning of a section, or of all of them if ``compared`` is over recordings.
 
     ``draws`` is what the samples of a paired comparison are.
@@ -107,17 +114,69 @@ def summary(
     if base is not None and other is not None and not finding.startswith("No "):
         said = headline(compared, base, other, draws)
         more = [differences(compared, base, other)] if said and draws == "recording" else []
-    title = said or finding.partition(". ")[0].rstrip(".") + "."
+    title = said or finding.partition(". ")[0].rstrip(".")
     charts = picture(compared, runs)
+    caption = _caption(compared, runs) if charts else ""
+    figure = Markup(
+        '<figure class="plotted">{}<figcaption class="caption">{}</figcaption></figure>'
+    )
+    is_whole = not said and finding.rstrip(".") == title.rstrip(".")
+    return Part(
+        "",
+        f"{title.rstrip('.')}." if title else "",
+        chips=_chips(section, compared, draws),
+        finding="" if is_whole else finding,
+        sentences=more,
+        picture=figure.format(charts, caption) if charts else Markup(""),
+        body=_matters(compared, marks(compared, runs, looks)),
+    )
+
+
+def marks(
+    compared: results.Comparison,
+    runs: Sequence[results.RunOutcome],
+    looks: Mapping[str, Style],
+) -> dict[str, Markup]:
+    """Return the dot of each governor's column."""
+    dot = Markup('<i class="dot" style="background:var({})"></i>')
+    short = short_labels(list(compared["labels"]))
     return {
-        "title": title,
-        "said": more,
-        "finding": finding if said or finding.rstrip(".") != title.rstrip(".") else "",
-        "chips": _chips(section, compared, draws),
-        "charts": charts,
-        "caption": _caption(compared, runs) if charts else "",
-        "groups": groups(compared),
+        label: dot.format(looks[run["governor"]].colour)
+        for label, run in zip(short, runs, strict=True)
     }
+
+
+def line(style: Style) -> Markup:
+    """Return a piece of a governor's line."""
+    dashes = Markup(' stroke-dasharray="{}"').format(style.dashes) if style.dashes else ""
+    return Markup(
+        '<svg class="line" viewBox="0 0 24 8" aria-hidden="true">'
+        '<path d="M0 4H24" stroke="var({})" stroke-width="2"{}/></svg>'
+    ).format(style.colour, dashes)
+
+
+def _matters(compared: results.Comparison, dots: Mapping[str, Markup]) -> Markup:
+    """Return the rows that matter, and how to read them."""
+    found = groups(compared)
+    if not found:
+        return Markup("")
+    table = comparison_table(compared, "What matters")
+    rows = {row[0].term: row for row in table.rows}
+    shown = [(name, [rows[row["key"]] for row in own]) for name, own in found]
+    said = []
+    if (base := compared["base"]) is not None:
+        label = compared["labels"][base]
+        text = f"In brackets: the change against {label} (pp: percentage points)"
+        if compared["sampling"] == "paired" and compared["samples"] > 1:
+            text += ", ± half of its 95 % interval: a change smaller than that may be chance"
+        said.append(f"{text}.")
+    said.append(
+        "Bold with a dot: the row's best governor, or those that cannot be told from it; the "
+        "oracle knows the future and does not compete."
+    )
+    said.append(base_text(compared) or "")
+    caption = Markup('<p class="caption">{}</p>').format(" ".join(said))
+    return html.table(table, shown, marks=dots, css="matters") + caption
 
 
 def sentences(result: Any, section: Any, verdict: str) -> tuple[list[str], str]:

@@ -5,7 +5,7 @@ for (const figure of document.querySelectorAll("figure.latency")) {
   const data = readData(figure);
   const slider = figure.querySelector("input");
   const output = figure.querySelector("output");
-  const cells = figure.querySelectorAll(".within");
+  const cells = figure.querySelectorAll("tbody td:last-child");
   const lines = Object.entries(data.cuts).map(([name, cut]) => {
     const svg = figure.querySelector("svg." + name), line = svg.querySelector("path").cloneNode();
     line.setAttribute("class", "cut");
