@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from torpor._engine import student_95
 from torpor.ask.contest.corpus import Scenario
+from torpor.results.comparison import interval
 from torpor.run.sweeps.parts import Row
 
 #: Column that all are compared with.
@@ -534,12 +535,8 @@ def _interval(
     if whole <= 0:
         return None
     changes = [100 * (a - b) / whole for a, b in known]
-    mean = math.fsum(changes) / len(changes)
-    if len(changes) < 2:
-        return Interval(mean, mean, mean)
-    variance = math.fsum((x - mean) ** 2 for x in changes) / (len(changes) - 1)
-    half = student_95(len(changes) - 1) * math.sqrt(variance / len(changes))
-    return Interval(mean - half, mean, mean + half)
+    mean, low, high = interval(changes)
+    return Interval(low, mean, high)
 
 
 def _is_real(change: Interval) -> bool:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Findings of a shadow as OpenMetrics text on the loopback address."""
 
-import http.server
 import math
 import socket
 import threading
@@ -9,12 +8,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from torpor._engine import __version__
+from torpor.run.loopback import ADDRESS, Answer, Server
 from torpor.run.shadow.live import Shadow
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-_ADDRESS = "127.0.0.1"
-#: A scraper that stalls holds a thread for so long at most.
-_REQUEST_S = 10
 _DAY_S = 86400
 
 #: Sums of each governor: name, unit, description, field and scale.
@@ -89,31 +86,13 @@ class Exporter:
     def __init__(self, port: int) -> None:
         """Listen. Raises OSError if the port is taken."""
         self.text = "# EOF\n"
-        exporter = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            timeout = _REQUEST_S
-
-            def do_GET(self) -> None:
-                host = (self.headers.get("Host") or "").rpartition(":")[0]
-                # Another site's name for this address would let its pages read it.
-                is_ours = host in ("localhost", _ADDRESS)
-                if self.path != "/metrics" or not is_ours:
-                    self.send_error(404 if is_ours else 421)
-                    return
-                body = exporter.text.encode()
-                self.send_response(200)
-                self.send_header("Content-Type", CONTENT_TYPE)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer((_ADDRESS, port), Handler)
-        self._server.daemon_threads = True
+        self._server = Server(self._answer, port)
         self.port = self._server.server_port
+
+    def _answer(self, path: str) -> Answer:
+        if path != "/metrics":
+            return Answer(404, "Only /metrics is here.")
+        return Answer(200, self.text, {"Content-Type": CONTENT_TYPE})
 
     def __enter__(self) -> "Exporter":
         # By default it would wake up twice a second.
@@ -126,6 +105,6 @@ class Exporter:
         ending.start()
         while ending.is_alive():
             # Whoever calls wakes it.
-            with socket.create_connection((_ADDRESS, self.port)):
+            with socket.create_connection((ADDRESS, self.port)):
                 ending.join(0.05)
         self._server.server_close()

@@ -5,10 +5,11 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, TypeVar
 
-from torpor._engine import student_95, unknown_name
+from torpor._engine import unknown_name
+from torpor.results.comparison import interval
 from torpor.results.table import Cell, Post, Table, Value, counted, number, word
 from torpor.results.text import distinct_names
 from torpor.run.sweeps.axes import SweepError
@@ -379,6 +380,4 @@ def _interval(sample: Sequence[float]) -> _Interval:
     """
     if len(sample) < 3:
         return (fmean(sample) if sample else None), None, None
-    mean, error = fmean(sample), stdev(sample) / math.sqrt(len(sample))
-    half = student_95(len(sample) - 1) * error
-    return mean, mean - half, mean + half
+    return interval(sample)
