@@ -9,8 +9,8 @@ import pytest
 import small_result
 from torpor.results.comparison import format_number, refill, to_csv
 from torpor.results.kinds import posted
-from torpor.view.html import fragment
 from torpor.view.paint import terminal
+from torpor.view.report.environment import fragment
 
 
 def terminal_text(result, width):
@@ -63,7 +63,7 @@ def test_a_failed_base_is_replaced_on_every_page():
     assert cells(result, "idle_power_mw") == ["failed", "187.8", "205.5 (+9.42 %)"]
     note = "Changes are relative to teo, the first governor that finished."
     assert note in terminal_text(result, 100)
-    assert note in fragment(result)
+    assert note in fragment(posted(result))
 
 
 def test_a_tiny_number_keeps_its_digits():
@@ -115,5 +115,5 @@ def test_csv_leaves_unknown_fields_empty():
 def test_notebook_escapes_file_names():
     result = small_result.result()
     result["traces"][0]["trace"]["path"] = "<script>.data"
-    assert "<script>" not in fragment(result)
-    assert "&lt;script&gt;.data" in fragment(result)
+    assert "<script>" not in fragment(posted(result))
+    assert "&lt;script&gt;.data" in fragment(posted(result))

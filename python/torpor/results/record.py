@@ -102,7 +102,8 @@ class Record(dict[str, Any]):
 
     def _repr_html_(self) -> str | None:
         """Return its tables for a notebook, or None for a kind without tables."""
-        return None if self._posted() is None else str(view("html").fragment(self))
+        found = self._posted()
+        return None if found is None else str(view("report.environment").fragment(found))
 
     def _repr_markdown_(self) -> str | None:
         """The same as Markdown, for what displays no HTML."""
@@ -251,7 +252,7 @@ class Compared:
         return str(posts.post_text(posts.posted(self._dict))).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return str(view("html").fragment(self._dict))
+        return str(view("report.environment").fragment(view("post").posted(self._dict)))
 
 
 def headed(kind: str, data: Mapping[str, object]) -> Record:

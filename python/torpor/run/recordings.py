@@ -11,7 +11,7 @@ from torpor import _engine
 from torpor.machine import catalog
 from torpor.results import types as results
 from torpor.results.record import Record, view
-from torpor.results.table import counted
+from torpor.results.table import Post, Table, counted, word
 
 _Path = str | os.PathLike[str]
 #: Dumps of the counters before and after: as `torpor record` names them after the recording's
@@ -112,7 +112,9 @@ class _Info(dict[str, Any]):
         return "\n".join([f"<torpor.trace_info of {self['path']}>", *lines])
 
     def _repr_html_(self) -> str:
-        return str(view("html").facts(self["path"], self.facts()))
+        rows = [[word(name), word(text)] for name, text in self.facts()]
+        found = Post(self["path"], [], [Table("facts", "", ["", ""], rows)], [])
+        return str(view("report.environment").fragment(found))
 
 
 def trace_info(path: _Path, *, progress: Callable[[str, int, int], None] | None = None) -> Recorded:

@@ -7,20 +7,25 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from torpor.machine.kernel_sources import cache_folder
 from torpor.results.comparison import unit_text
-from torpor.results.numbers import duration, number, share
+from torpor.results.numbers import duration, grouped, number, share
+from torpor.results.table import CHANGE, Post, Table
 from torpor.results.text import printable
-from torpor.view import html
+from torpor.view.paint import left_columns
 
+#: Beginning of a text that is no number.
+_WORD = re.compile(r"[a-zA-Z./`]")
+#: Rows of a notebook's table that is not folded.
+_OPEN = 25
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -56,6 +61,53 @@ def figure(name: str, *arguments: Any, **named: Any) -> Markup:
     return Markup(printable(getattr(macros, name)(*arguments, **named)))
 
 
+def table_html(
+    found: Table,
+    groups: Sequence[tuple[str, Sequence[Any]]] = (),
+    *,
+    marks: Mapping[str, Markup] | None = None,
+    css: str = "",
+    is_alone: bool = False,
+) -> Markup:
+    """Return a table that scrolls where it is too wide, with each change next to its value.
+
+    Args:
+        found: The table.
+        groups: Its rows, or some of them, under the names of groups.
+        marks: What is drawn before a heading or a key of this text.
+        css: Class of the table.
+        is_alone: No page is around it: it has no links to definitions, and its own styles.
+    """
+    heads = found.headings
+    columns = [
+        (place, place + 1 if heads[place + 1 : place + 2] == [CHANGE + heads[place]] else None)
+        for place in range(len(heads))
+        if not heads[place].startswith(CHANGE)
+    ]
+    words = left_columns(found) | {0}
+    for place, column in enumerate(zip(*found.rows, strict=True)):
+        known = [cell for cell in column if cell.text]
+        if known and all(isinstance(c.value, str) and _WORD.match(c.text) for c in known):
+            words.add(place)
+    shown = groups or [("", found.rows)]
+    return figure("table", found, columns, words, shown, marks or {}, css, is_alone)
+
+
+def fragment(post: Post) -> str:
+    """Return tables for a notebook; details and long ones are folded."""
+    return figure("fragment", post, _OPEN)
+
+
+def prose(text: str) -> Markup:
+    """Return text in which backticks mark code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def breaks(name: str) -> Markup:
+    """Return a name that may wrap after its separators, not in the midst of a word."""
+    return Markup(re.sub(r"(?<=[,=_/@])", "<wbr>", str(escape(name))))
+
+
 class _Compiled(FileSystemBytecodeCache):
     """Compiled templates in the user's cache, or none where it cannot be written."""
 
@@ -83,10 +135,11 @@ def _environment() -> Environment:
         share=share,
         data=_data,
         unit=unit_text,
-        prose=html.prose,
-        breaks=html.breaks,
+        prose=prose,
+        breaks=breaks,
         tied=_tied,
-        table=html.table,
+        grouped=grouped,
+        table=table_html,
     )
     return made
 

@@ -18,9 +18,8 @@ from torpor.results.numbers import cpu_list, number, share
 from torpor.results.over_recordings import over_recordings
 from torpor.results.table import Table, counted, word
 from torpor.results.text import distinct_names
-from torpor.view import html
 from torpor.view.report import bars, inputs, strip, summary
-from torpor.view.report.environment import figure
+from torpor.view.report.environment import figure, prose, table_html
 from torpor.view.report.latency import latency
 from torpor.view.report.parts import Fold, Part, table_folds
 from torpor.view.report.pictures import Picture, stacks
@@ -93,9 +92,9 @@ def governors(own: Sequence[Section]) -> list[results.RunOutcome]:
 
 
 def _over(count: int, table: Table) -> Fold:
-    lead = Markup('<p class="lead">{}</p>').format(html.prose(table.title))
+    lead = Markup('<p class="lead">{}</p>').format(prose(table.title))
     title, note = f"All metrics over {count} recordings", "spread, intervals, sign test"
-    return Fold(title, lead + html.table(table._replace(title=title)), note)
+    return Fold(title, lead + table_html(table._replace(title=title)), note)
 
 
 def machine(result: Result) -> Markup:
@@ -122,10 +121,10 @@ def machine(result: Result) -> Markup:
         groups.append((f"{cluster['name']}, CPU {cpus}, capacity {cluster['capacity']}", states))
     every = [row for _, rows_of in groups for row in rows_of]
     title = "Idle states of the platform"
-    drawn = html.table(Table("states", title, headings, every), groups)
+    drawn = table_html(Table("states", title, headings, every), groups)
     sources = platform["sources"]
     return Markup("<h3>Options</h3>{}<h3>{}</h3>{}{}").format(
-        html.table(Table("options", "Options", ["option", "value"], rows)),
+        table_html(Table("options", "Options", ["option", "value"], rows)),
         title,
         drawn,
         Markup("<h3>Sources of the platform's numbers</h3>") + figure("listing", sources)
@@ -150,14 +149,14 @@ def _section(
     failed = figure("failed", [run for run in runs if run["error"]])
     marks = summary.marks(own["comparison"], runs, looks)
     whole = compared(own["comparison"], "All metrics")
-    drawn = html.table(whole, marks=marks, css="comparison")
+    drawn = table_html(whole, marks=marks, css="comparison")
     folds = [Fold(f"All {counted(len(whole.rows), 'metric')}", drawn)]
     folds += [picture.fold(note) for picture, note in _pictures(platform, runs)]
     if causes := replay.causes(own):
         folds.append(Fold("What ended the sleeps", Markup("").join(map(_caused, causes))))
     if (found := latency(runs, looks)) is not None:
         lines = {governor: summary.line(style) for governor, style in looks.items()}
-        table = html.table(found["table"], marks=lines)
+        table = table_html(found["table"], marks=lines)
         drawn = figure("latency", found, table, number)
         folds.append(Fold("Wake-up latency", drawn, "cumulative, by governor"))
     if (strips := _strips(platform, own, number)) is not None:
@@ -204,7 +203,7 @@ def _caused(table: Table) -> Markup:
     more = len(table.rows) - table.most
     return Markup('<p class="lead">{}</p>{}{}').format(
         table.title,
-        html.table(table, [("", table.rows[: table.most])]),
+        table_html(table, [("", table.rows[: table.most])]),
         Markup('<p class="sub">{} more in the result.</p>').format(more) if more > 0 else "",
     )
 

@@ -11,7 +11,7 @@ from torpor.results import types as results
 from torpor.results.comparison import agreement_text
 from torpor.results.numbers import number, share
 from torpor.results.table import Table, word
-from torpor.view import html
+from torpor.view.report.environment import prose, table_html
 
 # Best first. Said in full once, here; the engine's keys stay short.
 _SLEEP_LENGTH = {
@@ -40,7 +40,7 @@ _COUNTS = {
 def tables(own: results.TraceOutcome) -> Markup:
     """Return the section of a recording's contents."""
     raw, trace, agreement = own["inputs"], own["trace"], own.get("agreement")
-    said = html.prose(agreement_text(agreement, "--recorded-on")) if agreement else ""
+    said = prose(agreement_text(agreement, "--recorded-on")) if agreement else ""
     small = [
         _table(
             "What the recording carries",
@@ -93,7 +93,7 @@ def tables(own: results.TraceOutcome) -> Markup:
 
 def _table(title: str, headings: list[str], rows: Iterable[Iterable[str]]) -> Markup:
     cells = [[word(text) for text in row] for row in rows]
-    drawn = html.table(Table("inputs", title, headings, cells)) if cells else "None."
+    drawn = table_html(Table("inputs", title, headings, cells)) if cells else "None."
     return Markup("<div><h4>{}</h4>{}</div>").format(title, drawn)
 
 

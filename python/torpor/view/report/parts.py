@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from torpor.results.kind import Input
 from torpor.results.table import Table, counted, word
-from torpor.view import html
-from torpor.view.report.environment import figure
+from torpor.view.report.environment import figure, table_html
 
 #: Rows of a part's first table that are open at once.
 _OPEN = 8
@@ -55,7 +54,7 @@ def table_folds(tables: Sequence[Table]) -> list[Fold]:
         Fold(
             table.title
             or (table.headings[0] if table.name == "study" else table.name.capitalize()),
-            html.table(table),
+            table_html(table),
             counted(len(table.rows), "row"),
         )
         for table in tables
@@ -66,10 +65,10 @@ def opened(table: Table) -> tuple[Markup, list[Fold]]:
     """Return the first rows of a table, and the section of the others."""
     title = Markup("<h2>{}</h2>").format(table.title) if table.title else Markup("")
     rows, more = table.rows[:_OPEN], table.rows[_OPEN:]
-    first = title + html.table(table, [("", rows)])
+    first = title + table_html(table, [("", rows)])
     if not more:
         return first, []
-    return first, [Fold(f"{counted(len(more), 'more row')}", html.table(table, [("", more)]))]
+    return first, [Fold(f"{counted(len(more), 'more row')}", table_html(table, [("", more)]))]
 
 
 def notes(texts: Sequence[str]) -> list[Fold]:
@@ -95,7 +94,7 @@ def provenance(version: str, inputs: Sequence[Input], more: Sequence[Markup]) ->
         return []
     rows = [[word(one.name), word(one.description), _hash(one.sha256)] for one in inputs]
     rows.insert(0, [word("Torpor"), word(version), word("")])
-    table = html.table(Table("Inputs", "", ["input", "", "SHA-256"], rows, keys=2))
+    table = table_html(Table("Inputs", "", ["input", "", "SHA-256"], rows, keys=2))
     return [Fold("Provenance", table + Markup("").join(more), "SHA-256 of each input")]
 
 

@@ -11,10 +11,9 @@ from markupsafe import Markup
 from torpor.results.kind import Clusters
 from torpor.results.kinds import KINDS
 from torpor.results.table import Table, word
-from torpor.view.html import prose
 from torpor.view.report import bars
 from torpor.view.report.charts import by_hour, changes
-from torpor.view.report.environment import figure
+from torpor.view.report.environment import figure, prose
 from torpor.view.report.palette import state_class
 from torpor.view.report.parts import Fold
 

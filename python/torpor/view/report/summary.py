@@ -23,8 +23,8 @@ from torpor.results.kinds import explain
 from torpor.results.numbers import number
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
-from torpor.view import html
 from torpor.view.chart import Chart, Point, Series, inline_both
+from torpor.view.report.environment import table_html
 from torpor.view.report.parts import Chip, Part
 
 #: Colours of governors that compete, in their order; the next ones have dashed lines.
@@ -176,7 +176,7 @@ def _matters(compared: results.Comparison, dots: Mapping[str, Markup]) -> Markup
     )
     said.append(base_text(compared) or "")
     caption = Markup('<p class="caption">{}</p>').format(" ".join(said))
-    return html.table(table, shown, marks=dots, css="matters") + caption
+    return table_html(table, shown, marks=dots, css="matters") + caption
 
 
 def sentences(result: Any, section: Any, verdict: str) -> tuple[list[str], str]:
