@@ -7,7 +7,7 @@ Too deep, too shallow, power and latency are those of the published PCMark table
 
 from typing import Any
 
-from torpor.results import comparison
+from torpor.results.comparison import fill, sections
 
 _CATALOGUE = (
     # key, title, unit, kind, direction, definition
@@ -56,7 +56,7 @@ def result(
         "notes": ["Open loop: a slower wake-up does not change the work that follows."],
         "traces": [_trace(governors, has_power, failed)],
     }
-    comparison.refill(found)
+    refill(found)
     return found
 
 
@@ -123,3 +123,23 @@ def _run(name: str, has_power: bool, has_failed: bool) -> dict[str, Any]:
         "clusters": [],
         "sleep_length_sources": {},
     }
+
+
+def refill(result: Any) -> None:
+    """Have the engine compare the runs of each section again, from their ``metrics`` or seeds."""
+    section: Any
+    for section in sections(result):
+        columns = [
+            {
+                "label": run["governor"],
+                "has_failed": bool(run["error"]),
+                "competes": run["kind"] == "governor",
+                "samples": [
+                    {"number": seed["seed"], "values": seed["metrics"]}
+                    for seed in run.get("seeds", [{"seed": 0, "metrics": run["metrics"]}])
+                ],
+            }
+            for run in section["runs"]
+        ]
+        is_paired = any("seeds" in run for run in section["runs"])
+        section["comparison"] = fill(result["catalogue"], columns, is_paired=is_paired)

@@ -7,7 +7,8 @@ import io
 import pytest
 
 import small_result
-from torpor.results.comparison import format_number, refill, to_csv
+from small_result import refill
+from torpor.results.comparison import format_number, to_csv
 from torpor.results.kinds import posted
 from torpor.view.paint import terminal
 from torpor.view.report.environment import fragment

@@ -8,8 +8,8 @@ import re
 import pytest
 
 import torpor
+from small_result import refill
 from small_result import result as small_result
-from torpor.results import comparison
 from valid import problems
 
 
@@ -59,7 +59,7 @@ def test_chance_is_not_reported_as_change():
             values = dict.fromkeys(of["metrics"])
             values["power_mw"] = 100.0 + (seed % 2 if shift else (seed + 1) % 2)
             run["seeds"].append({"seed": seed, "metrics": values})
-    comparison.refill(noise)
+    refill(noise)
     headline, counts = torpor.explain(noise)[:2]
     assert headline == "Against menu, teo shows no difference in power beyond chance (6 seeds)."
     assert "none of 1 metrics differs by more than chance (6 paired runs)" in counts

@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 
 import torpor
-from torpor.results import comparison
+from small_result import refill
 
 PHONE_TRACE = Path(__file__).parents[1] / "data" / "simulated" / "phone.txt.gz"
 GOVERNORS = ("shallowest", "menu", "teo", "deepest", "menu-6.12", "teo-6.12", "oracle")
@@ -71,7 +71,7 @@ def errored() -> dict:
         "latency": dict.fromkeys(runs[0]["latency"], 0) | {"histogram": []},
     }
     runs.insert(0, runs[0] | crashed)
-    comparison.refill(result)
+    refill(result)
     return result
 
 
@@ -92,5 +92,5 @@ def hostile() -> dict:
     first["trace"]["event_counts"][HOSTILE] = 1
     first["runs"][1]["params"] = {HOSTILE: HOSTILE}
     first["runs"][2]["error"] = HOSTILE
-    comparison.refill(result)
+    refill(result)
     return result

@@ -17,7 +17,7 @@ import pytest
 
 import sample
 import torpor
-from torpor.results import comparison
+from small_result import refill
 from torpor.results.verdict import verdict
 from torpor.view import report
 from torpor.view.report import strip
@@ -82,7 +82,7 @@ def test_bytes_do_not_depend_on_the_hash_seed(pixel_html: str) -> None:
         done = subprocess.run(
             [sys.executable, "-c", script],
             cwd=Path(__file__).parent,
-            env={**os.environ, "PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             check=True,
         )
@@ -346,7 +346,7 @@ def test_changes_are_against_the_first_governor() -> None:
     runs = result["traces"][0]["runs"]
     runs[0]["metrics"]["idle_power_mw"], runs[1]["metrics"]["idle_power_mw"] = 209.1, 187.8
     runs[0]["metrics"]["above_pct"], runs[1]["metrics"]["above_pct"] = 16.64, 9.61
-    comparison.refill(result)
+    refill(result)
     html = report.render(result)
     # 187.8 / 209.1 = 0.89814; 9.61 - 16.64 = -7.03 points.
     power, above = comparison_row(html, "idle_power_mw"), comparison_row(html, "above_pct")
@@ -417,7 +417,7 @@ def test_a_result_with_hardly_anything_still_renders() -> None:
     for entry in trace["runs"]:
         entry["error"] = "compile error"
         entry["clusters"], entry["latency"] = [], None
-    comparison.refill(result)
+    refill(result)
     trace["strips"] = []
     trace["trace"].update(losses=[], event_counts={}, kernel_release=None, machine=None)
     trace["inputs"]["sleep_length_sources"] = dict.fromkeys(

@@ -309,23 +309,3 @@ def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change |
     (row,) = fill([metric], columns, is_paired=True)["rows"]
     change = row["cells"][1]["change"]
     return change if change and change["low"] is not None else None
-
-
-def refill(result: Any) -> None:
-    """Have the engine compare the runs of each section again, from their ``metrics`` or seeds."""
-    section: Any
-    for section in sections(result):
-        columns = [
-            {
-                "label": run["governor"],
-                "has_failed": bool(run["error"]),
-                "competes": run["kind"] == "governor",
-                "samples": [
-                    {"number": seed["seed"], "values": seed["metrics"]}
-                    for seed in run.get("seeds", [{"seed": 0, "metrics": run["metrics"]}])
-                ],
-            }
-            for run in section["runs"]
-        ]
-        is_paired = any("seeds" in run for run in section["runs"])
-        section["comparison"] = fill(result["catalogue"], columns, is_paired=is_paired)

@@ -244,18 +244,8 @@ def draw_strips(strips: Strips, budget_bytes: int) -> Markup:
     shown, data = [], []
     for (own, cluster), budget in zip(strips.cpus, given, strict=True):
         packed, name = own.pack(budget), strips.clusters[cluster]["name"]
-        shown.append(
-            {
-                "cpu": own.raw["cpu"],
-                "cluster": name,
-                "rows": own.raw["rows"],
-                "numbers": _agreement(f"CPU {own.raw['cpu']}", own, packed, strips.oracle),
-                "quantum_ns": packed["quantum_ns"],
-                "shown_ns": packed["shown_ns"],
-                "whole_ns": packed["whole_ns"],
-                "engine_cut": own.raw["truncated"],
-            }
-        )
+        numbers = _agreement(f"CPU {own.raw['cpu']}", own, packed, strips.oracle)
+        shown.append({"raw": own.raw, "cluster": name, "numbers": numbers, "packed": packed})
         data.append(
             {
                 "name": f"{own.raw['cpu']} ({name})",
@@ -271,11 +261,11 @@ def draw_strips(strips: Strips, budget_bytes: int) -> Markup:
     found = {
         "cpus": shown,
         "clusters": [(place, c) for place, c in enumerate(strips.clusters) if place in used],
-        "by_number": sorted(range(len(shown)), key=lambda index: shown[index]["cpu"]),
+        "by_number": sorted(range(len(shown)), key=lambda index: strips.cpus[index][0].raw["cpu"]),
         "has_oracle": strips.oracle is not None,
         "data": {
             "clusters": strips.clusters,
-            "governors": [row["governor"] for row in shown[0]["rows"]],
+            "governors": [row["governor"] for row in strips.cpus[0][0].raw["rows"]],
             "oracle": -1 if strips.oracle is None else strips.oracle,
             "cpus": data,
         },

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from markupsafe import Markup
 
@@ -41,41 +42,13 @@ def tables(own: results.TraceOutcome) -> Markup:
     """Return the section of a recording's contents."""
     raw, trace, agreement = own["inputs"], own["trace"], own.get("agreement")
     said = prose(agreement_text(agreement, "--recorded-on")) if agreement else ""
-    small = [
-        _table(
-            "What the recording carries",
-            ["Kind of event", "recorded"],
-            [
-                (name, "yes" if present else "no")
-                for name, present in sorted(
-                    trace["carries"].items(), key=lambda item: (not item[1], item[0])
-                )
-            ],
-        ),
-        _table(
-            "Events read",
-            ["Event", "count"],
-            [
-                (name, number(count))
-                for name, count in sorted(
-                    trace["event_counts"].items(), key=lambda item: (-item[1], item[0])
-                )
-            ],
-        ),
-        _table(
-            "Idle spans",
-            ["Quantity", "count"],
-            [(name, number(raw[key])) for key, name in _COUNTS.items()],  # type: ignore[literal-required]
-        ),
-        _sources("When a wake-up came, by", _WAKE_STAMP, {"": raw["wake_stamp_sources"]}),
-    ]
-    losses = [
-        (loss["key"], loss["severity"], number(loss["count"]), loss["advice"])
-        for loss in sorted(
-            trace["losses"],
-            key=lambda loss: (_SEVERITY_ORDER.get(loss["severity"], 3), loss["key"]),
-        )
-    ]
+    carried = sorted(trace["carries"].items(), key=lambda item: (not item[1], item[0]))
+    events = sorted(trace["event_counts"].items(), key=lambda item: (-item[1], item[0]))
+    counts: Any = raw
+    losses = sorted(
+        trace["losses"], key=lambda loss: (_SEVERITY_ORDER.get(loss["severity"], 3), loss["key"])
+    )
+    lost = [(of["key"], of["severity"], of["count"], of["advice"]) for of in losses]
     columns = {"the recording": raw["sleep_length_sources"]}
     columns |= {
         run["governor"]: run["sleep_length_sources"]
@@ -83,18 +56,27 @@ def tables(own: results.TraceOutcome) -> Markup:
         if not run["error"] and any(run["sleep_length_sources"].values())
     }
     title = "Time to the next timer that a governor was given, by source"
-    return Markup('<p>{}</p>{}<div class="columns">{}</div>{}').format(
+    return Markup('<p>{}</p>{}<div class="columns">{}{}{}{}</div>{}').format(
         said,
-        _table("Losses", ["What", "severity", "count", "advice"], losses),
-        Markup("").join(small),
+        _table("Losses", ["What", "severity", "count", "advice"], lost),
+        _table("What the recording carries", ["Kind of event", "recorded"], carried),
+        _table("Events read", ["Event", "count"], events),
+        _table("Idle spans", ["", "count"], [(_COUNTS[key], counts[key]) for key in _COUNTS]),
+        _sources("When a wake-up came, by", _WAKE_STAMP, {"": raw["wake_stamp_sources"]}),
         _sources(title, _SLEEP_LENGTH, columns),
     )
 
 
-def _table(title: str, headings: list[str], rows: Iterable[Iterable[str]]) -> Markup:
-    cells = [[word(text) for text in row] for row in rows]
+def _table(title: str, headings: list[str], rows: Iterable[Iterable[object]]) -> Markup:
+    cells = [[word(_text(value)) for value in row] for row in rows]
     drawn = table_html(Table("inputs", title, headings, cells)) if cells else "None."
     return Markup("<div><h4>{}</h4>{}</div>").format(title, drawn)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else number(value)
 
 
 def _sources(title: str, names: dict[str, str], columns: dict[str, dict[str, int]]) -> Markup:
@@ -105,7 +87,7 @@ def _sources(title: str, names: dict[str, str], columns: dict[str, dict[str, int
     rows = [
         (
             names.get(key, key),
-            *((number(first[key]),) if is_counted else ()),
+            *((first[key],) if is_counted else ()),
             *(share(counts.get(key, 0), sum(counts.values())) for counts in columns.values()),
         )
         for key in keys
