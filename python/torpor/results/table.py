@@ -24,6 +24,8 @@ class Cell(NamedTuple):
     hint: str = ""
     #: Key of the metric that it names, which a page defines.
     term: str = ""
+    #: Address of what it names, in a page.
+    link: str = ""
 
 
 class Table(NamedTuple):

@@ -25,10 +25,10 @@ from torpor.results.files import open_regular
 from torpor.results.kind import Kind
 from torpor.results.kinds import KINDS, posted
 from torpor.results.record import RESULT_FILE
-from torpor.results.table import counted
+from torpor.results.table import Cell, Table, counted, word
 from torpor.run.loopback import Answer, Server
 from torpor.view import report
-from torpor.view.report.environment import page
+from torpor.view.report.environment import page, table_html
 
 PORT = 8321
 #: Depth of folders that are listed; a store has thousands of files, which are not.
@@ -40,6 +40,11 @@ _REFRESH_S = 2
 #: Files that are larger are not read, and neither is a longer first line.
 _RESULT_BYTES = 256 << 20
 _LINE_BYTES = 16 << 20
+_EMPTY = (
+    "There is nothing yet: `torpor simulate … --json > result.json`, "
+    "`torpor sweep SPEC.toml --store STORE`, `torpor ab -o runs.jsonl` and "
+    "`torpor stat --json > counters.jsonl` write what is shown here."
+)
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -138,8 +143,18 @@ class Site:
 
     def _index(self) -> Answer:
         entries = self.entries()
-        body = page("site.html.j2", root=os.fspath(self.root), entries=entries, version=__version__)
-        return _answer(200, body, any(entry.is_live for entry in entries))
+        text = f"{len(entries)} results, stores and pages, the newest first." if entries else _EMPTY
+        rows = [
+            [
+                Cell(entry.name, entry.name, link=entry.address),
+                *(word(entry.kind), word(entry.title)),
+                word(f"{entry.when}{' running' * entry.is_running}"),
+            ]
+            for entry in entries
+        ]
+        headings = ["Name", "kind", "of", "written"]
+        found = table_html(Table("folder", "What is in the folder", headings, rows, keys=4))
+        return _page(200, os.fspath(self.root), text, found, any(e.is_live for e in entries))
 
     def _view(self, path: Path, only: dict[str, list[str]]) -> Answer:
         entry = self._entry(path)
@@ -168,7 +183,11 @@ class Site:
 
 
 def _message(status: int, text: str, is_live: bool = False) -> Answer:
-    body = page("message.html.j2", title=f"{status}", text=text)
+    return _page(status, f"{status}", text, "", is_live)
+
+
+def _page(status: int, title: str, text: str, found: str, is_live: bool) -> Answer:
+    body = page("site.html.j2", title=title, text=text, list=found, version=__version__)
     return _answer(status, body, is_live)
 
 

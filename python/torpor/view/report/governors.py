@@ -24,8 +24,13 @@ from torpor.view.report.latency import latency
 from torpor.view.report.parts import Fold, Part, table_folds
 from torpor.view.report.pictures import Picture, stacks
 
-#: Times of a state, in ns.
-_TIMES = ("entry_latency_ns", "exit_latency_ns", "latency_ns", "target_residency_ns")
+#: Times of a state, by heading.
+_TIMES = {
+    "entry latency µs": "entry_latency_ns",
+    "exit latency µs": "exit_latency_ns",
+    "latency µs": "latency_ns",
+    "target residency µs": "target_residency_ns",
+}
 
 
 class Strips(NamedTuple):
@@ -60,7 +65,7 @@ def parts(result: Any, first: int) -> Parts:
     """Return the parts of a result, with its sections numbered from ``first`` on."""
     own = sections(result)
     names = distinct_names(map(section_name, own))
-    looks = summary.styles(governors(own))
+    looks = summary.styles([run for section in own for run in section["runs"]])
     made = [
         _section(result, section, names[section_name(section)], number, looks)
         for number, section in enumerate(own, first)
@@ -82,15 +87,6 @@ def parts(result: Any, first: int) -> Parts:
     return Parts(top._replace(facts=post.facts[:1]), several, strips, limits)
 
 
-def governors(own: Sequence[Section]) -> list[results.RunOutcome]:
-    """Each governor of the result once: its source is the same in every section."""
-    seen: dict[str, results.RunOutcome] = {}
-    for section in own:
-        for run in section["runs"]:
-            seen.setdefault(run["governor"], run)
-    return list(seen.values())
-
-
 def _over(count: int, table: Table) -> Fold:
     lead = Markup('<p class="lead">{}</p>').format(prose(table.title))
     title, note = f"All metrics over {count} recordings", "spread, intervals, sign test"
@@ -102,35 +98,31 @@ def machine(result: Result) -> Markup:
     platform, options = result["platform"], result["options"]
     rows = [[word(name), word(_option(value))] for name, value in sorted(options.items())]
     rows.append([word("tick rate of the platform, Hz"), word(str(platform["hz"]))])
-    headings = ["State"]
-    headings += [f"{name} µs" for name in ("entry latency", "exit latency", "latency")]
-    headings += ["target residency µs", "kind"]
     groups = []
     for cluster in platform["clusters"]:
-        cpus = cpu_list(cluster["cpus"])
-        states = [
+        states: list[Any] = cluster["states"]
+        name = f"{cluster['name']}, CPU {cpu_list(cluster['cpus'])}, capacity {cluster['capacity']}"
+        cells = [
             [
                 word(f"{place} {state['name']}"),
-                *(word(number(state[key] / 1000)) for key in _TIMES),  # type: ignore[literal-required]
-                word(
-                    f"{'polling' if state['polling'] else 'idle'}{', disabled' * state['disabled']}"
-                ),
+                *(word(number(state[key] / 1000)) for key in _TIMES.values()),
+                word("polling" if state["polling"] else "idle"),
+                word("disabled" if state["disabled"] else ""),
             ]
-            for place, state in enumerate(cluster["states"])
+            for place, state in enumerate(states)
         ]
-        groups.append((f"{cluster['name']}, CPU {cpus}, capacity {cluster['capacity']}", states))
-    every = [row for _, rows_of in groups for row in rows_of]
-    title = "Idle states of the platform"
-    drawn = table_html(Table("states", title, headings, every), groups)
+        groups.append((name, cells))
+    headings = ["State", *_TIMES, "kind", ""]
+    every = [row for _, cells in groups for row in cells]
     sources = platform["sources"]
-    return Markup("<h3>Options</h3>{}<h3>{}</h3>{}{}").format(
+    parts = [
         table_html(Table("options", "Options", ["option", "value"], rows)),
-        title,
-        drawn,
-        Markup("<h3>Sources of the platform's numbers</h3>") + figure("listing", sources)
-        if sources
-        else "",
-    )
+        table_html(Table("states", "Idle states of the platform", headings, every), groups),
+        *([figure("listing", sources)] if sources else []),
+    ]
+    titles = ("Options", "Idle states of the platform", "Sources of the platform's numbers")
+    head = Markup("<h3>{}</h3>")
+    return Markup("").join(head.format(t) + part for t, part in zip(titles, parts, strict=False))
 
 
 def _option(value: object) -> str:

@@ -63,6 +63,8 @@ def styles(runs: Sequence[results.RunOutcome]) -> dict[str, Style]:
     """Return each governor's colour and dashes."""
     found, count = {}, 0
     for run in runs:
+        if run["governor"] in found:
+            continue
         if run["kind"] == "oracle":
             found[run["governor"]] = Style("--oracle", "")
         elif is_reference(run["governor"]):
