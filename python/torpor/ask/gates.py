@@ -160,7 +160,7 @@ def gate(
         base_governor: Which governor of the base; needed if it has several and the candidate
             has others.
         candidate_governor: Which of the candidate.
-        is_strict: Break a limit unless the candidate is surely within it.
+        is_strict: Fail unless the whole interval is within the limit.
 
     Where there are seeds, changes are paired by seed, and a limit is broken only if the change is
     more than noise: its ``p``, corrected for the number of limits that are judged so, is below

@@ -11,49 +11,24 @@ import typer
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note
 from torpor.cli.deliver import check, check_new, print_result, write_report
-from torpor.cli.options import argument, option
+from torpor.cli.options import argument, like
+from torpor.machine import running
 from torpor.machine.kernel import ab as comparing
 from torpor.machine.kernel import governors as kernel_governors
 from torpor.machine.kernel import journal
 from torpor.machine.kernel.build import Builder
 from torpor.results.kinds import ab as shapes
 
-_Governors = Annotated[
-    list[str],
-    option(
-        "--governor -g GOV",
-        "A NAME that the kernel offers is the kernel's; otherwise one of Torpor's, PATH.c, "
-        "NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the "
-        "first one.",
-    ),
-]
-_Metric = Annotated[
-    str | None,
-    option(
-        "REGEX",
-        "Its only group is the command's figure; default: the last number that the command prints.",
-    ),
-]
-_Seed = Annotated[
-    int | None, option("N", "Shuffle each round; default: alternate forward and reverse order.")
-]
-_WarmUp = Annotated[int, option("--warm-up N", "Runs before the first round, not counted.", min=0)]
-_Output = Annotated[
-    Path | None, option("--output -o FILE", "Write each run as a line of JSON as soon as it ends.")
-]
-
 
 def ab(
     command: Annotated[list[str], argument("-- COMMAND...", "What runs under each governor.")],
-    governors: _Governors,
-    rounds: Annotated[int, option("N", "How often each governor runs the command.", min=1)] = 10,
-    metric: _Metric = None,
-    seed: _Seed = None,
-    warm_up: _WarmUp = 1,
-    modules: Annotated[
-        Path | None, option("DIR", "Modules that `torpor kernel build` made elsewhere.")
-    ] = None,
-    output: _Output = None,
+    governors: Annotated[list[str], like(running.ab, "governors", "--governor -g GOV")],
+    rounds: Annotated[int, like(running.ab, "rounds", "N", min=1)] = 10,
+    metric: Annotated[str | None, like(running.ab, "metric", "REGEX")] = None,
+    seed: Annotated[int | None, like(running.ab, "seed", "N")] = None,
+    warm_up: Annotated[int, like(running.ab, "warm_up", "--warm-up N", min=0)] = 1,
+    modules: Annotated[Path | None, like(running.ab, "modules", "DIR")] = None,
+    output: Annotated[Path | None, like(running.ab, "output", "--output -o FILE")] = None,
     form: options.Form = None,
     is_json: options.AsJson = False,
     report: options.ReportPath = None,

@@ -15,31 +15,13 @@ from torpor.cli.console import print_note, write_post
 from torpor.cli.deliver import check, print_post, write_page
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.kernel import obtain
-from torpor.cli.options import argument, option
+from torpor.cli.options import argument, like, option
 from torpor.results.files import write_whole
 from torpor.results.record import view
 
 #: A contest shares its points with sweeps only on request.
 _STORE = Path("contest")
 
-_Store = Annotated[Path, option("--store -o DIR", "Where points are kept.")]
-_Data = Annotated[
-    list[Path] | None,
-    option("--data DIR", "A folder of recordings; they are known by their content."),
-]
-_Half = Annotated[str | None, option("HALF", "open or held-out; default: both.")]
-_Only = Annotated[
-    list[str] | None, option("--only PATTERN", "These scenarios: requests, 'guest-*,pixel6'.")
-]
-_Baselines = Annotated[
-    list[str] | None,
-    option(
-        "--baseline G", "One more governor to compare with, as teo@../linux-6.12; can be repeated."
-    ),
-]
-_Corpus = Annotated[Path | None, option("FILE", "Another manifest than the shipped one.")]
-_Seeds = Annotated[int | None, option("N", "Seeds; default: the corpus's.", min=1)]
-_Duration = Annotated[str | None, option("TIME", "Simulated time; default: the corpus's.")]
 _Explained = Annotated[
     bool,
     option(
@@ -56,14 +38,14 @@ def contest(
         list[str] | None,
         argument("[ENTRY]...", "Governors: ./my.c, teo@../linux; a front: ./my.c,p=1|2|4."),
     ] = None,
-    store: _Store = _STORE,
-    data: _Data = None,
-    half: _Half = None,
-    only: _Only = None,
-    baselines: _Baselines = None,
-    corpus: _Corpus = None,
-    seeds: _Seeds = None,
-    duration: _Duration = None,
+    store: Annotated[Path, like(run.contest, "store", "--store -o DIR")] = _STORE,
+    data: Annotated[list[Path] | None, like(run.contest, "data", "--data DIR")] = None,
+    half: Annotated[str | None, like(run.contest, "half", "HALF")] = None,
+    only: Annotated[list[str] | None, like(run.contest, "only", "--only PATTERN")] = None,
+    baselines: Annotated[list[str] | None, like(run.contest, "baselines", "--baseline G")] = None,
+    corpus: Annotated[Path | None, like(run.contest, "corpus", "FILE")] = None,
+    seeds: Annotated[int | None, like(run.contest, "seeds", "N", min=1)] = None,
+    duration: Annotated[str | None, like(run.contest, "duration", "TIME")] = None,
     is_bare: Annotated[
         bool, option("--no-rules", "Do not run `torpor governor check` on the entries.")
     ] = False,

@@ -15,7 +15,7 @@ from torpor.cli import options
 from torpor.cli.console import print_note, write_stdout
 from torpor.cli.deliver import check, print_post, write_page
 from torpor.cli.exits import EXIT_FINDING
-from torpor.cli.options import argument, option
+from torpor.cli.options import argument, like, option
 from torpor.machine.counters import diff
 from torpor.results.comparison import correction_text
 from torpor.results.files import write_whole
@@ -30,13 +30,11 @@ def gate(
     base: Annotated[str, argument("BASE", _SIDE)],
     candidate: Annotated[str, argument("CANDIDATE", _SIDE)],
     limits: Annotated[Path, option("--limits -l FILE", "A TOML file with [[limit]].")],
-    base_governor: Annotated[str | None, option("--base G", "Which governor of BASE.")] = None,
+    base_governor: Annotated[str | None, like(hold, "base_governor", "--base G")] = None,
     candidate_governor: Annotated[
-        str | None, option("--candidate G", "Which governor of CANDIDATE.")
+        str | None, like(hold, "candidate_governor", "--candidate G")
     ] = None,
-    is_strict: Annotated[
-        bool, option("--strict", "Fail unless the whole interval is within the limit.")
-    ] = False,
+    is_strict: Annotated[bool, like(hold, "is_strict", "--strict")] = False,
     junit: Annotated[
         Path | None, option("FILE", "Also write JUnit XML, for GitLab and Jenkins.")
     ] = None,

@@ -3,6 +3,7 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +25,19 @@ def option(spelled: str, text: str, **more: Any) -> Any:
     """Declare an option: flags, unless they are the parameter's name, and what follows them."""
     words = options.Option(text, spelled)
     return typer.Option(*words.flags, metavar=words.metavar, help=text, **more)
+
+
+@functools.cache
+def _described(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the descriptions of a function's arguments, from its docstring."""
+    text = inspect.cleandoc(function.__doc__ or "").partition("Args:\n")[2].partition("\n\n")[0]
+    parts = re.split(r"^    (\w+): ", text.replace("``", "`"), flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], (" ".join(part.split()) for part in parts[1::2]), strict=True))
+
+
+def like(function: Callable[..., Any], name: str, spelled: str, **more: Any) -> Any:
+    """Declare an option that does what an argument of the library does, in the same words."""
+    return option(spelled, _described(function).get(name, ""), **more)
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:

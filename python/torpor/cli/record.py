@@ -13,7 +13,7 @@ from torpor.cli import options, progress
 from torpor.cli.console import print_note, write_stdout
 from torpor.cli.deliver import check_new
 from torpor.cli.exits import EXIT_FINDING
-from torpor.cli.options import argument, option
+from torpor.cli.options import argument, like, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine import cstate_counters as residency
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torpor.machine.record import session
     from torpor.results.kinds import diff as shapes
 
-_DEFAULT_OUTPUT = Path("torpor.trace")
+_OUTPUT = Path("torpor.trace")
 _RECIPE_SECONDS = 10
 #: Beyond, the recorder's own wake-ups are left to `torpor trace stats`, which takes its time.
 _STATS_BYTES_MAX = 256 << 20
@@ -49,16 +49,6 @@ class Recipe(str, Enum):
     TRACEFS = "tracefs"
 
 
-_BackendName = Annotated[Backend, option("B", "tracefs, perf, or auto: tracefs if possible.")]
-_BufferKb = Annotated[
-    int | None, option("--buffer-kb N", "The kernel's buffer of each CPU.", min=64)
-]
-_Reset = Annotated[
-    bool,
-    option(
-        "--reset-governor", "Switch to another idle governor and back, so that its state is known."
-    ),
-]
 _RecipeName = Annotated[
     Recipe | None,
     option(
@@ -73,16 +63,18 @@ def record(
     command: Annotated[
         list[str] | None, argument("[-- COMMAND...]", "Command to run; the recording ends with it.")
     ] = None,
-    output: Annotated[Path, option("--output -o FILE", "The recording.")] = _DEFAULT_OUTPUT,
-    duration: Annotated[
-        str | None, option("TIME", "How long, such as 10s; default: until Ctrl-C.")
+    output: Annotated[Path, like(live.record_trace, "output", "--output -o FILE")] = _OUTPUT,
+    duration: Annotated[str | None, like(live.record_trace, "duration", "TIME")] = None,
+    backend: Annotated[Backend, like(live.record_trace, "backend", "B")] = Backend.AUTO,
+    buffer_kb: Annotated[
+        int | None, like(live.record_trace, "buffer_kb", "--buffer-kb N", min=64)
     ] = None,
-    backend: _BackendName = Backend.AUTO,
-    buffer_kb: _BufferKb = None,
     no_probes: Annotated[
         bool, option("--no-probes", "Set no return probes in the kernel.")
     ] = False,
-    reset_governor: _Reset = False,
+    reset_governor: Annotated[
+        bool, like(live.record_trace, "reset_governor", "--reset-governor")
+    ] = False,
     force: options.Force = False,
     recipe: _RecipeName = None,
 ) -> None:

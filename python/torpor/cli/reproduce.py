@@ -13,15 +13,13 @@ from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
-from torpor.cli.options import argument, option
+from torpor.cli.options import argument, like, option
 from torpor.results.comparison import format_number
 from torpor.results.kinds import posted
 from torpor.results.kinds import reproduction as shapes
 from torpor.results.table import Cell, Table, word
 from torpor.view.post import post
 
-_Duration = Annotated[str | None, option("TIME", "Simulated time per run, instead of the study's.")]
-_Seeds = Annotated[int | None, option("N", "Runs per governor, instead of the study's.", min=1)]
 _Kernels = Annotated[
     list[str] | None,
     option("--kernel -k K", "Another kernel, as in torpor simulate. Repeat it to compare several."),
@@ -39,8 +37,8 @@ def reproduce(
     study: Annotated[
         str | None, argument("STUDY", "A study: a name, or a .toml file. Default: all.")
     ] = None,
-    duration: _Duration = None,
-    seeds: _Seeds = None,
+    duration: Annotated[str | None, like(studies.reproduce, "duration", "TIME")] = None,
+    seeds: Annotated[int | None, like(studies.reproduce, "seeds", "N", min=1)] = None,
     kernels: _Kernels = None,
     is_calibrated: _Calibrated = False,
     threads: options.Threads = None,

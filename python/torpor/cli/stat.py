@@ -12,7 +12,7 @@ from torpor.cli import options, values
 from torpor.cli.console import InPlace, fail, post_text, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import until_stopped
-from torpor.cli.options import argument, option
+from torpor.cli.options import argument, like, option
 from torpor.machine import counters
 from torpor.machine import running as live
 from torpor.results.kinds import posted
@@ -23,18 +23,10 @@ def stat(
     command: Annotated[
         list[str] | None, argument("[COMMAND...]", "Measure while this runs, then stop.")
     ] = None,
-    interval: Annotated[
-        str | None,
-        option(
-            "--interval -i TIME",
-            "Time between two tables, such as 500ms. Default: 1s; with a command, only at its end.",
-        ),
-    ] = None,
-    count: Annotated[int | None, option("--count -n N", "Stop after N tables.", min=1)] = None,
-    by: Annotated[
-        str, option("WHAT", "table: one table for CPUs with the same states; or cpu.")
-    ] = "table",
-    root: Annotated[str, option("DIR", "The folder of the machine's CPUs.")] = counters.SYSFS,
+    interval: Annotated[str | None, like(live.stat, "interval", "--interval -i TIME")] = None,
+    count: Annotated[int | None, like(live.stat, "count", "--count -n N", min=1)] = None,
+    by: Annotated[str, like(live.stat, "by", "WHAT")] = "table",
+    root: Annotated[str, like(live.stat, "root", "DIR")] = counters.SYSFS,
     is_json: options.AsJson = False,
     report: Annotated[Path | None, option("FILE", "Write the total as one HTML page.")] = None,
 ) -> None:

@@ -65,10 +65,10 @@ def record_trace(
     """Record this machine: what ``torpor record`` does.
 
     Args:
-        output: The recording. Its machine's files are written next to it.
+        output: The recording; files about the machine are written next to it.
         command: Runs meanwhile; the recording ends with it.
-        duration: How long, such as ``10s``. Without it and a command, until Ctrl-C.
-        backend: ``tracefs``, ``perf``, or ``auto``: tracefs if possible.
+        duration: How long, such as 10s. Default: until Ctrl-C, or the command's end.
+        backend: tracefs, perf, or auto: tracefs if possible.
         buffer_kb: The kernel's buffer of each CPU.
         probes: Set return probes in the kernel, where it has them.
         reset_governor: Switch to another idle governor and back, so that its state is known.
@@ -184,10 +184,10 @@ def stat(
 
     Args:
         command: Runs meanwhile; the intervals end with it.
-        interval: Time between two results, such as ``500ms``. Default: ``1s``; with a command,
-            there is only the total.
-        count: Stop after so many intervals.
-        by: ``table``, which groups CPUs with the same idle states, or ``cpu``.
+        interval: Time between two tables, such as 500ms. Default: 1s; with a command, only at its
+            end.
+        count: Stop after so many tables.
+        by: table, one table for CPUs with the same states; or cpu.
         root: The folder of the machine's CPUs.
 
     Iterate for a result of each interval, as :func:`torpor.diff` returns it; then ``wait()`` for
@@ -221,14 +221,15 @@ def ab(
 
     Args:
         command: Runs under each governor, in turn, round by round.
-        governors: Names that the kernel offers, or else of Torpor's, ``PATH.c``, ``NAME@TREE`` or
-            ``NAME@TREE:REV``. The others are compared with the first one.
+        governors: A NAME that the kernel offers is the kernel's; otherwise one of Torpor's, PATH.c,
+            NAME@TREE or NAME@TREE:REV, with ,param=value. The others are compared with the first
+            one.
         rounds: How often each governor runs the command.
         metric: A regular expression, whose only group is the command's figure. Default: the last
             number that the command prints.
-        seed: Shuffle each round; by default the order alternates.
+        seed: Shuffle each round. Default: alternate forward and reverse order.
         warm_up: Runs before the first round, not counted.
-        modules: A folder of modules that :func:`build_governors` made elsewhere.
+        modules: Modules that ``torpor kernel build`` made elsewhere.
         output: Write each run as a line of JSON as soon as it ends.
         tell: Called with each change of the machine, before it is made.
         progress: Called with each run.

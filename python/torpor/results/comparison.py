@@ -6,7 +6,6 @@ Changes, their significance and the best governors are in a section's ``comparis
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, stdev
 from typing import Any
 
 from torpor import _engine
@@ -285,10 +284,11 @@ def interval(sample: Sequence[float]) -> tuple[float, float, float]:
     >>> [round(end, 3) for end in interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
     """
-    mean, half = fmean(sample), 0.0
-    if len(sample) > 1:
-        error = stdev(sample) / math.sqrt(len(sample))
-        half = _engine.student_95(len(sample) - 1) * error
+    count, half = len(sample), 0.0
+    mean = math.fsum(sample) / count
+    if count > 1:
+        variance = math.fsum((value - mean) ** 2 for value in sample) / (count - 1)
+        half = _engine.student_95(count - 1) * math.sqrt(variance / count)
     return mean, mean - half, mean + half
 
 

@@ -149,13 +149,13 @@ def contest(
 
     Args:
         entries: Governors, as everywhere.
-        store: The folder of a sweep: points that it has are not run again.
-        corpus: Default: the one that ships.
-        data: Folders that hold recordings of the corpus.
-        half: ``open`` or ``held-out``; default: both.
-        only: Patterns of scenarios, ``NAME`` or ``NAME,MACHINE``.
-        baselines: Further governors to compare with, without rules.
-        seeds: Of a simulation; default: the corpus's.
+        store: Where points are kept, as a sweep's: those that it has are not run again.
+        corpus: Another manifest than the shipped one.
+        data: Folders of recordings, which are known by their content; can be repeated.
+        half: open or held-out; default: both.
+        only: Patterns of scenarios, NAME or NAME,MACHINE, such as 'guest-*,pixel6'.
+        baselines: Further governors to compare with, as teo@../linux-6.12; can be repeated.
+        seeds: Seeds of a simulation; default: the corpus's.
         duration: Simulated time; default: the corpus's.
         has_rules: Check the entries by the rules; requires a C compiler.
         threads: Points that run at a time.

@@ -58,8 +58,8 @@ def reproduce(
 
     Args:
         study: Name of a study that ships, or the path of a TOML file.
-        duration: Simulated time a run, instead of the study's.
-        seeds: Runs a governor, instead of the study's.
+        duration: Simulated time per run, instead of the study's.
+        seeds: Runs per governor, instead of the study's.
         kernel: Another kernel than the default, as in :func:`torpor.simulate`. Columns that it
             cannot serve are left out (``left_out``).
         threads: Worker threads; default: one a core. The result does not depend on it.
