@@ -64,7 +64,7 @@ def view(
     shows_each = len(scenarios) <= _EACH_MAX if each is None else each
     tables = []
     for info in infos:
-        values = _values(found, info["key"])
+        values = values_of(found, info["key"])
         if not values:
             continue
         if shows_each:
@@ -255,7 +255,8 @@ def labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
     return lambda scenario: label_of((short[str(scenario[0])], *scenario[1:]), columns)
 
 
-def _values(rows: Iterable[Row], key: str) -> _Values:
+def values_of(rows: Iterable[Row], key: str) -> _Values:
+    """Return the values of a metric, by scenario, governor and seed."""
     found: _Values = {}
     for row in rows:
         if row["error"] is None and row[key] is not None:

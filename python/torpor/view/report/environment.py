@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from torpor.machine.kernel_sources import cache_folder
 from torpor.results.comparison import unit_text
-from torpor.results.numbers import duration, grouped, number, share
+from torpor.results.numbers import duration, grouped
 from torpor.results.table import CHANGE, Post, Table
 from torpor.results.text import printable
 from torpor.view.paint import left_columns
@@ -130,9 +130,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        number=number,
         duration=duration,
-        share=share,
         data=_data,
         unit=unit_text,
         prose=prose,

@@ -16,7 +16,8 @@ from typing import Any
 
 from torpor._engine import student_95
 from torpor.results.comparison import unit_text
-from torpor.results.table import minus
+from torpor.results.sentences import REFERENCES
+from torpor.results.table import counted, minus
 from torpor.run.sweeps.parts import Row, catalogue
 from torpor.run.sweeps.ranks import (
     SCENARIO,
@@ -24,8 +25,10 @@ from torpor.run.sweeps.ranks import (
     change_of,
     governors_of,
     labels,
+    metric_info,
     scenario_of,
     summed,
+    values_of,
     varied,
 )
 from torpor.view.report.environment import page
@@ -102,31 +105,24 @@ def verdict(points: Sequence[Row], base: str) -> tuple[str, str]:
 
     Idle power is what the page shows first.
     """
-    from torpor.results.sentences import REFERENCES
-    from torpor.run.sweeps.ranks import view
-
     key = next((k for k in POWERS[1:] if any(row.get(k) is not None for row in points)), None)
-    found = view(points, metrics=[key], base=base, each=False).tables if key else []
-    rows = (
-        {str(row[0].value): [cell.value for cell in row[1:5]] for row in found[-1].rows[1:]}
-        if (found)
-        else {}
-    )
-    known = {
-        name: (count, mean, low, high)
-        for name, (count, mean, low, high) in rows.items()
-        if isinstance(mean, float) and name.partition(",")[0] not in (*REFERENCES, "oracle")
-    }
-    if not known or key is None:
+    if key is None:
         return "", ""
-    title = next(metric["title"] for metric in catalogue() if metric["key"] == key)
-    title = title.partition(",")[0]
-    name = min(known, key=lambda one: known[one][1])
-    count, mean, low, high = known[name]
-    of = f"{count:.0f} scenario{'s' * (count != 1)}"
-    word = "less" if mean < 0 else "more"
-    said = f"{name} takes {abs(mean):.2g} % {word} {title} than {base}, on average over {of}."
-    if not isinstance(low, float) or not isinstance(high, float):
+    metric = metric_info(key)
+    scenarios = {scenario_of(row) for row in points}
+    count, lines = summed(metric, values_of(points, key), governors_of(points, base), scenarios)
+    known = [
+        (mean, name, low, high)
+        for name, (mean, low, high), _ in lines[1:]
+        if mean is not None and name.partition(",")[0] not in REFERENCES
+    ]
+    if not known:
+        return "", ""
+    title = metric["title"].partition(",")[0]
+    mean, name, low, high = min(known)
+    change = f"{abs(mean):.2g} % {'less' if mean < 0 else 'more'} {title}"
+    said = f"{name} takes {change} than {base}, on average over {counted(count, 'scenario')}."
+    if low is None or high is None:
         return said, "One scenario has no measure of chance."
     ends = minus(f"95 % interval of the change over scenarios: {low:+.1f} to {high:+.1f} %")
     return said, ends + (", so it may be chance." if low < 0 < high else ".")
