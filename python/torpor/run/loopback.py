@@ -87,7 +87,8 @@ class Server(http.server.ThreadingHTTPServer):
     One that says nothing costs a thread until it is late, or until a new one needs its place.
     """
 
-    daemon_threads = True
+    #: Connections that the kernel keeps until a thread takes them; with less, a browser's wait.
+    request_queue_size = 128
 
     def __init__(self, answer: Callable[[str], Answer], port: int) -> None:
         """Listen; port 0 is any that is free. ``answer`` gets the path of each request.
