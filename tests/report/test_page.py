@@ -185,10 +185,11 @@ def test_only_our_script_runs_nothing_is_fetched(pixel_html: str) -> None:
 def test_headers_have_scopes_and_unique_ids() -> None:
     result = sample.pixel()
     result["traces"] += sample.pixel()["traces"]
-    parsed = Page(report.render(result))
+    parsed = Page(report.render([result, sample.desktop()]))
     assert ("html", {"lang": "en"}) in parsed.tags
     assert all(attrs.get("scope") for tag, attrs in parsed.tags if tag == "th")
     ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
+    assert sum(name.endswith("-strip-data") for name in ids) == 3
     assert len(ids) == len(set(ids))
     for _, attrs in parsed.tags:
         for name in ("aria-labelledby", "aria-describedby"):

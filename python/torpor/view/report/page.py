@@ -40,24 +40,20 @@ def render(
     It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto, or says
     `why_no_trace`.
     """
-    tops: list[Part] = []
-    others: list[Part] = []
-    limits: list[str] = []
-    strips, machines = [], []
+    made: list[Part] = []
+    strips, limits, machines = [], [], []
     for result in results:
         if result.get("kind") in ("replay", "simulation"):
-            found = governors.parts(result, 1 + len(others) + len(tops))
-            tops.append(found.top)
-            others += found.parts
+            found = governors.parts(result, 1 + len(made))
+            made += [found.top, *found.parts]
             strips += found.strips
             limits += [*found.limits, *result["notes"]]
             machines.append(governors.machine(result))
         else:
-            tops.append(_part(result))
-    if len(tops) > 1:
-        top, others = Part(counted(len(results), "result")), [*tops, *others]
-    else:
-        (top,) = tops
+            made.append(_part(result))
+    top, *others = made
+    if len(results) > 1:
+        top, others = Part(counted(len(results), "result")), made
     handed = handover(trace, top.title) if trace else without(results[0]["kind"], why_no_trace)
     version = results[0]["torpor"]["version"]
     inputs = [line for result in results for line in KINDS[result["kind"]].inputs(result)]

@@ -95,6 +95,9 @@ def provenance(version: str, inputs: Sequence[Input], more: Sequence[Markup]) ->
     rows = [[word(one.name), word(one.description), _hash(one.sha256)] for one in inputs]
     rows.insert(0, [word("Torpor"), word(version), word("")])
     table = table_html(Table("Inputs", "", ["input", "", "SHA-256"], rows, keys=2))
+    if more:
+        said = "The same inputs, options and version give the same bytes."
+        table = Markup('<p class="lead">{}</p>\n').format(said) + table
     return [Fold("Provenance", table + Markup("").join(more), "SHA-256 of each input")]
 
 
