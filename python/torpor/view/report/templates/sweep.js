@@ -9,6 +9,21 @@ const element = (name, text, attributes = {}) => {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
 };
+/** A row of texts and elements; the first one names it. */
+const line = (cells, isHead) => {
+  const made = element("tr");
+  made.append(...cells.map((cell, index) => typeof cell !== "string" ? cell
+    : isHead ? element("th", cell, { scope: "col" })
+      : index ? element("td", cell) : element("th", cell, { scope: "row" })));
+  return made;
+};
+const tableOf = (headings, rows) => {
+  const table = element("table");
+  table.append(element("thead"), element("tbody"));
+  table.tHead.append(line(headings, true));
+  table.tBodies[0].append(...rows.map((cells) => line(cells)));
+  return table;
+};
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const drawn = (name, attributes, text) => {
   const made = document.createElementNS(NAMESPACE, name);
@@ -78,21 +93,11 @@ const detail = (scenario, metric, base) => {
   const quoted = names.map((name) =>
     "-g " + (/^[\w.,=@:/+-]+$/.test(name) ? name : "'" + name.replaceAll("'", "'\\''") + "'"));
   box.append(element("pre", scenario.command.replace("GOVERNORS", () => quoted.join(" "))));
-  const table = element("table"), head = element("tr");
-  head.append(element("th", "metric", { scope: "col" }));
-  data.governors.forEach((name) => head.append(element("th", name, { scope: "col" })));
-  table.append(element("thead"), element("tbody"));
-  table.tHead.append(head);
-  data.metrics.forEach((info, index) => {
-    if (!scenario.cells.some((cell) => cell && cell[index] !== null)) return;
-    const row = element("tr");
-    row.append(element("th", info.title + (info.unit ? " " + info.unit : ""), { scope: "row" }));
-    data.governors.forEach((_, governor) =>
-      row.append(element("td", numberText(valueOf(scenario, governor, index)))));
-    table.tBodies[0].append(row);
-  });
+  const known = metricEntries.filter(([index]) =>
+    scenario.cells.some((cell) => cell && cell[index] !== null));
   const scroll = element("div", undefined, { class: "scroll" });
-  scroll.append(table);
+  scroll.append(tableOf(["metric", ...data.governors], known.map(([index, title]) =>
+    [title, ...everyone.map((governor) => numberText(valueOf(scenario, governor, index)))])));
   box.append(scroll);
 };
 
@@ -127,16 +132,10 @@ const sortable = (name, governor) => {
 
 const drawMap = (all, metric, base) => {
   const info = data.metrics[metric];
-  const table = element("table"), head = element("tr");
-  head.append(sortable("scenario", null));
-  data.governors.forEach((name, governor) => head.append(sortable(name, governor)));
-  table.append(element("thead"), element("tbody"));
-  table.tHead.append(head);
+  const heads = [sortable("scenario", null), ...data.governors.map(sortable)];
   const scenarios = ordered(all, metric, base);
-  for (const scenario of scenarios.slice(0, rowsShown)) {
-    const row = element("tr");
-    row.append(element("th", scenario.label, { scope: "row" }));
-    data.governors.forEach((name, governor) => {
+  const rows = scenarios.slice(0, rowsShown).map((scenario) => [scenario.label,
+    ...data.governors.map((name, governor) => {
       const cell = element("td"), value = valueOf(scenario, governor, metric);
       const button = element("button", numberText(value), { type: "button" });
       const moved = governor === base ? null : change(scenario, governor, metric, base);
@@ -155,11 +154,9 @@ const drawMap = (all, metric, base) => {
         detail(scenario, metric, base);
       });
       cell.append(button);
-      row.append(cell);
-    });
-    table.tBodies[0].append(row);
-  }
-  $("map").replaceChildren(table);
+      return cell;
+    })]);
+  $("map").replaceChildren(tableOf(heads, rows));
   const hidden = scenarios.length - rowsShown;
   if (hidden > 0) {
     const more = element("button", `Show the other ${hidden} scenarios`, { type: "button", id: "more" });
@@ -297,13 +294,9 @@ const drawRanks = (scenarios, metric, base) => {
     return values.filter((value) => value < mine).length +
       (values.filter((value) => value === mine).length + 1) / 2;
   };
-  const table = element("table"), head = element("tr");
   const headings = ["governor", isShare(metric) ? "mean change pp" : "geomean change %", "95 %"];
   if (info.direction !== "none") headings.push("mean rank", "95 %");
-  headings.forEach((text) => head.append(element("th", text, { scope: "col" })));
   const summed = data.summaries?.[metric];
-  table.append(element("caption", `${info.title}, ${summed?.count ?? whole.length} scenarios that all finished`), element("thead"), element("tbody"));
-  table.tHead.append(head);
   const lines = summed ? ranked.map((governor, index) => {
     const [, ratio, rank] = summed.lines[index];
     return { governor, ratio, rank };
@@ -316,15 +309,11 @@ const drawRanks = (scenarios, metric, base) => {
   }));
   if (info.direction !== "none") lines.sort((a, b) => a.rank[0] - b.rank[0]);
   const between = ([, low, high], text) => low === null ? "–" : `${text(low)} to ${text(high)}`;
-  for (const { governor, ratio, rank } of lines) {
-    const row = element("tr");
-    row.append(element("th", data.governors[governor], { scope: "row" }));
-    row.append(element("td", ratio[0] === null ? "–" : signed(ratio[0], 2)), element("td", between(ratio, (v) => signed(v, 2))));
-    if (info.direction !== "none") {
-      row.append(element("td", rank[0] === null ? "–" : rank[0].toFixed(2)), element("td", between(rank, (v) => v.toFixed(2))));
-    }
-    table.tBodies[0].append(row);
-  }
+  const both = (found, text) => [found[0] === null ? "–" : text(found[0]), between(found, text)];
+  const table = tableOf(headings, lines.map(({ governor, ratio, rank }) =>
+    [data.governors[governor], ...both(ratio, (v) => signed(v, 2)),
+      ...(info.direction === "none" ? [] : both(rank, (v) => v.toFixed(2)))]));
+  table.prepend(element("caption", `${info.title}, ${summed?.count ?? whole.length} scenarios that all finished`));
   $("ranks").replaceChildren(table);
 };
 
