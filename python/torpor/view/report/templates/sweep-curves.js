@@ -55,33 +55,20 @@ const drawCurves = (scenarios, metric, base) => {
   const select = $("param"), before = select.value;
   select.replaceChildren();
   fill(select, [...curves.keys()].map((key) => [key, key]), curves.has(before) ? before : [...curves.keys()][0]);
-  const points = [];
-  for (const [line, values] of curves.get(select.value)) {
-    for (const [value, parts] of [...values].sort((a, b) => a[0] - b[0])) {
-      const [at, low, high] = interval(parts, meanChange(metric));
-      if (at !== null) points.push({ line, value, at, low: low ?? at, high: high ?? at });
-    }
-  }
-  if (!points.length) {
+  const series = [...curves.get(select.value)].map(([line, values]) =>
+    [...values].sort((a, b) => a[0] - b[0]).flatMap(([x, parts]) => {
+      const [y, low, high] = interval(parts, meanChange(metric)), ends = [low ?? y, high ?? y];
+      const [at, from, to] = [y, ...ends].map((end) => signed(end ?? 0, 2));
+      return y === null ? [] : [{ x, y, ends, hint: `${line}, ${x}: ${at} (${from} to ${to})`, line }];
+    })).filter((points) => points.length);
+  if (!series.length) {
     $("curve").replaceChildren(element("p", "No scenario has this metric.", { class: "none" }));
     return;
   }
-  const title = `${data.metrics[metric].title}, ${changeUnit(metric)}`;
-  const { svg, x, y } = framed(points.map((point) => point.value),
-    points.flatMap((point) => [point.low, point.high]), [select.value.split(",")[0], title],
-    `${title}, at each value of ${select.value}`, (tick, digits) => tick.toFixed(digits));
-  const ends = [];
-  for (const line of new Set(points.map((point) => point.line))) {
-    const mine = points.filter((point) => point.line === line);
-    svg.append(drawn("path", { class: "front", d: "M" + mine.map((p) => `${x.at(p.value)} ${y.at(p.at)}`).join("L") }));
-    for (const point of mine) {
-      const mark = drawn("circle", { cx: x.at(point.value), cy: y.at(point.at), r: 3, class: "on" });
-      mark.append(drawn("title", {}, `${line}, ${point.value}: ${signed(point.at, 2)} (${signed(point.low, 2)} to ${signed(point.high, 2)})`));
-      svg.append(drawn("line", { class: "range", x1: x.at(point.value), x2: x.at(point.value), y1: y.at(point.low), y2: y.at(point.high) }), mark);
-    }
-    const last = mine[mine.length - 1];
-    ends.push({ x: x.at(last.value), y: y.at(last.at), text: line });
-  }
-  named(svg, ends);
-  $("curve").replaceChildren(svg);
+  for (const points of series) points.at(-1).label = points[0].line;
+  const up = `${data.metrics[metric].title}, ${changeUnit(metric)}`;
+  drawChart($("curve"), {
+    title: `${up}, at each value of ${select.value}`, across: select.value.split(",")[0], up, series,
+    xText: (tick, digits) => tick.toFixed(digits),
+  });
 };

@@ -185,43 +185,11 @@ const meanChange = (metric) => (values) => isShare(metric) ? mean(values) : 100 
 const everyone = data.governors.map((_, governor) => governor);
 const competitors = everyone.filter((governor) => !isOracle(governor));
 
-/** An empty plot that has room for these values, and what places a value in it. */
-const framed = (xs, ys, [across, up], title, xText = signed) => {
-  const width = 720, height = 420, left = 70, right = 150, top = 20, bottom = 50;
-  const scale = (values, from, to) => {
-    let low = Math.min(...values), high = Math.max(...values);
-    const margin = (high - low || 1) * 0.08;
-    low -= margin; high += margin;
-    return { low, high, at: (value) => from + (value - low) / (high - low) * (to - from) };
-  };
-  const x = scale(xs, left, width - right), y = scale(ys, height - bottom, top);
-  const ticks = ({ low, high }) => {
-    const step = [1, 2, 5, 10].map((n) => n * 10 ** Math.floor(Math.log10((high - low) / 5)))
-      .find((size) => (high - low) / size <= 6);
-    const found = [];
-    for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push(tick);
-    return { found, digits: Math.max(0, -Math.floor(Math.log10(step))) };
-  };
-  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  svg.append(drawn("title", {}, title));
-  const xTicks = ticks(x), yTicks = ticks(y);
-  for (const tick of xTicks.found) {
-    svg.append(drawn("line", { x1: x.at(tick), x2: x.at(tick), y1: top, y2: height - bottom }));
-    svg.append(drawn("text", { x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, xText(tick, xTicks.digits)));
-  }
-  for (const tick of yTicks.found) {
-    svg.append(drawn("line", { x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }));
-    svg.append(drawn("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, signed(tick, yTicks.digits)));
-  }
-  svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 10, "text-anchor": "middle" }, across));
-  svg.append(drawn("text", { transform: `translate(14 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, up));
-  return { svg, x, y };
-};
-/** Names at their places; those that would cover each other move down, or are left to the marks'
+/** The words at the points; those that would cover each other move down, or are left to the marks'
     own titles where there is no room. */
 const named = (svg, names) => {
   const taken = [];
-  for (const { x, y, text } of [...names].sort((a, b) => a.y - b.y)) {
+  for (const { x, y, text } of names.sort((a, b) => a.y - b.y)) {
     const isLeft = x > 420, size = 7 * text.length;
     const from = isLeft ? x - size : x;
     let at = y + 4;
@@ -230,6 +198,52 @@ const named = (svg, names) => {
     taken.push({ at, from, size });
     svg.append(drawn("text", { x: isLeft ? x - 8 : x + 8, y: at, "text-anchor": isLeft ? "end" : "start" }, text));
   }
+};
+/** Draws a chart, of the same parts as chart.py's: series of points with x, y, a hint, and where known
+    a label and the ends of an interval up. A line connects points that are not hollow. */
+const drawChart = (figure, { title, across, up, series, xText = signed }) => {
+  const points = series.flat();
+  const width = 720, height = 420, left = 70, right = 150, top = 20, bottom = 50;
+  const scale = (values, from, to) => {
+    let low = Math.min(...values), high = Math.max(...values);
+    const margin = (high - low || 1) * 0.08;
+    low -= margin; high += margin;
+    return { low, high, at: (value) => from + (value - low) / (high - low) * (to - from) };
+  };
+  const x = scale(points.map((point) => point.x), left, width - right);
+  const y = scale(points.flatMap((point) => [point.y, ...(point.ends ?? [])]), height - bottom, top);
+  const ticks = ({ low, high }, text) => {
+    const step = [1, 2, 5, 10].map((n) => n * 10 ** Math.floor(Math.log10((high - low) / 5)))
+      .find((size) => (high - low) / size <= 6);
+    const digits = Math.max(0, -Math.floor(Math.log10(step))), found = [];
+    for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push([tick, text(tick, digits)]);
+    return found;
+  };
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
+  svg.append(drawn("title", {}, title));
+  for (const [tick, text] of ticks(x, xText)) {
+    svg.append(drawn("line", { x1: x.at(tick), x2: x.at(tick), y1: top, y2: height - bottom }));
+    svg.append(drawn("text", { x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, text));
+  }
+  for (const [tick, text] of ticks(y, signed)) {
+    svg.append(drawn("line", { x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }));
+    svg.append(drawn("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, text));
+  }
+  svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 10, "text-anchor": "middle" }, across));
+  svg.append(drawn("text", { transform: `translate(14 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, up));
+  for (const own of series) {
+    const path = own.filter((point) => !point.isHollow).map((point) => `${x.at(point.x)} ${y.at(point.y)}`);
+    if (path.length) svg.append(drawn("path", { class: "front", d: "M" + path.join("L") }));
+  }
+  for (const point of points) {
+    const at = x.at(point.x);
+    if (point.ends) svg.append(drawn("line", { class: "range", x1: at, x2: at, y1: y.at(point.ends[0]), y2: y.at(point.ends[1]) }));
+    const mark = drawn("circle", { cx: at, cy: y.at(point.y), r: 4, class: point.isHollow ? "" : "on" });
+    mark.append(drawn("title", {}, point.hint));
+    svg.append(mark);
+  }
+  named(svg, points.filter((point) => point.label).map((point) => ({ x: x.at(point.x), y: y.at(point.y), text: point.label })));
+  figure.replaceChildren(svg);
 };
 
 const drawScatter = (scenarios, base) => {
@@ -257,19 +271,18 @@ const drawScatter = (scenarios, base) => {
     worseX * other.x <= worseX * point.x && worseY * other.y <= worseY * point.y &&
     (other.x !== point.x || other.y !== point.y));
   const titles = [across, up].map((metric) => `${data.metrics[metric].title}, ${changeUnit(metric)}`);
-  const { svg, x, y } = framed(points.map((point) => point.x), points.map((point) => point.y), titles,
-    `${titles[1]} against ${titles[0]}, change from ${data.governors[base]}`);
-  const front = points.filter((point) => !isDominated(point)).sort((a, b) => a.x - b.x);
-  svg.append(drawn("path", { class: "front", d: "M" + front.map((p) => `${x.at(p.x)} ${y.at(p.y)}`).join("L") }));
+  points.sort((a, b) => a.x - b.x);
   for (const point of points) {
-    const mark = drawn("circle", { cx: x.at(point.x), cy: y.at(point.y), r: 4, class: front.includes(point) ? "on" : "" });
-    mark.append(drawn("title", {}, `${data.governors[point.governor]}: ${signed(point.x)} ${changeUnit(across)}, ${signed(point.y)} ${changeUnit(up)}`));
-    svg.append(mark);
+    const name = data.governors[point.governor];
+    point.isHollow = isDominated(point);
+    point.hint = `${name}: ${signed(point.x)} ${changeUnit(across)}, ${signed(point.y)} ${changeUnit(up)}`;
+    // Many points are reduced to those that matter.
+    point.label = points.length <= 12 || !point.isHollow || point.governor === base ? name : "";
   }
-  // Many points are reduced to those that matter.
-  const worthy = points.length <= 12 ? points : points.filter((point) => front.includes(point) || point.governor === base);
-  named(svg, worthy.map((point) => ({ x: x.at(point.x), y: y.at(point.y), text: data.governors[point.governor] })));
-  figure.replaceChildren(svg);
+  drawChart(figure, {
+    title: `${titles[1]} against ${titles[0]}, change from ${data.governors[base]}`,
+    across: titles[0], up: titles[1], series: [points],
+  });
 };
 
 /** The mean and Student's 95 % interval of it, as `shown` writes them. Two values have none: it would
