@@ -11,28 +11,11 @@ from os import PathLike
 from typing import Any
 
 from torpor.results.files import write_whole
-from torpor.view.report import page
+from torpor.view.report.page import render
 
 _Path = str | PathLike[str]
 
 __all__ = ["render", "write"]
-
-
-def render(
-    result: Any,
-    command: str | None = None,
-    trace: _Path | None = None,
-    why_no_trace: str | None = None,
-) -> str:
-    """Return the page of a result, or of a list of results, as HTML text.
-
-    ``command`` repeats the page, which ends with it. ``trace`` is a file in Perfetto's format; the
-    page holds it, unless it is too large, and hands it over to Perfetto when its reader asks.
-    Without one it says ``why_no_trace``, or why a page of such a result has none.
-    """
-    return page.render(
-        result if isinstance(result, list) else [result], command, trace, why_no_trace
-    )
 
 
 def write(

@@ -30,27 +30,29 @@ _NO_TRACE = without("", "This page has no trace for Perfetto: it is of many runs
 
 
 def render(
-    results: Sequence[Any],
+    result: Any,
     command: str | None = None,
     trace: str | PathLike[str] | None = None,
     why_no_trace: str | None = None,
 ) -> str:
-    """The page of results, as HTML text.
+    """Return the page of a result, or of a list of results, as HTML text.
 
-    It ends with `command`, which repeats it, and has the `trace`, a file for Perfetto, or says
-    `why_no_trace`.
+    ``command`` repeats the page, which ends with it. ``trace`` is a file in Perfetto's format; the
+    page holds it, unless it is too large, and hands it over to Perfetto when its reader asks.
+    Without one it says ``why_no_trace``, or why a page of such a result has none.
     """
+    results = result if isinstance(result, list) else [result]
     made: list[Part] = []
     strips, limits, machines = [], [], []
-    for result in results:
-        if result.get("kind") in ("replay", "simulation"):
-            found = governors.parts(result, 1 + len(made))
+    for one in results:
+        if one.get("kind") in ("replay", "simulation"):
+            found = governors.parts(one, 1 + len(made))
             made += [found.top, *found.parts]
             strips += found.strips
-            limits += [*found.limits, *result["notes"]]
-            machines.append(governors.machine(result))
+            limits += [*found.limits, *one["notes"]]
+            machines.append(governors.machine(one))
         else:
-            made.append(_part(result))
+            made.append(_part(one))
     top, *others = made
     if len(results) > 1:
         top, others = Part(counted(len(results), "result")), made
