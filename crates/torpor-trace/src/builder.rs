@@ -4,6 +4,7 @@
 use crate::bytes::STEP_BYTES;
 use crate::gap::Gaps;
 use crate::hrtimers::{Hrtimers, is_hrtimer};
+use crate::huge;
 use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
 use crate::model::{Carries, Event, EventKind, InterruptCause, Meta, Name, Names, Trace};
@@ -18,6 +19,8 @@ pub(crate) const CPUS_MAX: u32 = 8192;
 /// Events held back before the first batch. Properties of a whole recording, such as the clock of
 /// its timers, are estimated from them; a shorter recording is one batch.
 const HEAD_EVENTS: usize = 1 << 20;
+/// Events from which memory is taken for all of the head.
+const LONG_EVENTS: usize = 1 << 17;
 /// Events of each later batch.
 const BATCH_EVENTS: usize = 1 << 16;
 
@@ -74,6 +77,10 @@ pub(crate) struct Builder {
     hrtimers: Hrtimers,
     /// Events that an earlier one may still follow.
     pending: Vec<Event>,
+    /// Times of the pending events, which are the keys by which they are sorted.
+    times: Vec<u64>,
+    /// Number of pending events up to which none needs memory.
+    pending_room: usize,
     /// Number of pending events from which settled ones are passed on.
     flush_at: usize,
     /// Number of pending events that fit in memory.
@@ -121,6 +128,8 @@ impl Builder {
             reported_bytes: 0,
             hrtimers: Hrtimers::default(),
             pending: Vec::new(),
+            times: Vec::new(),
+            pending_room: 0,
             flush_at: HEAD_EVENTS,
             pending_max: usize::MAX,
             is_over_memory: false,
@@ -173,12 +182,6 @@ impl Builder {
         self.is_over_memory
     }
 
-    #[cold]
-    fn stop_over_memory(&mut self) {
-        self.is_over_memory = true;
-        self.stop.set();
-    }
-
     /// True if there was no event so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.window.is_none()
@@ -201,7 +204,7 @@ impl Builder {
     }
 
     /// Takes an event, or counts it as lost if its time or CPU is out of range.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
         if cpu >= CPUS_MAX || kind.target_cpu().is_some_and(|target| target.0 >= CPUS_MAX) {
             return self.lose(&loss::CPU_OUT_OF_RANGE, 1);
@@ -213,10 +216,30 @@ impl Builder {
         if time_ns < self.passed_ns {
             return self.lose(&loss::OUT_OF_ORDER, 1);
         }
-        if self.pending.len() >= self.pending_max {
-            return self.stop_over_memory();
+        if self.pending.len() >= self.pending_room && !self.has_more_room() {
+            return;
         }
+        self.times.push(time_ns);
         self.pending.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
+    }
+
+    /// Makes room for more events; false if memory allows none.
+    #[cold]
+    fn has_more_room(&mut self) -> bool {
+        let count = self.pending.len();
+        if count >= self.pending_max {
+            self.is_over_memory = true;
+            self.stop.set();
+            return false;
+        }
+        // The head comes whole: memory that it does not use is not there.
+        let wanted = if count < LONG_EVENTS { count.max(4) } else { count.max(HEAD_EVENTS) };
+        self.pending.reserve(wanted);
+        if count >= LONG_EVENTS {
+            huge::advise(&mut self.pending);
+        }
+        self.pending_room = self.pending.capacity().min(self.pending_max);
+        true
     }
 
     /// States that no event before `time_ns` will follow, on any CPU. Readers of formats that are
@@ -239,6 +262,11 @@ impl Builder {
         since.is_some_and(|since| self.settled_ns.saturating_sub(since) >= wait_ns)
     }
 
+    /// Returns the progress of the reader, in bytes.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
     /// Adds to the progress of the reader.
     #[inline]
     pub(crate) fn advance(&mut self, bytes: u64) {
@@ -256,7 +284,7 @@ impl Builder {
 
     #[cold]
     fn pass_settled(&mut self) {
-        sort(&mut self.pending);
+        sort(&mut self.pending, std::mem::take(&mut self.times));
         let settled = Instant(self.settled_ns.min(i64::MAX as u64) as i64);
         let count = self.pending.partition_point(|event| event.time < settled);
         // Doubling bounds how often unsettled events are sorted again.
@@ -268,7 +296,10 @@ impl Builder {
             rest.extend(self.pending.drain(count..));
             let batch = std::mem::replace(&mut self.pending, rest);
             self.pass(batch);
+            self.pending_room = self.pending.capacity().min(self.pending_max);
         }
+        self.times.reserve(self.pending.capacity());
+        self.times.extend(self.pending.iter().map(|event| event.time.0 as u64));
     }
 
     /// Cuts gaps, names functions, aligns hrtimers, sums up, and passes the events on.
@@ -366,7 +397,7 @@ impl Builder {
     /// Returns the recording, without the events that were sent.
     pub(crate) fn finish(mut self) -> Trace {
         let mut rest = std::mem::take(&mut self.pending);
-        sort(&mut rest);
+        sort(&mut rest, std::mem::take(&mut self.times));
         self.pass(rest);
         if !self.has_wakings && self.wakeups > 0 {
             self.lose(&loss::WAKEUPS_FOR_WAKINGS, self.wakeups);
@@ -390,35 +421,95 @@ impl Builder {
     }
 }
 
-/// Bits of a sort key for an event's CPU and for its index.
-const CPU_BITS: u32 = 16;
-const PLACE_BITS: u32 = 48;
-const _: () = assert!(CPUS_MAX <= 1 << CPU_BITS);
-
 /// Orders by time, then CPU, then place in the file: the order in which a file has simultaneous
-/// events of different CPUs depends on the tool that wrote it. Events are large, and the CPUs'
-/// buffers leave many short runs, so keys are sorted and then each event moves once.
-fn sort(events: &mut [Event]) {
-    if events.is_sorted_by_key(|event| (event.time, event.cpu)) {
-        return;
-    }
-    let key = |(place, event): (usize, &Event)| {
-        (event.time.0 as u128) << (CPU_BITS + PLACE_BITS)
-            | u128::from(event.cpu.0) << PLACE_BITS
-            | place as u128
-    };
-    let mut keys: Vec<u128> = events.iter().enumerate().map(key).collect();
-    keys.sort_unstable();
-    let place_of = |key: u128| (key & ((1 << PLACE_BITS) - 1)) as usize;
+/// events of different CPUs depends on the tool that wrote it. Events are large, so keys are sorted
+/// and then each event moves once. `times` are those of the events.
+fn sort(events: &mut [Event], times: Vec<u64>) {
+    let (mut keys, place_mask) = sorted_keys(events, times);
     for place in 0..events.len() {
         // An earlier swap may have moved the event that was here.
-        let mut from = place_of(keys[place]);
+        let mut from = (keys[place] & place_mask) as usize;
         while from < place {
-            from = place_of(keys[from]);
+            from = (keys[from] & place_mask) as usize;
         }
-        keys[place] = from as u128;
-        events.swap(place, from);
+        if from != place {
+            keys[place] = from as u64;
+            events.swap(place, from);
+        }
     }
+}
+
+/// Returns keys in the order of their events, and the mask of an event's place in a key.
+fn sorted_keys(events: &[Event], times: Vec<u64>) -> (Vec<u64>, u64) {
+    let extremes = |(first, last): (u64, u64), time: &u64| (first.min(*time), last.max(*time));
+    let (first, last) = times.iter().fold((u64::MAX, 0), extremes);
+    let place_bits = u64::BITS.saturating_sub((events.len() as u64).leading_zeros());
+    let mut keys = times;
+    if last.saturating_sub(first).leading_zeros() < place_bits {
+        // A damaged time is years away.
+        keys.iter_mut().zip(0..).for_each(|(key, place)| *key = place);
+        keys.sort_unstable_by_key(|&place| {
+            let event = &events[place as usize];
+            (event.time, event.cpu, place)
+        });
+        return (keys, u64::MAX);
+    }
+    for (key, place) in keys.iter_mut().zip(0..) {
+        *key = key.wrapping_sub(first) << place_bits | place;
+    }
+    merge_runs(&mut keys);
+    let mask = !(u64::MAX << place_bits);
+    for simultaneous in keys.chunk_by_mut(|a, b| a >> place_bits == b >> place_bits) {
+        if simultaneous.len() > 1 {
+            simultaneous.sort_unstable_by_key(|key| (events[(key & mask) as usize].cpu, *key));
+        }
+    }
+    (keys, mask)
+}
+
+/// Sorts keys that consist of runs in order: a recorder reads one CPU's buffer after the other, so
+/// only neighbours overlap.
+fn merge_runs(keys: &mut [u64]) {
+    let mut end = 0_usize;
+    let mut ends: Vec<usize> = Vec::new();
+    for run in keys.chunk_by(|a, b| a < b) {
+        end = end.saturating_add(run.len());
+        ends.push(end);
+    }
+    let mut left = Vec::new();
+    while ends.len() > 1 {
+        let mut start = 0;
+        let merge_pair = |pair: &[usize]| {
+            let end = *pair.last()?;
+            let run = keys.get_mut(start..end)?;
+            merge(run, pair[0].saturating_sub(start), &mut left);
+            start = end;
+            Some(end)
+        };
+        ends = ends.chunks(2).filter_map(merge_pair).collect();
+    }
+}
+
+/// Merges the two runs that meet at `middle`. Only the part in which they overlap moves.
+fn merge(keys: &mut [u64], middle: usize, left: &mut Vec<u64>) {
+    let (before, after) = keys.split_at(middle);
+    let Some(&first) = after.first() else { return };
+    let from = before.partition_point(|&key| key < first);
+    left.clear();
+    left.extend_from_slice(&before[from..]);
+    let keys = &mut keys[from..];
+    let (mut taken, mut right) = (0_usize, left.len());
+    let mut place = 0_usize;
+    // Ends as soon as one run does: what remains of the right one is in its place.
+    while let (Some(&key), Some(&other)) = (left.get(taken), keys.get(right)) {
+        let is_left = key < other;
+        keys[place] = if is_left { key } else { other };
+        taken = taken.wrapping_add(is_left.into());
+        right = right.wrapping_add((!is_left).into());
+        place = place.wrapping_add(1);
+    }
+    let rest = &left[taken..];
+    keys[place..place.wrapping_add(rest.len())].copy_from_slice(rest);
 }
 
 fn note(carries: &mut Carries, kind: &EventKind) {

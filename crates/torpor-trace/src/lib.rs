@@ -26,6 +26,7 @@ mod ftrace;
 mod ftrace_text;
 mod gap;
 mod hrtimers;
+mod huge;
 mod inflate;
 mod kallsyms;
 mod loss;

@@ -122,7 +122,11 @@ impl Source {
                 }
                 let batch = match batches.recv_timeout(LOOK_EVERY) {
                     Ok(batch) => batch,
-                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Timeout) => {
+                        // The reader may be looking ahead.
+                        bytes.release();
+                        continue;
+                    }
                     Err(RecvTimeoutError::Disconnected) => break,
                 };
                 if stop.is_set() {

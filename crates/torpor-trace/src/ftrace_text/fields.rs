@@ -8,19 +8,29 @@
 use super::line::number;
 use super::scratch::Scratch;
 use super::values::{self, integer};
-use crate::cursor::{after, split};
+use crate::cursor::{after, find, rfind, split};
 use crate::model::Names;
 use crate::tracepoint::{FIELDS_MAX, Spec, Value, Values};
 use memchr::memmem;
 use memchr::{memchr, memrchr};
 
 /// A plan for parsing the text of one tracepoint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub spec: &'static Spec,
     shape: Shape,
     fields: [Option<Field>; FIELDS_MAX],
+    /// The keys of the last line's pairs from its end, each with its `=`, and the slots of their
+    /// values: the next line most likely has the same.
+    layout: Vec<(Box<[u8]>, Option<usize>)>,
 }
+
+/// Slots for texts: those of the fields, and of what the flags of a timer are next to.
+const TEXTS: usize = FIELDS_MAX + 2;
+const CPU_TEXT: usize = FIELDS_MAX;
+const IDX_TEXT: usize = FIELDS_MAX + 1;
+/// Pairs of a line of which the layout is kept; the rest may be a task's name.
+const LAYOUT_MAX: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
@@ -69,13 +79,13 @@ impl Plan {
         for (slot, name) in fields.iter_mut().zip(spec.fields) {
             *slot = Some(Field::new(name));
         }
-        Plan { spec, shape, fields }
+        Plan { spec, shape, fields, layout: Vec::new() }
     }
 
     /// Reads the values; one that is missing or does not parse is `None`. `cpu` is the line's.
     #[inline]
     pub(super) fn values<'a>(
-        &self,
+        &mut self,
         text: &'a [u8],
         cpu: u32,
         scratch: &'a mut Scratch,
@@ -96,24 +106,13 @@ impl Plan {
 
     #[inline]
     fn pairs<'a>(
-        &self,
+        &mut self,
         text: &'a [u8],
         cpu: u32,
         scratch: &'a mut Scratch,
         names: &mut Names,
     ) -> Values<'a> {
-        let mut texts = [None; FIELDS_MAX];
-        let mut missing = self.spec.fields.len();
-        for (key, value) in pairs_from_end(text) {
-            let slot = self.fields.iter().position(|field| field.is_some_and(|f| f.is(key)));
-            if let Some(slot) = slot.filter(|&slot| texts[slot].is_none()) {
-                texts[slot] = Some(value);
-                missing = missing.saturating_sub(1);
-                if missing == 0 {
-                    break;
-                }
-            }
-        }
+        let texts = self.texts(text);
         let mut values = Values::default();
         let mut mask_text = None;
         for (slot, (field, value)) in self.fields.iter().zip(texts).enumerate() {
@@ -129,8 +128,11 @@ impl Plan {
                     _ => integer(value).map(Value::Number),
                 },
                 Kind::TimerFlags => {
-                    let of = |key: &[u8]| last(text, key).and_then(integer);
-                    let (cpu, idx) = (of(b"cpu").unwrap_or(cpu.into()), of(b"idx").unwrap_or(0));
+                    let of = |slot: usize, key: &[u8]| {
+                        texts[slot].or_else(|| last(text, key)).and_then(integer)
+                    };
+                    let idx = of(IDX_TEXT, b"idx").unwrap_or(0);
+                    let cpu = of(CPU_TEXT, b"cpu").unwrap_or(cpu.into());
                     values::timer_flags(value, cpu, idx).map(Value::Number)
                 }
                 Kind::Mask => {
@@ -146,9 +148,55 @@ impl Plan {
         values
     }
 
+    /// Finds the texts of the fields from the end of a line on, up to the last one missing.
+    #[inline]
+    fn texts<'a>(&mut self, text: &'a [u8]) -> [Option<&'a [u8]>; TEXTS] {
+        let mut texts = [None; TEXTS];
+        let mut missing = self.spec.fields.len();
+        let mut pair = 0_usize;
+        let mut rest = Some(text.trim_ascii_end());
+        while let Some(text) = rest {
+            let start = rfind(text, b' ');
+            rest = start.map(|start| &text[..start]);
+            let word = start.map_or(text, |start| after(text, start, 1));
+            let known = self.layout.get(pair).and_then(|(key, slot)| {
+                let value = word.strip_prefix(&**key)?;
+                Some((*slot, value))
+            });
+            let Some((slot, value)) = known.or_else(|| self.learn(pair, word)) else { continue };
+            pair = pair.wrapping_add(1);
+            let Some(slot) = slot.filter(|&slot| texts[slot].is_none()) else { continue };
+            texts[slot] = Some(value);
+            if slot < FIELDS_MAX {
+                missing = missing.saturating_sub(1);
+                if missing == 0 {
+                    break;
+                }
+            }
+        }
+        texts
+    }
+
+    /// Splits a word that differs from the layout: slot and value, if it is a pair.
+    #[cold]
+    fn learn<'a>(&mut self, pair: usize, word: &'a [u8]) -> Option<(Option<usize>, &'a [u8])> {
+        let equals = find(word, b'=')?;
+        let (key, value) = (&word[..equals], after(word, equals, 1));
+        let slot = match self.fields.iter().position(|field| field.is_some_and(|f| f.is(key))) {
+            None if key == b"cpu" => Some(CPU_TEXT),
+            None if key == b"idx" => Some(IDX_TEXT),
+            slot => slot,
+        };
+        if pair < LAYOUT_MAX {
+            self.layout.truncate(pair);
+            self.layout.push((word[..=equals].into(), slot));
+        }
+        Some((slot, value))
+    }
+
     /// Reads an event that ends with a reason: in parentheses, or as a pair by `report -R`.
     fn reason<'a>(
-        &self,
+        &mut self,
         text: &'a [u8],
         cpu: u32,
         scratch: &'a mut Scratch,
@@ -176,10 +224,10 @@ fn pairs_from_end(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = Some(text.trim_ascii_end());
     std::iter::from_fn(move || {
         while let Some(text) = rest {
-            let start = memrchr(b' ', text);
+            let start = rfind(text, b' ');
             rest = start.map(|start| &text[..start]);
             let word = start.map_or(text, |start| after(text, start, 1));
-            if let Some(equals) = memchr(b'=', word) {
+            if let Some(equals) = find(word, b'=') {
                 return Some((&word[..equals], after(word, equals, 1)));
             }
         }
@@ -208,13 +256,15 @@ fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
     let end = start.checked_sub(b"next_pid=".len())?;
     let head = text.get(..end)?.strip_suffix(b" ")?;
     const KEY: &[u8] = b" next_comm=";
-    const WINDOW: usize = COMM_MAX + KEY.len() + 1;
-    let window = end.saturating_sub(WINDOW);
-    let at = head[window.min(head.len())..]
-        .windows(KEY.len())
-        .position(|bytes| bytes == KEY)
-        .and_then(|at| at.checked_add(window))
-        .or_else(|| memmem::rfind(head, KEY))?;
+    let at = next_comm_at(head, KEY).or_else(|| {
+        const WINDOW: usize = COMM_MAX + KEY.len() + 1;
+        let window = end.saturating_sub(WINDOW);
+        head[window.min(head.len())..]
+            .windows(KEY.len())
+            .position(|bytes| bytes == KEY)
+            .and_then(|at| at.checked_add(window))
+            .or_else(|| memmem::rfind(head, KEY))
+    })?;
     let (prev, comm) = (&head[..at], after(head, at, KEY.len()));
     let (mut prev_pid, mut prev_state) = (None, None);
     for (key, value) in pairs_from_end(prev) {
@@ -234,6 +284,15 @@ fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
         Some(comm).filter(is_known).map(Value::Bytes),
         None,
     ])
+}
+
+/// Returns the place of `key` if a name of two bytes or more without a space follows it, and an arrow
+/// precedes it: then the name itself is too short to hold the same.
+#[inline(always)]
+fn next_comm_at(head: &[u8], key: &[u8]) -> Option<usize> {
+    let at = rfind(head, b' ')?;
+    let name = head[at..].strip_prefix(key)?;
+    (name.len() > 1 && head[..at].ends_with(b" ==>")).then_some(at)
 }
 
 /// `a b:1 [120] S ==> c:2 [120]`

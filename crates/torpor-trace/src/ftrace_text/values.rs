@@ -16,13 +16,31 @@ pub(super) fn integer(text: &[u8]) -> Option<u64> {
     }
 }
 
+#[inline]
 pub(super) fn hexadecimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 16 {
         return None;
     }
-    text.iter()
-        .try_fold(0, |value, byte| Some(value << 4 | u64::from((*byte as char).to_digit(16)?)))
+    let (mut value, mut all) = (0, 0);
+    for byte in text {
+        let digit = HEX_DIGITS[usize::from(*byte)];
+        value = value << 4 | u64::from(digit & 15);
+        all |= digit;
+    }
+    (all < 16).then_some(value)
 }
+
+/// The value of each hexadecimal digit; 16 for other bytes.
+const HEX_DIGITS: [u8; 256] = {
+    let mut digits = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value] as usize] = value as u8;
+        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
 
 /// Parses a pointer as `%p` prints it, with `0x` or without. Returns `None` for a hidden one.
 #[inline]

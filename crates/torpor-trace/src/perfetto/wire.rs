@@ -101,6 +101,22 @@ impl<'a> Fields<'a> {
         offset(self.bytes, self.rest)
     }
 
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Skips the length-delimited fields with this tag of one byte that come next.
+    #[inline]
+    pub(crate) fn skip_all(&mut self, tag: u8) {
+        while let Some(mut rest) = self.rest.strip_prefix(&[tag]) {
+            let Ok(length) = varint(&mut rest) else { return };
+            let Some(after) = usize::try_from(length).ok().and_then(|l| rest.get(l..)) else {
+                return;
+            };
+            self.rest = after;
+        }
+    }
+
     pub(crate) fn fault(&self) -> Option<Fault> {
         self.fault
     }
@@ -112,6 +128,21 @@ impl<'a> Fields<'a> {
         let tag = varint(&mut rest).ok()?;
         varint(&mut rest).ok()?;
         Some(((tag >> 3) as u32, rest))
+    }
+
+    /// Returns the next field: the iterator's step, which hot loops take inline.
+    #[inline(always)]
+    pub(crate) fn next_field(&mut self) -> Option<(u32, Value<'a>)> {
+        if self.rest.is_empty() || self.fault.is_some() {
+            return None;
+        }
+        match self.field() {
+            Ok(field) => Some(field),
+            Err(fault) => {
+                self.fault = Some(fault);
+                None
+            }
+        }
     }
 
     #[inline(always)]
@@ -145,18 +176,9 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = (u32, Value<'a>);
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<(u32, Value<'a>)> {
-        if self.rest.is_empty() || self.fault.is_some() {
-            return None;
-        }
-        match self.field() {
-            Ok(field) => Some(field),
-            Err(fault) => {
-                self.fault = Some(fault);
-                None
-            }
-        }
+        self.next_field()
     }
 }
 
@@ -175,6 +197,10 @@ pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Fault> {
             *rest = after;
             Ok((*byte).into())
         }
+        [low, high, after @ ..] if *high < 0x80 => {
+            *rest = after;
+            Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
+        }
         _ => long_varint(rest),
     }
 }
@@ -182,10 +208,10 @@ pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Fault> {
 /// The top bit of every byte, which says that the number goes on.
 const GOES_ON: u64 = 0x8080_8080_8080_8080;
 
-/// Reads a number of more than one byte. Times have seven or eight, so eight are looked at
-/// together.
-#[inline]
-fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
+/// Takes a varint that is likely long, such as a time, which has seven or eight bytes: eight are
+/// looked at together.
+#[inline(always)]
+pub(crate) fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
     if let Some((word, _)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*word);
         let ends = !word & GOES_ON;
@@ -201,6 +227,12 @@ fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
             return Ok(bits);
         }
     }
+    any_varint(rest)
+}
+
+/// Reads a number of up to ten bytes, or near the end.
+#[cold]
+fn any_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
     let mut value = 0u64;
     let mut after = *rest;
     for shift in (0..70).step_by(7) {
