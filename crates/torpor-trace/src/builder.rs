@@ -2,6 +2,7 @@
 //! Collects the events of a reader: checks ranges, interns names, sorts, and passes batches on.
 
 use crate::bytes::STEP_BYTES;
+use crate::cursor::ends;
 use crate::gap::Gaps;
 use crate::hrtimers::{Hrtimers, is_hrtimer};
 use crate::huge;
@@ -549,12 +550,15 @@ fn note(carries: &mut Carries, kind: &EventKind) {
 /// 15 bytes.
 #[derive(Debug)]
 struct CommCache {
-    slots: Box<[([u8; 16], Option<Name>); 256]>,
+    slots: Box<[CachedComm; 256]>,
 }
+
+/// The ends and the length of a name.
+type CachedComm = ((u64, u64), usize, Option<Name>);
 
 impl Default for CommCache {
     fn default() -> CommCache {
-        CommCache { slots: Box::new([([0; 16], None); 256]) }
+        CommCache { slots: Box::new([((0, 0), 0, None); 256]) }
     }
 }
 
@@ -564,19 +568,17 @@ impl CommCache {
         if comm.len() > 15 {
             return names.intern(&String::from_utf8_lossy(comm));
         }
-        let mut key = [0; 16];
-        key[..comm.len()].copy_from_slice(comm);
-        // With the length, `a` and `a\0` differ.
-        key[15] = comm.len() as u8;
-        let word = u128::from_le_bytes(key);
-        let mixed = ((word as u64) ^ (word >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (first, last) = ends(comm);
+        let mixed = (first ^ last.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let slot = &mut self.slots[(mixed >> 56) as usize];
         match *slot {
-            (cached, Some(name)) if cached == key => return name,
+            (cached, length, Some(name)) if cached == (first, last) && length == comm.len() => {
+                return name;
+            }
             _ => {}
         }
         let name = names.intern(&String::from_utf8_lossy(comm));
-        *slot = (key, Some(name));
+        *slot = ((first, last), comm.len(), Some(name));
         name
     }
 }

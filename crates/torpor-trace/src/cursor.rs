@@ -131,6 +131,55 @@ pub(crate) fn rfind(text: &[u8], byte: u8) -> Option<usize> {
     rest.iter().rposition(|other| *other == byte)
 }
 
+/// True if two short texts are the same: `==` calls `memcmp`, which takes longer.
+#[inline(always)]
+pub(crate) fn is_same(text: &[u8], other: &[u8]) -> bool {
+    text.len() == other.len() && starts_with(text, other)
+}
+
+/// True if a text starts with a short one.
+#[inline(always)]
+pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
+    let (mut text, mut start) = (text, start);
+    macro_rules! step {
+        ($bytes:literal, $repeat:literal) => {
+            while let Some((wanted, start_after)) = start.split_first_chunk::<$bytes>() {
+                match text.split_first_chunk::<$bytes>() {
+                    Some((found, after)) if found == wanted => (text, start) = (after, start_after),
+                    _ => return false,
+                }
+                if !$repeat {
+                    break;
+                }
+            }
+        };
+    }
+    step!(8, true);
+    step!(4, false);
+    step!(2, false);
+    step!(1, false);
+    true
+}
+
+/// Returns the first and last bytes of a text: all of them if there are at most 16.
+#[inline(always)]
+pub(crate) fn ends(text: &[u8]) -> (u64, u64) {
+    let long = (text.first_chunk::<8>(), text.last_chunk::<8>());
+    let short = (text.first_chunk::<4>(), text.last_chunk::<4>());
+    match (long, short, text) {
+        ((Some(first), Some(last)), ..) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        (_, (Some(first), Some(last)), _) => {
+            (u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into())
+        }
+        (.., [first, .., last]) => {
+            let middle = text.get(1).map_or(0, |byte| u64::from(*byte) << 8);
+            (u64::from(*first) | middle, (*last).into())
+        }
+        (.., [only]) => ((*only).into(), 0),
+        (.., []) => (0, 0),
+    }
+}
+
 /// Returns the bytes before and after the first `separator`.
 pub(crate) fn split<'a>(bytes: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = memchr::memmem::find(bytes, separator)?;

@@ -7,10 +7,10 @@ use super::scratch::{Scratch, slot};
 use super::timers::{Role, Timers};
 use super::values::{hexadecimal, integer};
 use crate::builder::Builder;
-use crate::cursor::{after, find, split};
+use crate::cursor::{after, find, is_same, split};
 use crate::loss;
 use crate::model::{EventKind, Probe};
-use crate::tracepoint::{self, Context, spec};
+use crate::tracepoint::{self, Context, Values, spec};
 use memchr::memchr;
 use std::collections::HashMap;
 
@@ -51,7 +51,8 @@ impl Events {
         let Some(plan) = &mut kind.plan else {
             return probed(line, &mut kind.place, out);
         };
-        let mut values = plan.values(line.text, line.cpu, &mut self.scratch, &mut out.names);
+        let mut values = Values::default();
+        plan.values(line.text, line.cpu, &mut self.scratch, &mut out.names, &mut values);
         if let Some(role) = kind.role {
             if !self.timers.complete(role, line, &mut values, out) {
                 return;
@@ -63,11 +64,17 @@ impl Events {
 
     #[inline]
     fn kind(&mut self, name: &[u8]) -> usize {
+        // Two names may share a slot, so each has another one.
         let slot = slot(name) % RECENT;
-        match self.recent.get(slot) {
-            Some(&index) if self.kinds.get(index).is_some_and(|kind| *kind.name == *name) => index,
-            _ => self.kind_by_hash(name, slot),
+        for slot in [slot, slot ^ 1] {
+            match self.recent.get(slot) {
+                Some(&index) if self.kinds.get(index).is_some_and(|k| is_same(&k.name, name)) => {
+                    return index;
+                }
+                _ => {}
+            }
         }
+        self.kind_by_hash(name, slot)
     }
 
     #[cold]
@@ -80,7 +87,8 @@ impl Events {
             index
         });
         self.recent.resize(RECENT, usize::MAX);
-        self.recent[slot] = index;
+        let is_free = self.recent[slot] == usize::MAX;
+        self.recent[if is_free { slot } else { slot ^ 1 }] = index;
         index
     }
 
@@ -110,7 +118,7 @@ fn probed(line: &Line<'_>, last: &mut Option<(Box<[u8]>, Place)>, out: &mut Buil
     let Some(end) = find(place, b')') else { return };
     let (text, rest) = (&place[..end], after(place, end, 1));
     let place = match last {
-        Some((known, place)) if **known == *text => *place,
+        Some((known, place)) if is_same(known, text) => *place,
         _ => {
             let place = Place::of(text);
             *last = Some((text.into(), place));

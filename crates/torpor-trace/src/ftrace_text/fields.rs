@@ -8,7 +8,7 @@
 use super::line::number;
 use super::scratch::Scratch;
 use super::values::{self, integer};
-use crate::cursor::{after, find, rfind, split};
+use crate::cursor::{after, find, rfind, split, starts_with};
 use crate::model::Names;
 use crate::tracepoint::{FIELDS_MAX, Spec, Value, Values};
 use memchr::memmem;
@@ -82,7 +82,7 @@ impl Plan {
         Plan { spec, shape, fields, layout: Vec::new() }
     }
 
-    /// Reads the values; one that is missing or does not parse is `None`. `cpu` is the line's.
+    /// Reads the values; one that is missing or does not parse stays `None`. `cpu` is the line's.
     #[inline]
     pub(super) fn values<'a>(
         &mut self,
@@ -90,17 +90,21 @@ impl Plan {
         cpu: u32,
         scratch: &'a mut Scratch,
         names: &mut Names,
-    ) -> Values<'a> {
+        values: &mut Values<'a>,
+    ) {
         match self.shape {
-            Shape::Pairs => self.pairs(text, cpu, scratch, names),
-            Shape::Switch => switch(text),
+            Shape::Pairs => self.pairs(text, cpu, scratch, names, values),
+            Shape::Switch => *values = switch(text),
+            Shape::Waking if text.starts_with(b"comm=") => {
+                self.pairs(text, cpu, scratch, names, values);
+            }
             Shape::Waking => match memmem::rfind(text, b" CPU:") {
-                Some(at) if !text.starts_with(b"comm=") => waking(text, at),
-                _ => self.pairs(text, cpu, scratch, names),
+                Some(at) => *values = waking(text, at),
+                None => self.pairs(text, cpu, scratch, names, values),
             },
-            Shape::Irq => irq(text),
-            Shape::Reason => self.reason(text, cpu, scratch, names),
-            Shape::Mark => [Some(Value::Bytes(mark(text))), None, None, None, None],
+            Shape::Irq => *values = irq(text),
+            Shape::Reason => self.reason(text, cpu, scratch, names, values),
+            Shape::Mark => values[0] = Some(Value::Bytes(mark(text))),
         }
     }
 
@@ -111,9 +115,9 @@ impl Plan {
         cpu: u32,
         scratch: &'a mut Scratch,
         names: &mut Names,
-    ) -> Values<'a> {
+        values: &mut Values<'a>,
+    ) {
         let texts = self.texts(text);
-        let mut values = Values::default();
         let mut mask_text = None;
         for (slot, (field, value)) in self.fields.iter().zip(texts).enumerate() {
             let (Some(field), Some(value)) = (field, value) else { continue };
@@ -145,7 +149,6 @@ impl Plan {
         if let Some((slot, text)) = mask_text {
             values[slot] = values::mask(text, &mut scratch.mask).map(Value::Bytes);
         }
-        values
     }
 
     /// Finds the texts of the fields from the end of a line on, up to the last one missing.
@@ -160,8 +163,7 @@ impl Plan {
             rest = start.map(|start| &text[..start]);
             let word = start.map_or(text, |start| after(text, start, 1));
             let known = self.layout.get(pair).and_then(|(key, slot)| {
-                let value = word.strip_prefix(&**key)?;
-                Some((*slot, value))
+                starts_with(word, key).then(|| (*slot, after(word, key.len(), 0)))
             });
             let Some((slot, value)) = known.or_else(|| self.learn(pair, word)) else { continue };
             pair = pair.wrapping_add(1);
@@ -201,7 +203,8 @@ impl Plan {
         cpu: u32,
         scratch: &'a mut Scratch,
         names: &mut Names,
-    ) -> Values<'a> {
+        values: &mut Values<'a>,
+    ) {
         let text = text.trim_ascii_end();
         let (head, reason) = match memchr(b'(', text) {
             Some(at) => (&text[..at], after(text, at, 1).strip_suffix(b")")),
@@ -209,12 +212,11 @@ impl Plan {
                 split(text, b"reason=").map_or((text, None), |(head, reason)| (head, Some(reason)))
             }
         };
-        let mut values = self.pairs(head.trim_ascii_end(), cpu, scratch, names);
+        self.pairs(head.trim_ascii_end(), cpu, scratch, names, values);
         let slot = self.spec.fields.iter().position(|field| *field == "reason");
         if let Some(slot) = slot {
             values[slot] = reason.map(Value::Bytes);
         }
-        values
     }
 }
 

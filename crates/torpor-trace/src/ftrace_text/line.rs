@@ -38,16 +38,21 @@ pub(super) struct Stamp {
 const FLAGS_MAX: usize = 9;
 
 impl<'a> Line<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn parse(line: &'a [u8]) -> Option<Line<'a>> {
-        let with_unit = |line: &Line<'_>| line.time.has_unit;
-        Line::with_cpu(line, with_unit)
-            .or_else(|| Line::with_bare_cpu(line))
-            // Last, as a task may be named `x [1] 2: y`.
-            .or_else(|| Line::with_cpu(line, |_| true))
+        match Line::with_cpu(line, |line| line.time.has_unit) {
+            Some(line) => Some(line),
+            None => Line::unusual(line),
+        }
     }
 
-    #[inline]
+    #[cold]
+    fn unusual(line: &'a [u8]) -> Option<Line<'a>> {
+        // Last, as a task may be named `x [1] 2: y`.
+        Line::with_bare_cpu(line).or_else(|| Line::with_cpu(line, |_| true))
+    }
+
+    #[inline(always)]
     fn with_cpu(line: &'a [u8], is_right: impl Fn(&Line<'_>) -> bool) -> Option<Line<'a>> {
         let mut rest = line;
         while let Some(at) = find(rest, b'[') {
@@ -56,15 +61,11 @@ impl<'a> Line<'a> {
                 number(rest).and_then(|(cpu, rest)| Some((cpu, rest.strip_prefix(b"]")?)));
             let Some((cpu, text)) = cpu_and_rest else { continue };
             let text = text.trim_ascii_start();
-            // Flags have letters.
-            let parsed = match text.first() {
-                Some(b'0'..=b'9') => {
-                    Line::from_time(cpu, text).or_else(|| Line::from_flags(cpu, text))
-                }
-                _ => Line::from_flags(cpu, text),
-            };
-            if let Some(parsed) = parsed.filter(&is_right) {
-                return Some(parsed);
+            let is_time = text.first().is_some_and(u8::is_ascii_digit);
+            let parsed = if is_time { Line::from_time(cpu, text) } else { None };
+            match parsed.or_else(|| Line::from_flags(cpu, text)) {
+                Some(line) if is_right(&line) => return Some(line),
+                _ => {}
             }
         }
         None
@@ -72,7 +73,6 @@ impl<'a> Line<'a> {
 
     /// Parses a line of `trace-cmd report -l`, with flags right after a CPU without brackets:
     /// `<idle>-0       0d..1.     4.194178: cpu_idle: ...`.
-    #[cold]
     fn with_bare_cpu(line: &'a [u8]) -> Option<Line<'a>> {
         memchr_iter(b' ', line).find_map(|space| {
             let (cpu, rest) = number(after(line, space, 1))?;

@@ -7,6 +7,7 @@ use super::line::number;
 #[inline]
 pub(super) fn integer(text: &[u8]) -> Option<u64> {
     match text {
+        [b'1'..=b'9', ..] => number(text).map(|(value, _)| value),
         [b'0', b'x' | b'X', hex @ ..] => hexadecimal(hex),
         [b'-', digits @ ..] => number(digits).map(|(value, _)| value.wrapping_neg()),
         // `tick_stop` had words before Linux 4.6.
