@@ -46,8 +46,8 @@ pub(crate) struct Batch {
     pub lost_events: u64,
     /// Bytes of the file that have been read.
     pub read_bytes: u64,
-    /// Unpacked bytes, held in memory until the end.
-    pub unpacked_bytes: u64,
+    /// Bytes of the recording that are in memory until the end.
+    pub held_bytes: u64,
 }
 
 /// Memory of an event: itself, its sort key, and its share of the segment and the span that a
@@ -87,7 +87,7 @@ pub(crate) struct Builder {
     /// Number of pending events that fit in memory.
     pending_max: usize,
     is_over_memory: bool,
-    unpacked_bytes: u64,
+    held_bytes: u64,
     settled_ns: u64,
     /// Every event before this time was passed on.
     passed_ns: u64,
@@ -134,7 +134,7 @@ impl Builder {
             flush_at: HEAD_EVENTS,
             pending_max: usize::MAX,
             is_over_memory: false,
-            unpacked_bytes: 0,
+            held_bytes: 0,
             settled_ns: 0,
             passed_ns: 0,
             comms: CommCache::default(),
@@ -170,11 +170,11 @@ impl Builder {
         self.pending.len()
     }
 
-    /// Limits the memory of the events and of these unpacked bytes; reading stops there.
-    pub(crate) fn bounded(mut self, unpacked_bytes: u64, max_bytes: u64) -> Builder {
-        let room_bytes = max_bytes.saturating_sub(unpacked_bytes);
+    /// Limits the memory of the events and of the recording's own bytes; reading stops there.
+    pub(crate) fn bounded(mut self, held_bytes: u64, max_bytes: u64) -> Builder {
+        let room_bytes = max_bytes.saturating_sub(held_bytes);
         self.pending_max = (room_bytes / EVENT_HELD_BYTES) as usize;
-        self.unpacked_bytes = unpacked_bytes;
+        self.held_bytes = held_bytes;
         self
     }
 
@@ -340,7 +340,7 @@ impl Builder {
     fn send(&mut self, events: Vec<Event>) {
         let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
         self.reported_bytes = read_bytes;
-        let (lost_events, unpacked_bytes) = (self.losses.lost_events(), self.unpacked_bytes);
+        let (lost_events, held_bytes) = (self.losses.lost_events(), self.held_bytes);
         let batch = |names| Batch {
             events,
             names,
@@ -348,7 +348,7 @@ impl Builder {
             cpu_count,
             lost_events,
             read_bytes,
-            unpacked_bytes,
+            held_bytes,
         };
         match &mut self.output {
             Output::Sent(batches) => {

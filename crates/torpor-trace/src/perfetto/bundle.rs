@@ -4,7 +4,7 @@
 use super::clock::{BundleClock, FtraceClock};
 use super::generic::Generic;
 use super::schema::{self, Decoder};
-use super::wire::{Fault, Fields, Packed, Value, long_varint, varint};
+use super::wire::{Fault, Fields, Packed, Value, length, long_varint, varint};
 use crate::builder::{Builder, CPUS_MAX};
 use crate::loss;
 use crate::model::{EventKind, Name, UNKNOWN_PID};
@@ -65,15 +65,19 @@ impl Bundles {
 
         let mut before_switch = None;
         let mut fields = Fields::new(bytes);
-        while let Some((number, value)) = fields.next_field() {
-            if let (2, Value::Bytes(event)) = (number, value) {
-                match self.event(event, cpu, offset_ns, out) {
-                    Some((time_ns, pid)) if Some(time_ns) < first_switch => {
-                        before_switch = Some(pid);
-                    }
-                    Some(_) => {}
-                    None => out.lose(&loss::MALFORMED_EVENTS, 1),
-                }
+        loop {
+            let event = match fields.take_bytes(EVENT_TAG) {
+                Some(event) => event,
+                None => match fields.next_field() {
+                    Some((2, Value::Bytes(event))) => event,
+                    Some(_) => continue,
+                    None => break,
+                },
+            };
+            match self.event(event, cpu, offset_ns, out) {
+                Some((time_ns, pid)) if Some(time_ns) < first_switch => before_switch = Some(pid),
+                Some(_) => {}
+                None => out.lose(&loss::MALFORMED_EVENTS, 1),
             }
         }
         match fields.fault() {
@@ -95,9 +99,10 @@ impl Bundles {
         let mut head = Head::default();
         let mut fields = Fields::new(bytes);
         loop {
-            fields.skip_all(EVENT_TAG);
+            while fields.take_bytes(EVENT_TAG).is_some() {}
             let Some((number, value)) = fields.next_field() else { break };
             match (number, value) {
+                (2, _) => {}
                 (1, Value::Varint(cpu)) => head.cpu = Some(cpu),
                 (3, Value::Varint(lost)) => head.lost_events = lost != 0,
                 (4, Value::Bytes(compact)) => head.compact = Some(compact),
@@ -173,7 +178,10 @@ pub(super) fn earliest_ns(bundle: &[u8]) -> (u64, u64) {
         first.into_iter().flatten().min().unwrap_or(u64::MAX)
     };
     let mut fields = Fields::new(bundle);
-    while let Some((number, value)) = fields.next_field() {
+    loop {
+        let event = fields.take_bytes(EVENT_TAG);
+        let field = event.map(|event| (2, Value::Bytes(event))).or_else(|| fields.next_field());
+        let Some((number, value)) = field else { break };
         match (number, value) {
             (2, Value::Bytes(event)) => {
                 let event = Event::usual(event).or_else(|| Event::any(event));
@@ -205,13 +213,10 @@ impl<'a> Event<'a> {
         let recorded_ns = long_varint(&mut rest).ok()?;
         let mut rest = rest.strip_prefix(&[0x10])?;
         let pid = varint(&mut rest).ok()? as i32;
-        let mut fields = Fields::new(rest);
-        match fields.next_field() {
-            Some((number, Value::Bytes(payload))) if fields.is_at_end() => {
-                Some(Event { recorded_ns, pid, payload: Some((number, payload)) })
-            }
-            _ => None,
-        }
+        let tag = varint(&mut rest).ok()?;
+        let length = length(&mut rest).ok()?;
+        let is_right = tag & 7 == 2 && (8..1 << 14).contains(&tag) && rest.len() as u64 == length;
+        is_right.then_some(Event { recorded_ns, pid, payload: Some(((tag >> 3) as u32, rest)) })
     }
 
     /// Reads an event with any order of fields.

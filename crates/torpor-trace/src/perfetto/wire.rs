@@ -105,16 +105,15 @@ impl<'a> Fields<'a> {
         self.rest.is_empty()
     }
 
-    /// Skips the length-delimited fields with this tag of one byte that come next.
-    #[inline]
-    pub(crate) fn skip_all(&mut self, tag: u8) {
-        while let Some(mut rest) = self.rest.strip_prefix(&[tag]) {
-            let Ok(length) = varint(&mut rest) else { return };
-            let Some(after) = usize::try_from(length).ok().and_then(|l| rest.get(l..)) else {
-                return;
-            };
-            self.rest = after;
-        }
+    /// Takes the next field if it has this tag of one byte, of a length-delimited field: a short cut
+    /// before [`Fields::next_field`].
+    #[inline(always)]
+    pub(crate) fn take_bytes(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let mut rest = self.rest.strip_prefix(&[tag])?;
+        let length = length(&mut rest).ok()?;
+        let (bytes, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        self.rest = rest;
+        Some(bytes)
     }
 
     pub(crate) fn fault(&self) -> Option<Fault> {
@@ -245,6 +244,18 @@ fn any_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
         }
     }
     Err(Fault::VarintTooLong)
+}
+
+/// Takes the length of a message. Recorders reserve four bytes for it, as they write it last.
+#[inline(always)]
+pub(crate) fn length(rest: &mut &[u8]) -> Result<u64, Fault> {
+    match *rest {
+        [low, 0x80, 0x80, 0, after @ ..] if *low >= 0x80 => {
+            *rest = after;
+            Ok(u64::from(low & 0x7f))
+        }
+        _ => varint(rest),
+    }
 }
 
 /// The numbers of a repeated scalar field, packed or one at a time.
