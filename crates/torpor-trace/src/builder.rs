@@ -82,8 +82,9 @@ pub(crate) struct Builder {
     times: Vec<u64>,
     /// Number of pending events up to which none needs memory.
     pending_room: usize,
-    /// Number of pending events from which settled ones are passed on.
+    /// Number of pending events from which settled ones are passed on: first, and at least later.
     flush_at: usize,
+    batch_events: usize,
     /// Number of pending events that fit in memory.
     pending_max: usize,
     is_over_memory: bool,
@@ -132,6 +133,7 @@ impl Builder {
             times: Vec::new(),
             pending_room: 0,
             flush_at: HEAD_EVENTS,
+            batch_events: BATCH_EVENTS,
             pending_max: usize::MAX,
             is_over_memory: false,
             held_bytes: 0,
@@ -149,6 +151,12 @@ impl Builder {
             stop,
             is_live: false,
         }
+    }
+
+    /// Passes settled events on from this number of pending ones on, as in a long recording.
+    #[cfg(test)]
+    pub(crate) fn passing_at(self, count: usize) -> Builder {
+        Builder { flush_at: count, batch_events: count, ..self }
     }
 
     /// Passes settled events on soon, for a recording that grows while it is read.
@@ -290,7 +298,7 @@ impl Builder {
         let count = self.pending.partition_point(|event| event.time < settled);
         // Doubling bounds how often unsettled events are sorted again.
         self.flush_at =
-            self.pending.len().saturating_sub(count).saturating_mul(2).max(BATCH_EVENTS);
+            self.pending.len().saturating_sub(count).saturating_mul(2).max(self.batch_events);
         if count > 0 {
             self.passed_ns = self.settled_ns;
             let mut rest = Vec::with_capacity(self.flush_at.saturating_add(self.flush_at / 4));
@@ -580,5 +588,59 @@ impl CommCache {
         let name = names.intern(&String::from_utf8_lossy(comm));
         *slot = ((first, last), comm.len(), Some(name));
         name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use torpor_machine::units::StateIdx;
+
+    /// Returns runs of events, most in order, with many at the same time; `spread_ns` is the longest
+    /// step of a run.
+    fn runs(seed: u64, count: u64, spread_ns: u64) -> Vec<Event> {
+        let mut state = seed;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+            (state >> 33) % below
+        };
+        let mut time = 0;
+        let event = |place: u64| {
+            time = if random(20) == 0 { random(spread_ns * 50) } else { time + random(spread_ns) };
+            let kind = EventKind::CpuIdle { state: StateIdx(place as i32) };
+            Event { time: Instant(time as i64), cpu: CpuId(random(4) as u32), kind }
+        };
+        (0..count).map(event).collect()
+    }
+
+    #[test]
+    fn runs_are_merged_as_if_sorted() {
+        for (count, spread_ns) in [(0, 1), (1, 1), (2, 1), (500, 1), (500, 3), (3_000, 900)] {
+            for seed in 0..8 {
+                let mut events = runs(seed, count, spread_ns);
+                if seed == 7 && count > 2 {
+                    // Too far from the others for a short key.
+                    events[1].time = Instant(i64::MAX - 1);
+                }
+                let mut expected = events.clone();
+                expected.sort_by_key(|event| (event.time, event.cpu));
+                let times = events.iter().map(|event| event.time.0 as u64).collect();
+                sort(&mut events, times);
+                assert_eq!(events, expected, "{count} {spread_ns} {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_tasks_keep_apart() {
+        let mut out = Builder::new("test", Stop::default());
+        let texts = ["", "a", "ab", "abc", "abb", "abcd", "abcde", "aaaaaaaa", "kworker/0:1", "x"];
+        let long = ["kworker/u16:3-ev", "kworker/u16:2-ev", "a\0", "\0a", "\0", "a\0\0"];
+        let all = || texts.iter().chain(&long);
+        let names: Vec<Name> = all().map(|text| out.comm(text.as_bytes())).collect();
+        for (text, name) in all().zip(names) {
+            assert_eq!(out.comm(text.as_bytes()), name);
+            assert_eq!(out.names.text(name), *text);
+        }
     }
 }

@@ -198,3 +198,45 @@ pub(crate) fn section(file: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
     let end = start.checked_add(usize::try_from(size).ok()?)?;
     file.get(start..end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_texts_are_searched_like_slices() {
+        let text = *b"a b=c \x80\xff\x01 =b a\x7fx=";
+        for from in 0..text.len() {
+            for to in from..=text.len() {
+                let part = &text[from..to];
+                for byte in *b"a =\x80\xff\x01\x7fz" {
+                    assert_eq!(find(part, byte), part.iter().position(|other| *other == byte));
+                    assert_eq!(rfind(part, byte), part.iter().rposition(|other| *other == byte));
+                }
+                for length in 0..=part.len() {
+                    assert!(starts_with(part, &part[..length]));
+                    let mut other = part[..length].to_vec();
+                    for at in 0..length {
+                        other[at] ^= 1;
+                        assert!(!starts_with(part, &other) && !is_same(&part[..length], &other));
+                        other[at] ^= 1;
+                    }
+                    assert_eq!(is_same(part, &other), length == part.len());
+                }
+            }
+        }
+    }
+
+    /// Texts of one length that differ in one byte.
+    #[test]
+    fn ends_hold_up_to_sixteen_bytes() {
+        for length in 0..=16 {
+            let text = vec![b'a'; length];
+            for at in 0..length {
+                let mut other = text.clone();
+                other[at] = b'b';
+                assert_ne!(ends(&text), ends(&other), "{length} {at}");
+            }
+        }
+    }
+}

@@ -231,6 +231,21 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_all_lengths_are_parsed() {
+        let digits = "12345678901234567890123";
+        for length in 0..=digits.len() {
+            for behind in
+                ["", ":", " x", "/9876543210", "\u{ff}\u{ff}\u{ff}", ":;<=>?@AB", "      "]
+            {
+                for start in [&digits[..length], &"0".repeat(length), &"9".repeat(length)] {
+                    let text = format!("{start}{behind}");
+                    assert_eq!(number(text.as_bytes()), any_number(text.as_bytes()), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_time_without_a_fraction_has_no_unit() {
         let line =
             Line::parse(b"  a-1  [000] d...  812345678: cpu_idle: state=1 cpu_id=0").unwrap();

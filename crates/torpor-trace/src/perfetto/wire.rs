@@ -101,10 +101,6 @@ impl<'a> Fields<'a> {
         offset(self.bytes, self.rest)
     }
 
-    pub(crate) fn is_at_end(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     /// Takes the next field if it has this tag of one byte, of a length-delimited field: a short cut
     /// before [`Fields::next_field`].
     #[inline(always)]
