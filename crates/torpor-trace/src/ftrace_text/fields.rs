@@ -20,15 +20,14 @@ pub(super) struct Plan {
     pub spec: &'static Spec,
     shape: Shape,
     fields: [Option<Field>; FIELDS_MAX],
-    /// The keys of the last line's pairs from its end, each with its `=`, and the slots of their
-    /// values: the next line most likely has the same.
-    layout: Vec<(Box<[u8]>, Option<usize>)>,
+    /// The keys of the last line's pairs from its end, each with its `=`, and the fields that they
+    /// are: the next line most likely has the same.
+    layout: Vec<(Box<[u8]>, Option<Wanted>)>,
 }
 
-/// Slots for texts: those of the fields, and of what the flags of a timer are next to.
-const TEXTS: usize = FIELDS_MAX + 2;
-const CPU_TEXT: usize = FIELDS_MAX;
-const IDX_TEXT: usize = FIELDS_MAX + 1;
+/// The slot of a pair's value, and how it is read.
+type Wanted = (usize, Kind);
+
 /// Pairs of a line of which the layout is kept; the rest may be a task's name.
 const LAYOUT_MAX: usize = 12;
 
@@ -63,6 +62,9 @@ enum Kind {
     Below,
     Mask,
     TimerFlags,
+    /// `cpu=` and `idx=` of a timer, which its flags contain.
+    TimerCpu,
+    TimerIdx,
 }
 
 impl Plan {
@@ -117,83 +119,86 @@ impl Plan {
         names: &mut Names,
         values: &mut Values<'a>,
     ) {
-        let texts = self.texts(text);
-        let mut mask_text = None;
-        for (slot, (field, value)) in self.fields.iter().zip(texts).enumerate() {
-            let (Some(field), Some(value)) = (field, value) else { continue };
-            values[slot] = match field.kind {
-                Kind::Integer => integer(value).map(Value::Number),
-                Kind::Pointer => values::pointer(value).map(Value::Number),
-                Kind::Function => Some(Value::Function(scratch.functions.function(value, names))),
-                Kind::Callback => Some(Value::Number((value != b"0x0").into())),
-                Kind::Below => match value {
-                    b"below" => Some(Value::Number(1)),
-                    b"above" => Some(Value::Number(0)),
-                    _ => integer(value).map(Value::Number),
-                },
-                Kind::TimerFlags => {
-                    let of = |slot: usize, key: &[u8]| {
-                        texts[slot].or_else(|| last(text, key)).and_then(integer)
-                    };
-                    let idx = of(IDX_TEXT, b"idx").unwrap_or(0);
-                    let cpu = of(CPU_TEXT, b"cpu").unwrap_or(cpu.into());
-                    values::timer_flags(value, cpu, idx).map(Value::Number)
+        // Last, as the mask stays borrowed from the scratch, and flags contain other pairs.
+        let (mut mask, mut flags) = (None, None);
+        let (mut timer_cpu, mut timer_idx) = (None, None);
+        let mut missing = self.spec.fields.len();
+        let mut found = [false; FIELDS_MAX];
+        let mut pair = 0_usize;
+        let mut rest = Some(text.trim_ascii_end());
+        while let Some(part) = rest {
+            let start = rfind(part, b' ');
+            rest = start.map(|start| &part[..start]);
+            let word = start.map_or(part, |start| after(part, start, 1));
+            let known = match self.layout.get(pair) {
+                Some((key, wanted)) if starts_with(word, key) => {
+                    Some((*wanted, after(word, key.len(), 0)))
                 }
-                Kind::Mask => {
-                    mask_text = Some((slot, value));
-                    None
-                }
+                _ => self.learn(pair, word),
             };
+            let Some((wanted, value)) = known else { continue };
+            pair = pair.wrapping_add(1);
+            let Some((slot, kind)) = wanted else { continue };
+            match kind {
+                Kind::TimerCpu => timer_cpu = timer_cpu.or(Some(value)),
+                Kind::TimerIdx => timer_idx = timer_idx.or(Some(value)),
+                // The last pair of a key counts.
+                _ if std::mem::replace(&mut found[slot], true) => {}
+                _ => {
+                    values[slot] = match kind {
+                        Kind::Integer => integer(value).map(Value::Number),
+                        Kind::Pointer => values::pointer(value).map(Value::Number),
+                        Kind::Function => {
+                            Some(Value::Function(scratch.functions.function(value, names)))
+                        }
+                        Kind::Callback => Some(Value::Number((value != b"0x0").into())),
+                        Kind::Below => below(value).map(Value::Number),
+                        Kind::Mask => {
+                            mask = Some((slot, value));
+                            None
+                        }
+                        Kind::TimerFlags | Kind::TimerCpu | Kind::TimerIdx => {
+                            flags = Some((slot, value));
+                            None
+                        }
+                    };
+                    missing = missing.saturating_sub(1);
+                    if missing == 0 {
+                        break;
+                    }
+                }
+            }
         }
-        // Last, as the mask stays borrowed from the scratch.
-        if let Some((slot, text)) = mask_text {
+        if let Some((slot, value)) = flags {
+            let of = |value: Option<&'a [u8]>, key: &[u8]| {
+                value.or_else(|| last(text, key)).and_then(integer)
+            };
+            let idx = of(timer_idx, b"idx").unwrap_or(0);
+            let cpu = of(timer_cpu, b"cpu").unwrap_or(cpu.into());
+            values[slot] = values::timer_flags(value, cpu, idx).map(Value::Number);
+        }
+        if let Some((slot, text)) = mask {
             values[slot] = values::mask(text, &mut scratch.mask).map(Value::Bytes);
         }
     }
 
-    /// Finds the texts of the fields from the end of a line on, up to the last one missing.
-    #[inline]
-    fn texts<'a>(&mut self, text: &'a [u8]) -> [Option<&'a [u8]>; TEXTS] {
-        let mut texts = [None; TEXTS];
-        let mut missing = self.spec.fields.len();
-        let mut pair = 0_usize;
-        let mut rest = Some(text.trim_ascii_end());
-        while let Some(text) = rest {
-            let start = rfind(text, b' ');
-            rest = start.map(|start| &text[..start]);
-            let word = start.map_or(text, |start| after(text, start, 1));
-            let known = self.layout.get(pair).and_then(|(key, slot)| {
-                starts_with(word, key).then(|| (*slot, after(word, key.len(), 0)))
-            });
-            let Some((slot, value)) = known.or_else(|| self.learn(pair, word)) else { continue };
-            pair = pair.wrapping_add(1);
-            let Some(slot) = slot.filter(|&slot| texts[slot].is_none()) else { continue };
-            texts[slot] = Some(value);
-            if slot < FIELDS_MAX {
-                missing = missing.saturating_sub(1);
-                if missing == 0 {
-                    break;
-                }
-            }
-        }
-        texts
-    }
-
-    /// Splits a word that differs from the layout: slot and value, if it is a pair.
+    /// Splits a word that differs from the layout: field and value, if it is a pair.
     #[cold]
-    fn learn<'a>(&mut self, pair: usize, word: &'a [u8]) -> Option<(Option<usize>, &'a [u8])> {
+    fn learn<'a>(&mut self, pair: usize, word: &'a [u8]) -> Option<(Option<Wanted>, &'a [u8])> {
         let equals = find(word, b'=')?;
         let (key, value) = (&word[..equals], after(word, equals, 1));
-        let slot = match self.fields.iter().position(|field| field.is_some_and(|f| f.is(key))) {
-            None if key == b"cpu" => Some(CPU_TEXT),
-            None if key == b"idx" => Some(IDX_TEXT),
-            slot => slot,
-        };
+        let field = |slot: usize| self.fields[slot].filter(|field| field.is(key));
+        let wanted = (0..FIELDS_MAX).find_map(|slot| Some((slot, field(slot)?.kind)));
+        let wanted = wanted.or(match key {
+            b"cpu" => Some((0, Kind::TimerCpu)),
+            b"idx" => Some((0, Kind::TimerIdx)),
+            _ => None,
+        });
         if pair < LAYOUT_MAX {
             self.layout.truncate(pair);
-            self.layout.push((word[..=equals].into(), slot));
+            self.layout.push((word[..=equals].into(), wanted));
         }
-        Some((slot, value))
+        Some((wanted, value))
     }
 
     /// Reads an event that ends with a reason: in parentheses, or as a pair by `report -R`.
@@ -235,6 +240,15 @@ fn pairs_from_end(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         }
         None
     })
+}
+
+/// Reads `type=below` or `type=above`, or the number of `report -R`.
+fn below(text: &[u8]) -> Option<u64> {
+    match text {
+        b"below" => Some(1),
+        b"above" => Some(0),
+        _ => integer(text),
+    }
 }
 
 fn last<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {

@@ -4,10 +4,18 @@
 use super::line::number;
 
 /// Parses `12`, `-1`, `007`, `0x1f`, `yes` or `no` into the field's bits, sign-extended.
-#[inline]
+#[inline(always)]
 pub(super) fn integer(text: &[u8]) -> Option<u64> {
     match text {
+        [b'0'..=b'9'] => Some(u64::from(text[0] & 15)),
         [b'1'..=b'9', ..] => number(text).map(|(value, _)| value),
+        _ => unusual_integer(text),
+    }
+}
+
+#[inline(never)]
+fn unusual_integer(text: &[u8]) -> Option<u64> {
+    match text {
         [b'0', b'x' | b'X', hex @ ..] => hexadecimal(hex),
         [b'-', digits @ ..] => number(digits).map(|(value, _)| value.wrapping_neg()),
         // `tick_stop` had words before Linux 4.6.
