@@ -62,8 +62,12 @@ impl<'a> Line<'a> {
             let Some((cpu, text)) = cpu_and_rest else { continue };
             let text = text.trim_ascii_start();
             let is_time = text.first().is_some_and(u8::is_ascii_digit);
-            let parsed = if is_time { Line::from_time(cpu, text) } else { None };
-            match parsed.or_else(|| Line::from_flags(cpu, text)) {
+            let time = if is_time { Some(text) } else { after_flags(text) };
+            let parsed = match time.and_then(|time| Line::from_time(cpu, time)) {
+                None if is_time => Line::from_flags(cpu, text),
+                parsed => parsed,
+            };
+            match parsed {
                 Some(line) if is_right(&line) => return Some(line),
                 _ => {}
             }
@@ -81,14 +85,13 @@ impl<'a> Line<'a> {
         })
     }
 
-    #[inline]
+    #[cold]
     fn from_flags(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
-        let length = find(&text[..text.len().min(FLAGS_MAX + 1)], b' ')?;
-        Line::from_time(cpu, text[length..].trim_ascii_start())
+        Line::from_time(cpu, after_flags(text)?)
     }
 
     /// Parses `4.196001: tick_stop: success=1 dependency=NONE`.
-    #[inline]
+    #[inline(always)]
     fn from_time(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
         let (time, rest) = stamp(text)?;
         let rest = rest.strip_prefix(b":")?.trim_ascii_start();
@@ -99,6 +102,13 @@ impl<'a> Line<'a> {
         let name = colon.map_or(name, |colon| after(name, colon, 1));
         Some(Line { cpu, time, name, has_subsystem, text })
     }
+}
+
+/// Returns the text after a column of flags.
+#[inline(always)]
+fn after_flags(text: &[u8]) -> Option<&[u8]> {
+    let length = find(&text[..text.len().min(FLAGS_MAX + 1)], b' ')?;
+    Some(text[length..].trim_ascii_start())
 }
 
 /// Parses a decimal number, saturating, and returns it with the rest.
@@ -162,7 +172,7 @@ const NS_OF_LAST_PLACE: [u64; 10] =
 const PLACES_MIN: usize = 6;
 
 /// Parses seconds with a fraction of up to nine digits, or a number in a clock's own unit.
-#[inline]
+#[inline(always)]
 fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let (whole, rest) = number(text)?;
     let Some(rest) = rest.strip_prefix(b".") else {
@@ -177,7 +187,7 @@ fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
 
 /// Splits `cpu_idle: state=1` into name and text. `do_idle <-cpu_startup_entry`, a line of the
 /// function tracer, has no name.
-#[inline]
+#[inline(always)]
 fn name_and_text(text: &[u8]) -> (&[u8], &[u8]) {
     let end = find(text, b' ').unwrap_or(text.len());
     match text[..end].strip_suffix(b":") {
