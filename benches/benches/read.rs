@@ -20,6 +20,7 @@ mod proto;
 
 use proto::{bundle, cpu_idle, event, message, trace};
 
+const REAL: &str = "pixel6a-startup.perfetto-trace";
 /// Part of the bare walk.
 const AIM: f64 = 0.4;
 const GOAL_MB_PER_S: f64 = 150.0;
@@ -153,10 +154,10 @@ struct Lap {
 
 impl Lap {
     fn new() -> Lap {
-        let (name, bytes, span_ns) = match shared_trace("pixel6a-startup.perfetto-trace") {
+        let (name, bytes, span_ns) = match shared_trace(REAL) {
             Some(path) => {
                 let bytes = std::fs::read(path).expect("a recording is readable");
-                ("pixel6a-startup", bytes, 2_000_000_000)
+                (REAL, bytes, 2_000_000_000)
             }
             None => {
                 let (bytes, span_ns) = synthetic();
@@ -282,7 +283,10 @@ fn main() {
     println!("bare walk over the fields  {walk:8.0} MB/s   the limit");
     println!("events, one core           {parse:8.0} MB/s   {:.2} of the limit", parse / walk);
     println!("events and SHA-256         {read:8.0} MB/s   the hash on a second core");
-    aim("perfetto, of a walk over the payloads", parse / walk, Limit::NotBelow(AIM));
+    // The synthetic events have nearly no payload to step over.
+    if lap.name == REAL {
+        aim("perfetto, of a walk over the payloads", parse / walk, Limit::NotBelow(AIM));
+    }
     let share = memory_of_long(&lap);
     aim("perfetto, memory of the file", share, Limit::NotAbove(MEMORY_AIM));
     require("perfetto, MB/s", parse, Limit::NotBelow(GOAL_MB_PER_S));

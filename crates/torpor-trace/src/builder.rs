@@ -78,8 +78,10 @@ pub(crate) struct Builder {
     hrtimers: Hrtimers,
     /// Events that an earlier one may still follow.
     pending: Vec<Event>,
-    /// Times of the pending events, which are the keys by which they are sorted.
+    /// Times of the pending events, by which they are sorted; none while they come in order.
     times: Vec<u64>,
+    /// Time of the last event while they come in order.
+    last_ns: u64,
     /// Number of pending events up to which none needs memory.
     pending_room: usize,
     /// Number of pending events from which settled ones are passed on: first, and at least later.
@@ -131,6 +133,7 @@ impl Builder {
             hrtimers: Hrtimers::default(),
             pending: Vec::new(),
             times: Vec::new(),
+            last_ns: 0,
             pending_room: 0,
             flush_at: HEAD_EVENTS,
             batch_events: BATCH_EVENTS,
@@ -228,8 +231,22 @@ impl Builder {
         if self.pending.len() >= self.pending_room && !self.has_more_room() {
             return;
         }
-        self.times.push(time_ns);
+        if !self.times.is_empty() {
+            self.times.push(time_ns);
+        } else if time_ns >= self.last_ns {
+            self.last_ns = time_ns;
+        } else {
+            self.note_times(time_ns);
+        }
         self.pending.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
+    }
+
+    /// Notes the times of the pending events, which the next one precedes.
+    #[cold]
+    fn note_times(&mut self, next_ns: u64) {
+        self.times.reserve(self.pending.capacity());
+        self.times.extend(self.pending.iter().map(|event| event.time.0 as u64));
+        self.times.push(next_ns);
     }
 
     /// Makes room for more events; false if memory allows none.
@@ -307,8 +324,7 @@ impl Builder {
             self.pass(batch);
             self.pending_room = self.pending.capacity().min(self.pending_max);
         }
-        self.times.reserve(self.pending.capacity());
-        self.times.extend(self.pending.iter().map(|event| event.time.0 as u64));
+        self.last_ns = self.pending.last().map_or(0, |event| event.time.0 as u64);
     }
 
     /// Cuts gaps, names functions, aligns hrtimers, sums up, and passes the events on.
@@ -432,8 +448,15 @@ impl Builder {
 
 /// Orders by time, then CPU, then place in the file: the order in which a file has simultaneous
 /// events of different CPUs depends on the tool that wrote it. Events are large, so keys are sorted
-/// and then each event moves once. `times` are those of the events.
-fn sort(events: &mut [Event], times: Vec<u64>) {
+/// and then each event moves once. `times` are those of the events, or none if the events are in
+/// order of time.
+fn sort(events: &mut [Event], mut times: Vec<u64>) {
+    if times.is_empty() {
+        if events.is_sorted_by_key(|event| (event.time, event.cpu)) {
+            return;
+        }
+        times = events.iter().map(|event| event.time.0 as u64).collect();
+    }
     let (mut keys, place_mask) = sorted_keys(events, times);
     for place in 0..events.len() {
         // An earlier swap may have moved the event that was here.
