@@ -258,7 +258,7 @@ impl Builder {
             self.stop.set();
             return false;
         }
-        // The head comes whole: memory that it does not use is not there.
+        // Room for the whole head at once; pages that no event needs stay unused.
         let wanted = if count < LONG_EVENTS { count.max(4) } else { count.max(HEAD_EVENTS) };
         self.pending.reserve(wanted);
         if count >= LONG_EVENTS {

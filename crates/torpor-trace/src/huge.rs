@@ -13,4 +13,5 @@ pub(crate) fn advise<T>(list: &mut Vec<T>) {
     }
 }
 
+/// The largest page of any architecture that Linux is built for by default.
 const PAGE_BYTES: usize = 64 << 10;
