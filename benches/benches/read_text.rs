@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Measures the reading of ftrace text against the cheapest way to read lines.
+//! Measures the reading of ftrace text against the cheapest way to read lines, and against a regular
+//! expression of Python that finds a line's columns.
 //!
 //! `cargo bench -p torpor-benches --bench read_text`. Exits with status 1 below 300 MB/s on one core.
 //!
@@ -8,9 +9,12 @@
 
 use std::fmt::Write;
 use std::hint::black_box;
+use std::process::Command;
 use std::time::Duration;
-use torpor_benches::{Limit, best, require};
+use torpor_benches::{Limit, aim, best_cpu, require};
 
+/// Multiple of the speed of Python's `re`.
+const AIM: f64 = 6.0;
 const GOAL_MB_PER_S: f64 = 300.0;
 const INPUT_BYTES: usize = 64 << 20;
 const ROUNDS: usize = 7;
@@ -84,6 +88,33 @@ fn input() -> String {
     text
 }
 
+/// Prints the CPU time in which Python's `re` splits all lines into task, CPU, flags, time, event and
+/// text, of which nothing is parsed any further.
+const SCRIPT: &str = r"
+import re, sys, time
+text = open(sys.argv[1], 'rb').read()
+line = re.compile(rb'^ *(.+?)-(\d+) +\[(\d+)\] +(\S+) +(\d+)\.(\d+): (\w+): (.*)$', re.M)
+def columns():
+    start, lines = time.process_time(), 0
+    for match in line.finditer(text):
+        match.groups()
+        lines += 1
+    return time.process_time() - start, lines
+print(*min(columns() for _ in range(3)))
+";
+
+/// Returns the time that Python takes, if it is there and splits this many lines.
+fn python(text: &str, lines: usize) -> Option<Duration> {
+    let path = std::env::temp_dir().join(format!("torpor-bench-{}.txt", std::process::id()));
+    std::fs::write(&path, text).expect("the temporary directory is writable");
+    let output = Command::new("python3").arg("-c").arg(SCRIPT).arg(&path).output();
+    std::fs::remove_file(&path).expect("it was written");
+    let output = String::from_utf8(output.ok()?.stdout).ok()?;
+    let (seconds, found) = output.trim().split_once(' ')?;
+    assert_eq!(found.parse(), Ok(lines), "the expression matches every event");
+    Some(Duration::from_secs_f64(seconds.parse().ok()?))
+}
+
 fn main() {
     let text = input();
     let bytes = text.as_bytes();
@@ -92,7 +123,7 @@ fn main() {
     println!("input: {lines} lines, {mb:.1} MB");
     let rate = |took: Duration| mb / took.as_secs_f64();
     // One call per line is the minimum.
-    let walk = rate(best(ROUNDS, || {
+    let walk = rate(best_cpu(ROUNDS, || {
         let (mut rest, mut sum) = (black_box(bytes), 0);
         while let Some(end) = memchr::memchr(b'\n', rest) {
             sum += end;
@@ -101,7 +132,7 @@ fn main() {
         black_box(sum);
     }));
     let mut events = 0;
-    let parse = rate(best(ROUNDS, || {
+    let parse = rate(best_cpu(ROUNDS, || {
         let trace = torpor_trace::bench_support::parse(black_box(bytes));
         events = trace.events.len();
         black_box(trace);
@@ -109,5 +140,13 @@ fn main() {
     println!("{events} events");
     println!("bare walk over the lines   {walk:8.0} MB/s   the limit");
     println!("events, one core           {parse:8.0} MB/s   {:.3} of the limit", parse / walk);
+    // Two lines are comments.
+    match python(&text, lines - 2).map(rate) {
+        Some(python) => {
+            println!("columns by Python's re     {python:8.0} MB/s");
+            aim("ftrace text, of Python's re", parse / python, Limit::NotBelow(AIM));
+        }
+        None => println!("not run: the comparison with Python's re, as python3 is absent"),
+    }
     require("ftrace text, MB/s", parse, Limit::NotBelow(GOAL_MB_PER_S));
 }

@@ -15,6 +15,16 @@ pub fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
     (0..rounds).map(round).min().expect("at least one round")
 }
 
+/// Returns the CPU time of the round that took least.
+pub fn best_cpu(rounds: usize, mut work: impl FnMut()) -> Duration {
+    let round = |_| {
+        let start = cpu_s();
+        work();
+        Duration::from_secs_f64((cpu_s() - start).max(0.0))
+    };
+    (0..rounds).map(round).min().expect("at least one round")
+}
+
 /// Returns the CPU time of this thread, in seconds, which excludes other load.
 pub fn cpu_s() -> f64 {
     clock_s(libc::CLOCK_THREAD_CPUTIME_ID)

@@ -37,7 +37,9 @@ create_exception!(torpor, EngineError, TorporError, "A replay that cannot be don
 
 pub(crate) fn trace_error(error: torpor_trace::TraceError) -> PyErr {
     match error {
-        torpor_trace::TraceError::OverMemory { .. } => MemoryBoundError::new_err(error.to_string()),
+        torpor_trace::TraceError::OverMemory { .. } | torpor_trace::TraceError::TooLarge { .. } => {
+            MemoryBoundError::new_err(error.to_string())
+        }
         error => TraceError::new_err(error.to_string()),
     }
 }

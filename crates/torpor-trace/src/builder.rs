@@ -2,8 +2,10 @@
 //! Collects the events of a reader: checks ranges, interns names, sorts, and passes batches on.
 
 use crate::bytes::STEP_BYTES;
+use crate::cursor::ends;
 use crate::gap::Gaps;
 use crate::hrtimers::{Hrtimers, is_hrtimer};
+use crate::huge;
 use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
 use crate::model::{Carries, Event, EventKind, InterruptCause, Meta, Name, Names, Trace};
@@ -18,6 +20,8 @@ pub(crate) const CPUS_MAX: u32 = 8192;
 /// Events held back before the first batch. Properties of a whole recording, such as the clock of
 /// its timers, are estimated from them; a shorter recording is one batch.
 const HEAD_EVENTS: usize = 1 << 20;
+/// Events from which memory is taken for all of the head.
+const LONG_EVENTS: usize = 1 << 17;
 /// Events of each later batch.
 const BATCH_EVENTS: usize = 1 << 16;
 
@@ -42,8 +46,8 @@ pub(crate) struct Batch {
     pub lost_events: u64,
     /// Bytes of the file that have been read.
     pub read_bytes: u64,
-    /// Unpacked bytes, held in memory until the end.
-    pub unpacked_bytes: u64,
+    /// Bytes of the recording that are in memory until the end.
+    pub held_bytes: u64,
 }
 
 /// Memory of an event: itself, its sort key, and its share of the segment and the span that a
@@ -74,12 +78,19 @@ pub(crate) struct Builder {
     hrtimers: Hrtimers,
     /// Events that an earlier one may still follow.
     pending: Vec<Event>,
-    /// Number of pending events from which settled ones are passed on.
+    /// Times of the pending events, by which they are sorted; none while they come in order.
+    times: Vec<u64>,
+    /// Time of the last event while they come in order.
+    last_ns: u64,
+    /// Number of pending events up to which none needs memory.
+    pending_room: usize,
+    /// Number of pending events from which settled ones are passed on: first, and at least later.
     flush_at: usize,
+    batch_events: usize,
     /// Number of pending events that fit in memory.
     pending_max: usize,
     is_over_memory: bool,
-    unpacked_bytes: u64,
+    held_bytes: u64,
     settled_ns: u64,
     /// Every event before this time was passed on.
     passed_ns: u64,
@@ -121,10 +132,14 @@ impl Builder {
             reported_bytes: 0,
             hrtimers: Hrtimers::default(),
             pending: Vec::new(),
+            times: Vec::new(),
+            last_ns: 0,
+            pending_room: 0,
             flush_at: HEAD_EVENTS,
+            batch_events: BATCH_EVENTS,
             pending_max: usize::MAX,
             is_over_memory: false,
-            unpacked_bytes: 0,
+            held_bytes: 0,
             settled_ns: 0,
             passed_ns: 0,
             comms: CommCache::default(),
@@ -139,6 +154,12 @@ impl Builder {
             stop,
             is_live: false,
         }
+    }
+
+    /// Passes settled events on from this number of pending ones on, as in a long recording.
+    #[cfg(test)]
+    pub(crate) fn passing_at(self, count: usize) -> Builder {
+        Builder { flush_at: count, batch_events: count, ..self }
     }
 
     /// Passes settled events on soon, for a recording that grows while it is read.
@@ -160,23 +181,17 @@ impl Builder {
         self.pending.len()
     }
 
-    /// Limits the memory of the events and of these unpacked bytes; reading stops there.
-    pub(crate) fn bounded(mut self, unpacked_bytes: u64, max_bytes: u64) -> Builder {
-        let room_bytes = max_bytes.saturating_sub(unpacked_bytes);
+    /// Limits the memory of the events and of the recording's own bytes; reading stops there.
+    pub(crate) fn bounded(mut self, held_bytes: u64, max_bytes: u64) -> Builder {
+        let room_bytes = max_bytes.saturating_sub(held_bytes);
         self.pending_max = (room_bytes / EVENT_HELD_BYTES) as usize;
-        self.unpacked_bytes = unpacked_bytes;
+        self.held_bytes = held_bytes;
         self
     }
 
     /// True if reading stopped at the memory limit.
     pub(crate) fn is_over_memory(&self) -> bool {
         self.is_over_memory
-    }
-
-    #[cold]
-    fn stop_over_memory(&mut self) {
-        self.is_over_memory = true;
-        self.stop.set();
     }
 
     /// True if there was no event so far.
@@ -201,7 +216,7 @@ impl Builder {
     }
 
     /// Takes an event, or counts it as lost if its time or CPU is out of range.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
         if cpu >= CPUS_MAX || kind.target_cpu().is_some_and(|target| target.0 >= CPUS_MAX) {
             return self.lose(&loss::CPU_OUT_OF_RANGE, 1);
@@ -213,10 +228,44 @@ impl Builder {
         if time_ns < self.passed_ns {
             return self.lose(&loss::OUT_OF_ORDER, 1);
         }
-        if self.pending.len() >= self.pending_max {
-            return self.stop_over_memory();
+        if self.pending.len() >= self.pending_room && !self.has_more_room() {
+            return;
+        }
+        if !self.times.is_empty() {
+            self.times.push(time_ns);
+        } else if time_ns >= self.last_ns {
+            self.last_ns = time_ns;
+        } else {
+            self.note_times(time_ns);
         }
         self.pending.push(Event { time: Instant(time_ns as i64), cpu: CpuId(cpu), kind });
+    }
+
+    /// Notes the times of the pending events, which the next one precedes.
+    #[cold]
+    fn note_times(&mut self, next_ns: u64) {
+        self.times.reserve(self.pending.capacity());
+        self.times.extend(self.pending.iter().map(|event| event.time.0 as u64));
+        self.times.push(next_ns);
+    }
+
+    /// Makes room for more events; false if memory allows none.
+    #[cold]
+    fn has_more_room(&mut self) -> bool {
+        let count = self.pending.len();
+        if count >= self.pending_max {
+            self.is_over_memory = true;
+            self.stop.set();
+            return false;
+        }
+        // Room for the whole head at once; pages that no event needs stay unused.
+        let wanted = if count < LONG_EVENTS { count.max(4) } else { count.max(HEAD_EVENTS) };
+        self.pending.reserve(wanted);
+        if count >= LONG_EVENTS {
+            huge::advise(&mut self.pending);
+        }
+        self.pending_room = self.pending.capacity().min(self.pending_max);
+        true
     }
 
     /// States that no event before `time_ns` will follow, on any CPU. Readers of formats that are
@@ -239,6 +288,11 @@ impl Builder {
         since.is_some_and(|since| self.settled_ns.saturating_sub(since) >= wait_ns)
     }
 
+    /// Returns the progress of the reader, in bytes.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
     /// Adds to the progress of the reader.
     #[inline]
     pub(crate) fn advance(&mut self, bytes: u64) {
@@ -256,19 +310,21 @@ impl Builder {
 
     #[cold]
     fn pass_settled(&mut self) {
-        sort(&mut self.pending);
+        sort(&mut self.pending, std::mem::take(&mut self.times));
         let settled = Instant(self.settled_ns.min(i64::MAX as u64) as i64);
         let count = self.pending.partition_point(|event| event.time < settled);
         // Doubling bounds how often unsettled events are sorted again.
         self.flush_at =
-            self.pending.len().saturating_sub(count).saturating_mul(2).max(BATCH_EVENTS);
+            self.pending.len().saturating_sub(count).saturating_mul(2).max(self.batch_events);
         if count > 0 {
             self.passed_ns = self.settled_ns;
             let mut rest = Vec::with_capacity(self.flush_at.saturating_add(self.flush_at / 4));
             rest.extend(self.pending.drain(count..));
             let batch = std::mem::replace(&mut self.pending, rest);
             self.pass(batch);
+            self.pending_room = self.pending.capacity().min(self.pending_max);
         }
+        self.last_ns = self.pending.last().map_or(0, |event| event.time.0 as u64);
     }
 
     /// Cuts gaps, names functions, aligns hrtimers, sums up, and passes the events on.
@@ -308,7 +364,7 @@ impl Builder {
     fn send(&mut self, events: Vec<Event>) {
         let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
         self.reported_bytes = read_bytes;
-        let (lost_events, unpacked_bytes) = (self.losses.lost_events(), self.unpacked_bytes);
+        let (lost_events, held_bytes) = (self.losses.lost_events(), self.held_bytes);
         let batch = |names| Batch {
             events,
             names,
@@ -316,7 +372,7 @@ impl Builder {
             cpu_count,
             lost_events,
             read_bytes,
-            unpacked_bytes,
+            held_bytes,
         };
         match &mut self.output {
             Output::Sent(batches) => {
@@ -366,7 +422,7 @@ impl Builder {
     /// Returns the recording, without the events that were sent.
     pub(crate) fn finish(mut self) -> Trace {
         let mut rest = std::mem::take(&mut self.pending);
-        sort(&mut rest);
+        sort(&mut rest, std::mem::take(&mut self.times));
         self.pass(rest);
         if !self.has_wakings && self.wakeups > 0 {
             self.lose(&loss::WAKEUPS_FOR_WAKINGS, self.wakeups);
@@ -390,35 +446,102 @@ impl Builder {
     }
 }
 
-/// Bits of a sort key for an event's CPU and for its index.
-const CPU_BITS: u32 = 16;
-const PLACE_BITS: u32 = 48;
-const _: () = assert!(CPUS_MAX <= 1 << CPU_BITS);
-
 /// Orders by time, then CPU, then place in the file: the order in which a file has simultaneous
-/// events of different CPUs depends on the tool that wrote it. Events are large, and the CPUs'
-/// buffers leave many short runs, so keys are sorted and then each event moves once.
-fn sort(events: &mut [Event]) {
-    if events.is_sorted_by_key(|event| (event.time, event.cpu)) {
-        return;
+/// events of different CPUs depends on the tool that wrote it. Events are large, so keys are sorted
+/// and then each event moves once. `times` are those of the events, or none if the events are in
+/// order of time.
+fn sort(events: &mut [Event], mut times: Vec<u64>) {
+    if times.is_empty() {
+        if events.is_sorted_by_key(|event| (event.time, event.cpu)) {
+            return;
+        }
+        times = events.iter().map(|event| event.time.0 as u64).collect();
     }
-    let key = |(place, event): (usize, &Event)| {
-        (event.time.0 as u128) << (CPU_BITS + PLACE_BITS)
-            | u128::from(event.cpu.0) << PLACE_BITS
-            | place as u128
-    };
-    let mut keys: Vec<u128> = events.iter().enumerate().map(key).collect();
-    keys.sort_unstable();
-    let place_of = |key: u128| (key & ((1 << PLACE_BITS) - 1)) as usize;
+    let (mut keys, place_mask) = sorted_keys(events, times);
     for place in 0..events.len() {
         // An earlier swap may have moved the event that was here.
-        let mut from = place_of(keys[place]);
+        let mut from = (keys[place] & place_mask) as usize;
         while from < place {
-            from = place_of(keys[from]);
+            from = (keys[from] & place_mask) as usize;
         }
-        keys[place] = from as u128;
-        events.swap(place, from);
+        if from != place {
+            keys[place] = from as u64;
+            events.swap(place, from);
+        }
     }
+}
+
+/// Returns keys in the order of their events, and the mask of an event's place in a key.
+fn sorted_keys(events: &[Event], times: Vec<u64>) -> (Vec<u64>, u64) {
+    let extremes = |(first, last): (u64, u64), time: &u64| (first.min(*time), last.max(*time));
+    let (first, last) = times.iter().fold((u64::MAX, 0), extremes);
+    let place_bits = u64::BITS.saturating_sub((events.len() as u64).leading_zeros());
+    let mut keys = times;
+    if last.saturating_sub(first).leading_zeros() < place_bits {
+        // A damaged time is years away.
+        keys.iter_mut().zip(0..).for_each(|(key, place)| *key = place);
+        keys.sort_unstable_by_key(|&place| {
+            let event = &events[place as usize];
+            (event.time, event.cpu, place)
+        });
+        return (keys, u64::MAX);
+    }
+    for (key, place) in keys.iter_mut().zip(0..) {
+        *key = key.wrapping_sub(first) << place_bits | place;
+    }
+    merge_runs(&mut keys);
+    let mask = !(u64::MAX << place_bits);
+    for simultaneous in keys.chunk_by_mut(|a, b| a >> place_bits == b >> place_bits) {
+        if simultaneous.len() > 1 {
+            simultaneous.sort_unstable_by_key(|key| (events[(key & mask) as usize].cpu, *key));
+        }
+    }
+    (keys, mask)
+}
+
+/// Sorts keys that consist of runs in order: a recorder reads one CPU's buffer after the other, so
+/// only neighbours overlap.
+fn merge_runs(keys: &mut [u64]) {
+    let mut end = 0_usize;
+    let mut ends: Vec<usize> = Vec::new();
+    for run in keys.chunk_by(|a, b| a < b) {
+        end = end.saturating_add(run.len());
+        ends.push(end);
+    }
+    let mut left = Vec::new();
+    while ends.len() > 1 {
+        let mut start = 0;
+        let merge_pair = |pair: &[usize]| {
+            let end = *pair.last()?;
+            let run = keys.get_mut(start..end)?;
+            merge(run, pair[0].saturating_sub(start), &mut left);
+            start = end;
+            Some(end)
+        };
+        ends = ends.chunks(2).filter_map(merge_pair).collect();
+    }
+}
+
+/// Merges the two runs that meet at `middle`. Only the part in which they overlap moves.
+fn merge(keys: &mut [u64], middle: usize, left: &mut Vec<u64>) {
+    let (before, after) = keys.split_at(middle);
+    let Some(&first) = after.first() else { return };
+    let from = before.partition_point(|&key| key < first);
+    left.clear();
+    left.extend_from_slice(&before[from..]);
+    let keys = &mut keys[from..];
+    let (mut taken, mut right) = (0_usize, left.len());
+    let mut place = 0_usize;
+    // Ends as soon as one run does: what remains of the right one is in its place.
+    while let (Some(&key), Some(&other)) = (left.get(taken), keys.get(right)) {
+        let is_left = key < other;
+        keys[place] = if is_left { key } else { other };
+        taken = taken.wrapping_add(is_left.into());
+        right = right.wrapping_add((!is_left).into());
+        place = place.wrapping_add(1);
+    }
+    let rest = &left[taken..];
+    keys[place..place.wrapping_add(rest.len())].copy_from_slice(rest);
 }
 
 fn note(carries: &mut Carries, kind: &EventKind) {
@@ -458,12 +581,15 @@ fn note(carries: &mut Carries, kind: &EventKind) {
 /// 15 bytes.
 #[derive(Debug)]
 struct CommCache {
-    slots: Box<[([u8; 16], Option<Name>); 256]>,
+    slots: Box<[CachedComm; 256]>,
 }
+
+/// The ends and the length of a name.
+type CachedComm = ((u64, u64), usize, Option<Name>);
 
 impl Default for CommCache {
     fn default() -> CommCache {
-        CommCache { slots: Box::new([([0; 16], None); 256]) }
+        CommCache { slots: Box::new([((0, 0), 0, None); 256]) }
     }
 }
 
@@ -473,19 +599,71 @@ impl CommCache {
         if comm.len() > 15 {
             return names.intern(&String::from_utf8_lossy(comm));
         }
-        let mut key = [0; 16];
-        key[..comm.len()].copy_from_slice(comm);
-        // With the length, `a` and `a\0` differ.
-        key[15] = comm.len() as u8;
-        let word = u128::from_le_bytes(key);
-        let mixed = ((word as u64) ^ (word >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (first, last) = ends(comm);
+        let mixed = (first ^ last.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let slot = &mut self.slots[(mixed >> 56) as usize];
         match *slot {
-            (cached, Some(name)) if cached == key => return name,
+            (cached, length, Some(name)) if cached == (first, last) && length == comm.len() => {
+                return name;
+            }
             _ => {}
         }
         let name = names.intern(&String::from_utf8_lossy(comm));
-        *slot = (key, Some(name));
+        *slot = ((first, last), comm.len(), Some(name));
         name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use torpor_machine::units::StateIdx;
+
+    /// Returns runs of events, most in order, with many at the same time; `spread_ns` is the longest
+    /// step of a run.
+    fn runs(seed: u64, count: u64, spread_ns: u64) -> Vec<Event> {
+        let mut state = seed;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+            (state >> 33) % below
+        };
+        let mut time = 0;
+        let event = |place: u64| {
+            time = if random(20) == 0 { random(spread_ns * 50) } else { time + random(spread_ns) };
+            let kind = EventKind::CpuIdle { state: StateIdx(place as i32) };
+            Event { time: Instant(time as i64), cpu: CpuId(random(4) as u32), kind }
+        };
+        (0..count).map(event).collect()
+    }
+
+    #[test]
+    fn runs_are_merged_as_if_sorted() {
+        for (count, spread_ns) in [(0, 1), (1, 1), (2, 1), (500, 1), (500, 3), (3_000, 900)] {
+            for seed in 0..8 {
+                let mut events = runs(seed, count, spread_ns);
+                if seed == 7 && count > 2 {
+                    // Too far from the others for a short key.
+                    events[1].time = Instant(i64::MAX - 1);
+                }
+                let mut expected = events.clone();
+                expected.sort_by_key(|event| (event.time, event.cpu));
+                let times = events.iter().map(|event| event.time.0 as u64).collect();
+                sort(&mut events, times);
+                assert_eq!(events, expected, "{count} {spread_ns} {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_tasks_keep_apart() {
+        let mut out = Builder::new("test", Stop::default());
+        let texts = ["", "a", "ab", "abc", "abb", "abcd", "abcde", "aaaaaaaa", "kworker/0:1", "x"];
+        let long = ["kworker/u16:3-ev", "kworker/u16:2-ev", "a\0", "\0a", "\0", "a\0\0"];
+        let all = || texts.iter().chain(&long);
+        let names: Vec<Name> = all().map(|text| out.comm(text.as_bytes())).collect();
+        for (text, name) in all().zip(names) {
+            assert_eq!(out.comm(text.as_bytes()), name);
+            assert_eq!(out.names.text(name), *text);
+        }
     }
 }

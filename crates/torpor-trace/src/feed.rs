@@ -120,7 +120,9 @@ impl Feed {
             State::Held(bytes) => {
                 let (name, max_bytes, stop) = (&self.name, *HELD_MAX_BYTES, Stop::default());
                 let (kallsyms, sha256) = (None, None);
-                let input = Input { name, bytes: &bytes, kallsyms, sha256, stop: &stop, max_bytes };
+                let (held_bytes, bytes) = (bytes.len() as u64, &bytes);
+                let input =
+                    Input { name, bytes, kallsyms, sha256, stop: &stop, held_bytes, max_bytes };
                 parse(input, |format| Builder::new(format, stop.clone()), &|| ())
             }
             State::Pipe(streaming) => Ok(streaming.finish()),

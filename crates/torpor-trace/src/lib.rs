@@ -26,6 +26,7 @@ mod ftrace;
 mod ftrace_text;
 mod gap;
 mod hrtimers;
+mod huge;
 mod inflate;
 mod kallsyms;
 mod loss;
@@ -89,7 +90,8 @@ pub fn read_with_kallsyms(
 ) -> Result<Trace, TraceError> {
     let stop = Stop::default();
     let max_bytes = *HELD_MAX_BYTES;
-    let input = Input { name, bytes, kallsyms, sha256: None, stop: &stop, max_bytes };
+    let (sha256, held_bytes) = (None, 0);
+    let input = Input { name, bytes, kallsyms, sha256, stop: &stop, held_bytes, max_bytes };
     parse(input, |format| Builder::new(format, stop.clone()), &|| ())
 }
 
@@ -103,7 +105,11 @@ fn kallsyms_beside(path: &Path, go_on: GoOn<'_>) -> Result<Option<Bytes>, TraceE
     let mut name = path.as_os_str().to_owned();
     name.push(".kallsyms");
     let path = PathBuf::from(name);
-    if path.exists() { Bytes::load(&path, None, go_on).map(Some) } else { Ok(None) }
+    if path.exists() {
+        Bytes::load(&path, None, *HELD_MAX_BYTES, go_on).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 /// Input of a reader.
@@ -114,7 +120,9 @@ struct Input<'a> {
     /// Hash of the bytes, if it is known from an earlier pass.
     sha256: Option<&'a str>,
     stop: &'a Stop,
-    /// Limit for the unpacked bytes and the events together.
+    /// Memory of `bytes` that counts for the limit: none of a map or of a caller's bytes.
+    held_bytes: u64,
+    /// Limit for these, the unpacked bytes and the events together.
     max_bytes: u64,
 }
 
@@ -125,12 +133,12 @@ fn parse(
     builder: impl FnOnce(&'static str) -> Builder,
     on_hashed: &(dyn Fn() + Sync),
 ) -> Result<Trace, TraceError> {
-    let Input { name, bytes, kallsyms, sha256: known_sha256, stop, max_bytes } = input;
+    let Input { name, bytes, kallsyms, sha256: known_sha256, stop, held_bytes, max_bytes } = input;
     if bytes.is_empty() {
         return Err(TraceError::Empty { name: name.to_owned() });
     }
     format::check_head(name, bytes)?;
-    let (content, loss) = unpacked(name, bytes, stop, max_bytes)?;
+    let (content, loss) = unpacked(name, bytes, stop, held_bytes, max_bytes)?;
     if stop.is_set() {
         return Err(TraceError::Stopped { name: name.to_owned() });
     }
@@ -138,7 +146,8 @@ fn parse(
         return Err(format::unknown(name, &content));
     };
     let unpacked_bytes = if let Cow::Owned(unpacked) = &content { unpacked.len() } else { 0 };
-    let mut out = builder(format.name).bounded(unpacked_bytes as u64, max_bytes);
+    let held_bytes = held_bytes.saturating_add(unpacked_bytes as u64);
+    let mut out = builder(format.name).bounded(held_bytes, max_bytes);
     if let Some(loss) = loss {
         out.lose(loss, 1);
     }
@@ -168,6 +177,7 @@ fn unpacked<'a>(
     name: &str,
     bytes: &'a [u8],
     stop: &Stop,
+    held_bytes: u64,
     max_bytes: u64,
 ) -> Result<(Cow<'a, [u8]>, Option<&'static LossKind>), TraceError> {
     let go_on = || !stop.is_set();
@@ -175,16 +185,17 @@ fn unpacked<'a>(
         true => Err(TraceError::OverMemory { name: name.to_owned(), max_bytes }),
         false => Ok(()),
     };
+    let room_bytes = max_bytes.saturating_sub(held_bytes);
     let (mut content, mut loss) = (Cow::Borrowed(bytes), None);
     if archive::is_zip(bytes) {
-        let inflated = archive::recording(name, bytes, max_bytes, &go_on)?;
+        let inflated = archive::recording(name, bytes, room_bytes, &go_on)?;
         check_room(&inflated)?;
         loss = inflated.loss();
         content = Cow::Owned(inflated.bytes);
     }
     // A member of an archive may itself be compressed.
     if let Some(packing) = Packing::of(&content) {
-        let inflated = packing.unpack(&content, max_bytes, &go_on);
+        let inflated = packing.unpack(&content, room_bytes, &go_on);
         check_room(&inflated)?;
         loss = loss.or(inflated.loss());
         content = Cow::Owned(inflated.bytes);

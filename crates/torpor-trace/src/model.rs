@@ -4,6 +4,7 @@
 //! A reader turns bytes into [`Event`]s, notes the kinds it found ([`Carries`]) and counts losses
 //! ([`Loss`]). Neither this module nor its users depend on a file format.
 
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
 
@@ -309,7 +310,7 @@ pub struct Trace {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,
-    index: std::collections::HashMap<Box<str>, Name>,
+    index: FxHashMap<Box<str>, Name>,
 }
 
 impl Names {

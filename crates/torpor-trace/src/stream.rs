@@ -72,26 +72,30 @@ impl Source {
     /// If the file, or the copy of `/proc/kallsyms` next to it, cannot be opened, and
     /// [`TraceError::Stopped`] on cancellation.
     pub fn open_while(path: &Path, go_on: GoOn<'_>) -> Result<Source, TraceError> {
+        Source::open_within(path, *HELD_MAX_BYTES, go_on)
+    }
+
+    /// As [`Source::open_while`]. `max_bytes` limits the memory of the bytes that are not mapped (of
+    /// a pipe, or unpacked), the events and the sink together.
+    ///
+    /// # Errors
+    /// As [`Source::open_while`], and [`TraceError::TooLarge`].
+    pub fn open_within(path: &Path, max_bytes: u64, go_on: GoOn<'_>) -> Result<Source, TraceError> {
         Ok(Source {
             name: path.display().to_string(),
-            bytes: Bytes::load(path, Some(format::check_head), go_on)?,
-            max_bytes: *HELD_MAX_BYTES,
+            bytes: Bytes::load(path, Some(format::check_head), max_bytes, go_on)?,
+            max_bytes,
             kallsyms: kallsyms_beside(path, go_on)?,
             sha256: OnceLock::new(),
         })
     }
 
-    /// Limits the memory of unpacked bytes, events and the sink together.
-    #[must_use]
-    pub fn within(self, max_bytes: u64) -> Source {
-        Source { max_bytes, ..self }
-    }
-
     /// Reads the recording like [`read`](crate::read), passes its events to the sink, and returns
     /// the trace without them.
     ///
-    /// Memory use does not grow with the length of a `trace.dat` or `perf.data`. Other formats and
-    /// packed files are held as a whole.
+    /// Memory use does not grow with the length of a file whose events are in order, or in the order
+    /// in which a recorder reads the CPUs' buffers. Packed files and pipes are held as a whole, and
+    /// so are the events of a text that is out of order.
     ///
     /// # Errors
     /// As [`read`](crate::read). The sink may have received events before.
@@ -106,6 +110,7 @@ impl Source {
             kallsyms: self.kallsyms.as_deref(),
             sha256: self.sha256.get().map(String::as_str),
             stop: &stop,
+            held_bytes: bytes.held_bytes(),
             max_bytes: self.max_bytes,
         };
         std::thread::scope(|scope| {
@@ -122,7 +127,11 @@ impl Source {
                 }
                 let batch = match batches.recv_timeout(LOOK_EVERY) {
                     Ok(batch) => batch,
-                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Timeout) => {
+                        // The reader may be looking ahead.
+                        bytes.release();
+                        continue;
+                    }
                     Err(RecvTimeoutError::Disconnected) => break,
                 };
                 if stop.is_set() {
@@ -134,14 +143,14 @@ impl Source {
                     carries,
                     cpu_count,
                     read_bytes,
-                    unpacked_bytes,
+                    held_bytes,
                     ..
                 } = batch;
                 names.extend(new_names);
                 if !events.is_empty() {
                     sink.events(events, &SoFar { names: &names, carries, cpu_count });
                 }
-                if sink.held_bytes().saturating_add(unpacked_bytes) > self.max_bytes {
+                if sink.held_bytes().saturating_add(held_bytes) > self.max_bytes {
                     is_over_memory = true;
                     stop.set();
                 }
@@ -187,7 +196,7 @@ pub fn read_while(path: &Path, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
 /// As [`read_while`], and [`TraceError::OverMemory`].
 pub fn read_within(path: &Path, max_bytes: u64, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
     let mut kept = Kept { events: Vec::new(), go_on };
-    let source = Source::open_while(path, go_on)?.within(max_bytes);
+    let source = Source::open_within(path, max_bytes, go_on)?;
     let trace = source.stream(&mut kept)?;
     Ok(Trace { events: kept.events, ..trace })
 }

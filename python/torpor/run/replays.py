@@ -209,8 +209,8 @@ def load_trace(path: _Path, *, memory: int | None = None) -> Trace:
 
     Args:
         path: The file.
-        memory: The most bytes that it may take, unpacked and as events; default: half of the
-            machine's memory, and at most 8 GiB.
+        memory: The most bytes that it may take, unpacked or from a pipe and as events; default:
+            half of the machine's memory, and at most 8 GiB.
 
     Raises:
         TraceError: The file is missing or unreadable, or takes more than ``memory``.

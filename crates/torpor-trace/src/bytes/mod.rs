@@ -54,10 +54,11 @@ impl Deref for Bytes {
 }
 
 impl Bytes {
-    /// Opens a file; `-` is standard input.
+    /// Opens a file; `-` is standard input. `max_bytes` limits what is not mapped.
     pub(crate) fn load(
         path: &Path,
         check: Option<Check>,
+        max_bytes: u64,
         go_on: GoOn<'_>,
     ) -> Result<Bytes, TraceError> {
         let name = path.display().to_string();
@@ -78,7 +79,15 @@ impl Bytes {
                 return Ok(Bytes::Mapped { map, guard, file });
             }
         }
-        read(file, &name, check, go_on).map(Bytes::Read)
+        read(file, &name, check, max_bytes, go_on).map(Bytes::Read)
+    }
+
+    /// Returns the memory of a file that is not mapped.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        match self {
+            Bytes::Mapped { .. } => 0,
+            Bytes::Read(bytes) => bytes.len() as u64,
+        }
     }
 
     /// Returns an error if the file became shorter since it was opened: some of the bytes read were
@@ -131,6 +140,7 @@ fn read(
     mut file: File,
     name: &str,
     mut check: Option<Check>,
+    max_bytes: u64,
     go_on: GoOn<'_>,
 ) -> Result<Vec<u8>, TraceError> {
     let io = |source| TraceError::Io { name: name.to_owned(), source };
@@ -153,8 +163,8 @@ fn read(
         if bytes.len() >= HEAD_BYTES {
             check.take().map_or(Ok(()), |check| check(name, &bytes))?;
         }
-        if bytes.len() as u64 > *HELD_MAX_BYTES {
-            return Err(TraceError::TooLarge { name: name.to_owned(), max_bytes: *HELD_MAX_BYTES });
+        if bytes.len() as u64 > max_bytes {
+            return Err(TraceError::TooLarge { name: name.to_owned(), max_bytes });
         }
     }
 }

@@ -7,10 +7,10 @@ use super::scratch::{Scratch, slot};
 use super::timers::{Role, Timers};
 use super::values::{hexadecimal, integer};
 use crate::builder::Builder;
-use crate::cursor::{after, split};
+use crate::cursor::{after, find, is_same, split};
 use crate::loss;
-use crate::model::EventKind;
-use crate::tracepoint::{self, Context, spec};
+use crate::model::{EventKind, Probe};
+use crate::tracepoint::{self, Context, Values, spec};
 use memchr::memchr;
 use std::collections::HashMap;
 
@@ -28,6 +28,8 @@ struct Kind {
     name: Box<[u8]>,
     count: u64,
     plan: Option<Plan>,
+    /// The last place of a probe of this name.
+    place: Option<(Box<[u8]>, Place)>,
     role: Option<Role>,
 }
 
@@ -46,10 +48,11 @@ impl Events {
         let index = self.kind(line.name);
         let kind = &mut self.kinds[index];
         kind.count = kind.count.saturating_add(1);
-        let Some(plan) = &kind.plan else {
-            return probed(line, out);
+        let Some(plan) = &mut kind.plan else {
+            return probed(line, &mut kind.place, out);
         };
-        let mut values = plan.values(line.text, line.cpu, &mut self.scratch, &mut out.names);
+        let mut values = Values::default();
+        plan.values(line.text, line.cpu, &mut self.scratch, &mut out.names, &mut values);
         if let Some(role) = kind.role {
             if !self.timers.complete(role, line, &mut values, out) {
                 return;
@@ -61,11 +64,17 @@ impl Events {
 
     #[inline]
     fn kind(&mut self, name: &[u8]) -> usize {
+        // Two names may share a slot, so each has another one.
         let slot = slot(name) % RECENT;
-        match self.recent.get(slot) {
-            Some(&index) if self.kinds.get(index).is_some_and(|kind| *kind.name == *name) => index,
-            _ => self.kind_by_hash(name, slot),
+        for slot in [slot, slot ^ 1] {
+            match self.recent.get(slot) {
+                Some(&index) if self.kinds.get(index).is_some_and(|k| is_same(&k.name, name)) => {
+                    return index;
+                }
+                _ => {}
+            }
         }
+        self.kind_by_hash(name, slot)
     }
 
     #[cold]
@@ -74,11 +83,12 @@ impl Events {
             let plan = std::str::from_utf8(model_name(name)).ok().and_then(spec).map(Plan::new);
             let role = plan.as_ref().and_then(|plan| Role::of(plan.spec.name));
             let index = self.kinds.len();
-            self.kinds.push(Kind { name: name.into(), count: 0, plan, role });
+            self.kinds.push(Kind { name: name.into(), count: 0, plan, place: None, role });
             index
         });
         self.recent.resize(RECENT, usize::MAX);
-        self.recent[slot] = index;
+        let is_free = self.recent[slot] == usize::MAX;
+        self.recent[if is_free { slot } else { slot ^ 1 }] = index;
         index
     }
 
@@ -103,25 +113,56 @@ fn model_name(name: &[u8]) -> &[u8] {
 /// `sl: (menu_select+0x2f0/0x5d0 <- tick_nohz_get_sleep_length) ret=1827768` on return,
 /// `reflect: (cpuidle_reflect+0x4/0x30) idx=3` on entry.
 #[inline]
-fn probed(line: &Line<'_>, out: &mut Builder) {
+fn probed(line: &Line<'_>, last: &mut Option<(Box<[u8]>, Place)>, out: &mut Builder) {
     let Some(place) = line.text.strip_prefix(b"(") else { return };
-    let Some(end) = memchr(b')', place) else { return };
-    let (place, rest) = (&place[..end], after(place, end, 1));
-    let symbol = match split(place, b" <- ") {
-        Some((_, function)) => word(function),
-        None if is_entry(place) => word(place),
-        None => return,
+    let Some(end) = find(place, b')') else { return };
+    let (text, rest) = (&place[..end], after(place, end, 1));
+    let place = match last {
+        Some((known, place)) if is_same(known, text) => *place,
+        _ => {
+            let place = Place::of(text);
+            *last = Some((text.into(), place));
+            place
+        }
     };
-    let Some(probe) = tracepoint::probe(symbol) else {
-        let is_address = symbol.len() == ADDRESS_DIGITS && hexadecimal(symbol).is_some();
-        return out.lose(&loss::PROBES_WITHOUT_SYMBOL, is_address.into());
+    let probe = match place {
+        Place::Watched(probe) => probe,
+        Place::Address => return out.lose(&loss::PROBES_WITHOUT_SYMBOL, 1),
+        Place::Other => return,
     };
-    let value = memchr(b'=', rest).and_then(|at| {
+    let value = find(rest, b'=').and_then(|at| {
         let value = after(rest, at, 1);
-        integer(&value[..memchr(b' ', value).unwrap_or(value.len())])
+        integer(&value[..find(value, b' ').unwrap_or(value.len())])
     });
     let kind = EventKind::Probed { probe, value: value.unwrap_or(0) as i64 };
     out.push(line.time.ns, line.cpu, kind);
+}
+
+/// The function of a dynamic probe.
+#[derive(Clone, Copy)]
+enum Place {
+    Watched(Probe),
+    /// A function without a symbol.
+    Address,
+    Other,
+}
+
+impl Place {
+    #[cold]
+    fn of(place: &[u8]) -> Place {
+        let symbol = match split(place, b" <- ") {
+            Some((_, function)) => word(function),
+            None if is_entry(place) => word(place),
+            None => return Place::Other,
+        };
+        match tracepoint::probe(symbol) {
+            Some(probe) => Place::Watched(probe),
+            None if symbol.len() == ADDRESS_DIGITS && hexadecimal(symbol).is_some() => {
+                Place::Address
+            }
+            None => Place::Other,
+        }
+    }
 }
 
 /// Digits of an address, as in trace-cmd's `(ffffffff81188874 <- ffffffff811c18da) ret=1`.

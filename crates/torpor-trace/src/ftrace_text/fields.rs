@@ -8,19 +8,28 @@
 use super::line::number;
 use super::scratch::Scratch;
 use super::values::{self, integer};
-use crate::cursor::{after, split};
+use crate::cursor::{after, find, rfind, split, starts_with};
 use crate::model::Names;
 use crate::tracepoint::{FIELDS_MAX, Spec, Value, Values};
 use memchr::memmem;
 use memchr::{memchr, memrchr};
 
 /// A plan for parsing the text of one tracepoint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub spec: &'static Spec,
     shape: Shape,
     fields: [Option<Field>; FIELDS_MAX],
+    /// The keys of the last line's pairs from its end, each with its `=`, and the fields that they
+    /// are: the next line most likely has the same.
+    layout: Vec<(Box<[u8]>, Option<Wanted>)>,
 }
+
+/// The slot of a pair's value, and how it is read.
+type Wanted = (usize, Kind);
+
+/// Pairs of a line of which the layout is kept; the rest may be a task's name.
+const LAYOUT_MAX: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
@@ -53,6 +62,9 @@ enum Kind {
     Below,
     Mask,
     TimerFlags,
+    /// `cpu=` and `idx=` of a timer, which its flags contain.
+    TimerCpu,
+    TimerIdx,
 }
 
 impl Plan {
@@ -69,91 +81,135 @@ impl Plan {
         for (slot, name) in fields.iter_mut().zip(spec.fields) {
             *slot = Some(Field::new(name));
         }
-        Plan { spec, shape, fields }
+        Plan { spec, shape, fields, layout: Vec::new() }
     }
 
-    /// Reads the values; one that is missing or does not parse is `None`. `cpu` is the line's.
+    /// Reads the values; one that is missing or does not parse stays `None`. `cpu` is the line's.
     #[inline]
     pub(super) fn values<'a>(
-        &self,
+        &mut self,
         text: &'a [u8],
         cpu: u32,
         scratch: &'a mut Scratch,
         names: &mut Names,
-    ) -> Values<'a> {
+        values: &mut Values<'a>,
+    ) {
         match self.shape {
-            Shape::Pairs => self.pairs(text, cpu, scratch, names),
-            Shape::Switch => switch(text),
+            Shape::Pairs => self.pairs(text, cpu, scratch, names, values),
+            Shape::Switch => *values = switch(text),
+            Shape::Waking if text.starts_with(b"comm=") => {
+                self.pairs(text, cpu, scratch, names, values);
+            }
             Shape::Waking => match memmem::rfind(text, b" CPU:") {
-                Some(at) if !text.starts_with(b"comm=") => waking(text, at),
-                _ => self.pairs(text, cpu, scratch, names),
+                Some(at) => *values = waking(text, at),
+                None => self.pairs(text, cpu, scratch, names, values),
             },
-            Shape::Irq => irq(text),
-            Shape::Reason => self.reason(text, cpu, scratch, names),
-            Shape::Mark => [Some(Value::Bytes(mark(text))), None, None, None, None],
+            Shape::Irq => *values = irq(text),
+            Shape::Reason => self.reason(text, cpu, scratch, names, values),
+            Shape::Mark => values[0] = Some(Value::Bytes(mark(text))),
         }
     }
 
     #[inline]
     fn pairs<'a>(
-        &self,
+        &mut self,
         text: &'a [u8],
         cpu: u32,
         scratch: &'a mut Scratch,
         names: &mut Names,
-    ) -> Values<'a> {
-        let mut texts = [None; FIELDS_MAX];
+        values: &mut Values<'a>,
+    ) {
+        // Last, as the mask stays borrowed from the scratch, and flags contain other pairs.
+        let (mut mask, mut flags) = (None, None);
+        let (mut timer_cpu, mut timer_idx) = (None, None);
         let mut missing = self.spec.fields.len();
-        for (key, value) in pairs_from_end(text) {
-            let slot = self.fields.iter().position(|field| field.is_some_and(|f| f.is(key)));
-            if let Some(slot) = slot.filter(|&slot| texts[slot].is_none()) {
-                texts[slot] = Some(value);
-                missing = missing.saturating_sub(1);
-                if missing == 0 {
-                    break;
+        let mut found = [false; FIELDS_MAX];
+        let mut pair = 0_usize;
+        let mut rest = Some(text.trim_ascii_end());
+        while let Some(part) = rest {
+            let start = rfind(part, b' ');
+            rest = start.map(|start| &part[..start]);
+            let word = start.map_or(part, |start| after(part, start, 1));
+            let known = match self.layout.get(pair) {
+                Some((key, wanted)) if starts_with(word, key) => {
+                    Some((*wanted, after(word, key.len(), 0)))
+                }
+                _ => self.learn(pair, word),
+            };
+            let Some((wanted, value)) = known else { continue };
+            pair = pair.wrapping_add(1);
+            let Some((slot, kind)) = wanted else { continue };
+            match kind {
+                Kind::TimerCpu => timer_cpu = timer_cpu.or(Some(value)),
+                Kind::TimerIdx => timer_idx = timer_idx.or(Some(value)),
+                // The last pair of a key counts.
+                _ if std::mem::replace(&mut found[slot], true) => {}
+                _ => {
+                    values[slot] = match kind {
+                        Kind::Integer => integer(value).map(Value::Number),
+                        Kind::Pointer => values::pointer(value).map(Value::Number),
+                        Kind::Function => {
+                            Some(Value::Function(scratch.functions.function(value, names)))
+                        }
+                        Kind::Callback => Some(Value::Number((value != b"0x0").into())),
+                        Kind::Below => below(value).map(Value::Number),
+                        Kind::Mask => {
+                            mask = Some((slot, value));
+                            None
+                        }
+                        Kind::TimerFlags | Kind::TimerCpu | Kind::TimerIdx => {
+                            flags = Some((slot, value));
+                            None
+                        }
+                    };
+                    missing = missing.saturating_sub(1);
+                    if missing == 0 {
+                        break;
+                    }
                 }
             }
         }
-        let mut values = Values::default();
-        let mut mask_text = None;
-        for (slot, (field, value)) in self.fields.iter().zip(texts).enumerate() {
-            let (Some(field), Some(value)) = (field, value) else { continue };
-            values[slot] = match field.kind {
-                Kind::Integer => integer(value).map(Value::Number),
-                Kind::Pointer => values::pointer(value).map(Value::Number),
-                Kind::Function => Some(Value::Function(scratch.functions.function(value, names))),
-                Kind::Callback => Some(Value::Number((value != b"0x0").into())),
-                Kind::Below => match value {
-                    b"below" => Some(Value::Number(1)),
-                    b"above" => Some(Value::Number(0)),
-                    _ => integer(value).map(Value::Number),
-                },
-                Kind::TimerFlags => {
-                    let of = |key: &[u8]| last(text, key).and_then(integer);
-                    let (cpu, idx) = (of(b"cpu").unwrap_or(cpu.into()), of(b"idx").unwrap_or(0));
-                    values::timer_flags(value, cpu, idx).map(Value::Number)
-                }
-                Kind::Mask => {
-                    mask_text = Some((slot, value));
-                    None
-                }
+        if let Some((slot, value)) = flags {
+            let of = |value: Option<&'a [u8]>, key: &[u8]| {
+                value.or_else(|| last(text, key)).and_then(integer)
             };
+            let idx = of(timer_idx, b"idx").unwrap_or(0);
+            let cpu = of(timer_cpu, b"cpu").unwrap_or(cpu.into());
+            values[slot] = values::timer_flags(value, cpu, idx).map(Value::Number);
         }
-        // Last, as the mask stays borrowed from the scratch.
-        if let Some((slot, text)) = mask_text {
+        if let Some((slot, text)) = mask {
             values[slot] = values::mask(text, &mut scratch.mask).map(Value::Bytes);
         }
-        values
+    }
+
+    /// Splits a word that differs from the layout: field and value, if it is a pair.
+    #[cold]
+    fn learn<'a>(&mut self, pair: usize, word: &'a [u8]) -> Option<(Option<Wanted>, &'a [u8])> {
+        let equals = find(word, b'=')?;
+        let (key, value) = (&word[..equals], after(word, equals, 1));
+        let field = |slot: usize| self.fields[slot].filter(|field| field.is(key));
+        let wanted = (0..FIELDS_MAX).find_map(|slot| Some((slot, field(slot)?.kind)));
+        let wanted = wanted.or(match key {
+            b"cpu" => Some((0, Kind::TimerCpu)),
+            b"idx" => Some((0, Kind::TimerIdx)),
+            _ => None,
+        });
+        if pair < LAYOUT_MAX {
+            self.layout.truncate(pair);
+            self.layout.push((word[..=equals].into(), wanted));
+        }
+        Some((wanted, value))
     }
 
     /// Reads an event that ends with a reason: in parentheses, or as a pair by `report -R`.
     fn reason<'a>(
-        &self,
+        &mut self,
         text: &'a [u8],
         cpu: u32,
         scratch: &'a mut Scratch,
         names: &mut Names,
-    ) -> Values<'a> {
+        values: &mut Values<'a>,
+    ) {
         let text = text.trim_ascii_end();
         let (head, reason) = match memchr(b'(', text) {
             Some(at) => (&text[..at], after(text, at, 1).strip_suffix(b")")),
@@ -161,12 +217,11 @@ impl Plan {
                 split(text, b"reason=").map_or((text, None), |(head, reason)| (head, Some(reason)))
             }
         };
-        let mut values = self.pairs(head.trim_ascii_end(), cpu, scratch, names);
+        self.pairs(head.trim_ascii_end(), cpu, scratch, names, values);
         let slot = self.spec.fields.iter().position(|field| *field == "reason");
         if let Some(slot) = slot {
             values[slot] = reason.map(Value::Bytes);
         }
-        values
     }
 }
 
@@ -176,15 +231,24 @@ fn pairs_from_end(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = Some(text.trim_ascii_end());
     std::iter::from_fn(move || {
         while let Some(text) = rest {
-            let start = memrchr(b' ', text);
+            let start = rfind(text, b' ');
             rest = start.map(|start| &text[..start]);
             let word = start.map_or(text, |start| after(text, start, 1));
-            if let Some(equals) = memchr(b'=', word) {
+            if let Some(equals) = find(word, b'=') {
                 return Some((&word[..equals], after(word, equals, 1)));
             }
         }
         None
     })
+}
+
+/// Reads `type=below` or `type=above`, or the number of `report -R`.
+fn below(text: &[u8]) -> Option<u64> {
+    match text {
+        b"below" => Some(1),
+        b"above" => Some(0),
+        _ => integer(text),
+    }
 }
 
 fn last<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
@@ -208,13 +272,15 @@ fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
     let end = start.checked_sub(b"next_pid=".len())?;
     let head = text.get(..end)?.strip_suffix(b" ")?;
     const KEY: &[u8] = b" next_comm=";
-    const WINDOW: usize = COMM_MAX + KEY.len() + 1;
-    let window = end.saturating_sub(WINDOW);
-    let at = head[window.min(head.len())..]
-        .windows(KEY.len())
-        .position(|bytes| bytes == KEY)
-        .and_then(|at| at.checked_add(window))
-        .or_else(|| memmem::rfind(head, KEY))?;
+    let at = next_comm_at(head, KEY).or_else(|| {
+        const WINDOW: usize = COMM_MAX + KEY.len() + 1;
+        let window = end.saturating_sub(WINDOW);
+        head[window.min(head.len())..]
+            .windows(KEY.len())
+            .position(|bytes| bytes == KEY)
+            .and_then(|at| at.checked_add(window))
+            .or_else(|| memmem::rfind(head, KEY))
+    })?;
     let (prev, comm) = (&head[..at], after(head, at, KEY.len()));
     let (mut prev_pid, mut prev_state) = (None, None);
     for (key, value) in pairs_from_end(prev) {
@@ -234,6 +300,15 @@ fn kernel_switch(text: &[u8]) -> Option<Values<'_>> {
         Some(comm).filter(is_known).map(Value::Bytes),
         None,
     ])
+}
+
+/// Returns the place of `key` if a name of two bytes or more without a space follows it, and an arrow
+/// precedes it: then the name itself is too short to hold the same.
+#[inline(always)]
+fn next_comm_at(head: &[u8], key: &[u8]) -> Option<usize> {
+    let at = rfind(head, b' ')?;
+    let name = head[at..].strip_prefix(key)?;
+    (name.len() > 1 && head[..at].ends_with(b" ==>")).then_some(at)
 }
 
 /// `a b:1 [120] S ==> c:2 [120]`

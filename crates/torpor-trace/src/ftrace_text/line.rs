@@ -13,8 +13,8 @@
 //!
 //! The task's name before it is ignored, as it may hold nearly anything.
 
-use crate::cursor::{after, offset};
-use memchr::{memchr, memchr_iter, memrchr};
+use crate::cursor::{after, find, offset, rfind};
+use memchr::memchr_iter;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
@@ -38,27 +38,45 @@ pub(super) struct Stamp {
 const FLAGS_MAX: usize = 9;
 
 impl<'a> Line<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn parse(line: &'a [u8]) -> Option<Line<'a>> {
-        let with_unit = |line: &Line<'_>| line.time.has_unit;
-        Line::with_cpu(line, with_unit)
-            .or_else(|| Line::with_bare_cpu(line))
-            // Last, as a task may be named `x [1] 2: y`.
-            .or_else(|| Line::with_cpu(line, |_| true))
+        match Line::with_cpu(line, |line| line.time.has_unit) {
+            Some(line) => Some(line),
+            None => Line::unusual(line),
+        }
     }
 
-    #[inline]
+    #[cold]
+    fn unusual(line: &'a [u8]) -> Option<Line<'a>> {
+        // Last, as a task may be named `x [1] 2: y`.
+        Line::with_bare_cpu(line).or_else(|| Line::with_cpu(line, |_| true))
+    }
+
+    #[inline(always)]
     fn with_cpu(line: &'a [u8], is_right: impl Fn(&Line<'_>) -> bool) -> Option<Line<'a>> {
-        memchr_iter(b'[', line).find_map(|at| {
-            let (cpu, rest) = number(after(line, at, 1))?;
-            let rest = rest.strip_prefix(b"]")?.trim_ascii_start();
-            Line::from_time(cpu, rest).or_else(|| Line::from_flags(cpu, rest)).filter(&is_right)
-        })
+        let mut rest = line;
+        while let Some(at) = find(rest, b'[') {
+            rest = after(rest, at, 1);
+            let cpu_and_rest =
+                number(rest).and_then(|(cpu, rest)| Some((cpu, rest.strip_prefix(b"]")?)));
+            let Some((cpu, text)) = cpu_and_rest else { continue };
+            let text = text.trim_ascii_start();
+            let is_time = text.first().is_some_and(u8::is_ascii_digit);
+            let time = if is_time { Some(text) } else { after_flags(text) };
+            let parsed = match time.and_then(|time| Line::from_time(cpu, time)) {
+                None if is_time => Line::from_flags(cpu, text),
+                parsed => parsed,
+            };
+            match parsed {
+                Some(line) if is_right(&line) => return Some(line),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Parses a line of `trace-cmd report -l`, with flags right after a CPU without brackets:
     /// `<idle>-0       0d..1.     4.194178: cpu_idle: ...`.
-    #[cold]
     fn with_bare_cpu(line: &'a [u8]) -> Option<Line<'a>> {
         memchr_iter(b' ', line).find_map(|space| {
             let (cpu, rest) = number(after(line, space, 1))?;
@@ -67,29 +85,72 @@ impl<'a> Line<'a> {
         })
     }
 
-    #[inline]
+    #[cold]
     fn from_flags(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
-        let length = memchr(b' ', &text[..text.len().min(FLAGS_MAX + 1)])?;
-        Line::from_time(cpu, text[length..].trim_ascii_start())
+        Line::from_time(cpu, after_flags(text)?)
     }
 
     /// Parses `4.196001: tick_stop: success=1 dependency=NONE`.
-    #[inline]
+    #[inline(always)]
     fn from_time(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
         let (time, rest) = stamp(text)?;
         let rest = rest.strip_prefix(b":")?.trim_ascii_start();
         let (name, text) = name_and_text(rest);
         let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
-        let colon = memrchr(b':', name);
+        let colon = rfind(name, b':');
         let has_subsystem = colon.is_some();
         let name = colon.map_or(name, |colon| after(name, colon, 1));
         Some(Line { cpu, time, name, has_subsystem, text })
     }
 }
 
+/// Returns the text after a column of flags.
+#[inline(always)]
+fn after_flags(text: &[u8]) -> Option<&[u8]> {
+    let length = find(&text[..text.len().min(FLAGS_MAX + 1)], b' ')?;
+    Some(text[length..].trim_ascii_start())
+}
+
 /// Parses a decimal number, saturating, and returns it with the rest.
-#[inline]
+#[inline(always)]
 pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let Some((digits, after)) = text.split_first_chunk::<8>() else { return any_number(text) };
+    match eight_digits(*digits) {
+        (_, 0) => None,
+        (value, 8) => match after.split_first_chunk::<8>().map(|(digits, _)| eight_digits(*digits))
+        {
+            // All digits are in one of the two words.
+            Some((low, count @ 0..8)) => {
+                let value = value.wrapping_mul(TENS[count]).wrapping_add(low);
+                Some((value, after.get(count..)?))
+            }
+            _ => any_number(text),
+        },
+        (value, count) => Some((value, text.get(count..)?)),
+    }
+}
+
+const TENS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// Returns the number that these bytes start with, and how many of them are digits.
+#[inline(always)]
+fn eight_digits(bytes: [u8; 8]) -> (u64, usize) {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let digits = u64::from_le_bytes(bytes) ^ u64::from_le_bytes([b'0'; 8]);
+    // The top bit of every byte above 9.
+    let others = ((digits & LOW).wrapping_add(u64::from_le_bytes([0x76; 8])) | digits) & !LOW;
+    let bits = others.trailing_zeros() & !7;
+    // The last digit moves to the last byte, zeros move in before the first.
+    let digits = digits.checked_shl(u64::BITS.wrapping_sub(bits)).unwrap_or(0);
+    // Pairs of digits, of four, of eight.
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
+    (eight, bits as usize >> 3)
+}
+
+/// Parses a number of any length.
+fn any_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut rest = text;
     while let [byte, after @ ..] = rest {
@@ -111,7 +172,7 @@ const NS_OF_LAST_PLACE: [u64; 10] =
 const PLACES_MIN: usize = 6;
 
 /// Parses seconds with a fraction of up to nine digits, or a number in a clock's own unit.
-#[inline]
+#[inline(always)]
 fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let (whole, rest) = number(text)?;
     let Some(rest) = rest.strip_prefix(b".") else {
@@ -126,9 +187,9 @@ fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
 
 /// Splits `cpu_idle: state=1` into name and text. `do_idle <-cpu_startup_entry`, a line of the
 /// function tracer, has no name.
-#[inline]
+#[inline(always)]
 fn name_and_text(text: &[u8]) -> (&[u8], &[u8]) {
-    let end = memchr(b' ', text).unwrap_or(text.len());
+    let end = find(text, b' ').unwrap_or(text.len());
     match text[..end].strip_suffix(b":") {
         Some(name) => (name, text[end..].trim_ascii_start()),
         None => (b"", text),
@@ -176,6 +237,21 @@ mod tests {
         for task in ["a b-c", "[kworker/0:1]", "x [1] 2: y", "12:30:00", "1.5: a", "Binder:[3]_2"] {
             let line = format!("{task:>16}-77    [012] d..2.   538.000001: tick_stop: success=1");
             check(&line, 12, 538_000_001_000, "tick_stop", "success=1");
+        }
+    }
+
+    #[test]
+    fn numbers_of_all_lengths_are_parsed() {
+        let digits = "12345678901234567890123";
+        for length in 0..=digits.len() {
+            for behind in
+                ["", ":", " x", "/9876543210", "\u{ff}\u{ff}\u{ff}", ":;<=>?@AB", "      "]
+            {
+                for start in [&digits[..length], &"0".repeat(length), &"9".repeat(length)] {
+                    let text = format!("{start}{behind}");
+                    assert_eq!(number(text.as_bytes()), any_number(text.as_bytes()), "{text}");
+                }
+            }
         }
     }
 

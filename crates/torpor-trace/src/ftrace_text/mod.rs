@@ -20,7 +20,7 @@ pub(crate) use html::{is_systrace, read as read_systrace};
 pub use write::write_ftrace_text;
 
 use crate::builder::Builder;
-use crate::cursor::after;
+use crate::cursor::{after, offset};
 use crate::error::Malformed;
 use crate::loss;
 use events::Events;
@@ -79,6 +79,7 @@ impl Reader {
         while !rest.is_empty() && !out.is_stopped() {
             // The earliest of many lines: one damaged time must not settle the others.
             let mut earliest_ns = u64::MAX;
+            let before = rest;
             for _ in 0..SETTLE_EVERY_LINES {
                 let Some(end) = memchr(b'\n', rest) else { break };
                 let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
@@ -87,6 +88,7 @@ impl Reader {
                     earliest_ns = earliest_ns.min(time_ns);
                 }
             }
+            out.advance(offset(before, rest) as u64);
             if is_in_order && earliest_ns != u64::MAX {
                 if out.is_full() {
                     self.events.timers.set_clock(out);

@@ -2,6 +2,7 @@
 //! Buffers that are reused from line to line.
 
 use super::values::{function_id, pointer, symbol};
+use crate::cursor::{ends, is_same};
 use crate::model::{Function, Names};
 
 #[derive(Debug, Default)]
@@ -32,7 +33,7 @@ impl Functions {
     pub(super) fn function(&mut self, text: &[u8], names: &mut Names) -> Function {
         let slot = &mut self.slots[slot(text) % SLOTS];
         match slot {
-            Some((known, function)) if **known == *text => return *function,
+            Some((known, function)) if is_same(known, text) => return *function,
             _ => {}
         }
         let address = pointer(text).filter(|_| text.starts_with(b"0x") || text.len() == 16);
@@ -49,13 +50,10 @@ impl Functions {
     }
 }
 
-/// Hashes a short text by its length, first byte and last eight bytes.
-#[inline]
+/// Hashes a short text by its length and its ends.
+#[inline(always)]
 pub(super) fn slot(text: &[u8]) -> usize {
-    let mut word = [0; 8];
-    let tail = &text[text.len().saturating_sub(8)..];
-    word[..tail.len()].copy_from_slice(tail);
-    let head = text.first().copied().unwrap_or(0);
-    let key = u64::from_le_bytes(word) ^ ((text.len() as u64) << 56) ^ (u64::from(head) << 32);
-    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
+    let (first, last) = ends(text);
+    let key = first ^ last.rotate_left(29) ^ text.len() as u64;
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
 }

@@ -4,8 +4,17 @@
 use super::line::number;
 
 /// Parses `12`, `-1`, `007`, `0x1f`, `yes` or `no` into the field's bits, sign-extended.
-#[inline]
+#[inline(always)]
 pub(super) fn integer(text: &[u8]) -> Option<u64> {
+    match text {
+        [b'0'..=b'9'] => Some(u64::from(text[0] & 15)),
+        [b'1'..=b'9', ..] => number(text).map(|(value, _)| value),
+        _ => unusual_integer(text),
+    }
+}
+
+#[inline(never)]
+fn unusual_integer(text: &[u8]) -> Option<u64> {
     match text {
         [b'0', b'x' | b'X', hex @ ..] => hexadecimal(hex),
         [b'-', digits @ ..] => number(digits).map(|(value, _)| value.wrapping_neg()),
@@ -16,13 +25,31 @@ pub(super) fn integer(text: &[u8]) -> Option<u64> {
     }
 }
 
+#[inline]
 pub(super) fn hexadecimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 16 {
         return None;
     }
-    text.iter()
-        .try_fold(0, |value, byte| Some(value << 4 | u64::from((*byte as char).to_digit(16)?)))
+    let (mut value, mut all) = (0, 0);
+    for byte in text {
+        let digit = HEX_DIGITS[usize::from(*byte)];
+        value = value << 4 | u64::from(digit & 15);
+        all |= digit;
+    }
+    (all < 16).then_some(value)
 }
+
+/// The value of each hexadecimal digit; 16 for other bytes.
+const HEX_DIGITS: [u8; 256] = {
+    let mut digits = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value] as usize] = value as u8;
+        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
 
 /// Parses a pointer as `%p` prints it, with `0x` or without. Returns `None` for a hidden one.
 #[inline]

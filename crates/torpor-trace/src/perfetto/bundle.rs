@@ -4,7 +4,7 @@
 use super::clock::{BundleClock, FtraceClock};
 use super::generic::Generic;
 use super::schema::{self, Decoder};
-use super::wire::{Fault, Fields, Packed, Value};
+use super::wire::{Fault, Fields, Packed, Value, length, long_varint, varint};
 use crate::builder::{Builder, CPUS_MAX};
 use crate::loss;
 use crate::model::{EventKind, Name, UNKNOWN_PID};
@@ -16,7 +16,7 @@ pub(crate) struct Bundles {
     decoders: Vec<Option<Decoder>>,
     counts: Vec<u64>,
     generic: Generic,
-    clock: FtraceClock,
+    pub(super) clock: FtraceClock,
     /// The task running on each CPU after the last compact switch, if no gap followed.
     running: Vec<Option<i32>>,
     table: Vec<Name>,
@@ -65,15 +65,19 @@ impl Bundles {
 
         let mut before_switch = None;
         let mut fields = Fields::new(bytes);
-        for (number, value) in fields.by_ref() {
-            if let (2, Value::Bytes(event)) = (number, value) {
-                match self.event(event, cpu, offset_ns, out) {
-                    Some((time_ns, pid)) if Some(time_ns) < first_switch => {
-                        before_switch = Some(pid);
-                    }
-                    Some(_) => {}
-                    None => out.lose(&loss::MALFORMED_EVENTS, 1),
-                }
+        loop {
+            let event = match fields.take_bytes(EVENT_TAG) {
+                Some(event) => event,
+                None => match fields.next_field() {
+                    Some((2, Value::Bytes(event))) => event,
+                    Some(_) => continue,
+                    None => break,
+                },
+            };
+            match self.event(event, cpu, offset_ns, out) {
+                Some((time_ns, pid)) if Some(time_ns) < first_switch => before_switch = Some(pid),
+                Some(_) => {}
+                None => out.lose(&loss::MALFORMED_EVENTS, 1),
             }
         }
         match fields.fault() {
@@ -94,7 +98,9 @@ impl Bundles {
     fn head<'a>(&mut self, bytes: &'a [u8], out: &mut Builder) -> Head<'a> {
         let mut head = Head::default();
         let mut fields = Fields::new(bytes);
-        for (number, value) in fields.by_ref() {
+        loop {
+            while fields.take_bytes(EVENT_TAG).is_some() {}
+            let Some((number, value)) = fields.next_field() else { break };
             match (number, value) {
                 (2, _) => {}
                 (1, Value::Varint(cpu)) => head.cpu = Some(cpu),
@@ -134,20 +140,8 @@ impl Bundles {
         offset_ns: i64,
         out: &mut Builder,
     ) -> Option<(u64, i32)> {
-        let (mut time_ns, mut pid, mut payload) = (None, -1, None);
-        let mut fields = Fields::new(bytes);
-        for (number, value) in fields.by_ref() {
-            match (number, value) {
-                (1, Value::Varint(time)) => time_ns = Some(time),
-                (2, Value::Varint(task)) => pid = task as i32,
-                (_, Value::Bytes(bytes)) => payload = Some((number, bytes)),
-                _ => {}
-            }
-        }
-        let recorded_ns = time_ns?;
-        if fields.fault().is_some() {
-            return None;
-        }
+        let Event { recorded_ns, pid, payload } =
+            Event::usual(bytes).or_else(|| Event::any(bytes))?;
         let Some((number, payload)) = payload else {
             return Some((recorded_ns, pid));
         };
@@ -166,15 +160,85 @@ impl Bundles {
         Some((recorded_ns, pid))
     }
 
-    /// Adds the counts to the builder and names the clock.
+    /// Adds the counts to the builder.
     pub(crate) fn finish(self, out: &mut Builder) {
         for (number, count) in (0..).zip(self.counts).filter(|&(_, count)| count > 0) {
             out.count(schema::event_name(number), count);
         }
         self.generic.finish(out);
-        out.meta.clock = self.clock.name().to_owned();
     }
 }
+
+/// Returns a time before which a bundle has no event, in its clock, and the number of the clock.
+pub(super) fn earliest_ns(bundle: &[u8]) -> (u64, u64) {
+    let (mut earliest_ns, mut clock) = (u64::MAX, 0);
+    let first_of = |bytes| {
+        let compact = Compact::new(bytes);
+        let first = [compact.switch_time, compact.waking_time].map(|mut times| times.next());
+        first.into_iter().flatten().min().unwrap_or(u64::MAX)
+    };
+    let mut fields = Fields::new(bundle);
+    loop {
+        let event = fields.take_bytes(EVENT_TAG);
+        let field = event.map(|event| (2, Value::Bytes(event))).or_else(|| fields.next_field());
+        let Some((number, value)) = field else { break };
+        match (number, value) {
+            (2, Value::Bytes(event)) => {
+                let event = Event::usual(event).or_else(|| Event::any(event));
+                earliest_ns = earliest_ns.min(event.map_or(u64::MAX, |event| event.recorded_ns));
+            }
+            (4, Value::Bytes(compact)) => earliest_ns = earliest_ns.min(first_of(compact)),
+            (5, Value::Varint(number)) => clock = number,
+            _ => {}
+        }
+    }
+    if let (Some(_), Some((4, rest))) = (fields.fault(), fields.cut_field()) {
+        earliest_ns = earliest_ns.min(first_of(rest));
+    }
+    (earliest_ns, clock)
+}
+
+/// An `FtraceEvent`: its time, its task, and the tracepoint's number and fields.
+struct Event<'a> {
+    recorded_ns: u64,
+    pid: i32,
+    payload: Option<(u32, &'a [u8])>,
+}
+
+impl<'a> Event<'a> {
+    /// Reads an event whose fields have the order in which recorders write them.
+    #[inline(always)]
+    fn usual(bytes: &'a [u8]) -> Option<Event<'a>> {
+        let mut rest = bytes.strip_prefix(&[0x08])?;
+        let recorded_ns = long_varint(&mut rest).ok()?;
+        let mut rest = rest.strip_prefix(&[0x10])?;
+        let pid = varint(&mut rest).ok()? as i32;
+        let tag = varint(&mut rest).ok()?;
+        let length = length(&mut rest).ok()?;
+        let is_right = tag & 7 == 2 && (8..1 << 14).contains(&tag) && rest.len() as u64 == length;
+        is_right.then_some(Event { recorded_ns, pid, payload: Some(((tag >> 3) as u32, rest)) })
+    }
+
+    /// Reads an event with any order of fields.
+    #[cold]
+    fn any(bytes: &'a [u8]) -> Option<Event<'a>> {
+        let (mut time_ns, mut pid, mut payload) = (None, -1, None);
+        let mut fields = Fields::new(bytes);
+        for (number, value) in fields.by_ref() {
+            match (number, value) {
+                (1, Value::Varint(time)) => time_ns = Some(time),
+                (2, Value::Varint(task)) => pid = task as i32,
+                (_, Value::Bytes(bytes)) => payload = Some((number, bytes)),
+                _ => {}
+            }
+        }
+        let is_whole = fields.fault().is_none();
+        time_ns.filter(|_| is_whole).map(|recorded_ns| Event { recorded_ns, pid, payload })
+    }
+}
+
+/// Tag of an event: field 2 of a bundle, length-delimited.
+const EVENT_TAG: u8 = 0x12;
 
 fn shift(time_ns: u64, offset_ns: i64) -> u64 {
     // A time that wraps below zero becomes huge, and the builder drops it.
@@ -258,14 +322,8 @@ impl<'a> Compact<'a> {
         counts: &mut [u64],
         out: &mut Builder,
     ) {
-        let rows = self
-            .switch_time
-            .by_ref()
-            .zip(self.switch_prev_state.by_ref())
-            .zip(self.switch_next_pid.by_ref())
-            .zip(self.switch_next_comm.by_ref());
         let mut time_ns = 0u64;
-        for (((delta, prev_state), next_pid), comm) in rows {
+        while let Some((delta, prev_state, next_pid, comm)) = self.next_switch() {
             time_ns = time_ns.saturating_add(delta);
             let next_pid = next_pid as i32;
             let prev_pid = running.replace(next_pid).unwrap_or_else(|| {
@@ -283,14 +341,23 @@ impl<'a> Compact<'a> {
         }
     }
 
+    #[inline(always)]
+    fn next_switch(&mut self) -> Option<(u64, u64, u64, u64)> {
+        let Compact { switch_time, switch_prev_state, switch_next_pid, switch_next_comm, .. } =
+            self;
+        let (delta, prev_state) = (switch_time.next()?, switch_prev_state.next()?);
+        Some((delta, prev_state, switch_next_pid.next()?, switch_next_comm.next()?))
+    }
+
+    #[inline(always)]
+    fn next_waking(&mut self) -> Option<(u64, u64, u64)> {
+        let Compact { waking_time, waking_pid, waking_target_cpu, .. } = self;
+        Some((waking_time.next()?, waking_pid.next()?, waking_target_cpu.next()?))
+    }
+
     fn wakings(&mut self, cpu: u32, offset_ns: i64, counts: &mut [u64], out: &mut Builder) {
-        let rows = self
-            .waking_time
-            .by_ref()
-            .zip(self.waking_pid.by_ref())
-            .zip(self.waking_target_cpu.by_ref());
         let mut time_ns = 0u64;
-        for ((delta, pid), target_cpu) in rows {
+        while let Some((delta, pid, target_cpu)) = self.next_waking() {
             time_ns = time_ns.saturating_add(delta);
             let target_cpu = CpuId(target_cpu as u32);
             counts[SCHED_WAKING] = counts[SCHED_WAKING].saturating_add(1);

@@ -41,6 +41,11 @@ impl FtraceClock {
         bundle.to_boot_ns()?.checked_sub(first.to_boot_ns()?)
     }
 
+    /// Returns the number of the clock, if it is known.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.first.map(|first| first.clock)
+    }
+
     /// Returns the name in the kernel's `trace_clock`.
     pub(crate) fn name(&self) -> &'static str {
         match self.first.map_or(0, |first| first.clock) {

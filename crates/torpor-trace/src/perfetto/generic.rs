@@ -8,13 +8,13 @@ use super::schema;
 use super::wire::{Fields, Value, pick};
 use crate::builder::Builder;
 use crate::tracepoint::{Context, Spec, Values, spec};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 #[derive(Default)]
 pub(crate) struct Generic {
-    by_name: HashMap<Box<[u8]>, Known>,
-    by_number: HashMap<u32, Described>,
-    unknown: HashMap<u32, u64>,
+    by_name: FxHashMap<Box<[u8]>, Known>,
+    by_number: FxHashMap<u32, Described>,
+    unknown: FxHashMap<u32, u64>,
 }
 
 struct Known {
@@ -36,11 +36,13 @@ impl Generic {
     pub(crate) fn by_name(&mut self, payload: &[u8], context: &mut Context<'_>) -> Option<()> {
         let mut fields = Fields::new(payload);
         let name = fields.by_ref().find(|(number, _)| *number == 1)?.1.bytes()?;
-        if !self.by_name.contains_key(name) {
-            let spec = std::str::from_utf8(name).ok().and_then(spec);
-            self.by_name.insert(name.into(), Known { spec, count: 0 });
-        }
-        let known = self.by_name.get_mut(name)?;
+        let known = match self.by_name.get_mut(name) {
+            Some(known) => known,
+            None => {
+                let spec = std::str::from_utf8(name).ok().and_then(spec);
+                self.by_name.entry(name.into()).or_insert(Known { spec, count: 0 })
+            }
+        };
         known.count = known.count.saturating_add(1);
         let Some(spec) = known.spec else {
             return Some(());

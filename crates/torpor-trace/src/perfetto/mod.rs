@@ -2,9 +2,11 @@
 //! Perfetto's protobuf traces.
 //!
 //! A trace is a sequence of `TracePacket`s. The kernel's events are in `FtraceEventBundle`s, the
-//! frequent scheduling events there in parallel arrays. `wire` tokenizes, `bundle` parses, the
+//! frequent scheduling events there in parallel arrays. `wire` tokenizes, `bundle` parses, `ahead`
+//! finds times before which no event follows, the
 //! other modules keep state across packets. Unknown packets and fields are skipped.
 
+mod ahead;
 mod bundle;
 mod clock;
 mod generic;
@@ -19,10 +21,11 @@ pub use write::write_perfetto;
 
 use crate::builder::Builder;
 use crate::error::Malformed;
-use crate::inflate;
+use crate::inflate::{self, Inflated};
 use crate::kallsyms::Kallsyms;
 use crate::loss;
 use crate::model::Name;
+use ahead::Ahead;
 use bundle::Bundles;
 use schema::packet;
 use stats::Stats;
@@ -60,7 +63,7 @@ pub(crate) fn read(
     kallsyms: Option<&[u8]>,
     out: &mut Builder,
 ) -> Result<(), Malformed> {
-    let mut reader = Reader::default();
+    let mut reader = Reader { kallsyms, ..Reader::default() };
     reader.packets(bytes, true, out);
     if reader.packet_count == 0 && out.is_empty() {
         let (offset, fault) = reader.fault.unwrap_or((0, Fault::CutShort));
@@ -71,12 +74,24 @@ pub(crate) fn read(
             hint: "the recording was cut inside its first packet: copy it again",
         });
     }
-    reader.finish(kallsyms, out);
+    reader.finish(out);
     Ok(())
 }
 
+/// Unpacks the packets in a field of this number.
+fn unpacked(number: u32, block: &[u8]) -> Inflated {
+    if number == packet::COMPRESSED {
+        inflate::zlib(block, inflate::BLOCK_MAX)
+    } else {
+        inflate::zstd(block, inflate::BLOCK_MAX)
+    }
+}
+
 #[derive(Default)]
-struct Reader {
+struct Reader<'a> {
+    kallsyms: Option<&'a [u8]>,
+    /// Times of the packets to come, since there are too many events to keep.
+    ahead: Option<Ahead>,
     bundles: Bundles,
     stats: Stats,
     /// Symbols by their number; `None` if writers disagree about it.
@@ -89,17 +104,20 @@ struct Reader {
     fault: Option<(u64, Fault)>,
 }
 
-impl Reader {
+impl Reader<'_> {
     /// Reads the packets of a file or of a compressed packet, which cannot hold another.
     fn packets(&mut self, bytes: &[u8], is_file: bool, out: &mut Builder) {
         let mut fields = Fields::new(bytes);
-        for (number, value) in fields.by_ref() {
+        while let Some((number, value)) = fields.next_field() {
             match (number, value) {
                 (1, Value::Bytes(packet)) => self.packet(packet, is_file, false, out),
                 _ => out.lose(&loss::MALFORMED_RECORDS, 1),
             }
             if out.is_stopped() {
                 return;
+            }
+            if is_file {
+                self.pass_on(bytes, fields.pos(), out);
             }
         }
         let Some(fault) = fields.fault() else {
@@ -178,11 +196,7 @@ impl Reader {
     }
 
     fn compressed(&mut self, number: u32, block: &[u8], out: &mut Builder) {
-        let inflated = if number == packet::COMPRESSED {
-            inflate::zlib(block, inflate::BLOCK_MAX)
-        } else {
-            inflate::zstd(block, inflate::BLOCK_MAX)
-        };
+        let inflated = unpacked(number, block);
         if !inflated.is_whole {
             out.lose(&loss::INFLATE_FAILED, 1);
         }
@@ -207,12 +221,33 @@ impl Reader {
         }
     }
 
-    fn finish(self, kallsyms: Option<&[u8]>, out: &mut Builder) {
+    /// Passes events on, after the packets of the file before `pos`, if there are many.
+    fn pass_on(&mut self, file: &[u8], pos: usize, out: &mut Builder) {
+        out.advance((pos as u64).saturating_sub(out.read_bytes()));
+        if !out.is_full() {
+            return;
+        }
+        if self.ahead.is_none() {
+            self.ahead = Some(self.look_ahead(file, pos, out));
+            self.describe(out);
+        }
+        out.settle(self.ahead.as_ref().map_or(0, |ahead| ahead.earliest_ns(pos)));
+    }
+
+    fn finish(mut self, out: &mut Builder) {
+        if self.ahead.is_none() {
+            self.describe(out);
+        }
         self.bundles.finish(out);
         self.stats.finish(out);
+    }
+
+    /// States the clock and the functions' names.
+    fn describe(&mut self, out: &mut Builder) {
+        out.meta.clock = self.bundles.clock.name().to_owned();
         // A symbolizing recorder writes a symbol's number instead of the address.
-        out.functions = self.symbols;
-        out.symbols = kallsyms.map(Kallsyms::parse).unwrap_or_default();
+        out.functions = std::mem::take(&mut self.symbols);
+        out.symbols = self.kallsyms.map(Kallsyms::parse).unwrap_or_default();
         let offset_ns = match out.meta.clock.as_str() {
             "boot" => self.boot_minus_mono_ns,
             _ => None,

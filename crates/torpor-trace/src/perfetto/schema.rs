@@ -55,7 +55,7 @@ pub(crate) fn record(
 ) -> Option<()> {
     let mut values = Values::default();
     let mut fields = Fields::new(payload);
-    for (number, value) in fields.by_ref() {
+    while let Some((number, value)) = fields.next_field() {
         if let Some(slot) = slot(number) {
             values[slot] = Some(value.into());
         }

@@ -101,6 +101,17 @@ impl<'a> Fields<'a> {
         offset(self.bytes, self.rest)
     }
 
+    /// Takes the next field if it has this tag of one byte, of a length-delimited field: a short cut
+    /// before [`Fields::next_field`].
+    #[inline(always)]
+    pub(crate) fn take_bytes(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let mut rest = self.rest.strip_prefix(&[tag])?;
+        let length = length(&mut rest).ok()?;
+        let (bytes, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        self.rest = rest;
+        Some(bytes)
+    }
+
     pub(crate) fn fault(&self) -> Option<Fault> {
         self.fault
     }
@@ -112,6 +123,21 @@ impl<'a> Fields<'a> {
         let tag = varint(&mut rest).ok()?;
         varint(&mut rest).ok()?;
         Some(((tag >> 3) as u32, rest))
+    }
+
+    /// Returns the next field: the iterator's step, which hot loops take inline.
+    #[inline(always)]
+    pub(crate) fn next_field(&mut self) -> Option<(u32, Value<'a>)> {
+        if self.rest.is_empty() || self.fault.is_some() {
+            return None;
+        }
+        match self.field() {
+            Ok(field) => Some(field),
+            Err(fault) => {
+                self.fault = Some(fault);
+                None
+            }
+        }
     }
 
     #[inline(always)]
@@ -145,18 +171,9 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = (u32, Value<'a>);
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<(u32, Value<'a>)> {
-        if self.rest.is_empty() || self.fault.is_some() {
-            return None;
-        }
-        match self.field() {
-            Ok(field) => Some(field),
-            Err(fault) => {
-                self.fault = Some(fault);
-                None
-            }
-        }
+        self.next_field()
     }
 }
 
@@ -175,6 +192,10 @@ pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Fault> {
             *rest = after;
             Ok((*byte).into())
         }
+        [low, high, after @ ..] if *high < 0x80 => {
+            *rest = after;
+            Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
+        }
         _ => long_varint(rest),
     }
 }
@@ -182,10 +203,10 @@ pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Fault> {
 /// The top bit of every byte, which says that the number goes on.
 const GOES_ON: u64 = 0x8080_8080_8080_8080;
 
-/// Reads a number of more than one byte. Times have seven or eight, so eight are looked at
-/// together.
-#[inline]
-fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
+/// Takes a varint that is likely long, such as a time, which has seven or eight bytes: eight are
+/// looked at together.
+#[inline(always)]
+pub(crate) fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
     if let Some((word, _)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*word);
         let ends = !word & GOES_ON;
@@ -201,6 +222,12 @@ fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
             return Ok(bits);
         }
     }
+    any_varint(rest)
+}
+
+/// Reads a number of up to ten bytes, or near the end.
+#[cold]
+fn any_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
     let mut value = 0u64;
     let mut after = *rest;
     for shift in (0..70).step_by(7) {
@@ -213,6 +240,18 @@ fn long_varint(rest: &mut &[u8]) -> Result<u64, Fault> {
         }
     }
     Err(Fault::VarintTooLong)
+}
+
+/// Takes the length of a message. Recorders reserve four bytes for it, as they write it last.
+#[inline(always)]
+pub(crate) fn length(rest: &mut &[u8]) -> Result<u64, Fault> {
+    match *rest {
+        [low, 0x80, 0x80, 0, after @ ..] if *low >= 0x80 => {
+            *rest = after;
+            Ok(u64::from(low & 0x7f))
+        }
+        _ => varint(rest),
+    }
 }
 
 /// The numbers of a repeated scalar field, packed or one at a time.

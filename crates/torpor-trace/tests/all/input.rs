@@ -139,9 +139,31 @@ fn memory_is_bounded_by_events_not_only_bytes() {
         }
     }
     for (held_bytes, fits) in [(10, true), (1_000, false)] {
-        let source = Source::open_while(&path, &|| true).unwrap().within(text_bytes + events_bytes);
+        let source = Source::open_within(&path, text_bytes + events_bytes, &|| true).unwrap();
         assert_eq!(source.stream(&mut Holding(0, held_bytes)).is_ok(), fits, "{held_bytes}");
     }
+}
+
+#[test]
+fn bytes_of_a_pipe_count_for_the_bound() {
+    let folder = Folder::new();
+    let path = folder.fifo();
+    let text = LINE.repeat(20_000);
+    let (text_bytes, events_bytes) = (text.len() as u64, 20_000 * 200);
+    let read = |max_bytes| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut pipe = OpenOptions::new().write(true).open(&path).unwrap();
+                // The reader may leave before the end.
+                let _ = pipe.write_all(text.as_bytes());
+            });
+            read_within(&path, max_bytes, &|| true)
+        })
+    };
+    assert!(matches!(read(text_bytes / 2), Err(TraceError::TooLarge { .. })));
+    let between = text_bytes + events_bytes / 2;
+    assert!(matches!(read(between), Err(TraceError::OverMemory { .. })));
+    assert_eq!(read(text_bytes + events_bytes).unwrap().events.len(), 20_000);
 }
 
 #[test]
