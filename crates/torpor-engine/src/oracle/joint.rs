@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The CPUs of a cluster that takes power of its own unless all of them rest.
 //!
-//! Their decisions depend on each other only through what the cluster saves. Split its power among
-//! the CPUs in any way at each moment. Let each CPU plan alone, with its part credited while it
-//! rests: where all rest, the credits are what the cluster saves; where only some rest, they are
-//! too much. So the summed costs of such plans are a lower bound for the cost of any decisions: the
-//! Lagrangian dual of the joint problem. The real joint cost of the plans is an upper bound. Where
-//! the two are equal, the plans are optimal.
+//! Their decisions depend on each other only through what the cluster saves. [`graph`] lists the
+//! decisions of each CPU that may pay whatever the others do, and [`together`] finds the cheapest
+//! way through all lists at once. Where neither leaves anything out, no decisions cost less.
 //!
-//! The split is made in three steps. First, each CPU gets what resting costs it, by its own idle
-//! times. Then each CPU in turn replans for the plans of the others; the cost only falls. Then the
-//! split is fitted to these plans, so that no CPU is credited where not all rest, and corrected
-//! along the subgradient: from CPUs that rest to those that do not.
+//! Where spans are so short that lists would not end, they are cut, and each CPU in turn replans for
+//! the plans of the others. The bound then comes from the Lagrangian dual. Split the power among the
+//! CPUs in any way at each moment. Let each CPU plan alone, with its part credited while it rests:
+//! where all rest, the credits are what the cluster saves; where only some rest, they are too much.
+//! So the summed costs of such plans are a lower bound. The split first follows what resting costs
+//! each CPU, is then fitted to the plans found, so that no CPU is credited where not all rest, and
+//! corrected along the subgradient: from CPUs that rest to those that do not.
 //!
 //! Only times in which all CPUs may rest matter. A CPU may rest while it is idle, and after its
 //! event for as long as the deepest state takes to enter and leave.
+//!
+//! [`graph`]: super::graph
+//! [`together`]: super::together
 
+use super::graph::{Builder, Graph};
 use super::split::{Members, Segments};
+use super::together::Together;
 use super::{Credit, Plan, Terms, plan};
-use crate::cluster::{rests, static_energy};
+use crate::cluster::{rests, static_energy, static_powers};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
@@ -26,6 +31,11 @@ use crate::options::Others;
 use crate::policy::Script;
 use torpor_machine::units::{Energy, Power};
 use torpor_result::DeepTimes;
+
+/// Most states of all CPUs before a decision, if no decision that may pay is missing in their graphs
+/// and if some are. FIDELITY(oracle-clusters): of more, the most promising are followed.
+const STATES_MAX: usize = 1_024;
+const STATES_KEPT: usize = 4;
 
 /// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
 /// bound is below what is possible.
@@ -72,6 +82,15 @@ pub fn plan_together(
     price: Power,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Joint> {
+    let mut draft = None;
+    // What one CPU rests is always credited in full.
+    if members.cpus.len() > 1 {
+        let (plans, is_exact) = draw(members, price, goes_on)?;
+        if is_exact {
+            return Some(Joint { plans, slack: Energy::ZERO });
+        }
+        draft = Some(plans);
+    }
     let mut solver = Solver {
         members,
         price,
@@ -80,18 +99,51 @@ pub fn plan_together(
         cost: Energy(i128::MAX),
         bound: Energy(i128::MIN),
     };
-    let plans = solver.relax(goes_on)?;
-    solver.respond(plans, goes_on)?;
-    if !solver.is_done() {
-        let plans = solver.presume(goes_on)?;
-        solver.respond(plans, goes_on)?;
+    let relaxed = solver.relax(goes_on)?;
+    let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
+    let is_crowded = crowded.iter().any(|&spans| spans > 0);
+    if let Some(draft) = draft {
+        let ran = draft.into_iter().enumerate();
+        let ran = ran.map(|(cpu, plan)| solver.ran(cpu, plan, &Credit::default(), goes_on));
+        let ran = ran.collect::<Option<Vec<Planned>>>()?;
+        solver.respond(ran, goes_on)?;
     }
-    if !solver.is_done() && price == Power::ZERO {
+    if !is_crowded || solver.best.is_empty() {
+        solver.respond(relaxed, goes_on)?;
+    }
+    if is_crowded {
+        // What the relaxed plans cost is no bound.
+        solver.bound = solver.cost;
+    } else if !solver.is_done() && price == Power::ZERO {
         solver.certify(goes_on)?;
     }
     let slack = solver.gap();
-    let plans = solver.best.into_iter().map(|planned| planned.plan);
+    let plans = solver.best.into_iter().zip(crowded);
+    let plans = plans.map(|(planned, crowded_spans)| Plan { crowded_spans, ..planned.plan });
     Some(Joint { plans: plans.collect(), slack })
+}
+
+/// Returns the cheapest plans in the graphs of all CPUs, and whether there are no cheaper ones.
+fn draw(
+    members: &Members<'_>,
+    price: Power,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Option<(Vec<Plan>, bool)> {
+    let Members { cluster, ref cpus, span } = *members;
+    let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
+    let powers = static_powers(cluster, &inputs, span);
+    let most = Segments::most(members, &powers);
+    let mut saved = Credit::default();
+    powers.iter().for_each(|&(from, to, power)| saved.push(from, to, power));
+    let graphs = cpus
+        .iter()
+        .map(|(model, input)| Builder::new(model, input, span, price, &most).build(goes_on));
+    let graphs = graphs.collect::<Option<Vec<Graph>>>()?;
+    let is_complete = graphs.iter().all(|graph| graph.is_complete);
+    let states = if is_complete { STATES_MAX } else { STATES_KEPT };
+    let found = Together::new(&graphs, &saved, states).cheapest(span.0, goes_on)?;
+    let plans = graphs.iter().zip(found.edges).map(|(graph, edges)| graph.plan(&edges, price));
+    Some((plans.collect(), is_complete && found.is_exact))
 }
 
 impl Solver<'_> {
@@ -115,12 +167,6 @@ impl Solver<'_> {
         Some(all)
     }
 
-    /// Plans each CPU as if all others rested whenever they may.
-    fn presume(&self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
-        let cpus = 0..self.members.cpus.len();
-        cpus.map(|cpu| self.plan(cpu, &self.segments.credit_of_all(cpu), goes_on)).collect()
-    }
-
     fn cost_of(&self, plans: &[Planned]) -> Energy {
         let Members { cluster, cpus, span } = self.members;
         let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
@@ -137,7 +183,23 @@ impl Solver<'_> {
     ) -> Option<Planned> {
         let (model, input) = self.members.cpus[cpu];
         let terms = Terms { price: self.price, credit: Some(credit) };
-        let mut plan = plan(model, &input.spans, terms, &mut |_| goes_on())?;
+        let plan = plan(model, &input.spans, terms, &mut |_| goes_on())?;
+        let credited_energy = plan.energy;
+        let planned = self.ran(cpu, plan, credit, goes_on)?;
+        let energy = planned.plan.energy - planned.credited;
+        assert_eq!(energy, credited_energy, "the plan states its cost");
+        Some(planned)
+    }
+
+    /// Runs a plan in the idle loop.
+    fn ran(
+        &self,
+        cpu: usize,
+        plan: Plan,
+        credit: &Credit,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Planned> {
+        let (model, input) = self.members.cpus[cpu];
         let mut run = CpuRun::new(model, &input.spans, 0);
         let mut script = Script::of(plan.choices.clone());
         let ran = run.run_while(&mut script, &mut Unobserved, &mut |_| goes_on());
@@ -147,8 +209,7 @@ impl Solver<'_> {
         let totals = run.close();
         let deep = totals.deep.unwrap_or_default();
         let credited: Energy = deep.iter().map(|(from, to)| credit.between(from, to)).sum();
-        assert_eq!(totals.energy - credited, plan.energy, "the plan states its cost");
-        plan.energy = totals.energy;
+        let plan = Plan { energy: totals.energy, ..plan };
         let cost = totals.energy + self.price.over(plan.delay);
         Some(Planned { plan, cost, credited, deep })
     }
@@ -198,8 +259,7 @@ impl Solver<'_> {
         self.segments.fit(&deep);
         for _ in 0..ROUNDS_MAX {
             let plans = self.relax(goes_on)?;
-            let deep: Vec<DeepTimes> = plans.iter().map(|planned| planned.deep.clone()).collect();
-            self.respond(plans, goes_on)?;
+            let deep: Vec<DeepTimes> = plans.into_iter().map(|planned| planned.deep).collect();
             if self.gap().0 <= self.cost.0 / GAP_SHARE {
                 break;
             }

@@ -28,6 +28,7 @@ mod credit;
 mod crossing;
 mod dense;
 mod front;
+mod graph;
 mod joint;
 mod late;
 mod sooner;
@@ -39,6 +40,7 @@ mod tests;
 mod tests_credited;
 #[cfg(test)]
 mod tests_joint;
+mod together;
 mod unroll;
 
 use crate::decision::Unobserved;

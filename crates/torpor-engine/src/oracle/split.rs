@@ -94,6 +94,28 @@ impl Segments {
         found
     }
 
+    /// Returns the power that is saved if all CPUs rest whenever they may.
+    pub(super) fn most(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Credit {
+        let mut all: Option<Times> = None;
+        for (model, input) in &members.cpus {
+            let windows = windows(model, input, members.span);
+            let own: Times = windows.iter().map(|window| (window.from, window.to)).collect();
+            all = Some(all.map_or_else(|| own.clone(), |all| overlap(&all, &own)));
+        }
+        let mut credit = Credit::default();
+        let mut powers = powers.iter().peekable();
+        for (from, to) in all.unwrap_or_default() {
+            while let Some(&&(begins, ends, power)) = powers.peek() {
+                credit.push(begins.max(from), ends.min(to), power);
+                if ends > to {
+                    break;
+                }
+                powers.next();
+            }
+        }
+        credit
+    }
+
     pub(super) fn unshared(&self) -> Energy {
         self.unshared
     }
@@ -102,15 +124,6 @@ impl Segments {
         let mut credit = Credit::default();
         for segment in &self.segments {
             credit.push(segment.from, segment.to, segment.parts[cpu]);
-        }
-        credit
-    }
-
-    /// Returns the credit of the whole power while all may rest.
-    pub(super) fn credit_of_all(&self, cpu: usize) -> Credit {
-        let mut credit = Credit::default();
-        for segment in self.segments.iter().filter(|segment| segment.wants[cpu].is_some()) {
-            credit.push(segment.from, segment.to, segment.power);
         }
         credit
     }

@@ -214,15 +214,13 @@ fn one_cpu_is_always_planned_exactly() {
 }
 
 #[test]
-fn two_cpus_cost_no_less_than_proven() {
+fn two_cpus_are_planned_exactly() {
     let [proven, least, all] = compared(2, 3, 400);
-    assert!(all > 300, "{all}");
-    assert!(proven * 10 > all * 7 && least * 10 > all * 8, "{proven} {least} {all}");
+    assert!(proven == all && least == all && all > 300, "{proven} {least} {all}");
 }
 
 #[test]
-fn three_cpus_cost_no_less_than_proven() {
+fn three_cpus_are_planned_exactly() {
     let [proven, least, all] = compared(3, 2, 300);
-    assert!(all > 150, "{all}");
-    assert!(proven * 10 > all * 7 && least * 10 > all * 8, "{proven} {least} {all}");
+    assert!(proven == all && least == all && all > 150, "{proven} {least} {all}");
 }
