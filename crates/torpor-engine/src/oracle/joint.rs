@@ -32,6 +32,10 @@ use crate::policy::Script;
 use torpor_machine::units::{Energy, Power};
 use torpor_result::DeepTimes;
 
+/// Most spans of all CPUs that are searched together: each takes about 1 KB. FIDELITY(oracle-clusters):
+/// if there are more, each CPU replans for the plans of the others.
+const SPANS_MAX: usize = 500_000;
+
 /// Most states of all CPUs before a decision, if no decision that may pay is missing in their graphs
 /// and if some are. FIDELITY(oracle-clusters): of more, the most promising are followed.
 const STATES_MAX: usize = 1_024;
@@ -83,8 +87,9 @@ pub fn plan_together(
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Joint> {
     let mut draft = None;
+    let spans: usize = members.cpus.iter().map(|(_, input)| input.spans.len()).sum();
     // What one CPU rests is always credited in full.
-    if members.cpus.len() > 1 {
+    if members.cpus.len() > 1 && spans <= SPANS_MAX {
         let (plans, is_exact) = draw(members, price, goes_on)?;
         if is_exact {
             return Some(Joint { plans, slack: Energy::ZERO });
