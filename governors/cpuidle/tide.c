@@ -15,16 +15,14 @@
  *  1. A sleep that the tick or the governor's hrtimer interrupted goes on. Of any other, count the
  *     octaves that it outlasted, and the one in which it ended. If its timer ended it, nobody knows
  *     how long it would have lasted, so only the octaves outlasted count.
- *  2. The candidates are the enabled states within the latency limit that pay off before the next
- *     timer. The driver's table has no powers, but it tells where each state breaks even with the
- *     one before it. So let each save one unit of power, and let entering it cost this unit for its
- *     target residency.
+ *  2. Candidates are the enabled states within the latency limit that pay off by the next timer. The
+ *     table has no powers, but it tells where a state breaks even with the one before it. So let it
+ *     save one unit of power, and let entering it cost this unit for its target residency.
  *  3. Go back from the next timer to now, octave by octave: the sleep ends in the middle of it, or
  *     goes on in the same state, or in a deeper one, if an own wake-up for that costs less.
  *  4. Stop the tick unless the hrtimer, the next timer or the end of most sleeps comes before it.
  *
- * Known weaknesses: It ignores the order of sleeps, so two alternating kinds are mixed. It does not
- * know what latency is worth: no table says so, and price_pct is the same for all loads.
+ * Known weaknesses: It mixes alternating kinds of sleeps. The price is the same for all loads.
  *
  * Departures: None; no kernel has it. References: teo, for the tick and for what ends a sleep.
  */
@@ -34,7 +32,6 @@
 #include <linux/kernel.h>
 #include <linux/math64.h>
 #include <linux/module.h>
-#include <linux/percpu.h>
 #include <linux/sched/clock.h>
 #include <linux/string.h>
 #include <linux/tick.h>
@@ -45,13 +42,13 @@
 #define LAST_SHIFT	30
 #define NR_OCTAVES	(LAST_SHIFT - FIRST_SHIFT + 2)
 #define HORIZON_NS	(1LL << LAST_SHIFT)
-/* A share of 1, as a sum of costs, 2^30 ns times 10 states or the highest price, leaves 20 bits. */
+/* A share of 1. Costs are below 2^41, 2^30 ns at the highest price, so their product fits a u64. */
 #define ONE		(1U << 16)
 /* A sleep counts a quarter, twice as much as teo's: few sleeps reach the late octaves. */
 #define SHARE_SHIFT	2
 /* At first, (31/32)^17 = 58 % of the sleeps outlast all octaves: the next timer decides. */
 #define SHARE_FIRST	(ONE / 32)
-/* An own wake-up costs an eighth of entering the deepest candidate. Twice and half: see tide.md. */
+/* An own wake-up: an eighth of the deepest entry, on a Pixel 6 250 us in WFI or 5 us of running. */
 #define WAKE_SHIFT	3
 /* From a wake-up to the next select() the idle loop takes less, unless something ran. */
 #define STILL_IDLE_NS	(10 * NSEC_PER_USEC)
@@ -102,8 +99,7 @@ static int tide_octave(u64 age_ns)
 static bool tide_goes_on(struct tide_cpu *tide, struct cpuidle_device *dev, u64 now_ns)
 {
 	u64 slept_ns = tide->woken_ns - tide->began_ns;
-	u64 lasted_ns = slept_ns - min(slept_ns / 2, tide->exit_ns);
-	int i, last = tide_octave(lasted_ns);
+	int i, last = tide_octave(slept_ns - min(slept_ns / 2, tide->exit_ns));
 
 	if (dev->last_state_idx < 0)
 		return false;
@@ -136,7 +132,7 @@ static int tide_candidates(struct cpuidle_driver *drv, struct cpuidle_device *de
 		plan[nr].entry = nr ? plan[nr - 1].entry + state->target_residency_ns : 0;
 		plan[nr].latency = div_u64(state->exit_latency_ns * READ_ONCE(price_pct), 100);
 		plan[nr].cost = plan[nr].latency;
-		nr++;
+		plan[nr++].deeper_ns = 0;
 	}
 	return nr;
 }
@@ -174,21 +170,21 @@ static struct tide_plan *tide_cheapest(const struct tide_cpu *tide, u64 age_ns, 
 	return best;
 }
 
-/* Step 4. */
-static bool tide_stops_tick(const struct tide_cpu *tide, u64 age_ns, u64 event_ns, u64 tick_ns)
+/* Step 4; returns whether most sleeps of this age outlast the tick. */
+static bool tide_outlasts(const struct tide_cpu *tide, u64 age_ns, u64 tick_ns)
 {
 	int i, last = tide_octave(age_ns + tick_ns);
 	u64 outlast = ONE;
 
 	for (i = tide_octave(age_ns); i < last; i++)
 		outlast = outlast * (ONE - tide->share[i]) / ONE;
-	return event_ns > tick_ns && outlast >= ONE / 2;
+	return outlast >= ONE / 2;
 }
 
 static int tide_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, bool *stop_tick)
 {
 	struct tide_cpu *tide = per_cpu_ptr(&tide_cpus, dev->cpu);
-	struct tide_plan plan[CPUIDLE_STATE_MAX] = { }, *best;
+	struct tide_plan plan[CPUIDLE_STATE_MAX], *best;
 	u64 sleep_ns, age_ns, now_ns = local_clock();
 	bool goes_on = tide_goes_on(tide, dev, now_ns);
 	ktime_t tick_ns;
@@ -202,14 +198,17 @@ static int tide_select(struct cpuidle_driver *drv, struct cpuidle_device *dev, b
 	}
 	age_ns = min_t(u64, now_ns - tide->began_ns, HORIZON_NS);
 
+	/* Without candidates: polling, or what is enabled, whatever its latency. */
+	*plan = (struct tide_plan) { };
 	nr = tide_candidates(drv, dev, sleep_ns, plan);
-	/* If there is none: polling, or what is enabled, whatever its latency. */
 	for (i = drv->state_count - 1; i >= 0 && !nr; i--)
 		plan->idx = dev->states_usage[i].disable ? plan->idx : i;
 	best = tide_cheapest(tide, age_ns, sleep_ns, plan, nr);
 	tide->exit_ns = drv->states[best->idx].exit_latency_ns;
-	*stop_tick = !(drv->states[best->idx].flags & CPUIDLE_FLAG_POLLING) &&
-		     tide_stops_tick(tide, age_ns, best->deeper_ns ?: sleep_ns, tick_ns);
+	/* As a u64, a tick that is overdue is far away, and kept. */
+	*stop_tick = (best->deeper_ns ?: sleep_ns) > (u64)tick_ns &&
+		     tide_outlasts(tide, age_ns, tick_ns) &&
+		     !(drv->states[best->idx].flags & CPUIDLE_FLAG_POLLING);
 
 	tide->is_armed = best->deeper_ns;
 	if (tide->is_armed)
