@@ -15,9 +15,9 @@
  *  1. A sleep that the tick or the governor's hrtimer interrupted goes on. Of any other, count the
  *     octaves that it outlasted, and the one in which it ended. If its timer ended it, nobody knows
  *     how long it would have lasted, so only the octaves outlasted count.
- *  2. Candidates are the enabled states within the latency limit that pay off by the next timer. The
- *     table has no powers, but it tells where a state breaks even with the one before it. So let it
- *     save one unit of power, and let entering it cost this unit for its target residency.
+ *  2. Candidates are the enabled states within the latency limit that pay off by the next timer.
+ *     The table has no powers, but it tells where a state breaks even with the one before it. Let
+ *     it save one unit of power then, and let entering it cost this unit for its target residency.
  *  3. Go back from the next timer to now, octave by octave: the sleep ends in the middle of it, or
  *     goes on in the same state, or in a deeper one, if an own wake-up for that costs less.
  *  4. Stop the tick unless the hrtimer, the next timer or the end of most sleeps comes before it.
