@@ -9,13 +9,14 @@ use std::{env, fs};
 
 const KERNEL: &str = "../../kernel";
 /// In folders, all but what only a checkout has a use for.
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "Kbuild",
     "Makefile",
     "compat/core.c",
     "compat/core.h",
     "compat/governor.h",
     "compat/governor_end.h",
+    "compat/hrtimer.h",
     "compat/log.c",
     "compat/log.h",
     "compat/record.h",

@@ -11,7 +11,6 @@
 #define _TORPOR_GOVERNOR_H
 
 #include <linux/cpuidle.h>
-#include <linux/hrtimer.h>
 #include <linux/kvm_para.h>
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -23,6 +22,7 @@
 #include <trace/events/power.h>
 
 #include "core.h"
+#include "hrtimer.h"
 #include "log.h"
 
 static_assert(sizeof(TORPOR_NAME) <= CPUIDLE_NAME_LEN,

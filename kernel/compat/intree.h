@@ -13,6 +13,8 @@
 #include <linux/string.h>
 #include <linux/version.h>
 
+#include "hrtimer.h"
+
 static int __init torpor_register(struct cpuidle_governor *gov)
 {
 	strscpy(gov->name, TORPOR_NAME, sizeof(gov->name));

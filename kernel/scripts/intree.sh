@@ -51,7 +51,7 @@ add() {
 
 install() {
 	mkdir "$torpor"
-	cp "$scripts/../compat/intree.h" "$torpor/"
+	cp "$scripts/../compat/intree.h" "$scripts/../compat/hrtimer.h" "$torpor/"
 	echo "# SPDX-License-Identifier: GPL-2.0-only" | tee "$torpor/Kconfig" >"$torpor/Makefile"
 	printf '\nmenu "Governors of Torpor"\n\tdepends on CPU_IDLE\n' >>"$torpor/Kconfig"
 	for file; do
