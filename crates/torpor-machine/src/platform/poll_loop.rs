@@ -23,7 +23,7 @@ impl PollLoop {
     #[inline]
     pub fn notices(self, from: Instant, wake: Instant) -> Instant {
         match self {
-            PollLoop::PollIdle { relax } => from + at_or_after(wake.since(from), relax),
+            PollLoop::PollIdle { relax } => next(from, wake, relax),
             // The loop waits for the write that makes the task visible.
             PollLoop::ArmPollIdle { .. } => wake,
         }
@@ -34,34 +34,31 @@ impl PollLoop {
     #[inline]
     pub fn gives_up(self, from: Instant, limit: Duration) -> Instant {
         // Governors may set any limit.
-        let limit = Duration(limit.0.clamp(0, i64::MAX / 4));
+        let limit = limit.0.clamp(0, i64::MAX / 4);
+        let up = Instant(from.0.saturating_add(limit));
         match self {
-            PollLoop::PollIdle { relax: Duration::ZERO } => from + limit,
+            PollLoop::PollIdle { relax: Duration::ZERO } => up,
             PollLoop::PollIdle { relax } => {
+                let check = Duration(relax.0.saturating_mul(PollLoop::RELAX_COUNT));
                 // More time than the limit must have passed.
-                let check = Duration(relax.0 * PollLoop::RELAX_COUNT);
-                from + at_or_after(limit + Duration(1), check)
+                next(from, Instant(up.0.saturating_add(1)), check)
             }
             // FIDELITY(event-stream): its phase is the hardware counter's, which no recording shows.
-            PollLoop::ArmPollIdle { event_stream } => {
-                let up = Instant(from.0.saturating_add(limit.0));
-                match event_stream {
-                    Some(period) => Instant(0) + at_or_after(up.since(Instant(0)), period),
-                    None => up,
-                }
-            }
+            PollLoop::ArmPollIdle { event_stream: Some(period) } => next(Instant(0), up, period),
+            PollLoop::ArmPollIdle { event_stream: None } => up,
         }
     }
 }
 
-/// Returns the first multiple of `period` from `time` on.
+/// Returns the first of the times `from`, `from` + `period`, ... that is not before `time`.
 #[inline]
-fn at_or_after(time: Duration, period: Duration) -> Duration {
+fn next(from: Instant, time: Instant, period: Duration) -> Instant {
     if period <= Duration::ZERO {
         return time;
     }
-    let over = time.0.rem_euclid(period.0);
-    if over == 0 { time } else { Duration(time.0.saturating_add(period.0 - over)) }
+    let over = time.0.saturating_sub(from.0).rem_euclid(period.0);
+    let left = if over == 0 { 0 } else { period.0.saturating_sub(over) };
+    Instant(time.0.saturating_add(left))
 }
 
 #[cfg(test)]
