@@ -3,6 +3,7 @@
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from statistics import fmean
@@ -367,10 +368,10 @@ def _ranks(
     count = len(next(iter(means.values()), []))
     for index in range(count):
         column = {g: -v[index] if is_higher_better else v[index] for g, v in means.items()}
+        ordered = sorted(column.values())
         for governor, value in column.items():
-            below = sum(other < value for other in column.values())
-            same = sum(other == value for other in column.values())
-            found[governor].append(below + (same + 1) / 2)
+            below, up_to = bisect_left(ordered, value), bisect_right(ordered, value)
+            found[governor].append((below + up_to + 1) / 2)
     return found
 
 
