@@ -4,7 +4,8 @@
 import json
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import Any, TypeVar
@@ -339,8 +340,9 @@ def summed(
     The oracle has no rank, and no governor has one where neither direction is better.
     """
     ranked = [g for g in governors if g != "oracle"]
-    whole = [s for s in scenarios if all((s, governor) in values for governor in ranked)]
-    means = {governor: [fmean(values[s, governor].values()) for s in whole] for governor in ranked}
+    finished = Counter(s for s, governor in values if governor in ranked)
+    whole = [s for s in scenarios if finished[s] == len(ranked)]
+    means = {governor: [_mean(values[s, governor].values()) for s in whole] for governor in ranked}
     is_ranked = metric["direction"] != "none"
     ranks = _ranks(means, is_higher_better=metric["direction"] == "higher") if is_ranked else {}
     lines = []
@@ -358,6 +360,11 @@ def summed(
             rank = (at, first, last)
         lines.append((governor, (mean, low, high), rank))
     return len(whole), lines
+
+
+def _mean(several: Collection[float]) -> float:
+    # Replays have one seed.
+    return fmean(several) if len(several) > 1 else next(iter(several))
 
 
 def _ranks(
