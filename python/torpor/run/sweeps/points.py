@@ -84,7 +84,7 @@ def run_point(
 def _replay(
     point: Point, recordings: Recordings, report: _Report
 ) -> tuple[dict[str, float | None], str | None]:
-    given: dict[str, Any] = {"threads": 1, "decisions": False, "strip": False}
+    given: Any = {"threads": 1, "decisions": False, "strip": False}
     given |= _settings(point) | json.loads(point.options)
     trace = recordings.get(point.source)
     run = run_of(trace, point.platform, point.governor, report, given)
