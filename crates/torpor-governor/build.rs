@@ -44,8 +44,11 @@ fn main() {
     let mut table = String::new();
     write_kapi(&mut table, &kapi, &ioboosts);
     let out_policies = out.join(POLICIES);
+    // The same in every image of a rate.
+    let common = HZ.map(|hz| (hz, common_object(&out, &kapi, hz)));
     write_policies(&mut table, "GOVERNORS", &governors, &out_policies, &|source, out| {
-        let images = HZ.map(|hz| shipped(&image(source, out, &kapi, hz)));
+        let images =
+            common.each_ref().map(|(hz, common)| shipped(&image(source, common, out, &kapi, *hz)));
         format!("Some([{}])", images.join(","))
     });
     // Only kernels compile IO boosts.
@@ -92,18 +95,29 @@ fn write_policies(
     writeln!(table, "];").unwrap();
 }
 
+/// Compiles what the kapi adds to an image; returns the object's path.
+fn common_object(out: &Path, kapi: &Path, hz: u32) -> PathBuf {
+    let object = out.join(format!("image-{hz}.o"));
+    let flags = flags::KAPI.iter().chain([&flags::WRAP]).chain(flags::CODE).chain(&["-c"]);
+    compile(&flags.copied().collect::<Vec<_>>(), &[&kapi.join("image.c")], &object, kapi, hz);
+    object
+}
+
 /// Compiles a governor for a tick rate; returns the image's path.
-fn image(source: &Path, out: &Path, kapi: &Path, hz: u32) -> PathBuf {
+fn image(source: &Path, common: &Path, out: &Path, kapi: &Path, hz: u32) -> PathBuf {
+    let image = out.join(format!("{}-{hz}.so", source.file_stem().unwrap().to_str().unwrap()));
+    compile(&flags::image().collect::<Vec<_>>(), &[source, common], &image, kapi, hz);
+    image
+}
+
+fn compile(flags: &[&str], from: &[&Path], to: &Path, kapi: &Path, hz: u32) {
     let compiler = env::var_os(COMPILER_ENV).map(PathBuf::from);
     let compiler = compiler.unwrap_or_else(|| cc::Build::new().get_compiler().path().to_owned());
-    let image = out.join(format!("{}-{hz}.so", source.file_stem().unwrap().to_str().unwrap()));
     let mut command = Command::new(&compiler);
-    command.args(flags::image()).arg(flags::hz_define(hz));
-    command.arg("-I").arg(kapi.join("include")).arg("-o").arg(&image);
-    command.arg("-Werror").arg(source).arg(kapi.join("image.c"));
+    command.args(flags).arg(flags::hz_define(hz)).arg("-Werror");
+    command.arg("-I").arg(kapi.join("include")).arg("-o").arg(to).args(from);
     let status = command.status().expect("the C compiler could not be started");
-    assert!(status.success(), "{} does not compile: {command:?}", source.display());
-    image
+    assert!(status.success(), "{} does not compile: {command:?}", from[0].display());
 }
 
 /// Lists the files that add the calls of an IO boost to a kernel's scheduler.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Sweeps on a Dask cluster give the same rows as local ones, even if a worker dies."""
 
+import json
 import os
 import signal
 import types
@@ -81,11 +82,12 @@ def test_a_batch_that_kills_workers_names_the_point(monkeypatch):
     made._point_ms = 1.0
     batch = made._next_batch(1)
     assert 1 < len(batch) < 20
-    assert list(made._rows_of(Dead(), batch)) == []
+    assert made._lines_of(Dead(), batch) == []
     left = [made._next_batch(1) for _ in batch]
     assert sorted(name for ((name, _),) in left) == sorted(name for name, _ in batch)
-    (row,) = made._rows_of(Dead(), left[0])
-    assert row["point"] == left[0][0][0] and "died" in row["error"]
+    (line,) = made._lines_of(Dead(), left[0])
+    row = json.loads(line.text)
+    assert line.has_error and row["point"] == left[0][0][0] and "died" in row["error"]
 
 
 def test_parcels_are_named_by_content(recording, tmp_path):

@@ -64,7 +64,8 @@ pub const DECISIONS_MAX: u64 = if cfg!(test) { 100_000 } else { 10_000_000 };
 
 /// Decisions kept so far, counted across all threads and processes of a replay.
 pub struct Room {
-    kept: SharedCount,
+    /// Absent where none are kept.
+    kept: Option<SharedCount>,
 }
 
 /// Decisions that are counted at once.
@@ -74,18 +75,24 @@ const LOT: u64 = 256;
 const SLACK: u64 = if cfg!(test) { 40 } else { 4_096 } * LOT;
 
 impl Room {
-    pub fn new() -> std::io::Result<Room> {
-        Ok(Room { kept: SharedCount::new()? })
+    pub fn new(keeps: bool) -> std::io::Result<Room> {
+        Ok(Room { kept: keeps.then(SharedCount::new).transpose()? })
+    }
+
+    fn add(&self, decisions: u64) {
+        if let Some(kept) = &self.kept {
+            kept.add(decisions);
+        }
     }
 
     /// Returns decisions that were kept and are now dropped.
     pub fn give_back(&self, decisions: usize) {
-        self.kept.add((decisions as u64).wrapping_neg());
+        self.add((decisions as u64).wrapping_neg());
     }
 
     /// Returns true if the limit is certainly exceeded, so that runs may stop.
     pub fn is_over(&self) -> bool {
-        self.kept.get() > DECISIONS_MAX + SLACK
+        self.kept.as_ref().is_some_and(|kept| kept.get() > DECISIONS_MAX + SLACK)
     }
 }
 
@@ -113,7 +120,7 @@ impl<'a> Keep<'a> {
             if room.is_over() {
                 return false;
             }
-            room.kept.add(LOT);
+            room.add(LOT);
             self.left = LOT;
         }
         self.left -= 1;

@@ -23,6 +23,7 @@ pub mod oracle;
 pub mod outcome;
 pub mod pelt;
 pub mod policy;
+mod pool;
 mod prepared;
 mod reading;
 mod recorded;
@@ -47,6 +48,7 @@ pub use options::{
     state_names, worker_threads,
 };
 pub use outcome::Outcome;
+pub use pool::on_threads;
 pub use reading::{Loaded, stream};
 pub use recorded::{Contents, RecordedCpu, RecordedState, RecordedUsage};
 pub use session::{

@@ -218,9 +218,17 @@ pub trait Progress: Sync {
 /// Returns the number of worker threads; 0 stands for one per core. The number changes no result,
 /// and more than four per core do not help.
 pub fn worker_threads(wanted: Option<usize>) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    wanted.unwrap_or(0).min(4 * cores)
+    match wanted.unwrap_or(0) {
+        // To count the cores takes a dozen system calls.
+        few @ 0..=THREADS_PER_CORE => few,
+        many => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            many.min(THREADS_PER_CORE * cores)
+        }
+    }
 }
+
+const THREADS_PER_CORE: usize = 4;
 
 /// Ignores progress.
 pub struct Unwatched;

@@ -92,7 +92,7 @@ pub fn run(
         path,
         total: spans * deciders.len() as u64,
         done: AtomicU64::new(0),
-        room: Room::new().map_err(shared_memory)?,
+        room: Room::new(cpus.iter().any(|cpu| cpu.kept > 0)).map_err(shared_memory)?,
     };
     let too_many = || EngineError::TooManyDecisions { path: path.to_owned(), most: DECISIONS_MAX };
     let Some(runs) = replay.runs() else {

@@ -8,6 +8,7 @@ use crate::model::CpuModel;
 use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
 use crate::oracle::Aim;
 use crate::outcome::*;
+use crate::pool::on_threads;
 use crate::prepared::{Key, Prepared};
 use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, PlacedCpu, Run};
@@ -44,12 +45,9 @@ pub fn run_on(
     catalog: &Catalog,
     progress: &dyn Progress,
 ) -> Result<Outcome, EngineError> {
-    let threads = worker_threads(request.options.threads);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
-    pool.install(|| Session::new(&request.resolved()?, catalog)?.run(loaded, progress))
+    on_threads(worker_threads(request.options.threads), || {
+        Session::new(&request.resolved()?, catalog)?.run(loaded, progress)
+    })?
 }
 
 /// Returns the idle spans of the request's recordings on its machine, without governors.

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use torpor_machine::recent::Recent;
 use torpor_machine::units::{Hz, UnknownName};
 
 /// Folders and tools of a [`Catalog`].
@@ -34,6 +35,9 @@ pub struct CatalogOptions {
     /// Ends a running compiler and the call that waits for it when set.
     pub stop: Option<Arc<AtomicBool>>,
 }
+
+/// Governors that ship.
+static RECENT: Recent<(GovernorSpec, Hz, Isolation), Governor, 64> = Recent::new();
 
 /// Resolves names of governors: loads built-in ones and compiles the others. Finds the sources of IO
 /// boosts and cpufreq governors.
@@ -142,7 +146,21 @@ impl Catalog {
 
     /// Finds a governor, compiles it if necessary, and checks the parameters.
     pub fn resolve(&self, spec: &GovernorSpec, hz: Hz) -> Result<Governor, GovernorError> {
-        Governor::new(self.compiled(spec, hz)?, spec.params())
+        let isolation = self.options.isolation;
+        let ships = matches!(spec.place(), Place::Builtin { .. }) && spec.config().is_empty();
+        if ships {
+            let is_this = |key: &(GovernorSpec, Hz, Isolation)| {
+                key.0 == *spec && (key.1, key.2) == (hz, isolation)
+            };
+            if let Some(governor) = RECENT.get(is_this) {
+                return Ok(governor);
+            }
+        }
+        let governor = Governor::new(self.compiled(spec, hz)?, spec.params())?;
+        if ships {
+            RECENT.keep((spec.clone(), hz, isolation), governor.clone());
+        }
+        Ok(governor)
     }
 
     fn compiled(&self, spec: &GovernorSpec, hz: Hz) -> Result<Compiled, GovernorError> {

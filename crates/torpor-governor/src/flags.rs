@@ -28,13 +28,14 @@ pub(crate) const KAPI: &[&str] = &[
 /// Makes signed integers wrap, as in a kernel. Left out only for the overflow sanitizer.
 pub(crate) const WRAP: &str = "-fno-strict-overflow";
 
-/// Flags for an image. It has no library, so no stack protector, and is small, so that it loads fast:
-/// no unwind tables, two segments.
+/// For an image's code: it has no library, so no stack protector, and is small, so that it loads fast:
+/// no unwind tables.
+pub(crate) const CODE: &[&str] = &["-fno-stack-protector", "-fno-asynchronous-unwind-tables"];
+
+/// Makes an image of its code, in two segments.
 pub(crate) const IMAGE: &[&str] = &[
     "-nostdlib",
     "-shared",
-    "-fno-stack-protector",
-    "-fno-asynchronous-unwind-tables",
     "-Wl,-z,defs",
     "-Wl,-z,noexecstack",
     "-Wl,-z,norelro",
@@ -47,7 +48,7 @@ pub(crate) const IMAGE: &[&str] = &[
 
 /// Returns all flags of an image except the tick rate.
 pub(crate) fn image() -> impl Iterator<Item = &'static str> {
-    KAPI.iter().chain([&WRAP]).chain(IMAGE).copied()
+    KAPI.iter().chain([&WRAP]).chain(CODE).chain(IMAGE).copied()
 }
 
 pub(crate) fn hz_define(hz: u32) -> String {

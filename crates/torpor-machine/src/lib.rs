@@ -5,6 +5,7 @@
 //! - [`toml`]: TOML files by tables of keys, with the place of each error.
 //! - [`counters`]: idle counters of sysfs, from any dump.
 //! - [`platform`]: machines and IO devices, from TOML or from dumps and device trees.
+//! - [`recent`]: results that are kept for the next call.
 
 #![warn(unreachable_pub)]
 // A file may contain any number.
@@ -12,5 +13,6 @@
 
 pub mod counters;
 pub mod platform;
+pub mod recent;
 pub mod toml;
 pub mod units;

@@ -29,6 +29,15 @@ impl Result {
         Record::of_outcome(&self.outcome)
     }
 
+    /// The governors' runs of each recording alone, as JSON text: a small part of the whole.
+    fn runs(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| {
+            let runs: Vec<_> = self.outcome.traces.iter().map(|trace| &trace.runs).collect();
+            serde_json::to_string(&runs)
+        })
+        .map_err(|error| EngineError::new_err(format!("write runs as JSON: {error}")))
+    }
+
     /// The table of decisions.
     fn decisions(&self, py: Python<'_>) -> PyResult<Table> {
         if !self.has_decisions {

@@ -40,13 +40,9 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<Outcome, SimError> {
     let threads = threads(request)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|e| EngineError::Threads { threads, reason: e.to_string() })?;
     let request = request.resolved()?;
     let session = Session::watched(&request, catalog, progress)?;
-    pool.install(|| session.run(progress))
+    torpor_engine::on_threads(threads, || session.run(progress))?
 }
 
 /// Returns the number of worker threads, at most one per run; 0 means one per core.

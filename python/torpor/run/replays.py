@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor.results.record import Compared, with_columns
@@ -223,6 +223,21 @@ def load_trace(path: _Path, *, memory: int | None = None) -> Trace:
     5113.0
     """
     return Trace(_engine.load_trace(os.fspath(path), memory))
+
+
+def run_of(
+    trace: Trace,
+    platform: str,
+    governor: str,
+    progress: Callable[[str, int, int], None],
+    given: options.ReplayOptions,
+) -> dict[str, Any]:
+    """Return one governor's run alone, as ``Replay.runs`` has it: a tenth of the whole result."""
+    wanted = options.to_json(options.ReplayOptions, given)
+    found = trace._loaded.replay(platform, [governor], wanted, progress)
+    run: dict[str, Any]
+    ((run,),) = json.loads(found.runs())
+    return run
 
 
 def _replayed(

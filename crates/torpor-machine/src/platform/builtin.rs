@@ -3,7 +3,9 @@
 
 use crate::platform::toml_file::{PLATFORM, io_device_from_toml};
 use crate::platform::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import};
+use crate::recent::Recent;
 use crate::toml::{Builtins, Param, Typed, read_text};
+use std::borrow::Cow;
 use std::path::Path;
 
 static PLATFORMS: Builtins = Builtins {
@@ -45,46 +47,73 @@ pub fn io_devices() -> Vec<IoDevice> {
 ///
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
 pub fn resolve(typed: &str) -> Result<Platform, PlatformError> {
-    let (origin, text, suffix) = read(typed)?;
-    let mut platform = from_toml(&origin, &text)?;
-    platform.name += suffix;
+    let source = Source::new(typed)?;
+    if let Some(platform) = RECENT.get(|(by, text)| by == typed && *text == source.text) {
+        return Ok(platform);
+    }
+    let mut platform = from_toml(&source.origin, &source.filled(typed)?)?;
+    platform.name += source.parts.suffix;
+    RECENT.keep((typed.to_owned(), source.text), platform.clone());
     Ok(platform)
 }
 
+/// By what was typed and the text that was found.
+static RECENT: Recent<(String, Cow<'static, str>), Platform, 16> = Recent::new();
+
 /// Returns the TOML text of the machine called `typed`, as [`resolve`] reads it.
 pub fn text(typed: &str) -> Result<String, PlatformError> {
-    read(typed).map(|(_, text, _)| text)
+    Source::new(typed)?.filled(typed)
 }
 
-/// Returns the name in errors, the text, and the numbers after the name.
-fn read(typed: &str) -> Result<(String, String, &str), PlatformError> {
-    let wrong = |reason| PlatformError::Param { typed: typed.to_owned(), reason };
-    let parts = Typed::new(typed).map_err(wrong)?;
-    let (name, path) = (parts.name, Path::new(parts.name));
-    let (origin, text) = if name.ends_with(".toml") {
-        let action = "read platform";
-        let text = read_text(path);
-        let text =
-            text.map_err(|source| PlatformError::Io { path: path.into(), action, source })?;
-        (name.to_owned(), text)
-    } else if parts.is_path() {
-        (name.to_owned(), from_dump(path)?)
-    } else {
-        let hint = "for a file of your own, give its path, ending in `.toml`";
-        let (origin, text) = PLATFORMS.find(name, hint)?;
-        (origin, text.to_owned())
-    };
-    let text = with_devices(text, &parts.params);
-    Ok((origin, parts.fill(&text, &PLATFORM).map_err(wrong)?, parts.suffix))
+/// A machine's file, as it is before numbers are replaced.
+struct Source<'a> {
+    /// Its name in errors.
+    origin: String,
+    text: Cow<'static, str>,
+    parts: Typed<'a>,
+}
+
+impl<'a> Source<'a> {
+    fn new(typed: &'a str) -> Result<Source<'a>, PlatformError> {
+        let parts = Typed::new(typed).map_err(|reason| wrong(typed, reason))?;
+        let (name, path) = (parts.name, Path::new(parts.name));
+        let (origin, text) = if name.ends_with(".toml") {
+            let action = "read platform";
+            let text = read_text(path);
+            let text =
+                text.map_err(|source| PlatformError::Io { path: path.into(), action, source })?;
+            (name.to_owned(), text.into())
+        } else if parts.is_path() {
+            (name.to_owned(), from_dump(path)?.into())
+        } else {
+            let hint = "for a file of your own, give its path, ending in `.toml`";
+            let (origin, text) = PLATFORMS.find(name, hint)?;
+            (origin, text.into())
+        };
+        Ok(Source { origin, text, parts })
+    }
+
+    /// Returns the text with the numbers after the name.
+    fn filled(&self, typed: &str) -> Result<String, PlatformError> {
+        let text = with_devices(self.text.to_string(), &self.parts.params);
+        self.parts.fill(&text, &PLATFORM).map_err(|reason| wrong(typed, reason))
+    }
+}
+
+fn wrong(typed: &str, reason: String) -> PlatformError {
+    PlatformError::Param { typed: typed.to_owned(), reason }
 }
 
 /// Adds the shipped IO devices of which numbers are replaced.
 fn with_devices(mut text: String, params: &[Param<'_>]) -> String {
     for &(name, device) in IO_DEVICES.files {
         let prefix = format!("io_device.{name}.");
-        let has_own = from_toml("", &text)
-            .is_ok_and(|platform| platform.io_devices.iter().any(|own| own.name == name));
-        if params.iter().any(|(path, _)| path.starts_with(&prefix)) && !has_own {
+        let is_changed = params.iter().any(|(path, _)| path.starts_with(&prefix));
+        let has_own = || {
+            from_toml("", &text)
+                .is_ok_and(|platform| platform.io_devices.iter().any(|own| own.name == name))
+        };
+        if is_changed && !has_own() {
             text += &format!("\n[[io_device]]\n{device}");
         }
     }

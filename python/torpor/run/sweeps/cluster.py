@@ -9,6 +9,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import pickle
 import re
 import time
 import warnings
@@ -21,7 +22,7 @@ from typing import Any
 from torpor import _engine
 from torpor.run.sweeps.axes import Point, SweepError, split_numbers
 from torpor.run.sweeps.identity import engine_id, file_hash
-from torpor.run.sweeps.parts import Row, row_of
+from torpor.run.sweeps.parts import Line, line_of, row_of
 from torpor.run.sweeps.points import Recordings, run_point
 
 #: Dask's type: a machine need not have Dask.
@@ -35,8 +36,8 @@ _AHEAD = 4
 _AHEAD_MIN = 32
 #: A batch's aim: the client and the scheduler spend some 5 ms on each task, of one point or many.
 _BATCH_MS = 250.0
-#: The most points that a dying worker loses.
-_BATCH_MAX = 50
+#: The most points that a dying worker loses, and that then go alone.
+_BATCH_MAX = 250
 _IN_TREE = re.compile(r"(.*/)?drivers/cpuidle/governors")
 
 _Files = dict[str, bytes]
@@ -85,8 +86,8 @@ class Cluster:
         # Cache of this sweep alone: a file may have changed by the next one.
         self._made = functools.cache(lambda make, spec: make(spec))
 
-    def rows(self, points: list[tuple[str, Point]]) -> Iterator[Row]:
-        """Yield rows as they finish; run a point again if its workers died."""
+    def lines(self, points: list[tuple[str, Point]]) -> Iterator[list[Line]]:
+        """Yield lines of points as they finish; run a point again if its workers died."""
         self._waiting = list(reversed(points))
         running: dict[_Future, _Batch] = {}
         finished = self._dask.as_completed(loop=self._client.loop)
@@ -106,9 +107,10 @@ class Cluster:
                     return
                 future = next(finished)
                 batch = running.pop(future)
-                yield from self._rows_of(future, batch)
-                held = (batch, *running.values())
-                self._forget({point.source for each in held for _, point in each})
+                if lines := self._lines_of(future, batch):
+                    yield lines
+                # A batch has one source.
+                self._forget({each[0][1].source for each in (batch, *running.values())})
         finally:
             with contextlib.suppress(Exception):
                 self._client.cancel(list(running))
@@ -146,11 +148,14 @@ class Cluster:
             ):
                 if made is not None:
                     mine[field], files = made
-                    parcels[mine[field]] = self._shipped(point.source, mine[field], files)
+                    if mine[field] not in parcels:
+                        parcels[mine[field]] = self._shipped(point.source, mine[field], files)
             here.append((name, point, mine))
+        # Packed: Dask would look for its own objects in each field of each point.
+        packed = pickle.dumps((here, engine_id(), self._room_bytes, list(parcels)))
         return self._client.submit(
             _run_here,
-            *(here, engine_id(), self._room_bytes, list(parcels), *parcels.values()),
+            *(packed, *parcels.values()),
             key=f"torpor-{batch[0][0]}-{time.monotonic_ns()}",
             pure=False,
         )
@@ -171,23 +176,24 @@ class Cluster:
         for key in [key for key in self._parcels if key.split("\0")[0] not in sources]:
             del self._parcels[key]
 
-    def _rows_of(self, future: _Future, batch: _Batch) -> Iterator[Row]:
+    def _lines_of(self, future: _Future, batch: _Batch) -> list[Line]:
         try:
-            rows: list[Row] = future.result()
+            lines: list[Line] = future.result()
         except self._dask.KilledWorker as error:
             if len(batch) > 1:
                 # One of them kills its worker; a separate batch for each shows which.
                 self._alone += batch
-                return
+                return []
             ((name, point),) = batch
-            rows = [row_of(name, point, {}, f"the workers that ran it died: {error}", 0.0)]
+            row = row_of(name, point, {}, f"the workers that ran it died: {error}", 0.0)
+            return [Line(line_of(row), True, 0.0)]
         except SweepError:
             raise
         except Exception as error:
             raise SweepError(f"a worker failed: {type(error).__name__}: {error}") from error
-        mean_ms = sum(row["run_ms"] for row in rows) / len(rows)
+        mean_ms = sum(line.run_ms for line in lines) / len(lines)
         self._point_ms = max((self._point_ms + mean_ms) / 2, 0.01)
-        yield from rows
+        return lines
 
 
 def _handed_over(files: _Files) -> _Files:
@@ -235,14 +241,10 @@ def _made(files: _Files, main: str | None = None) -> "tuple[Parcel, Any]":
     return Parcel(digest.hexdigest()[:32], main or next(iter(files))), lambda: files
 
 
-def _run_here(
-    batch: list[_Local],
-    engine: str,
-    room_bytes: int | None,
-    parcels: list[Parcel],
-    *contents: _Files,
-) -> list[Row]:
+def _run_here(packed: bytes, *contents: _Files) -> list[Line]:
     """On a worker: unpack what came, and run the points."""
+    batch: list[_Local]
+    batch, engine, room_bytes, parcels = pickle.loads(packed)
     worker = import_module("distributed").get_worker()
     if engine_id() != engine:
         raise SweepError(f"the worker {worker.address} has another build of Torpor")
@@ -251,15 +253,15 @@ def _run_here(
         parcel: _unpacked(root, parcel, files)
         for parcel, files in zip(parcels, contents, strict=True)
     }
-    rows = []
+    lines = []
     for name, point, here in batch:
         changed: dict[str, Any] = {
             field: paths[parcel] + split_numbers(getattr(point, field))[1]
             for field, parcel in here.items()
         }
         local = replace(point, **changed)
-        rows.append(run_point(name, point, _recordings(room_bytes), lambda *_: None, local))
-    return rows
+        lines.append(run_point(name, point, _recordings(room_bytes), lambda *_: None, local))
+    return lines
 
 
 @functools.cache

@@ -53,6 +53,14 @@ class Part(NamedTuple):
     damage: str | None = None
 
 
+class Line(NamedTuple):
+    """A point as an open file has it, and what a sweep asks of it."""
+
+    text: bytes
+    has_error: bool
+    run_ms: float
+
+
 @cache
 def catalogue() -> list[dict[str, Any]]:
     """Return the metrics that a point may have: those of replays and of simulations."""
@@ -159,8 +167,11 @@ def check(record: Row) -> str:
 
 
 def line_of(record: Row) -> bytes:
-    """Return the line of a point, its checksum last. Raises ValueError for what is no JSON."""
-    text = json.dumps(record, allow_nan=False)
+    """Return the line of a point: its name first, its checksum last.
+
+    Raises ValueError for what is no JSON.
+    """
+    text = json.dumps({"point": record["point"], **record}, allow_nan=False)
     return f'{text[:-1]}, "check": "{_checksum(text)}"}}\n'.encode()
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.run.replays import Trace, load_trace
+from torpor.run.replays import Trace, load_trace, run_of
 from torpor.run.simulations import simulate
 from torpor.run.sweeps.axes import Point, SweepError
-from torpor.run.sweeps.parts import Row, row_of
+from torpor.run.sweeps.parts import Line, line_of, row_of
 
 _Report = Callable[[str, int, int], None]
 
@@ -58,8 +58,8 @@ def run_point(
     recordings: Recordings,
     report: _Report,
     here: Point | None = None,
-) -> Row:
-    """Run a point and return its row, which has the error if it failed.
+) -> Line:
+    """Run a point and return its line, which has the error if it failed.
 
     ``here`` is the point with the paths of this machine, if they are others. Raises
     :class:`SweepError` for what ends the whole sweep.
@@ -77,22 +77,17 @@ def run_point(
         raise
     except (TorporError, OSError) as failure:
         error = str(failure)
-    return row_of(name, point, metrics, error, (time.perf_counter_ns() - started_ns) / 1e6)
+    run_ms = (time.perf_counter_ns() - started_ns) / 1e6
+    return Line(line_of(row_of(name, point, metrics, error, run_ms)), error is not None, run_ms)
 
 
 def _replay(
     point: Point, recordings: Recordings, report: _Report
 ) -> tuple[dict[str, float | None], str | None]:
-    given: dict[str, Any] = {"threads": 1, "decisions": False, "strip": False}
-    result = recordings.get(point.source).replay(
-        platform=point.platform,
-        governors=[point.governor],
-        progress=report,
-        **given,
-        **_settings(point),
-        **json.loads(point.options),
-    )
-    run = result.runs[0]
+    given: Any = {"threads": 1, "decisions": False, "strip": False}
+    given |= _settings(point) | json.loads(point.options)
+    trace = recordings.get(point.source)
+    run = run_of(trace, point.platform, point.governor, report, given)
     return dict(run["metrics"]), run["error"]
 
 

@@ -3,7 +3,9 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import Any, TypeVar
@@ -338,8 +340,9 @@ def summed(
     The oracle has no rank, and no governor has one where neither direction is better.
     """
     ranked = [g for g in governors if g != "oracle"]
-    whole = [s for s in scenarios if all((s, governor) in values for governor in ranked)]
-    means = {governor: [fmean(values[s, governor].values()) for s in whole] for governor in ranked}
+    finished = Counter(s for s, governor in values if governor in ranked)
+    whole = [s for s in scenarios if finished[s] == len(ranked)]
+    means = {governor: [_mean(values[s, governor].values()) for s in whole] for governor in ranked}
     is_ranked = metric["direction"] != "none"
     ranks = _ranks(means, is_higher_better=metric["direction"] == "higher") if is_ranked else {}
     lines = []
@@ -359,6 +362,11 @@ def summed(
     return len(whole), lines
 
 
+def _mean(several: Collection[float]) -> float:
+    # Replays have one seed.
+    return fmean(several) if len(several) > 1 else next(iter(several))
+
+
 def _ranks(
     means: Mapping[str, Sequence[float]], *, is_higher_better: bool
 ) -> dict[str, list[float]]:
@@ -367,10 +375,10 @@ def _ranks(
     count = len(next(iter(means.values()), []))
     for index in range(count):
         column = {g: -v[index] if is_higher_better else v[index] for g, v in means.items()}
+        ordered = sorted(column.values())
         for governor, value in column.items():
-            below = sum(other < value for other in column.values())
-            same = sum(other == value for other in column.values())
-            found[governor].append(below + (same + 1) / 2)
+            below, up_to = bisect_left(ordered, value), bisect_right(ordered, value)
+            found[governor].append((below + up_to + 1) / 2)
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torpor.run.sweeps.axes import Axes, Point, SweepError
 from torpor.run.sweeps.identity import Identities
-from torpor.run.sweeps.parts import Row, named
+from torpor.run.sweeps.parts import Line, Row, named
 from torpor.run.sweeps.points import Recordings, run_point
 from torpor.run.sweeps.ranks import against_oracle
 from torpor.run.sweeps.store import Store, open_store
@@ -127,12 +127,13 @@ def sweep(
     is_interrupted = False
     with opened.writer() as writer:
         try:
-            for row in runner(ordered):
-                writer.add(row)
-                done += 1
-                failed += row["error"] is not None
-                if progress is not None:
-                    progress(Progress(done, len(wanted), failed))
+            for lines in runner(ordered):
+                writer.add_lines([line.text for line in lines])
+                for line in lines:
+                    done += 1
+                    failed += line.has_error
+                    if progress is not None:
+                        progress(Progress(done, len(wanted), failed))
         except KeyboardInterrupt:
             is_interrupted = True
     count = len(set(names.values()))
@@ -151,12 +152,12 @@ def _check_room(points: Iterable[Point], room_bytes: int) -> None:
 
 def _runner(
     dask: str | None, threads: int | None, memory: int | None
-) -> Callable[[list[tuple[str, Point]]], Iterator[Row]]:
+) -> Callable[[list[tuple[str, Point]]], Iterator[list[Line]]]:
     if dask is None:
-        return _Threads(threads or os.cpu_count() or 1, memory).rows
+        return _Threads(threads or os.cpu_count() or 1, memory).lines
     from torpor.run.sweeps.cluster import Cluster
 
-    return Cluster(dask, memory).rows
+    return Cluster(dask, memory).lines
 
 
 class _Threads:
@@ -169,11 +170,11 @@ class _Threads:
         self._recordings = Recordings(room_bytes)
         self._is_stopped = False
 
-    def rows(self, points: list[tuple[str, Point]]) -> Iterator[Row]:
-        """Yield rows as they are finished."""
+    def lines(self, points: list[tuple[str, Point]]) -> Iterator[list[Line]]:
+        """Yield lines as their points are finished."""
         waiting = iter(points)
         with ThreadPoolExecutor(self._count) as pool:
-            running: set[Future[Row]] = set()
+            running: set[Future[Line]] = set()
             try:
                 while True:
                     # A sweep of a million points holds no million futures.
@@ -185,7 +186,7 @@ class _Threads:
                         return
                     finished, running = wait(running, return_when=FIRST_COMPLETED)
                     for future in finished:
-                        yield future.result()
+                        yield [future.result()]
             finally:
                 # After an interrupt or a full disk, runs end at their next report.
                 self._is_stopped = True

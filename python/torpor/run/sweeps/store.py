@@ -200,7 +200,7 @@ class Store:
 
     def add(self, records: list[Row]) -> None:
         """Add several points at once. Raises OSError."""
-        self._add_shard(records)
+        self._add_shard(map(line_of, records))
 
     def merge(self, others: Iterable["Store"]) -> int:
         """Add the points of other stores; return how many are new."""
@@ -209,7 +209,7 @@ class Store:
         self.name_governors(label for other in others for label in other.governors())
         new = [row for other in others for row in other.rows() if row["point"] not in known]
         added = {row["point"]: nested(row) for row in new}
-        self._add_shard(list(added.values()))
+        self.add(list(added.values()))
         return len(added)
 
     def gc(self, engine: str | None = None) -> tuple[int, int]:
@@ -233,7 +233,7 @@ class Store:
         if engine is not None:
             kept = {name: row for name, row in rows.items() if row["engine"] == engine}
             dropped, rows = len(rows) - len(kept), kept
-        made = self._add_shard(list(rows.values()))
+        made = self._add_shard(map(line_of, rows.values()))
         if made is not None:
             parts.pop(made, None)
         return _remove(parts), dropped
@@ -246,7 +246,7 @@ class Store:
         """Make a shard of what killed sweeps of this machine left."""
         parts = {path: read_open(path) for path in self._orphans(f"{_HOST}-*")}
         rows = {record["point"]: record for part in parts.values() for record in part.records}
-        self._add_shard(list(rows.values()))
+        self._add_shard(map(line_of, rows.values()))
         _remove(parts)
 
     def export(self, path: Path) -> int:
@@ -258,11 +258,13 @@ class Store:
             table.write(os.fspath(path))
         return table.num_rows
 
-    def _add_shard(self, records: list[Row]) -> Path | None:
+    def _add_shard(self, lines: Iterable[bytes]) -> Path | None:
         """Write a shard; its name is the checksum of its bytes."""
-        if not records:
+        # A line begins with the point's name.
+        ordered = sorted(lines)
+        if not ordered:
             return None
-        data = _table(sorted(records, key=lambda record: str(record["point"]))).to_parquet()
+        data = _table_of(ordered).to_parquet()
         path = self.path / "points" / f"{hashlib.sha256(data).hexdigest()}.parquet"
         write_whole(path, data)
         return path
@@ -274,7 +276,7 @@ class Writer:
     def __init__(self, store: Store, shard_points: int) -> None:
         self._store, self._shard_points = store, shard_points
         self._path = store.path / "open" / f"{_HOST}-{uuid.uuid4().hex}.jsonl"
-        self._records: list[Row] = []
+        self._lines: list[bytes] = []
         self._size = 0
 
     def __enter__(self) -> "Writer":
@@ -287,19 +289,23 @@ class Writer:
 
     def add(self, record: Row) -> None:
         """Add a point. Raises OSError if it cannot be written; those before it are kept."""
-        line = line_of(record)
+        self.add_lines([line_of(record)])
+
+    def add_lines(self, lines: list[bytes]) -> None:
+        """Add points of :func:`line_of`, all or none of them. Raises OSError as :meth:`add`."""
+        text = b"".join(lines)
         try:
-            written = self._file.write(line)
-            if written != len(line):
+            written = self._file.write(text)
+            if written != len(text):
                 raise OSError(28, "No space left on device", os.fspath(self._path))
         except OSError as error:
             # A torn line would swallow the next one.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file.fileno(), self._size)
             raise OSError(error.errno, error.strerror, os.fspath(self._path)) from None
-        self._size += len(line)
-        self._records.append(record)
-        if len(self._records) >= self._shard_points:
+        self._size += len(text)
+        self._lines += lines
+        if len(self._lines) >= self._shard_points:
             self._flush()
 
     def __exit__(self, *_: object) -> None:
@@ -307,15 +313,15 @@ class Writer:
             self._flush()
         finally:
             self._file.close()
-        if not self._records:
+        if not self._lines:
             self._path.unlink(missing_ok=True)
 
     def _flush(self) -> None:
-        self._store._add_shard(self._records)
+        self._store._add_shard(self._lines)
         # The shard is on the disk under its name: from here on the lines are a second copy.
         os.ftruncate(self._file.fileno(), 0)
         self._file.seek(0)
-        self._records, self._size = [], 0
+        self._lines, self._size = [], 0
 
 
 def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
@@ -407,5 +413,11 @@ def _is_orphan(path: Path) -> bool:
 
 
 def _table(records: list[Row]) -> _engine.Table:
-    result = {"kind": "sweep", "catalogue": catalogue(), "points": records}
-    return _engine.Record(result).table("points")
+    return _table_of([json.dumps(record).encode() for record in records])
+
+
+def _table_of(lines: list[bytes]) -> _engine.Table:
+    """Return the table of points from their JSON: the engine reads text faster than objects."""
+    head = json.dumps({"kind": "sweep", "catalogue": catalogue()})
+    text = f'{head[:-1]}, "points": [{b",".join(lines).decode()}]}}'
+    return _engine.Record(text).table("points")

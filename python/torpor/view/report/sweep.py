@@ -149,16 +149,17 @@ def _summed(
         for number, row in cells:
             if row[key] is not None:
                 values.setdefault((number, row["governor"]), {})[row["seed"]] = row[key]
-        means = {cell: sum(seeds.values()) / len(seeds) for cell, seeds in values.items()}
+        means: dict[str, dict[int, float]] = {name: {} for name in names}
+        for (number, governor), seeds in values.items():
+            means[governor][number] = sum(seeds.values()) / len(seeds)
         count, lines = summed(metric, values, names, range(len(scenarios)))
         summaries.append({"count": count, "lines": lines})
         for governor in ranked[1:]:
             changes = [
                 (change, number)
-                for number in range(len(scenarios))
-                if (number, governor) in means
-                and (number, ranked[0]) in means
-                and (change := change_of(metric, means[number, ranked[0]], means[number, governor]))
+                for number, before in means[ranked[0]].items()
+                if (after := means[governor].get(number)) is not None
+                and (change := change_of(metric, before, after))
             ]
             for find in (heapq.nlargest, heapq.nsmallest):
                 extremes.append([number for _, number in find(each, changes)])
