@@ -288,7 +288,8 @@ def test_column_may_change_a_number_of_the_machine(tmp_path):
 
 def test_columns_and_rows_may_set_cpufreq(tmp_path):
     path = tmp_path / "mine.toml"
-    study = STUDY.replace('governor = "teo"', 'governor = "menu"\nio_boost = "none"')
+    study = STUDY.replace('governor = "teo"', 'governor = "teo"\nio_boost = "none"')
+    study = study.replace('governor = "menu"', 'governor = "teo"')
     study = study.replace('"periodic"', '"fio-randread"').replace("power_mw", "iops:randread")
     study = study.replace('platform = "pixel6"', 'platform = "rk3399"')
     slow = study[study.index("[[table.row]]") :] + 'cpufreq = "powersave"\n'

@@ -250,7 +250,7 @@ def test_the_library_tells_means_and_differences():
 
 
 def test_schedutil_boosts_by_default(torpor):
-    asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK)
+    asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "teo", *QUICK)
     runs = {}
     for boosts in ((), ("iowait",), ("none",), ("none", "per-task,levels=4")):
         options = [word for boost in boosts for word in ("--io-boost", boost)]
@@ -260,8 +260,8 @@ def test_schedutil_boosts_by_default(torpor):
         assert named == list(boosts or ["iowait"])
     assert runs[()] == runs["iowait",]
     assert [run["governor"] for run in runs["none", "per-task,levels=4"]] == [
-        "menu + none",
-        "menu + per-task,levels=4",
+        "teo + none",
+        "teo + per-task,levels=4",
     ]
     plain, *_ = runs["none",]
     assert plain["io_boost"] == "none"

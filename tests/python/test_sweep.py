@@ -326,7 +326,7 @@ def test_a_full_disk_keeps_what_was_added(recording, tmp_path, monkeypatch):
 
 
 def test_stores_of_others_are_refused(tmp_path):
-    with pytest.raises(torpor.SweepError, match=r"no store: it has no store\.json"):
+    with pytest.raises(torpor.SweepError, match=r"is not a store: it has no store\.json"):
         torpor.open_store(tmp_path)
     (tmp_path / "notes.txt").touch()
     with pytest.raises(torpor.SweepError, match="not empty"):

@@ -335,6 +335,8 @@ fn kind_of(kind: u32) -> Kind {
 
 impl HostSide {
     fn new(image: &Image, machine: &Machine, kernel: &Kernel) -> Box<HostSide> {
+        let states_of_cpus =
+            machine.cluster_of.iter().map(|cluster| &machine.clusters[*cluster].states);
         let mut host = Box::new(HostSide {
             table: abi::Host {
                 context: std::ptr::null_mut(),
@@ -353,16 +355,8 @@ impl HostSide {
             trouble: None,
             anchor: image.calls_address() as i64,
             clusters: (0..machine.clusters.len()).map(|index| cluster(machine, index)).collect(),
-            states: machine
-                .cluster_of
-                .iter()
-                .map(|cluster| machine.clusters[*cluster].states.len())
-                .collect(),
-            poll_loops: machine
-                .cluster_of
-                .iter()
-                .map(|cluster| machine.clusters[*cluster].states.first()?.poll_loop)
-                .collect(),
+            states: states_of_cpus.clone().map(Vec::len).collect(),
+            poll_loops: states_of_cpus.map(|states| states.first()?.poll_loop).collect(),
             machine: None,
             texts: Vec::new(),
             params: Vec::new(),
