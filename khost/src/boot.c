@@ -117,8 +117,9 @@ static int init_thread(void *unused)
 	run_initcalls(__initcall0_start, __initcall_end);
 	check_governor();
 	khost_check_io_boost();
-	khost_start_idle_driver();
+	/* Starts threads, for which CPU 0 must not enter an idle state that counts. */
 	khost_start_freq_driver();
+	khost_start_idle_driver();
 	limit_latency();
 	rcu_end_inkernel_boot();
 	/* Leaves the state that the idle loop uses without a driver. */

@@ -85,7 +85,6 @@ static int init(struct cpufreq_policy *policy)
 	policy->cur = cluster->opp[cluster->opps - 1].khz;
 	policy->transition_delay_us = cluster->transition_delay_us;
 	policy->fast_switch_possible = cluster->fast_switch;
-	policy->dvfs_possible_from_any_cpu = true;
 	set_frequency(policy->cpus, policy->cur);
 	return 0;
 }

@@ -61,7 +61,7 @@ def stores(rng: random.Random, folder: Path, _seeds: object) -> None:
             writer.add(a_row(number))
         # As a killed sweep leaves it.
         left.write_bytes(writer._path.read_bytes())
-        writer._records.clear()
+        writer._lines.clear()
         os.ftruncate(writer._file.fileno(), 0)
     sound = {row["point"]: row for row in made.rows()}
     if len(sound) != 26:

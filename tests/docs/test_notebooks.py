@@ -89,7 +89,7 @@ def test_a_notebook_runs_and_shows_tables_and_charts(
 ) -> None:
     monkeypatch.chdir(FOLDER)
     shown = [text for text in run_cells(cells_of(path, monkeypatch)) if text]
-    assert any("<table>" in text for text in shown)
+    assert any("<table" in text for text in shown)
     assert any("vega" in text for text in shown)
 
 

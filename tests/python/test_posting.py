@@ -27,16 +27,16 @@ def assert_is_mail(text):
 
 
 class Page(html.parser.HTMLParser):
-    """Counts rows, and holds what is open."""
+    """Counts rows below headings, and holds what is open."""
 
     def __init__(self):
         super().__init__()
         self.open, self.rows = [], 0
 
     def handle_starttag(self, tag, _attributes):
-        if tag not in ("meta", "link"):
+        if tag not in ("meta", "link", "wbr"):
             self.open.append(tag)
-        self.rows += tag == "tr"
+        self.rows += tag == "tr" and "thead" not in self.open
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag

@@ -80,8 +80,8 @@ def test_adaptation_is_steady_and_repeatable():
     assert found == adaptation(platform="pixel6", governors=["teo", "deepest"], changes=4)
     by = {(curve["governor"], curve["load"]): curve for curve in found["curves"]}
     assert found["changes"] == 4 and len(by) == 4
-    # One that learns nothing has nothing to lose; long waits are what it is good at.
-    assert by["deepest", "long waits"]["settled_ms"] == 0
+    # One that learns nothing has nothing to lose, once the clock has followed the load.
+    assert by["deepest", "long waits"]["settled_ms"] <= found["window_ms"]
     steady = {key: curve["steady_pct"] for key, curve in by.items()}
     assert 100 <= steady["deepest", "long waits"] < steady["teo", "long waits"]
     assert steady["deepest", "short waits"] > steady["teo", "short waits"] > 100

@@ -164,6 +164,7 @@ overhead_source = "left out"
         text += 'idle_state_source = "machine.py"\n'
         if cluster["opp"]:
             text += f"clock_latency_ns = {1000 * CLOCK_LATENCY_US}\n"
+            text += "fast_switch = true\n"
             text += f'opp_source = "{one.platform}"\npower_source = "{one.platform}"\n'
         text += state_text
         for opp in cluster["opp"]:

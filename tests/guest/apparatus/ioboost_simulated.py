@@ -24,7 +24,7 @@ CPUS = {"reader": "0-5", "reader-little": "0-3", "reader-big": "4-5"}
 #: interrupts take as long on any CPU, next to nothing on one of 1 ns an instruction.
 UNLIKE_AN_RK3399 = {
     "\nhz = 250\n": '\nhz = 250\ntick_handling_us = 0\ntick_handling_source = "left out"\n',
-    "\nclock_latency_ns = 40000\n": "\nclock_latency_ns = 0\n",
+    "\nclock_latency_ns = 40000\n": "\nclock_latency_ns = 0\nfast_switch = true\n",
 }
 
 #: More than there are in a run.

@@ -26,6 +26,7 @@ cpus = "{first}-{last}"
 capacity = {capacity}
 idle_state_source = "made up"
 opp_source = "made up"
+fast_switch = true
 opp = [{opps}]
 idle_state = [{{ name = "WFI", exit_latency_us = 1, target_residency_us = 1 }}]
 "#
@@ -142,7 +143,8 @@ fn infrequent_waits_look_like_heavy_io() {
 /// as it gets, and there it ends. With `per-task` the task does not fit there any more.
 #[test]
 fn iowait_boost_does_not_migrate_the_task_up() {
-    let platform = Platform::resolve("rk3399").unwrap();
+    let mut platform = Platform::resolve("rk3399").unwrap();
+    platform.clusters.iter_mut().for_each(|cluster| cluster.clock.has_fast_switch = true);
     let workload = "[[fio]]\nname = \"r\"\ndevice = \"nvme\"\n";
     let of = |boost| {
         let counted = run(&platform, workload, boost, 4_000);

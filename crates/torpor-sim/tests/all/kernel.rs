@@ -212,6 +212,7 @@ fn a_rate_limit_is_kept_between_two_changes() {
 #[test]
 fn io_waits_boost_nothing_without_schedutil() {
     let mut request = shipped("fio-randread", "rk3399", 1_000);
+    request.platform.clusters.iter_mut().for_each(|c| c.clock.has_fast_switch = true);
     request.options.cpufreq = vec!["schedutil".parse().unwrap()];
     request.options.io_boosts = ["iowait", "none"].map(|boost| boost.parse().unwrap()).to_vec();
     let outcome = run(&request);
@@ -268,6 +269,7 @@ fn hosted_kernel_calls_the_chosen_io_boost() {
     // Else 6.12 never leaves it for the next, which is more efficient.
     for cluster in &mut request.platform.clusters {
         cluster.opps.remove(0);
+        cluster.clock.has_fast_switch = true;
     }
     let mut reads = |boost: &str| {
         request.options.io_boosts = vec![boost.parse().unwrap()];

@@ -99,6 +99,8 @@ class Contest:
     #: Governors of the corpus without a point.
     absent: tuple[str, ...] = ()
     is_interrupted: bool = False
+    #: The governor that all are compared with.
+    base: str = BASE
 
     @property
     def has_finding(self) -> bool:
@@ -111,7 +113,7 @@ class Contest:
             "kind": "contest",
             "torpor": _engine.__version__,
             "corpus": {"title": self.corpus.title, "version": self.corpus.version},
-            "base": BASE,
+            "base": self.base,
             "entries": list(self.entries),
             "missing": [
                 {"name": recording.name, "sha256": recording.sha256} for recording in self.missing

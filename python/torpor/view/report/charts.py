@@ -115,8 +115,6 @@ def front_of_page(found: Contest) -> str:
 
 
 def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
-    from torpor.ask.contest.score import BASE
-
     oracles = [one for one in found.front if one.governor.partition(",")[0] == "oracle"]
     known = [
         (one.governor, one.delay_pct, one.energy_pct)
@@ -137,9 +135,9 @@ def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
         Series("oracle" if oracle else "", sorted(oracle), "--oracle", is_line=True),
         Series("", others, "--ink", 4.0),
     ]
-    title = f"Energy over delay, all replays of corpus {found.corpus.title}, from {BASE}"
+    title = f"Energy over delay, all replays of corpus {found.corpus.title}, from {found.base}"
     facts = (f"beyond the picture: {'; '.join(far)}",) if far else ()
-    axes = (f"delay, {BASE} = 1 (log)", f"energy from {BASE}, %")
+    axes = (f"delay, {found.base} = 1 (log)", f"energy from {found.base}, %")
     return Chart(title, *axes, series, facts, size=(960.0, 420.0), is_log_x=True)
 
 

@@ -94,7 +94,7 @@ fn units_match_the_kernel() {
 #[test]
 fn incomplete_energy_counters_are_reported() {
     let rows = [
-        ("cpu0/cpus:0-3\n", "", "energy_model/cpu0/cpus", "is not there"),
+        ("cpu0/cpus:0-3\n", "", "energy_model/cpu0/cpus", "is missing"),
         ("cpu0/cpus:0-3\n", "cpu0/cpus:3-0\n", "cpu0/cpus", "holds `3-0`"),
         ("cpu0/cpus:0-3\n", "cpu0/cpus:0,7-3\n", "cpu0/cpus", "holds `0,7-3`"),
         ("cpu0/ps:408000/power:27769\n", "", "energy_model/cpu0/ps:408000", "lacks"),

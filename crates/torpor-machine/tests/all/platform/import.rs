@@ -276,7 +276,7 @@ fn all_dump_formats_give_the_same_platform() {
     let (from_tree, _) = imported(root.path());
     assert_eq!(from_mail.clusters[0].idle_states, from_tree.clusters[0].idle_states);
     assert!(
-        found.notes.iter().any(|note| note.contains("1 line is no value")),
+        found.notes.iter().any(|note| note.contains("1 line is not a value")),
         "{:?}",
         found.notes
     );
