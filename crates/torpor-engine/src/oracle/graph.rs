@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! All decisions of one CPU that may pay, whatever it is credited with.
 //!
-//! Where CPUs share a cluster's power, a rest saves it only while all others rest, and what they do
-//! is not known yet. So a decision is dropped only if another one costs no more, however little or
+//! If CPUs share a cluster's power, a rest saves it only while all others rest, and their decisions
+//! are not known yet. So a decision is dropped only if another one costs no more, however little or
 //! much of a rest is credited: up to the whole power, and only where all CPUs may rest.
 //!
 //! A node is a moment at which the CPU decides, an edge one decision. Paths that decide at the same
@@ -129,7 +129,7 @@ struct Outcome {
     is_over: bool,
 }
 
-/// What a sleep in the deepest state up to the event costs from some earlier node on.
+/// Cost of a sleep in the deepest state from an earlier node up to the event.
 #[derive(Clone, Copy)]
 struct Reference {
     /// Cheapest way from that node to this one, minus the sleep.

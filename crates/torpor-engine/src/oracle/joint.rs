@@ -5,7 +5,7 @@
 //! decisions of each CPU that may pay whatever the others do, and [`together`] finds the cheapest
 //! way through all lists at once. Where neither leaves anything out, no decisions cost less.
 //!
-//! Where spans are so short that lists would not end, they are cut, and each CPU in turn replans for
+//! If spans are so short that lists would not end, they are cut, and each CPU in turn replans for
 //! the plans of the others. The bound then comes from the Lagrangian dual. Split the power among the
 //! CPUs in any way at each moment. Let each CPU plan alone, with its part credited while it rests:
 //! where all rest, the credits are what the cluster saves; where only some rest, they are too much.

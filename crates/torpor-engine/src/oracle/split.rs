@@ -102,18 +102,7 @@ impl Segments {
             let own: Times = windows.iter().map(|window| (window.from, window.to)).collect();
             all = Some(all.map_or_else(|| own.clone(), |all| overlap(&all, &own)));
         }
-        let mut credit = Credit::default();
-        let mut powers = powers.iter().peekable();
-        for (from, to) in all.unwrap_or_default() {
-            while let Some(&&(begins, ends, power)) = powers.peek() {
-                credit.push(begins.max(from), ends.min(to), power);
-                if ends > to {
-                    break;
-                }
-                powers.next();
-            }
-        }
-        credit
+        whole(powers, &all.unwrap_or_default())
     }
 
     pub(super) fn unshared(&self) -> Energy {
@@ -131,18 +120,7 @@ impl Segments {
     /// Returns the credit of the whole power while all others rest.
     pub(super) fn credit_beside(&self, cpu: usize, others: impl Iterator<Item = Times>) -> Credit {
         let all = others.fold(vec![self.free[cpu]], |all, other| overlap(&all, &other));
-        let mut credit = Credit::default();
-        let mut powers = self.powers.iter().peekable();
-        for (from, to) in all {
-            while let Some(&&(begins, ends, power)) = powers.peek() {
-                credit.push(begins.max(from), ends.min(to), power);
-                if ends > to {
-                    break;
-                }
-                powers.next();
-            }
-        }
-        credit
+        whole(&self.powers, &all)
     }
 
     /// Divides segments where a rest begins or ends.
@@ -325,4 +303,20 @@ fn overlap(a: &[(Instant, Instant)], b: &[(Instant, Instant)]) -> Times {
         }
     }
     both
+}
+
+/// Returns the credit of the whole power during `times`; both are in order.
+fn whole(powers: &[(Instant, Instant, Power)], times: &[(Instant, Instant)]) -> Credit {
+    let mut credit = Credit::default();
+    let mut powers = powers.iter().peekable();
+    for &(from, to) in times {
+        while let Some(&&(begins, ends, power)) = powers.peek() {
+            credit.push(begins.max(from), ends.min(to), power);
+            if ends > to {
+                break;
+            }
+            powers.next();
+        }
+    }
+    credit
 }

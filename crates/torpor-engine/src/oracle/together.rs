@@ -15,7 +15,7 @@ const NODES_PER_CHECK: usize = 1_024;
 /// Estimate for a node from which nothing leads on.
 const DEAD: Energy = Energy(i128::MAX / 1_024);
 
-/// What all CPUs do: the ways to their next decisions stand in the keys.
+/// State of all CPUs; the keys hold the ways to their next decisions.
 #[derive(Clone, Copy)]
 struct State {
     cost: Energy,
@@ -37,7 +37,7 @@ struct Step {
 struct Turn {
     cpu: u32,
     node: u32,
-    /// What is saved if all rest until then.
+    /// Energy saved if all rest until then.
     saved: Energy,
 }
 
@@ -52,11 +52,11 @@ struct Queue {
 
 const EMPTY: Queue = Queue { first: NONE, count: 0, limit: None };
 
-/// Where a way leads.
+/// End of a way.
 #[derive(Clone, Copy, Default)]
 struct Lead {
     turn: u32,
-    /// What is saved up to the end of its rest.
+    /// Energy saved up to the end of its rest.
     saved: Energy,
 }
 

@@ -47,7 +47,7 @@ class Strips(NamedTuple):
 
     @property
     def place(self) -> Markup:
-        """What stands in the page for them."""
+        """The placeholder in the page that they replace."""
         return Markup("<!--strips {}-->").format(self.number)
 
 
