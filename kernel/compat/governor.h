@@ -11,12 +11,15 @@
 #define _TORPOR_GOVERNOR_H
 
 #include <linux/cpuidle.h>
+#include <linux/cpumask.h>
 #include <linux/kvm_para.h>
 #include <linux/module.h>
+#include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/stat.h>
 #include <linux/sched/topology.h>
+#include <linux/smp.h>
 #include <linux/tick.h>
 #include <linux/version.h>
 #include <trace/events/power.h>
@@ -150,21 +153,50 @@ static inline u64 torpor_local_clock(void)
 #define tick_nohz_tick_stopped() \
 	torpor_note(TORPOR_TICK_STOPPED, static_call(torpor_tick_nohz_tick_stopped)())
 
+/* Whether a timer is in this module's memory of a CPU. */
+static __maybe_unused bool torpor_has_timer(unsigned int cpu, const struct hrtimer *timer)
+{
+#ifdef CONFIG_SMP
+	unsigned long start = (unsigned long)per_cpu_ptr(THIS_MODULE->percpu, cpu);
+
+	return (unsigned long)timer - start < THIS_MODULE->percpu_size;
+#else
+	return true;
+#endif
+}
+
+/* Returns the CPU that owns a timer. When a CPU goes offline, its timers move to another one. */
+static __maybe_unused unsigned int torpor_timer_cpu(const struct hrtimer *timer)
+{
+	unsigned int here = smp_processor_id(), cpu;
+
+	if (torpor_has_timer(here, timer))
+		return here;
+	for_each_possible_cpu(cpu) {
+		if (torpor_has_timer(cpu, timer))
+			return cpu;
+	}
+	return here;
+}
+
 /* A governor's own timer: its expiry is counted, and logged as an input. */
 static enum hrtimer_restart (*torpor_timer_own)(struct hrtimer *timer);
 
 static __maybe_unused enum hrtimer_restart torpor_timer(struct hrtimer *timer)
 {
+	unsigned int cpu = torpor_timer_cpu(timer);
+	struct torpor_timers *timers = per_cpu_ptr(&torpor_timers, cpu);
 	struct torpor_logged logged;
 	enum hrtimer_restart ret;
 
 	if (is_idle_task(current))
-		this_cpu_inc(torpor_timers.idle);
+		timers->idle++;
 	else
-		this_cpu_inc(torpor_timers.busy);
+		timers->busy++;
 	if (!torpor_log_is_on())
 		return torpor_timer_own(timer);
 	torpor_log_begin(&logged, TORPOR_TIMER, NULL, NULL);
+	logged.record.cpu = cpu;
 	ret = torpor_timer_own(timer);
 	torpor_log_end(&logged);
 	return ret;

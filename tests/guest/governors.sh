@@ -29,12 +29,14 @@ workload() {
 	echo 50 > $cpu1/power/pm_qos_resume_latency_us
 	ipi_burst 5 5 100 2000
 	echo 0 > $cpu1/power/pm_qos_resume_latency_us
-	# A CPU goes while timers are set on it, and comes back.
-	periodic 997 0.1 &
-	usleep 20000
-	echo 0 > $cpu1/online
-	usleep 30000
-	echo 1 > $cpu1/online
+	# A CPU goes while timers are set on it, and comes back. A governor's timer moves to the other.
+	periodic 997 0.2 &
+	for _ in 1 2 3; do
+		usleep 20000
+		echo 0 > $cpu1/online
+		usleep 30000
+		echo 1 > $cpu1/online
+	done
 	wait $!
 	ipi_burst 3 5 100 2000
 }
