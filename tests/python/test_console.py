@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Output of the command line: escaped, with a status that no reader changes."""
 
+import _thread
 import csv
 import io
 import os
@@ -9,11 +10,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from processes import TORPOR, ran, start, wait_until_listening
-from torpor import platform_toml
+from torpor import platform_toml, snapshot
 from torpor.results.text import printable
 
 #: Clears the screen, and is a control sequence of its own in C1; turns the line round.
@@ -175,6 +177,22 @@ def test_reading_a_silent_pipe_can_be_interrupted(command, number, status, tmp_p
     process.communicate(timeout=60)
     os.close(writer)
     assert process.returncode == status
+
+
+def test_signal_just_before_a_read_is_not_lost(tmp_path):
+    """`interrupt_main` sets Python's flag and, like such a signal, interrupts no system call."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    interrupt = threading.Timer(0.1, _thread.interrupt_main)
+    # Ends the read if nothing else does.
+    close = threading.Timer(20, lambda: os.close(writer))
+    interrupt.start()
+    close.start()
+    with pytest.raises(KeyboardInterrupt):
+        snapshot(pipe)
+    close.cancel()
+    os.close(writer)
 
 
 def ended(number, *arguments, **options):

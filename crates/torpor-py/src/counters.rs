@@ -2,6 +2,7 @@
 //! Snapshots of the idle counters, which cross as the text of their file.
 
 use crate::errors::{counters_error, value_error};
+use crate::watch::watched;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use torpor_machine::counters::{Clock, Snapshot, delta, read_bytes, since_boot, to_json};
@@ -22,7 +23,7 @@ pub(crate) fn take_counters(
 /// A snapshot from a dump of any form.
 #[pyfunction]
 pub(crate) fn read_counters(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let read = py.detach(|| torpor_machine::counters::read(&path));
+    let read = watched(py, None, |_| torpor_machine::counters::read(&path))?;
     read.map(|snapshot| to_json(&snapshot)).map_err(counters_error)
 }
 

@@ -88,6 +88,7 @@ pub(crate) fn watched_to_the_end<T: Send>(
         std::thread::scope(|scope| {
             let worker = scope.spawn(|| {
                 let _over = OverOnDrop(&watch);
+                torpor_machine::units::end_reads_by(watch.stop());
                 work(&watch)
             });
             let seen = look_after(&watch, callback.as_ref());

@@ -2,10 +2,14 @@
 //! Input files, and output files that appear whole or not at all.
 
 use super::{closest, shown};
+use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Opens a file or pipe for reading from its beginning to its end.
 ///
@@ -27,13 +31,50 @@ pub fn open_input(path: &Path) -> io::Result<impl Read + use<>> {
     Ok(io::Cursor::new(first).take(count as u64).chain(Interruptible(file)))
 }
 
-/// Turns a signal into an error, so that waiting for a pipe can be interrupted: the library's own
-/// functions retry after `EINTR`.
+/// Poll interval of a pipe without data, in ms.
+const LOOK_EVERY_MS: i32 = 50;
+
+thread_local! {
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Ends this thread's reads of pipes once `stop` is set.
+pub fn end_reads_by(stop: Arc<AtomicBool>) {
+    STOP.set(Some(stop));
+}
+
+/// Waits for data or the end of a file, for at most 50 ms. Returns whether one is there.
+///
+/// # Errors
+/// Fails as `poll()` does, also when a signal arrives.
+pub fn has_input(file: &File) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the call gets one valid `pollfd` of an open file.
+    match unsafe { libc::poll(&raw mut poll, 1, LOOK_EVERY_MS) } {
+        0 => Ok(false),
+        1.. => Ok(true),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Fails when a signal arrives or the thread's reads are to end, so that waiting for a pipe can be
+/// interrupted: the library's own functions retry after `EINTR`.
 struct Interruptible(File);
+
+impl Interruptible {
+    fn read_ready(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while !has_input(&self.0)? {
+            if STOP.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.load(Relaxed))) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        self.0.read(buffer)
+    }
+}
 
 impl Read for Interruptible {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).map_err(|error| match error.kind() {
+        self.read_ready(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => io::Error::other("interrupted by a signal"),
             _ => error,
         })

@@ -12,7 +12,9 @@ pub mod shown;
 mod text;
 mod time;
 
-pub use file::{WholeFile, open_input, open_regular, unreadable, write_whole};
+pub use file::{
+    WholeFile, end_reads_by, has_input, open_input, open_regular, unreadable, write_whole,
+};
 pub use ids::{CpuId, StateIdx};
 pub use names::{UnknownName, closest};
 pub use power::{Energy, Power};

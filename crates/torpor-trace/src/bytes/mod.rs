@@ -9,18 +9,15 @@ use guard::Guard;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::LazyLock;
-use torpor_machine::units::shown;
+use torpor_machine::units::{has_input, shown};
 
 /// Interval of progress reports, and of releasing the pages of a map that were read.
 pub(crate) const STEP_BYTES: usize = 16 << 20;
 /// Length of a file's head, enough to recognise its format.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
-/// Poll interval of a pipe without data, in ms.
-const LOOK_EVERY_MS: i32 = 50;
 
 /// Memory limit for a recording that is not mapped (from a pipe or unpacked): 8 GiB or half of the
 /// machine's memory, whichever is less.
@@ -150,10 +147,12 @@ fn read(
         if !go_on() {
             return Err(TraceError::Stopped { name: name.to_owned() });
         }
-        if !is_ready(&file).map_err(io)? {
-            continue;
-        }
-        match file.read(&mut chunk) {
+        let read = match has_input(&file) {
+            Ok(false) => continue,
+            Ok(true) => file.read(&mut chunk),
+            Err(error) => Err(error),
+        };
+        match read {
             Ok(0) => return Ok(bytes),
             Ok(count) => bytes.extend_from_slice(chunk.get(..count).unwrap_or(&chunk)),
             Err(error)
@@ -166,19 +165,5 @@ fn read(
         if bytes.len() as u64 > max_bytes {
             return Err(TraceError::TooLarge { name: name.to_owned(), max_bytes });
         }
-    }
-}
-
-/// Waits for data or the end, for at most [`LOOK_EVERY_MS`].
-fn is_ready(file: &File) -> Result<bool, std::io::Error> {
-    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: the call gets one valid `pollfd` of an open file.
-    match unsafe { libc::poll(&raw mut poll, 1, LOOK_EVERY_MS) } {
-        0 => Ok(false),
-        1.. => Ok(true),
-        _ => match std::io::Error::last_os_error() {
-            error if error.kind() == ErrorKind::Interrupted => Ok(false),
-            error => Err(error),
-        },
     }
 }
