@@ -39,9 +39,7 @@ def post(result: Beside) -> Post:
 
 def explain(result: Beside, _governor: str | None) -> list[str]:
     found = result["comparison"]
-    said = [
-        f"{len(result['sources'])} results, {len(found['rows'])} metrics that two of them have."
-    ]
+    said = [f"{len(result['sources'])} results with {len(found['rows'])} metrics to compare."]
     for place in range(1, len(found["labels"])):
         if found["base"] is not None and place != found["base"]:
             said.append(differences(found, found["base"], place))

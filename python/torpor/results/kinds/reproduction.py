@@ -321,8 +321,8 @@ def explain(result: Reproduction, _governor: str | None) -> list[str]:
     if missing:
         reasons.append(f"{len(missing)} rows are not modelled ({', '.join(missing)})")
     return [
-        f"Right are {listing(parts) or '0 of 0 cells'} ({result['study']}, "
-        f"{counted(result['seeds'], 'seed')}).",
+        f"{result['study']}: {listing(parts) or '0 of 0 cells'} are right "
+        f"({counted(result['seeds'], 'seed')}).",
         f"{len(wrong)} cells are wrong in one aspect at least"
         + (f"; the farthest is {far[1]}." if far else "."),
         cannot_show(reasons),
