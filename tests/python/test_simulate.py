@@ -33,6 +33,19 @@ def test_a_simulation_prints_metrics_with_margins_and_tasks(torpor):
     assert done.stderr == ""
 
 
+def test_equal_seeds_are_one_sample():
+    options = {"platform": "pixel6", "governors": ["menu", "teo"], "duration": "100ms", "seeds": 2}
+    for workload, sampling in (("periodic", "exact"), ("requests", "paired")):
+        result = library.simulate(workload, **options).to_dict()
+        compared = result["comparison"]
+        assert (compared["sampling"], compared["samples"]) == (sampling, 2)
+        said = any("equal for all seeds" in note for note in result["notes"])
+        assert said == (sampling == "exact")
+        cells = [row["cells"][1]["change"] for row in compared["rows"]]
+        has_interval = any(change and change["low"] is not None for change in cells)
+        assert has_interval == (sampling == "paired")
+
+
 def test_some_cpus_are_online(torpor):
     simulate = ("simulate", "requests", "-p", "i5-10600k", "-g", "menu", *QUICK)
     done = torpor(*simulate, "--cpus", "0-3", check=0)

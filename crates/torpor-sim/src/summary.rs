@@ -87,7 +87,19 @@ pub(crate) fn compare(runs: &[GovernorOutcome]) -> Comparison {
         one.run.column(one.seeds.iter().map(|seed| (seed.seed, &seed.metrics)))
     };
     let columns: Vec<_> = runs.iter().map(column).collect();
-    torpor_result::compare(metric::of_simulation(), &columns, Sampling::Paired)
+    torpor_result::compare(metric::of_simulation(), &columns, sampling(runs))
+}
+
+/// Returns `Exact` if several seeds gave equal runs: without randomness nothing is chance.
+fn sampling(runs: &[GovernorOutcome]) -> Sampling {
+    let is_equal = |run: &GovernorOutcome| {
+        run.seeds.len() > 1 && run.seeds.windows(2).all(|two| two[0].metrics == two[1].metrics)
+    };
+    let mut finished = runs.iter().filter(|run| run.run.error.is_none()).peekable();
+    match finished.peek().is_some() && finished.all(is_equal) {
+        true => Sampling::Exact,
+        false => Sampling::Paired,
+    }
 }
 
 pub(crate) fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
@@ -106,6 +118,7 @@ fn compare_named<'a>(
     runs: &[GovernorOutcome],
     of: fn(&SeedOutcome) -> &Vec<Values>,
 ) -> Vec<NamedComparison> {
+    let sampling = sampling(runs);
     names
         .enumerate()
         .map(|(index, name)| {
@@ -113,7 +126,7 @@ fn compare_named<'a>(
                 one.run.column(one.seeds.iter().map(|seed| (seed.seed, &of(seed)[index])))
             };
             let columns: Vec<_> = runs.iter().map(column).collect();
-            let comparison = torpor_result::compare(catalogue, &columns, Sampling::Paired);
+            let comparison = torpor_result::compare(catalogue, &columns, sampling);
             NamedComparison { name: name.clone(), comparison }
         })
         .collect()
@@ -354,8 +367,14 @@ fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
 /// learns one of two habits early differ by far more.
 const AGREE_PCT: f64 = 10.0;
 
-/// Returns a note on seeds whose results differ widely, which a mean would hide.
+/// Returns notes on seeds that do not differ, and on those whose results differ so widely that a
+/// mean would hide it.
 pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
+    if sampling(runs) == Sampling::Exact {
+        let note = "the runs are equal for all seeds, because nothing in the load is random: every \
+                    difference is exact for this load, and no interval shows how others vary";
+        return vec![note.to_owned()];
+    }
     let keys = [("above_pct", "too deep"), ("below_pct", "too shallow")];
     let metrics = runs.iter().flat_map(|outcome| keys.map(|key| (outcome, key)));
     metrics

@@ -178,7 +178,10 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
         parts.append(f"shows no difference in {' or '.join(alike)} beyond chance")
     if not parts or (compared["sampling"] == "paired" and samples < 2):
         return ""
-    basis = counted(samples, draws) if compared["sampling"] == "paired" else "one recording"
+    if compared["sampling"] == "paired":
+        basis = counted(samples, draws)
+    else:
+        basis = f"{samples} equal {draws}s" if samples > 1 else "one recording"
     return f"Against {labels[base]}, {labels[other]} {' and '.join(parts)} ({basis})."
 
 
@@ -222,7 +225,10 @@ def differences(compared: "results.Comparison", base: int, other: int, most: int
     who = f"{labels[other]} against {labels[base]}"
     if compared["sampling"] == "paired" and samples < 2:
         return f"{who}: 1 run each, which cannot show what differs by chance."
-    basis = f"{samples} paired runs" if compared["sampling"] == "paired" else "the same input"
+    if compared["sampling"] == "paired":
+        basis = f"{samples} paired runs"
+    else:
+        basis = f"{samples} equal runs" if samples > 1 else "the same input"
     if corrected := correction_text(compared.get("tests", 0)):
         basis += f", {corrected}"
     needed = needed_text(compared, other=other)

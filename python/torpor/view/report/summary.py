@@ -280,7 +280,7 @@ def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) ->
     oracle = next((place for place in places if runs[place]["kind"] == "oracle"), None)
     floor = None
     # In a replay nothing is below the oracle: in a simulation it has other work to do.
-    if oracle is not None and compared["sampling"] == "exact":
+    if oracle is not None and compared["sampling"] == "exact" and compared["samples"] == 1:
         floor = (power["cells"][oracle]["value"], "no sequence of choices gets here")
     is_log = min(delays) > 0 and max(delays) / min(delays) > _LOG_RATIO
     return inline_both(
