@@ -136,12 +136,12 @@ def _read(rng: random.Random, opened: Store) -> list[dict[str, Any]]:
             return found
         case 1:
             found = opened.rows()
-            view(found)
+            view(opened.points())
             return found
         case 2:
             found = opened.rows()
             if found:
-                render(found, "attacked")
+                render(opened.points(), "attacked")
             return found
         case 3:
             count = opened.to_polars().collect().height

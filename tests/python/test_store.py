@@ -15,6 +15,7 @@ from attack.stores import a_row
 import torpor
 from torpor.run.sweeps import parts, store
 from torpor.run.sweeps.parts import StoreWarning
+from torpor.run.sweeps.ranks import view
 
 
 def filled(folder: Path, count: int = 20) -> store.Store:
@@ -202,6 +203,66 @@ def test_a_shard_by_another_hand_is_refused(tmp_path):
         with pytest.warns(StoreWarning, match="is not a shard of a store") as said:
             assert len(reader()) == 1
         assert len(said) == 4
+
+
+def test_a_number_by_another_hand_is_named_when_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    made = filled(tmp_path / "store", 1)
+    table = pyarrow.table(store._table([a_row(1)]))
+    place = table.column_names.index("idle_power_mw")
+    table = table.set_column(place, "idle_power_mw", pyarrow.array([float("nan")]))
+    parquet.write_table(table, tmp_path / "odd.parquet")
+    data = (tmp_path / "odd.parquet").read_bytes()
+    path = made.path / "points" / f"{hashlib.sha256(data).hexdigest()}.parquet"
+    path.write_bytes(data)
+    points = made.points()
+    assert sorted(points["wakeups"]) == [7, 8]
+    with pytest.raises(torpor.SweepError, match=rf"{path.name}.*`idle_power_mw` is not finite"):
+        points["idle_power_mw"]
+    with pytest.warns(StoreWarning, match=r"it is now `.*\.damaged`"):
+        made.gc()
+    assert len(made.rows()) == 1
+
+
+def test_a_table_decodes_its_own_metrics_alone(tmp_path, monkeypatch):
+    made = filled(tmp_path / "store")
+    read = set()
+    decode = parts._decoded
+    monkeypatch.setattr(
+        parts, "_decoded", lambda data, names: read.update(names) or decode(data, names)
+    )
+    view(made.points())
+    keys = {metric["key"] for metric in parts.catalogue()}
+    assert [name for name in read if name in keys] == ["idle_power_mw"]
+
+
+def test_a_run_without_error_counts(tmp_path):
+    """The names of shards are hashes: any of two runs may come first."""
+    for number in range(4):
+        made = torpor.open_store(tmp_path / f"store-{number}", create=True)
+        for error in ("crashed", None):
+            made.add([a_row(1, error=error, run_ms=number)])
+        assert made.names() == {f"{1:032x}": False}
+        assert [row["error"] for row in made.rows()] == [None]
+        made.gc()
+        assert [row["error"] for row in made.rows()] == [None]
+
+
+def test_gc_leaves_full_shards_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_SHARD_POINTS", 8)
+    made = torpor.open_store(tmp_path / "store", create=True)
+    for numbers in (range(8), range(8, 13), range(13, 20), [3]):
+        made.add([a_row(number) for number in numbers])
+    (full,) = (path for path in made.shards if parts.read_columns(path).length == 8)
+    before = made.rows()
+    gone, dropped = made.gc()
+    # The point that two shards have is in one of them alone.
+    lengths = [parts.read_columns(path).length for path in made.shards]
+    assert (gone, dropped, sorted(lengths)) in [(3, 0, [4, 8, 8]), (4, 0, [4, 8, 8])]
+    assert full in made.shards or gone == 4
+    assert made.rows() == before
+    assert made.gc("another build") == (3, 20) and made.rows() == []
 
 
 _BEGIN = """

@@ -155,6 +155,11 @@ def test_growing_result_is_refreshed(ask: Ask, folder: Path) -> None:
         live.unlink()
 
 
+def test_a_slow_page_reloads_less_often() -> None:
+    times = (0.1, 20.0)
+    assert [site._answer(200, "", True, s).headers["Refresh"] for s in times] == ["2", "60"]
+
+
 def test_a_running_sweep_shows_finished_points(ask: Ask, folder: Path) -> None:
     rows = torpor.open_store(folder / "store").rows()
     other = folder / "other-store"
@@ -164,7 +169,7 @@ def test_a_running_sweep_shows_finished_points(ask: Ask, folder: Path) -> None:
             assert "no points" in ask("/view/other-store")[2]
             writer.add(nested(rows[0]))
             status, headers, page = ask("/view/other-store")
-            assert (status, headers["Refresh"]) == (200, "2") and ">1 point: " in page
+            assert status == 200 and int(headers["Refresh"]) >= 2 and ">1 point: " in page
             writer.add(nested(rows[1]))
             assert ">2 points: " in ask("/view/other-store")[2]
     finally:

@@ -7,6 +7,7 @@ import json
 import random
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ import pytest
 import torpor
 from torpor.run.sweeps import parts
 from torpor.run.sweeps import ranks as view
+from torpor.run.sweeps.columns import Points
 from torpor.view.report import sweep
-from torpor.view.report.sweep import render
 
 DEMO = Path(__file__).resolve().parents[2] / "demo" / "web-server.perf.data"
 GOVERNORS = ["menu", "teo", "ladder", "my_teo.c,shift=3", "oracle"]
@@ -39,6 +40,11 @@ def points(scenarios: int, seeds: int = 1) -> list[dict]:
                 row["latency_mean_us"] = level * (2 - number / 10) + draw.random() / 100
                 rows.append(row)
     return rows
+
+
+def render(rows: list[dict], title: str, **how) -> str:
+    """The page of rows."""
+    return sweep.render(Points.of(rows), title, **how)
 
 
 def data_of(page: str) -> dict:
@@ -99,7 +105,7 @@ def test_large_sweep_keeps_extremes_and_ranks(monkeypatch):
     assert len(data["scenarios"]) == 8 and "40 scenarios" in page
     assert "workload 17" in [scenario["source"] for scenario in data["scenarios"]]
     # Over all of them, as the commands' table has it.
-    (table,) = view.view(rows, each=False).tables
+    (table,) = view.view(Points.of(rows), each=False).tables
     keys = [metric["key"] for metric in data["metrics"]]
     summary = data["summaries"][keys.index("idle_power_mw")]
     assert summary["count"] == 40
@@ -107,6 +113,27 @@ def test_large_sweep_keeps_extremes_and_ranks(monkeypatch):
     assert shown == [[cell.value for cell in line] for line in table.rows]
     assert '<input name="source"' in page and '<option value="p0">' in page
     assert "<form method" not in render(rows, "x")
+
+
+def test_a_large_page_reads_a_column_twice_at_most(monkeypatch):
+    monkeypatch.setattr(sweep, "_POINTS_MAX", 100)
+    read = Counter()
+    every = Points.of(points(40))
+
+    def counted(name):
+        read[name] += 1
+        return every[name]
+
+    sweep.render(Points(len(every), counted, GOVERNORS), "x")
+    metrics = {metric["key"] for metric in parts.catalogue()}
+    # The sentence at the top reads its own again.
+    assert {key for key in metrics if read[key] > 2} == {"idle_power_mw"}
+    assert {read[key] for key in metrics} == {1, 2, 3}
+
+
+def test_a_large_page_of_many_governors_has_fewer_scenarios(monkeypatch):
+    monkeypatch.setattr(sweep, "_POINTS_MAX", 30)
+    assert len(data_of(render(points(40), "x"))["scenarios"]) == 30 // len(GOVERNORS)
 
 
 @pytest.fixture(scope="module")

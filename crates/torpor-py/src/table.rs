@@ -24,9 +24,10 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -289,10 +290,10 @@ fn lies_within(mut file: &File) -> Result<(), ArrowError> {
 #[pyo3(signature = (data, columns = None))]
 pub(crate) fn parse_parquet(
     py: Python<'_>,
-    data: &[u8],
+    data: PyBackedBytes,
     columns: Option<Vec<String>>,
 ) -> PyResult<Table> {
-    let data = Bytes::copy_from_slice(data);
+    let data = Bytes::from_owner(data);
     py.detach(|| {
         let read = without_panic(|| {
             let mut reader = ParquetRecordBatchReaderBuilder::try_new(data)?;
@@ -326,7 +327,7 @@ fn joined(
 /// A column of one of the types that our tables have.
 fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
     match array.data_type() {
-        DataType::Utf8 => PyList::new(py, array.as_string::<i32>()),
+        DataType::Utf8 => texts(py, array.as_string::<i32>()),
         DataType::Boolean => PyList::new(py, array.as_boolean()),
         DataType::UInt16 => PyList::new(py, array.as_primitive::<UInt16Type>()),
         DataType::UInt32 => PyList::new(py, array.as_primitive::<UInt32Type>()),
@@ -342,6 +343,13 @@ fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>
             ))),
         },
     }
+}
+
+/// Texts, which repeat: equal ones are one object.
+fn texts<'py>(py: Python<'py>, array: &StringArray) -> PyResult<Bound<'py, PyList>> {
+    let mut known: HashMap<&str, Bound<'py, PyString>> = HashMap::new();
+    let mut object = |text| known.entry(text).or_insert_with(|| PyString::new(py, text)).clone();
+    PyList::new(py, array.iter().map(|cell| cell.map(&mut object)))
 }
 
 /// A column of texts that repeat.

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor store`: shows and looks after the points of sweeps."""
 
+from collections import Counter
+from itertools import compress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from torpor.cli import options, sweeping
 from torpor.cli.console import fail, print_note, write_post
@@ -23,32 +25,26 @@ _Only = Annotated[
 def list_points(store: options.StoreFolder) -> None:
     """Show what a store holds."""
     opened = open_store(store)
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    rows = opened.rows()
-    for row in rows:
-        groups.setdefault((row["kind"], row["source"], row["platform"]), []).append(row)
+    points = opened.points()
+    own = list(zip(points["kind"], points["source"], points["platform"], strict=True))
+    sizes = Counter(own)
+    failed = Counter(compress(own, (error is not None for error in points["error"])))
+    governors = Counter(group for group, _ in set(zip(own, points["governor"], strict=True)))
     lines = [
         [
             *map(word, group),
-            *(
-                Cell(value, str(value))
-                for value in (
-                    len(points),
-                    len({point["governor"] for point in points}),
-                    sum(point["error"] is not None for point in points),
-                )
-            ),
+            *(Cell(n[group], str(n[group])) for n in (sizes, governors, failed)),
         ]
-        for group, points in sorted(groups.items())
+        for group in sorted(sizes)
     ]
     headings = ["kind", "source", "platform", "points", "governors", "failed"]
     size = sum(path.stat().st_size for path in (*opened.shards, *opened.open_files))
     facts = [
         f"{len(opened.shards)} shards, {len(opened.open_files)} open files, {size / 1e6:.1f} MB; "
-        f"builds of Torpor: {', '.join(sorted({row['engine'] for row in rows})) or 'none'}"
+        f"builds of Torpor: {', '.join(sorted(set(points['engine']))) or 'none'}"
     ]
     post = Post(
-        f"{store}: {counted(len(rows), 'point')}", facts, [Table("", "", headings, lines, 3)], []
+        f"{store}: {counted(len(points), 'point')}", facts, [Table("", "", headings, lines, 3)], []
     )
     write_post(post)
 
@@ -72,9 +68,9 @@ def show(
     """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
     form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
-    rows = open_store(store).rows()
+    points = open_store(store).points()
     post = ranks.view(
-        rows,
+        points,
         metrics=metrics or sweeping.DEFAULT_METRICS,
         base=base,
         filters=_filters(only),
@@ -82,10 +78,10 @@ def show(
     )
     said: tuple[str, ...] = ()
     if report is not None and not metrics:
-        own = ranks.filtered(rows, _filters(only))
-        said = view("report.sweep").verdict(own, ranks.governors_of(own, base)[0])
+        own = ranks.filtered(points, _filters(only))
+        said = view("report.sweep").verdict(own, ranks.Cells(own, ranks.governors_of(own, base)))
     write_page(post, report, said)
-    print_post(post, form, rows)
+    print_post(post, form, points.rows() if form == "json" else None)
 
 
 def page(
@@ -94,8 +90,8 @@ def page(
     only: _Only = None,
 ) -> None:
     """Write a sweep as one page: heat map, front, ranks, and the command of each cell."""
-    rows = ranks.filtered(ranks.against_oracle(open_store(store).rows()), _filters(only))
-    write_whole(output, view("report.sweep").render(rows, store.resolve().name))
+    points = ranks.filtered(ranks.against_oracle(open_store(store).points()), _filters(only))
+    write_whole(output, view("report.sweep").render(points, store.resolve().name))
     print_note(f"page: {output}")
 
 
@@ -113,9 +109,9 @@ def gc(
         bool, option("--this-build", "Drop the points of other builds of Torpor.")
     ] = False,
 ) -> None:
-    """Make one shard of all, with what killed sweeps left. Running sweeps are left alone."""
+    """Join small files, with what killed sweeps left. Running sweeps are left alone."""
     gone, dropped = open_store(store).gc(engine_id() if is_this_build else None)
-    print_note(f"{gone} files are in one shard now; {dropped} points dropped")
+    print_note(f"{gone} files are joined; {dropped} points dropped")
 
 
 def merge(

@@ -14,6 +14,7 @@ from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.options import argument, option
 from torpor.run.sweeps import run
 from torpor.run.sweeps.axes import Axes, SweepError, read_toml
+from torpor.run.sweeps.columns import Points
 from torpor.run.sweeps.store import open_store
 
 #: Index and count of an array's jobs, as batch systems set them. Slurm's counts from what the user
@@ -110,16 +111,16 @@ def _part(text: str | None) -> tuple[int, int]:
 def _print_plan(axes: Axes, store: Path, part: tuple[int, int]) -> None:
     planned = run.shard(run.plan(axes.points()), *part)
     try:
-        rows = open_store(store).rows()
+        kept = open_store(store).points()
     except SweepError:
         if store.exists():
             raise
-        rows = []
-    known = {row["point"] for row in rows}
+        kept = Points.of([])
+    known = set(kept["point"])
     wanted = [point for point, name in planned.items() if name not in known]
     took: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        took.setdefault((row["kind"], row["source"]), []).append(row["run_ms"])
+    for kind, source, run_ms in zip(kept["kind"], kept["source"], kept["run_ms"], strict=True):
+        took.setdefault((kind, source), []).append(run_ms)
     means = [took.get((point.kind, point.source)) for point in wanted]
     write_stdout(f"{len(planned)} points, {len(planned) - len(wanted)} known, {len(wanted)} to run")
     if wanted and all(means):

@@ -6,6 +6,7 @@ Changes, their significance and the best governors are in a section's ``comparis
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
 from typing import Any
 
 from torpor import _engine
@@ -287,7 +288,8 @@ def interval(sample: Sequence[float]) -> tuple[float, float, float]:
     count, half = len(sample), 0.0
     mean = math.fsum(sample) / count
     if count > 1:
-        variance = math.fsum((value - mean) ** 2 for value in sample) / (count - 1)
+        apart = [value - mean for value in sample]
+        variance = math.fsum(map(mul, apart, apart)) / (count - 1)
         half = _engine.student_95(count - 1) * math.sqrt(variance / count)
     return mean, mean - half, mean + half
 

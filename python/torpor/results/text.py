@@ -3,6 +3,7 @@
 
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -43,10 +44,10 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
     if len(parts) > 1:
         while len({of[-1:] for of in parts.values()}) == 1 and all(map(len, parts.values())):
             parts = {path: of[:-1] for path, of in parts.items()}
-    ends = [of[-count:] for of in parts.values() for count in range(1, len(of) + 1)]
+    ends = Counter(of[-count:] for of in parts.values() for count in range(1, len(of) + 1))
     found = {}
     for path, of in parts.items():
-        alone = (of[-n:] for n in range(1, len(of) + 1) if ends.count(of[-n:]) == 1)
+        alone = (of[-n:] for n in range(1, len(of) + 1) if ends[of[-n:]] == 1)
         found[path] = "/".join(next(alone, (path,)))
     return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import threading
 import time
@@ -163,7 +164,9 @@ class Site:
         try:
             if entry.kind == "store":
                 self._refuse_links(path)
-                return _answer(200, _store(path, only), entry.is_live)
+                started_s = time.monotonic()
+                body = _store(path, only)
+                return _answer(200, body, entry.is_live, time.monotonic() - started_s)
             return _answer(200, _SHOWN[entry.kind](path), entry.is_live)
         except (TorporError, OSError) as error:
             return _message(422, f"{entry.name}: {error}", entry.is_live)
@@ -191,8 +194,11 @@ def _page(status: int, title: str, text: str, found: str, is_live: bool) -> Answ
     return _answer(status, body, is_live)
 
 
-def _answer(status: int, body: str | BinaryIO, is_live: bool = False) -> Answer:
-    refresh = {"Refresh": str(_REFRESH_S)} if is_live else {}
+def _answer(
+    status: int, body: str | BinaryIO, is_live: bool = False, took_s: float = 0.0
+) -> Answer:
+    # A browser that is left open takes a quarter of a core at most.
+    refresh = {"Refresh": str(max(_REFRESH_S, math.ceil(3 * took_s)))} if is_live else {}
     return Answer(status, body, _HEADERS | refresh)
 
 
@@ -283,8 +289,8 @@ def _store(path: Path, only: dict[str, list[str]]) -> str:
     from torpor.run.sweeps.store import open_store
     from torpor.view.report import sweep
 
-    rows = ranks.filtered(ranks.against_oracle(open_store(path).rows()), only)
-    return sweep.render(rows, path.name, is_served=True)
+    points = ranks.filtered(ranks.against_oracle(open_store(path).points()), only)
+    return sweep.render(points, path.name, is_served=True)
 
 
 def _html(path: Path) -> BinaryIO:

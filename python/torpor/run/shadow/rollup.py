@@ -16,7 +16,7 @@ from pathlib import Path
 
 from torpor.run.shadow.live import Window
 from torpor.run.sweeps.axes import Point
-from torpor.run.sweeps.parts import Row, catalogue, read_open, read_shard, row_of, warn
+from torpor.run.sweeps.parts import Row, catalogue, read_part, row_of, warn
 from torpor.run.sweeps.store import Store, Writer, open_store
 
 MINUTE_NS = 60 * 10**9
@@ -144,7 +144,7 @@ def parts(store: Store) -> Iterator[list[Row]]:
     met: set[bytes] = set()
     for path in (*store.open_files, *store.shards):
         try:
-            part = read_open(path) if path.suffix == ".jsonl" else read_shard(path)
+            part = read_part(path)
         except FileNotFoundError:
             # It has become a part of another one, which is listed.
             continue

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from torpor import _engine
 from torpor.results.files import NotRegularError, open_regular
-from torpor.run.sweeps.axes import Point
+from torpor.run.sweeps.axes import Point, SweepError
 from torpor.run.sweeps.identity import engine_id
 
 #: Errors of a file that exists but cannot be read: a loop of links, a bad block, a socket.
@@ -53,6 +53,14 @@ class Part(NamedTuple):
     damage: str | None = None
 
 
+class Columns(NamedTuple):
+    """A store's file by columns: what reads one of them, and what could not be read of the file."""
+
+    length: int
+    read: Callable[[str], list[Any]]
+    damage: str | None = None
+
+
 class Line(NamedTuple):
     """A point as an open file has it, and what a sweep asks of it."""
 
@@ -77,37 +85,62 @@ def shard_bytes(path: Path) -> bytes:
     return data
 
 
-def read_shard(path: Path) -> Part:
-    """Read a shard. Raises FileNotFoundError if it is gone."""
-    columns, damage = _columns(path, None)
-    rows = zip(*columns.values(), strict=True)
-    return Part([nested(dict(zip(columns, values, strict=True))) for values in rows], damage)
+def read_part(path: Path) -> Part:
+    """Read all of a file of points. Raises FileNotFoundError if a shard is gone."""
+    if path.suffix == ".jsonl":
+        return read_open(path)
+    shard = read_columns(path)
+    names = list(columns())
+    try:
+        rows = zip(*map(shard.read, names), strict=True)
+    except SweepError as error:
+        return Part([], str(error).partition("\n")[0])
+    return Part([nested(dict(zip(names, values, strict=True))) for values in rows], shard.damage)
 
 
-def read_names(path: Path) -> tuple[dict[str, bool], str | None]:
-    """Return the names of a file's points, each with whether it has an error, and the damage.
+def read_columns(path: Path) -> Columns:
+    """Read a file of points; a metric is decoded, and judged, when it is asked for.
 
-    A shard's other columns stay packed. Raises FileNotFoundError if it is gone.
+    Raises FileNotFoundError if a shard is gone.
     """
+    keys = _metric_keys()
     if path.suffix == ".jsonl":
         part = read_open(path)
-        return {row["point"]: row.get("error") is not None for row in part.records}, part.damage
-    columns, damage = _columns(path, [*_REQUIRED, "error"])
-    names = columns.get("point", [])
-    errors = columns.get("error", [None] * len(names))
-    return {name: e is not None for name, e in zip(names, errors, strict=True)}, damage
-
-
-def _columns(path: Path, names: list[str] | None) -> tuple[dict[str, list[Any]], str | None]:
-    """Return all columns of a shard or those of these names, if they are of points."""
+        return Columns(
+            len(part.records),
+            lambda name: [(r["metrics"] if name in keys else r).get(name) for r in part.records],
+            part.damage,
+        )
     try:
-        columns = _engine.parse_parquet(shard_bytes(path), names).to_dict()
-        _judge(columns)
+        data = shard_bytes(path)
+        found = _decoded(data, [name for name in columns() if name not in keys])
+        _judge(found)
+    except FileNotFoundError:
+        raise
     except DamagedError as error:
-        return {}, str(error)
+        return Columns(0, lambda _: [], str(error))
     except (_engine.TorporError, *_ODD) as error:
-        return {}, f"`{path}` is not a shard of a store: {reason(error)}"
-    return columns, None
+        return Columns(0, lambda _: [], f"{_foreign(path)}: {reason(error)}")
+    count = len(found["point"])
+
+    def read(name: str) -> list[Any]:
+        try:
+            values: list[Any] = _decoded(data, [name]).get(name) or [None] * count
+            _judge_column(name, values)
+        except (_engine.TorporError, *_ODD) as error:
+            hint = "remove it: the next sweep runs its points again"
+            raise SweepError(f"{_foreign(path)}: {reason(error)}\nhint: {hint}") from None
+        return values
+
+    return Columns(count, read)
+
+
+def _foreign(path: Path) -> str:
+    return f"`{path}` is not a shard of a store"
+
+
+def _decoded(data: bytes, names: list[str]) -> dict[str, list[Any]]:
+    return _engine.parse_parquet(data, names).to_dict()
 
 
 def read_open(path: Path) -> Part:
@@ -180,8 +213,8 @@ def _checksum(text: str) -> str:
 
 
 @cache
-def _types() -> dict[str, tuple[str, tuple[type, ...]]]:
-    """Return the types that values of each column have, with their name."""
+def columns() -> dict[str, tuple[str, tuple[type, ...]]]:
+    """Return the columns of a point: the name of each one's type, and what it is in Python."""
     of = {"text": (str,), "int": (int,), "count": (int, float), "float": (float, int)}
     tables = json.loads(_engine.tables())
     (points,) = [table for table in tables if (table["kind"], table["name"]) == ("sweep", "points")]
@@ -194,30 +227,35 @@ def _types() -> dict[str, tuple[str, tuple[type, ...]]]:
     }
 
 
-def _judge(columns: dict[str, list[Any]]) -> None:
+def _judge(found: dict[str, list[Any]]) -> None:
     """Raise ValueError unless these columns are of points."""
-    for name, (kind, types) in _types().items():
-        values = columns.get(name)
-        if values is None:
-            if name in _REQUIRED:
-                raise ValueError(f"`{name}` is missing")
-            continue
-        if odd := [value for value in values if type(value) not in types][:1]:
-            raise ValueError(f"`{name}` is {_shown(odd[0])}: expected {kind}")
-        if kind == "text":
-            # A lone surrogate has no UTF-8. Raises UnicodeEncodeError, which is a ValueError.
-            "".join(filter(None, values)).encode()
-        elif not all(map(math.isfinite, filter(None, values))):
-            raise ValueError(f"`{name}` is not finite")
-        elif kind != "float" and not all(map(_is_whole, filter(None, values))):
-            raise ValueError(f"`{name}` is not a 64-bit integer")
-    if odd := [name for name in columns["point"] if not _NAME.fullmatch(name)][:1]:
+    for name in _REQUIRED:
+        if name not in found:
+            raise ValueError(f"`{name}` is missing")
+    for name in columns().keys() & found.keys():
+        _judge_column(name, found[name])
+    if odd := [name for name in found["point"] if not _NAME.fullmatch(name)][:1]:
         raise ValueError(f"`point` is {_shown(odd[0])}: expected 32 hexadecimal digits")
-    if odd := sorted(set(columns["kind"]) - _KINDS):
+    if odd := sorted(set(found["kind"]) - _KINDS):
         raise ValueError(f"`kind` is {_shown(odd[0])}: expected {' or '.join(sorted(_KINDS))}")
-    for text in set(columns["options"]):
+    for text in set(found["options"]):
         if not isinstance(json.loads(text), dict):
             raise ValueError(f"`options` is {_shown(text)}: expected an object of JSON")
+
+
+def _judge_column(name: str, values: list[Any]) -> None:
+    """Raise ValueError unless these are values of a column."""
+    kind, types = columns()[name]
+    if not set(map(type, values)).issubset(types):
+        odd = next(value for value in values if type(value) not in types)
+        raise ValueError(f"`{name}` is {_shown(odd)}: expected {kind}")
+    if kind == "text":
+        # A lone surrogate has no UTF-8. Raises UnicodeEncodeError, which is a ValueError.
+        "".join(filter(None, set(values))).encode()
+    elif not all(map(math.isfinite, filter(None, values))):
+        raise ValueError(f"`{name}` is not finite")
+    elif kind != "float" and not all(map(_is_whole, set(filter(None, values)))):
+        raise ValueError(f"`{name}` is not a 64-bit integer")
 
 
 def _is_whole(value: float) -> bool:
@@ -250,7 +288,7 @@ def _metric_keys() -> frozenset[str]:
 def flat(record: Row) -> Row:
     """Return a row with every column; another build's may lack some."""
     metrics, keys = record["metrics"], _metric_keys()
-    return {key: (metrics if key in keys else record).get(key) for key in _types()}
+    return {key: (metrics if key in keys else record).get(key) for key in columns()}
 
 
 def nested(row: Row) -> Row:

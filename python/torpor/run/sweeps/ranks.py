@@ -1,39 +1,88 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Reads a store: governors against scenarios, and ranks over scenarios with their uncertainty."""
 
+import functools
 import json
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 from torpor._engine import unknown_name
 from torpor.results.comparison import interval
 from torpor.results.table import Cell, Post, Table, Value, counted, number, word
 from torpor.results.text import distinct_names
 from torpor.run.sweeps.axes import SweepError
+from torpor.run.sweeps.columns import SCENARIO, Points, Scenario
 from torpor.run.sweeps.parts import Row, catalogue
 
-#: Fields of a point that distinguish scenarios.
-SCENARIO = (
-    *("source", "platform", "kernel", "cpufreq", "io_boost", "hz", "latency_limit", "options"),
-)
 #: More scenarios than this are no table to read.
 _EACH_MAX = 30
 
-Scenario = tuple[Value, ...]
-#: A value of each seed (replays have one, None); of a governor in a scenario.
-_Values = dict[tuple[Scenario, str], dict[int | None, float]]
 #: A mean, and the ends of its 95 % interval.
 _Interval = tuple[float | None, float | None, float | None]
-_S = TypeVar("_S")
+#: Means over seeds of each governor, by the scenarios' numbers.
+_Means = Mapping[str, Sequence[float | None]]
+
+
+class Cells:
+    """Points without an error as cells: a governor in a scenario, with its seeds."""
+
+    def __init__(self, points: Points, governors: Sequence[str]) -> None:
+        """Sort the points into cells. Of two of a seed, by two builds say, the last one counts."""
+        self.governors, (self.scenarios, numbers) = governors, points.scenarios
+        place, width = {g: number for number, g in enumerate(governors)}, len(governors)
+        cell_of = [
+            number * width + place[governor]
+            for number, governor in zip(numbers, points["governor"], strict=True)
+        ]
+        # Replays have one seed, None.
+        seeds = [-1 if seed is None else seed for seed in points["seed"]]
+        rows = [row for row, error in enumerate(points["error"]) if error is None]
+        rows.sort(key=seeds.__getitem__)
+        rows.sort(key=cell_of.__getitem__)
+        if any(cell_of[a] == cell_of[b] and seeds[a] == seeds[b] for a, b in pairwise(rows)):
+            last = {(cell_of[row], seeds[row]): row for row in points.in_order(rows)}
+            rows = [last[key] for key in sorted(last)]
+        #: Places of the points by cell and seed; the cells that have any, and where each begins.
+        self._rows = rows
+        own = [cell_of[row] for row in rows]
+        self._starts = [at for at, cell in enumerate(own) if not at or cell != own[at - 1]]
+        self._cells = [own[at] for at in self._starts]
+        self._starts.append(len(rows))
+        self._seeds = [seeds[row] for row in rows]
+
+    def means(self, column: Sequence[float | None]) -> _Means:
+        """Return a metric's means over seeds."""
+        values = [column[row] for row in self._rows]
+        if len(self._cells) < len(values):
+            values = [_mean(values[start:end]) for start, end in pairwise(self._starts)]
+        dense = values
+        if len(values) < (size := len(self.scenarios) * len(self.governors)):
+            dense = [None] * size
+            for cell, value in zip(self._cells, values, strict=True):
+                dense[cell] = value
+        return {g: dense[at :: len(self.governors)] for at, g in enumerate(self.governors)}
+
+    def of(self, scenario: int) -> list[dict[int, int]]:
+        """Return the places of a scenario's points, by seed, of each governor."""
+        width = len(self.governors)
+        found: list[dict[int, int]] = [{} for _ in self.governors]
+        at = bisect_left(self._cells, scenario * width)
+        while at < len(self._cells) and self._cells[at] < (scenario + 1) * width:
+            own = slice(self._starts[at], self._starts[at + 1])
+            found[self._cells[at] % width] = dict(
+                zip(self._seeds[own], self._rows[own], strict=True)
+            )
+            at += 1
+        return found
 
 
 def view(
-    rows: Iterable[Row],
+    points: Points,
     *,
     metrics: Sequence[str] = ("idle_power_mw",),
     base: str | None = None,
@@ -43,10 +92,10 @@ def view(
     """Return tables of governors against scenarios, and of ranks over scenarios.
 
     Args:
-        rows: Points, as :meth:`Store.rows` returns them.
+        points: Points, as :meth:`Store.points` returns them.
         metrics: Keys of the catalogue.
-        base: The governor that the others are compared with; default: that of the first row, the
-            first one that a sweep named.
+        base: The governor that the others are compared with; default: the first one that a sweep
+            named.
         filters: Patterns by column: only points that match one of each column's are shown.
         each: Show every scenario; default: if there are no more than can be read.
 
@@ -57,28 +106,28 @@ def view(
     Raises :class:`SweepError` for an unknown metric, base or column, and where no point is left.
     """
     # Before the filters: they may leave the oracle out.
-    found = filtered(against_oracle(rows), filters or {})
+    found = filtered(against_oracle(points), filters or {})
     infos = [metric_info(key) for key in metrics]
-    governors = governors_of(found, base)
-    base = governors[0]
-    scenarios = sorted({scenario_of(row) for row in found}, key=lambda s: [str(part) for part in s])
+    cells = Cells(found, governors_of(found, base))
+    scenarios, numbers = found.scenarios
     label = labels(scenarios)
     shows_each = len(scenarios) <= _EACH_MAX if each is None else each
     tables = []
     for info in infos:
-        values = values_of(found, info["key"])
-        if not values:
+        column = found[info["key"]]
+        if not is_known(column):
             continue
         if shows_each:
-            tables.append(_against(info, values, governors, scenarios, label))
-        tables.append(_summary(info, values, governors, scenarios))
-    failed = [row for row in found if row["error"]]
+            tables.append(_against(info, column, cells, label))
+        tables.append(_summary(info, cells.means(column)))
+    failed = failures(found)
+    governors, errors = found["governor"], found["error"]
     notes = [
-        f"{row['governor']} in {label(scenario_of(row))}: {row['error']}" for row in failed[:10]
+        f"{governors[at]} in {label(scenarios[numbers[at]])}: {errors[at]}" for at in failed[:10]
     ]
     if len(failed) > 10:
         notes.append(f"{len(failed) - 10} more points have an error")
-    if len(builds := {row["engine"] for row in found}) > 1:
+    if len(builds := set(found["engine"])) > 1:
         notes.append(
             f"points of {len(builds)} builds of Torpor: `torpor store gc --this-build` drops the "
             "others'"
@@ -88,10 +137,20 @@ def view(
     if not tables:
         notes.append("no point has a value of this metric")
     title = (
-        f"{counted(len(found), 'point')}: {counted(len(governors), 'governor')}, "
+        f"{counted(len(found), 'point')}: {counted(len(cells.governors), 'governor')}, "
         f"{counted(len(scenarios), 'scenario')}"
     )
-    return Post(title, [f"changes are from {base}"], tables, notes)
+    return Post(title, [f"changes are from {cells.governors[0]}"], tables, notes)
+
+
+def is_known(column: Sequence[float | None]) -> bool:
+    """Return whether any point has a metric."""
+    return column.count(None) < len(column)
+
+
+def failures(points: Points) -> list[int]:
+    """Return the places of the points with an error, in order."""
+    return points.in_order([at for at, error in enumerate(points["error"]) if error])
 
 
 #: An energy, and the metric of its distance to the oracle's. Machines without known power have the
@@ -102,35 +161,38 @@ _DISTANCES = (
 )
 
 
-def against_oracle(rows: Iterable[Row]) -> list[Row]:
+def against_oracle(points: Points) -> Points:
     """Return the points, replays with their distance to the oracle where the store has its point.
 
     A replay of one governor does not know the oracle of the same scenario; the engine would give
     the same figure if it had run both.
     """
-    found = list(rows)
-    best = {
-        scenario_of(row): row
-        for row in found
-        if row["kind"] == "replay" and row["governor"] == "oracle"
-    }
+    governors, kinds = points["governor"], points["kind"]
+    is_replay = [kind == "replay" for kind in kinds]
+    oracles = [at for at, g in enumerate(governors) if g == "oracle" and is_replay[at]]
+    if not oracles:
+        return points
+    _, numbers = points.scenarios
+    best = {numbers[at]: at for at in points.in_order(oracles)}
 
-    def least(oracle: Row, energy: str, distance: str) -> float | None:
+    def distances(energy: str, distance: str) -> list[float | None]:
+        energies, known = points[energy], points[distance]
         # The oracle's own run can cost more than its bound.
-        value = oracle.get(energy)
-        return value and value / (1 + (oracle.get(distance) or 0) / 100)
-
-    def filled(row: Row) -> Row:
-        oracle = best.get(scenario_of(row))
-        if row["kind"] != "replay" or row["governor"] == "oracle" or oracle is None:
-            return row
-        return row | {
-            distance: 100 * (row[energy] / bound - 1)
-            for energy, distance in _DISTANCES
-            if row.get(energy) is not None and (bound := least(oracle, energy, distance))
+        least = {
+            number: energies[at] and energies[at] / (1 + (known[at] or 0) / 100)
+            for number, at in best.items()
         }
+        return [
+            100 * (value / bound - 1)
+            if value is not None
+            and is_replay[at]
+            and governors[at] != "oracle"
+            and (bound := least.get(numbers[at]))
+            else known[at]
+            for at, value in enumerate(energies)
+        ]
 
-    return [filled(row) for row in found]
+    return points.changed({pair[1]: functools.partial(distances, *pair) for pair in _DISTANCES})
 
 
 def metric_info(key: str, *, is_judged: bool = False) -> dict[str, Any]:
@@ -167,10 +229,12 @@ def change_parts(
     That is the difference of a share, and the logarithm of the ratio of all else. Pairs of which
     one is missing, or that have no ratio, are left out.
     """
-    whole = [(before, after) for before, after in pairs if before is not None and after is not None]
-    if metric["kind"] == "share":
-        return [after - before for before, after in whole]
-    return [math.log(after / before) for before, after in whole if before > 0 and after > 0]
+    is_share = metric["kind"] == "share"
+    return [
+        after - before if is_share else math.log(after / before)
+        for before, after in pairs
+        if before is not None and after is not None and (is_share or (before > 0 and after > 0))
+    ]
 
 
 def mean_change(metric: Mapping[str, Any], parts: Sequence[float]) -> float | None:
@@ -180,41 +244,37 @@ def mean_change(metric: Mapping[str, Any], parts: Sequence[float]) -> float | No
     return fmean(parts) if metric["kind"] == "share" else 100 * math.expm1(fmean(parts))
 
 
-def governors_of(rows: Sequence[Row], base: str | None) -> list[str]:
-    """Return the governors in the order of their rows, the base first and the oracle last.
+def governors_of(points: Points, base: str | None) -> list[str]:
+    """Return the governors as sweeps named them, the base first and the oracle last.
 
     The base is the first one unless it is named. Raises :class:`SweepError` for a base that is
     none of them, and without any.
     """
-    if not rows:
+    if not len(points):
         raise SweepError("the store has no points")
-    names = sorted(dict.fromkeys(row["governor"] for row in rows), key=lambda n: n == "oracle")
+    names = sorted(points.governors, key=lambda name: name == "oracle")
     base = base or names[0]
     if base not in names:
         raise SweepError(unknown_name("governor", base, names, ""))
     return [base, *(name for name in names if name != base)]
 
 
-def filtered(rows: Iterable[Row], filters: Mapping[str, Sequence[str]]) -> list[Row]:
+def filtered(points: Points, filters: Mapping[str, Sequence[str]]) -> Points:
     """Return the points that match one pattern of each column.
 
     Raises :class:`SweepError` for an unknown column, and where no point is left.
     """
-    columns = ("kind", "governor", "seed", *SCENARIO)
-    for column in filters:
-        if column not in columns:
-            raise SweepError(unknown_name("column", column, list(columns), ""))
-
-    def matches(row: Row) -> bool:
-        return all(
-            any(fnmatchcase(str(row[column]), pattern) for pattern in patterns)
-            for column, patterns in filters.items()
-        )
-
-    found = [row for row in rows if matches(row)]
+    names = ("kind", "governor", "seed", *SCENARIO)
+    found: Sequence[int] = range(len(points))
+    for name, patterns in filters.items():
+        if name not in names:
+            raise SweepError(unknown_name("column", name, list(names), ""))
+        column = points[name]
+        fits = {v for v in set(column) if any(fnmatchcase(str(v), each) for each in patterns)}
+        found = [at for at in found if column[at] in fits]
     if not found:
         raise SweepError("no point is left" if filters else "the store has no points")
-    return found
+    return points.at(found) if filters else points
 
 
 def scenario_of(row: Row) -> Scenario:
@@ -257,40 +317,32 @@ def labels(scenarios: Sequence[Scenario]) -> Callable[[Scenario], str]:
     return lambda scenario: label_of((short[str(scenario[0])], *scenario[1:]), columns)
 
 
-def values_of(rows: Iterable[Row], key: str) -> _Values:
-    """Return the values of a metric, by scenario, governor and seed."""
-    found: _Values = {}
-    for row in rows:
-        if row["error"] is None and row[key] is not None:
-            found.setdefault((scenario_of(row), row["governor"]), {})[row["seed"]] = row[key]
-    return found
-
-
 def _against(
     metric: Mapping[str, Any],
-    values: _Values,
-    governors: Sequence[str],
-    scenarios: Sequence[Scenario],
+    column: Sequence[float | None],
+    cells: Cells,
     label: Callable[[Scenario], str],
 ) -> Table:
-    base = governors[0]
+    base, *others = cells.governors
     headings = ["scenario", base]
-    for governor in governors[1:]:
+    for governor in others:
         headings += [governor, f"change {change_unit(metric)}"]
     lines: list[list[Cell]] = []
-    for scenario in scenarios:
-        of_base = values.get((scenario, base), {})
-        cells = [word(label(scenario)), _significant(of_base.values())]
-        for governor in governors[1:]:
-            mine = values.get((scenario, governor), {})
-            shared = sorted(mine.keys() & of_base.keys(), key=str)
+    for place, scenario in enumerate(cells.scenarios):
+        of_base, *rest = (
+            {seed: value for seed, row in own.items() if (value := column[row]) is not None}
+            for own in cells.of(place)
+        )
+        line = [word(label(scenario)), _significant(of_base.values())]
+        for mine in rest:
+            shared = sorted(mine.keys() & of_base.keys())
             change = None
             if shared:
                 before = fmean(of_base[seed] for seed in shared)
                 change = change_of(metric, before, fmean(mine[seed] for seed in shared))
-            cells += [_significant(mine.values()), number(change, 1, is_signed=True)]
-        if any(cell.value is not None for cell in cells[1:]):
-            lines.append(cells)
+            line += [_significant(mine.values()), number(change, 1, is_signed=True)]
+        if any(cell.value is not None for cell in line[1:]):
+            lines.append(line)
     unit = f", {metric['unit']}" if metric["unit"] else ""
     # A folded table keeps a governor's value and change together; the base stands alone.
     return Table(metric["key"], f"{metric['title']}{unit}", headings, lines, 1)
@@ -304,17 +356,12 @@ def _significant(values: Iterable[float]) -> Cell:
     return Cell(mean, f"{mean:.4g}" if abs(mean) < 1e4 else f"{mean:.0f}")
 
 
-def _summary(
-    metric: Mapping[str, Any],
-    values: _Values,
-    governors: Sequence[str],
-    scenarios: Sequence[Scenario],
-) -> Table:
+def _summary(metric: Mapping[str, Any], means: _Means) -> Table:
     """Change from the base and mean rank, over scenarios that all finished.
 
     The change is the geometric mean of ratios, or the mean difference of a share.
     """
-    count, found = summed(metric, values, governors, scenarios)
+    count, found = summed(metric, means)
     lines = []
     for governor, change, rank in found:
         cells = [word(governor), number(float(count))]
@@ -330,55 +377,48 @@ def _summary(
 
 
 def summed(
-    metric: Mapping[str, Any],
-    values: Mapping[tuple[_S, str], Mapping[int | None, float]],
-    governors: Sequence[str],
-    scenarios: Iterable[_S],
+    metric: Mapping[str, Any], means: _Means
 ) -> tuple[int, list[tuple[str, _Interval, _Interval | None]]]:
     """Return how many scenarios all finished, and each governor's change and rank over them.
 
-    The oracle has no rank, and no governor has one where neither direction is better.
+    The first governor is the base. The oracle has no rank, and no governor has one where neither
+    direction is better.
     """
-    ranked = [g for g in governors if g != "oracle"]
-    finished = Counter(s for s, governor in values if governor in ranked)
-    whole = [s for s in scenarios if finished[s] == len(ranked)]
-    means = {governor: [_mean(values[s, governor].values()) for s in whole] for governor in ranked}
+    ranked = [governor for governor in means if governor != "oracle"]
+    whole = [line for line in zip(*(means[g] for g in ranked), strict=True) if None not in line]
+    values = list(zip(*whole, strict=True)) or [()] * len(ranked)
     is_ranked = metric["direction"] != "none"
-    ranks = _ranks(means, is_higher_better=metric["direction"] == "higher") if is_ranked else {}
+    ranks = _ranks(whole, is_higher_better=metric["direction"] == "higher") if is_ranked else []
     lines = []
-    for governor in ranked:
-        parts = change_parts(metric, zip(means[ranked[0]], means[governor], strict=True))
+    for place, governor in enumerate(ranked):
+        parts = change_parts(metric, zip(values[0], values[place], strict=True))
         mean, low, high = (
             mean_change(metric, [] if end is None else [end]) for end in _interval(parts)
         )
         rank = None
         if is_ranked:
+            own = [line[place] for line in ranks]
             # No rank is better than the first one or worse than the last.
             at, first, last = (
-                end and min(max(end, 1.0), float(len(ranked))) for end in _interval(ranks[governor])
+                end and min(max(end, 1.0), float(len(ranked))) for end in _interval(own)
             )
             rank = (at, first, last)
         lines.append((governor, (mean, low, high), rank))
     return len(whole), lines
 
 
-def _mean(several: Collection[float]) -> float:
-    # Replays have one seed.
-    return fmean(several) if len(several) > 1 else next(iter(several))
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
-def _ranks(
-    means: Mapping[str, Sequence[float]], *, is_higher_better: bool
-) -> dict[str, list[float]]:
+def _ranks(lines: Iterable[Sequence[float]], *, is_higher_better: bool) -> list[list[float]]:
     """Rank governors in each scenario, 1 being best; equal ones share the mean of their ranks."""
-    found: dict[str, list[float]] = {governor: [] for governor in means}
-    count = len(next(iter(means.values()), []))
-    for index in range(count):
-        column = {g: -v[index] if is_higher_better else v[index] for g, v in means.items()}
-        ordered = sorted(column.values())
-        for governor, value in column.items():
-            below, up_to = bisect_left(ordered, value), bisect_right(ordered, value)
-            found[governor].append((below + up_to + 1) / 2)
+    found = []
+    for line in lines:
+        ordered = sorted(line)
+        ranks = [(bisect_left(ordered, v) + bisect_right(ordered, v) + 1) / 2 for v in line]
+        found.append([len(line) + 1 - rank for rank in ranks] if is_higher_better else ranks)
     return found
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from torpor.run.sweeps.axes import Axes, Point, SweepError
+from torpor.run.sweeps.columns import Points
 from torpor.run.sweeps.identity import Identities
 from torpor.run.sweeps.parts import Line, Row, named
 from torpor.run.sweeps.points import Recordings, run_point
@@ -50,10 +51,11 @@ class Swept:
         A point is known by its content: what the store calls otherwise, a recording from another
         folder say, is called as here.
         """
-        points = {name: point for point, name in self.names.items()}
-        kept = (row for row in self.store.rows() if row["point"] in points)
-        mine = [row | named(points[row["point"]]) for row in kept]
-        return {row["point"]: row for row in against_oracle(mine)}
+        point_of = {name: point for point, name in self.names.items()}
+        kept = self.store.points()
+        places = [at for at, name in enumerate(kept["point"]) if name in point_of]
+        mine = [row | named(point_of[row["point"]]) for row in kept.at(places).rows()]
+        return {row["point"]: row for row in against_oracle(Points.of(mine)).rows()}
 
 
 class _Stopped(Exception):  # noqa: N818

@@ -24,26 +24,29 @@ import os
 import platform
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from torpor import _engine
 from torpor.results.files import NotRegularError, open_regular, write_whole
 from torpor.results.text import csv_text
 from torpor.run.sweeps.axes import SweepError
+from torpor.run.sweeps.columns import Points
 from torpor.run.sweeps.parts import (
     UNREADABLE,
+    Columns,
     DamagedError,
-    Part,
     Row,
     catalogue,
-    flat,
     line_of,
     nested,
-    read_names,
+    read_columns,
     read_open,
-    read_shard,
+    read_part,
     reason,
     shard_bytes,
     warn,
@@ -54,8 +57,6 @@ FORMAT = 2
 
 #: A sweep's open file becomes a shard when it holds so many points.
 _SHARD_POINTS = 20_000
-
-_Kept = TypeVar("_Kept")
 
 #: In an open file's name: over NFS, a lock may be unknown to other machines.
 _HOST = re.sub(r"[^A-Za-z0-9.]", "", platform.node())
@@ -81,29 +82,32 @@ class Store:
     def rows(self) -> list[Row]:
         """Return every point once: by governor as sweeps named them, then by the points' names.
 
-        Warns of what is damaged (:class:`StoreWarning`).
+        Warns of what is damaged (:class:`StoreWarning`). A million points have no room as rows:
+        see :meth:`points`.
         """
-        found = self._by_name(_read_rows)
-        place = {label: number for number, label in enumerate(self.governors())}
-        rows = [flat(found[name]) for name in sorted(found)]
-        return sorted(rows, key=lambda row: place.get(row["governor"], len(place)))
+        return self.points().rows()
 
-    def _by_name(
-        self, read: Callable[[Path], tuple[dict[str, _Kept], str | None]]
-    ) -> dict[str, _Kept]:
-        """Return what ``read`` returns of all files, by the points' names; warn of the damage."""
+    def points(self) -> Points:
+        """Return every point once, by columns; its files are read, its metrics when asked for.
+
+        Of several runs of a point, one without an error counts. Warns as :meth:`rows`.
+        """
+        files = self._files()
+        every = Points(
+            sum(file.length for file in files), partial(_joined, files), self.governors()
+        )
+        chosen = _chosen(files)
+        return every if len(chosen) == len(every) else every.at(chosen)
+
+    def _files(self) -> list[Columns]:
+        """Return the columns of all files; warn of the damage."""
         while True:
             # A shard that is gone has gone into another, which `store gc` made.
             with contextlib.suppress(FileNotFoundError):
-                found: dict[str, _Kept] = {}
-                damage = []
                 # Open files first: one that becomes a shard meanwhile is met there.
-                for path in (*self.open_files, *self.shards):
-                    kept, harm = read(path)
-                    found.update(kept)
-                    damage.append(harm)
-                warn(damage)
-                return found
+                files = [read_columns(path) for path in (*self.open_files, *self.shards)]
+                warn(file.damage for file in files)
+                return files
 
     def governors(self) -> list[str]:
         """Return the governors in the order in which sweeps named them first."""
@@ -129,7 +133,11 @@ class Store:
 
     def names(self) -> dict[str, bool]:
         """Return the names of all points, each with whether it has an error."""
-        return self._by_name(read_names)
+        points = self.points()
+        return {
+            name: error is not None
+            for name, error in zip(points["point"], points["error"], strict=True)
+        }
 
     def table(self) -> _engine.Table:
         """Return all points as one Arrow table."""
@@ -213,7 +221,7 @@ class Store:
         return len(added)
 
     def gc(self, engine: str | None = None) -> tuple[int, int]:
-        """Make one shard of all, and return how many files went and how many points.
+        """Join small shards, and return how many files went and how many points.
 
         What killed sweeps left is taken in, what running ones write is left alone. Points that
         another build than ``engine`` made are dropped if it is given. A damaged file is renamed to
@@ -222,32 +230,37 @@ class Store:
         while True:
             # A shard that is gone has gone into another, which a second `store gc` made.
             with contextlib.suppress(FileNotFoundError):
-                return self._gc(engine)
+                return self._join([*self.shards, *self._orphans("*")], engine)
 
-    def _gc(self, engine: str | None) -> tuple[int, int]:
-        orphans = self._orphans("*")
-        parts = {path: read_shard(path) for path in self.shards}
-        parts.update((path, read_open(path)) for path in orphans)
-        rows = {record["point"]: record for part in parts.values() for record in part.records}
-        dropped = 0
-        if engine is not None:
-            kept = {name: row for name, row in rows.items() if row["engine"] == engine}
-            dropped, rows = len(rows) - len(kept), kept
-        made = self._add_shard(map(line_of, rows.values()))
-        if made is not None:
-            parts.pop(made, None)
-        return _remove(parts), dropped
+    def _join(self, paths: list[Path], engine: str | None = None) -> tuple[int, int]:
+        files = [read_columns(path) for path in paths]
+        chosen = _chosen(files)
+        engines = _joined(files, "engine")
+        kept = [at for at in chosen if engine in (None, engines[at])]
+        gone: dict[Path, str | None] = {}
+        lines: list[bytes] = []
+        made = []
+        first = 0
+        for path, file in zip(paths, files, strict=True):
+            own = kept[bisect_left(kept, first) : bisect_left(kept, first + file.length)]
+            if path.suffix != ".parquet" or len(own) < max(file.length, _SHARD_POINTS):
+                part = read_part(path)
+                gone[path] = part.damage
+                # A number by another hand takes its file's points with it.
+                is_whole = len(part.records) == file.length
+                lines += [line_of(part.records[at - first]) for at in own if is_whole]
+            first += file.length
+            while len(lines) >= _SHARD_POINTS:
+                made.append(self._add_shard(lines[:_SHARD_POINTS]))
+                del lines[:_SHARD_POINTS]
+        made.append(self._add_shard(lines))
+        for path in filter(None, made):
+            gone.pop(path, None)
+        return _remove(gone), len(chosen) - len(kept)
 
     def _orphans(self, host: str) -> list[Path]:
         """Return the open files whose writers have ended."""
         return [path for path in self.path.glob(f"open/{host}.jsonl") if _is_orphan(path)]
-
-    def _take_in_orphans(self) -> None:
-        """Make a shard of what killed sweeps of this machine left."""
-        parts = {path: read_open(path) for path in self._orphans(f"{_HOST}-*")}
-        rows = {record["point"]: record for part in parts.values() for record in part.records}
-        self._add_shard(map(line_of, rows.values()))
-        _remove(parts)
 
     def export(self, path: Path) -> int:
         """Write all points to one file: .parquet, .arrow or .csv; return how many."""
@@ -280,7 +293,8 @@ class Writer:
         self._size = 0
 
     def __enter__(self) -> "Writer":
-        self._store._take_in_orphans()
+        # What killed sweeps of this machine left.
+        self._store._join(self._store._orphans(f"{_HOST}-*"))
         self._file = open(self._path, "xb", buffering=0)
         # Held until this process ends: a process that gets the lock knows that no one writes.
         with contextlib.suppress(OSError):
@@ -380,22 +394,31 @@ def _create(folder: Path) -> None:
     write_whole(file, json.dumps({"format": FORMAT, "kind": "sweep"}) + "\n")
 
 
-def _read_rows(path: Path) -> tuple[dict[str, Row], str | None]:
-    part = read_open(path) if path.suffix == ".jsonl" else read_shard(path)
-    return {record["point"]: record for record in part.records}, part.damage
+def _joined(files: list[Columns], name: str) -> list[Any]:
+    return list(chain.from_iterable(file.read(name) for file in files))
 
 
-def _remove(parts: dict[Path, Part]) -> int:
+def _chosen(files: list[Columns]) -> list[int]:
+    """Return the place of every point once; of several runs, one without an error counts."""
+    place_of: dict[str, int] = {}
+    pairs = zip(_joined(files, "point"), _joined(files, "error"), strict=True)
+    for place, (name, error) in enumerate(pairs):
+        if error is None or name not in place_of:
+            place_of[name] = place
+    return sorted(place_of.values())
+
+
+def _remove(damages: dict[Path, str | None]) -> int:
     """Remove files that went into a shard; rename what is damaged. Return how many are gone."""
-    for path, part in parts.items():
-        if part.damage is None:
+    for path, damage in damages.items():
+        if damage is None:
             path.unlink(missing_ok=True)
             continue
         aside = path.with_name(f"{path.name}.damaged")
         with contextlib.suppress(FileNotFoundError):
             path.rename(aside)
-        warn([f"{part.damage}; it is now `{aside.name}`"])
-    return len(parts)
+        warn([f"{damage}; it is now `{aside.name}`"])
+    return len(damages)
 
 
 def _is_orphan(path: Path) -> bool:

@@ -18,17 +18,17 @@ from torpor._engine import student_95
 from torpor.results.comparison import unit_text
 from torpor.results.sentences import REFERENCES
 from torpor.results.table import counted, minus
-from torpor.run.sweeps.parts import Row, catalogue
+from torpor.run.sweeps.columns import SCENARIO, Points, Scenario
+from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import (
-    SCENARIO,
-    Scenario,
+    Cells,
     change_of,
+    failures,
     governors_of,
+    is_known,
     labels,
     metric_info,
-    scenario_of,
     summed,
-    values_of,
     varied,
 )
 from torpor.view.report.environment import page
@@ -42,47 +42,49 @@ _DIGITS = 6
 _POINTS_MAX = 20_000
 #: Scenarios of such a page.
 _EXTREMES_MAX = 500
+#: Failed points that a page names.
+_FAILURES_MAX = 200
 
 
-def render(rows: Iterable[Row], title: str, *, is_served: bool = False) -> str:
+def render(points: Points, title: str, *, is_served: bool = False) -> str:
     """Return the page of a sweep's points as HTML text.
 
     One that ``torpor serve`` shows can ask it for a part of a sweep that is large.
 
     Raises :class:`torpor.SweepError` if there are none.
     """
-    points = list(rows)
-    names = governors_of(points, None)
-    known = [m for m in catalogue() if any(row[m["key"]] is not None for row in points)]
-    every = sorted({scenario_of(row) for row in points}, key=lambda s: [str(x) for x in s])
+    cells = Cells(points, governors_of(points, None))
+    every, numbers = points.scenarios
     label_of = labels(every)
     is_whole = len(points) <= _POINTS_MAX
-    scenarios, summaries = (every, None) if is_whole else _summed(points, every, names, known)
-    shown = set(scenarios)
-    kept = points if is_whole else [row for row in points if scenario_of(row) in shown]
+    shown: Sequence[int] = range(len(every))
+    if is_whole:
+        known = [metric for metric in catalogue() if is_known(points[metric["key"]])]
+        summaries = None
+    else:
+        shown, known, summaries = _summed(points, cells)
+    scenarios = [every[number] for number in shown]
     data = {
         "metrics": [
             {key: metric[key] for key in ("key", "title", "kind", "direction", "definition")}
             | {"unit": unit_text(metric["unit"])}
             for metric in known
         ],
-        "governors": names,
+        "governors": cells.governors,
         #: Quantiles by degrees of freedom, from 1; the last one holds for all beyond it.
         "student_95": [round(student_95(n), 5) for n in range(1, min(len(scenarios), _FREEDOM))],
         #: Axes by which scenarios can be chosen.
         "axes": varied(every) if is_whole else [],
         "summaries": summaries,
         "scenarios": [
-            {"label": label_of(scenario), **cells}
-            for scenario, cells in zip(
-                scenarios,
-                _scenarios(kept, scenarios, names, [m["key"] for m in known]),
-                strict=True,
+            {"label": label_of(scenario), **found}
+            for scenario, found in zip(
+                scenarios, _scenarios(points, cells, shown, [m["key"] for m in known]), strict=True
             )
         ],
     }
-    failed = [row for row in points if row["error"]]
-    said, certainty = verdict(points, names[0])
+    failed, governors, errors = failures(points), points["governor"], points["error"]
+    said, certainty = verdict(points, cells)
     return page(
         "sweep.html.j2",
         styles=("sweep.css",),
@@ -90,27 +92,39 @@ def render(rows: Iterable[Row], title: str, *, is_served: bool = False) -> str:
         title=title,
         verdict=said,
         certainty=certainty,
-        counts={"points": len(points), "governors": len(names), "scenarios": len(every)},
+        counts={
+            "points": len(points),
+            "governors": len(cells.governors),
+            "scenarios": len(every),
+            "failed": len(failed),
+        },
         shown=len(scenarios),
         is_whole=is_whole,
         asked=_choices(every, varied(every)) if is_served and not is_whole else [],
-        builds=sorted({f"{row['torpor']} ({row['engine']})" for row in points}),
-        failures=[(row["governor"], label_of(scenario_of(row)), row["error"]) for row in failed],
+        builds=sorted(
+            {f"{of} ({by})" for of, by in set(zip(points["torpor"], points["engine"], strict=True))}
+        ),
+        failures=[
+            (governors[at], label_of(every[numbers[at]]), errors[at])
+            for at in failed[:_FAILURES_MAX]
+        ],
         data=data,
     )
 
 
-def verdict(points: Sequence[Row], base: str) -> tuple[str, str]:
+def verdict(points: Points, cells: Cells) -> tuple[str, str]:
     """Return which governor takes the least idle power over scenarios, and how certain that is.
 
     Idle power is what the page shows first.
     """
-    key = next((k for k in POWERS[1:] if any(row.get(k) is not None for row in points)), None)
-    if key is None:
+    for key in POWERS[1:]:
+        column = points[key]
+        if is_known(column):
+            break
+    else:
         return "", ""
     metric = metric_info(key)
-    scenarios = {scenario_of(row) for row in points}
-    count, lines = summed(metric, values_of(points, key), governors_of(points, base), scenarios)
+    count, lines = summed(metric, cells.means(column))
     known = [
         (mean, name, low, high)
         for name, (mean, low, high), _ in lines[1:]
@@ -121,7 +135,8 @@ def verdict(points: Sequence[Row], base: str) -> tuple[str, str]:
     title = metric["title"].partition(",")[0]
     mean, name, low, high = min(known)
     change = f"{abs(mean):.2g} % {'less' if mean < 0 else 'more'} {title}"
-    said = f"{name} takes {change} than {base}, on average over {counted(count, 'scenario')}."
+    over = counted(count, "scenario")
+    said = f"{name} takes {change} than {cells.governors[0]}, on average over {over}."
     if low is None or high is None:
         return said, "One scenario has no measure of chance."
     ends = minus(f"95 % interval of the change over scenarios: {low:+.1f} to {high:+.1f} %")
@@ -129,43 +144,42 @@ def verdict(points: Sequence[Row], base: str) -> tuple[str, str]:
 
 
 def _summed(
-    points: Sequence[Row],
-    scenarios: Sequence[Scenario],
-    names: Sequence[str],
-    metrics: Sequence[Mapping[str, Any]],
-) -> tuple[list[Scenario], list[dict[str, Any]]]:
+    points: Points, cells: Cells
+) -> tuple[list[int], list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the scenarios with the largest changes from the base, and each metric's summary.
 
-    Every metric and governor has its extremes in turn, until there are so many.
+    Every metric and governor has its extremes in turn, until there are so many. Metrics that no
+    point has are left out.
     """
-    number_of = {scenario: number for number, scenario in enumerate(scenarios)}
-    cells = [(number_of[scenario_of(row)], row) for row in points if row["error"] is None]
-    ranked = [name for name in names if name != "oracle"]
-    each = max(1, _EXTREMES_MAX // max(1, 2 * len(metrics) * (len(ranked) - 1)))
-    summaries, extremes = [], []
-    for metric in metrics:
-        key = metric["key"]
-        values: dict[tuple[int, str], dict[int | None, float]] = {}
-        for number, row in cells:
-            if row[key] is not None:
-                values.setdefault((number, row["governor"]), {})[row["seed"]] = row[key]
-        means: dict[str, dict[int, float]] = {name: {} for name in names}
-        for (number, governor), seeds in values.items():
-            means[governor][number] = sum(seeds.values()) / len(seeds)
-        count, lines = summed(metric, values, names, range(len(scenarios)))
+    ranked = [name for name in cells.governors if name != "oracle"]
+    most = max(1, min(_EXTREMES_MAX, _POINTS_MAX // len(cells.governors)))
+    each = max(1, most // (2 * len(cells.governors)))
+    known: list[dict[str, Any]] = []
+    summaries: list[dict[str, Any]] = []
+    extremes: list[list[int]] = []
+    for metric in catalogue():
+        column = points[metric["key"]]
+        if not is_known(column):
+            continue
+        means = cells.means(column)
+        known.append(metric)
+        count, lines = summed(metric, means)
         summaries.append({"count": count, "lines": lines})
         for governor in ranked[1:]:
             changes = [
                 (change, number)
-                for number, before in means[ranked[0]].items()
-                if (after := means[governor].get(number)) is not None
+                for number, (before, after) in enumerate(
+                    zip(means[ranked[0]], means[governor], strict=True)
+                )
+                if before is not None
+                and after is not None
                 and (change := change_of(metric, before, after))
             ]
             for find in (heapq.nlargest, heapq.nsmallest):
                 extremes.append([number for _, number in find(each, changes)])
     turns = chain.from_iterable(zip_longest(*extremes))
     found = list(dict.fromkeys(number for number in turns if number is not None))
-    return [scenarios[number] for number in sorted(found[:_EXTREMES_MAX])], summaries
+    return sorted(found[:most]), known, summaries
 
 
 def _choices(
@@ -184,48 +198,50 @@ def _choices(
 
 
 def _scenarios(
-    points: Sequence[Row], scenarios: Sequence[Scenario], names: Sequence[str], keys: Sequence[str]
+    points: Points, cells: Cells, shown: Sequence[int], keys: Sequence[str]
 ) -> list[dict[str, Any]]:
-    by_cell: dict[tuple[Scenario, str], dict[int | None, Row]] = {}
-    for row in points:
-        if row["error"] is None:
-            by_cell.setdefault((scenario_of(row), row["governor"]), {})[row["seed"]] = row
-    kinds = {scenario_of(row): row["kind"] for row in points}
-    found = []
-    for scenario in scenarios:
-        runs = [by_cell.get((scenario, name), {}) for name in names]
-        present = [set(run) for run in runs if run]
+    kinds = dict(zip(points.scenarios[1], points["kind"], strict=True))
+    found: list[dict[str, Any]] = []
+    rows: list[list[list[int] | None]] = []
+    for number in shown:
+        runs = cells.of(number)
+        present = [run.keys() for run in runs if run]
         # Seeds that all have, so that cells may be compared.
-        shared = sorted(set.intersection(*present), key=str) if present else []
-        cells = [[_mean(run, shared, key) for key in keys] if run else None for run in runs]
-        source, platform = str(scenario[0]), str(scenario[1])
+        shared = sorted(set.intersection(*map(set, present))) if present else []
+        rows.append([[run[seed] for seed in shared] if run else None for run in runs])
+        of = dict(zip(SCENARIO, cells.scenarios[number], strict=True))
+        seeds = [seed for seed in shared if seed >= 0]
         found.append(
             {
-                "source": source,
-                "platform": platform,
+                "source": str(of["source"]),
+                "platform": str(of["platform"]),
                 "at": {
                     column: "none" if value in (None, "{}") else str(value)
-                    for column, value in zip(SCENARIO, scenario, strict=True)
+                    for column, value in of.items()
                 },
-                "seeds": len(shared) if shared != [None] else 0,
-                "cells": cells,
-                "command": command(
-                    kinds[scenario], dict(zip(SCENARIO, scenario, strict=True)), shared
-                ),
+                "seeds": len(seeds),
+                "cells": [[] if own is not None else None for own in rows[-1]],
+                "command": command(kinds[number], of, seeds),
             }
         )
+    for key in keys:
+        column = points[key]
+        for scenario, every in zip(found, rows, strict=True):
+            for cell, own in zip(scenario["cells"], every, strict=True):
+                if own is not None:
+                    cell.append(_mean([column[row] for row in own]))
     return found
 
 
-def _mean(run: Mapping[int | None, Row], seeds: Sequence[int | None], key: str) -> float | None:
-    values = [run[seed][key] for seed in seeds if run[seed][key] is not None]
+def _mean(several: Iterable[float | None]) -> float | None:
+    values = [value for value in several if value is not None]
     return float(f"{sum(values) / len(values):.{_DIGITS}g}") if values else None
 
 
-def command(kind: str, scenario: Mapping[str, Any], seeds: Sequence[int | None]) -> str:
+def command(kind: str, scenario: Mapping[str, Any], seeds: Sequence[int]) -> str:
     """Return the command that repeats a scenario; the page puts governors for ``GOVERNORS``.
 
-    >>> command("replay", {"source": "a b.dat", "platform": "pixel6", "hz": 1000}, [None])
+    >>> command("replay", {"source": "a b.dat", "platform": "pixel6", "hz": 1000}, [])
     "torpor replay 'a b.dat' -p pixel6 GOVERNORS --hz 1000"
     """
     from torpor.run import options
@@ -245,9 +261,8 @@ def command(kind: str, scenario: Mapping[str, Any], seeds: Sequence[int | None])
         "latency_limit": scenario.get("latency_limit"),
         **json.loads(scenario.get("options") or "{}"),
     }
-    numbers = [seed for seed in seeds if seed is not None]
-    if numbers:
-        given |= {"seed": min(numbers), "seeds": max(numbers) - min(numbers) + 1}
+    if seeds:
+        given |= {"seed": min(seeds), "seeds": max(seeds) - min(seeds) + 1}
     for name, value in given.items():
         for each in value if isinstance(value, list) else [value]:
             if each is not None and flags.get(name):
