@@ -40,7 +40,7 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
     >>> distinct_names(["/data/web.dat", "x/1.dat", "y/1.dat"])
     {'/data/web.dat': 'web.dat', 'x/1.dat': 'x/1.dat', 'y/1.dat': 'y/1.dat'}
     """
-    parts = {path: PurePath(path).parts for path in paths}
+    parts = {path: PurePath(path).parts for path in dict.fromkeys(paths)}
     if len(parts) > 1:
         while len({of[-1:] for of in parts.values()}) == 1 and all(map(len, parts.values())):
             parts = {path: of[:-1] for path, of in parts.items()}

@@ -45,10 +45,12 @@ class Points:
         )
 
     def changed(self, made: Mapping[str, Callable[[], list[Any]]]) -> "Points":
-        """Return the points with other columns in the place of these."""
-        return Points(
+        """Return the points with other columns in the place of these, none of a scenario's."""
+        found = Points(
             self._count, lambda name: made[name]() if name in made else self[name], self._order
         )
+        found.scenarios = self.scenarios
+        return found
 
     def _place(self, governor: str) -> int:
         """Return the place among those that sweeps named; those that none named follow."""

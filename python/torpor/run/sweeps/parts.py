@@ -5,7 +5,6 @@ import errno
 import hashlib
 import json
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -21,8 +20,8 @@ from torpor.run.sweeps.identity import engine_id
 #: Errors of a file that exists but cannot be read: a loop of links, a bad block, a socket.
 UNREADABLE = (errno.ELOOP, errno.EIO, errno.ENXIO)
 
-#: A point's name, and the kinds of point.
-_NAME = re.compile("[0-9a-f]{32}")
+#: Digits of a point's name, and the kinds of point.
+_DIGITS = frozenset("0123456789abcdef")
 _KINDS = {"replay", "simulation", "shadow"}
 #: Columns without which a row is no point.
 _REQUIRED = (
@@ -234,8 +233,10 @@ def _judge(found: dict[str, list[Any]]) -> None:
             raise ValueError(f"`{name}` is missing")
     for name in columns().keys() & found.keys():
         _judge_column(name, found[name])
-    if odd := [name for name in found["point"] if not _NAME.fullmatch(name)][:1]:
-        raise ValueError(f"`point` is {_shown(odd[0])}: expected 32 hexadecimal digits")
+    names = found["point"]
+    if not (_DIGITS.issuperset("".join(names)) and {32}.issuperset(map(len, names))):
+        odd = next(name for name in names if len(name) != 32 or not _DIGITS.issuperset(name))
+        raise ValueError(f"`point` is {_shown(odd)}: expected 32 hexadecimal digits")
     if odd := sorted(set(found["kind"]) - _KINDS):
         raise ValueError(f"`kind` is {_shown(odd[0])}: expected {' or '.join(sorted(_KINDS))}")
     for text in set(found["options"]):
