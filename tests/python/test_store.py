@@ -243,6 +243,18 @@ def test_equal_texts_of_a_column_are_one_object(tmp_path):
     assert len(platforms) == 20 and len(set(map(id, platforms))) == 1
 
 
+def test_a_table_has_the_points_of_open_files_too(tmp_path):
+    made = filled(tmp_path / "store", 2)
+    # JSON may write a whole number with a point.
+    left = a_row(2, metrics={"wakeups": 7.0}, error="crashed")
+    (made.path / "open" / "left.jsonl").write_text(line_of(left))
+    table = made.table().to_dict()
+    assert list(table) == list(store._table([]).to_dict())
+    assert table["wakeups"] == [7, 8, 7] and type(table["wakeups"][2]) is int
+    assert table["idle_power_mw"] == [1.25, 2.25, None]
+    assert table["error"] == [None, None, "crashed"]
+
+
 def test_a_run_without_error_counts(tmp_path):
     """The names of shards are hashes: any of two runs may come first."""
     for number in range(3):

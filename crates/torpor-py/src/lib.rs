@@ -77,7 +77,7 @@ mod _engine {
     #[pymodule_export]
     use super::stats::{measure_latency, trace_sleeps, trace_stats};
     #[pymodule_export]
-    use super::table::{Table, parse_parquet, read_table, table_names, tables};
+    use super::table::{Table, filled_table, parse_parquet, read_table, table_names, tables};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,8 +9,8 @@ use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
-    TypedDictionaryArray,
+    ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    StringArray, TypedDictionaryArray,
 };
 use arrow_ipc::reader::{FileReader, read_footer_length};
 use arrow_ipc::root_as_footer;
@@ -306,6 +306,46 @@ pub(crate) fn parse_parquet(
         });
         read.map_err(|error| value_error(format!("not a table: {error}")))
     })
+}
+
+/// A table with the columns of `like` and the values that `read` returns of each name, which are
+/// texts, whole numbers or numbers.
+#[pyfunction]
+pub(crate) fn filled_table(like: &Bound<'_, Table>, read: &Bound<'_, PyAny>) -> PyResult<Table> {
+    let schema = like.get().batch.schema();
+    let column = |field: &FieldRef| -> PyResult<ArrayRef> {
+        let values = read.call1((field.name(),))?;
+        Ok(match field.data_type() {
+            DataType::Utf8 => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
+            DataType::Int64 => Arc::new(Int64Array::from_iter(
+                values
+                    .extract::<Vec<Option<Whole>>>()?
+                    .into_iter()
+                    .map(|cell| cell.map(Whole::number)),
+            )),
+            _ => Arc::new(Float64Array::from(values.extract::<Vec<Option<f64>>>()?)),
+        })
+    };
+    let columns = schema.fields().iter().map(column).collect::<PyResult<Vec<_>>>()?;
+    RecordBatch::try_new(schema, columns)
+        .map(Table::new)
+        .map_err(|error| EngineError::new_err(format!("fill a table: {error}")))
+}
+
+/// A whole number, which JSON may write with a point.
+#[derive(FromPyObject)]
+enum Whole {
+    Int(i64),
+    Float(f64),
+}
+
+impl Whole {
+    fn number(self) -> i64 {
+        match self {
+            Whole::Int(number) => number,
+            Whole::Float(number) => number.round() as i64,
+        }
+    }
 }
 
 /// Reads a damaged file as an error: the libraries that decode tables assert some of what a file

@@ -141,7 +141,9 @@ class Store:
 
     def table(self) -> _engine.Table:
         """Return all points as one Arrow table."""
-        return _table([nested(row) for row in self.rows()])
+        points = self.points()
+        ordered = points.at(points.in_order(range(len(points))))
+        return _engine.filled_table(_table([]), ordered.__getitem__)
 
     def to_polars(self) -> Any:
         """Return a ``polars.LazyFrame`` over all points, which reads the shards when collected.
