@@ -52,6 +52,23 @@ def data_of(page: str) -> dict:
     return json.loads(found[1])
 
 
+@pytest.mark.parametrize(
+    ("factors", "said"),
+    [
+        ((0.5, 1.9, 0.6), "No governor takes less idle power than menu beyond chance"),
+        ((0.5, 0.52, 0.51), "teo takes 49 % less idle power than menu"),
+        ((1.5, 1.52, 1.51), "teo takes 51 % more idle power than menu"),
+    ],
+)
+def test_change_that_may_be_chance_is_no_verdict(factors, said):
+    rows = [row for row in points(3) if row["governor"] in ("menu", "teo")]
+    for row, factor in zip(rows[1::2], factors, strict=True):
+        row["idle_power_mw"] = factor * rows[rows.index(row) - 1]["idle_power_mw"]
+    page = render(rows, "t")
+    assert said in page
+    assert ("The nearest is teo" in page) == said.startswith("No governor")
+
+
 def test_cells_are_means_over_shared_seeds():
     rows = points(1, seeds=2)
     for row in rows:

@@ -115,7 +115,7 @@ def render(points: Points, title: str, *, is_served: bool = False) -> str:
 def verdict(points: Points, cells: Cells) -> tuple[str, str]:
     """Return which governor takes the least idle power over scenarios, and how certain that is.
 
-    Idle power is what the page shows first.
+    Idle power is what the page shows first. A change that may be chance is no verdict.
     """
     for key in POWERS[1:]:
         column = points[key]
@@ -133,14 +133,18 @@ def verdict(points: Points, cells: Cells) -> tuple[str, str]:
     if not known:
         return "", ""
     title = metric["title"].partition(",")[0]
-    mean, name, low, high = min(known)
+    base, over = cells.governors[0], counted(count, "scenario")
+    certain = [each for each in known if each[3] is not None and each[3] < 0]
+    mean, name, low, high = min(certain or known)
+    if low is not None and high is not None:
+        ends = minus(f"95 % interval over scenarios: {low:+.1f} to {high:+.1f} %")
+        if low < 0 < high:
+            said = f"No governor takes less {title} than {base} beyond chance, over {over}."
+            return said, minus(f"The nearest is {name}, {mean:+.2g} %; {ends}.")
+    else:
+        ends = "One scenario has no measure of chance"
     change = f"{abs(mean):.2g} % {'less' if mean < 0 else 'more'} {title}"
-    over = counted(count, "scenario")
-    said = f"{name} takes {change} than {cells.governors[0]}, on average over {over}."
-    if low is None or high is None:
-        return said, "One scenario has no measure of chance."
-    ends = minus(f"95 % interval of the change over scenarios: {low:+.1f} to {high:+.1f} %")
-    return said, ends + (", so it may be chance." if low < 0 < high else ".")
+    return f"{name} takes {change} than {base}, on average over {over}.", f"{ends}."
 
 
 def _summed(
