@@ -134,7 +134,7 @@ fn probed(line: &Line<'_>, last: &mut Option<(Box<[u8]>, Place)>, out: &mut Buil
         let value = after(rest, at, 1);
         integer(&value[..find(value, b' ').unwrap_or(value.len())])
     });
-    let kind = EventKind::Probed { probe, value: value.unwrap_or(0) as i64 };
+    let kind = EventKind::Probed { probe, value: (value.unwrap_or(0) as i64).into() };
     out.push(line.time.ns, line.cpu, kind);
 }
 
