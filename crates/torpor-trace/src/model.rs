@@ -27,7 +27,7 @@ const _: () = assert!(size_of::<Event>() == 40);
 /// A 64-bit number of an event, aligned to four bytes: with eight, each event would have eight bytes
 /// of padding.
 #[derive(Clone, Copy)]
-#[repr(packed(4))]
+#[repr(C, packed(4))]
 pub struct Slim<T: Copy>(T);
 
 impl<T: Copy> Slim<T> {
