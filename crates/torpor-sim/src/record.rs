@@ -2,12 +2,12 @@
 //! Watchers of a run that keep what they see: the first sleeps of each CPU, or a whole recording.
 
 use crate::error::SimError;
-use crate::machine::{Plan, Sink, TIMER_SYMBOLS};
+use crate::machine::{Plan, Sink, names_of};
 use std::path::Path;
 use torpor_engine::decision::{Decision, Observer};
 use torpor_engine::strip::Slept;
 use torpor_machine::units::{CpuId, Duration, Instant, WholeFile};
-use torpor_trace::{Carries, Event, EventKind, Meta, Names, Trace};
+use torpor_trace::{Carries, Event, EventKind, Meta, Trace};
 
 /// Keeps the first sleeps of each CPU, the last one as far as the run goes.
 pub struct Sleeps {
@@ -89,11 +89,8 @@ impl Recorder {
     pub fn into_trace(mut self, plan: &Plan) -> Trace {
         // A switch is reported before what held it up is over.
         self.events.sort_by_key(|event| event.time);
-        let mut names = Names::default();
         let tasks = plan.workload.tasks.iter().map(|task| task.name.as_str());
-        for text in tasks.chain(TIMER_SYMBOLS) {
-            names.intern(text);
-        }
+        let names = names_of(tasks, &mut self.events);
         let meta = Meta {
             format: "simulation".to_owned(),
             clock: "mono".to_owned(),

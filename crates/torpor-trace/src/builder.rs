@@ -8,7 +8,9 @@ use crate::hrtimers::{Hrtimers, is_hrtimer};
 use crate::huge;
 use crate::kallsyms::Kallsyms;
 use crate::loss::{self, LossKind, Tally};
-use crate::model::{Carries, Event, EventKind, InterruptCause, Meta, Name, Names, Trace};
+use crate::model::{
+    Carries, Event, EventKind, InterruptCause, Meta, Name, Names, NamesCount, NewNames, Trace,
+};
 use crate::stop::Stop;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
@@ -38,7 +40,7 @@ const LIVE_STEP_NS: u64 = 100_000_000;
 pub(crate) struct Batch {
     pub events: Vec<Event>,
     /// Names that earlier batches lack.
-    pub names: Vec<Box<str>>,
+    pub names: NewNames,
     /// Kinds of events up to this batch, and the CPUs they name.
     pub carries: Carries,
     pub cpu_count: u32,
@@ -52,7 +54,7 @@ pub(crate) struct Batch {
 
 /// Memory of an event: itself, its sort key, and its share of the segment and the span that a
 /// replay builds from a sleep.
-pub(crate) const EVENT_HELD_BYTES: u64 = 200;
+pub(crate) const EVENT_HELD_BYTES: u64 = 168;
 
 /// Destination of batches.
 #[derive(Debug)]
@@ -102,7 +104,9 @@ pub(crate) struct Builder {
     cpu_count: u32,
     window: Option<(Instant, Instant)>,
     gaps: Gaps,
-    names_sent: usize,
+    names_sent: NamesCount,
+    /// Number of functions whose symbols were looked up.
+    resolved: usize,
     output: Output,
     stop: Stop,
     /// The recording grows while it is read: settled events are passed on after little time.
@@ -149,7 +153,8 @@ impl Builder {
             cpu_count: 0,
             window: None,
             gaps: Gaps::default(),
-            names_sent: 0,
+            names_sent: NamesCount::default(),
+            resolved: 0,
             output,
             stop,
             is_live: false,
@@ -331,7 +336,7 @@ impl Builder {
     fn pass(&mut self, mut events: Vec<Event>) {
         let cut = self.gaps.cut(&mut events);
         self.lose(&loss::IMPLAUSIBLE_GAP, cut);
-        self.resolve_functions(&mut events);
+        self.resolve_functions();
         if let (Some(first), Some(last)) = (events.first(), events.last()) {
             self.window = Some((self.window.map_or(first.time, |(start, _)| start), last.time));
         }
@@ -365,6 +370,7 @@ impl Builder {
         let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
         self.reported_bytes = read_bytes;
         let (lost_events, held_bytes) = (self.losses.lost_events(), self.held_bytes);
+        let has_events = !events.is_empty();
         let batch = |names| Batch {
             events,
             names,
@@ -376,13 +382,17 @@ impl Builder {
         };
         match &mut self.output {
             Output::Sent(batches) => {
-                let names = self.names.since(self.names_sent);
-                self.names_sent = self.names_sent.saturating_add(names.len());
+                let mut names = NewNames::default();
+                // Functions of events that were not passed on may lack their symbols.
+                if has_events {
+                    names = self.names.since(self.names_sent);
+                    self.names_sent = self.names.count();
+                }
                 // This fails if the receiver is gone; the rest is then read for its summary alone.
                 let _ = batches.send(batch(names));
             }
             // Its caller sees the builder's names.
-            Output::Waiting(batches) => batches.push(batch(Vec::new())),
+            Output::Waiting(batches) => batches.push(batch(NewNames::default())),
             Output::Kept(_) => {}
         }
     }
@@ -405,18 +415,16 @@ impl Builder {
     }
 
     /// Gives every timer function its name.
-    fn resolve_functions(&mut self, events: &mut [Event]) {
+    fn resolve_functions(&mut self) {
         if self.functions.is_empty() && self.symbols.is_empty() {
             return;
         }
-        for event in events {
-            if let Some(function) = event.kind.function_mut() {
-                function.symbol = *self.functions.entry(function.address).or_insert_with(|| {
-                    let symbol = self.symbols.symbol(function.address)?;
-                    Some(self.names.intern(symbol))
-                });
-            }
-        }
+        let Builder { functions, symbols, names, resolved, .. } = self;
+        *resolved = names.resolve(*resolved, |address, names| {
+            *functions
+                .entry(address)
+                .or_insert_with(|| Some(names.intern(symbols.symbol(address)?)))
+        });
     }
 
     /// Returns the recording, without the events that were sent.

@@ -5,7 +5,7 @@
 //! FIDELITY(hrtimer-clock): timers of other clock bases (real time) keep their own offset.
 
 use crate::loss::{self, Tally};
-use crate::model::{Event, EventKind};
+use crate::model::{Event, EventKind, Slim};
 use torpor_machine::units::Instant;
 
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ fn delays_of(events: &[Event]) -> Vec<i64> {
     let mut delays: Vec<i64> = events
         .iter()
         .filter_map(|event| match event.kind {
-            EventKind::HrtimerExpireEntry { now, .. } => event.time.0.checked_sub(now.0),
+            EventKind::HrtimerExpireEntry { now, .. } => event.time.0.checked_sub(now.get().0),
             _ => None,
         })
         .collect();
@@ -123,26 +123,27 @@ pub(crate) fn is_hrtimer(kind: &EventKind) -> bool {
     matches!(kind, EventKind::HrtimerStart { .. } | EventKind::HrtimerExpireEntry { .. })
 }
 
-fn shift(instant: &mut Instant, offset_ns: i64) {
-    if *instant != Instant::NEVER {
-        instant.0 = instant.0.saturating_add(offset_ns).max(0);
+fn shift(time: &mut Slim<Instant>, offset_ns: i64) {
+    let instant = time.get();
+    if instant != Instant::NEVER {
+        *time = Instant(instant.0.saturating_add(offset_ns).max(0)).into();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Function;
+    use crate::model::{FunctionId, Timer};
     use torpor_machine::units::CpuId;
 
     const SECOND_NS: i64 = 1_000_000_000;
 
     /// Timers that expire 2 us late, in a clock this far ahead of theirs.
     fn aligned(ahead_ns: &[i64], clock: &str) -> (Vec<Event>, String, Vec<String>) {
-        let function = Function { address: 7, symbol: None };
+        let function = FunctionId(0);
         let fired = ahead_ns.iter().zip(1..).map(|(ahead, n)| {
             let now = Instant(n * SECOND_NS);
-            let kind = EventKind::HrtimerExpireEntry { timer: 1, function, now };
+            let kind = EventKind::HrtimerExpireEntry { timer: Timer(0), function, now: now.into() };
             Event { time: Instant(now.0 + ahead + 2_000), cpu: CpuId(0), kind }
         });
         let mut events: Vec<Event> = fired.collect();

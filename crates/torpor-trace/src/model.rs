@@ -6,6 +6,8 @@
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU64;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
 
 /// One event of the kernel, on one CPU.
@@ -19,12 +21,62 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+// Long recordings have tens of millions of events.
+const _: () = assert!(size_of::<Event>() == 40);
+
+/// A 64-bit number of an event, aligned to four bytes: with eight, each event would have eight bytes
+/// of padding.
+#[derive(Clone, Copy)]
+#[repr(C, packed(4))]
+pub struct Slim<T: Copy>(T);
+
+impl<T: Copy> Slim<T> {
+    #[inline]
+    pub const fn new(value: T) -> Slim<T> {
+        Slim(value)
+    }
+
+    #[inline]
+    pub const fn get(self) -> T {
+        self.0
+    }
+}
+
+impl<T: Copy> From<T> for Slim<T> {
+    #[inline]
+    fn from(value: T) -> Slim<T> {
+        Slim(value)
+    }
+}
+
+impl<T: Copy + PartialEq> PartialEq for Slim<T> {
+    fn eq(&self, other: &Slim<T>) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Copy + Eq> Eq for Slim<T> {}
+
+impl<T: Copy + fmt::Debug> fmt::Debug for Slim<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 /// An interned text: function symbols and task names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(pub u32);
 
+/// An interned timer: the address of its structure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timer(pub u32);
+
+/// An interned function of timers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u16);
+
 /// The function of a timer: its address, and its symbol if known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function {
     pub address: u64,
     pub symbol: Option<Name>,
@@ -129,7 +181,7 @@ pub enum EventKind {
     /// A dynamic probe on a function of the idle loop; `value` is 0 if the probe has none.
     Probed {
         probe: Probe,
-        value: i64,
+        value: Slim<i64>,
     },
     /// `name` is the driver's name, as in `/proc/interrupts`.
     IrqEntry {
@@ -161,37 +213,38 @@ pub enum EventKind {
         cause: InterruptCause,
     },
     HrtimerStart {
-        timer: u64,
-        function: Function,
-        expires: Instant,
-        softexpires: Instant,
+        timer: Timer,
+        function: FunctionId,
+        expires: Slim<Instant>,
+        softexpires: Slim<Instant>,
     },
     HrtimerCancel {
-        timer: u64,
+        timer: Timer,
     },
     HrtimerExpireEntry {
-        timer: u64,
-        function: Function,
-        now: Instant,
+        timer: Timer,
+        function: FunctionId,
+        now: Slim<Instant>,
     },
     HrtimerExpireExit {
-        timer: u64,
+        timer: Timer,
     },
-    /// `expires` and `bucket_expiry` in jiffies; `bucket_expiry` is absent before Linux 6.3.
+    /// `expires` and `bucket_expiry` in jiffies; `bucket_expiry` is absent before Linux 6.3,
+    /// and never 0, a jiffy that no timer of a 64-bit kernel waits for.
     TimerStart {
-        timer: u64,
-        function: Function,
-        expires_jiffies: u64,
-        bucket_expiry_jiffies: Option<u64>,
+        timer: Timer,
+        function: FunctionId,
+        expires_jiffies: Slim<u64>,
+        bucket_expiry_jiffies: Option<Slim<NonZeroU64>>,
         flags: u32,
     },
     TimerCancel {
-        timer: u64,
+        timer: Timer,
     },
     TimerExpireEntry {
-        timer: u64,
-        function: Function,
-        now_jiffies: u64,
+        timer: Timer,
+        function: FunctionId,
+        now_jiffies: Slim<u64>,
     },
     TickStop {
         success: bool,
@@ -215,7 +268,20 @@ impl EventKind {
         }
     }
 
-    pub fn function_mut(&mut self) -> Option<&mut Function> {
+    pub fn timer_mut(&mut self) -> Option<&mut Timer> {
+        match self {
+            EventKind::HrtimerStart { timer, .. }
+            | EventKind::HrtimerCancel { timer }
+            | EventKind::HrtimerExpireEntry { timer, .. }
+            | EventKind::HrtimerExpireExit { timer }
+            | EventKind::TimerStart { timer, .. }
+            | EventKind::TimerCancel { timer }
+            | EventKind::TimerExpireEntry { timer, .. } => Some(timer),
+            _ => None,
+        }
+    }
+
+    pub fn function_mut(&mut self) -> Option<&mut FunctionId> {
         match self {
             EventKind::HrtimerStart { function, .. }
             | EventKind::HrtimerExpireEntry { function, .. }
@@ -306,11 +372,31 @@ pub struct Trace {
     pub losses: Vec<Loss>,
 }
 
-/// Interned texts of one trace.
+/// What the events of one trace name by number: texts, timers and their functions.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,
     index: FxHashMap<Box<str>, Name>,
+    timers: Vec<u64>,
+    timer_index: FxHashMap<u64, Timer>,
+    functions: Vec<Function>,
+    function_index: FxHashMap<Function, FunctionId>,
+}
+
+/// A part of [`Names`], from a place in each table on.
+#[derive(Debug, Default)]
+pub(crate) struct NewNames {
+    texts: Vec<Box<str>>,
+    timers: Vec<u64>,
+    functions: Vec<Function>,
+}
+
+/// Lengths of the tables of [`Names`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NamesCount {
+    texts: usize,
+    timers: usize,
+    functions: usize,
 }
 
 impl Names {
@@ -324,19 +410,79 @@ impl Names {
         name
     }
 
-    /// Returns the texts after the first `count`, in order.
-    pub(crate) fn since(&self, count: usize) -> Vec<Box<str>> {
-        self.texts[count..].to_vec()
+    /// Interns a timer by its address.
+    #[inline]
+    pub fn timer(&mut self, address: u64) -> Timer {
+        *self.timer_index.entry(address).or_insert_with(|| {
+            self.timers.push(address);
+            Timer(self.timers.len().wrapping_sub(1) as u32)
+        })
     }
 
-    /// Adds texts that are not in the table yet.
-    pub(crate) fn extend(&mut self, texts: Vec<Box<str>>) {
-        for text in texts {
-            self.intern(&text);
+    /// Interns a function of timers. Returns `None` if there are 65,536 already: kernels have a few
+    /// hundred.
+    #[inline]
+    pub fn function(&mut self, function: Function) -> Option<FunctionId> {
+        if let Some(&id) = self.function_index.get(&function) {
+            return Some(id);
         }
+        let id = FunctionId(u16::try_from(self.functions.len()).ok()?);
+        self.functions.push(function);
+        self.function_index.insert(function, id);
+        Some(id)
+    }
+
+    /// Gives functions their symbols, from the number `first` on. Returns their number.
+    pub(crate) fn resolve(
+        &mut self,
+        first: usize,
+        mut symbol: impl FnMut(u64, &mut Names) -> Option<Name>,
+    ) -> usize {
+        let mut functions = std::mem::take(&mut self.functions);
+        for function in functions.iter_mut().skip(first) {
+            function.symbol = symbol(function.address, self);
+        }
+        self.functions = functions;
+        self.functions.len()
+    }
+
+    pub(crate) fn count(&self) -> NamesCount {
+        let Names { texts, timers, functions, .. } = self;
+        let (texts, timers, functions) = (texts.len(), timers.len(), functions.len());
+        NamesCount { texts, timers, functions }
+    }
+
+    /// Returns what was interned since the tables had these lengths.
+    pub(crate) fn since(&self, count: NamesCount) -> NewNames {
+        NewNames {
+            texts: self.texts[count.texts..].to_vec(),
+            timers: self.timers[count.timers..].to_vec(),
+            functions: self.functions[count.functions..].to_vec(),
+        }
+    }
+
+    /// Adds the next part of a trace's names, which are then only looked up.
+    pub(crate) fn extend(&mut self, new: NewNames) {
+        self.texts.extend(new.texts);
+        self.timers.extend(new.timers);
+        self.functions.extend(new.functions);
     }
 
     pub fn text(&self, name: Name) -> &str {
         &self.texts[name.0 as usize]
+    }
+
+    /// Returns the address of a timer.
+    pub fn timer_address(&self, timer: Timer) -> u64 {
+        self.timers[timer.0 as usize]
+    }
+
+    pub fn function_of(&self, id: FunctionId) -> Function {
+        self.functions[usize::from(id.0)]
+    }
+
+    /// Returns the text of a function's symbol, if it has one.
+    pub fn symbol(&self, id: FunctionId) -> Option<&str> {
+        self.function_of(id).symbol.map(|name| self.text(name))
     }
 }

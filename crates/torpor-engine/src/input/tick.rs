@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::units::{Duration, Hz, Instant, NSEC_PER_SEC};
-use torpor_trace::{Event, EventKind, Function, SoFar};
+use torpor_trace::{Event, EventKind, FunctionId, SoFar, Timer};
 
 /// Ticks happen at `phase + n·TICK_NSEC`, on every CPU alike (no `skew_tick`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,18 +48,18 @@ impl TickGrid {
 /// The tick's hrtimer function, and the grid of its expiry times.
 #[derive(Clone, Debug)]
 pub(crate) struct TickFunction {
-    address: u64,
+    id: FunctionId,
     pub grid: TickGrid,
 }
 
 impl TickFunction {
     #[cfg(test)]
-    pub(crate) fn at(address: u64, grid: TickGrid) -> TickFunction {
-        TickFunction { address, grid }
+    pub(crate) fn new(id: FunctionId, grid: TickGrid) -> TickFunction {
+        TickFunction { id, grid }
     }
 
-    pub(crate) fn is(&self, function: Function) -> bool {
-        function.address == self.address
+    pub(crate) fn is(&self, function: FunctionId) -> bool {
+        function == self.id
     }
 }
 
@@ -69,9 +69,9 @@ const TICK_SYMBOLS: [&str; 2] = ["tick_sched_timer", "tick_nohz_handler"];
 /// Finds the tick among the hrtimers: by symbol, else as the busiest function that has at most
 /// one timer a CPU and whose expiry times all lie on the grid of one tick rate.
 pub(crate) fn tick_function(events: &[Event], so_far: &SoFar<'_>) -> Option<TickFunction> {
-    #[derive(Default)]
     struct Seen {
-        timers: BTreeSet<u64>,
+        id: FunctionId,
+        timers: BTreeSet<Timer>,
         starts: usize,
         expiries: Vec<i64>,
         named: bool,
@@ -79,22 +79,28 @@ pub(crate) fn tick_function(events: &[Event], so_far: &SoFar<'_>) -> Option<Tick
     let mut functions: BTreeMap<u64, Seen> = BTreeMap::new();
     for event in events {
         if let EventKind::HrtimerStart { timer, function, expires, .. } = event.kind {
-            let seen = functions.entry(function.address).or_default();
+            let address = so_far.names.function_of(function).address;
+            let seen = functions.entry(address).or_insert_with(|| Seen {
+                id: function,
+                timers: BTreeSet::new(),
+                starts: 0,
+                expiries: Vec::new(),
+                named: so_far.names.symbol(function).is_some_and(|s| TICK_SYMBOLS.contains(&s)),
+            });
             seen.timers.insert(timer);
             seen.starts += 1;
+            let expires = expires.get();
             if expires.since(event.time) <= NEAR {
                 seen.expiries.push(expires.0);
             }
-            seen.named |=
-                function.symbol.is_some_and(|s| TICK_SYMBOLS.contains(&so_far.names.text(s)));
         }
     }
     functions
-        .into_iter()
-        .filter(|(_, s)| s.expiries.len() >= 2 && s.timers.len() <= so_far.cpu_count as usize)
-        .filter_map(|(address, s)| {
+        .into_values()
+        .filter(|s| s.expiries.len() >= 2 && s.timers.len() <= so_far.cpu_count as usize)
+        .filter_map(|s| {
             let grid = common_grid(&s.expiries)?;
-            Some((s.named, s.starts, TickFunction { address, grid }))
+            Some((s.named, s.starts, TickFunction { id: s.id, grid }))
         })
         .max_by_key(|(named, count, _)| (*named, *count))
         .map(|(_, _, function)| function)

@@ -5,7 +5,7 @@ use super::tick::{TickFunction, TickGrid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::units::{CpuId, Duration, Instant};
-use torpor_trace::{Event, EventKind};
+use torpor_trace::{Event, EventKind, FunctionId, Timer};
 
 /// `flags` of `struct timer_list` (include/linux/timer.h): the low 18 bits are the CPU; a
 /// deferrable timer waits for the CPU to be awake anyway; a pinned one stays on its CPU.
@@ -19,23 +19,23 @@ pub(crate) const OVERDUE: Duration = Duration(4_000_000);
 /// Armed timers of one kind, by CPU and time.
 #[derive(Default)]
 struct Armed {
-    at: FxHashMap<u64, (CpuId, Instant)>,
-    by_cpu: BTreeMap<CpuId, BTreeSet<(Instant, u64)>>,
+    at: FxHashMap<Timer, (CpuId, Instant)>,
+    by_cpu: BTreeMap<CpuId, BTreeSet<(Instant, Timer)>>,
 }
 
 impl Armed {
-    fn start(&mut self, timer: u64, cpu: CpuId, expires: Instant) {
+    fn start(&mut self, timer: Timer, cpu: CpuId, expires: Instant) {
         let before = self.at.insert(timer, (cpu, expires));
         self.forget(timer, before);
         self.by_cpu.entry(cpu).or_default().insert((expires, timer));
     }
 
-    fn stop(&mut self, timer: u64) -> Option<Instant> {
+    fn stop(&mut self, timer: Timer) -> Option<Instant> {
         let before = self.at.remove(&timer);
         self.forget(timer, before)
     }
 
-    fn forget(&mut self, timer: u64, before: Option<(CpuId, Instant)>) -> Option<Instant> {
+    fn forget(&mut self, timer: Timer, before: Option<(CpuId, Instant)>) -> Option<Instant> {
         let (cpu, expires) = before?;
         self.by_cpu.get_mut(&cpu)?.remove(&(expires, timer));
         Some(expires)
@@ -44,7 +44,7 @@ impl Armed {
     /// Returns the earliest timer of a CPU. A timer that is long overdue was stopped without an
     /// event and is skipped.
     fn next(&self, cpu: CpuId, now: Instant) -> Instant {
-        let from = (now - OVERDUE, 0);
+        let from = (now - OVERDUE, Timer(0));
         self.by_cpu
             .get(&cpu)
             .and_then(|set| set.range(from..).next())
@@ -63,7 +63,7 @@ pub(crate) struct TimerTracker {
     pinned: Armed,
     global: Armed,
     tick: Option<TickFunction>,
-    deferrable: FxHashSet<u64>,
+    deferrable: FxHashSet<Timer>,
     jiffies: Option<JiffyClock>,
 }
 
@@ -94,7 +94,7 @@ impl TimerTracker {
         // A wheel timer is cancelled just before it expires, by the event.
         let mut taken_off = FxHashSet::default();
         // Wheel timers whose first event is an expiry, and where and when they were due.
-        let mut armed_before: BTreeMap<u64, (CpuId, u64)> = BTreeMap::new();
+        let mut armed_before: BTreeMap<Timer, (CpuId, u64)> = BTreeMap::new();
         for event in events {
             match event.kind {
                 EventKind::HrtimerStart { timer, .. } | EventKind::HrtimerCancel { timer } => {
@@ -113,13 +113,13 @@ impl TimerTracker {
                 EventKind::HrtimerExpireEntry { timer, function, now } => {
                     let is_first = started.insert(timer);
                     if is_first && !tracker.is_tick(function) {
-                        tracker.hrtimers.start(timer, event.cpu, now);
+                        tracker.hrtimers.start(timer, event.cpu, now.get());
                     }
                 }
                 EventKind::TimerExpireEntry { timer, now_jiffies, .. }
                     if started.insert(timer) || taken_off.remove(&timer) =>
                 {
-                    armed_before.insert(timer, (event.cpu, now_jiffies));
+                    armed_before.insert(timer, (event.cpu, now_jiffies.get()));
                 }
                 _ => {}
             }
@@ -134,7 +134,7 @@ impl TimerTracker {
     pub(crate) fn observe(&mut self, event: &Event) -> Option<Expiry> {
         match event.kind {
             EventKind::HrtimerStart { timer, function, expires, .. } if !self.is_tick(function) => {
-                self.hrtimers.start(timer, event.cpu, expires);
+                self.hrtimers.start(timer, event.cpu, expires.get());
             }
             EventKind::HrtimerCancel { timer } => {
                 self.hrtimers.stop(timer);
@@ -143,16 +143,18 @@ impl TimerTracker {
                 if self.is_tick(function) {
                     return Some(Expiry::Tick);
                 }
-                let expires = self.hrtimers.stop(timer).unwrap_or(now);
+                let expires = self.hrtimers.stop(timer).unwrap_or(now.get());
                 return Some(Expiry::Timer { expires });
             }
             EventKind::TimerStart {
                 timer, expires_jiffies, bucket_expiry_jiffies, flags, ..
             } => {
-                let due = bucket_expiry_jiffies.unwrap_or_else(|| {
-                    let base = self.jiffies.map_or(expires_jiffies, |c| c.jiffies(event.time));
-                    bucket_expiry(base, expires_jiffies)
-                });
+                let computed = || {
+                    let expires = expires_jiffies.get();
+                    let base = self.jiffies.map_or(expires, |c| c.jiffies(event.time));
+                    bucket_expiry(base, expires)
+                };
+                let due = bucket_expiry_jiffies.map_or_else(computed, |due| due.get().get());
                 self.start_wheel(timer, flags, due);
             }
             EventKind::TimerCancel { timer } => {
@@ -163,7 +165,7 @@ impl TimerTracker {
                 if self.deferrable.contains(&timer) {
                     return Some(Expiry::Deferred);
                 }
-                let expires = armed.or(self.jiffies.map(|c| c.instant(now_jiffies)));
+                let expires = armed.or(self.jiffies.map(|c| c.instant(now_jiffies.get())));
                 return Some(Expiry::Timer { expires: expires.unwrap_or(event.time) });
             }
             _ => {}
@@ -203,7 +205,7 @@ impl TimerTracker {
         }
     }
 
-    fn start_wheel(&mut self, timer: u64, flags: u32, due_jiffies: u64) {
+    fn start_wheel(&mut self, timer: Timer, flags: u32, due_jiffies: u64) {
         if flags & TIMER_DEFERRABLE != 0 {
             self.stop_wheel(timer);
             self.deferrable.insert(timer);
@@ -218,11 +220,11 @@ impl TimerTracker {
         }
     }
 
-    fn stop_wheel(&mut self, timer: u64) -> Option<Instant> {
+    fn stop_wheel(&mut self, timer: Timer) -> Option<Instant> {
         self.pinned.stop(timer).or_else(|| self.global.stop(timer))
     }
 
-    fn is_tick(&self, function: torpor_trace::Function) -> bool {
+    fn is_tick(&self, function: FunctionId) -> bool {
         self.tick.as_ref().is_some_and(|t| t.is(function))
     }
 }
@@ -242,7 +244,7 @@ impl JiffyClock {
         for event in events {
             if let EventKind::TimerExpireEntry { now_jiffies, .. } = event.kind {
                 let tick = i128::from(grid.floor(event.time).0);
-                *zeros.entry(tick - i128::from(now_jiffies) * tick_ns).or_default() += 1;
+                *zeros.entry(tick - i128::from(now_jiffies.get()) * tick_ns).or_default() += 1;
             }
         }
         // A late softirq names an old jiffy, so wrong answers lie above the true one.
@@ -281,10 +283,11 @@ fn bucket_expiry(now: u64, expires: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use torpor_trace::Function;
+    use std::num::NonZeroU64;
+    use torpor_trace::Slim;
 
     const TICK: i64 = 4_000_000;
-    const FUNCTION: Function = Function { address: 7, symbol: None };
+    const FUNCTION: FunctionId = FunctionId(7);
 
     /// Returns a tracker at 250 Hz whose jiffy 0 is at 0.
     fn tracker() -> TimerTracker {
@@ -298,12 +301,12 @@ mod tests {
         }
     }
 
-    fn start(tracker: &mut TimerTracker, timer: u64, due: u64, flags: u32) {
+    fn start(tracker: &mut TimerTracker, timer: u32, due: u64, flags: u32) {
         let kind = EventKind::TimerStart {
-            timer,
+            timer: Timer(timer),
             function: FUNCTION,
-            expires_jiffies: due - 1,
-            bucket_expiry_jiffies: Some(due),
+            expires_jiffies: (due - 1).into(),
+            bucket_expiry_jiffies: NonZeroU64::new(due).map(Slim::new),
             flags,
         };
         tracker.observe(&Event { time: Instant(0), cpu: CpuId(0), kind });
@@ -348,19 +351,20 @@ mod tests {
         };
         let expiry = |timer, now_jiffies| {
             let function = FUNCTION;
-            EventKind::TimerExpireEntry { timer, function, now_jiffies }
+            let timer = Timer(timer);
+            EventKind::TimerExpireEntry { timer, function, now_jiffies: Slim::new(now_jiffies) }
         };
-        push(1, EventKind::TimerCancel { timer: 9 });
-        push(10 * TICK, EventKind::TimerCancel { timer: 1 });
+        push(1, EventKind::TimerCancel { timer: Timer(9) });
+        push(10 * TICK, EventKind::TimerCancel { timer: Timer(1) });
         push(10 * TICK + 1, expiry(1, 10));
-        push(12 * TICK, EventKind::TimerCancel { timer: 2 });
+        push(12 * TICK, EventKind::TimerCancel { timer: Timer(2) });
         push(12 * TICK + 1, expiry(2, 12));
         push(12 * TICK + 2, {
             let (function, flags) = (FUNCTION, TIMER_PINNED);
-            let bucket_expiry_jiffies = Some(15);
-            let expires_jiffies = 14;
+            let bucket_expiry_jiffies = NonZeroU64::new(15).map(Slim::new);
+            let expires_jiffies = Slim::new(14);
             EventKind::TimerStart {
-                timer: 2,
+                timer: Timer(2),
                 function,
                 expires_jiffies,
                 bucket_expiry_jiffies,
@@ -368,7 +372,7 @@ mod tests {
             }
         });
         let grid = TickGrid::new(torpor_machine::units::Hz::H250, Duration::ZERO);
-        let tracker = TimerTracker::new(&events, Some(&TickFunction::at(5, grid)));
+        let tracker = TimerTracker::new(&events, Some(&TickFunction::new(FunctionId(5), grid)));
         assert_eq!(tracker.global.next(CpuId(0), Instant(0)), Instant(10 * TICK));
         assert_eq!(tracker.pinned.next(CpuId(0), Instant(0)), Instant(12 * TICK));
     }
@@ -378,7 +382,11 @@ mod tests {
         let mut tracker = tracker();
         start(&mut tracker, 1, 10, TIMER_DEFERRABLE);
         assert_eq!(tracker.next_wheel(CpuId(0), Instant(0)), Instant::NEVER);
-        let expiry = EventKind::TimerExpireEntry { timer: 1, function: FUNCTION, now_jiffies: 10 };
+        let expiry = EventKind::TimerExpireEntry {
+            timer: Timer(1),
+            function: FUNCTION,
+            now_jiffies: Slim::new(10),
+        };
         let event = Event { time: Instant(10 * TICK), cpu: CpuId(0), kind: expiry };
         assert!(matches!(tracker.observe(&event), Some(Expiry::Deferred)));
     }

@@ -104,9 +104,10 @@ fn repeated(trace: &Trace, times: i64) -> Trace {
             event.time = later(event.time);
             match &mut event.kind {
                 HrtimerStart { expires, softexpires, .. } => {
-                    (*expires, *softexpires) = (later(*expires), later(*softexpires));
+                    (*expires, *softexpires) =
+                        (later(expires.get()).into(), later(softexpires.get()).into());
                 }
-                HrtimerExpireEntry { now, .. } => *now = later(*now),
+                HrtimerExpireEntry { now, .. } => *now = later(now.get()).into(),
                 _ => {}
             }
             events.push(event);

@@ -16,14 +16,14 @@ pub use outcome::{
     StateStats, TaskStats, TickStats, TraceStats, VerdictCheck, VerdictSource, WakeupStats,
 };
 pub(crate) use sleep::Cause;
-use sleep::{FunctionKey, Sleep};
+use sleep::Sleep;
 use std::collections::{BTreeMap, HashMap};
 use torpor_machine::counters::{Delta, StateDelta};
 use torpor_machine::platform::{Cluster, Platform};
 use torpor_machine::units::{CpuId, Duration, Instant, NSEC_PER_SEC, StateIdx};
 use torpor_result::record::Head;
 use torpor_trace::{
-    Event, EventKind, InterruptCause, Name, Names, Sink, SoFar, Trace, Wakeups, Woken,
+    Event, EventKind, InterruptCause, Name, Names, Sink, SoFar, Timer, Trace, Wakeups, Woken,
 };
 
 /// Counts while a recording is read.
@@ -40,7 +40,7 @@ pub struct Stats<'a> {
     interrupts: BTreeMap<Cause, Interrupt>,
     latency: Latencies,
     /// Expiry of each armed hrtimer.
-    armed: HashMap<u64, Instant>,
+    armed: HashMap<Timer, Instant>,
     tick: Option<TickFunction>,
     is_tick_known: bool,
     /// A `sched_wakeup` alone may be written by the woken CPU.
@@ -175,7 +175,7 @@ impl<'a> Stats<'a> {
             }
             EventKind::TickStop { success } => self.tick_stops[usize::from(success)] += 1,
             EventKind::HrtimerStart { timer, expires, .. } => {
-                self.armed.insert(timer, expires);
+                self.armed.insert(timer, expires.get());
             }
             EventKind::HrtimerCancel { timer } => {
                 self.armed.remove(&timer);
@@ -183,14 +183,15 @@ impl<'a> Stats<'a> {
             EventKind::HrtimerExpireEntry { timer, function, now } => {
                 // The hardware was not armed for a timer that only its slack lets expire. Those
                 // of other clock bases are years away.
+                let now = now.get();
                 let is_near = time.since(now).0.abs() < NSEC_PER_SEC;
                 let due = self.armed.remove(&timer).filter(|&due| due <= now && is_near);
                 let is_tick = self.tick.as_ref().is_some_and(|tick| tick.is(function));
-                let cause = if is_tick { Cause::Tick } else { Cause::Timer(function.into()) };
+                let cause = if is_tick { Cause::Tick } else { Cause::Timer(function) };
                 self.with_sleep(number, |sleep| sleep.hrtimer(cause, due));
             }
             EventKind::TimerExpireEntry { function, .. } => {
-                let cause = Cause::Timer(function.into());
+                let cause = Cause::Timer(function);
                 self.with_sleep(number, |sleep| sleep.wheel_timer(cause));
             }
             EventKind::CpuIdleMiss { below, .. } => {
@@ -489,8 +490,10 @@ fn verdicts(platform: &Platform, cluster: &Cluster) -> CpuModel {
 
 pub(crate) fn spelled(cause: Cause, names: &Names) -> (&'static str, String) {
     match cause {
-        Cause::Timer(FunctionKey::Symbol(name)) => ("timer", names.text(name).to_owned()),
-        Cause::Timer(FunctionKey::Address(address)) => ("timer", format!("{address:#x}")),
+        Cause::Timer(id) => match names.symbol(id) {
+            Some(symbol) => ("timer", symbol.to_owned()),
+            None => ("timer", format!("{:#x}", names.function_of(id).address)),
+        },
         Cause::Tick => ("tick", "tick".to_owned()),
         Cause::Irq(irq, name) => {
             ("irq", name.map_or_else(|| format!("irq {irq}"), |name| names.text(name).to_owned()))

@@ -4,12 +4,12 @@
 use super::{CauseTime, LeftOut};
 use crate::model::Verdict;
 use torpor_machine::units::{Duration, Instant};
-use torpor_trace::{Function, InterruptCause, Name};
+use torpor_trace::{FunctionId, InterruptCause, Name};
 
 /// Cause of a sleep's end. The kinds without a name come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
-    Timer(FunctionKey),
+    Timer(FunctionId),
     /// Only the tick's timer.
     Tick,
     Irq(u32, Option<Name>),
@@ -17,19 +17,6 @@ pub(crate) enum Cause {
     /// No interrupt: a polling CPU saw `TIF_NEED_RESCHED`.
     Poll,
     Unknown,
-}
-
-/// A function by its symbol, or by its address if the recording has no symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum FunctionKey {
-    Symbol(Name),
-    Address(u64),
-}
-
-impl From<Function> for FunctionKey {
-    fn from(function: Function) -> FunctionKey {
-        function.symbol.map_or(FunctionKey::Address(function.address), FunctionKey::Symbol)
-    }
 }
 
 /// A sleep from its entry until the next entry, or until a task ran after it.

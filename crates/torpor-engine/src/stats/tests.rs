@@ -2,9 +2,9 @@
 
 use super::*;
 use torpor_machine::counters::CpuDelta;
-use torpor_trace::{Carries, Function};
+use torpor_trace::{Carries, Function, FunctionId, Timer};
 
-const TIMER: u64 = 7;
+const TIMER: Timer = Timer(7);
 
 struct Recording {
     names: Names,
@@ -18,6 +18,11 @@ impl Recording {
 
     fn push(&mut self, time_us: i64, cpu: u32, kind: EventKind) {
         self.events.push(Event { time: Instant(time_us * 1_000), cpu: CpuId(cpu), kind });
+    }
+
+    fn function(&mut self, symbol: Option<&str>) -> FunctionId {
+        let symbol = symbol.map(|text| self.names.intern(text));
+        self.names.function(Function { address: 1, symbol }).unwrap()
     }
 
     fn enter(&mut self, time_us: i64, cpu: u32, state: i32) {
@@ -54,13 +59,13 @@ impl Recording {
 
     /// Arms the timer of a CPU, lets the CPU sleep from 100 on, and handles the timer at `fires`.
     fn timed(&mut self, due_us: i64, exit_us: i64, fires_us: i64) {
-        let function = Function { address: 1, symbol: None };
-        let expires = Instant(due_us * 1_000);
+        let function = self.function(None);
+        let expires = Instant(due_us * 1_000).into();
         let start =
             EventKind::HrtimerStart { timer: TIMER, function, expires, softexpires: expires };
         self.push(0, 0, start);
         self.enter(100, 0, 1);
-        let (cause, now) = (InterruptCause::LocalTimer, Instant(fires_us * 1_000));
+        let (cause, now) = (InterruptCause::LocalTimer, Instant(fires_us * 1_000).into());
         self.push(fires_us, 0, EventKind::InterruptEntry { cause });
         self.push(fires_us, 0, EventKind::HrtimerExpireEntry { timer: TIMER, function, now });
         self.push(fires_us + 2, 0, EventKind::InterruptExit { cause });
@@ -120,8 +125,8 @@ fn interrupt_is_the_cause_task_the_reason() {
 #[test]
 fn first_expired_timer_explains_the_interrupt() {
     let mut made = Recording::new();
-    let function = Function { address: 1, symbol: Some(made.names.intern("hrtimer_wakeup")) };
-    let expires = Instant(40_000);
+    let function = made.function(Some("hrtimer_wakeup"));
+    let expires = Instant(40_000).into();
     made.push(
         0,
         0,
@@ -131,7 +136,7 @@ fn first_expired_timer_explains_the_interrupt() {
     made.exit(45, 0);
     let cause = InterruptCause::LocalTimer;
     made.push(46, 0, EventKind::InterruptEntry { cause });
-    let now = Instant(46_000);
+    let now = Instant(46_000).into();
     made.push(46, 0, EventKind::HrtimerExpireEntry { timer: TIMER, function, now });
     made.push(47, 0, EventKind::InterruptExit { cause });
     let stats = made.stats(None, Carries::default());

@@ -11,10 +11,14 @@ use crate::options::Unwatched;
 use proptest::prelude::*;
 use torpor_governor::Catalog;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant, StateIdx};
-use torpor_trace::{Event, EventKind, Function, PrevState, Probe, Trace};
+use torpor_trace::{Event, EventKind, Function, FunctionId, PrevState, Probe, Slim, Timer, Trace};
 
-fn function(address: u64) -> Function {
-    Function { address, symbol: None }
+fn timer() -> impl Strategy<Value = Timer> {
+    (1u32..4).prop_map(Timer)
+}
+
+fn function() -> impl Strategy<Value = FunctionId> {
+    (1u16..3).prop_map(FunctionId)
 }
 
 /// Extreme values and small ones, of both signs.
@@ -35,7 +39,7 @@ fn probe() -> impl Strategy<Value = Probe> {
 }
 
 fn kind() -> impl Strategy<Value = EventKind> {
-    let expires = || number().prop_map(|ns| Instant(ns.max(0)));
+    let expires = || number().prop_map(|ns| Slim::new(Instant(ns.max(0))));
     prop_oneof![
         4 => (-1i32..4).prop_map(|state| EventKind::CpuIdle { state: StateIdx(state) }),
         3 => (0i32..2, 0i32..2).prop_map(|(prev_pid, next_pid)| EventKind::SchedSwitch {
@@ -44,29 +48,29 @@ fn kind() -> impl Strategy<Value = EventKind> {
             next_pid,
             next_comm: None,
         }),
-        2 => (1u64..4, 1u64..3, expires()).prop_map(|(timer, address, expires)| {
-            let function = function(address);
+        2 => (timer(), function(), expires()).prop_map(|(timer, function, expires)| {
             EventKind::HrtimerStart { timer, function, expires, softexpires: expires }
         }),
-        1 => (1u64..4).prop_map(|timer| EventKind::HrtimerCancel { timer }),
-        1 => (1u64..4, 1u64..3, expires()).prop_map(|(timer, address, now)| {
-            EventKind::HrtimerExpireEntry { timer, function: function(address), now }
+        1 => timer().prop_map(|timer| EventKind::HrtimerCancel { timer }),
+        1 => (timer(), function(), expires()).prop_map(|(timer, function, now)| {
+            EventKind::HrtimerExpireEntry { timer, function, now }
         }),
-        1 => (1u64..4, any::<u64>(), any::<u32>()).prop_map(|(timer, due, flags)| {
+        1 => (timer(), any::<u64>(), any::<u32>()).prop_map(|(timer, due, flags)| {
             EventKind::TimerStart {
                 timer,
-                function: function(3),
-                expires_jiffies: due,
+                function: FunctionId(3),
+                expires_jiffies: due.into(),
                 bucket_expiry_jiffies: None,
                 flags,
             }
         }),
-        1 => (1u64..4, 0u64..100).prop_map(|(timer, now_jiffies)| {
-            EventKind::TimerExpireEntry { timer, function: function(3), now_jiffies }
+        1 => (timer(), 0u64..100).prop_map(|(timer, now)| {
+            EventKind::TimerExpireEntry { timer, function: FunctionId(3), now_jiffies: now.into() }
         }),
         1 => any::<bool>().prop_map(|success| EventKind::TickStop { success }),
         1 => (0u32..10).prop_map(|vec| EventKind::SoftirqRaise { vec }),
-        2 => (probe(), number()).prop_map(|(probe, value)| EventKind::Probed { probe, value }),
+        2 => (probe(), number())
+            .prop_map(|(probe, value)| EventKind::Probed { probe, value: value.into() }),
         1 => (0i32..2, any::<bool>())
             .prop_map(|(pid, io_wait)| EventKind::BlockedReason { pid, io_wait }),
     ]
@@ -86,12 +90,15 @@ proptest! {
         let mut trace = Trace::default();
         trace.meta.cpu_count = 2;
         trace.meta.clock = "mono".to_owned();
+        for address in 0..4 {
+            trace.names.function(Function { address, symbol: None }).unwrap();
+        }
         let mut now = 0;
         for (cpu, wait, kind) in events {
             now += wait;
             trace.events.push(Event { time: Instant(now), cpu: CpuId(cpu), kind });
         }
-        let tick = TickFunction::at(1, TickGrid::new(Hz::H250, Duration::ZERO));
+        let tick = TickFunction::new(FunctionId(1), TickGrid::new(Hz::H250, Duration::ZERO));
         let reset_at = reset_at.map(Instant);
         let options = VerifyOptions { probes: use_probes, reset_at, ..VerifyOptions::default() };
         let machine = machine();

@@ -9,15 +9,16 @@ use super::{VerifyOptions, forcing, iowait};
 use crate::input::{TickFunction, TickGrid};
 use crate::options::Unwatched;
 use crate::testing;
+use std::num::NonZeroU64;
 use torpor_governor::{Catalog, StateDesc};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant, StateIdx};
-use torpor_trace::{Event, EventKind, Function, PrevState, Probe, Trace};
+use torpor_trace::{Event, EventKind, Function, FunctionId, PrevState, Probe, Slim, Timer, Trace};
 
-const TICK: Function = Function { address: 1, symbol: None };
-const TASK: Function = Function { address: 2, symbol: None };
+const TICK: FunctionId = FunctionId(0);
+const TASK: FunctionId = FunctionId(1);
 /// The tick's timer of each CPU, and a task's.
-const TICK_TIMERS: [u64; 2] = [10, 11];
-const TIMER: u64 = 20;
+const TICK_TIMERS: [Timer; 2] = [Timer(10), Timer(11)];
+const TIMER: Timer = Timer(20);
 
 #[derive(Default)]
 struct Script {
@@ -30,6 +31,10 @@ impl Script {
         script.trace.meta.cpu_count = 2;
         script.trace.meta.clock = "mono".to_owned();
         script.trace.meta.kernel_release = Some("6.12.1".to_owned());
+        for (id, address) in [(TICK, 1), (TASK, 2)] {
+            let function = Function { address, symbol: None };
+            assert_eq!(script.trace.names.function(function), Some(id));
+        }
         script
     }
 
@@ -65,7 +70,7 @@ impl Script {
 
     /// Adds the tick's interrupt, which arms the tick for the next period.
     fn tick(&mut self, us: f64) -> &mut Script {
-        let now = Instant((us * 1_000.0) as i64);
+        let now = Slim::new(Instant((us * 1_000.0) as i64));
         let timer = TICK_TIMERS[0];
         let next = (us / 4_000.0).floor() * 4_000.0 + 4_000.0;
         self.at(us, EventKind::HrtimerExpireEntry { timer, function: TICK, now })
@@ -78,7 +83,7 @@ impl Script {
     }
 
     fn probe(&mut self, us: f64, probe: Probe, value: i64) -> &mut Script {
-        self.at(us, EventKind::Probed { probe, value })
+        self.at(us, EventKind::Probed { probe, value: value.into() })
     }
 
     fn marker(&mut self, us: f64, text: &str) -> &mut Script {
@@ -92,7 +97,7 @@ impl Script {
 
     fn calls_assuming(&self, assumptions: Assumptions) -> Calls {
         let grid = TickGrid::new(Hz::H250, Duration::ZERO);
-        let tick = TickFunction::at(TICK.address, grid);
+        let tick = TickFunction::new(TICK, grid);
         let options = VerifyOptions::default();
         Walk::new(&self.trace, tick, &machine(), assumptions, &options).run()
     }
@@ -125,9 +130,9 @@ fn switch(prev_pid: i32, next_pid: i32) -> EventKind {
     EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm: None }
 }
 
-fn start(timer: u64, function: Function, expires_us: f64) -> EventKind {
-    let expires = Instant((expires_us * 1_000.0) as i64);
-    EventKind::HrtimerStart { timer, function, expires, softexpires: Instant(0) }
+fn start(timer: Timer, function: FunctionId, expires_us: f64) -> EventKind {
+    let expires = Instant((expires_us * 1_000.0) as i64).into();
+    EventKind::HrtimerStart { timer, function, expires, softexpires: Instant(0).into() }
 }
 
 fn us(duration: Duration) -> f64 {
@@ -182,19 +187,20 @@ fn polling_that_times_out_renews_nothing() {
 fn wheel_timer_within_a_tick_keeps_the_tick() {
     let mut script = Script::new();
     // An expiry shows its jiffy: 100 began at 400 ms.
-    let expired = EventKind::TimerExpireEntry { timer: 30, function: TASK, now_jiffies: 100 };
+    let (timer, now_jiffies) = (Timer(30), Slim::new(100));
+    let expired = EventKind::TimerExpireEntry { timer, function: TASK, now_jiffies };
     let wheel = |due| EventKind::TimerStart {
-        timer: 31,
+        timer: Timer(31),
         function: TASK,
-        expires_jiffies: due - 1,
-        bucket_expiry_jiffies: Some(due),
+        expires_jiffies: Slim::new(due - 1),
+        bucket_expiry_jiffies: NonZeroU64::new(due).map(Slim::new),
         flags: 0,
     };
     let base = 400_000.0;
     script.at(base + 10.0, expired).tick_starts(base + 11.0, base + 4_000.0);
     script.timer(base + 12.0, base + 2_500.0).at(base + 13.0, wheel(101));
     script.idle(base + 1_000.0).enter(base + 1_005.0, 1).exit(base + 1_100.0);
-    script.task(base + 1_101.0).at(base + 1_102.0, EventKind::TimerCancel { timer: 31 });
+    script.task(base + 1_101.0).at(base + 1_102.0, EventKind::TimerCancel { timer: Timer(31) });
     script.at(base + 1_103.0, wheel(102)).idle(base + 1_200.0).enter(base + 1_205.0, 1);
     let calls = script.calls();
     let near = &calls.decisions[0].asked;

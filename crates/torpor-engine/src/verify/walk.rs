@@ -11,7 +11,7 @@ use crate::model::CpuModel;
 use std::collections::HashSet;
 use torpor_governor::StateDesc;
 use torpor_machine::units::{CpuId, Duration, Instant, StateIdx};
-use torpor_trace::{Event, EventKind, Probe, Trace};
+use torpor_trace::{Event, EventKind, Probe, Timer, Trace};
 
 /// Marker that a recorder writes to `trace_marker` after switching governors away and back.
 const RESET_MARKER: &str = "RESET";
@@ -31,7 +31,7 @@ pub(super) struct Walk<'a> {
     trace: &'a Trace,
     machine: &'a [MachineCpu],
     tick: TickFunction,
-    tick_timers: HashSet<u64>,
+    tick_timers: HashSet<Timer>,
     timers: TimerTracker,
     has_hierarchy: bool,
     assumptions: Assumptions,
@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
                 return;
             }
             EventKind::HrtimerStart { function, expires, .. } if self.tick.is(function) => {
-                match cpu.tick.start(expires) {
+                match cpu.tick.start(expires.get()) {
                     TickEvent::Handler => cpu.interrupted(at),
                     TickEvent::Stopping => {}
                     TickEvent::Restart => self.restart(number, at),
@@ -135,7 +135,7 @@ impl<'a> Walk<'a> {
             EventKind::CpuIdle { state } if state == StateIdx::RUNNING => self.wake(number, at),
             EventKind::CpuIdle { state } => self.enter(number, at, state),
             EventKind::Probed { probe, value } if self.uses_probes => {
-                self.probed(number, at, probe, value);
+                self.probed(number, at, probe, value.get());
             }
             EventKind::HrtimerExpireEntry { function, .. } if self.tick.is(function) => {
                 cpu.got_tick |= cpu.is_idle;
@@ -410,7 +410,7 @@ fn belongs_to_interrupt(kind: &EventKind) -> bool {
     )
 }
 
-fn tick_timers(trace: &Trace, tick: &TickFunction) -> HashSet<u64> {
+fn tick_timers(trace: &Trace, tick: &TickFunction) -> HashSet<Timer> {
     let timer = |event: &Event| match event.kind {
         EventKind::HrtimerStart { timer, function, .. }
         | EventKind::HrtimerExpireEntry { timer, function, .. } => {
@@ -430,7 +430,7 @@ fn has_timer_hierarchy(trace: &Trace) -> bool {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 9),
         _ => trace.events.iter().any(|event| match event.kind {
             EventKind::HrtimerStart { function, .. } => {
-                function.symbol.is_some_and(|s| trace.names.text(s) == "tick_nohz_handler")
+                trace.names.symbol(function) == Some("tick_nohz_handler")
             }
             _ => false,
         }),

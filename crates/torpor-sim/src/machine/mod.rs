@@ -32,7 +32,7 @@ pub use flow::FlowTotals;
 pub use mask::CpuMask;
 pub use sink::Sink;
 pub use topology::Topology;
-pub use trace::TIMER_SYMBOLS;
+pub use trace::names_of;
 
 use crate::error::Halt;
 use crate::hardware::{Handled, Ipi, Outside, Seen, Sim, Step, TaskId, Work};

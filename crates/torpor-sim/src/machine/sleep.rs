@@ -151,22 +151,22 @@ impl<S: Sink> Machine<'_, S> {
 
     /// Records a change of one of the kernel's timers.
     pub(super) fn record_traced(&mut self, number: usize, event: Traced) {
-        let kinds = self.world.plan.workload.tasks.len();
         let timer_of = |TimerId(id)| trace::kernel_timer(id);
         let function_of = |function| match function {
-            TimerFunction::Tick => trace::function(kinds, 0),
-            TimerFunction::Wakeup => trace::function(kinds, 1),
+            TimerFunction::Tick => trace::function(0),
+            TimerFunction::Wakeup => trace::function(1),
             TimerFunction::Other(id) => trace::other_function(id),
         };
         let kind = match event {
             Traced::Start { timer, function, expires, softexpires } => {
                 let (timer, function) = (timer_of(timer), function_of(function));
+                let (expires, softexpires) = (expires.into(), softexpires.into());
                 EventKind::HrtimerStart { timer, function, expires, softexpires }
             }
             Traced::Cancel { timer } => EventKind::HrtimerCancel { timer: timer_of(timer) },
             Traced::ExpireEntry { timer, function, now } => {
                 let (timer, function) = (timer_of(timer), function_of(function));
-                EventKind::HrtimerExpireEntry { timer, function, now }
+                EventKind::HrtimerExpireEntry { timer, function, now: now.into() }
             }
             Traced::ExpireExit { timer } => EventKind::HrtimerExpireExit { timer: timer_of(timer) },
             Traced::TickStop { success } => EventKind::TickStop { success },

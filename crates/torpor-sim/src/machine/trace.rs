@@ -2,20 +2,19 @@
 //! Converts the events of a run to the tracepoints of a recording.
 
 use torpor_machine::units::StateIdx;
-use torpor_trace::{Function, Name};
+use torpor_trace::{Event, Function, FunctionId, Name, Names, Timer};
 
-/// Names after those of the tasks.
-pub const TIMER_SYMBOLS: [&str; 2] = ["tick_nohz_handler", "hrtimer_wakeup"];
+/// Symbols of timer functions.
+const TIMER_SYMBOLS: [&str; 2] = ["tick_nohz_handler", "hrtimer_wakeup"];
 
 /// Addresses of functions and timers; any place in a kernel's memory does.
 const FUNCTIONS: u64 = 0xffff_ffff_8110_0000;
 const OTHER_FUNCTIONS: u64 = 0xffff_ffff_8120_0000;
 const KERNEL_TIMERS: u64 = 0xffff_8881_0000_0000;
 
-/// One of [`TIMER_SYMBOLS`], which follow the names of so many kinds of tasks.
-pub(super) fn function(kinds: usize, which: usize) -> Function {
-    let symbol = Name((kinds + which) as u32);
-    Function { address: FUNCTIONS + 0x100 * which as u64, symbol: Some(symbol) }
+/// Returns the function of one of [`TIMER_SYMBOLS`].
+pub(super) fn function(which: usize) -> FunctionId {
+    FunctionId(which as u16)
 }
 
 pub(super) fn name_of(kind: usize) -> Name {
@@ -31,11 +30,38 @@ pub(super) fn state_none() -> StateIdx {
     StateIdx(-1)
 }
 
-pub(super) fn kernel_timer(id: u32) -> u64 {
-    KERNEL_TIMERS + 0x100 * u64::from(id)
+pub(super) fn kernel_timer(id: u32) -> Timer {
+    Timer(id)
 }
 
-/// Function without a name here.
-pub(super) fn other_function(id: u32) -> Function {
-    Function { address: OTHER_FUNCTIONS + 0x100 * u64::from(id), symbol: None }
+/// Returns a function without a name here.
+pub(super) fn other_function(id: u32) -> FunctionId {
+    FunctionId((TIMER_SYMBOLS.len() + id as usize) as u16)
+}
+
+/// Returns the names of a recording's events: of tasks, then what the functions here number.
+pub fn names_of<'a>(tasks: impl Iterator<Item = &'a str>, events: &mut [Event]) -> Names {
+    let mut names = Names::default();
+    tasks.for_each(|task| {
+        names.intern(task);
+    });
+    let (mut timers, mut functions) = (0, TIMER_SYMBOLS.len());
+    for event in events {
+        let timer = event.kind.timer_mut().map_or(0, |timer| timer.0 + 1);
+        timers = timers.max(timer);
+        let function = event.kind.function_mut().map_or(0, |function| usize::from(function.0) + 1);
+        functions = functions.max(function);
+    }
+    for id in 0..timers {
+        names.timer(KERNEL_TIMERS + 0x100 * u64::from(id));
+    }
+    for id in 0..functions {
+        let symbol = TIMER_SYMBOLS.get(id).map(|symbol| names.intern(symbol));
+        let address = match id.checked_sub(TIMER_SYMBOLS.len()) {
+            None => FUNCTIONS + 0x100 * id as u64,
+            Some(other) => OTHER_FUNCTIONS + 0x100 * other as u64,
+        };
+        names.function(Function { address, symbol });
+    }
+    names
 }

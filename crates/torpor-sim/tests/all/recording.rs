@@ -21,6 +21,7 @@ fn recorded(governor: &str) -> (Trace, Vec<Decision>, torpor_sim::Request) {
 /// Events by CPU in order, names as text: what must survive writing and reading.
 fn told(trace: &Trace) -> Vec<String> {
     let comm = |name: Option<torpor_trace::Name>| name.map(|n| trace.names.text(n));
+    let address = |timer| trace.names.timer_address(timer);
     let event = |event: &torpor_trace::Event| {
         let kind = match event.kind {
             EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
@@ -28,11 +29,15 @@ fn told(trace: &Trace) -> Vec<String> {
                 format!("switch {prev_pid} {prev_state:?} {next_pid} {comm:?}")
             }
             EventKind::HrtimerStart { timer, function, expires, .. } => {
-                format!("start {timer:x} {:?} {expires}", comm(function.symbol))
+                let (timer, expires) = (address(timer), expires.get());
+                format!("start {timer:x} {:?} {expires}", trace.names.symbol(function))
             }
             EventKind::HrtimerExpireEntry { timer, function, now } => {
-                format!("expire {timer:x} {:?} {now}", comm(function.symbol))
+                let (timer, now) = (address(timer), now.get());
+                format!("expire {timer:x} {:?} {now}", trace.names.symbol(function))
             }
+            EventKind::HrtimerCancel { timer } => format!("cancel {:x}", address(timer)),
+            EventKind::HrtimerExpireExit { timer } => format!("exit {:x}", address(timer)),
             other => format!("{other:?}"),
         };
         format!("{} {} {kind}", event.time.0, event.cpu)

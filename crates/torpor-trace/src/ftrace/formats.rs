@@ -199,7 +199,7 @@ impl Decoded<'_> {
         match *self {
             Decoded::Tracepoint(spec, ref values) => spec.record(context, values),
             Decoded::Probe(probe, value) => {
-                context.push(EventKind::Probed { probe, value });
+                context.push(EventKind::Probed { probe, value: value.into() });
             }
         }
     }

@@ -7,7 +7,7 @@ use super::scratch::{Scratch, slot};
 use super::timers::{Role, Timers};
 use super::values::{hexadecimal, integer};
 use crate::builder::Builder;
-use crate::cursor::{after, find, is_same, split};
+use crate::cursor::{after, ends, find, is_same, split};
 use crate::loss;
 use crate::model::{EventKind, Probe};
 use crate::tracepoint::{self, Context, Values, spec};
@@ -19,8 +19,8 @@ pub(super) struct Events {
     pub timers: Timers,
     kinds: Vec<Kind>,
     by_name: HashMap<Box<[u8]>, usize>,
-    /// Indices into `kinds` of recent names, so that most lines need no hashing.
-    recent: Vec<usize>,
+    /// Recent names, so that most lines need no hashing.
+    recent: Vec<Recent>,
     scratch: Scratch,
 }
 
@@ -33,7 +33,18 @@ struct Kind {
     role: Option<Role>,
 }
 
+/// A name by its length and ends, and its index in `kinds`.
+#[derive(Clone, Default)]
+struct Recent {
+    length: usize,
+    ends: (u64, u64),
+    index: usize,
+}
+
 const RECENT: usize = 512;
+
+/// Length up to which its ends are all of a name.
+const ENDS_MAX: usize = 16;
 
 impl Events {
     pub(super) fn is_empty(&self) -> bool {
@@ -65,16 +76,19 @@ impl Events {
     #[inline]
     fn kind(&mut self, name: &[u8]) -> usize {
         // Two names may share a slot, so each has another one.
-        let slot = slot(name) % RECENT;
+        let (slot, ends) = (slot(name) % RECENT, ends(name));
         for slot in [slot, slot ^ 1] {
-            match self.recent.get(slot) {
-                Some(&index) if self.kinds.get(index).is_some_and(|k| is_same(&k.name, name)) => {
-                    return index;
-                }
-                _ => {}
+            let Some(recent) = self.recent.get(slot) else { continue };
+            let may_be = recent.length == name.len() && recent.ends == ends;
+            if may_be && (name.len() <= ENDS_MAX || self.is_named(recent.index, name)) {
+                return recent.index;
             }
         }
         self.kind_by_hash(name, slot)
+    }
+
+    fn is_named(&self, index: usize, name: &[u8]) -> bool {
+        self.kinds.get(index).is_some_and(|kind| is_same(&kind.name, name))
     }
 
     #[cold]
@@ -86,9 +100,11 @@ impl Events {
             self.kinds.push(Kind { name: name.into(), count: 0, plan, place: None, role });
             index
         });
-        self.recent.resize(RECENT, usize::MAX);
-        let is_free = self.recent[slot] == usize::MAX;
-        self.recent[if is_free { slot } else { slot ^ 1 }] = index;
+        let free = Recent { length: usize::MAX, ..Recent::default() };
+        self.recent.resize(RECENT, free);
+        let is_free = self.recent[slot].length == usize::MAX;
+        let recent = Recent { length: name.len(), ends: ends(name), index };
+        self.recent[if is_free { slot } else { slot ^ 1 }] = recent;
         index
     }
 
@@ -134,7 +150,7 @@ fn probed(line: &Line<'_>, last: &mut Option<(Box<[u8]>, Place)>, out: &mut Buil
         let value = after(rest, at, 1);
         integer(&value[..find(value, b' ').unwrap_or(value.len())])
     });
-    let kind = EventKind::Probed { probe, value: value.unwrap_or(0) as i64 };
+    let kind = EventKind::Probed { probe, value: (value.unwrap_or(0) as i64).into() };
     out.push(line.time.ns, line.cpu, kind);
 }
 

@@ -13,7 +13,7 @@
 //!
 //! The task's name before it is ignored, as it may hold nearly anything.
 
-use crate::cursor::{after, find, offset, rfind};
+use crate::cursor::{after, ends, find, offset, rfind};
 use memchr::memchr_iter;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,19 +40,32 @@ const FLAGS_MAX: usize = 9;
 impl<'a> Line<'a> {
     #[inline(always)]
     pub(super) fn parse(line: &'a [u8]) -> Option<Line<'a>> {
-        match Line::with_cpu(line, |line| line.time.has_unit) {
+        match Line::usual(line) {
             Some(line) => Some(line),
             None => Line::unusual(line),
         }
     }
 
-    #[cold]
-    fn unusual(line: &'a [u8]) -> Option<Line<'a>> {
-        // Last, as a task may be named `x [1] 2: y`.
-        Line::with_bare_cpu(line).or_else(|| Line::with_cpu(line, |_| true))
+    /// Parses a line whose first bracket is the CPU's. No step is a call, so a line stays in
+    /// registers: one that goes through memory takes a tenth longer.
+    #[inline(always)]
+    fn usual(line: &'a [u8]) -> Option<Line<'a>> {
+        let (cpu, rest) = number(after(line, find(line, b'[')?, 1))?;
+        let text = rest.strip_prefix(b"]")?.trim_ascii_start();
+        let is_time = text.first().is_some_and(u8::is_ascii_digit);
+        let line = Line::from_time(cpu, if is_time { text } else { after_flags(text)? })?;
+        line.time.has_unit.then_some(line)
     }
 
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
+    fn unusual(line: &'a [u8]) -> Option<Line<'a>> {
+        Line::with_cpu(line, |line| line.time.has_unit)
+            .or_else(|| Line::with_bare_cpu(line))
+            // Last, as a task may be named `x [1] 2: y`.
+            .or_else(|| Line::with_cpu(line, |_| true))
+    }
+
     fn with_cpu(line: &'a [u8], is_right: impl Fn(&Line<'_>) -> bool) -> Option<Line<'a>> {
         let mut rest = line;
         while let Some(at) = find(rest, b'[') {
@@ -114,20 +127,34 @@ fn after_flags(text: &[u8]) -> Option<&[u8]> {
 /// Parses a decimal number, saturating, and returns it with the rest.
 #[inline(always)]
 pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
-    let Some((digits, after)) = text.split_first_chunk::<8>() else { return any_number(text) };
-    match eight_digits(*digits) {
+    match eight_digits(word(text)) {
         (_, 0) => None,
-        (value, 8) => match after.split_first_chunk::<8>().map(|(digits, _)| eight_digits(*digits))
-        {
-            // All digits are in one of the two words.
-            Some((low, count @ 0..8)) => {
-                let value = value.wrapping_mul(TENS[count]).wrapping_add(low);
-                Some((value, after.get(count..)?))
+        (value, 8) => {
+            let behind = after(text, 8, 0);
+            match eight_digits(word(behind)) {
+                (_, 8) => any_number(text),
+                // All digits are in one of the two words.
+                (low, count) => {
+                    let value = value.wrapping_mul(TENS[count]).wrapping_add(low);
+                    Some((value, behind.get(count..)?))
+                }
             }
-            _ => any_number(text),
-        },
+        }
         (value, count) => Some((value, text.get(count..)?)),
     }
+}
+
+/// Returns the first eight bytes of a text, with zeros behind a shorter one.
+#[inline(always)]
+fn word(text: &[u8]) -> [u8; 8] {
+    if let Some(word) = text.first_chunk::<8>() {
+        return *word;
+    }
+    let (first, last) = ends(text);
+    // The last bytes are four, or one of a text of less than four.
+    let lasts = if text.len() < 4 { 1 } else { 4 };
+    let place = text.len().saturating_sub(lasts) as u32 & 7;
+    (first | last << (place << 3)).to_le_bytes()
 }
 
 const TENS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];

@@ -4,7 +4,7 @@
 use super::fields::COMM_MAX;
 use super::values::{TIMER_ARRAY_SHIFT, TIMER_CPU_MASK, TIMER_FLAGS};
 use crate::model::{
-    EventKind, Function, InterruptCause, Name, PrevState, Probe, Trace, UNKNOWN_PID,
+    EventKind, FunctionId, InterruptCause, Name, PrevState, Probe, Timer, Trace, UNKNOWN_PID,
 };
 use crate::tracepoint::{PROBES, x86_interrupt};
 use std::collections::HashMap;
@@ -102,10 +102,14 @@ impl Text<'_> {
         name.map_or(UNKNOWN_COMM.to_owned(), |name| comm(self.trace.names.text(name)))
     }
 
-    fn function(&self, function: Function) -> String {
-        match function.symbol {
-            Some(name) => one_line(self.trace.names.text(name)),
-            None => format!("{:#x}", function.address),
+    fn timer_of(&self, timer: Timer) -> u64 {
+        self.trace.names.timer_address(timer)
+    }
+
+    fn function(&self, id: FunctionId) -> String {
+        match self.trace.names.symbol(id) {
+            Some(symbol) => one_line(symbol),
+            None => format!("{:#x}", self.trace.names.function_of(id).address),
         }
     }
 
@@ -136,23 +140,25 @@ impl Text<'_> {
         match *self.kind {
             EventKind::HrtimerStart { timer, function, expires, softexpires } => write!(
                 f,
-                "hrtimer_start: hrtimer={timer:016x} function={} expires={} softexpires={} \
+                "hrtimer_start: hrtimer={:016x} function={} expires={} softexpires={} \
                  mode=ABS was_armed=0",
+                self.timer_of(timer),
                 self.function(function),
-                expires.0,
-                softexpires.0
+                expires.get().0,
+                softexpires.get().0
             ),
             EventKind::HrtimerCancel { timer } => {
-                write!(f, "hrtimer_cancel: hrtimer={timer:016x}")
+                write!(f, "hrtimer_cancel: hrtimer={:016x}", self.timer_of(timer))
             }
             EventKind::HrtimerExpireEntry { timer, function, now } => write!(
                 f,
-                "hrtimer_expire_entry: hrtimer={timer:016x} function={} now={}",
+                "hrtimer_expire_entry: hrtimer={:016x} function={} now={}",
+                self.timer_of(timer),
                 self.function(function),
-                now.0
+                now.get().0
             ),
             EventKind::HrtimerExpireExit { timer } => {
-                write!(f, "hrtimer_expire_exit: hrtimer={timer:016x}")
+                write!(f, "hrtimer_expire_exit: hrtimer={:016x}", self.timer_of(timer))
             }
             EventKind::TimerStart {
                 timer,
@@ -161,22 +167,23 @@ impl Text<'_> {
                 bucket_expiry_jiffies,
                 flags,
             } => {
-                let function = self.function(function);
-                write!(
-                    f,
-                    "timer_start: timer={timer:016x} function={function} expires={expires_jiffies}"
-                )?;
+                let (timer, function) = (self.timer_of(timer), self.function(function));
+                let expires = expires_jiffies.get();
+                write!(f, "timer_start: timer={timer:016x} function={function} expires={expires}")?;
                 if let Some(jiffies) = bucket_expiry_jiffies {
-                    write!(f, " bucket_expiry={jiffies}")?;
+                    write!(f, " bucket_expiry={}", jiffies.get())?;
                 }
                 timer_flags(f, flags.into())
             }
-            EventKind::TimerCancel { timer } => write!(f, "timer_cancel: timer={timer:016x}"),
+            EventKind::TimerCancel { timer } => {
+                write!(f, "timer_cancel: timer={:016x}", self.timer_of(timer))
+            }
             EventKind::TimerExpireEntry { timer, function, now_jiffies } => write!(
                 f,
-                "timer_expire_entry: timer={timer:016x} function={} now={now_jiffies} \
-                 baseclk={now_jiffies}",
-                self.function(function)
+                "timer_expire_entry: timer={:016x} function={} now={now} baseclk={now}",
+                self.timer_of(timer),
+                self.function(function),
+                now = now_jiffies.get()
             ),
             _ => Ok(()),
         }
@@ -209,7 +216,7 @@ impl Display for Text<'_> {
                 let io_wait = u32::from(io_wait);
                 write!(f, "sched_blocked_reason: pid={pid} iowait={io_wait} caller=0x0")
             }
-            EventKind::Probed { probe, value } => probed(f, probe, value),
+            EventKind::Probed { probe, value } => probed(f, probe, value.get()),
             EventKind::IrqEntry { irq, name } => {
                 let name = name.map(|name| one_line(self.trace.names.text(name)));
                 write!(f, "irq_handler_entry: irq={irq} name={}", name.unwrap_or_default())

@@ -121,7 +121,7 @@ mod proto;
 mod tests {
     use super::proto::{Message, bundle, cpu_idle, event, message, trace};
     use crate::builder::Builder;
-    use crate::model::{EventKind, Names, Trace};
+    use crate::model::{Event, EventKind, Names, Trace};
     use crate::stop::Stop;
     use std::io::Write;
 
@@ -191,15 +191,21 @@ mod tests {
     /// Returns the events with the texts of their names, which may have other numbers.
     fn spelt(trace: &Trace) -> Vec<String> {
         let text = |names: &Names, name| names.text(name).to_owned();
-        let spelt = |event: &crate::model::Event| {
+        let spelt = |event: &Event| {
             let mut kind = event.kind;
             let mut name = None;
             if let EventKind::SchedSwitch { next_comm, .. } = &mut kind {
                 name = next_comm.take().map(|name| text(&trace.names, name));
-            } else if let Some(function) = kind.function_mut() {
-                name = function.symbol.take().map(|name| text(&trace.names, name));
             }
-            format!("{:?} {:?} {kind:?} {name:?}", event.time, event.cpu)
+            let timer = kind.timer_mut().map(std::mem::take);
+            let timer = timer.map(|timer| trace.names.timer_address(timer));
+            let function = kind.function_mut().map(std::mem::take);
+            if let Some(symbol) = function.and_then(|id| trace.names.symbol(id)) {
+                name = Some(symbol.to_owned());
+            }
+            let address = function.map(|id| trace.names.function_of(id).address);
+            let Event { time, cpu, .. } = event;
+            format!("{time:?} {cpu:?} {kind:?} {timer:?} {address:?} {name:?}")
         };
         trace.events.iter().map(spelt).collect()
     }

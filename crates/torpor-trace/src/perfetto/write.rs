@@ -3,10 +3,11 @@
 //! field numbers are the reader's (`schema`).
 
 use super::schema::{self, packet};
-use crate::model::{Event, EventKind, InterruptCause, PrevState, Trace};
+use crate::model::{Event, EventKind, InterruptCause, Names, PrevState, Slim, Trace};
 use crate::tracepoint::{spec, x86_interrupt};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use torpor_machine::units::Instant;
 
 /// Events in a row of packets, one packet per CPU.
 const EVENTS_A_ROW: usize = 1 << 14;
@@ -87,7 +88,7 @@ fn same_clocks(trace: &Trace) -> Message {
 /// Returns `InternedData.kernel_symbols`, numbered by address.
 fn symbols(trace: &Trace) -> Message {
     let functions = trace.events.iter().filter_map(|event| {
-        let function = *event.kind.clone().function_mut()?;
+        let function = trace.names.function_of(*event.kind.clone().function_mut()?);
         Some((function.address, function.symbol?))
     });
     let named: BTreeMap<u64, _> = functions.collect();
@@ -191,21 +192,26 @@ fn fields(trace: &Trace, event: &Event) -> Option<Fields> {
         }
         EventKind::TickStop { success } => numbers("tick_stop", &[success.into()]),
         EventKind::Marker { text: name } => Some(("print", vec![text(name)])),
-        _ => timer_fields(&event.kind),
+        _ => timer_fields(&trace.names, &event.kind),
     }
 }
 
-fn timer_fields(kind: &EventKind) -> Option<Fields> {
+fn timer_fields(names: &Names, kind: &EventKind) -> Option<Fields> {
+    let at = |time: Slim<Instant>| time.get().0 as u64;
+    let timer_of = |timer| names.timer_address(timer);
+    let address = |function| names.function_of(function).address;
     match *kind {
         EventKind::HrtimerStart { timer, function, expires, softexpires } => numbers(
             "hrtimer_start",
-            &[timer, function.address, expires.0 as u64, softexpires.0 as u64],
+            &[timer_of(timer), address(function), at(expires), at(softexpires)],
         ),
-        EventKind::HrtimerCancel { timer } => numbers("hrtimer_cancel", &[timer]),
+        EventKind::HrtimerCancel { timer } => numbers("hrtimer_cancel", &[timer_of(timer)]),
         EventKind::HrtimerExpireEntry { timer, function, now } => {
-            numbers("hrtimer_expire_entry", &[timer, function.address, now.0 as u64])
+            numbers("hrtimer_expire_entry", &[timer_of(timer), address(function), at(now)])
         }
-        EventKind::HrtimerExpireExit { timer } => numbers("hrtimer_expire_exit", &[timer]),
+        EventKind::HrtimerExpireExit { timer } => {
+            numbers("hrtimer_expire_exit", &[timer_of(timer)])
+        }
         EventKind::TimerStart {
             timer,
             function,
@@ -213,13 +219,15 @@ fn timer_fields(kind: &EventKind) -> Option<Fields> {
             bucket_expiry_jiffies,
             flags,
         } => {
-            let bucket = bucket_expiry_jiffies.unwrap_or(expires_jiffies);
-            let values = [timer, function.address, expires_jiffies, bucket, flags.into()];
+            let expires = expires_jiffies.get();
+            let bucket = bucket_expiry_jiffies.map_or(expires, |bucket| bucket.get().get());
+            let values = [timer_of(timer), address(function), expires, bucket, flags.into()];
             numbers("timer_start", &values)
         }
-        EventKind::TimerCancel { timer } => numbers("timer_cancel", &[timer]),
+        EventKind::TimerCancel { timer } => numbers("timer_cancel", &[timer_of(timer)]),
         EventKind::TimerExpireEntry { timer, function, now_jiffies } => {
-            numbers("timer_expire_entry", &[timer, function.address, now_jiffies])
+            let values = [timer_of(timer), address(function), now_jiffies.get()];
+            numbers("timer_expire_entry", &values)
         }
         _ => None,
     }

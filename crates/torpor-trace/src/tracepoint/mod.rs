@@ -9,7 +9,10 @@ mod tests;
 
 use crate::builder::Builder;
 use crate::loss;
-use crate::model::{EventKind, Function, InterruptCause, PrevState, Probe};
+use crate::model::{
+    EventKind, Function, FunctionId, InterruptCause, PrevState, Probe, Slim, Timer,
+};
+use std::num::NonZeroU64;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,17 +85,25 @@ impl<'a> Fields<'_, 'a> {
         }
     }
 
-    fn function(&self, index: usize) -> Option<Function> {
-        match self.0[index]? {
-            Value::Number(address) => Some(Function { address, symbol: None }),
-            Value::Function(function) => Some(function),
-            Value::Bytes(_) | Value::BigEndianWords { .. } => None,
-        }
+    #[inline]
+    fn timer(&self, c: &mut Context<'_>) -> Option<Timer> {
+        Some(c.builder.names.timer(self.number(0)?))
+    }
+
+    #[inline]
+    fn function(&self, c: &mut Context<'_>) -> Option<FunctionId> {
+        let function = match self.0[1]? {
+            Value::Number(address) => Function { address, symbol: None },
+            Value::Function(function) => function,
+            Value::Bytes(_) | Value::BigEndianWords { .. } => return None,
+        };
+        c.builder.names.function(function)
     }
 
     /// Returns a `ktime_t`; a negative one becomes 0, as an instant of a trace is never negative.
-    fn ktime(&self, index: usize) -> Option<Instant> {
-        Some(Instant((self.number(index)? as i64).max(0)))
+    #[inline]
+    fn ktime(&self, index: usize) -> Option<Slim<Instant>> {
+        Some(Instant((self.number(index)? as i64).max(0)).into())
     }
 
     fn is_set(&self, index: usize) -> Option<bool> {
@@ -291,9 +302,12 @@ const fn full(name: &'static str, fields: &'static [&'static str], build: Build)
 /// Defines a spec whose event consists of its fields, on the CPU that recorded it.
 macro_rules! simple {
     ($name:literal, [$($field:literal),*], |$f:pat_param| $kind:expr) => {
-        full($name, &[$($field),*], |c, $f| {
+        simple!($name, [$($field),*], |c, $f| $kind)
+    };
+    ($name:literal, [$($field:literal),*], |$c:ident, $f:pat_param| $kind:expr) => {
+        full($name, &[$($field),*], |$c, $f| {
             let kind = $kind;
-            c.push(kind);
+            $c.push(kind);
             Some(())
         })
     };
@@ -374,41 +388,41 @@ static SPECS: &[Spec] = &[
     vector!("error_apic_exit", InterruptExit, Other),
     vector!("spurious_apic_entry", InterruptEntry, Other),
     vector!("spurious_apic_exit", InterruptExit, Other),
-    simple!("hrtimer_start", ["hrtimer", "function", "expires", "softexpires"], |f| {
+    simple!("hrtimer_start", ["hrtimer", "function", "expires", "softexpires"], |c, f| {
         EventKind::HrtimerStart {
-            timer: f.number(0)?,
-            function: f.function(1)?,
+            timer: f.timer(c)?,
+            function: f.function(c)?,
             expires: f.ktime(2)?,
             softexpires: f.ktime(3)?,
         }
     }),
-    simple!("hrtimer_cancel", ["hrtimer"], |f| EventKind::HrtimerCancel { timer: f.number(0)? }),
-    simple!("hrtimer_expire_entry", ["hrtimer", "function", "now"], |f| {
+    simple!("hrtimer_cancel", ["hrtimer"], |c, f| EventKind::HrtimerCancel { timer: f.timer(c)? }),
+    simple!("hrtimer_expire_entry", ["hrtimer", "function", "now"], |c, f| {
         EventKind::HrtimerExpireEntry {
-            timer: f.number(0)?,
-            function: f.function(1)?,
+            timer: f.timer(c)?,
+            function: f.function(c)?,
             now: f.ktime(2)?,
         }
     }),
-    simple!("hrtimer_expire_exit", ["hrtimer"], |f| EventKind::HrtimerExpireExit {
-        timer: f.number(0)?
+    simple!("hrtimer_expire_exit", ["hrtimer"], |c, f| EventKind::HrtimerExpireExit {
+        timer: f.timer(c)?
     }),
-    simple!("timer_start", ["timer", "function", "expires", "bucket_expiry", "flags"], |f| {
+    simple!("timer_start", ["timer", "function", "expires", "bucket_expiry", "flags"], |c, f| {
         EventKind::TimerStart {
-            timer: f.number(0)?,
-            function: f.function(1)?,
-            expires_jiffies: f.number(2)?,
+            timer: f.timer(c)?,
+            function: f.function(c)?,
+            expires_jiffies: f.number(2)?.into(),
             // Linux has `bucket_expiry` since 6.3, and flags since 4.3.
-            bucket_expiry_jiffies: f.number(3),
+            bucket_expiry_jiffies: f.number(3).and_then(NonZeroU64::new).map(Slim::new),
             flags: f.number(4).unwrap_or(0) as u32,
         }
     }),
-    simple!("timer_cancel", ["timer"], |f| EventKind::TimerCancel { timer: f.number(0)? }),
-    simple!("timer_expire_entry", ["timer", "function", "now"], |f| {
+    simple!("timer_cancel", ["timer"], |c, f| EventKind::TimerCancel { timer: f.timer(c)? }),
+    simple!("timer_expire_entry", ["timer", "function", "now"], |c, f| {
         EventKind::TimerExpireEntry {
-            timer: f.number(0)?,
-            function: f.function(1)?,
-            now_jiffies: f.number(2)?,
+            timer: f.timer(c)?,
+            function: f.function(c)?,
+            now_jiffies: f.number(2)?.into(),
         }
     }),
     simple!("tick_stop", ["success"], |f| EventKind::TickStop { success: f.is_set(0)? }),

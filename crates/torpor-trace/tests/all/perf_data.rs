@@ -116,6 +116,7 @@ fn fired_timers_tie_an_unnamed_clock() {
             EventKind::HrtimerStart { expires: tied, .. },
         ) = (exact.kind, tied.kind)
         {
+            let (exact, tied) = (exact.get(), tied.get());
             assert!((0..5_000).contains(&(tied.0 - exact.0)), "{exact} {tied}");
         }
     }

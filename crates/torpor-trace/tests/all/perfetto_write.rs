@@ -4,8 +4,11 @@
 use crate::support::events::trace;
 use crate::support::{losses, spelled};
 use proptest::prelude::*;
+use std::num::NonZeroU64;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
-use torpor_trace::{Event, EventKind, InterruptCause, Meta, Trace, read_bytes, write_perfetto};
+use torpor_trace::{
+    Event, EventKind, InterruptCause, Meta, Slim, Trace, read_bytes, write_perfetto,
+};
 
 fn read_back(trace: &Trace) -> Trace {
     let mut bytes = Vec::new();
@@ -25,7 +28,8 @@ fn held(mut trace: Trace) -> Trace {
                 *cause = InterruptCause::CallFunction;
             }
             EventKind::TimerStart { expires_jiffies, bucket_expiry_jiffies, .. } => {
-                *bucket_expiry_jiffies = bucket_expiry_jiffies.or(Some(*expires_jiffies));
+                *bucket_expiry_jiffies =
+                    bucket_expiry_jiffies.or(NonZeroU64::new(expires_jiffies.get()).map(Slim::new));
             }
             _ => {}
         }

@@ -100,7 +100,7 @@ fn probes_have_names_and_values() {
             assert_eq!(count(&trace, is_it), text.matches(function).count(), "{name}: {function}");
         }
         let chosen = trace.events.iter().filter_map(|event| match event.kind {
-            EventKind::Probed { probe: Probe::Select | Probe::Reflect, value } => Some(value),
+            EventKind::Probed { probe: Probe::Select | Probe::Reflect, value } => Some(value.get()),
             _ => None,
         });
         let searched = text
@@ -199,12 +199,12 @@ fn comparable(trace: &Trace, unit_ns: i64) -> Vec<String> {
                 | EventKind::TickStop { .. } => format!("{start} {:?}", event.kind),
                 EventKind::HrtimerStart { function, expires, softexpires, .. } => format!(
                     "{start} {:?} {} {}",
-                    function.symbol.map(|name| trace.names.text(name)),
-                    expires.0,
-                    softexpires.0
+                    trace.names.symbol(function),
+                    expires.get().0,
+                    softexpires.get().0
                 ),
                 EventKind::TimerStart { expires_jiffies, bucket_expiry_jiffies, .. } => {
-                    format!("{start} {expires_jiffies} {bucket_expiry_jiffies:?}")
+                    format!("{start} {expires_jiffies:?} {bucket_expiry_jiffies:?}")
                 }
                 _ => return None,
             })

@@ -125,14 +125,14 @@ fn guest_recordings_have_probes_and_named_timers() {
     }
     let ticks = count(&trace, |kind| match kind {
         EventKind::HrtimerExpireEntry { function, .. } => {
-            function.symbol.is_some_and(|name| trace.names.text(name) == "tick_nohz_handler")
+            trace.names.symbol(*function) == Some("tick_nohz_handler")
         }
         _ => false,
     });
     assert!(ticks > 100, "{ticks}");
     let unnamed = count(&trace, |kind| match kind {
         EventKind::HrtimerStart { function, .. } | EventKind::TimerStart { function, .. } => {
-            function.symbol.is_none()
+            trace.names.symbol(*function).is_none()
         }
         _ => false,
     });

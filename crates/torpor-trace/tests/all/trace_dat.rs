@@ -30,21 +30,19 @@ fn refused(dat: &Dat) -> String {
 fn assert_is_sample(trace: &Trace, form: &str) {
     let first_cpu = spelled(trace).into_iter().filter(|line| line.split(' ').nth(1) == Some("0"));
     let seen: Vec<String> = first_cpu.collect();
-    let function = "function: Function { address: 0, symbol: None }";
     let expected = [
-        "1000 0 Marker { text: Name(0) } Some(\"BEGIN\")".to_owned(),
-        "1500 0 CpuIdle { state: StateIdx(-1) } None".to_owned(),
-        format!(
-            "2000 0 HrtimerStart {{ timer: 171, {function}, expires: Instant(5000000), softexpires: \
-             Instant(5000000) }} Some(\"tick_nohz_handler\")"
-        ),
-        "3000 0 SchedSwitch { prev_pid: 0, prev_state: DiskSleep, next_pid: 77, next_comm: None } \
-         Some(\"worker\")"
+        "1000 0 Marker { text: Name(0) } None Some(\"BEGIN\")".to_owned(),
+        "1500 0 CpuIdle { state: StateIdx(-1) } None None".to_owned(),
+        "2000 0 HrtimerStart { timer: Timer(0), function: FunctionId(0), expires: Instant(5000000), \
+         softexpires: Instant(5000000) } Some(ab) Some(\"tick_nohz_handler\")"
             .to_owned(),
-        "4000 0 IpiSend { target_cpu: CpuId(1), cause: Reschedule } None".to_owned(),
-        "4000 0 IpiSend { target_cpu: CpuId(33), cause: Reschedule } None".to_owned(),
-        "5000 0 Probed { probe: Select, value: -22 } None".to_owned(),
-        "6000 0 Probed { probe: StopTick, value: 0 } None".to_owned(),
+        "3000 0 SchedSwitch { prev_pid: 0, prev_state: DiskSleep, next_pid: 77, next_comm: None } \
+         None Some(\"worker\")"
+            .to_owned(),
+        "4000 0 IpiSend { target_cpu: CpuId(1), cause: Reschedule } None None".to_owned(),
+        "4000 0 IpiSend { target_cpu: CpuId(33), cause: Reschedule } None None".to_owned(),
+        "5000 0 Probed { probe: Select, value: -22 } None None".to_owned(),
+        "6000 0 Probed { probe: StopTick, value: 0 } None None".to_owned(),
     ];
     assert_eq!(seen, expected, "{form}");
     assert_eq!(idles(trace, 1), [(1_200, 2), (4_500_000_000, -1), (6_000_000_001, 1)], "{form}");
@@ -168,7 +166,7 @@ fn instances_are_merged_event_by_event() {
         recording.options = vec![(8, X86_64.u32(1))];
         let trace = read(&recording);
         assert_eq!(idles(&trace, 0), [(1_000, 1)]);
-        assert!(matches!(trace.events[0].kind, EventKind::HrtimerStart { timer: 1, .. }));
+        assert!(matches!(trace.events[0].kind, EventKind::HrtimerStart { .. }));
         assert_eq!(losses(&trace), [("events_recorded_twice", 1)]);
     }
 }
@@ -210,7 +208,7 @@ fn an_offset_moves_all_times() {
     let trace = read(&recording);
     assert_eq!(idles(&trace, 0), [(1_500, 1)]);
     let EventKind::HrtimerStart { expires, .. } = trace.events[1].kind else { panic!() };
-    assert_eq!((trace.events[1].time.0, expires.0), (1_501, 2_500));
+    assert_eq!((trace.events[1].time.0, expires.get().0), (1_501, 2_500));
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //! Random traces with events of every kind.
 
 use proptest::prelude::*;
+use std::num::NonZeroU64;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
 use torpor_trace::{
-    Event, EventKind, Function, InterruptCause, Meta, Name, Names, PrevState, Probe, Trace,
+    Event, EventKind, Function, FunctionId, InterruptCause, Meta, Name, Names, PrevState, Probe,
+    Slim, Timer, Trace,
 };
 
 /// Uptime of a hundred years.
@@ -17,6 +19,10 @@ const COMMS: [&str; 6] =
     ["a", "kworker/u8:1", "a b=c d", " [1] 2.5: x: y", "==> next_pid=3", "<x>"];
 /// The last name of [`names`].
 const MARK: Name = Name((SYMBOLS.len() + COMMS.len()) as u32);
+
+/// Timers and functions of a trace.
+const TIMERS: usize = 8;
+const FUNCTIONS: usize = 6;
 
 pub fn names() -> Names {
     let mut names = Names::default();
@@ -89,7 +95,7 @@ fn idle() -> impl Strategy<Value = EventKind> {
             .prop_map(|(state, below)| EventKind::CpuIdleMiss { state: StateIdx(state), below }),
         any::<u32>().prop_map(|freq_khz| EventKind::CpuFrequency { freq_khz }),
         (prop::sample::select(probes), any::<i64>())
-            .prop_map(|(probe, value)| EventKind::Probed { probe, value }),
+            .prop_map(|(probe, value)| EventKind::Probed { probe, value: value.into() }),
         any::<bool>().prop_map(|success| EventKind::TickStop { success }),
         Just(EventKind::Marker { text: MARK }),
     ]
@@ -114,18 +120,22 @@ fn interrupts() -> impl Strategy<Value = EventKind> {
 
 /// Hrtimers expire at their event's time, as in a monotonic clock.
 fn timers(time_ns: i64) -> impl Strategy<Value = EventKind> {
-    let timer = any::<u64>;
-    let at = || prop_oneof![Just(Instant::NEVER), (0..i64::MAX).prop_map(Instant)];
+    let timer = || (0..TIMERS as u32).prop_map(Timer);
+    let function = || (0..FUNCTIONS as u16).prop_map(FunctionId);
+    let at =
+        || prop_oneof![Just(Instant::NEVER), (0..i64::MAX).prop_map(Instant)].prop_map(Slim::new);
+    let jiffies = || any::<u64>().prop_map(Slim::new);
+    let bucket = prop::option::of((1u64..).prop_map(|at| Slim::new(NonZeroU64::new(at).unwrap())));
     prop_oneof![
         (timer(), function(), at(), at()).prop_map(|(timer, function, expires, softexpires)| {
             EventKind::HrtimerStart { timer, function, expires, softexpires }
         }),
         timer().prop_map(|timer| EventKind::HrtimerCancel { timer }),
         (timer(), function()).prop_map(move |(timer, function)| {
-            EventKind::HrtimerExpireEntry { timer, function, now: Instant(time_ns) }
+            EventKind::HrtimerExpireEntry { timer, function, now: Instant(time_ns).into() }
         }),
         timer().prop_map(|timer| EventKind::HrtimerExpireExit { timer }),
-        (timer(), function(), any::<u64>(), any::<Option<u64>>(), any::<u32>()).prop_map(
+        (timer(), function(), jiffies(), bucket, any::<u32>()).prop_map(
             |(timer, function, expires_jiffies, bucket_expiry_jiffies, flags)| {
                 EventKind::TimerStart {
                     timer,
@@ -137,7 +147,7 @@ fn timers(time_ns: i64) -> impl Strategy<Value = EventKind> {
             }
         ),
         timer().prop_map(|timer| EventKind::TimerCancel { timer }),
-        (timer(), function(), any::<u64>()).prop_map(|(timer, function, now_jiffies)| {
+        (timer(), function(), jiffies()).prop_map(|(timer, function, now_jiffies)| {
             EventKind::TimerExpireEntry { timer, function, now_jiffies }
         }),
     ]
@@ -154,14 +164,27 @@ prop_compose! {
 }
 
 prop_compose! {
-    pub fn trace()(mut events in prop::collection::vec(event(), 1..40)) -> Trace {
+    pub fn trace()(
+        mut events in prop::collection::vec(event(), 1..40),
+        timers in prop::collection::vec(any::<u64>(), TIMERS),
+        functions in prop::collection::vec(function(), FUNCTIONS),
+    ) -> Trace {
         events.sort_by_key(|event| (event.time, event.cpu));
+        let mut names = names();
+        for event in &mut events {
+            if let Some(timer) = event.kind.timer_mut() {
+                *timer = names.timer(timers[timer.0 as usize]);
+            }
+            if let Some(function) = event.kind.function_mut() {
+                *function = names.function(functions[usize::from(function.0)]).unwrap();
+            }
+        }
         let meta = Meta {
             clock: "mono".to_owned(),
             kernel_release: Some("6.12.1 #1 SMP".to_owned()),
             arch: Some("aarch64".to_owned()),
             ..Meta::default()
         };
-        Trace { meta, events, names: names(), ..Trace::default() }
+        Trace { meta, events, names, ..Trace::default() }
     }
 }

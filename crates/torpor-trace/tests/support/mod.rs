@@ -45,24 +45,27 @@ pub fn kinds(trace: &Trace) -> Vec<EventKind> {
     trace.events.iter().map(|event| event.kind).collect()
 }
 
-/// Returns the events with their names spelled out: traces number theirs differently, and text has
-/// no address for a function with a symbol.
+/// Returns the events with their names, timers and functions spelled out: traces number theirs
+/// differently, and text has no address for a function with a symbol.
 pub fn spelled(trace: &Trace) -> Vec<String> {
-    let spell = |name: Option<Name>| name.map(|name| trace.names.text(name));
+    let names = &trace.names;
+    let spell = |name: Option<Name>| name.map(|name| names.text(name).to_owned());
     let spelled = trace.events.iter().map(|event| {
         let mut kind = event.kind;
+        let timer = kind.timer_mut().map(std::mem::take);
+        let timer = timer.map(|timer| names.timer_address(timer));
+        let function = kind.function_mut().map(std::mem::take);
         let name = match &mut kind {
             EventKind::SchedSwitch { next_comm: name, .. } | EventKind::IrqEntry { name, .. } => {
                 spell(name.take())
             }
             EventKind::Marker { text } => spell(Some(std::mem::replace(text, Name(0)))),
-            kind => kind.function_mut().and_then(|function| {
-                let symbol = spell(function.symbol.take());
-                function.address *= u64::from(symbol.is_none());
-                symbol
+            _ => function.map(|id| match names.symbol(id) {
+                Some(symbol) => symbol.to_owned(),
+                None => format!("{:#x}", names.function_of(id).address),
             }),
         };
-        format!("{} {} {kind:?} {name:?}", event.time.0, event.cpu.0)
+        format!("{} {} {kind:?} {timer:x?} {name:?}", event.time.0, event.cpu.0)
     });
     spelled.collect()
 }

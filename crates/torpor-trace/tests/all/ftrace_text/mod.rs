@@ -7,7 +7,7 @@ mod pages;
 
 use crate::support::{kinds, loss, losses};
 use torpor_machine::units::{CpuId, Instant, StateIdx};
-use torpor_trace::{EventKind, InterruptCause, PrevState, Probe, Trace, read_bytes};
+use torpor_trace::{EventKind, InterruptCause, PrevState, Probe, Slim, Trace, read_bytes};
 
 fn read(text: &str) -> Trace {
     read_bytes("text", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
@@ -50,7 +50,7 @@ fn each_kernel_text_becomes_its_event() {
     let waking = |cpu| EventKind::SchedWaking { pid: 51, target_cpu: CpuId(cpu) };
     let blocked = |io_wait| EventKind::BlockedReason { pid: 4, io_wait };
     let sent = |cpu, cause| EventKind::IpiSend { target_cpu: CpuId(cpu), cause };
-    let probed = |probe, value| EventKind::Probed { probe, value };
+    let probed = |probe, value| EventKind::Probed { probe, value: Slim::new(value) };
     let (call, reschedule) = (InterruptCause::CallFunction, InterruptCause::Reschedule);
     let cases: &[(&str, &[EventKind])] = &[
         ("cpu_idle: state=4294967295 cpu_id=1", &[idle(-1)]),
@@ -243,15 +243,16 @@ fn hrtimers_show_the_clock() {
     );
     assert_eq!(trace.losses, []);
     assert_eq!(trace.meta.clock, "mono");
-    let EventKind::HrtimerExpireEntry { timer: 0xa1, function, now } = trace.events[0].kind else {
+    let EventKind::HrtimerExpireEntry { timer, function, now } = trace.events[0].kind else {
         panic!("{:?}", trace.events[0]);
     };
-    assert_eq!(now, Instant(4_196_000_365));
-    assert_eq!(trace.names.text(function.symbol.unwrap()), "tick_nohz_handler");
-    let expires = Instant(4_200_000_000);
-    let start = EventKind::HrtimerStart { timer: 0xa1, function, expires, softexpires: expires };
+    assert_eq!(trace.names.timer_address(timer), 0xa1);
+    assert_eq!(now.get(), Instant(4_196_000_365));
+    assert_eq!(trace.names.symbol(function), Some("tick_nohz_handler"));
+    let expires = Slim::new(Instant(4_200_000_000));
+    let start = EventKind::HrtimerStart { timer, function, expires, softexpires: expires };
     assert_eq!(trace.events[1].kind, start);
-    assert_eq!(trace.events[2].kind, EventKind::HrtimerCancel { timer: 0xa1 });
+    assert_eq!(trace.events[2].kind, EventKind::HrtimerCancel { timer });
 }
 
 /// trace-cmd has its own order and form of the fields.
@@ -265,7 +266,8 @@ fn hrtimers_of_trace_cmd_are_read() {
         .events
         .iter()
         .filter_map(|event| match event.kind {
-            EventKind::HrtimerExpireEntry { timer: 0xff11_0000_1ef2_6418, function, .. } => {
+            EventKind::HrtimerExpireEntry { timer, function, .. } => {
+                assert_eq!(trace.names.timer_address(timer), 0xff11_0000_1ef2_6418);
                 Some(function)
             }
             _ => None,
@@ -286,7 +288,10 @@ fn wheel_timers_have_their_flags() {
     };
     let flags_of = |trace: &Trace| -> Vec<u32> {
         let flags = trace.events.iter().filter_map(|event| match event.kind {
-            EventKind::TimerStart { expires_jiffies: 4_294_893_310, flags, .. } => Some(flags),
+            EventKind::TimerStart { expires_jiffies, flags, .. } => {
+                assert_eq!(expires_jiffies.get(), 4_294_893_310);
+                Some(flags)
+            }
             _ => None,
         });
         flags.collect()
@@ -318,7 +323,7 @@ fn hidden_timers_are_known_by_function_and_cpu() {
     let trace = read(
         &[line(0, 0, start), line(0, 1, expire), line(1, 2, start), line(1, 3, cancel)].concat(),
     );
-    let timers: Vec<u64> = trace
+    let timers: Vec<_> = trace
         .events
         .iter()
         .filter_map(|event| match event.kind {
