@@ -64,7 +64,7 @@ def test_change_that_may_be_chance_is_no_verdict(factors, said):
     rows = [row for row in points(3) if row["governor"] in ("menu", "teo")]
     for row, factor in zip(rows[1::2], factors, strict=True):
         row["idle_power_mw"] = factor * rows[rows.index(row) - 1]["idle_power_mw"]
-    page = render(rows, "t")
+    page = render(rows, "t").replace("\N{NO-BREAK SPACE}", " ")
     assert said in page
     assert ("The nearest is teo" in page) == said.startswith("No governor")
 
