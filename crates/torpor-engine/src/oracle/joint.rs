@@ -5,9 +5,9 @@
 //! decisions of each CPU that may pay whatever the others do, and [`together`] finds the cheapest
 //! way through all lists at once. Where neither leaves anything out, no decisions cost less.
 //!
-//! If spans are so short that lists would not end, they are cut, and each CPU in turn replans for
-//! the plans of the others. The bound then comes from the Lagrangian dual. Split the power among the
-//! CPUs in any way at each moment. Let each CPU plan alone, with its part credited while it rests:
+//! If there are too many spans for that, each CPU in turn replans for the plans of the others. The
+//! bound then comes from the Lagrangian dual. Split the power among the CPUs in any way at each
+//! moment. Let each CPU plan alone, with its part credited while it rests:
 //! where all rest, the credits are what the cluster saves; where only some rest, they are too much.
 //! So the summed costs of such plans are a lower bound. The split first follows what resting costs
 //! each CPU, is then fitted to the plans found, so that no CPU is credited where not all rest, and
@@ -19,7 +19,7 @@
 //! [`graph`]: super::graph
 //! [`together`]: super::together
 
-use super::graph::{Builder, Graph};
+use super::graph::Builder;
 use super::split::{Members, Segments};
 use super::together::Together;
 use super::{Credit, Plan, Terms, plan};
@@ -27,19 +27,20 @@ use crate::cluster::{rests, static_energy, static_powers};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
+use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::Script;
-use torpor_machine::units::{Energy, Power};
+use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
-/// Most spans of all CPUs that are searched together: each takes about 1 KB. FIDELITY(oracle-clusters):
+/// Most spans of all CPUs that are searched together: each takes up to 3 KB. FIDELITY(oracle-clusters):
 /// if there are more, each CPU replans for the plans of the others.
 const SPANS_MAX: usize = 500_000;
 
-/// Most states of all CPUs before a decision, if no decision that may pay is missing in their graphs
-/// and if some are. FIDELITY(oracle-clusters): of more, the most promising are followed.
-const STATES_MAX: usize = 1_024;
-const STATES_KEPT: usize = 4;
+/// Most states of all CPUs if none is left out, and most that are kept once there were more.
+/// FIDELITY(oracle-clusters): the most promising are followed.
+const STATES_MAX: usize = 256;
+const STATES_KEPT: usize = 32;
 
 /// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
 /// bound is below what is possible.
@@ -86,15 +87,11 @@ pub fn plan_together(
     price: Power,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Joint> {
-    let mut draft = None;
     let spans: usize = members.cpus.iter().map(|(_, input)| input.spans.len()).sum();
     // What one CPU rests is always credited in full.
     if members.cpus.len() > 1 && spans <= SPANS_MAX {
-        let (plans, is_exact) = draw(members, price, goes_on)?;
-        if is_exact {
-            return Some(Joint { plans, slack: Energy::ZERO });
-        }
-        draft = Some(plans);
+        let plans = draw(members, price, [STATES_MAX, STATES_KEPT], goes_on)?;
+        return Some(Joint { plans, slack: Energy::ZERO });
     }
     let mut solver = Solver {
         members,
@@ -107,15 +104,7 @@ pub fn plan_together(
     let relaxed = solver.relax(goes_on)?;
     let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
     let is_crowded = crowded.iter().any(|&spans| spans > 0);
-    if let Some(draft) = draft {
-        let ran = draft.into_iter().enumerate();
-        let ran = ran.map(|(cpu, plan)| solver.ran(cpu, plan, &Credit::default(), goes_on));
-        let ran = ran.collect::<Option<Vec<Planned>>>()?;
-        solver.respond(ran, goes_on)?;
-    }
-    if !is_crowded || solver.best.is_empty() {
-        solver.respond(relaxed, goes_on)?;
-    }
+    solver.respond(relaxed, goes_on)?;
     if is_crowded {
         // What the relaxed plans cost is no bound.
         solver.bound = solver.cost;
@@ -128,27 +117,35 @@ pub fn plan_together(
     Some(Joint { plans: plans.collect(), slack })
 }
 
-/// Returns the cheapest plans in the graphs of all CPUs, and whether there are no cheaper ones.
-fn draw(
+/// Returns plans found in one search; `states` are the most states if none is left out, and then. If
+/// no span is crowded, there are no cheaper plans.
+pub(super) fn draw(
     members: &Members<'_>,
     price: Power,
+    states: [usize; 2],
     goes_on: &mut dyn FnMut() -> bool,
-) -> Option<(Vec<Plan>, bool)> {
+) -> Option<Vec<Plan>> {
     let Members { cluster, ref cpus, span } = *members;
     let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
     let powers = static_powers(cluster, &inputs, span);
     let most = Segments::most(members, &powers);
+    let part = most.part(cpus.len());
     let mut saved = Credit::default();
     powers.iter().for_each(|&(from, to, power)| saved.push(from, to, power));
-    let graphs = cpus
-        .iter()
-        .map(|(model, input)| Builder::new(model, input, span, price, &most).build(goes_on));
-    let graphs = graphs.collect::<Option<Vec<Graph>>>()?;
-    let is_complete = graphs.iter().all(|graph| graph.is_complete);
-    let states = if is_complete { STATES_MAX } else { STATES_KEPT };
-    let found = Together::new(&graphs, &saved, states).cheapest(span.0, goes_on)?;
-    let plans = graphs.iter().zip(found.edges).map(|(graph, edges)| graph.plan(&edges, price));
-    Some((plans.collect(), is_complete && found.is_exact))
+    let builder = |(cpu, number)| Builder::new(number, cpu, span, price, [&saved, &most, &part]);
+    let builders = cpus.iter().copied().zip(0..).map(builder).collect();
+    let margin = margin(members, &powers);
+    Together::new(builders, &saved, margin, states).cheapest(span.0, price, goes_on)
+}
+
+/// Returns what the cluster saves in a shortest rest of each CPU.
+fn margin(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Energy {
+    let power = powers.iter().map(|(.., power)| *power).max().unwrap_or(Power::ZERO);
+    let rest = |model: &CpuModel| {
+        let deepest = &model.states[model.deepest];
+        power.over(deepest.entry_latency + deepest.exit_latency)
+    };
+    members.cpus.iter().map(|(model, _)| rest(model)).sum()
 }
 
 impl Solver<'_> {
