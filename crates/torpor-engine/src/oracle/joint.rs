@@ -5,9 +5,10 @@
 //! decisions of each CPU that may pay whatever the others do, and [`together`] finds the cheapest
 //! way through all lists at once. Where neither leaves anything out, no decisions cost less.
 //!
-//! If there are too many spans for that, each CPU in turn replans for the plans of the others. The
-//! bound then comes from the Lagrangian dual. Split the power among the CPUs in any way at each
-//! moment. Let each CPU plan alone, with its part credited while it rests:
+//! If states were left out for many CPUs, or if there are too many spans for that search, each CPU
+//! in turn replans for the plans of the others. With too many spans, a bound comes from the
+//! Lagrangian dual. Split the power among the CPUs in any way at each moment. Let each CPU plan
+//! alone, with its part credited while it rests:
 //! where all rest, the credits are what the cluster saves; where only some rest, they are too much.
 //! So the summed costs of such plans are a lower bound. The split first follows what resting costs
 //! each CPU, is then fitted to the plans found, so that no CPU is credited where not all rest, and
@@ -37,10 +38,15 @@ use torpor_result::DeepTimes;
 /// if there are more, each CPU replans for the plans of the others.
 const SPANS_MAX: usize = 500_000;
 
-/// Most states of all CPUs if none is left out, and most that are kept once there were more.
-/// FIDELITY(oracle-clusters): the most promising are followed.
-const STATES_MAX: usize = 256;
-const STATES_KEPT: usize = 32;
+/// Most states of all CPUs if none is left out: the recording that needs most of those that are
+/// planned exactly has 2,958 at a time. Of more, the most promising are kept.
+/// FIDELITY(oracle-clusters): half as many lead to dearer plans for some recordings.
+const STATES_MAX: usize = 3_072;
+const STATES_KEPT: usize = 64;
+
+/// The estimate of what is promising credits each CPU with an equal part, and is the worse the more
+/// there are: from this number on, each CPU replans for the plans of the others.
+const CPUS_MANY: usize = 3;
 
 /// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
 /// bound is below what is possible.
@@ -91,16 +97,18 @@ pub fn plan_together(
     // What one CPU rests is always credited in full.
     if members.cpus.len() > 1 && spans <= SPANS_MAX {
         let plans = draw(members, price, [STATES_MAX, STATES_KEPT], goes_on)?;
-        return Some(Joint { plans, slack: Energy::ZERO });
+        let crowded: Vec<u64> = plans.iter().map(|plan| plan.crowded_spans).collect();
+        if crowded.iter().all(|&spans| spans == 0) || members.cpus.len() < CPUS_MANY {
+            return Some(Joint { plans, slack: Energy::ZERO });
+        }
+        let mut solver = Solver::new(members, price);
+        let ran = plans.into_iter().enumerate();
+        let ran = ran.map(|(cpu, plan)| solver.ran(cpu, plan, &Credit::default(), goes_on));
+        let ran = ran.collect::<Option<Vec<Planned>>>()?;
+        solver.respond(ran, goes_on)?;
+        return Some(solver.close(&crowded, Energy::ZERO));
     }
-    let mut solver = Solver {
-        members,
-        price,
-        segments: Segments::new(members),
-        best: Vec::new(),
-        cost: Energy(i128::MAX),
-        bound: Energy(i128::MIN),
-    };
+    let mut solver = Solver::new(members, price);
     let relaxed = solver.relax(goes_on)?;
     let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
     let is_crowded = crowded.iter().any(|&spans| spans > 0);
@@ -112,9 +120,7 @@ pub fn plan_together(
         solver.certify(goes_on)?;
     }
     let slack = solver.gap();
-    let plans = solver.best.into_iter().zip(crowded);
-    let plans = plans.map(|(planned, crowded_spans)| Plan { crowded_spans, ..planned.plan });
-    Some(Joint { plans: plans.collect(), slack })
+    Some(solver.close(&crowded, slack))
 }
 
 /// Returns plans found in one search; `states` are the most states if none is left out, and then. If
@@ -148,7 +154,25 @@ fn margin(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Energy
     members.cpus.iter().map(|(model, _)| rest(model)).sum()
 }
 
-impl Solver<'_> {
+impl<'a> Solver<'a> {
+    fn new(members: &'a Members<'a>, price: Power) -> Solver<'a> {
+        Solver {
+            members,
+            price,
+            segments: Segments::new(members),
+            best: Vec::new(),
+            cost: Energy(i128::MAX),
+            bound: Energy(i128::MIN),
+        }
+    }
+
+    /// Returns the best plans.
+    fn close(self, crowded: &[u64], slack: Energy) -> Joint {
+        let plans = self.best.into_iter().zip(crowded);
+        let plans = plans.map(|(planned, &crowded_spans)| Plan { crowded_spans, ..planned.plan });
+        Joint { plans: plans.collect(), slack }
+    }
+
     fn gap(&self) -> Energy {
         (self.cost - self.bound).max(Energy::ZERO)
     }
