@@ -39,9 +39,9 @@ use torpor_result::DeepTimes;
 const SPANS_MAX: usize = 500_000;
 
 /// Most states of all CPUs if none is left out: the recording that needs most of those that are
-/// planned exactly has 2,958 at a time. Of more, the most promising are kept.
+/// planned exactly has 3,658 at a time. Of more, the most promising are kept.
 /// FIDELITY(oracle-clusters): half as many lead to dearer plans for some recordings.
-const STATES_MAX: usize = 3_072;
+const STATES_MAX: usize = 4_096;
 const STATES_KEPT: usize = 64;
 
 /// The estimate of what is promising credits each CPU with an equal part, and is the worse the more

@@ -15,6 +15,10 @@ use torpor_machine::units::{Energy, Instant, Power};
 /// Nodes between two checks for cancellation.
 const NODES_PER_CHECK: usize = 1_024;
 
+/// Buckets of states by their keys: twice as many as states, mostly. Knuth's factor for hashes.
+const BUCKETS_LOG2: u32 = 13;
+const HASH_FACTOR: u32 = 0x9E37_79B1;
+
 /// The promise of a state, its number, and the node that decides next in it.
 type Ranked = (Energy, u32, Turn, u32);
 
@@ -24,6 +28,9 @@ struct State {
     cost: Energy,
     /// The next one in which the same node decides next.
     next: u32,
+    /// Its bucket, and the next state in that.
+    bucket: u32,
+    like: u32,
     step: Step,
 }
 
@@ -55,6 +62,8 @@ pub(super) struct Together<'a> {
     /// By state and CPU.
     keys: Vec<u32>,
     free: Vec<u32>,
+    /// The first state of those whose keys have a hash.
+    buckets: Vec<u32>,
     steps: Vec<Step>,
     ranked: Vec<Ranked>,
 }
@@ -78,6 +87,7 @@ impl<'a> Together<'a> {
             states: Vec::new(),
             keys: Vec::new(),
             free: Vec::new(),
+            buckets: vec![NONE; 1 << BUCKETS_LOG2],
             steps: Vec::new(),
             ranked: Vec::new(),
         }
@@ -124,8 +134,7 @@ impl<'a> Together<'a> {
                 let state = self.states[at as usize];
                 let from = at as usize * key.len();
                 (0..key.len()).for_each(|cpu| key[cpu] = self.keys[from + cpu]);
-                self.free.push(at);
-                self.live -= 1;
+                self.release(at);
                 self.decide((turn.cpu(), node, saved), &mut key, &state);
                 at = state.next;
             }
@@ -178,8 +187,10 @@ impl<'a> Together<'a> {
 
     /// Keeps a state unless there is a cheaper one like it.
     fn offer(&mut self, (turn, node): (Turn, u32), key: &[u32], cost: Energy, step: Step) {
-        let first = *self.queue(turn, node);
-        let mut at = first;
+        let hash = key.iter().fold(0, |hash: u32, way| (hash ^ way).wrapping_mul(HASH_FACTOR));
+        let bucket = hash >> (u32::BITS - BUCKETS_LOG2);
+        let like = self.buckets[bucket as usize];
+        let mut at = like;
         while at != NONE {
             let from = at as usize * key.len();
             let state = &mut self.states[at as usize];
@@ -189,12 +200,13 @@ impl<'a> Together<'a> {
                 }
                 return;
             }
-            at = state.next;
+            at = state.like;
         }
+        let first = *self.queue(turn, node);
         if first == NONE {
             self.turns.push(Reverse((turn, node)));
         }
-        let state = State { cost, next: first, step };
+        let state = State { cost, next: first, bucket, like, step };
         self.live += 1;
         let new = match self.free.pop() {
             Some(place) => {
@@ -209,7 +221,23 @@ impl<'a> Together<'a> {
                 self.states.len() as u32 - 1
             }
         };
+        self.buckets[bucket as usize] = new;
         *self.queue(turn, node) = new;
+    }
+
+    /// Makes the place of a state free.
+    fn release(&mut self, at: u32) {
+        let State { bucket, like, .. } = self.states[at as usize];
+        let (mut before, mut link) = (NONE, self.buckets[bucket as usize]);
+        while link != at {
+            (before, link) = (link, self.states[link as usize].like);
+        }
+        match before {
+            NONE => self.buckets[bucket as usize] = like,
+            before => self.states[before as usize].like = like,
+        }
+        self.free.push(at);
+        self.live -= 1;
     }
 
     /// Estimates the cost of the cheapest path from a state on, times the number of CPUs. No saving
@@ -246,12 +274,12 @@ impl<'a> Together<'a> {
         if kept < ranked.len() {
             ranked.select_nth_unstable(kept);
         }
-        self.free.extend(ranked.drain(kept..).map(|(_, at, ..)| at));
+        ranked.drain(kept..).for_each(|(_, at, ..)| self.release(at));
         for &(_, at, turn, node) in &ranked {
             self.states[at as usize].next = std::mem::replace(self.queue(turn, node), at);
         }
         turns.retain(|&Reverse((turn, node))| *self.queue(turn, node) != NONE);
-        (self.turns, self.live, self.ranked) = (turns.into(), kept, ranked);
+        (self.turns, self.ranked) = (turns.into(), ranked);
         self.limit = 2 * kept;
     }
 
