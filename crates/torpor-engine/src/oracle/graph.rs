@@ -8,7 +8,8 @@
 //! A node is a moment at which the CPU decides, an edge one decision. Paths that decide at the same
 //! moment share a node, so there are few to a span: states that have settled before an event end
 //! when their exit latency is over, whenever they were entered. If spans are too short for that,
-//! paths multiply, and the graph keeps the most promising; it is then not complete.
+//! paths multiply; the decisions of a node are therefore listed only once some state of all CPUs needs
+//! them.
 
 use super::credit::Credit;
 use super::{Plan, Safe, Search};
