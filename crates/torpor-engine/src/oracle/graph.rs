@@ -8,7 +8,8 @@
 //! A node is a moment at which the CPU decides, an edge one decision. Paths that decide at the same
 //! moment share a node, so there are few to a span: states that have settled before an event end
 //! when their exit latency is over, whenever they were entered. If spans are too short for that,
-//! paths multiply, and the graph keeps the most promising; it is then not complete.
+//! paths multiply; the decisions of a node are therefore listed only once some state of all CPUs needs
+//! them.
 
 use super::credit::Credit;
 use super::{Plan, Safe, Search};
@@ -19,16 +20,8 @@ use crate::policy::{Choice, Choices};
 use std::ops::Range;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
-/// Most moments at which a CPU may begin a span, and most at which it may decide again in it.
-const BEGINNINGS_MAX: usize = 256;
+/// Most moments at which a CPU may decide again in a span.
 const AGAIN_MAX: usize = 1_024;
-
-/// Nodes in all and for each span from which on the graph is kept small.
-const NODES_FREE: usize = 1_024;
-const NODES_PER_SPAN: usize = 7;
-
-/// FIDELITY(oracle-clusters): beginnings of a span that a small graph keeps.
-const BEGINNINGS_KEPT: usize = 24;
 
 /// A moment at which the CPU decides.
 pub(super) struct Node {
@@ -41,23 +34,8 @@ pub(super) struct Node {
     pub way: u32,
     /// The next node of the same span.
     next: u32,
-    reached: Reached,
-}
-
-/// The least cost up to a node.
-#[derive(Clone, Copy, Default)]
-struct Reached {
-    /// If nothing is credited.
-    bare: Energy,
-    /// If all rests are.
-    credited: Energy,
-}
-
-impl Reached {
-    fn min(self, other: Reached) -> Reached {
-        let (bare, credited) = (self.bare.min(other.bare), self.credited.min(other.credited));
-        Reached { bare, credited }
-    }
+    /// The first state of all CPUs in which this node decides next.
+    pub state: u32,
 }
 
 /// A way to get to a node: a rest ends on it, or none does.
@@ -65,6 +43,11 @@ pub(super) struct Way {
     pub node: u32,
     /// End of the rest; before all times if there was none.
     pub rest_until: Instant,
+    /// Energy saved up to then.
+    pub saved: Energy,
+    /// Estimate of what the CPU spends from there on.
+    pub ahead: Energy,
+    pub turn: Turn,
     /// The next way to the same node.
     next: u32,
 }
@@ -87,20 +70,9 @@ pub(super) struct Graph {
     pub edges: Vec<Edge>,
     /// The way to the first node: the CPU may have been asleep before.
     pub first: u32,
-    /// No decision that may pay is missing.
-    pub is_complete: bool,
 }
 
 impl Graph {
-    /// Returns the ways to a node, by their index.
-    pub(super) fn ways_to(&self, node: u32) -> impl Iterator<Item = (u32, &Way)> {
-        let mut at = self.nodes[node as usize].way;
-        std::iter::from_fn(move || {
-            let way = self.ways.get(at as usize)?;
-            Some((std::mem::replace(&mut at, way.next), way))
-        })
-    }
-
     /// Returns the plan that takes these edges, last first.
     pub(super) fn plan(&self, edges: &[u32], price: Power) -> Plan {
         let edges = || edges.iter().map(|&edge| &self.edges[edge as usize]);
@@ -127,6 +99,11 @@ struct Outcome {
     tick_stopped: bool,
     rests: bool,
     is_over: bool,
+    /// With the price of the delay.
+    cost: Energy,
+    /// The most that the rest is credited with, and that one up to the next span is.
+    credit: Energy,
+    ahead: Energy,
 }
 
 /// Cost of a sleep in the deepest state from an earlier node up to the event.
@@ -141,7 +118,6 @@ struct Reference {
 #[derive(Clone, Copy)]
 struct Waiting {
     node: u32,
-    at: Instant,
     /// The first of several, and absent if there is none for one of the paths to here.
     reference: Option<Reference>,
 }
@@ -163,95 +139,222 @@ impl Place<'_> {
     }
 }
 
+/// Order of decisions: by time, CPU and span, as some spans have no length.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn(i128);
+
+impl Turn {
+    pub(super) const LAST: Turn = Turn(i128::MAX);
+
+    fn new(at: Instant, cpu: u32, span: u32) -> Turn {
+        Turn((i128::from(at.0) << 64) + (i128::from(cpu) << 32) + i128::from(span))
+    }
+
+    pub(super) fn at(self) -> Instant {
+        Instant((self.0 >> 64) as i64)
+    }
+
+    pub(super) fn cpu(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
 /// A node whose decisions are tried.
 struct Here {
-    now: Instant,
-    reached: Reached,
     reference: Option<Reference>,
     /// Index of the outcome that is the reference.
     own: Option<usize>,
 }
 
+/// Estimates of what a CPU spends from a moment on, if each CPU is credited with an equal part of what
+/// all save. Between two moments of a span, the cost of getting to rest grows with the time left.
+struct Outlook<'a> {
+    spans: &'a [Span],
+    part: &'a Credit,
+    /// By span.
+    ahead: Vec<Ahead>,
+    /// By OPP: the power of the shallowest state, and that of the deepest.
+    powers: Vec<[Power; 2]>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Ahead {
+    /// From the beginning of this span on.
+    energy: Energy,
+    /// Cost of getting to rest, over this time.
+    entry: Power,
+    trip: Duration,
+    /// The credit up to the event.
+    credited: Energy,
+}
+
+impl<'a> Outlook<'a> {
+    fn new(search: &Search<'_>, spans: &'a [Span], part: &'a Credit) -> Outlook<'a> {
+        let (model, first) = (search.model, search.allowed[0]);
+        let opps = 0..model.costs.opp_count() as u16;
+        let powers = opps.map(|opp| [first, model.deepest].map(|s| model.costs.power(opp, s)));
+        let ahead = vec![Ahead::default(); spans.len() + 1];
+        let mut outlook = Outlook { spans, part, ahead, powers: powers.collect() };
+        let deepest = &model.states[model.deepest];
+        let trip = deepest.entry_latency + deepest.exit_latency;
+        for (k, span) in spans.iter().enumerate().rev() {
+            let trip = trip.min(span.wake.since(span.start)).max(Duration(1));
+            let credited = part.upto(span.wake);
+            let energy = search.allowed.iter().map(|&state| outlook.after(k, model, state)).min();
+            let energy = energy.unwrap_or(Energy::ZERO);
+            outlook.ahead[k] = Ahead { energy, entry: Power::ZERO, trip, credited };
+            let rest = outlook.rest(k, span.start) + outlook.ahead[k + 1].energy;
+            outlook.ahead[k].entry = Power(((energy - rest).0 / i128::from(trip.0)) as i64);
+        }
+        outlook
+    }
+
+    /// Returns the energy from the beginning of a span on, if a state is entered there.
+    fn after(&self, mut k: usize, model: &CpuModel, state: usize) -> Energy {
+        let (span, own) = (&self.spans[k], &model.states[state]);
+        let resume = span.wake.max(span.start + own.entry_latency) + own.exit_latency;
+        let energy = model.costs.sleep(span.opp, state, resume.since(span.start));
+        let rests = state == model.deepest;
+        let part = if rests { self.part.between(span.start, resume) } else { Energy::ZERO };
+        let mut now = resume;
+        while let Some(next) = self.spans.get(k + 1) {
+            now += next.start.since(self.spans[k].resume);
+            k += 1;
+            if now <= next.wake {
+                return energy - part + self.from(k, now);
+            }
+        }
+        energy - part
+    }
+
+    /// Returns the energy of a rest from a moment to the event.
+    fn rest(&self, k: usize, at: Instant) -> Energy {
+        let span = &self.spans[k];
+        let [_, deepest] = self.powers[usize::from(span.opp)];
+        deepest.over(span.wake.since(at)) - (self.ahead[k].credited - self.part.upto(at))
+    }
+
+    fn from(&self, k: usize, at: Instant) -> Energy {
+        let Some(span) = self.spans.get(k) else { return Energy::ZERO };
+        let Ahead { entry, trip, .. } = self.ahead[k];
+        let [shallowest, _] = self.powers[usize::from(span.opp)];
+        let left = span.wake.since(at);
+        let rest = entry.over(left.min(trip)) + self.rest(k, at);
+        self.ahead[k + 1].energy + rest.min(shallowest.over(left))
+    }
+}
+
+/// The decisions of one CPU, listed as they are needed.
 pub(super) struct Builder<'a> {
+    cpu: u32,
     search: Search<'a>,
     spans: &'a [Span],
     price: Power,
     /// Power that a rest saves at most.
     most: &'a Credit,
+    /// Power that the cluster saves while all CPUs rest.
+    saved: &'a Credit,
+    outlook: Outlook<'a>,
     cut: [(Instant, Instant); 2],
     /// First node of each span.
     heads: Vec<u32>,
-    graph: Graph,
+    pub graph: Graph,
+    /// First node after the last span, and the node after all.
     last: u32,
+    end: u32,
+    /// The current span, the number of nodes in it that are not beginnings, and these.
+    place: Option<Place<'a>>,
+    again: usize,
     waiting: Vec<Waiting>,
+    /// Nodes from which decisions that may pay were left out.
+    pub hurries: u64,
     outcomes: Vec<Outcome>,
     dropped: Vec<bool>,
 }
 
 impl<'a> Builder<'a> {
     pub(super) fn new(
-        model: &'a CpuModel,
-        input: &'a CpuInput,
+        cpu: u32,
+        (model, input): (&'a CpuModel, &'a CpuInput),
         span: (Instant, Instant),
         price: Power,
-        most: &'a Credit,
+        [saved, most, part]: [&'a Credit; 3],
     ) -> Builder<'a> {
         let spans = &input.spans;
         let graph = Graph {
-            nodes: Vec::with_capacity(3 * spans.len()),
+            nodes: Vec::with_capacity(4 * spans.len()),
             ways: Vec::with_capacity(4 * spans.len()),
             edges: Vec::with_capacity(8 * spans.len()),
             first: NONE,
-            is_complete: true,
         };
-        Builder {
-            search: Search::new(model),
+        let search = Search::new(model);
+        let mut builder = Builder {
+            cpu,
             spans,
             price,
             most,
+            saved,
+            outlook: Outlook::new(&search, spans, part),
+            search,
             cut: input.cut.within(span),
             heads: vec![NONE; spans.len()],
             graph,
             last: NONE,
+            end: NONE,
+            place: None,
+            again: 0,
             waiting: Vec::new(),
+            hurries: 0,
             outcomes: Vec::new(),
             dropped: Vec::new(),
-        }
+        };
+        builder.begin();
+        builder
     }
 
-    /// Returns the graph, or `None` if `goes_on` returns false.
-    pub(super) fn build(mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<Graph> {
-        let (before, after) = (self.cut[0], self.cut[1]);
+    /// Makes the first node.
+    fn begin(&mut self) {
+        let before = self.cut[0];
         let rest = if before.1 > before.0 { before.1 } else { NO_REST };
         let start = self.spans.first().map_or(before.1, |span| span.start);
-        self.graph.first = self.arrive(0, start, false, rest, Reached::default(), before.0).0;
-        for k in 0..self.spans.len() {
-            if k % 1024 == 1023 && !goes_on() {
-                return None;
-            }
-            self.cross(k);
-        }
-        let end = self.node(self.spans.len() + 1, Instant::NEVER, false, Reached::default());
-        let awake = self.way(end, NO_REST);
-        // Ends of the last decisions differ, and so do the rests that follow.
-        let mut at = self.last;
-        while at != NONE {
-            let from = self.graph.nodes[at as usize].at;
-            let rests = after.1 > from;
-            let way = if rests { self.way(end, after.1) } else { awake };
-            let first = self.graph.edges.len() as u32;
-            let choice = None;
-            let cost = Energy::ZERO;
-            self.graph.edges.push(Edge { way, cost, delay: Duration::ZERO, rests, choice });
-            let node = &mut self.graph.nodes[at as usize];
-            (node.edges, at) = (first..first + 1, node.next);
-        }
-        Some(self.graph)
+        self.graph.first = self.arrive(0, start, false, rest, before.0).0;
     }
 
-    fn node(&mut self, k: usize, at: Instant, tick_stopped: bool, reached: Reached) -> u32 {
-        let (edges, way, next, span) = (0..0, NONE, NONE, k as u32);
-        self.graph.nodes.push(Node { at, span, tick_stopped, edges, way, next, reached });
+    /// Lists the decisions of a node, the next in order of time.
+    pub(super) fn expand(&mut self, node: u32, is_exact: bool) {
+        let k = self.graph.nodes[node as usize].span as usize;
+        if k >= self.spans.len() {
+            return self.close(node);
+        }
+        if self.place.as_ref().is_none_or(|place| place.k != k) {
+            self.place = Some(self.place(k));
+            self.waiting.clear();
+            self.again = 0;
+        }
+        let place = self.place.take().expect("it was just made");
+        let known = self.waiting.iter().find(|waiting| waiting.node == node);
+        let reference = known.and_then(|waiting| waiting.reference);
+        self.decide(&place, node, reference, is_exact);
+        self.place = Some(place);
+    }
+
+    /// Nothing is decided any more. Ends of the last decisions differ, and so do the rests that
+    /// follow.
+    fn close(&mut self, node: u32) {
+        if self.end == NONE {
+            self.end = self.node(self.spans.len() + 1, Instant::NEVER, false);
+        }
+        let rests = self.cut[1].1 > self.graph.nodes[node as usize].at;
+        let way = self.way(self.end, if rests { self.cut[1].1 } else { NO_REST });
+        let first = self.graph.edges.len() as u32;
+        let (choice, cost) = (None, Energy::ZERO);
+        self.graph.edges.push(Edge { way, cost, delay: Duration::ZERO, rests, choice });
+        self.graph.nodes[node as usize].edges = first..first + 1;
+    }
+
+    fn node(&mut self, k: usize, at: Instant, tick_stopped: bool) -> u32 {
+        let (edges, way, next, span, state) = (0..0, NONE, NONE, k as u32, NONE);
+        self.graph.nodes.push(Node { at, span, tick_stopped, edges, way, next, state });
         self.graph.nodes.len() as u32 - 1
     }
 
@@ -266,7 +369,10 @@ impl<'a> Builder<'a> {
             (last, at) = (at, way.next);
         }
         let new = self.graph.ways.len() as u32;
-        self.graph.ways.push(Way { node, rest_until, next: NONE });
+        let &Node { span, at, .. } = &self.graph.nodes[node as usize];
+        let (saved, ahead) = (self.saved.upto(rest_until), self.outlook.from(span as usize, at));
+        let turn = Turn::new(at, self.cpu, span);
+        self.graph.ways.push(Way { node, rest_until, saved, ahead, turn, next: NONE });
         match last {
             NONE => self.graph.nodes[node as usize].way = new,
             last => self.graph.ways[last as usize].next = new,
@@ -282,13 +388,12 @@ impl<'a> Builder<'a> {
         mut now: Instant,
         mut tick_stopped: bool,
         rest_until: Instant,
-        reached: Reached,
         begun: Instant,
     ) -> (u32, Duration) {
         let mut delay = Duration::ZERO;
         while let Some(span) = self.spans.get(k) {
             if now <= span.wake {
-                let node = self.node_of(k, now, tick_stopped, reached);
+                let node = self.node_of(k, now, tick_stopped);
                 return (self.way(node, rest_until), delay);
             }
             tick_stopped &= !span.ends_visit;
@@ -304,23 +409,22 @@ impl<'a> Builder<'a> {
             node = self.graph.nodes[node as usize].next;
         }
         if node == NONE {
-            node = self.node(self.spans.len(), at, false, reached);
+            node = self.node(self.spans.len(), at, false);
             self.graph.nodes[node as usize].next = std::mem::replace(&mut self.last, node);
         }
         (self.way(node, rest_until), delay)
     }
 
-    fn node_of(&mut self, k: usize, now: Instant, tick_stopped: bool, reached: Reached) -> u32 {
+    fn node_of(&mut self, k: usize, now: Instant, tick_stopped: bool) -> u32 {
         let mut at = self.heads[k];
         while at != NONE {
-            let node = &mut self.graph.nodes[at as usize];
+            let node = &self.graph.nodes[at as usize];
             if node.at == now && node.tick_stopped == tick_stopped {
-                node.reached = node.reached.min(reached);
                 return at;
             }
             at = node.next;
         }
-        let new = self.node(k, now, tick_stopped, reached);
+        let new = self.node(k, now, tick_stopped);
         self.graph.nodes[new as usize].next = std::mem::replace(&mut self.heads[k], new);
         new
     }
@@ -343,78 +447,52 @@ impl<'a> Builder<'a> {
         Place { k, span, work, beyond, next_power: next.map_or(Power::ZERO, power) }
     }
 
-    /// Takes all nodes of a span through it.
-    fn cross(&mut self, k: usize) {
-        let place = self.place(k);
-        let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.clear();
-        let mut at = self.heads[k];
-        while at != NONE {
-            let node = &self.graph.nodes[at as usize];
-            waiting.push(Waiting { node: at, at: node.at, reference: None });
-            at = node.next;
-        }
-        let is_large = self.graph.nodes.len() > NODES_FREE + NODES_PER_SPAN * k;
-        let most = if is_large { BEGINNINGS_KEPT } else { BEGINNINGS_MAX };
-        if waiting.len() > most {
-            self.keep_best(&place, &mut waiting, most);
-        }
-        waiting.sort_unstable_by_key(|w| std::cmp::Reverse((w.at, w.node)));
-        let mut again = 0;
-        while let Some(next) = waiting.pop() {
-            self.decide(&place, next, &mut waiting, &mut again);
-        }
-        self.waiting = waiting;
-    }
-
-    /// Keeps the most promising beginnings of a span, if rests are credited and if they are not:
-    /// each moment that a path is later saves it the power of a rest.
-    fn keep_best(&mut self, place: &Place<'_>, waiting: &mut Vec<Waiting>, most: usize) {
-        let rest = self.search.model.costs.power(place.span.opp, self.search.allowed[0]);
-        let mut ranked: Vec<(Reached, Waiting)> = Vec::with_capacity(waiting.len());
-        ranked.extend(waiting.drain(..).map(|w| {
-            let Reached { bare, credited } = self.graph.nodes[w.node as usize].reached;
-            let saved = rest.over(w.at.since(place.span.start));
-            (Reached { bare: bare - saved, credited: credited - saved }, w)
-        }));
-        let half = most / 2;
-        ranked.select_nth_unstable_by_key(half, |(cost, w)| (cost.bare, w.at, w.node));
-        let by_credited = |(cost, w): &(Reached, Waiting)| (cost.credited, w.at, w.node);
-        ranked[half..].select_nth_unstable_by_key(most - half, by_credited);
-        waiting.extend(ranked.into_iter().take(most).map(|(_, w)| w));
-        self.graph.is_complete = false;
-    }
-
-    /// Adds the decisions of a node; `again` counts nodes that are not beginnings.
+    /// Adds the decisions of a node.
     fn decide(
         &mut self,
         place: &Place<'_>,
-        at: Waiting,
-        waiting: &mut Vec<Waiting>,
-        again: &mut usize,
+        node: u32,
+        reference: Option<Reference>,
+        is_exact: bool,
     ) {
         let span = place.span;
         let first = self.graph.edges.len() as u32;
-        let Node { at: now, tick_stopped, reached, .. } = self.graph.nodes[at.node as usize];
+        let Node { at: now, tick_stopped, .. } = self.graph.nodes[node as usize];
         if gives_up(span, now) {
             // A decision without effect.
             let choice = Choice { state: self.search.allowed[0] as u8, stop_tick: false };
             let (energy, rests, is_over) = (Energy::ZERO, false, true);
-            let stay = Outcome { choice, energy, resume: now, now, tick_stopped, rests, is_over };
-            self.finish(place, now, reached, &stay);
-            self.graph.nodes[at.node as usize].edges = first..first + 1;
+            let (cost, credit, ahead) = (energy, energy, energy);
+            let stay = Outcome {
+                choice,
+                energy,
+                resume: now,
+                now,
+                tick_stopped,
+                rests,
+                is_over,
+                cost,
+                credit,
+                ahead,
+            };
+            self.finish(place, now, &stay);
+            self.graph.nodes[node as usize].edges = first..first + 1;
             return;
         }
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        let own = self.outcomes(span, now, tick_stopped, &mut outcomes);
-        let mut here = Here { now, reached, reference: at.reference, own: None };
+        let own = self.outcomes(place, now, tick_stopped, &mut outcomes);
+        let mut here = Here { reference, own: None };
         if let (None, Some(own)) = (here.reference, own) {
             let Outcome { energy, now: end, .. } = outcomes[own];
             here.reference = Some(Reference { dearer: Energy::ZERO - energy, end });
             here.own = Some(own);
         }
         self.prune(place, &here, &outcomes);
-        if *again > AGAIN_MAX {
+        if !is_exact && self.dropped.iter().all(|&dropped| dropped) {
+            // The state with the reference may have been left out.
+            self.dropped.fill(false);
+        }
+        if self.again > AGAIN_MAX {
             self.hurry(&outcomes);
         }
         for (index, outcome) in outcomes.iter().enumerate() {
@@ -422,25 +500,26 @@ impl<'a> Builder<'a> {
                 continue;
             }
             if outcome.is_over {
-                self.finish(place, now, reached, outcome);
+                self.finish(place, now, outcome);
             } else {
-                *again += usize::from(self.wait(place, &here, outcome, waiting));
+                self.wait(place, &here, outcome);
             }
         }
         self.outcomes = outcomes;
-        self.graph.nodes[at.node as usize].edges = first..self.graph.edges.len() as u32;
+        self.graph.nodes[node as usize].edges = first..self.graph.edges.len() as u32;
     }
 
     /// Lists the outcomes of all decisions. Returns the index of a sleep in the deepest state up to
     /// the event.
     fn outcomes(
         &mut self,
-        span: &Span,
+        place: &Place<'_>,
         now: Instant,
         tick_stopped: bool,
         outcomes: &mut Vec<Outcome>,
     ) -> Option<usize> {
-        let model = self.search.model;
+        let (span, model) = (place.span, self.search.model);
+        let most = self.most.upto(now);
         let jiffy = self.search.jiffy_at(now);
         self.search.jiffy = jiffy;
         let tick = model.tick.hz.tick();
@@ -456,7 +535,7 @@ impl<'a> Builder<'a> {
                 }
                 let choice = Choice { state: state as u8, stop_tick };
                 let stopped = tick_stopped || stop_tick;
-                let outcome = self.outcome(span, now, jiffy, choice, stopped);
+                let outcome = self.outcome(place, (now, most), jiffy, choice, stopped);
                 if state == model.deepest && stopped && settles && outcome.is_over {
                     own = Some(outcomes.len());
                 }
@@ -472,13 +551,13 @@ impl<'a> Builder<'a> {
 
     fn outcome(
         &self,
-        span: &Span,
-        now: Instant,
+        place: &Place<'_>,
+        (now, most): (Instant, Energy),
         jiffy: Instant,
         choice: Choice,
         tick_stopped: bool,
     ) -> Outcome {
-        let (model, state) = (self.search.model, usize::from(choice.state));
+        let (span, model, state) = (place.span, self.search.model, usize::from(choice.state));
         let tick = if tick_stopped { Instant::NEVER } else { jiffy + model.tick.hz.tick() };
         let alarms = Alarms::tick(tick);
         let is_polling = model.states[state].is_polling;
@@ -496,13 +575,16 @@ impl<'a> Builder<'a> {
         }
         let is_over = sleep.end == SleepEnd::Event || after > span.wake;
         let rests = state == model.deepest && !is_polling;
-        Outcome { choice, energy, resume: sleep.resume, now: after, tick_stopped, rests, is_over }
+        let (resume, now) = (sleep.resume, after);
+        let cost = energy + self.price_at(place, now);
+        let credit = if rests { self.most.upto(resume) - most } else { Energy::ZERO };
+        let ahead = if is_over { self.ahead(place, now) } else { Energy::ZERO };
+        Outcome { choice, energy, resume, now, tick_stopped, rests, is_over, cost, credit, ahead }
     }
 
-    /// Returns the most that a path can be credited with in the next span while one that ends this
-    /// span later is not in it yet.
-    fn missed(&self, place: &Place<'_>, earlier: Instant, later: Instant) -> Energy {
-        place.work.map_or(Energy::ZERO, |work| self.most.between(earlier + work, later + work))
+    /// Returns the most that a path can be credited with up to the next span.
+    fn ahead(&self, place: &Place<'_>, now: Instant) -> Energy {
+        place.work.map_or(Energy::ZERO, |work| self.most.upto(now + work))
     }
 
     /// Marks outcomes to drop: another one is as good, or the reference is.
@@ -514,16 +596,18 @@ impl<'a> Builder<'a> {
         for (i, x) in outcomes.iter().enumerate().filter(|(_, x)| x.is_over) {
             for (j, y) in outcomes.iter().enumerate().filter(|(_, y)| y.is_over) {
                 let is_before = (x.now, i) < (y.now, j) && stopped(x) == stopped(y);
-                if !is_before || !place.covers(x.now, y.now, stopped(x)) {
+                if !is_before {
                     continue;
                 }
-                let [more_x, more_y] = self.more_credit(here.now, x, y);
-                let [cost_x, cost_y] = [x, y].map(|x| x.energy + self.price_at(place, x.now));
-                if cost_x - more_x >= cost_y + self.missed(place, x.now, y.now) {
-                    dropped[i] = true;
-                } else if cost_y - more_y > cost_x + place.next_power.over(y.now.since(x.now)) {
-                    // A tie drops none of the two here, so that not each drops the other.
-                    dropped[j] = true;
+                // The most that each is credited with beyond the other.
+                let more_x = if y.rests { Energy::ZERO } else { x.credit };
+                let more_y = if y.rests { y.credit - x.credit } else { Energy::ZERO };
+                let later = place.next_power.over(y.now.since(x.now));
+                let is_first_worse = x.cost - more_x >= y.cost + (y.ahead - x.ahead);
+                // A tie drops none of the two here, so that not each drops the other.
+                let is_last_worse = y.cost - more_y > x.cost + later;
+                if (is_first_worse || is_last_worse) && place.covers(x.now, y.now, stopped(x)) {
+                    dropped[if is_first_worse { i } else { j }] = true;
                 }
             }
         }
@@ -537,22 +621,13 @@ impl<'a> Builder<'a> {
         self.dropped = dropped;
     }
 
-    /// Returns the most that each of two sleeps from `now` on is credited with beyond the other.
-    fn more_credit(&self, now: Instant, x: &Outcome, y: &Outcome) -> [Energy; 2] {
-        match (x.rests, y.rests) {
-            (true, false) => [self.most.between(now, x.resume), Energy::ZERO],
-            (false, true) => [Energy::ZERO, self.most.between(now, y.resume)],
-            (true, true) => [Energy::ZERO, self.most.between(x.resume, y.resume)],
-            (false, false) => [Energy::ZERO; 2],
-        }
-    }
-
     /// Drops outcomes but those that end the span, or all but the last.
     fn hurry(&mut self, outcomes: &[Outcome]) {
-        self.graph.is_complete = false;
-        let ends = outcomes.iter().any(|x| x.is_over);
+        self.hurries += 1;
+        let kept = || (0..outcomes.len()).filter(|&index| !self.dropped[index]);
+        let (ends, last) = (kept().any(|index| outcomes[index].is_over), kept().next_back());
         for (index, x) in outcomes.iter().enumerate() {
-            self.dropped[index] |= if ends { !x.is_over } else { index + 1 < outcomes.len() };
+            self.dropped[index] |= if ends { !x.is_over } else { Some(index) != last };
         }
     }
 
@@ -568,11 +643,11 @@ impl<'a> Builder<'a> {
             return false;
         }
         let (stopped, end) = (!place.span.ends_visit, reference.end);
-        let cost = reference.dearer + x.energy - by - self.price_at(place, end);
+        let cost = reference.dearer - by - self.price_at(place, end);
         if x.is_over {
-            let cost = cost + self.price_at(place, x.now);
+            let cost = cost + x.cost;
             if x.now <= end {
-                let missed = self.missed(place, x.now, end);
+                let missed = self.ahead(place, end) - x.ahead;
                 return cost >= missed && place.covers(x.now, end, stopped);
             }
             let more = self.most.between(end, x.now) + place.next_power.over(x.now.since(end));
@@ -581,26 +656,19 @@ impl<'a> Builder<'a> {
         let wake = place.span.wake;
         let latest = (wake.max(x.now) + self.search.latest_ending).max(end);
         let floor = self.search.floor_powers[usize::from(place.span.opp)];
-        let at_least = cost + floor.over(wake.since(x.now)) + self.price_at(place, wake);
+        let at_least = cost + x.energy + floor.over(wake.since(x.now)) + self.price_at(place, wake);
         let more = self.most.between(end, latest) + place.next_power.over(latest.since(end));
-        at_least > more + self.missed(place, wake, end) && place.covers(wake, latest, stopped)
-    }
-
-    /// Returns the least cost after a decision at `now`.
-    fn reached(&self, before: Reached, now: Instant, x: &Outcome) -> Reached {
-        let credit = if x.rests { self.most.between(now, x.resume) } else { Energy::ZERO };
-        let Reached { bare, credited } = before;
-        Reached { bare: bare + x.energy, credited: credited + x.energy - credit }
+        let missed = self.ahead(place, end) - self.ahead(place, wake);
+        at_least > more + missed && place.covers(wake, latest, stopped)
     }
 
     /// Adds a decision that passes the event.
-    fn finish(&mut self, place: &Place<'_>, now: Instant, reached: Reached, x: &Outcome) {
+    fn finish(&mut self, place: &Place<'_>, now: Instant, x: &Outcome) {
         let stopped = x.tick_stopped && !place.span.ends_visit;
         let late = x.now.since(place.span.resume).max(Duration::ZERO);
         let at = x.now + place.work.unwrap_or(Duration::ZERO);
         let rest_until = if x.rests { x.resume } else { NO_REST };
-        let reached = self.reached(reached, now, x);
-        let (way, skipped) = self.arrive(place.k + 1, at, stopped, rest_until, reached, now);
+        let (way, skipped) = self.arrive(place.k + 1, at, stopped, rest_until, now);
         let delay = late + skipped;
         let cost = x.energy + self.price.over(delay);
         let choice = Some(x.choice);
@@ -608,32 +676,23 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a decision after which the CPU decides again before the event.
-    fn wait(
-        &mut self,
-        place: &Place<'_>,
-        here: &Here,
-        x: &Outcome,
-        waiting: &mut Vec<Waiting>,
-    ) -> bool {
+    fn wait(&mut self, place: &Place<'_>, here: &Here, x: &Outcome) {
         let reference = here.reference.map(|r| Reference { dearer: r.dearer + x.energy, ..r });
-        let reached = self.reached(here.reached, here.now, x);
-        let node = self.node_of(place.k, x.now, x.tick_stopped, reached);
+        let node = self.node_of(place.k, x.now, x.tick_stopped);
         let rest_until = if x.rests { x.resume } else { NO_REST };
         let way = self.way(node, rest_until);
         let (delay, choice) = (Duration::ZERO, Some(x.choice));
         self.graph.edges.push(Edge { way, cost: x.energy, delay, rests: x.rests, choice });
-        if let Some(known) = waiting.iter_mut().find(|w| w.node == node) {
+        if let Some(known) = self.waiting.iter_mut().find(|w| w.node == node) {
             known.reference = match (known.reference, reference) {
                 (Some(a), Some(b)) if a.end == b.end => {
                     Some(if a.dearer <= b.dearer { a } else { b })
                 }
                 _ => None,
             };
-            return false;
+            return;
         }
-        let new = Waiting { node, at: x.now, reference };
-        let before = waiting.iter().rposition(|w| (w.at, w.node) > (new.at, new.node));
-        waiting.insert(before.map_or(0, |at| at + 1), new);
-        true
+        self.again += 1;
+        self.waiting.push(Waiting { node, reference });
     }
 }

@@ -5,9 +5,10 @@
 //! decisions of each CPU that may pay whatever the others do, and [`together`] finds the cheapest
 //! way through all lists at once. Where neither leaves anything out, no decisions cost less.
 //!
-//! If spans are so short that lists would not end, they are cut, and each CPU in turn replans for
-//! the plans of the others. The bound then comes from the Lagrangian dual. Split the power among the
-//! CPUs in any way at each moment. Let each CPU plan alone, with its part credited while it rests:
+//! If states were left out for many CPUs, or if there are too many spans for that search, each CPU
+//! in turn replans for the plans of the others. With too many spans, a bound comes from the
+//! Lagrangian dual. Split the power among the CPUs in any way at each moment. Let each CPU plan
+//! alone, with its part credited while it rests:
 //! where all rest, the credits are what the cluster saves; where only some rest, they are too much.
 //! So the summed costs of such plans are a lower bound. The split first follows what resting costs
 //! each CPU, is then fitted to the plans found, so that no CPU is credited where not all rest, and
@@ -19,7 +20,7 @@
 //! [`graph`]: super::graph
 //! [`together`]: super::together
 
-use super::graph::{Builder, Graph};
+use super::graph::Builder;
 use super::split::{Members, Segments};
 use super::together::Together;
 use super::{Credit, Plan, Terms, plan};
@@ -27,19 +28,25 @@ use crate::cluster::{rests, static_energy, static_powers};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
+use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::Script;
-use torpor_machine::units::{Energy, Power};
+use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
-/// Most spans of all CPUs that are searched together: each takes about 1 KB. FIDELITY(oracle-clusters):
+/// Most spans of all CPUs that are searched together: each takes up to 3 KB. FIDELITY(oracle-clusters):
 /// if there are more, each CPU replans for the plans of the others.
 const SPANS_MAX: usize = 500_000;
 
-/// Most states of all CPUs before a decision, if no decision that may pay is missing in their graphs
-/// and if some are. FIDELITY(oracle-clusters): of more, the most promising are followed.
-const STATES_MAX: usize = 1_024;
-const STATES_KEPT: usize = 4;
+/// Most states of all CPUs if none is left out: the recording that needs most of those that are
+/// planned exactly has 3,658 at a time. Of more, the most promising are kept.
+/// FIDELITY(oracle-clusters): half as many lead to dearer plans for some recordings.
+const STATES_MAX: usize = 4_096;
+const STATES_KEPT: usize = 64;
+
+/// The estimate of what is promising credits each CPU with an equal part, and is the worse the more
+/// there are: from this number on, each CPU replans for the plans of the others.
+const CPUS_MANY: usize = 3;
 
 /// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
 /// bound is below what is possible.
@@ -86,36 +93,26 @@ pub fn plan_together(
     price: Power,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Joint> {
-    let mut draft = None;
     let spans: usize = members.cpus.iter().map(|(_, input)| input.spans.len()).sum();
     // What one CPU rests is always credited in full.
     if members.cpus.len() > 1 && spans <= SPANS_MAX {
-        let (plans, is_exact) = draw(members, price, goes_on)?;
-        if is_exact {
+        let plans = draw(members, price, [STATES_MAX, STATES_KEPT], goes_on)?;
+        let crowded: Vec<u64> = plans.iter().map(|plan| plan.crowded_spans).collect();
+        if crowded.iter().all(|&spans| spans == 0) || members.cpus.len() < CPUS_MANY {
             return Some(Joint { plans, slack: Energy::ZERO });
         }
-        draft = Some(plans);
-    }
-    let mut solver = Solver {
-        members,
-        price,
-        segments: Segments::new(members),
-        best: Vec::new(),
-        cost: Energy(i128::MAX),
-        bound: Energy(i128::MIN),
-    };
-    let relaxed = solver.relax(goes_on)?;
-    let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
-    let is_crowded = crowded.iter().any(|&spans| spans > 0);
-    if let Some(draft) = draft {
-        let ran = draft.into_iter().enumerate();
+        let mut solver = Solver::new(members, price);
+        let ran = plans.into_iter().enumerate();
         let ran = ran.map(|(cpu, plan)| solver.ran(cpu, plan, &Credit::default(), goes_on));
         let ran = ran.collect::<Option<Vec<Planned>>>()?;
         solver.respond(ran, goes_on)?;
+        return Some(solver.close(&crowded, Energy::ZERO));
     }
-    if !is_crowded || solver.best.is_empty() {
-        solver.respond(relaxed, goes_on)?;
-    }
+    let mut solver = Solver::new(members, price);
+    let relaxed = solver.relax(goes_on)?;
+    let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
+    let is_crowded = crowded.iter().any(|&spans| spans > 0);
+    solver.respond(relaxed, goes_on)?;
     if is_crowded {
         // What the relaxed plans cost is no bound.
         solver.bound = solver.cost;
@@ -123,35 +120,59 @@ pub fn plan_together(
         solver.certify(goes_on)?;
     }
     let slack = solver.gap();
-    let plans = solver.best.into_iter().zip(crowded);
-    let plans = plans.map(|(planned, crowded_spans)| Plan { crowded_spans, ..planned.plan });
-    Some(Joint { plans: plans.collect(), slack })
+    Some(solver.close(&crowded, slack))
 }
 
-/// Returns the cheapest plans in the graphs of all CPUs, and whether there are no cheaper ones.
-fn draw(
+/// Returns plans found in one search; `states` are the most states if none is left out, and then. If
+/// no span is crowded, there are no cheaper plans.
+pub(super) fn draw(
     members: &Members<'_>,
     price: Power,
+    states: [usize; 2],
     goes_on: &mut dyn FnMut() -> bool,
-) -> Option<(Vec<Plan>, bool)> {
+) -> Option<Vec<Plan>> {
     let Members { cluster, ref cpus, span } = *members;
     let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
     let powers = static_powers(cluster, &inputs, span);
     let most = Segments::most(members, &powers);
+    let part = most.part(cpus.len());
     let mut saved = Credit::default();
     powers.iter().for_each(|&(from, to, power)| saved.push(from, to, power));
-    let graphs = cpus
-        .iter()
-        .map(|(model, input)| Builder::new(model, input, span, price, &most).build(goes_on));
-    let graphs = graphs.collect::<Option<Vec<Graph>>>()?;
-    let is_complete = graphs.iter().all(|graph| graph.is_complete);
-    let states = if is_complete { STATES_MAX } else { STATES_KEPT };
-    let found = Together::new(&graphs, &saved, states).cheapest(span.0, goes_on)?;
-    let plans = graphs.iter().zip(found.edges).map(|(graph, edges)| graph.plan(&edges, price));
-    Some((plans.collect(), is_complete && found.is_exact))
+    let builder = |(cpu, number)| Builder::new(number, cpu, span, price, [&saved, &most, &part]);
+    let builders = cpus.iter().copied().zip(0..).map(builder).collect();
+    let margin = margin(members, &powers);
+    Together::new(builders, &saved, margin, states).cheapest(span.0, price, goes_on)
 }
 
-impl Solver<'_> {
+/// Returns what the cluster saves in a shortest rest of each CPU.
+fn margin(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Energy {
+    let power = powers.iter().map(|(.., power)| *power).max().unwrap_or(Power::ZERO);
+    let rest = |model: &CpuModel| {
+        let deepest = &model.states[model.deepest];
+        power.over(deepest.entry_latency + deepest.exit_latency)
+    };
+    members.cpus.iter().map(|(model, _)| rest(model)).sum()
+}
+
+impl<'a> Solver<'a> {
+    fn new(members: &'a Members<'a>, price: Power) -> Solver<'a> {
+        Solver {
+            members,
+            price,
+            segments: Segments::new(members),
+            best: Vec::new(),
+            cost: Energy(i128::MAX),
+            bound: Energy(i128::MIN),
+        }
+    }
+
+    /// Returns the best plans.
+    fn close(self, crowded: &[u64], slack: Energy) -> Joint {
+        let plans = self.best.into_iter().zip(crowded);
+        let plans = plans.map(|(planned, &crowded_spans)| Plan { crowded_spans, ..planned.plan });
+        Joint { plans: plans.collect(), slack }
+    }
+
     fn gap(&self) -> Energy {
         (self.cost - self.bound).max(Energy::ZERO)
     }

@@ -66,8 +66,8 @@ use torpor_result::DeepTimes;
 pub fn note(crowded_spans: u64) -> Option<String> {
     (crowded_spans > 0).then(|| {
         format!(
-            "after {crowded_spans} sleeps the oracle had more than {WAYS_MAX} paths and followed \
-             the most promising: a slightly cheaper sequence may exist"
+            "after {crowded_spans} sleeps the oracle had more paths than it follows and kept the \
+             most promising: a slightly cheaper sequence may exist"
         )
     })
 }

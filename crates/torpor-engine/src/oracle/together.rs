@@ -5,15 +5,22 @@
 //! rest from the moment at which the last of them begins to until the first of them ends, so the
 //! last one's decision is credited with that time.
 
+use super::Plan;
 use super::credit::Credit;
-use super::graph::{Edge, Graph, NONE};
-use torpor_machine::units::{Energy, Instant};
+use super::graph::{Builder, Edge, NONE, Turn, Way};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use torpor_machine::units::{Energy, Instant, Power};
 
 /// Nodes between two checks for cancellation.
 const NODES_PER_CHECK: usize = 1_024;
 
-/// Estimate for a node from which nothing leads on.
-const DEAD: Energy = Energy(i128::MAX / 1_024);
+/// Buckets of states by their keys: twice as many as states, mostly. Knuth's factor for hashes.
+const BUCKETS_LOG2: u32 = 13;
+const HASH_FACTOR: u32 = 0x9E37_79B1;
+
+/// The promise of a state, its number, and the node that decides next in it.
+type Ranked = (Energy, u32, Turn, u32);
 
 /// State of all CPUs; the keys hold the ways to their next decisions.
 #[derive(Clone, Copy)]
@@ -21,6 +28,9 @@ struct State {
     cost: Energy,
     /// The next one in which the same node decides next.
     next: u32,
+    /// Its bucket, and the next state in that.
+    bucket: u32,
+    like: u32,
     step: Step,
 }
 
@@ -32,184 +42,177 @@ struct Step {
     edge: u32,
 }
 
-/// A node in the order in which all decide.
-#[derive(Clone, Copy)]
-struct Turn {
-    cpu: u32,
-    node: u32,
-    /// Energy saved if all rest until then.
-    saved: Energy,
-}
-
-/// The states in which a node decides next.
-#[derive(Clone, Copy)]
-struct Queue {
-    first: u32,
-    count: u32,
-    /// Some were left out: the promise of the best of these.
-    limit: Option<Energy>,
-}
-
-const EMPTY: Queue = Queue { first: NONE, count: 0, limit: None };
-
-/// End of a way.
-#[derive(Clone, Copy, Default)]
-struct Lead {
-    turn: u32,
-    /// Energy saved up to the end of its rest.
-    saved: Energy,
-}
-
-/// Paths found.
-pub(super) struct Found {
-    /// By CPU: its edges, last first.
-    pub edges: Vec<Vec<u32>>,
-    /// No state was left out.
-    pub is_exact: bool,
-}
-
 pub(super) struct Together<'a> {
-    graphs: &'a [Graph],
+    builders: Vec<Builder<'a>>,
     /// Power that the cluster saves while all CPUs rest.
     saved: &'a Credit,
-    turns: Vec<Turn>,
-    /// By CPU and way.
-    leads: Vec<Vec<Lead>>,
-    /// By CPU and node: what the CPU spends from there on, credited with an equal part; empty until
-    /// it is needed.
-    ahead: Vec<Vec<Energy>>,
-    /// Most states in which the same node decides next.
-    most: usize,
-    is_exact: bool,
-    /// By turn.
-    queues: Vec<Queue>,
+    /// Nodes that decide next in some state.
+    turns: BinaryHeap<Reverse<(Turn, u32)>>,
+    /// Times at which states were left out.
+    cuts: u64,
+    /// Number of states from which a path goes on.
+    live: usize,
+    /// More of them are too many.
+    limit: usize,
+    /// Most that are kept then.
+    kept: usize,
+    /// A state that promises to cost more than another by this is left out.
+    margin: Energy,
     states: Vec<State>,
     /// By state and CPU.
     keys: Vec<u32>,
     free: Vec<u32>,
+    /// The first state of those whose keys have a hash.
+    buckets: Vec<u32>,
     steps: Vec<Step>,
-    ranked: Vec<(Energy, u32)>,
+    ranked: Vec<Ranked>,
 }
 
 impl<'a> Together<'a> {
-    pub(super) fn new(graphs: &'a [Graph], saved: &'a Credit, most: usize) -> Together<'a> {
-        let turns = turns(graphs, saved);
-        let leads = graphs.iter().map(|graph| vec![Lead::default(); graph.ways.len()]);
-        let mut leads: Vec<Vec<Lead>> = leads.collect();
-        for (&Turn { cpu, node, .. }, turn) in turns.iter().zip(0u32..) {
-            let graph = &graphs[cpu as usize];
-            for (at, way) in graph.ways_to(node) {
-                leads[cpu as usize][at as usize] = Lead { turn, saved: saved.upto(way.rest_until) };
-            }
-        }
+    pub(super) fn new(
+        builders: Vec<Builder<'a>>,
+        saved: &'a Credit,
+        margin: Energy,
+        [most, kept]: [usize; 2],
+    ) -> Together<'a> {
         Together {
-            graphs,
+            builders,
             saved,
-            queues: vec![EMPTY; turns.len()],
-            turns,
-            leads,
-            ahead: Vec::new(),
-            most,
-            is_exact: true,
+            turns: BinaryHeap::new(),
+            cuts: 0,
+            live: 0,
+            limit: most,
+            kept,
+            margin,
             states: Vec::new(),
             keys: Vec::new(),
             free: Vec::new(),
+            buckets: vec![NONE; 1 << BUCKETS_LOG2],
             steps: Vec::new(),
             ranked: Vec::new(),
         }
     }
 
-    /// Finds the cheapest paths from `start` on. Returns `None` if `goes_on` returns false.
+    fn way(&self, cpu: usize, way: u32) -> &Way {
+        &self.builders[cpu].graph.ways[way as usize]
+    }
+
+    /// Returns the first of the states in which a node decides next.
+    fn queue(&mut self, turn: Turn, node: u32) -> &mut u32 {
+        &mut self.builders[turn.cpu() as usize].graph.nodes[node as usize].state
+    }
+
+    /// Returns the plans of the cheapest paths from `start` on, or `None` if `goes_on` returns false.
     pub(super) fn cheapest(
         mut self,
         start: Instant,
+        price: Power,
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Found> {
-        let mut key: Vec<u32> = self.graphs.iter().map(|graph| graph.first).collect();
-        let leads = || key.iter().zip(&self.leads).map(|(&way, leads)| leads[way as usize]);
-        let saved = leads().map(|lead| lead.saved).min().unwrap_or(Energy::ZERO);
+    ) -> Option<Vec<Plan>> {
+        let mut key: Vec<u32> = self.builders.iter().map(|builder| builder.graph.first).collect();
+        let ways = || key.iter().enumerate().map(|(cpu, &way)| self.way(cpu, way));
+        let saved = ways().map(|way| way.saved).min().unwrap_or(Energy::ZERO);
         let saved = (saved - self.saved.upto(start)).max(Energy::ZERO);
-        let turn = leads().map(|lead| lead.turn).min().unwrap_or(0);
+        let first = ways().map(|way| (way.turn, way.node)).min().expect("there is a CPU");
         let none = Step { before: NONE, cpu: 0, edge: NONE };
-        self.offer(turn, &key, Energy::ZERO - saved, none);
-        for turn in 0..self.turns.len() {
-            if turn % NODES_PER_CHECK == 0 && !goes_on() {
+        self.offer(first, &key, Energy::ZERO - saved, none);
+        for count in 0.. {
+            if count % NODES_PER_CHECK == 0 && !goes_on() {
                 return None;
             }
-            if self.queues[turn].count as usize > self.most {
-                self.keep_best(turn);
+            if self.live > self.limit {
+                self.keep_best();
             }
-            let Turn { cpu, node, .. } = self.turns[turn];
-            let node = &self.graphs[cpu as usize].nodes[node as usize];
-            let mut at = std::mem::replace(&mut self.queues[turn], EMPTY).first;
+            let Reverse((turn, node)) = self.turns.pop().expect("a path leads to the end");
+            let mut at = std::mem::replace(self.queue(turn, node), NONE);
+            if turn.at() == Instant::NEVER {
+                return Some(self.plans(self.cheapest_of(at).step, price));
+            }
+            self.builders[turn.cpu() as usize].expand(node, self.cuts == 0);
+            let saved = self.saved.upto(turn.at());
             while at != NONE {
                 let state = self.states[at as usize];
-                if node.at == Instant::NEVER {
-                    let (edges, is_exact) = (self.edges_to(state.step), self.is_exact);
-                    return Some(Found { edges, is_exact });
-                }
                 let from = at as usize * key.len();
-                let to = from + key.len();
-                key.copy_from_slice(&self.keys[from..to]);
-                self.free.push(at);
-                self.decide(turn, &mut key, &state);
+                (0..key.len()).for_each(|cpu| key[cpu] = self.keys[from + cpu]);
+                self.release(at);
+                self.decide((turn.cpu(), node, saved), &mut key, &state);
                 at = state.next;
             }
         }
         unreachable!("a path leads to the end")
     }
 
+    /// Returns the cheapest state of a queue.
+    fn cheapest_of(&self, first: u32) -> &State {
+        let (mut best, mut at) = (&self.states[first as usize], first);
+        while at != NONE {
+            let state = &self.states[at as usize];
+            if state.cost < best.cost {
+                best = state;
+            }
+            at = state.next;
+        }
+        best
+    }
+
     /// Takes each edge of the node whose turn it is.
-    fn decide(&mut self, turn: usize, key: &mut [u32], state: &State) {
-        let Turn { cpu, node, saved } = self.turns[turn];
+    fn decide(&mut self, (cpu, node, saved): (u32, u32, Energy), key: &mut [u32], state: &State) {
         let own = cpu as usize;
-        let graph = &self.graphs[own];
-        let (mut first, mut until) = (u32::MAX, Energy(i128::MAX));
+        let mut first = (Turn::LAST, NONE);
+        let mut until = Energy(i128::MAX);
         for (other, &way) in key.iter().enumerate().filter(|(other, _)| *other != own) {
-            let lead = self.leads[other][way as usize];
-            (first, until) = (first.min(lead.turn), until.min(lead.saved));
+            let way = self.way(other, way);
+            if way.turn < first.0 {
+                first = (way.turn, way.node);
+            }
+            until = until.min(way.saved);
         }
         let before = self.steps.len() as u32;
         self.steps.push(state.step);
-        for edge in graph.nodes[node as usize].edges.clone() {
+        for edge in self.builders[own].graph.nodes[node as usize].edges.clone() {
+            let graph = &self.builders[own].graph;
             let Edge { way, cost, rests, .. } = graph.edges[edge as usize];
-            let lead = self.leads[own][way as usize];
+            let &Way { node: target, saved: upto, turn, .. } = &graph.ways[way as usize];
             let mut cost = state.cost + cost;
             if rests {
-                cost -= (until.min(lead.saved) - saved).max(Energy::ZERO);
+                cost -= (until.min(upto) - saved).max(Energy::ZERO);
             }
             // A rest is over once its CPU decides.
-            let is_next = lead.turn < first;
-            let target = graph.ways[way as usize].node as usize;
-            key[own] = if is_next { graph.nodes[target].way } else { way };
-            self.offer(lead.turn.min(first), key, cost, Step { before, cpu, edge });
+            let is_next = turn < first.0;
+            key[own] = if is_next { graph.nodes[target as usize].way } else { way };
+            let next = if is_next { (turn, target) } else { first };
+            self.offer(next, key, cost, Step { before, cpu, edge });
         }
     }
 
     /// Keeps a state unless there is a cheaper one like it.
-    fn offer(&mut self, turn: u32, key: &[u32], cost: Energy, step: Step) {
-        let queue = self.queues[turn as usize];
-        let mut at = queue.first;
+    fn offer(&mut self, (turn, node): (Turn, u32), key: &[u32], cost: Energy, step: Step) {
+        let hash = key.iter().fold(0, |hash: u32, way| (hash ^ way).wrapping_mul(HASH_FACTOR));
+        let bucket = hash >> (u32::BITS - BUCKETS_LOG2);
+        let like = self.buckets[bucket as usize];
+        let mut at = like;
         while at != NONE {
             let from = at as usize * key.len();
             let state = &mut self.states[at as usize];
-            if self.keys[from..from + key.len()].iter().zip(key).all(|(a, b)| a == b) {
+            if (0..key.len()).all(|cpu| self.keys[from + cpu] == key[cpu]) {
                 if cost < state.cost {
                     (state.cost, state.step) = (cost, step);
                 }
                 return;
             }
-            at = state.next;
+            at = state.like;
         }
-        if queue.limit.is_some_and(|limit| self.promise(turn as usize, cost, key) >= limit) {
-            return;
+        let first = *self.queue(turn, node);
+        if first == NONE {
+            self.turns.push(Reverse((turn, node)));
         }
-        let state = State { cost, next: queue.first, step };
-        let first = match self.free.pop() {
+        let state = State { cost, next: first, bucket, like, step };
+        self.live += 1;
+        let new = match self.free.pop() {
             Some(place) => {
                 self.states[place as usize] = state;
                 let from = place as usize * key.len();
-                self.keys[from..from + key.len()].copy_from_slice(key);
+                (0..key.len()).for_each(|cpu| self.keys[from + cpu] = key[cpu]);
                 place
             }
             None => {
@@ -218,92 +221,93 @@ impl<'a> Together<'a> {
                 self.states.len() as u32 - 1
             }
         };
-        let count = queue.count + 1;
-        self.queues[turn as usize] = Queue { first, count, ..queue };
-        if count as usize >= 2 * self.most {
-            self.keep_best(turn as usize);
-        }
+        self.buckets[bucket as usize] = new;
+        *self.queue(turn, node) = new;
     }
 
-    /// Estimates the cost of the cheapest path from a state on. No saving beyond the turn is in its
-    /// cost yet, so rests that go on are credited.
-    fn promise(&self, turn: usize, cost: Energy, key: &[u32]) -> Energy {
-        let (saved, mut promise, mut rests) = (self.turns[turn].saved, cost, Energy::ZERO);
-        for (cpu, &way) in key.iter().enumerate() {
-            let target = self.graphs[cpu].ways[way as usize].node as usize;
-            promise += self.ahead[cpu][target];
-            rests += (self.leads[cpu][way as usize].saved - saved).max(Energy::ZERO);
+    /// Makes the place of a state free.
+    fn release(&mut self, at: u32) {
+        let State { bucket, like, .. } = self.states[at as usize];
+        let (mut before, mut link) = (NONE, self.buckets[bucket as usize]);
+        while link != at {
+            (before, link) = (link, self.states[link as usize].like);
         }
-        promise - Energy(rests.0 / key.len() as i128)
+        match before {
+            NONE => self.buckets[bucket as usize] = like,
+            before => self.states[before as usize].like = like,
+        }
+        self.free.push(at);
+        self.live -= 1;
     }
 
-    /// Keeps the most promising states of a turn.
-    fn keep_best(&mut self, turn: usize) {
-        self.is_exact = false;
-        if self.ahead.is_empty() {
-            self.ahead = self.look_ahead();
+    /// Estimates the cost of the cheapest path from a state on, times the number of CPUs. No saving
+    /// beyond its turn, up to which `saved` counts, is in its cost yet, so each rest that goes on is
+    /// credited with an equal part.
+    fn promise(&self, saved: Energy, at: u32) -> Energy {
+        let cpus = self.builders.len();
+        let (mut cost, mut rests) = (self.states[at as usize].cost, Energy::ZERO);
+        for (cpu, &way) in self.keys[at as usize * cpus..][..cpus].iter().enumerate() {
+            let way = self.way(cpu, way);
+            cost += way.ahead;
+            rests += (way.saved - saved).max(Energy::ZERO);
         }
+        Energy(cost.0 * cpus as i128) - rests
+    }
+
+    /// Keeps the most promising states.
+    fn keep_best(&mut self) {
+        self.cuts += 1;
         let mut ranked = std::mem::take(&mut self.ranked);
         ranked.clear();
-        let mut at = self.queues[turn].first;
-        while at != NONE {
-            let from = at as usize * self.graphs.len();
-            let State { cost, next, .. } = self.states[at as usize];
-            let key = &self.keys[from..from + self.graphs.len()];
-            ranked.push((self.promise(turn, cost, key), at));
-            at = next;
-        }
-        let (kept, &mut (limit, _), _) = ranked.select_nth_unstable(self.most);
-        let count = kept.len() as u32;
-        self.free.extend(ranked.drain(self.most..).map(|(_, at)| at));
-        let mut first = NONE;
-        for &(_, at) in &ranked {
-            self.states[at as usize].next = std::mem::replace(&mut first, at);
-        }
-        self.queues[turn] = Queue { first, count, limit: Some(limit) };
-        self.ranked = ranked;
-    }
-
-    fn look_ahead(&self) -> Vec<Vec<Energy>> {
-        let nodes = self.graphs.iter().map(|graph| vec![DEAD; graph.nodes.len()]);
-        let mut ahead: Vec<Vec<Energy>> = nodes.collect();
-        for &Turn { cpu, node: at, saved } in self.turns.iter().rev() {
-            let own = cpu as usize;
-            let node = &self.graphs[own].nodes[at as usize];
-            if node.at == Instant::NEVER {
-                ahead[own][at as usize] = Energy::ZERO;
-                continue;
-            }
-            for edge in &self.graphs[own].edges[node.edges.start as usize..node.edges.end as usize]
-            {
-                let part = self.leads[own][edge.way as usize].saved - saved;
-                let part = if edge.rests { part.0 / self.graphs.len() as i128 } else { 0 };
-                let target = self.graphs[own].ways[edge.way as usize].node as usize;
-                let left = edge.cost - Energy(part) + ahead[own][target];
-                ahead[own][at as usize] = ahead[own][at as usize].min(left);
+        let mut turns = std::mem::take(&mut self.turns).into_vec();
+        for &Reverse((turn, node)) in &turns {
+            let saved = self.saved.upto(turn.at());
+            let mut at = std::mem::replace(self.queue(turn, node), NONE);
+            while at != NONE {
+                ranked.push((self.promise(saved, at), at, turn, node));
+                at = self.states[at as usize].next;
             }
         }
-        ahead
+        let least = ranked.iter().map(|(promise, ..)| *promise).min().unwrap_or(Energy::ZERO);
+        let most = least + Energy(self.margin.0 * self.builders.len() as i128);
+        let kept = partition(&mut ranked, most).min(self.kept);
+        if kept < ranked.len() {
+            ranked.select_nth_unstable(kept);
+        }
+        ranked.drain(kept..).for_each(|(_, at, ..)| self.release(at));
+        for &(_, at, turn, node) in &ranked {
+            self.states[at as usize].next = std::mem::replace(self.queue(turn, node), at);
+        }
+        turns.retain(|&Reverse((turn, node))| *self.queue(turn, node) != NONE);
+        (self.turns, self.ranked) = (turns.into(), ranked);
+        self.limit = 2 * kept;
     }
 
-    fn edges_to(&self, mut step: Step) -> Vec<Vec<u32>> {
-        let mut taken = vec![Vec::new(); self.graphs.len()];
+    /// Returns the plans of a path, last step first.
+    fn plans(&self, mut step: Step, price: Power) -> Vec<Plan> {
+        let mut taken = vec![Vec::new(); self.builders.len()];
         while step.edge != NONE {
             taken[step.cpu as usize].push(step.edge);
             step = self.steps[step.before as usize];
         }
-        taken
+        let plan = |(builder, edges): (&Builder<'_>, Vec<u32>)| Plan {
+            crowded_spans: builder.hurries,
+            ..builder.graph.plan(&edges, price)
+        };
+        let mut plans: Vec<Plan> = self.builders.iter().zip(taken).map(plan).collect();
+        plans[0].crowded_spans += self.cuts;
+        plans
     }
 }
 
-/// Returns all nodes in the order in which they decide.
-fn turns(graphs: &[Graph], saved: &Credit) -> Vec<Turn> {
-    let nodes = graphs.iter().zip(0u32..).flat_map(|(graph, cpu)| {
-        graph.nodes.iter().zip(0u32..).map(move |(node, at)| (node.at, cpu, node.span, at))
-    });
-    let mut nodes: Vec<(Instant, u32, u32, u32)> = nodes.collect();
-    // Stable, as that merges runs that are in order already.
-    nodes.sort();
-    let turn = |(at, cpu, _, node)| Turn { cpu, node, saved: saved.upto(at) };
-    nodes.into_iter().map(turn).collect()
+/// Moves those that promise at most so much to the front, and returns their number.
+fn partition(ranked: &mut [Ranked], most: Energy) -> usize {
+    let mut kept = 0;
+    for at in 0..ranked.len() {
+        if ranked[at].0 <= most {
+            ranked.swap(kept, at);
+            kept += 1;
+        }
+    }
+    kept
 }
