@@ -15,7 +15,8 @@ follow() {
     total=$(cargo tree -p torpor-py -e normal,build --prefix none 2>/dev/null |
         sed 's/ (\*)$//' | sort -u | wc -l)
     seconds=0
-    while sleep 1; do
+    # A signal that ends the script alone leaves this loop without an owner.
+    while sleep 1 && kill -0 $$ 2>/dev/null; do
         seconds=$((seconds + 1))
         crates=$(grep -c '^ *Compiling' "$log" || true)
         if [ -t 2 ]; then
