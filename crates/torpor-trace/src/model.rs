@@ -372,7 +372,7 @@ pub struct Trace {
     pub losses: Vec<Loss>,
 }
 
-/// What the events of one trace name by number: texts, timers and their functions.
+/// Texts, timers and timer functions that the events of one trace name by number.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,

@@ -295,7 +295,7 @@ class Writer:
         self._size = 0
 
     def __enter__(self) -> "Writer":
-        # What killed sweeps of this machine left.
+        # Files that killed sweeps of this machine left.
         self._store._join(self._store._orphans(f"{_HOST}-*"))
         self._file = open(self._path, "xb", buffering=0)
         # Held until this process ends: a process that gets the lock knows that no one writes.
