@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import manual
-import typer
 
 import torpor
 from torpor import _engine
@@ -41,17 +40,17 @@ def cli() -> str:
         parts.append(f"## `{path}`\n\n{inspect.cleandoc(command.help)}\n")
         rows = [
             f"| `{' '.join(['/'.join(names), param.metavar or '']).strip()}` |"
-            f" {param.help}{' Required.' if param.required else ''} |"
+            f" {manual.described(param)}{' Required.' if param.required else ''} |"
             for param in command.params
-            if param.help
+            if manual.described(param)
             for names in [spelled(param) if param.param_type_name == "option" else []]
         ]
         if rows:
             parts.append("\n".join(["| | |", "|---|---|", *rows, ""]))
-        for name, sub in getattr(command, "commands", {}).items():
+        for name, sub in manual.subcommands(command).items():
             walk(sub, f"{path} {name}")
 
-    walk(typer.main.get_command(app), "torpor")
+    walk(app, "torpor")
     return "\n".join(parts)
 
 
@@ -479,7 +478,7 @@ PAGES = [cli, metrics, results, schema, governors, ioboosts, cpufreq, platforms,
 
 def packaged() -> dict[Path, str]:
     """Return the text of each file that a wheel contains, by path."""
-    manuals = manual.pages(typer.main.get_command(app), torpor.__version__)
+    manuals = manual.pages(app, torpor.__version__)
     return {TYPES: typed(), **{MAN / name: text for name, text in manuals.items()}}
 
 

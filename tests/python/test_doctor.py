@@ -107,18 +107,16 @@ def test_each_command_named_exists():
     """A finding that names an option or command which is gone would mislead."""
     import re
 
-    import typer
-
     from torpor.cli.app import app
 
     known = set()
 
     def walk(command, path):
         known.add(path)
-        for name, sub in getattr(command, "commands", {}).items():
+        for name, sub in (command.load_all() if hasattr(command, "load_all") else {}).items():
             walk(sub, f"{path} {name}".strip())
 
-    walk(typer.main.get_command(app), "")
+    walk(app, "")
     for finding in torpor.doctor():
         for quoted in re.findall(r"`([a-z][a-z ]*[a-z])(?: --\w+)?`", finding["needed_for"]):
             assert quoted in known, finding["needed_for"]

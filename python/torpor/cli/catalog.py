@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.ask import toml_schemas
 from torpor.cli import options
@@ -26,7 +26,7 @@ def governors(
 ) -> None:
     """List the built-in governors and their parameters."""
     if is_ioboost and is_cpufreq:
-        raise typer.BadParameter("one list at a time: --ioboost or --cpufreq")
+        raise click.BadParameter("one list at a time: --ioboost or --cpufreq")
     if is_ioboost:
         found, heading, others = library.ioboosts(), "IO boost", "PATH.c"
     elif is_cpufreq:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated, cast
 
-import typer
+import click
 
 from torpor import TorporError
 from torpor.cli import deliver, options, progress
@@ -23,10 +23,10 @@ def check(
         argument("GOVERNOR...", "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV."),
     ] = None,
     seed: Annotated[
-        int, option("N", "The first seed of the sequences.", min=0, max=2**64 - 1)
+        int, option("N", "The first seed of the sequences.", least=0, most=2**64 - 1)
     ] = checks.DEFAULT_SEED,
     decisions: Annotated[
-        int, option("N", "The lowest number of decisions.", min=1)
+        int, option("N", "The lowest number of decisions.", least=1)
     ] = checks.DEFAULT_DECISIONS,
     hz: Annotated[int, option("N", "Tick rate: 100, 250, 300 or 1000.")] = DEFAULT_HZ,
     is_json: options.AsJson = False,
@@ -74,9 +74,9 @@ def check(
     if is_json:
         write_stdout(json.dumps(reports, indent=1))
     if has_failed:
-        raise typer.Exit(EXIT_FAILURE)
+        raise click.exceptions.Exit(EXIT_FAILURE)
     if any(report["findings"] for report in reports):
-        raise typer.Exit(EXIT_FINDING)
+        raise click.exceptions.Exit(EXIT_FINDING)
 
 
 class _Progress:

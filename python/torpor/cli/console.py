@@ -11,7 +11,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-import typer
+import click
 
 from torpor.cli.exits import EXIT_FAILURE
 from torpor.results.table import Post, Table
@@ -48,7 +48,7 @@ def print_note(message: str) -> None:
 def fail(message: str, hint: str | None = None) -> NoReturn:
     """End with an error the user can mend."""
     print_error(f"{message}\nhint: {hint}" if hint else message)
-    raise typer.Exit(EXIT_FAILURE)
+    raise click.exceptions.Exit(EXIT_FAILURE)
 
 
 def write_stdout(text: str) -> bool:

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.ask.contest import corpus as corpora
 from torpor.ask.contest import run
@@ -44,7 +44,7 @@ def contest(
     only: Annotated[list[str] | None, like(run.contest, "only", "--only PATTERN")] = None,
     baselines: Annotated[list[str] | None, like(run.contest, "baselines", "--baseline G")] = None,
     corpus: Annotated[Path | None, like(run.contest, "corpus", "FILE")] = None,
-    seeds: Annotated[int | None, like(run.contest, "seeds", "N", min=1)] = None,
+    seeds: Annotated[int | None, like(run.contest, "seeds", "N", least=1)] = None,
     duration: Annotated[str | None, like(run.contest, "duration", "TIME")] = None,
     is_bare: Annotated[
         bool, option("--no-rules", "Do not run `torpor governor check` on the entries.")
@@ -97,7 +97,7 @@ def contest(
         picture = view("report.charts").front(found) if form == "html" else ""
         post = run.contest_post(found, has_cells=has_cells)._replace(picture=picture)
         print_post(post, form, found.to_dict())
-    raise typer.Exit(EXIT_FINDING if found.has_finding else 0)
+    raise click.exceptions.Exit(EXIT_FINDING if found.has_finding else 0)
 
 
 def _check(
@@ -105,11 +105,11 @@ def _check(
 ) -> None:
     """Refuse wrong options before anything runs."""
     if is_explained and not 1 <= len(entries) <= 2:
-        raise typer.BadParameter("--explain requires one entry, or two")
+        raise click.BadParameter("--explain requires one entry, or two")
     if half is not None and half not in corpora.HALVES:
-        raise typer.BadParameter(f"--half {half}: expected {' or '.join(corpora.HALVES)}")
+        raise click.BadParameter(f"--half {half}: expected {' or '.join(corpora.HALVES)}")
     for folder in data:
         if not folder.is_dir():
-            raise typer.BadParameter(f"--data {folder}: expected a folder")
+            raise click.BadParameter(f"--data {folder}: expected a folder")
     if plot is not None and plot.suffix != ".svg":
-        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
+        raise click.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.cli import options
 from torpor.cli.console import print_note, write_stdout
@@ -64,4 +64,4 @@ def diff(
     write_report(result, report)
     print_result(result, form)
     if any(note["kind"] == "damage" for i in result["intervals"] for note in i["notes"]):
-        raise typer.Exit(EXIT_FINDING)
+        raise click.exceptions.Exit(EXIT_FINDING)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.cli import options
 from torpor.cli.console import fail, print_note, table_text, write_stdout
@@ -57,7 +57,7 @@ def extract(
         check = library.check_extraction(trace, platform=platform, governor=governor)
         off = [task for task in check["tasks"] if not _is_near(task)]
         write_stdout(json.dumps(check) if is_json else _check_text(check, off))
-        raise typer.Exit(EXIT_FINDING if off else 0)
+        raise click.exceptions.Exit(EXIT_FINDING if off else 0)
     name = "recording" if output is None else output.stem
     toml, summary = library.extract_workload(
         trace, platform=platform, name=name, background=background or None

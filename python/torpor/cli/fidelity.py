@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor.cli import options, progress
 from torpor.cli.deliver import check, print_result, trace_of, write_report
@@ -30,7 +30,9 @@ def fidelity(
     after: options.After = None,
     at_least: Annotated[
         float | None,
-        option("PCT", "Exit with status 1 if no governor reaches this agreement.", min=0, max=100),
+        option(
+            "PCT", "Exit with status 1 if no governor reaches this agreement.", least=0, most=100
+        ),
     ] = None,
     form: options.Form = None,
     is_json: options.AsJson = False,
@@ -58,6 +60,6 @@ def fidelity(
     write_report(result, report, trace_of(trace, report))
     print_result(result, form)
     if result["kind"] == "outcomes":
-        raise typer.Exit(0 if at_least is None else EXIT_FINDING)
+        raise click.exceptions.Exit(0 if at_least is None else EXIT_FINDING)
     is_low = at_least is not None and 100 * result["verdict"]["agreement"] < at_least
-    raise typer.Exit(EXIT_FINDING if is_low or unverified(result) else 0)
+    raise click.exceptions.Exit(EXIT_FINDING if is_low or unverified(result) else 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 from xml.etree import ElementTree
 
-import typer
+import click
 
 from torpor.ask.gates import Verdict
 from torpor.ask.gates import gate as hold
@@ -64,7 +64,7 @@ def gate(
     print_post(post, form, verdicts)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _tell_github(verdicts, post_text(post, "markdown"))
-    raise typer.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)
+    raise click.exceptions.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)
 
 
 def _side(text: str) -> object:

@@ -4,7 +4,7 @@
 import json
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.cli import values
 from torpor.cli.console import print_note, write_stdout
@@ -25,9 +25,9 @@ def idle_predict(
     is_run: Annotated[
         bool, option("--run", "Run it on this machine; Ctrl-C ends it early.")
     ] = False,
-    threads: Annotated[int, option("N", "Number of threads.", min=1, max=_THREADS_MAX)] = 8,
+    threads: Annotated[int, option("N", "Number of threads.", least=1, most=_THREADS_MAX)] = 8,
     loop: Annotated[
-        int, option("N", "Sleeps per round; the last one takes a second.", min=2, max=_LOOP_MAX)
+        int, option("N", "Sleeps per round; the last one takes a second.", least=2, most=_LOOP_MAX)
     ] = 10,
     delay: Annotated[str, option("TIME", "Length of the other sleeps.")] = "20us",
     duration: Annotated[str, option("TIME", "With --run: how long.")] = "10s",
@@ -44,7 +44,7 @@ def idle_predict(
         write_toml("workload", text, None)
         return
     if duration_ns > _DURATION_MAX_NS:
-        raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
+        raise click.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
     print_note(f"running for {duration}; Ctrl-C ends it")
     with until_stopped():
         done = live.idle_predict(duration, threads=threads, loop=loop, delay=delay)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor import _engine
 from torpor.cli import options
@@ -86,7 +86,7 @@ def use(
     The exit status is the command's.
     """
     if status := actions.use(make_system(is_dry_run=is_dry_run), name, command or ()):
-        raise typer.Exit(status)
+        raise click.exceptions.Exit(status)
 
 
 def unload(

@@ -3,7 +3,7 @@
 
 from typing import Annotated, cast
 
-import typer
+import click
 
 from torpor.cli import options, progress
 from torpor.cli.console import write_stdout
@@ -36,6 +36,6 @@ def measure(
     print_result(found, form)
     if form == "text" and found["lines"]:
         write_stdout(f"\n{latency.toml(cast('results.Measurement', found))}")
-    raise typer.Exit(
+    raise click.exceptions.Exit(
         damage_status(loss for trace in found["recordings"] for loss in trace["losses"])
     )

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
+import click
 
 from torpor import TorporError
 from torpor.cli import options, progress
@@ -67,7 +67,7 @@ def record(
     duration: Annotated[str | None, like(live.record_trace, "duration", "TIME")] = None,
     backend: Annotated[Backend, like(live.record_trace, "backend", "B")] = Backend.AUTO,
     buffer_kb: Annotated[
-        int | None, like(live.record_trace, "buffer_kb", "--buffer-kb N", min=64)
+        int | None, like(live.record_trace, "buffer_kb", "--buffer-kb N", least=64)
     ] = None,
     no_probes: Annotated[
         bool, option("--no-probes", "Set no return probes in the kernel.")
@@ -110,9 +110,9 @@ def record(
     is_lossy = _tell(made, watch.end())
     if made.status:
         print_note(f"the command ended with status {made.status}")
-        raise typer.Exit(made.status)
+        raise click.exceptions.Exit(made.status)
     if is_lossy:
-        raise typer.Exit(EXIT_FINDING)
+        raise click.exceptions.Exit(EXIT_FINDING)
 
 
 def _counted(made: "session.Recording", hardware: residency.Got) -> list[str]:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import typer
+import click
 
 from torpor.cli import options, progress
 from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_post, write_stdout
@@ -29,7 +29,7 @@ def info(
         write_stdout(json.dumps(found, indent=1))
     else:
         write_stdout(_text(found, text_width(stdout_width())))
-    raise typer.Exit(damage_status(found["losses"]))
+    raise click.exceptions.Exit(damage_status(found["losses"]))
 
 
 def convert(
@@ -54,7 +54,7 @@ def stats(
     before: options.Before = None,
     after: options.After = None,
     top: Annotated[
-        int, option("N", "Number of rows for wake-ups, tasks and interrupts.", min=1)
+        int, option("N", "Number of rows for wake-ups, tasks and interrupts.", least=1)
     ] = 10,
     is_each_cpu: Annotated[
         bool, option("--each-cpu", "Show the states of each CPU, not of each cluster.")
@@ -81,7 +81,7 @@ def stats(
         write_post(trace_stats.post(counted, top=top, is_each_cpu=is_each_cpu))
     else:
         write_stdout(post(found, form))
-    raise typer.Exit(damage_status(found["trace"]["losses"]))
+    raise click.exceptions.Exit(damage_status(found["trace"]["losses"]))
 
 
 def _text(found: recordings.Recorded, width: int) -> str:

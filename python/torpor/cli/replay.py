@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor import replay as run_replay
 from torpor.cli import options, progress
@@ -83,6 +83,6 @@ def replay(
         print_note(f"trace: {trace}")
     if is_handed:
         handed = outcome.write_trace
-    raise typer.Exit(
+    raise click.exceptions.Exit(
         deliver(outcome, form=form, parquet=parquet, report=report, handed=handed, metrics=shown)
     )

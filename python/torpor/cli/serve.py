@@ -12,7 +12,7 @@ from torpor.view import site
 
 def serve(
     folder: Annotated[Path, argument("[DIR]", "Results, tables, stores and reports.")] = Path(),
-    port: Annotated[int, option("N", "0: any that is free.", min=0, max=65535)] = 8321,
+    port: Annotated[int, option("N", "0: any that is free.", least=0, most=65535)] = 8321,
 ) -> None:
     """Show a folder's results and stores in a browser, live while a sweep, `ab` or `stat` runs.
 

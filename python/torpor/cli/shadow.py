@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from torpor import Replay, _engine
 from torpor.cli import options
@@ -64,7 +64,7 @@ def _share(text: str | None) -> float | None:
     except ValueError:
         share = 0.0
     if not text.endswith("%") or not 0 < share <= 1:
-        raise typer.BadParameter(f"`{text}`: expected a share of one core, such as 0.5%")
+        raise click.BadParameter(f"`{text}`: expected a share of one core, such as 0.5%")
     return share
 
 
@@ -99,7 +99,7 @@ def run(
         Path | None, option("--store DIR", "Keep each minute as points of a store.")
     ] = None,
     keep_days: Annotated[
-        int | None, option("--keep DAYS", "Delete minutes that are older.", min=1)
+        int | None, option("--keep DAYS", "Delete minutes that are older.", least=1)
     ] = None,
     machine_class: Annotated[
         str | None, option("--class NAME", "Class of machine in the store; default: its title.")
@@ -109,8 +109,8 @@ def run(
         option(
             "--metrics PORT",
             "OpenMetrics at http://localhost:PORT/metrics; 0: any port that is free.",
-            min=0,
-            max=65535,
+            least=0,
+            most=65535,
         ),
     ] = None,
     printed: Annotated[
@@ -198,7 +198,7 @@ def run(
                 write_stdout(post_text(_table(shadow, under, rollup)) + "\n")
 
         shadow.run(tell)
-    raise typer.Exit(_end(shadow, form, report, _table(shadow, under, rollup)))
+    raise click.exceptions.Exit(_end(shadow, form, report, _table(shadow, under, rollup)))
 
 
 def _machine_of(source: str) -> str:

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor.cli import options, progress
 from torpor.cli.console import print_note
@@ -29,7 +29,6 @@ def simulate(
             "WORKLOAD",
             "A workload: a name, a .toml file, rt-app's .json, fio's .fio, or a command line "
             "such as 'perf bench sched pipe -l 1000000'.",
-            show_default=False,
         ),
     ] = None,
     fio: Annotated[
@@ -52,7 +51,7 @@ def simulate(
     """
     named = workload if fio is None else f"fio {fio}"
     if named is None or (workload is not None and fio is not None):
-        raise typer.BadParameter("name a WORKLOAD, or give --fio ARGS")
+        raise click.BadParameter("name a WORKLOAD, or give --fio ARGS")
     trace = Path(given["trace"]) if "trace" in given else None
     form = options.form(form, is_json=is_json, is_csv=is_csv)
     shown = known_metrics("simulation", metrics)
@@ -80,7 +79,7 @@ def simulate(
         status = deliver(
             outcome, form=form, parquet=parquet, report=report, handed=handed, metrics=shown
         )
-    raise typer.Exit(status)
+    raise click.exceptions.Exit(status)
 
 
 def _trace_of(outcome: Simulation, workload: str, given: dict[str, Any]) -> Trace:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.cli import options, values
 from torpor.cli.console import InPlace, fail, post_text, write_stdout
@@ -24,7 +24,7 @@ def stat(
         list[str] | None, argument("[COMMAND...]", "Measure while this runs, then stop.")
     ] = None,
     interval: Annotated[str | None, like(live.stat, "interval", "--interval -i TIME")] = None,
-    count: Annotated[int | None, like(live.stat, "count", "--count -n N", min=1)] = None,
+    count: Annotated[int | None, like(live.stat, "count", "--count -n N", least=1)] = None,
     by: Annotated[str, like(live.stat, "by", "WHAT")] = "table",
     root: Annotated[str, like(live.stat, "root", "DIR")] = counters.SYSFS,
     is_json: options.AsJson = False,
@@ -57,7 +57,7 @@ def stat(
     shown.print(total)
     write_report(total, report)
     if status:
-        raise typer.Exit(status)
+        raise click.exceptions.Exit(status)
 
 
 class _Shown:

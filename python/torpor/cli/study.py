@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from torpor.ask.studies import adaptation as learning
 from torpor.ask.studies import io_boost as study
@@ -51,7 +51,7 @@ def io_boost(
         str, option("POLICY", "The cpufreq governor to boost.")
     ] = study.DEFAULT_CPUFREQ,
     duration: Annotated[str, option("TIME", "Simulated time per run, such as 2s.")] = "10s",
-    seeds: Annotated[int, option("N", "Runs per setting.", min=1)] = 1,
+    seeds: Annotated[int, option("N", "Runs per setting.", least=1)] = 1,
     threads: options.Threads = None,
     plot: Annotated[
         Path | None, option("FILE", "Plot IOPS over energy: .svg, or .html with a table.")
@@ -64,7 +64,7 @@ def io_boost(
     kept on one cluster. It lists those that no other beats in both.
     """
     if plot is not None and plot.suffix not in (".svg", ".html"):
-        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg or .html")
+        raise click.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg or .html")
     if plot is not None and not plot.parent.is_dir():
         fail(f"`{plot}`: there is no folder `{plot.parent}`")
     obtain(())
@@ -102,7 +102,7 @@ def adaptation(
     replayed on its idle spans, and compared with the oracle in each window.
     """
     if plot is not None and plot.suffix != ".svg":
-        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
+        raise click.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
     form = options.form(form, is_json=is_json)
     obtain(())
     found = learning.adaptation(

@@ -29,13 +29,17 @@ class Option(NamedTuple):
     #: Flags and metavar on the command line; only the library has an option without.
     spelled: str = ""
     #: Type on the command line: a text, several texts, a number or a switch.
-    kind: type = str
+    kind: Any = str
     #: The least number.
     least: int | None = None
     #: Default; the engine has the same.
     default: object = None
     #: It decides something of the result.
     decides: bool = True
+    #: The greatest number.
+    most: int | None = None
+    #: It has no flags: its place on the command line says what it is.
+    is_argument: bool = False
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -43,6 +47,8 @@ class Option(NamedTuple):
 
     @property
     def metavar(self) -> str | None:
+        if self.is_argument:
+            return self.spelled
         return next((word for word in self.spelled.split() if not word.startswith("-")), None)
 
 
