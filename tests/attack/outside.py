@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attack.judge import BrokenError
-from attack.serving import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 _TORPOR = [sys.executable, "-m", "torpor"]
@@ -304,5 +303,4 @@ OUTSIDE: dict[str, Callable[[random.Random, Path], None]] = {
     "disks": disks,
     "caches": caches,
     "races": races,
-    "serve": serve,
 }

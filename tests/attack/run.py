@@ -31,7 +31,6 @@ _WEIGHTS = {
     "platforms": 2,
     "governors": 3,
     "signals": 3,
-    "serve": 2,
 }
 #: Longest turn of a family of weight 1 before the next one's, in seconds.
 _TURN_SECONDS = 3.0

@@ -27,7 +27,6 @@ FIRST = {
     "disks": 6,
     "caches": 1,
     "races": 1,
-    "serve": 4,
     "writers": 2,
 }
 

@@ -82,7 +82,6 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
         "compare": Command("saved.compare", "Compare saved results of any kind side by side."),
         "gate": Command("gate", "Fail if a candidate is worse than a base beyond limits."),
         "store": Group("Show and maintain the points of a sweep.", _STORE),
-        "serve": Command("serve", "Show results and stores in a browser."),
     },
     "This machine": {
         "record": Command("record", "Record idle states, wake-ups and timers.", True),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Minutes of a shadow as the points of a store: one a minute and governor.
 
-All that reads a store reads them: ``torpor store``, ``torpor gate``, ``torpor serve``, polars. The
+All that reads a store reads them: ``torpor store``, ``torpor gate``, polars. The
 source is the host, the seed the minute (since 1970, UTC), so that governors pair by minute.
 """
 
