@@ -17,7 +17,7 @@ from torpor._engine import student_95
 from torpor.results.comparison import unit_text
 from torpor.results.sentences import REFERENCES
 from torpor.results.table import counted, minus
-from torpor.run.sweeps.columns import SCENARIO, Points, Scenario
+from torpor.run.sweeps.columns import SCENARIO, Points
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import (
     Cells,
