@@ -296,7 +296,9 @@ impl<'a> Session<'a> {
     /// Verifies the recorded governor's decisions if the recorded machine is named. Returns `None`
     /// for a recording that lacks the required events, which is no error of a replay.
     ///
-    /// # Errors The named machine lacks a CPU or a state of the recording.
+    /// # Errors
+    ///
+    /// The named machine lacks a CPU or a state of the recording.
     fn agreement(
         &self,
         path: &str,

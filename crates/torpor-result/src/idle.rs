@@ -102,8 +102,8 @@ impl Sums {
         self.idle.of_states(|s| s.usage)
     }
 
-    /// The idle energy of CPUs, clusters and package. Where power is not known, that of the
-    /// Energy of the CPUs in relative units.
+    /// Returns the idle energy of CPUs, clusters and package; where the machine's power is not
+    /// known, that of the CPUs alone, in relative units.
     pub fn total(&self) -> Energy {
         let apart = if self.has_power { self.apart.energy() } else { Energy::ZERO };
         self.idle.energy + apart

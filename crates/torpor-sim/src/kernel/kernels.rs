@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Resolves kernels by name, and caches compiled images by content.
+//!
+//! A kernel goes through four stages, each of which has a key:
+//!
+//! 1. *Source*: what `--kernel` names. `6.12` is an installed package, `~/linux:v6.18` a revision
+//!    that is unpacked into a scratch folder. Its key hashes the hosted files' names and contents.
+//! 2. *Objects*: one for each hosted file, of `khost/`, and of each policy that ships.
+//! 3. *Image*: the objects, linked. An image that ships with Torpor skips stages 2 and 3.
+//! 4. *Image with foreign policies*: `-g ./my.c` compiles one more object and links all again, so
+//!    that a governor costs a second instead of a whole kernel.
+//!
+//! The cache keeps stages 2 to 4. For example, `-k 6.1 -g ./my.c` twice compiles 6.1 and `my.c`
+//! the first time, and reads one file the second time; after an edit of `my.c` it compiles only
+//! that file and links.
 
 use crate::kernel::compile::{self, Job, Product};
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
