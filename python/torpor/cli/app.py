@@ -99,7 +99,7 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
 }
 
 #: Packages that the extras of pyproject.toml bring.
-_EXTRAS = {"tune": "optuna", "cluster": "distributed", "plot": "altair", "fit": "scipy"}
+_EXTRAS = {"tune": "optuna", "cluster": "distributed", "fit": "scipy"}
 
 
 _HELP = """Run Linux CPU-idle governors against recordings and report what each one costs.

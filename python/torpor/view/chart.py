@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Charts of points and lines: one model, drawn as SVG for pages and files.
-
-``torpor.plot`` hands the same model to Altair.
-"""
+"""Charts of points and lines: one model, drawn as SVG for pages and files."""
 
 import itertools
 import math
