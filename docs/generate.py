@@ -284,7 +284,7 @@ def results() -> str:
         f"""{HEAD}# Results
 
 Every result begins with `format` ({_engine.FORMAT}), `kind` and `torpor` (the `version` that made
-it). `torpor.load` reads the output of `--json` and `--parquet`, of any kind. It refuses
+it). `torpor.load` reads the output of `--format json` and `--parquet`, of any kind. It refuses
 results of other formats.
 
 The tables of each kind follow. All columns are nullable: null means not known. Units are also in

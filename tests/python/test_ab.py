@@ -68,7 +68,9 @@ def test_a_comparison_restores_the_machine(kernel, load, run_on_kernel):
     drawn = page.read_text()
     assert "Wrong depth, by the state entered" in drawn and "too deep 10.0" in drawn
     assert "torpor ab -g menu -g t-teo --rounds 4 --metric " in drawn
-    printed = run_on_kernel("ab", "-g", "menu", "-g", "teo,util_shift=5", "--json", "--", *load)
+    printed = run_on_kernel(
+        "ab", "-g", "menu", "-g", "teo,util_shift=5", "--format", "json", "--", *load
+    )
     # Between the lines that tell of each run, and of what is undone.
     found = json.loads(printed[printed.index("{\n") : printed.rindex("\n}") + 2])
     assert problems(found) == []

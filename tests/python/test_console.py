@@ -59,7 +59,7 @@ def titled(folder, title):
     (folder / "mine.toml").write_text(mine, encoding="utf-8")
 
 
-@pytest.mark.parametrize("option", [[], ["--csv"], ["--json"]])
+@pytest.mark.parametrize("option", [[], ["--format", "csv"], ["--format", "json"]])
 def test_a_platform_cannot_speak_to_the_terminal(torpor, recording, tmp_path, option):
     titled(tmp_path, r"\u001b[2Jcleared\u009b31m")
     done = torpor("replay", "-p", "./mine.toml", "-g", "menu", recording, *option, check=0)
@@ -113,7 +113,7 @@ STREAMS = [
     ("platform list >/dev/full", 2, "standard output"),
     ("platform list 2>&- >/dev/null", 0, ""),
     ("platform list 2>/dev/full >/dev/null", 0, ""),
-    ("platform list --json <&- >/dev/null", 0, ""),
+    ("platform list --format json <&- >/dev/null", 0, ""),
     ("platform list | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
     ("--help | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
     ("platform show nosuch 2>&-", 2, ""),
@@ -294,7 +294,7 @@ def test_command_after_dashes_keeps_its_options(torpor, tmp_path):
 def test_a_spreadsheet_runs_no_name(torpor, recording, tmp_path):
     evil = tmp_path / "=cmd|'calc'!A1.perf.data"
     evil.write_bytes(recording.read_bytes())
-    done = torpor("replay", "-p", "pixel6", "-g", "menu", evil.name, "--csv", check=0)
+    done = torpor("replay", "-p", "pixel6", "-g", "menu", evil.name, "--format", "csv", check=0)
     (row,) = csv.DictReader(io.StringIO(done.stdout))
     assert row["trace"] == f"'{evil.name}"
     # Numbers stay numbers, a negative one too.

@@ -107,15 +107,15 @@ def test_results_of_any_kind_are_compared(recording):
 
 
 def test_saved_results_are_explained_and_compared(torpor, recording, tmp_path):
-    replay = ("replay", "-p", "i5-10600k", "-g", "menu", "-g", "teo", recording, "--json")
+    replay = ("replay", "-p", "i5-10600k", "-g", "menu", "-g", "teo", recording, "--format", "json")
     (tmp_path / "a.json").write_text(torpor(*replay, check=0).stdout)
-    stats = ("trace", "stats", "-p", "i5-10600k", recording, "--json")
+    stats = ("trace", "stats", "-p", "i5-10600k", recording, "--format", "json")
     (tmp_path / "b.json").write_text(torpor(*stats, check=0).stdout)
     text = torpor("explain", "a.json", check=0).stdout
     assert text.startswith("Against menu, teo ")
     text = torpor("compare", "a.json", "b.json", check=0).stdout
     assert re.search(r"^too deep \(above\) % +\d", text, re.M)
-    found = json.loads(torpor("compare", "a.json", "b.json", "--json", check=0).stdout)
+    found = json.loads(torpor("compare", "a.json", "b.json", "--format", "json", check=0).stdout)
     assert [source["label"] for source in found["sources"]] == ["a", "b"]
     (tmp_path / "c.json").write_text(json.dumps(found))
     assert torpor("explain", "c.json", check=0).stdout

@@ -52,7 +52,7 @@ def test_it_runs_no_longer_than_a_month(torpor):
 
 def test_it_runs_for_the_given_time(torpor):
     arguments = ("workload", "idle-predict", "--run", "--threads", "4", "--duration", "200ms")
-    done = json.loads(torpor(*arguments, "--json", check=0).stdout)
+    done = json.loads(torpor(*arguments, "--format", "json", check=0).stdout)
     assert done["elapsed_ns"] >= 0.2e9
     # Each thread sleeps nine times a round; a busy machine does not finish the first.
     assert 0 < done["delays"]["count"] <= 36
@@ -64,7 +64,7 @@ def test_it_runs_for_the_given_time(torpor):
 
 
 def test_interrupt_prints_the_result_so_far(tmp_path):
-    command = ("workload", "idle-predict", "--run", "--json", "--duration", "100s")
+    command = ("workload", "idle-predict", "--run", "--format", "json", "--duration", "100s")
     with start(*command, cwd=tmp_path) as process:
         assert "running for 100s" in process.stderr.readline()
         time.sleep(1)

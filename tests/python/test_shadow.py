@@ -515,7 +515,7 @@ def test_no_store_is_made_of_no_minutes(torpor, tmp_path):
 
 
 def test_shadow_result_equals_a_replay(torpor, recording):
-    asked = (recording, "-p", "i5-10600k", "-g", "menu", "-g", "teo", "--json")
+    asked = (recording, "-p", "i5-10600k", "-g", "menu", "-g", "teo", "--format", "json")
     shadow, replay = (json.loads(torpor(c, *asked, check=0).stdout) for c in ("shadow", "replay"))
     assert shadow.pop("options")["hz"] == replay.pop("options")["hz"]
     for result in (shadow, replay):

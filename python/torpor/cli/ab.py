@@ -29,8 +29,7 @@ def ab(
     warm_up: Annotated[int, like(running.ab, "warm_up", "--warm-up N", least=0)] = 1,
     modules: Annotated[Path | None, like(running.ab, "modules", "DIR")] = None,
     output: Annotated[Path | None, like(running.ab, "output", "--output -o FILE")] = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     is_dry_run: options.DryRun = False,
     force: options.Force = False,
@@ -42,7 +41,6 @@ def ab(
 
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
     """
-    form = options.form(form, is_json=is_json)
     if output is not None:
         check_new(output, force=force)
     check(folder=None, files=(report,))

@@ -29,7 +29,7 @@ def check(
         int, option("N", "The lowest number of decisions.", least=1)
     ] = checks.DEFAULT_DECISIONS,
     hz: Annotated[int, option("N", "Tick rate: 100, 250, 300 or 1000.")] = DEFAULT_HZ,
-    is_json: options.AsJson = False,
+    form: options.TextOrJson = "text",
     report_path: Annotated[
         Path | None, option("--report FILE", "Write the result as one HTML page.")
     ] = None,
@@ -45,7 +45,7 @@ def check(
     width = text_width(stdout_width())
     if is_list:
         kinds = checks.check_kinds()
-        write_stdout(json.dumps(kinds, indent=1) if is_json else _kinds_text(kinds, width))
+        write_stdout(json.dumps(kinds, indent=1) if form == "json" else _kinds_text(kinds, width))
         return
     if not governors:
         fail(
@@ -67,11 +67,11 @@ def check(
             has_failed = True
             continue
         reports.append(report)
-        if not is_json:
+        if form != "json":
             write_stdout(_text(cast("results.Check", report), width))
     if reports:
         deliver.write_report(reports, report_path)
-    if is_json:
+    if form == "json":
         write_stdout(json.dumps(reports, indent=1))
     if has_failed:
         raise click.exceptions.Exit(EXIT_FAILURE)

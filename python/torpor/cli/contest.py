@@ -53,8 +53,7 @@ def contest(
     is_explained: _Explained = False,
     plot: _Plot = None,
     threads: options.Threads = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
 ) -> None:
     """Run governors against a frozen corpus: the energy of each at the delay that teo has.
@@ -62,7 +61,6 @@ def contest(
     Points are kept in a store as those of `torpor sweep`: the same command continues from there.
     Exit status: 1 if an entry breaks a rule or fails.
     """
-    form = options.form(form, is_json=is_json)
     _check(entries or [], half, data or [], plot, is_explained=is_explained)
     check(folder=None, files=(report, plot))
     obtain(())
@@ -94,9 +92,7 @@ def contest(
         first, second = [*(entries or []), BASE][:2]
         write_post(explain_post(found, first, second), form)
     else:
-        picture = view("report.charts").front(found) if form == "html" else ""
-        post = run.contest_post(found, has_cells=has_cells)._replace(picture=picture)
-        print_post(post, form, found.to_dict())
+        print_post(run.contest_post(found, has_cells=has_cells), form, found.to_dict())
     raise click.exceptions.Exit(EXIT_FINDING if found.has_finding else 0)
 
 

@@ -53,12 +53,10 @@ def diff(
     by: Annotated[
         str, option("WHAT", "table: one table for CPUs with the same states; or cpu.")
     ] = "table",
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
 ) -> None:
     """Count what happened between snapshots: usage, time, above, below, for each idle state."""
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     result = counters.diff(*dumps, labels=labels, by=by, is_paired=is_paired)
     write_report(result, report)

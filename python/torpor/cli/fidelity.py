@@ -34,8 +34,7 @@ def fidelity(
             "PCT", "Exit with status 1 if no governor reaches this agreement.", least=0, most=100
         ),
     ] = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     **given: Any,
 ) -> None:
@@ -45,7 +44,6 @@ def fidelity(
     A recording without timers or task switches cannot be asked: of such a one, hold what its sleeps
     came to against the kernel's cpu_idle_miss and the counters.
     """
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     with progress.if_watched() as bar:
         result = verification.fidelity(

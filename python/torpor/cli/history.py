@@ -31,7 +31,7 @@ def history(
     path: _FileInTree = None,
     store: sweeping.StorePath = Path("sweep"),
     metrics: sweeping.Metrics = None,
-    form: options.Form = None,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     *,
     typed: dict[str, Any],

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import click
 
-from torpor.cli import values
+from torpor.cli import options, values
 from torpor.cli.console import print_note, write_stdout
 from torpor.cli.deliver import write_toml
 from torpor.cli.exits import until_stopped
@@ -31,7 +31,7 @@ def idle_predict(
     ] = 10,
     delay: Annotated[str, option("TIME", "Length of the other sleeps.")] = "20us",
     duration: Annotated[str, option("TIME", "With --run: how long.")] = "10s",
-    is_json: Annotated[bool, option("--json", "With --run: print as JSON.")] = False,
+    form: options.TextOrJson = "text",
 ) -> None:
     """Threads with a few equal sleeps and then one of a second, which `menu` of 3.7 mispredicts.
 
@@ -50,7 +50,7 @@ def idle_predict(
         done = live.idle_predict(duration, threads=threads, loop=loop, delay=delay)
     if done["elapsed_ns"] < duration_ns:
         print_note("interrupted")
-    write_stdout(json.dumps(done) if is_json else _text(done, threads, delay))
+    write_stdout(json.dumps(done) if form == "json" else _text(done, threads, delay))
 
 
 def _text(done: live.Slept, threads: int, delay: str) -> str:

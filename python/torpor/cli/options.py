@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
-
 from torpor.run import options
 from torpor.view.post import FORMS
 
@@ -93,27 +91,17 @@ Threads = Annotated[
 
 
 Form = Annotated[
-    str | None,
+    str,
     option(
         "--format F",
         "text, the default; lkml: plain ASCII in 80 columns, as on kernel mailing lists; "
-        "markdown, csv, html (a page of tables) or json.",
+        "markdown, csv, or json, the whole result.",
+        choices=("text", *FORMS),
     ),
 ]
-
-
-def form(given: str | None, *, is_json: bool, is_csv: bool = False) -> str:
-    """Return the requested form, given by name or by its own option."""
-    if given is not None and given not in ("text", *FORMS):
-        raise click.BadParameter(
-            f"`{given}`: expected text, {', '.join(FORMS[:-1])} or {FORMS[-1]}"
-        )
-    asked = [*([given] if given else []), *["json"] * is_json, *["csv"] * is_csv]
-    if len(set(asked)) > 1:
-        raise click.BadParameter(f"{' and '.join(asked)} exclude each other: expected one format")
-    return asked[0] if asked else "text"
-
-
+TextOrJson = Annotated[
+    str, option("--format F", "text, the default, or json.", choices=("text", "json"))
+]
 Metrics = Annotated[
     list[str] | None,
     option(
@@ -123,7 +111,6 @@ Metrics = Annotated[
     ),
 ]
 StoreFolder = Annotated[Path, argument("STORE", "The folder of a sweep's points.")]
-WholeAsJson = Annotated[bool, option("--json", "Print the whole result as JSON.")]
 RunsPath = Annotated[
     Path | None,
     option(
@@ -141,7 +128,6 @@ RecordedMachine = Annotated[
 ]
 Before = Annotated[str | None, option("DUMP", "The machine's counters before recording.")]
 After = Annotated[str | None, option("DUMP", "The same afterwards.")]
-AsJson = Annotated[bool, option("--json", "Print as JSON.")]
 ReportPath = Annotated[Path | None, option("FILE", "Write the result as one HTML page.")]
 DryRun = Annotated[bool, option("--dry-run -n", "Only print what would be done.")]
 Force = Annotated[bool, option("--force -f", "Overwrite the output.")]

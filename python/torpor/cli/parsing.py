@@ -30,7 +30,7 @@ def typed() -> str:
 
 
 #: Options that the help lists under separate headings if there are many.
-_OUTPUT = ("metrics", "form", "is_json", "is_csv", "parquet", "decisions", "trace", "report")
+_OUTPUT = ("metrics", "form", "parquet", "decisions", "trace", "report")
 _MANY = 10
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -85,6 +85,8 @@ def _kind(annotation: Any) -> tuple[Any, bool]:
 def _click_type(kind: Any, told: Option) -> Any:
     if kind in (int, float) and (told.least, told.most) != (None, None):
         return (click.IntRange if kind is int else click.FloatRange)(told.least, told.most)
+    if told.choices:
+        return click.Choice(told.choices)
     if kind is Path:
         return click.Path(path_type=Path)
     return _Choice(kind) if issubclass(kind, enum.Enum) else kind
@@ -105,7 +107,7 @@ def _parameter(name: str, kind: Any, several: bool, told: Option, default: Any) 
         settings |= {"is_flag": True, "metavar": None}
     else:
         settings |= {"type": _click_type(kind, told), "multiple": several}
-        settings["show_default"] = default not in (None, "") and not several
+        settings["show_default"] = default not in (None, "") and not (several or told.choices)
         if isinstance(default, enum.Enum):
             settings["default"] = default.value
     flags = told.flags or (f"--{name.replace('_', '-')}",)

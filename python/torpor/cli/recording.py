@@ -17,7 +17,7 @@ from torpor.view.post import post
 
 
 def info(
-    trace: Annotated[str, argument("TRACE", "A recording.")], is_json: options.AsJson = False
+    trace: Annotated[str, argument("TRACE", "A recording.")], form: options.TextOrJson = "text"
 ) -> None:
     """Report what a recording contains, what it lacks, and what was lost.
 
@@ -25,7 +25,7 @@ def info(
     """
     with progress.if_watched() as bar:
         found = recordings.trace_info(trace, progress=bar)
-    if is_json:
+    if form == "json":
         write_stdout(json.dumps(found, indent=1))
     else:
         write_stdout(_text(found, text_width(stdout_width())))
@@ -60,14 +60,12 @@ def stats(
         bool, option("--each-cpu", "Show the states of each CPU, not of each cluster.")
     ] = False,
     report: options.ReportPath = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
 ) -> None:
     """Show what the recorded machine did: idle states, what woke it, tasks, interrupts, latency.
 
     Exit status 1 if the recording is damaged.
     """
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     with progress.if_watched() as bar:
         found = recordings.trace_stats(

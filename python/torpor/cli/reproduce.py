@@ -42,8 +42,7 @@ def reproduce(
     kernels: _Kernels = None,
     is_calibrated: _Calibrated = False,
     threads: options.Threads = None,
-    form: options.Form = None,
-    is_json: Annotated[bool, option("--json", "Print as JSON: a list of studies.")] = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     store: options.RunsPath = None,
 ) -> None:
@@ -60,11 +59,10 @@ def reproduce(
     values.duration_ns(duration)
     obtain(kernels or ())
     check(folder=None, files=(report,))
-    form = options.form(form, is_json=is_json)
     if is_calibrated:
         if study is None or len(kernels or []) > 1 or report or form != "text":
             raise click.BadParameter(
-                "expected a STUDY, at most one --kernel, and no --format, --json or --report"
+                "expected a STUDY, at most one --kernel, and no --format, --format json or --report"
             )
         kernel = kernels[0] if kernels else None
         fits = studies.calibrate(

@@ -117,8 +117,7 @@ def run(
         Printed | None, option("--print FILE", "Print a unit (systemd) or a dashboard (grafana).")
     ] = None,
     report: options.ReportPath = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
     **given: Any,
 ) -> None:
     """Run governors in the shadow of the one that decides on this machine.
@@ -138,7 +137,6 @@ def run(
         folder = resources.files("torpor.run.shadow")
         write_stdout(folder.joinpath(_FILES[printed]).read_text(encoding="utf-8"))
         return
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     is_live = source is None
     if not is_live and store is not None and not (is_followed or source == "-"):
@@ -333,13 +331,11 @@ def show(
         str | None, option("G", "Compare with this governor; default: the first one.")
     ] = None,
     report: options.ReportPath = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
 ) -> None:
     """Show minutes of many machines: which governor for which class of machine and hour."""
     from torpor.ask.fleet import fleet
 
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     result = fleet(stores, base=base)
     write_report(result, report)

@@ -8,7 +8,7 @@ import click
 
 from torpor.cli import options, progress
 from torpor.cli.console import print_note
-from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, known_metrics
+from torpor.cli.deliver import Parquet, Trace, check, deliver, known_metrics
 from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
 from torpor.cli.options import argument, option
@@ -36,9 +36,7 @@ def simulate(
     ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
     metrics: options.Metrics = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
-    is_csv: Csv = False,
+    form: options.Form = "text",
     parquet: Parquet = None,
     report: options.ReportPath = None,
     store: options.RunsPath = None,
@@ -53,7 +51,6 @@ def simulate(
     if named is None or (workload is not None and fio is not None):
         raise click.BadParameter("name a WORKLOAD, or give --fio ARGS")
     trace = Path(given["trace"]) if "trace" in given else None
-    form = options.form(form, is_json=is_json, is_csv=is_csv)
     shown = known_metrics("simulation", metrics)
     check(folder=parquet, files=(trace, report))
     governors = governors or list(DEFAULT_GOVERNORS)

@@ -27,7 +27,7 @@ def stat(
     count: Annotated[int | None, like(live.stat, "count", "--count -n N", least=1)] = None,
     by: Annotated[str, like(live.stat, "by", "WHAT")] = "table",
     root: Annotated[str, like(live.stat, "root", "DIR")] = counters.SYSFS,
-    is_json: options.AsJson = False,
+    form: options.TextOrJson = "text",
     report: Annotated[Path | None, option("FILE", "Write the total as one HTML page.")] = None,
 ) -> None:
     """Show usage, time, above and below of the idle states as they are counted.
@@ -41,7 +41,7 @@ def stat(
         fail("the interval must not be 0", "give a time such as `-i 500ms`")
     check(folder=None, files=(report,))
     counted = live.stat(command or (), interval=interval, count=count, by=by, root=root)
-    shown = _Shown(is_json)
+    shown = _Shown(form == "json")
     with until_stopped():
         try:
             for result in counted:

@@ -56,7 +56,7 @@ def io_boost(
     plot: Annotated[
         Path | None, option("FILE", "Plot IOPS over energy: .svg, or .html with a table.")
     ] = None,
-    is_json: options.AsJson = False,
+    form: options.TextOrJson = "text",
 ) -> None:
     """Compare IO boosts by IOPS and energy with the best result of any fixed frequency.
 
@@ -86,15 +86,14 @@ def io_boost(
         else:
             write_whole(plot, view("chart").svg(charts.io_boost(result)))
         print_note(f"plot: {plot}")
-    print_post(found, options.form(None, is_json=is_json), result)
+    print_post(found, form, result)
 
 
 def adaptation(
     platform: Annotated[str, options.machine("Machine, with known power.")] = "pixel6",
     governors: Annotated[list[str] | None, options.governor(learning.DEFAULT_GOVERNORS)] = None,
     plot: Annotated[Path | None, option("FILE", "Draw the curves: an .svg file.")] = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
 ) -> None:
     """Show what a change of load costs governors that learn: idle energy by time since the change.
 
@@ -103,7 +102,6 @@ def adaptation(
     """
     if plot is not None and plot.suffix != ".svg":
         raise click.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
-    form = options.form(form, is_json=is_json)
     obtain(())
     found = learning.adaptation(
         platform=platform, governors=governors or learning.DEFAULT_GOVERNORS

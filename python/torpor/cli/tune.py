@@ -45,7 +45,7 @@ def tune(
     trials: Annotated[int, option("N", "Settings to try.", least=1)] = 100,
     seed: Annotated[int, option("N", "Of the search.", least=0)] = 0,
     store: sweeping.StorePath = Path("sweep"),
-    form: options.Form = None,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     *,
     typed: dict[str, Any],

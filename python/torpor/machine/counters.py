@@ -139,7 +139,7 @@ def diff(
     if logs and len(logs) < len(snapshots):
         raise TorporError(
             "logs of turbostat and snapshots cannot be compared: expected one kind\n"
-            "hint: diff each kind alone, save both with --json, and `torpor compare` the two"
+            "hint: diff each kind alone, save both with --format json, and `torpor compare` the two"
         )
     read = [turbostat.read(log) for log in logs]
     if read:

@@ -51,12 +51,12 @@ def parse_json(text: str, path: _Path) -> Any:
 
 
 def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
-    """Read what ``--json``, ``--parquet`` or a ``write`` method wrote.
+    """Read what ``--format json``, ``--parquet`` or a ``write`` method wrote.
 
     JSON becomes what made it returned: a :class:`Replay`, a :class:`Simulation`, or else a
     :class:`Record`; of several studies, a list. So does a folder of tables. A single ``.parquet``
     or ``.arrow`` file becomes its table, and the ``.jsonl`` of ``torpor ab -o`` or ``torpor stat
-    --json`` the result of its whole lines, also while it grows.
+    --format json`` the result of its whole lines, also while it grows.
 
     Raises OSError if the file cannot be read or is no regular file, and
     :class:`torpor.TorporError` if it is no result, a damaged one, or one of a later Torpor.
@@ -90,7 +90,9 @@ def _growing(path: Path) -> "Record":
         if kind.growing and kind.growing.begins(first):
             check = functools.partial(conformance.check_record, name=path.name)
             return _record(_checked(kind.growing.result(lines, check), path))
-    raise ForeignError(f"`{path}` is not a result: expected lines of `ab -o` or `stat --json`")
+    raise ForeignError(
+        f"`{path}` is not a result: expected lines of `ab -o` or `stat --format json`"
+    )
 
 
 def _record(result: dict[str, Any]) -> Record:

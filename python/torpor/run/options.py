@@ -38,6 +38,8 @@ class Option(NamedTuple):
     decides: bool = True
     #: The greatest number.
     most: int | None = None
+    #: The valid texts; any without.
+    choices: tuple[str, ...] = ()
     #: It has no flags: its place on the command line says what it is.
     is_argument: bool = False
 
