@@ -38,9 +38,9 @@ def test_the_library_writes_the_same_workload(torpor):
 
 
 def test_loop_length_is_bounded(torpor):
-    for number, allowed in (("1", "2"), ("1000002", "1000001"), ("5000000000", "1000001")):
+    for number in ("1", "1000002", "5000000000"):
         done = torpor("workload", "idle-predict", "--run", "--loop", number, check=2)
-        assert f"or equal to {allowed}" in done.stderr
+        assert "is not in the range 2<=x<=1000001" in done.stderr
 
 
 def test_it_runs_no_longer_than_a_month(torpor):
