@@ -300,6 +300,37 @@ fn three_cpus_are_planned_exactly() {
     assert!(proven == all && least == all && all > 150, "{proven} {least} {all}");
 }
 
+/// CPU 0 may sleep from 900 to 950 us and, after 10 us of work, from 960 to 1,500 us; the tick comes
+/// at 1,000 us. CPU 1 sleeps from 0 to 2,000 us. The deep state takes 0 mW, 1 uJ a trip and 50 us to
+/// leave, the shallow one 10 mW; the cluster takes 80 mW unless both are deep.
+///
+/// Deep from 900 us lasts to 1,000 us, so CPU 0 decides next at 1,010 us. It would do so as well after
+/// a shallow sleep and a nap up to the tick, whose handling takes 10 us. That nap does not pay: from
+/// 960 us on, deep is cheaper. But after the deep sleep, deep from 1,010 us is the best: both rest for
+/// 100 + 540 us. 3 trips and 80 mW for 1,360 us are 3 + 108.8 uJ. Shallow and then deep from 960 us
+/// saves a trip for 0.5 uJ, and rests for 590 us: 2.5 + 112.8 uJ.
+#[test]
+fn nap_may_end_when_an_earlier_sleep_does() {
+    let mut cluster = testing::two_state_cluster();
+    cluster.opps[0].static_power = Power::from_mw(80.0);
+    cluster.idle_states =
+        vec![testing::state("WFI", 0, 0, 1, 10.0), testing::state("deep", 0, 50, 100, 0.0)];
+    let model = tied_model(watching(&cluster), Duration::from_us(10), Duration::MAX);
+    let alone = [true, false];
+    let inputs = vec![
+        input(0, 900, (vec![(50, 10, alone), (540, 0, alone)], vec![false; 2]), [false; 2]),
+        input(1, 0, (vec![(2_000, 0, alone)], vec![false]), [false; 2]),
+    ];
+    let case = Case { cluster, model, inputs, price: Power::ZERO };
+    with_members(&case, |members| {
+        let joint = exactly(members, case.price);
+        let cost = cost_of(members, &joint, case.price);
+        assert_eq!(cost.as_uj_f64(), 111.8);
+        assert_eq!(exhaustive(members, case.price), Some(cost));
+        assert_eq!(joint.slack, Energy::ZERO);
+    });
+}
+
 /// Compares tied cases of one to three CPUs, as many of each as `count`.
 fn compared_tied(count: u32) {
     for (cpus, spans) in [(1, 4), (2, 3), (3, 2)] {
