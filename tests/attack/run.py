@@ -15,7 +15,7 @@ from attack.judge import BrokenError
 from attack.pool import Worker
 
 _INSIDE = [
-    *("recordings", "workloads", "platforms", "dumps", "options", "governors"),
+    *("recordings", "workloads", "platforms", "dumps", "options", "governors", "oracles"),
     *stores.INSIDE,
 ]
 _OUTSIDE = outside.OUTSIDE | stores.OUTSIDE

@@ -21,6 +21,7 @@ FIRST = {
     "dumps": 900,
     "options": 450,
     "governors": 18,
+    "oracles": 1500,
     "stores": 200,
     "results": 200,
     "signals": 4,

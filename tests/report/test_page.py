@@ -256,6 +256,16 @@ def test_finding_names_the_nearest_and_its_price() -> None:
     )
 
 
+def test_governor_below_an_incomplete_search_is_the_least() -> None:
+    runs = [
+        run("menu", over_oracle_pct=12.5),
+        run("teo", over_oracle_pct=0.0),
+        run("oracle", "oracle", over_oracle_pct=2.9),
+    ]
+    said = verdict(runs)
+    assert said.startswith("teo ") and "2.90 %" in said and "nearest" not in said
+
+
 def test_finding_without_power_ranks_by_wrong_depth() -> None:
     runs = [
         run("menu", above_pct=10.5, below_pct=2.25, latency_mean_us=5.5),

@@ -73,6 +73,13 @@ pub enum EngineError {
          (option `start`, option `end`, option `cpus`), or with fewer governors"
     )]
     TooManyDecisions { path: String, most: u64 },
+    #[error(
+        "replay of `{path}`: `{governor}` consumes {energy}, less than the {least} that `{oracle}` \
+         proves to be the least\n\
+         hint: this is an error in Torpor, and neither can be trusted: please report it, with the \
+         recording, the platform and the options; without `{oracle}` the replay runs"
+    )]
+    BelowProof { path: String, governor: String, energy: String, oracle: String, least: String },
     #[error("cannot share memory with other processes: {reason}")]
     SharedMemory { reason: String },
     #[error("interrupted")]

@@ -25,6 +25,7 @@ pub mod pelt;
 pub mod policy;
 mod pool;
 mod prepared;
+mod proof;
 mod reading;
 mod recorded;
 pub mod replay;

@@ -92,13 +92,15 @@ pub struct TraceOutcome {
 }
 
 /// The least total power of CPUs and clusters, over the replayed span.
-#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct OracleOutcome {
     pub proof: Proof,
-    /// No governor within the latency limit has less.
-    pub bound_mw: f64,
-    /// Power with the decisions found, in mW.
+    /// No governor within the latency limit has less; null if the proof is open: no bound is known.
+    pub bound_mw: Option<f64>,
+    /// Power with the cheapest decisions found, in mW.
     pub found_mw: f64,
+    /// The column that made these decisions, if the proof is open and they are not the oracle's.
+    pub found_by: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]

@@ -10,6 +10,7 @@ use crate::oracle::Aim;
 use crate::outcome::*;
 use crate::pool::on_threads;
 use crate::prepared::{Key, Prepared};
+use crate::proof::{self, Claim, Column};
 use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, PlacedCpu, Run};
 use crate::spans::{Spanned, SpannedCpu};
@@ -197,7 +198,7 @@ impl<'a> Session<'a> {
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
         let inputs = summary::inputs_info(recording, hz);
         let mut outcome =
-            self.trace_outcome(info.clone(), inputs, &placed, deciders, recording, runs);
+            self.trace_outcome(info.clone(), inputs, &placed, deciders, recording, runs)?;
         outcome.causes = causes.as_ref().map(|causes| {
             let runs = outcome.runs.iter().zip(&outcome.decisions);
             let runs = runs.filter(|(run, _)| run.error.is_none());
@@ -403,6 +404,8 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the result of a recording's runs, with the decisions that were kept.
+    ///
+    /// # Errors A governor is below what an oracle proved.
     pub(crate) fn trace_outcome(
         &self,
         trace: TraceInfo,
@@ -411,36 +414,36 @@ impl<'a> Session<'a> {
         deciders: &[Decider],
         recording: &Recording,
         runs: Vec<Result<Run, String>>,
-    ) -> TraceOutcome {
+    ) -> Result<TraceOutcome, EngineError> {
         let platform = &self.request.platform;
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let oracle = oracle_index(deciders).and_then(|index| {
-            let run = runs[index].as_ref().ok()?;
-            Some((index, run.crowded_spans, run.slack))
-        });
-        let counted = runs.into_iter().map(|run| match run {
-            Ok(run) => {
-                let (counts, decisions) = RunCounts::of_replay(platform, placed, recording, run);
-                (Ok(counts), decisions)
+        let specs = || self.request.governors.iter().zip(deciders);
+        let (mut columns, mut counts, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
+        for ((spec, decider), run) in specs().zip(runs) {
+            let claim = run.as_ref().ok().and_then(|run| claim(decider, run));
+            let run = run.map(|run| RunCounts::of_replay(platform, placed, recording, run));
+            if let Ok((own, _)) = &run {
+                columns.push(Column::new(spec.to_string(), &own.sums(platform), claim));
             }
-            Err(error) => (Err(error), Vec::new()),
-        });
-        let (counts, decisions): (Vec<_>, Vec<_>) = counted.unzip();
-        let oracle = oracle.and_then(|(index, crowded_spans, slack)| {
-            let found = counts[index].as_ref().ok()?.sums(platform).total();
-            Some((found, Proof::of(crowded_spans, slack), found - slack))
-        });
+            let (own, kept) = run.map_or_else(|e| (Err(e), Vec::new()), |(own, d)| (Ok(own), d));
+            counts.push(own);
+            decisions.push(kept);
+        }
+        proof::check(&columns, &trace.path, platform.has_power())?;
+        let least = proof::least(&columns);
         let power = |energy| power_mw(energy, recording.observed());
-        let outcome = oracle.filter(|_| platform.has_power()).map(|(found, proof, bound)| {
-            OracleOutcome { proof, bound_mw: power(bound), found_mw: power(found) }
+        let outcome = least.as_ref().filter(|_| platform.has_power()).map(|least| OracleOutcome {
+            proof: least.proof,
+            bound_mw: least.bound.map(power),
+            found_mw: power(least.found),
+            found_by: least.found_by.map(str::to_owned),
         });
-        let oracle = oracle.map(|(_, _, bound)| bound);
-        let columns = self.request.governors.iter().zip(deciders).zip(counts);
-        let replayed = columns.map(|((spec, decider), counts)| {
+        let oracle = least.map(|least| least.bound.unwrap_or(least.found));
+        let replayed = specs().zip(counts).map(|((spec, decider), counts)| {
             summary::replayed(describe(spec, decider), platform, counts, oracle)
         });
         let runs: Vec<RunOutcome> = replayed.collect();
-        TraceOutcome {
+        Ok(TraceOutcome {
             trace,
             inputs,
             agreement: None,
@@ -451,7 +454,7 @@ impl<'a> Session<'a> {
             causes: None,
             decisions,
             crowded_spans,
-        }
+        })
     }
 }
 
@@ -479,9 +482,10 @@ pub(crate) fn outcome(
     }
 }
 
-/// Returns the index of the oracle of energy.
-fn oracle_index(deciders: &[Decider]) -> Option<usize> {
-    deciders.iter().position(|decider| matches!(decider, Decider::Oracle(Aim::Energy)))
+/// Returns what an oracle's run proves.
+fn claim(decider: &Decider, run: &Run) -> Option<Claim> {
+    let Decider::Oracle(aim) = *decider else { return None };
+    Some(Claim { aim, proof: Proof::of(run.crowded_spans, run.slack), slack: run.slack })
 }
 
 /// Compiles the deciders for a tick rate.

@@ -367,17 +367,21 @@ fn others_notes(platform: &Platform, options: &Options, traces: &[TraceOutcome])
 fn oracle_note(trace: &TraceOutcome) -> Option<String> {
     let mut runs = trace.runs.iter();
     runs.find(|run| run.metrics.get("cluster_power_mw").is_some_and(Option::is_some))?;
-    let OracleOutcome { proof, bound_mw, found_mw } = trace.oracle?;
-    match proof {
-        Proof::Exact => Some(
+    let OracleOutcome { proof, bound_mw, found_mw, found_by } = trace.oracle.as_ref()?;
+    match (proof, bound_mw, found_by) {
+        (Proof::Exact, ..) => Some(
             "the oracle is exact: no decisions consume less in CPUs and clusters together"
                 .to_owned(),
         ),
-        Proof::Bound => Some(format!(
+        (Proof::Bound, Some(bound_mw), _) => Some(format!(
             "the oracle is a bound: no governor can be below {bound_mw:.4} mW in CPUs and clusters \
              together; the decisions found take {found_mw:.4} mW"
         )),
-        Proof::Open => None,
+        (Proof::Open, _, Some(found_by)) => Some(format!(
+            "the oracle's own decisions are not the cheapest: `{found_by}` takes {found_mw:.4} mW, \
+             which the energy over the oracle counts from"
+        )),
+        _ => None,
     }
 }
 

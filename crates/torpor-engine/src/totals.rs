@@ -223,6 +223,12 @@ impl Tally {
         self.totals.poll_timeouts += 1;
     }
 
+    /// Counts polling with the governor's own limit.
+    #[inline]
+    pub fn poll_limit_set(&mut self) {
+        self.totals.own_poll_limits += 1;
+    }
+
     #[inline]
     pub fn poll_interrupted(&mut self) {
         self.totals.poll_interrupts += 1;

@@ -40,6 +40,8 @@ summed! {
         pub poll_timeouts: u64,
         /// Interrupts during polling that did not end it; they count as wake-ups too.
         pub poll_interrupts: u64,
+        /// Times of polling with a limit that the governor had set.
+        pub own_poll_limits: u64,
         /// Reschedule interrupts saved by polling.
         pub ipis_saved: u64,
         /// Recorded idle spans in which the CPU was still busy with delayed work, or got new work
@@ -214,8 +216,9 @@ pub static METRICS: &[Metric] = metrics! {
         and governor's timers that woke it; plus the energy of clusters and package, as in \
         `idle_power_mw`.", |s| s.idle_energy().map(Energy::as_uj_f64);
     over_oracle_pct optional: SHARE, Lower, "idle energy over oracle", "Excess of `idle_energy_uj` \
-        over the cheapest decisions within the latency limit, which know all idle spans: those of \
-        the recording, or in a simulation those of the governor's own run.",
+        over the cheapest decisions within the latency limit (the cheapest found, if no bound is \
+        known), which know all idle spans: those of the recording, or in a simulation those of the \
+        governor's own run.",
         |s| {
             let best = s.oracle?;
             share((s.idle_energy()? - best).0 as f64, best.0 as f64)

@@ -57,7 +57,7 @@ def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
             ("relative_over_oracle_pct", "relative energy"),
         ):
             if _known(good, key):
-                return _by_oracle(_known(good, key), good, key, what)
+                return _by_oracle(_known(good, key), good, key, what, oracle)
     # A simulation knows what its machine took in all; to sleep less and work less is no loss.
     for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy in total")):
         if _known(good, key):
@@ -65,9 +65,17 @@ def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
     return _by_depth(good)
 
 
-def _by_oracle(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -> str:
+def _by_oracle(
+    known: Sequence[Run], good: Sequence[Run], key: str, what: str, oracle: Run
+) -> str:
     best, ties = _least(known, key)
     over = best["metrics"][key]
+    own = oracle["metrics"][key] or 0
+    if over <= 0 < own:
+        return (
+            f"{_name(best)} uses the least {what} that is known; the oracle's search was left "
+            f"incomplete, and what it found uses {number(own)} % more."
+        )
     if len(good) == 1:
         return f"{_name(best)} uses {number(over)} % more {what} than the oracle."
     rivals = [r for r in known if r not in ties]

@@ -343,7 +343,7 @@ impl Running {
         let info = TraceInfo::new(name, trace);
         let outcome = TraceOutcome {
             crowded_spans: 0,
-            ..session.trace_outcome(info, inputs, &placed, &self.deciders, &recording, runs)
+            ..session.trace_outcome(info, inputs, &placed, &self.deciders, &recording, runs)?
         };
         let mut outcome = session::outcome(request, &self.deciders, vec![outcome]);
         if self.deciders.iter().any(|decider| matches!(decider, Decider::Oracle(_))) {

@@ -117,7 +117,7 @@ def beginning(
         said = headline(compared, base, other, draws)
         more = [differences(compared, base, other)] if said and draws == "recording" else []
     title = said or finding.partition(". ")[0].rstrip(".")
-    charts = picture(compared, runs)
+    charts = picture(compared, runs, section.get("oracle"))
     caption = _caption(compared, runs) if charts else ""
     figure = Markup(
         '<figure class="plotted">{}<figcaption class="caption">{}</figcaption></figure>'
@@ -254,8 +254,15 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
     return found
 
 
-def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> Markup | None:
-    """Draw power over delay, for wide pages and for phones; None where one is not known."""
+def picture(
+    compared: results.Comparison,
+    runs: Sequence[results.RunOutcome],
+    oracle: results.OracleOutcome | None,
+) -> Markup | None:
+    """Draw power over delay, for wide pages and for phones; None where one is not known.
+
+    ``oracle`` is what a replay proves, which is a line that no point can be below.
+    """
     power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
     places = _drawn(compared, runs)
     if power is None or delay is None or len(places) < 2:
@@ -277,11 +284,12 @@ def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) ->
         )
         series.append(Series("", [point], style[run["governor"]].colour, 4.5 if is_small else 6.0))
     delays = [point.x for one in series for point in one.points]
-    oracle = next((place for place in places if runs[place]["kind"] == "oracle"), None)
+    least = next((place for place in places if runs[place]["governor"] == "oracle"), None)
+    bound = oracle["bound_mw"] if oracle and oracle["found_mw"] else None
     floor = None
-    # In a replay nothing is below the oracle: in a simulation it has other work to do.
-    if oracle is not None and compared["sampling"] == "exact" and compared["samples"] == 1:
-        floor = (power["cells"][oracle]["value"], "no sequence of choices gets here")
+    if oracle and bound is not None and least is not None and compared["samples"] == 1:
+        found = power["cells"][least]["value"]
+        floor = (found * bound / oracle["found_mw"], "no sequence of choices gets here")
     is_log = min(delays) > 0 and max(delays) / min(delays) > _LOG_RATIO
     return inline_both(
         Chart(
