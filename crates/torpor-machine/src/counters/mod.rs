@@ -2,8 +2,9 @@
 //! Idle counters of sysfs: usage, time, above, below, rejected.
 //!
 //! A [`Snapshot`] is read from the running machine, a copy of its tree, an archive, the output of
-//! `grep`, `cat` or `cpupower`, or a saved file. [`delta()`] returns what was counted between two of
-//! them. A [`Log`] of turbostat holds intervals. All text comes through one opener, packed or not.
+//! `grep`, `cat` or `cpupower`, or a saved file. [`delta()`] returns what was counted between two
+//! of them. A [`Log`] of turbostat holds intervals. All text comes through one opener, packed or
+//! not.
 //!
 //! Every reader finds pairs of a sysfs path and a value and passes them to one builder. A value that
 //! cannot be used is reported in the snapshot.

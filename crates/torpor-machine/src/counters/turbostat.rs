@@ -2,10 +2,10 @@
 //! Logs of turbostat: idle states as requested, by the kernel's counters, and as got.
 //!
 //! turbostat prints a table an interval: a line a CPU, after a line of sums whose CPU is `-`. A
-//! column has a role by its name. Of a state C1, `C1` is how often it was requested, `C1%` its share
-//! of time, and in newer versions `C1-` and `C1+` are too deep and too shallow. `CPU%c1`, `Pkg%pc2`
-//! and `Pk%pc10` are the hardware's counters. Which columns there are depends on the machine and on
-//! `--show`.
+//! column has a role by its name. Of a state C1, `C1` is how often it was requested, `C1%` its
+//! share of time, and in newer versions `C1-` and `C1+` are too deep and too shallow. `CPU%c1`,
+//! `Pkg%pc2` and `Pk%pc10` are the hardware's counters. Which columns there are depends on the
+//! machine and on `--show`.
 //!
 //! ```text
 //! cpu0: C1: MWAIT 0x00
@@ -49,6 +49,7 @@ pub struct CpuLog {
     pub states: Vec<StateDelta>,
     /// Share of time in each state, 0 to 1.
     pub shares: Vec<Option<f64>>,
+    /// Counters of its core, in the line of the core's first CPU.
     pub got: Vec<Got>,
 }
 
@@ -84,6 +85,11 @@ const PLAIN: [&str; 13] = [
 /// Ends of the names of other columns.
 const ENDS: [&str; 6] = ["MHz", "Watt", "Tmp", "Thr", "Cnt", "RPS"];
 const COLUMN_BYTES_MAX: usize = 32;
+/// Columns of a table, and lines about the machine: ten times those of a large one.
+const COLUMNS_MAX: usize = 1024;
+const NAMED_MAX: usize = 1024;
+/// Counters of a core; the others are of a module, a package or the whole machine.
+const OF_CORE: &str = "CPU%c";
 
 /// A table's first line.
 #[derive(Debug)]
@@ -224,7 +230,7 @@ fn columns(line: &str) -> Option<Vec<&str>> {
     };
     let known = names.iter().filter(is_known).count();
     // A user adds some of any name with `--add`.
-    let is_header = !names.is_empty()
+    let is_header = (1..=COLUMNS_MAX).contains(&names.len())
         && names.iter().all(is_name)
         && known.saturating_mul(4) >= names.len().saturating_mul(3);
     is_header.then_some(names)
@@ -368,10 +374,8 @@ struct Reader {
 
 /// Returns whether a text has a table of turbostat.
 pub(crate) fn is_log(text: &str) -> bool {
-    text.lines().any(|line| line.contains("CPU") && Header::parse(unquoted(line)).is_some())
-        || text
-            .lines()
-            .any(|line| line.contains("Bzy_MHz") && Header::parse(unquoted(line)).is_some())
+    let may_be = |line: &&str| line.contains("CPU") || line.contains("Bzy_MHz");
+    text.lines().filter(may_be).any(|line| Header::parse(unquoted(line)).is_some())
 }
 
 /// Reads a log.
@@ -438,7 +442,10 @@ impl Reader {
         };
         let is_cpu = cpu.strip_prefix("cpu").is_some_and(|digits| digits.parse::<u32>().is_ok());
         let name = name.replace('_', "");
-        if is_cpu && !self.named.iter().any(|(known, _)| *known == name) {
+        if is_cpu
+            && self.named.len() < NAMED_MAX
+            && !self.named.iter().any(|(known, _)| *known == name)
+        {
             self.named.push((name, desc.trim().to_owned()));
         }
         is_cpu
@@ -513,12 +520,24 @@ impl Reader {
             elapsed_ns: elapsed_ns.map(|ns| ns.round() as i64),
             is_first_assumed,
             cpus: self.cpus.iter().map(cpu).collect(),
-            got: self.whole.as_ref().map(Sums::got).unwrap_or_default(),
+            got: self.got(),
             descs,
             driver: self.driver,
             governor: self.governor,
             notes: self.unread.note("a row of the table").into_iter().collect(),
         })
+    }
+
+    /// Returns the hardware's counters of the whole machine. Where the line of sums is missing, a
+    /// package's are those of its first CPU.
+    fn got(&self) -> Vec<Got> {
+        let is_wider = |got: &Got| !got.counter.starts_with(OF_CORE);
+        let of_first =
+            || self.cpus.values().map(|sums| sums.got().into_iter().filter(is_wider).collect());
+        match &self.whole {
+            Some(sums) => sums.got(),
+            None => of_first().find(|got: &Vec<Got>| !got.is_empty()).unwrap_or_default(),
+        }
     }
 
     /// Returns the states with the kernel's indices and `desc`. Without a banner, the columns'
@@ -559,5 +578,6 @@ fn cpu_log(
         }
     };
     let states = states.iter().enumerate().map(state).collect();
-    CpuLog { cpu, states, shares, got: sums.got() }
+    let is_of_core = |got: &Got| got.counter.starts_with(OF_CORE);
+    CpuLog { cpu, states, shares, got: sums.got().into_iter().filter(is_of_core).collect() }
 }

@@ -5,11 +5,11 @@
 //! ```text
 //! [1700000000.123456789] (+0.1) host power_cpu_idle: { cpu_id = 3 }, { state = 1, cpu_id = 3 }
 //! [11:36:08.994950214] (+0.0) host sched_switch: { cpu_id = 1 }, { prev_comm = "sh", ... }
-//! [4.123456789] (+0.1) power:cpu_idle: { perf_ip = 0x0, ..., perf_cpu = 3, ..., state = 1, cpu_id = 3 }
+//! [4.123456789] (+0.1) power:cpu_idle: { perf_ip = 0x0, perf_cpu = 3, state = 1, cpu_id = 3 }
 //! ```
 //!
-//! These are the kernel's tracepoints, LTTng's under other names, so each line is rewritten as one of
-//! `perf script`.
+//! These are the kernel's tracepoints, LTTng's under other names, so each line is rewritten as one
+//! of `perf script`.
 
 use crate::cursor::split;
 use memchr::memmem;
