@@ -239,8 +239,8 @@ def formats() -> str:
     return f"""{HEAD}# Formats
 
 Recognised by content, never by name. Each may be compressed with gzip, zstd, xz or bzip2, or be
-the one recording in a ZIP archive, as in Android's bug reports. LTTng's CTF traces are read as the
-text that `babeltrace2 --clock-seconds` prints.
+the one recording in a ZIP archive, as in Android's bug reports. CTF traces, LTTng's or those of
+`perf data convert`, are read as the text that `babeltrace2 --clock-seconds` prints.
 
 | format | usual names | recognised by |
 |---|---|---|

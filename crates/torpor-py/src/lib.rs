@@ -40,7 +40,9 @@ mod _engine {
     #[pymodule_export]
     use super::compare::{compare, compare_shares, format_number, holm, metrics};
     #[pymodule_export]
-    use super::counters::{counters_between, counters_since_boot, read_counters, take_counters};
+    use super::counters::{
+        counters_between, counters_since_boot, read_counters, read_dump, take_counters,
+    };
     #[pymodule_export]
     use super::errors::{
         CountersError, EngineError, GovernorError, MemoryBoundError, PlatformError, TorporError,

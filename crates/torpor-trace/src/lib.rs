@@ -190,14 +190,14 @@ fn unpacked<'a>(
     if archive::is_zip(bytes) {
         let inflated = archive::recording(name, bytes, room_bytes, &go_on)?;
         check_room(&inflated)?;
-        loss = inflated.loss();
+        loss = inflate::loss_of(&inflated);
         content = Cow::Owned(inflated.bytes);
     }
     // A member of an archive may itself be compressed.
     if let Some(packing) = Packing::of(&content) {
         let inflated = packing.unpack(&content, room_bytes, &go_on);
         check_room(&inflated)?;
-        loss = loss.or(inflated.loss());
+        loss = loss.or(inflate::loss_of(&inflated));
         content = Cow::Owned(inflated.bytes);
     }
     Ok((content, loss))

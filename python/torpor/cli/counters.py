@@ -35,9 +35,9 @@ def diff(
         list[str],
         argument(
             "BEFORE AFTER...",
-            "Saved snapshots, or dumps: text of grep, head or cat; tar files; directories. "
-            "Each one after the first ends an interval. A single one counts from boot. Or "
-            "logs of turbostat, each an interval.",
+            "Saved snapshots, or dumps: text of grep, head, cat or cpupower; tar files; "
+            "directories. Each one after the first ends an interval. A single one counts from "
+            "boot. Or logs of turbostat, each an interval.",
         ),
     ],
     labels: Annotated[

@@ -120,10 +120,11 @@ def _counted(made: "session.Recording", hardware: residency.Got) -> list[str]:
     hardware entered."""
     dumps = [file for file in made.beside if file.name.endswith((".before.txt", ".after.txt"))]
     try:
-        result = cast("shapes.Diff", counters.diff(*sorted(dumps, reverse=True)))
+        taken = [counters.snapshot(dump) for dump in sorted(dumps, reverse=True)]
+        result = cast("shapes.Diff", counters.diff(*taken))
     except TorporError:
         return []
-    counters.add_hardware(result, hardware)
+    counters.add_hardware(result, hardware, taken[-1])
     notes = []
     for group in result["groups"]:
         of = "time" if group["columns"][0]["residency_of"] == "elapsed" else "idle time"

@@ -7,6 +7,7 @@
 mod file;
 mod ids;
 mod names;
+mod packing;
 mod power;
 pub mod shown;
 mod text;
@@ -17,6 +18,7 @@ pub use file::{
 };
 pub use ids::{CpuId, StateIdx};
 pub use names::{UnknownName, closest};
+pub use packing::{Inflated, Packing, drain};
 pub use power::{Energy, Power};
 pub use text::{ParseDurationError, parse_duration};
 pub use time::{Duration, Hz, Instant, NSEC_PER_SEC, NSEC_PER_USEC};
