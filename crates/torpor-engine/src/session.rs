@@ -475,6 +475,9 @@ pub(crate) fn outcome(
         catalogue: metric::of_replay(),
         notes: [
             summary::notes(platform, options, &traces),
+            summary::short_sleeps_note(platform, traces.iter().flat_map(|trace| &trace.runs))
+                .into_iter()
+                .collect(),
             summary::config_notes(deciders.iter().filter_map(Decider::policy)),
         ]
         .concat(),

@@ -406,6 +406,53 @@ pub fn latency_note(platform: &Platform) -> String {
     torpor_result::latency::source_note(&platform.name, &measured, &advertised)
 }
 
+/// Returns the note on sleeps that are short against exit latencies that nobody measured, if they
+/// are at least a tenth of a governor's.
+///
+/// A sleep is short if the mean sleep in its state is shorter than ten exits: the exit then decides
+/// on much of what the sleep costs.
+pub fn short_sleeps_note<'a>(
+    platform: &Platform,
+    runs: impl Iterator<Item = &'a RunOutcome>,
+) -> Option<String> {
+    const EXITS: i64 = 10;
+    const SHARE_MIN_PCT: f64 = 10.0;
+    let is_short = |cluster: &ClusterOutcome, state: &StateOutcome| {
+        let of_platform = platform.clusters.iter().find(|of| of.name == cluster.name);
+        let known = of_platform.and_then(|of| of.idle_states.get(state.index));
+        known.is_some_and(|known| {
+            known.is_advertised()
+                && state.time_ns / EXITS < known.exit_latency.0 * state.usage as i64
+        })
+    };
+    let mut sleeps: Vec<(&str, u64, u64)> = Vec::new();
+    for run in runs {
+        let place = sleeps.iter().position(|(name, ..)| *name == run.governor);
+        let place = place.unwrap_or_else(|| {
+            sleeps.push((&run.governor, 0, 0));
+            sleeps.len() - 1
+        });
+        for cluster in &run.clusters {
+            for state in &cluster.states {
+                sleeps[place].1 += if is_short(cluster, state) { state.usage } else { 0 };
+                sleeps[place].2 += state.usage;
+            }
+        }
+    }
+    let share = |short: u64, all: u64| 100.0 * short as f64 / all.max(1) as f64;
+    let shares = sleeps.iter().map(|&(name, short, all)| (name, share(short, all)));
+    let shares = shares.filter(|(_, share)| *share >= SHARE_MIN_PCT);
+    let list: Vec<String> = shares.map(|(name, share)| format!("{name} {share:.0} %")).collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "sleeps in states whose mean sleep is shorter than {EXITS} advertised exit latencies: \
+             {}; what they cost depends on latencies that were not measured on `{}`",
+            list.join(", "),
+            platform.name
+        )
+    })
+}
+
 /// Returns the notes on what the platform's model leaves out.
 fn platform_notes(platform: &Platform, traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = vec![

@@ -47,6 +47,8 @@ summed! {
         /// Recorded idle spans in which the CPU was still busy with delayed work, or got new work
         /// before it was asleep.
         pub absorbed_spans: u64,
+        /// Time that entries took which the driver refused; the CPU was awake.
+        pub rejected_time: Duration,
         /// Sleeps in a state that is disabled or slower than the latency limit.
         pub forbidden: u64,
         /// Delay of each event's work relative to the recording; 0 if it was not late.
@@ -233,6 +235,10 @@ pub static METRICS: &[Metric] = metrics! {
     rejected_entries optional: COUNT, Lower, "rejected entries", "Attempts to enter an idle state \
         that the driver refused (the sum of sysfs `rejected`).",
         |s| count(s.idle.of_states(|state| state.rejected));
+    rejected_time_pct optional: SHARE, Lower, "time of rejected entries", "Share of all CPU time \
+        that `rejected_entries` took: neither in a state nor busy. In a simulation it is 100 % \
+        together with `idle_residency_pct`, which includes polling, and `busy_pct`.",
+        |s| s.of_time(s.idle.rejected_time);
     demoted_entries optional: COUNT, Neither, "demoted entries", "Entries for which the hardware \
         entered a shallower state than the one requested, on a platform with `demote_to`.",
         |s| count(s.idle.of_states(|state| state.demoted));

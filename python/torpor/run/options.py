@@ -251,6 +251,14 @@ class SimulateOptions(_Run, total=False):
             "--background NAME",
         ),
     ]
+    device: Annotated[
+        str | None,
+        Option(
+            "The IO device of the files that a workload names, as fio's jobs do: emmc, nvme, sd, "
+            "ufs, or one of the machine's. Default: the machine's only one.",
+            "--device NAME",
+        ),
+    ]
     cpus: Annotated[
         str | Iterable[int] | None,
         Option(

@@ -88,6 +88,7 @@ impl<W: Work> Sim<W> {
         let cpus: Vec<Cpu> = machine
             .cluster_of
             .iter()
+            .take(instance.cpu_count())
             .map(|&cluster| Cpu {
                 task: 0,
                 khz: 0,

@@ -347,7 +347,9 @@ impl<'a, S: Sink> Machine<'a, S> {
             overhead: cpu.overhead,
             busy_at: cpu.busy_at,
         });
-        (self.world.close(cpus.collect(), self.rest.take(now), domains), self.sink)
+        let counted = self.world.close(cpus.collect(), self.rest.take(now), domains);
+        counted.check_times();
+        (counted, self.sink)
     }
 
     fn fail(&mut self, halt: Halt) {

@@ -290,11 +290,17 @@ impl<S: Sink> Machine<'_, S> {
     pub(super) fn cut(&mut self, number: usize, slept: Option<Slept>) {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
-        if let Some(asleep @ Asleep { state, since, is_rejected: false, .. }) = cpu.asleep.take() {
-            cpu.count(&asleep, now, Verdict::Fit);
-            let opp = cpu.opp;
-            self.rest.left(number, asleep.in_hardware(), now);
-            self.sink.cut(number, state, opp, now.since(since));
+        match cpu.asleep.take() {
+            Some(Asleep { since, is_rejected: true, .. }) => {
+                cpu.tally.rejected_for(cpu.opp, now.since(since));
+            }
+            Some(asleep @ Asleep { state, since, .. }) => {
+                cpu.count(&asleep, now, Verdict::Fit);
+                let opp = cpu.opp;
+                self.rest.left(number, asleep.in_hardware(), now);
+                self.sink.cut(number, state, opp, now.since(since));
+            }
+            None => {}
         }
         if let Some(slept) = slept {
             self.end_span(number, &Slept { event: now, has_task: false, ..slept });

@@ -79,8 +79,8 @@ pub fn machine() -> impl Strategy<Value = Snapshot> {
                     driver: Some("intel_idle".to_owned()),
                     is_online: (number > 0).then_some(true),
                     capacity: Some(1024),
-                    freqs_khz: Vec::new(),
                     states,
+                    ..Cpu::default()
                 }
             });
             let cpus = cpus.collect();
