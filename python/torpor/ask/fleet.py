@@ -112,7 +112,8 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
     """
     opened = [open_store(path) for path in stores]
     every = points_of(opened)
-    points = every.at([at for at, kind in enumerate(every["kind"]) if kind == "shadow"])
+    known = enumerate(zip(every["kind"], every["seed"], strict=True))
+    points = every.at([at for at, (kind, seed) in known if kind == "shadow" and seed is not None])
     failed = Counter(compress(points["governor"], (e is not None for e in points["error"])))
     machines = _machines(points)
     governors = _governors(opened, machines, base)

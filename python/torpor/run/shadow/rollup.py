@@ -165,7 +165,8 @@ class Rollup:
 
     def _begins(self, read: Callable[[str], list[Any]]) -> list[float]:
         """Return when each point's window began; infinity if it is not one of this host's."""
+        own = ("shadow", self._point.source)
         return [
-            begin_ns(seed) if (kind, source) == ("shadow", self._point.source) else math.inf
+            begin_ns(seed) if (kind, source) == own and seed is not None else math.inf
             for kind, source, seed in zip(*map(read, ("kind", "source", "seed")), strict=True)
         ]

@@ -215,15 +215,18 @@ class Store:
         self._add_shard(map(line_of, records))
 
     def merge(self, others: Iterable["Store"]) -> int:
-        """Add the points of other stores; return how many are new."""
-        known = self.names()
+        """Add the points of other stores; return how many are new.
+
+        So is one that has no error, where the store's own has.
+        """
+        points = self.points()
+        known = dict(zip(points["point"], map(_rank, points["error"]), strict=True))
         others = list(others)
         self.name_governors(label for other in others for label in other.governors())
-        # A run without an error is new where the store's own has one.
         new = [
             nested(row)
             for row in points_of(others).rows()
-            if row["point"] not in known or (known[row["point"]] and row["error"] is None)
+            if row["point"] not in known or _rank(row["error"]) < known[row["point"]]
         ]
         self.add(new)
         return len(new)
@@ -264,7 +267,7 @@ class Store:
             if path.suffix != ".parquet" or len(own) < max(file.length, _SHARD_POINTS):
                 part = read_part(path)
                 gone[path] = part.damage
-                # A number by another hand takes its file's points with it.
+                # A shard with a metric that is no number has no records: its points are lost.
                 is_whole = len(part.records) == file.length
                 lines += [line_of(part.records[at - first]) for at in own if is_whole]
             first += file.length
@@ -433,15 +436,18 @@ def _chosen(files: list[Columns]) -> list[int]:
     """
     place_of: dict[str, int] = {}
     names, errors, times_ms = (_joined(files, name) for name in ("point", "error", "run_ms"))
-
-    def rank(place: int) -> tuple[bool, float, str]:
-        return errors[place] is not None, times_ms[place], errors[place] or ""
-
     for place, name in enumerate(names):
         other = place_of.setdefault(name, place)
-        if other != place and rank(place) < rank(other):
+        if other != place and _rank(errors[place], times_ms[place]) < _rank(
+            errors[other], times_ms[other]
+        ):
             place_of[name] = place
     return sorted(place_of.values())
+
+
+def _rank(error: str | None, run_ms: float = 0.0) -> tuple[bool, str, float]:
+    """Return the order of several runs of a point; the first one counts."""
+    return error is not None, error or "", run_ms
 
 
 def _remove(damages: dict[Path, str | None]) -> int:

@@ -91,7 +91,7 @@ def render(points: Points, title: str, *, is_served: bool = False) -> str:
         scripts=("sweep-curves.js", "sweep.js"),
         title=title,
         verdict=said,
-        certainty=certainty,
+        certainty=" ".join([certainty, *(f"{note}." for note in cells.paired.notes)]).strip(),
         counts={
             "points": len(points),
             "governors": len(cells.governors),
