@@ -145,25 +145,24 @@ def test_ambiguous_minutes_are_left_out_and_counted(tmp_path):
 def test_points_pair_within_a_build(tmp_path):
     made = torpor.open_store(tmp_path / "s", create=True)
     # Names by which each order of the builds comes up.
-    numbers = itertools.count(1)
+    numbers, factor = itertools.count(1), {"menu": 1, "teo": 1.1}
     for seed in range(8):
         cells = [(build, governor) for build in "xy" for governor in ("menu", "teo")]
         random.Random(seed).shuffle(cells)
-        for build, governor in cells:
-            power = (100.0 if build == "x" else 200.0) * (1.1 if governor == "teo" else 1)
-            made.add(
-                [
-                    a_row(
-                        next(numbers),
-                        kind="simulation",
-                        source="frames",
-                        seed=seed,
-                        engine=build * 12,
-                        governor=governor,
-                        metrics={"idle_power_mw": power},
-                    )
-                ]
-            )
+        made.add(
+            [
+                a_row(
+                    next(numbers),
+                    kind="simulation",
+                    source="frames",
+                    seed=seed,
+                    engine=build * 12,
+                    governor=governor,
+                    metrics={"idle_power_mw": {"x": 100, "y": 200}[build] * factor[governor]},
+                )
+                for build, governor in cells
+            ]
+        )
     # One build alone has this governor, so that the others of its sample are that build's.
     row = a_row(99, kind="simulation", source="frames", seed=0, engine="y" * 12, governor="ladder")
     made.add([row])
@@ -199,23 +198,27 @@ def drawn(rng, folder):
         kept(path, windows, host=rng.choice("ab"))
         made = torpor.open_store(path)
         made.name_governors(["menu", "teo"])
+        rows = []
         for _ in range(12):
             governor, seed, build = rng.choice("mt"), rng.randrange(3), rng.choice("xy")
             number = seed + 10 * "xy".index(build) + 100 * "mt".index(governor)
             error = rng.choice([None, None, "crashed", "ended"])
             power = 100.0 + number
-            row = a_row(
-                number,
-                kind="simulation",
-                source="frames",
-                seed=seed,
-                engine=build * 12,
-                governor={"m": "menu", "t": "teo"}[governor],
-                error=error,
-                metrics={} if error else {"idle_power_mw": power},
-                run_ms=float(rng.randrange(3)),
+            rows.append(
+                a_row(
+                    number,
+                    kind="simulation",
+                    source="frames",
+                    seed=seed,
+                    engine=build * 12,
+                    governor={"m": "menu", "t": "teo"}[governor],
+                    error=error,
+                    metrics={} if error else {"idle_power_mw": power},
+                    run_ms=float(rng.randrange(3)),
+                )
             )
-            made.add([row])
+        made.add(rows[:6])
+        made.add(rows[6:])
     return folders
 
 
@@ -289,9 +292,6 @@ def test_keep_deletes_own_old_minutes_alone(tmp_path, is_joined):
     ]
     assert sizes == [6, 12]
     assert points["kind"].count("replay") == 5
-    begins = {
-        rollup.begin_ns(s)
-        for s, h in zip(points["seed"], points["source"], strict=True)
-        if h == "a"
-    }
+    hosts = zip(points["seed"], points["source"], strict=True)
+    begins = [rollup.begin_ns(seed) for seed, host in hosts if host == "a"]
     assert min(begins) > now_ns - 7 * day_ns

@@ -1,5 +1,23 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Reads a store: governors against scenarios, and ranks over scenarios with their uncertainty."""
+"""Reads a store: governors against scenarios, and ranks over scenarios with their uncertainty.
+
+A *scenario* is all that a point has besides its governor and seed: input, machine, options. A
+governor in a scenario is a *cell*, whose value is the mean over its seeds. Only cells of one
+scenario are compared, because scenarios differ by more than governors do:
+
+    idle power, mW        menu    teo   ladder
+    video.dat, pixel6      100     90     120       ranks  2  1  3
+    idle.dat, pixel6         4      5       6       ranks  1  2  3
+    game.dat, pixel6       300    270  crashed      no ranks: not all finished
+
+The summary is over the first two scenarios. teo's change from menu is the geometric mean of
+90/100 and 5/4, which is +6.1 %: twice as much here and half as much there cancel out. Its mean
+rank is 1.5. Of a share, which may be 0, the change is the mean difference in percentage points.
+Each has Student's 95 % interval over scenarios, from three of them on.
+
+:class:`Cells` sorts points into cells, :func:`summed` computes the summary, and :func:`view` makes
+tables of both. Columns stay columns, as a store may have a million points.
+"""
 
 import functools
 import json
