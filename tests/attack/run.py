@@ -10,7 +10,7 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from attack import outside, stores
+from attack import fifos, outside, stores
 from attack.judge import BrokenError
 from attack.pool import Worker
 
@@ -18,7 +18,7 @@ _INSIDE = [
     *("recordings", "workloads", "platforms", "dumps", "options", "governors", "oracles"),
     *stores.INSIDE,
 ]
-_OUTSIDE = outside.OUTSIDE | stores.OUTSIDE
+_OUTSIDE = outside.OUTSIDE | stores.OUTSIDE | fifos.OUTSIDE
 FAMILY_NAMES = [*_INSIDE, *_OUTSIDE]
 #: Findings that are known and not fixed yet, with what they are; not run again.
 OPEN: dict[str, str] = json.loads((Path(__file__).parent / "open.json").read_text("utf-8"))

@@ -2,6 +2,7 @@
 """Gates: limits on what a candidate may cost, against a base."""
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,7 +17,7 @@ from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
 from torpor.results.shapes import FileShape
-from torpor.run.sweeps.parts import catalogue
+from torpor.run.sweeps.parts import StoreWarning, catalogue
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
 
@@ -325,9 +326,12 @@ def _samples(source: Any) -> _Samples:
 
 
 def _of_store(opened: Store) -> Iterator[Sample]:
-    for row in opened.rows():
-        if row["error"] is None:
-            # Whole labels: what varies in one store may not in the other.
-            scenario = label_of(scenario_of(row))
-            metrics = {metric: row[metric] for metric in _known_metrics()}
-            yield Sample(scenario, row["governor"], row["seed"] or 0, metrics)
+    points = opened.points()
+    paired = points.paired
+    for note in paired.notes:
+        warnings.warn(f"`{opened.path}`: {note}", StoreWarning, stacklevel=4)
+    for row in points.at(paired.places).rows():
+        # Whole labels: what varies in one store may not in the other.
+        scenario = label_of(scenario_of(row))
+        metrics = {metric: row[metric] for metric in _known_metrics()}
+        yield Sample(scenario, row["governor"], row["seed"] or 0, metrics)

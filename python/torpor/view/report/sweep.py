@@ -88,7 +88,7 @@ def render(points: Points, title: str) -> str:
         scripts=("sweep-curves.js", "sweep.js"),
         title=title,
         verdict=said,
-        certainty=certainty,
+        certainty=" ".join([certainty, *(f"{note}." for note in cells.paired.notes)]).strip(),
         counts={
             "points": len(points),
             "governors": len(cells.governors),
