@@ -7,43 +7,50 @@ shows the next timer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torpor.results import types as results
-from torpor.results.comparison import paired, percent
+from torpor.results.comparison import class_shares, paired, percent
 from torpor.results.numbers import listing, number
 
 if TYPE_CHECKING:
     from torpor.results.types import RunOutcome as Run
 
 
-#: With fewer decisions that knew a timer, a replay says little about governors that use one.
-_KNOWN_SHARE_MIN = 0.5
+#: With more decisions that knew no timer, a replay says little about governors that use one.
+_UNKNOWN_SHARE_MAX = 0.5
 #: Smallest share that is mentioned.
-_UNKNOWN_SHARE_MIN = 0.005
+_SHARE_MIN = 0.005
 
 
-def verdict(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
+def verdict(
+    runs: Sequence[Run], sleep_length_sources: Mapping[str, Mapping[str, int]] | None = None
+) -> str:
     """Name the governor nearest the oracle (or with the least energy), and its cost in wake-up
     latency.
 
-    ``sleep_length_sources`` counts from where decisions knew the time to the next timer.
+    ``sleep_length_sources`` counts decisions by class and source of the time to the next timer.
     """
     good = [r for r in runs if not r["error"] and r["kind"] == "governor"]
     if not good:
         return "No governor finished on this trace, so there is nothing to compare."
-    sources = sleep_length_sources or {}
-    asked, unknown = sum(sources.values()), sources.get("tick_only", 0)
-    if asked and 1 - unknown / asked < _KNOWN_SHARE_MIN:
+    shares = class_shares(sleep_length_sources or {})
+    unknown, guessed = shares.get("none", 0.0), shares.get("guessed", 0.0)
+    if unknown > _UNKNOWN_SHARE_MAX:
         return (
-            f"No verdict: for {percent(unknown / asked)} of the decisions the recording does not "
+            f"No verdict: for {percent(unknown)} of the decisions the recording does not "
             "show when the next timer was due, and governors choose by that."
         )
     text = _best(runs, good)
-    if asked and unknown / asked >= _UNKNOWN_SHARE_MIN:
+    if guessed >= _SHARE_MIN:
         text += (
-            f" In {percent(unknown / asked)} of the decisions the recording shows only the tick: "
+            f" In {percent(guessed)} of the decisions the next timer is guessed from what woke the "
+            "CPU: a kernel did not know that, and may have decided otherwise."
+        )
+    if unknown >= _SHARE_MIN:
+        text += (
+            f" In {percent(unknown)} of the decisions the recording shows only the tick: "
             "a kernel knew more, and may have decided otherwise."
         )
     return text
