@@ -25,7 +25,7 @@ use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::idle::power_mw;
 use torpor_result::metric;
-use torpor_result::record::{self, Described, compare_exact};
+use torpor_result::record::{self, Described, compare_single};
 use torpor_trace::{Sink, SoFar, Trace};
 
 /// Runs a request. A governor that cannot be loaded is an error; one that fails later has its error
@@ -486,7 +486,7 @@ impl<'a> Session<'a> {
             trace,
             inputs,
             agreement: None,
-            comparison: compare_exact(metric::of_replay(), &runs),
+            comparison: compare_single(metric::of_replay(), &runs),
             runs,
             oracle: outcome,
             strips: Vec::new(),

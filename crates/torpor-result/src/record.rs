@@ -211,8 +211,8 @@ impl RunOutcome {
     }
 }
 
-/// The comparison of runs without chance.
-pub fn compare_exact(catalogue: &[Info], runs: &[RunOutcome]) -> Comparison {
+/// The comparison of runs on one recording.
+pub fn compare_single(catalogue: &[Info], runs: &[RunOutcome]) -> Comparison {
     let columns: Vec<Column> = runs.iter().map(|run| run.column([(0, &run.metrics)])).collect();
-    compare(catalogue, &columns, Sampling::Exact)
+    compare(catalogue, &columns, Sampling::Single)
 }

@@ -269,14 +269,14 @@ def fill(
 
     A metric has ``key``, ``title``, ``unit``, ``kind`` and ``direction``; a column ``label`` and
     ``samples``, each with its ``number`` and ``values``. With ``is_paired``, samples of the same
-    number are pairs.
+    number are pairs; without it a column is one sample, which has no measure of chance.
     """
     import json
 
     table = {
         "metrics": list(metrics),
         "columns": list(columns),
-        "sampling": "paired" if is_paired else "exact",
+        "sampling": "paired" if is_paired else "single",
     }
     found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
     return found

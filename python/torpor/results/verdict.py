@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The verdict on governors that were run: which is best, and its cost in wake-up latency.
 
-A governor is called best only if the seeds separate it from the others, and only if the recording
-shows the next timer.
+A governor is called best only if the seeds separate it from the others, and only if it is known when
+the next timer was due. One recording has no measure of chance: its best is that recording's.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def _by_energy(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -
             f"{_name(best)} used the least {what}, {energy} µJ, in one seed, which may be chance."
         )
     if len(ties) == len(known) > 1:
-        return f"No governor's {what} differs from the least, {energy} µJ, by more than chance."
+        more = ", by more than chance" if _seeds(best) else ""
+        return f"No governor's {what} differs from the least, {energy} µJ{more}."
     verb = "use" if len(ties) > 1 else "uses"
     names = listing([_name(r) for r in ties])
     tied = ", and the seeds do not separate them" if len(ties) > 1 and _seeds(best) else ""

@@ -131,7 +131,7 @@ def states(section: "Section", of: str = "") -> list[Table]:
 
 
 def explain(result: Any, governor: str | None) -> list[str]:
-    """Return what differs beyond chance, where, when, by which inputs, and what it cannot show."""
+    """Return what differs, where, when, by which inputs, and what it cannot show."""
     said = []
     several = sections(result)
     for section in several:

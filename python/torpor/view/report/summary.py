@@ -174,10 +174,13 @@ def _matters(compared: results.Comparison, dots: Mapping[str, Markup]) -> Markup
         if compared["sampling"] == "paired" and compared["samples"] > 1:
             text += ", ± half of its 95 % interval: a change smaller than that may be chance"
         said.append(f"{text}.")
-    said.append(
-        "Bold with a dot: the row's best governor, or those that cannot be told from it; the "
-        "oracle knows the future and does not compete."
-    )
+    if compared["sampling"] == "single":
+        said.append("No governor is marked as best: one recording has no measure of chance.")
+    else:
+        said.append(
+            "Bold with a dot: the row's best governor, or those that cannot be told from it; the "
+            "oracle knows the future and does not compete."
+        )
     said.append(base_text(compared) or "")
     caption = Markup('<p class="caption">{}</p>').format(" ".join(said))
     return table_html(table, shown, marks=dots, css="matters") + caption
@@ -281,7 +284,7 @@ def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) ->
     oracle = next((place for place in places if runs[place]["kind"] == "oracle"), None)
     floor = None
     # In a replay nothing is below the oracle: in a simulation it has other work to do.
-    if oracle is not None and compared["sampling"] == "exact" and compared["samples"] == 1:
+    if oracle is not None and compared["sampling"] == "single":
         floor = (power["cells"][oracle]["value"], "no sequence of choices gets here")
     is_log = min(delays) > 0 and max(delays) / min(delays) > _LOG_RATIO
     return inline_both(
