@@ -242,7 +242,8 @@ def trace_sleeps(
     - ``state``: index of the idle state.
     - ``residency_ns``: from the entry to the exit.
     - ``kind``, ``name``: what ended it: ``timer`` and its function, ``tick``, ``irq`` and its name,
-      ``ipi`` and what it is for, ``poll`` (a polling CPU was to reschedule), ``unknown``.
+      ``ipi`` and what it is for, ``waking`` (a task on another CPU), ``poll`` (a polling CPU was to
+      reschedule), ``unknown``.
     - ``latency_ns``: from what ended it to the exit, if that is known and nothing else was pending.
     - ``task``: what ran first afterwards.
 
