@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Scripts and the Makefile: the commands of Torpor that they run, and failures that they would miss."""
+"""Scripts and the Makefile: the commands of Torpor that they run, and failures that they miss."""
 
 import re
 from pathlib import Path

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The verdict on governors that were run: which is best, and its cost in wake-up latency.
 
-A governor is called best only if the seeds separate it from the others, and only if it is known when
-the next timer was due. One recording has no measure of chance: its best is that recording's.
+A governor is called best only if the seeds separate it from the others, and only if the next timer
+is known or guessed. One recording has no measure of chance: its best is that recording's alone.
 """
 
 from __future__ import annotations

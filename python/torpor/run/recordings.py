@@ -310,8 +310,10 @@ def recorded_machine(
                 "dump of its sysfs next to it\n"
                 "hint: `torpor platform list` lists machines; a file or a dump of sysfs works, too"
             )
-        is_dump = isinstance(machine, Path)
-        found.setdefault(catalog.import_platform(machine)[0] if is_dump else machine, machine)
+        if isinstance(machine, Path):
+            found.setdefault(catalog.import_platform(machine)[0], machine)
+        else:
+            found.setdefault(machine, machine)
     if len(found) > 1:
         raise _engine.PlatformError(
             f"{counted(len(traces), 'recording')} of {len(found)} machines: expected option "
