@@ -2,6 +2,7 @@
 """`torpor sweep` and `torpor store` as typed."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -61,19 +62,25 @@ def test_invalid_shard_is_refused(torpor, recording, text):
 
 
 def test_a_sweep_knows_the_recorded_machine(torpor, tmp_path):
-    recording = GUEST / "arm64-6.12-menu-rates" / "trace.dat.gz"
-    args = ["-o", tmp_path / "store", "-t", recording, "-p", "pixel6", "-g", "menu-6.12"]
-    torpor("sweep", *args, check=0)
-    torpor("sweep", *args, "--recorded-on", "pixel6", check=0)
-    # Known by now: the option is part of a point's name.
-    again = torpor("sweep", *args, "--recorded-on", "pixel6", check=0)
+    folder = GUEST / "arm64-6.12-menu-rates"
+    args = ["sweep", "-o", tmp_path / "store", "-p", "pixel6", "-g", "menu-6.12"]
+    # Away from its dumps it identifies no machine.
+    alone = shutil.copy(folder / "trace.dat.gz", tmp_path / "alone.dat.gz")
+    for trace in (folder / "trace.dat.gz", alone):
+        torpor(*args, "-t", trace, check=0)
+    torpor(*args, "-t", alone, "--recorded-on", "pixel6", check=0)
+    # Known by now: the machine is part of a point's name.
+    again = torpor(*args, "-t", alone, "--recorded-on", "pixel6", check=0)
     assert "0 points done" in again.stderr
     rows = json.loads(
         torpor("store", "show", tmp_path / "store", "--format", "json", check=0).stdout
     )
-    shares = {row["options"]: row["above_pct"] for row in rows}
-    assert shares["{}"] == pytest.approx(2.08, abs=0.01)
-    assert shares['{"recorded_on": "pixel6"}'] == pytest.approx(0.18, abs=0.01)
+    shares = {(Path(row["source"]).name, row["options"]): row["above_pct"] for row in rows}
+    assert shares == {
+        ("trace.dat.gz", "{}"): pytest.approx(0.19, abs=0.01),
+        ("alone.dat.gz", "{}"): pytest.approx(2.08, abs=0.01),
+        ("alone.dat.gz", '{"recorded_on": "pixel6"}'): pytest.approx(0.19, abs=0.01),
+    }
 
 
 def test_others_option_changes_the_points(torpor, recording, tmp_path):

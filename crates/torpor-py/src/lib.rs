@@ -59,8 +59,8 @@ mod _engine {
     #[pymodule_export]
     use super::lists::{
         convert_trace, cpufreqs, format_cpu_list, governors, import_platform, ioboosts,
-        missing_file, parse_cpu_list, parse_duration_ns, platform_toml, platforms, student_95,
-        trace_formats, trace_info, unknown_name,
+        machine_named, missing_file, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
+        student_95, trace_formats, trace_info, unknown_name,
     };
     #[pymodule_export]
     use super::record::Record;

@@ -56,6 +56,8 @@ pub(crate) struct Batch {
     /// Kinds of events up to this batch, and the CPUs they name.
     pub carries: Carries,
     pub cpu_count: u32,
+    /// The recorded machine's name, once it was read.
+    pub machine: Option<String>,
     /// Events so far that the recorder could not keep.
     pub lost_events: u64,
     /// Bytes of the file that have been read.
@@ -382,12 +384,13 @@ impl Builder {
         let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
         self.reported_bytes = read_bytes;
         let (lost_events, held_bytes) = (self.losses.lost_events(), self.held_bytes);
-        let has_events = !events.is_empty();
+        let (has_events, machine) = (!events.is_empty(), self.meta.machine.clone());
         let batch = |names| Batch {
             events,
             names,
             carries,
             cpu_count,
+            machine,
             lost_events,
             read_bytes,
             held_bytes,

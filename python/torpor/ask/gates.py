@@ -165,7 +165,8 @@ def gate(
 
     Where there are seeds, changes are paired by seed, and a limit is broken only if the change is
     more than noise: its ``p``, corrected for the number of limits that are judged so, is below
-    0.05. A limit on one metric in one scenario is one test. A replay has no noise.
+    0.05. A limit on one metric in one scenario is one test. One recording has no
+    measure of noise: its change is compared with the limit as it is.
 
     Raises :class:`GateError` where a limit meets nothing.
     """

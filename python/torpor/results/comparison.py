@@ -154,15 +154,37 @@ def format_number(value: float) -> str:
     return _engine.format_number(value)
 
 
-def sources_text(counts: dict[str, int], words: dict[str, str]) -> str:
-    """Format counts as shares, the largest first, leaving out what never occurred.
+#: Classes of the time to the next timer, as a result has them.
+SLEEP_CLASSES = {
+    "recorded": "recorded",
+    "guessed": "guessed from what woke the CPU",
+    "none": "not known",
+}
 
-    >>> sources_text({"probe": 0, "timer_events": 3, "tick_only": 1}, SLEEP_LENGTH_WORDS)
-    'timer events 75 %, the tick only 25 %'
+
+def class_shares(sources: "Mapping[str, Mapping[str, int]]") -> dict[str, float]:
+    """Return the share of decisions in each class of the time to the next timer; empty for none.
+
+    >>> class_shares({"recorded": {"timer_events": 3}, "guessed": {}, "none": {"tick_only": 1}})
+    {'recorded': 0.75, 'guessed': 0.0, 'none': 0.25}
     """
-    total = sum(counts.values())
-    shares = sorted(((n, key) for key, n in counts.items() if n), key=lambda s: -s[0])
-    return ", ".join(f"{words.get(key, key)} {_share(n, total)}" for n, key in shares)
+    counts = {name: sum(sources[name].values()) for name in SLEEP_CLASSES if name in sources}
+    whole = sum(counts.values())
+    return {name: count / whole for name, count in counts.items()} if whole else {}
+
+
+def sources_text(sources: "Mapping[str, Mapping[str, int]]") -> str:
+    """Say the share of each class that occurs, the largest first.
+
+    >>> sources_text({"recorded": {"timer_events": 3}, "guessed": {}, "none": {"tick_only": 1}})
+    'recorded 75.00 %, not known 25.00 %'
+    """
+    shares = sorted(class_shares(sources).items(), key=lambda item: -item[1])
+    return ", ".join(f"{SLEEP_CLASSES[name]} {_whole(share)}" for name, share in shares if share)
+
+
+def _whole(share: float) -> str:
+    return "100 %" if share == 1 else percent(share)
 
 
 def percent(share: float | None) -> str:
@@ -173,13 +195,10 @@ def percent(share: float | None) -> str:
     return f"{whole:.2f} %"
 
 
-def agreement_text(found: "results.Agreement | results.Fidelity", option: str) -> str:
-    """Return the share of the recorded decisions that the best governor reproduces.
-
-    ``option`` names the recorded machine.
-    """
+def agreement_text(found: "results.Agreement | results.Fidelity", machine: str) -> str:
+    """Return the share of the recorded decisions that the best governor reproduces."""
     verdict, decisions = found["verdict"], found["decisions"]
-    word = "verified:" if verdict["is_verified"] else not_verified(option)
+    word = "verified:" if verdict["is_verified"] else not_verified(machine)
     best = " or ".join(verdict["best"]) or "no governor"
     text = (
         f"Recorded decisions, {decisions['compared']:,}, {word} "
@@ -193,42 +212,26 @@ def agreement_text(found: "results.Agreement | results.Fidelity", option: str) -
     return f"{text}."
 
 
-def not_verified(option: str) -> str:
-    """Return the words for a recording whose decisions the machine of an option does not explain.
+def not_verified(machine: str) -> str:
+    """Return the words for a recording whose decisions a machine does not explain.
 
-    >>> not_verified("--platform")
-    'NOT verified: is --platform the recorded machine?'
+    >>> not_verified("pixel6")
+    'NOT verified: is pixel6 the recorded machine?'
     """
-    return f"NOT verified: is {option} the recorded machine?"
+    return f"NOT verified: is {machine} the recorded machine?"
 
 
 def unverified(result: Mapping[str, Any]) -> list[str]:
-    """Return the recordings of a replay or a verification whose decisions are not verified."""
+    """Return the recordings whose decisions the machine that the user named does not explain."""
     if result["kind"] == "fidelity":
         return [] if result["verdict"]["is_verified"] else [result["trace"]["path"]]
+    if result["kind"] != "replay" or result["options"]["recorded_on"] is None:
+        return []
     return [
         section["trace"]["path"]
         for section in result.get("traces", ())
         if section.get("agreement") and not section["agreement"]["verdict"]["is_verified"]
     ]
-
-
-def _share(count: int, total: int) -> str:
-    if count == total:
-        return "100 %"
-    percent = 100 * count / total
-    # 99.97 % is not all, and 0.02 % is not nothing.
-    if percent >= 99.5:
-        return f"{min(percent, 99.99):.2f} %"
-    return f"{percent:.0f} %" if percent >= 0.5 else f"{max(percent, 0.01):.2f} %"
-
-
-SLEEP_LENGTH_WORDS = {
-    "probe": "the kernel's own answer",
-    "timer_events": "timer events",
-    "waking_timer": "the timer that woke the CPU",
-    "tick_only": "the tick only",
-}
 
 
 def to_csv(result: "Result") -> str:
@@ -266,14 +269,14 @@ def fill(
 
     A metric has ``key``, ``title``, ``unit``, ``kind`` and ``direction``; a column ``label`` and
     ``samples``, each with its ``number`` and ``values``. With ``is_paired``, samples of the same
-    number are pairs.
+    number are pairs; without it a column is one sample, which has no measure of chance.
     """
     import json
 
     table = {
         "metrics": list(metrics),
         "columns": list(columns),
-        "sampling": "paired" if is_paired else "exact",
+        "sampling": "paired" if is_paired else "single",
     }
     found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
     return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from torpor import _engine
 from torpor.results.text import csv_text
 from torpor.run import options
+from torpor.run.recordings import recorded_on
 from torpor.run.replays import replay
 
 if TYPE_CHECKING:
@@ -213,5 +214,6 @@ def _paths(traces: _Path | Iterable[_Path]) -> list[str]:
 def _spans(
     paths: list[str], platform: _Path, progress: _Progress | None, given: options.SpanOptions
 ) -> _engine.Spans:
-    wanted = options.to_json(options.SpanOptions, given)
+    machines = {} if given.get("recorded_on") else recorded_on(paths)
+    wanted = options.to_json(options.SpanOptions, given, identified=machines)
     return _engine.spans(paths, os.fspath(platform), wanted, progress)

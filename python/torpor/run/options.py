@@ -131,7 +131,8 @@ class _Part(TypedDict, total=False):
     recorded_on: Annotated[
         _Path | None,
         Option(
-            "The recorded machine, if known: its exit latencies correct the times of wake-ups.",
+            "The recorded machine, whose exit latencies correct the times of wake-ups; default: "
+            "the dump that was saved with the recording, or the machine that it names.",
             "--recorded-on P",
         ),
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from torpor import _engine
 from torpor.machine.toml import toml
+from torpor.run import recordings
 from torpor.run.sweeps.axes import Point, split_numbers
 
 #: Changes with the meaning of a row.
@@ -28,6 +29,7 @@ class Identities:
         self._platform = cache(lambda name: _digest(_engine.platform_toml(name).encode()))
         self._file = cache(file_hash)
         self._policy = cache(_policy)
+        self._recorded_on = cache(lambda path: recordings.recorded_on([path]).get(path))
         self._kernel = cache(self._hosted)
 
     def key(self, point: Point) -> str:
@@ -37,6 +39,8 @@ class Identities:
         """
         options = json.loads(point.options)
         recorded_on, background = options.get("recorded_on"), options.get("background")
+        if point.kind == "replay" and not recorded_on:
+            recorded_on = self._recorded_on(point.source)
         identity = {
             "format": FORMAT,
             "engine": engine_id(),

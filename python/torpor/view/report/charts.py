@@ -259,7 +259,7 @@ def _percent(change: Change, hint: str) -> tuple[float, str, str, bool, None, An
     scale = relative / of if relative is not None and of else 1.0
     low, high = change["low"], change["high"]
     ends = None if low is None or high is None else (scale * low, scale * high)
-    is_hollow = change["is_significant"] is False
+    is_hollow = not change["is_significant"]
     return scale * of, hint, "", is_hollow, None, ends
 
 
