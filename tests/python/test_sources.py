@@ -57,6 +57,13 @@ def test_python_functions_have_at_most_70_lines():
     assert long == []
 
 
+def test_csv_has_one_writer():
+    """It quotes what a spreadsheet would run."""
+    modules = {n: ast.parse(t) for n, t in sources(".py").items() if n.startswith("python/torpor/")}
+    found = [name for name, module in modules.items() if "csv" in imported(module)]
+    assert found == ["python/torpor/results/text.py"]
+
+
 def imported(node: ast.AST) -> Iterator[str]:
     """Yield what a module imports when it runs, in functions, too; a name with its module."""
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
