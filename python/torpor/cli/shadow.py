@@ -23,6 +23,7 @@ from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine.record.machine import Machine, facts, idle_governor
 from torpor.results.kinds.shadow import OPEN_LOOP
+from torpor.results.numbers import duration as duration_text
 from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.run import recordings
 from torpor.run.options import ShadowOptions
@@ -43,6 +44,8 @@ _WORDS = {
     "relative_idle_power_pct": "relative idle power",
     "wrong_pct": "share of sleeps of a wrong depth",
 }
+#: Units of differences from a base of 0; a share's are points.
+_UNITS = {"idle_power_mw": "mW"}
 
 
 class Printed(str, Enum):
@@ -269,9 +272,9 @@ def _table(shadow: "Shadow", under: "Under | None", rollup: "Rollup | None") -> 
         rows.append([*cells, *_change(shadow.tallies.get(name))])
     governor = under and under.now
     title = f"In the shadow of {governor}" if governor else f"Shadow: {shadow.plan.source}"
-    title += f": {counted(shadow.windows, 'minute')}"
+    title += f": {duration_text(1e9 * seconds)}"
     if shadow.lossy_windows:
-        title += f", {shadow.lossy_windows} more with losses left out"
+        title += f", {duration_text(1e9 * shadow.lossy_seconds)} more with losses left out"
     table = Table("shadow", "", headings, rows, is_detail=False)
     return Post(title, _facts(shadow), [table], _notes(shadow, rollup))
 
@@ -297,14 +300,19 @@ def _facts(shadow: "Shadow") -> list[str]:
     base = shadow.plan.governors[0]
     what = _WORDS.get(shadow.judged or "", "")
     for name, tally in shadow.tallies.items():
-        mean, low, high = tally.change
-        if not tally.count or shadow.sums[name].error or low is None or high is None:
+        # Without a base to divide by, the difference itself.
+        is_relative = None not in tally.change
+        mean, low, high = tally.change if is_relative else tally.difference
+        if not tally.count or shadow.sums[name].error or None in (mean, low, high):
             continue
-        than = f"{low:+.2f} to {high:+.2f} %, {tally.count} minutes"
+        unit = "%" if is_relative else _UNITS.get(shadow.judged or "", "points")
+        than = f"{low:+.2f} to {high:+.2f} {unit}, {counted(tally.count, 'minute')}"
         since = f"since {_clock(tally.since_ns)}"
         if tally.sign:
             more = "more" if tally.sign > 0 else "less"
-            facts.append(f"{name}: {abs(mean):.2f} % {more} {what} than {base} ({than}), {since}")
+            facts.append(
+                f"{name}: {abs(mean or 0):.2f} {unit} {more} {what} than {base} ({than}), {since}"
+            )
         else:
             facts.append(f"{name}: {what} as {base}'s but for chance ({than}), {since}")
     if not facts:

@@ -156,9 +156,8 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     key = next((key for key in POWERS if changes.get(key)), None)
     power = changes[key] if key else None
     if key and power:
-        # A share changes by points.
         pct = power["relative_pct"]
-        size, unit = (power["difference"], "points") if pct is None else (pct, "%")
+        size, unit = (power["difference"], _unit_of(compared, key)) if pct is None else (pct, "%")
         if not power["is_significant"]:
             alike.append(POWERS[key])
         elif size < 0:
@@ -183,6 +182,12 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     else:
         basis = f"{samples} equal {draws}s" if samples > 1 else "one recording"
     return f"Against {labels[base]}, {labels[other]} {' and '.join(parts)} ({basis})."
+
+
+def _unit_of(compared: "results.Comparison", key: str) -> str:
+    """Return the unit of a difference that has no percentage: a share's, or one from 0."""
+    row = next(row for row in compared["rows"] if row["key"] == key)
+    return "points" if row["kind"] == "share" else unit_text(row["unit"])
 
 
 def changed(compared: "results.Comparison", base: int, other: int, draws: str) -> str:

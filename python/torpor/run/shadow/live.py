@@ -118,19 +118,26 @@ class Tally:
             self._sign, self.since_ns = self.sign, at_ns
 
     @property
-    def change(self) -> tuple[float, float | None, float | None]:
-        """The mean difference and its interval, in percent of the base's mean unless that is 0."""
-        scale = 100 / self._base if self._base else math.nan
+    def difference(self) -> tuple[float, float | None, float | None]:
+        """The mean difference and its interval, in the metric's unit."""
         if self.count < 2:
-            return self._mean * scale, None, None
+            return self._mean, None, None
         error = math.sqrt(self._squares / (self.count - 1) / self.count)
         half = _engine.student_95(self.count - 1) * error
-        return self._mean * scale, (self._mean - half) * scale, (self._mean + half) * scale
+        return self._mean, self._mean - half, self._mean + half
+
+    @property
+    def change(self) -> tuple[float | None, float | None, float | None]:
+        """The same in percent of the base's mean; None where that is 0."""
+        if not self._base:
+            return None, None, None
+        mean, low, high = (end and 100 * end / self._base for end in self.difference)
+        return mean, low, high
 
     @property
     def sign(self) -> int:
         """-1 if it is surely less than the base, 1 if it is surely more, else 0."""
-        _, low, high = self.change
+        _, low, high = self.difference
         if low is None or high is None:
             return 0
         return -1 if high < 0 else 1 if low > 0 else 0
@@ -147,8 +154,8 @@ class Shadow:
         self.judged: str | None = None
         self.meter = Meter()
         self.windows = self.lossy_windows = 0
-        #: Time of the windows without losses.
-        self.seconds = 0.0
+        #: Time of the windows without losses, and of the others.
+        self.seconds = self.lossy_seconds = 0.0
         self.began_ns = time.time_ns()
         #: Reasons for restarts, and what the budget has removed.
         self.notes: deque[str] = deque(maxlen=9)
@@ -315,6 +322,7 @@ class Shadow:
     def _count(self, window: Window) -> None:
         if window.lost_events:
             self.lossy_windows += 1
+            self.lossy_seconds += window.duration_ns / 1e9
             return
         self.windows += 1
         self.seconds += window.duration_ns / 1e9
