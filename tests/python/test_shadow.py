@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import sys
 import urllib.error
 import urllib.request
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import torpor
-from processes import wait_for
+from processes import start, wait_for, wait_until_listening
 from torpor.ask.fleet import fleet
 from torpor.cli.shadow import _table
 from torpor.machine.record.errors import RecordError
@@ -542,3 +543,11 @@ def test_a_shadow_states_time_not_windows(scripted, tmp_path):
     shadow._count(live.Window(0, 7 * 10**9, 1, {}))
     title = _table(shadow, None, None).title
     assert "200 s" in title.replace("\N{NO-BREAK SPACE}", " ") and "7.00" in title
+
+
+def test_a_signal_decides_a_shadows_status(recording, tmp_path):
+    shadow = start("shadow", recording, "-p", "pixel6", "--follow", cwd=tmp_path)
+    wait_until_listening(shadow, signal.SIGCHLD)
+    shadow.send_signal(signal.SIGTERM)
+    out, said = shadow.communicate(timeout=60)
+    assert (shadow.returncode, "menu" in out) == (143, True), said

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor serve`: results and stores in a browser."""
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
 from torpor.cli.console import print_note
-from torpor.cli.exits import until_stopped
 from torpor.cli.options import argument, option
 from torpor.view import site
 
@@ -21,5 +21,5 @@ def serve(
     """
     with site.server(folder, port) as server:
         print_note(f"http://localhost:{server.server_port}/ (Ctrl-C ends it)")
-        with until_stopped():
+        with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -15,9 +15,16 @@ import typer
 
 from torpor import Replay, _engine
 from torpor.cli import options
-from torpor.cli.console import InPlace, fail, post_text, print_note, write_stdout
+from torpor.cli.console import (
+    InPlace,
+    fail,
+    note_if_never_idle,
+    post_text,
+    print_note,
+    write_stdout,
+)
 from torpor.cli.deliver import check, deliver, print_result, write_report
-from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.exits import EXIT_FINDING, leave_if
 from torpor.cli.options import argument, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
@@ -130,6 +137,8 @@ def run(
     in place; Ctrl-C ends it with the complete result. The others are compared with the first one.
     Changes no setting of the machine.
 
+    Exit status: ended by a signal, 128 and its number.
+
     Example: `sudo torpor shadow -g menu -g teo -g ./my.c` compares this machine's cost under menu
     with that under teo and a file, until Ctrl-C. With `--store DIR` it keeps each minute, and
     `torpor shadow show DIR` shows what it has kept.
@@ -165,6 +174,8 @@ def run(
         duration_s=None if limit_ns is None else limit_ns / 1e9,
         budget=_share(budget),
     )
+    if is_live:
+        note_if_never_idle(machine)
     shadow = Shadow(plan, machine)
     with contextlib.ExitStack() as stack:
         exporter = None
@@ -201,7 +212,9 @@ def run(
                 write_stdout(post_text(_table(shadow, under, rollup)) + "\n")
 
         shadow.run(tell)
-    raise typer.Exit(_end(shadow, form, report, _table(shadow, under, rollup)))
+    status = _end(shadow, form, report, _table(shadow, under, rollup))
+    leave_if(shadow.stopped_by)
+    raise typer.Exit(status)
 
 
 def _machine_of(source: str) -> str:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import Signals as Stop
 from typing import Any, NamedTuple
 
 from torpor import _engine
@@ -154,6 +155,8 @@ class Shadow:
         self.judged: str | None = None
         self.meter = Meter()
         self.windows = self.lossy_windows = 0
+        #: Signal that ended it, if not the time or the feed.
+        self.stopped_by: Stop | None = None
         #: Time of the windows without losses, and of the others.
         self.seconds = self.lossy_seconds = 0.0
         self.began_ns = time.time_ns()
@@ -223,7 +226,8 @@ class Shadow:
             with Recorder(self._machine, is_lean=budget.level > 0) as feed:
                 if self._watch(feed, signals, until_s, is_done, tell):
                     return
-            if signals.wait(min(budget.pause_s, until_s - time.monotonic())) is not None:
+            self.stopped_by = signals.wait(min(budget.pause_s, until_s - time.monotonic()))
+            if self.stopped_by is not None:
                 return
             if time.monotonic() >= until_s:
                 return
@@ -278,9 +282,9 @@ class Shadow:
             if is_ending or feed.is_behind:
                 pause_s = _LEAST_PAUSE_S
             left_s = min(pause_s, shown_s + interval_s - now_s, until_s - now_s)
-            stopped_by = signals.wait(max(left_s, _LEAST_PAUSE_S))
+            self.stopped_by = signals.wait(max(left_s, _LEAST_PAUSE_S))
             is_late = time.monotonic() >= until_s
-            if (stopped_by is not None or is_late) and not is_stopped:
+            if (self.stopped_by is not None or is_late) and not is_stopped:
                 is_stopped = is_ending = True
                 feed.end()
         try:
