@@ -207,18 +207,17 @@ def ended(number, *arguments, **options):
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("caught_by", ["nobody", "a library", "until_stopped"])
+@pytest.mark.parametrize("caught_by", ["nobody", "a library"])
 @SIGNALS
 def test_a_signal_decides_the_exit_status(number, status, caught_by, tmp_path):
     """Python makes a dataclass by `exec`, after which `python -m` would end itself by SIGINT."""
     code = f"""
 import contextlib, os, sys
-import torpor.cli, torpor.cli.exits
+import torpor.cli
 def run():
     catches = {{
         "nobody": contextlib.nullcontext(),
         "a library": contextlib.suppress(KeyboardInterrupt),
-        "until_stopped": torpor.cli.exits.until_stopped(),
     }}
     with catches["{caught_by}"]:
         exec("os.kill(os.getpid(), {int(number)})")
@@ -227,8 +226,7 @@ torpor.cli._run = run
 sys.exit(torpor.cli.main())
 """
     (tmp_path / "interrupted.py").write_text(code)
-    expected = 0 if caught_by == "until_stopped" else status
-    assert ended(number, "-m", "interrupted", cwd=tmp_path) == (expected, "")
+    assert ended(number, "-m", "interrupted", cwd=tmp_path) == (status, "")
 
 
 @SIGNALS

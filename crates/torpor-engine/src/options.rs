@@ -96,6 +96,11 @@ impl Request {
         let mut request = self.clone();
         let Request { platform, options, .. } = &mut request;
         enable_states(platform, &options.enabled_states)?;
+        if let (Some(start), Some(end)) = (options.start, options.end) {
+            if start >= end {
+                return Err(EngineError::EndsFirst { start, end });
+            }
+        }
         options.others.get_or_insert_default();
         let machines = options.recorded_on.iter_mut().chain(options.identified.values_mut());
         machines.into_iter().try_for_each(Machine::load)?;

@@ -294,7 +294,7 @@ impl Line<'_> {
         } else if is_share {
             number::points(difference, half)
         } else {
-            number::change(base_value, difference, half)
+            number::change(base_value, difference, half, &self.info.unit)
         };
         Change {
             difference,

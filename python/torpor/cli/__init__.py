@@ -8,7 +8,6 @@ Data goes to stdout; progress, hints and errors go to stderr. Exit status:
 - 2: not done: wrong usage, an unreadable file, an unknown name, no governor that ran, an output
   that cannot be written, a closed stdout among them.
 - 130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): ended by that signal, whatever was finished and shown.
-  A command that runs until it is stopped (`stat`) ends with 0.
 
 A reader of stdout that exits early changes none of these; neither does a closed stderr.
 """

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import click
 
 from torpor.cli import kernel, options
-from torpor.cli.console import fail, print_note
+from torpor.cli.console import fail, note_if_never_idle, print_note
 from torpor.cli.deliver import check, check_new, print_result, write_report
+from torpor.cli.exits import leave_if
 from torpor.cli.options import argument, like
 from torpor.machine import running
 from torpor.machine.kernel import ab as comparing
@@ -49,13 +50,14 @@ def ab(
     )
     system = kernel.make_system(is_dry_run=is_dry_run)
     _offer_to_restore(system)
+    if not is_dry_run:
+        note_if_never_idle(system.machine)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:
         _print(made, form, report)
     if system.unrestored:
         fail(f"not restored: {', '.join(system.unrestored)}")
-    if made.stopped_by:
-        raise click.exceptions.Exit(128 + made.stopped_by)
+    leave_if(made.stopped_by)
 
 
 def _offer_to_restore(system: Any) -> None:

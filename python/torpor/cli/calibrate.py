@@ -11,6 +11,7 @@ import click
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note, table_text, write_stdout
 from torpor.cli.deliver import check_new, write_toml
+from torpor.cli.exits import leave_if
 from torpor.cli.options import option
 from torpor.cli.values import duration_ns
 from torpor.machine import calibration
@@ -76,7 +77,7 @@ def calibrate(
         fail(f"not restored: {', '.join(system.unrestored)}")
     if stopping:
         print_note("stopped: idle states are as before, nothing is written")
-        raise click.exceptions.Exit(128 + stopping)
+        leave_if(stopping)
     source = (
         f"measured {time.strftime('%Y-%m-%d')} with torpor platform calibrate: {found.name}, "
         f"{len(measured)} windows of {plan.window_s:g} s at {rates} wake-ups/s, Linux "

@@ -21,6 +21,8 @@ from torpor.view.paint import UNLIMITED
 if TYPE_CHECKING:
     from rich.live import Live
 
+    from torpor.machine.record.machine import Machine
+
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100
 
@@ -43,6 +45,14 @@ def print_note(message: str) -> None:
     """
     with contextlib.suppress(OSError):
         _write(f"{message}\n", sys.stderr, 2)
+
+
+def note_if_never_idle(machine: "Machine") -> None:
+    """Say so at once where this machine gives governors nothing to decide."""
+    from torpor.machine.record.idleness import why_never_idle
+
+    if found := why_never_idle(machine):
+        print_note("note: {}\nhint: {}".format(*found))
 
 
 def fail(message: str, hint: str | None = None) -> NoReturn:

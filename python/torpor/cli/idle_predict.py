@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor workload idle-predict`: the workload with other numbers, or as a load of this machine."""
 
+import contextlib
 import json
 from typing import Annotated
 
@@ -9,7 +10,6 @@ import click
 from torpor.cli import options, values
 from torpor.cli.console import print_note, write_stdout
 from torpor.cli.deliver import write_toml
-from torpor.cli.exits import until_stopped
 from torpor.cli.options import option
 from torpor.machine import catalog as library
 from torpor.machine import running as live
@@ -46,7 +46,7 @@ def idle_predict(
     if duration_ns > _DURATION_MAX_NS:
         raise click.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
     print_note(f"running for {duration}; Ctrl-C ends it")
-    with until_stopped():
+    with contextlib.suppress(KeyboardInterrupt):
         done = live.idle_predict(duration, threads=threads, loop=loop, delay=delay)
     if done["elapsed_ns"] < duration_ns:
         print_note("interrupted")

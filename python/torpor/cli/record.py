@@ -10,16 +10,16 @@ import click
 
 from torpor import TorporError
 from torpor.cli import options, progress
-from torpor.cli.console import print_note, write_stdout
+from torpor.cli.console import note_if_never_idle, print_note, write_stdout
 from torpor.cli.deliver import check_new
-from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.exits import EXIT_FINDING, leave_if
 from torpor.cli.options import argument, like, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine import cstate_counters as residency
 from torpor.machine import running as live
 from torpor.machine.record import recipes
-from torpor.machine.record.machine import read
+from torpor.machine.record.machine import Machine, read
 from torpor.run import recordings
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def record(
     (idle states and their counters), FILE.machine.json (kernel, governor, topology, limits, which
     events), and FILE.kallsyms with perf. Changes no setting of the machine by default.
 
-    Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded.
+    Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded;
+    ended by a signal, 128 and its number.
     """
     limit_ns = duration_ns(duration)
     if recipe is not None:
@@ -92,6 +93,7 @@ def record(
         write_stdout(recipes.RECIPES[recipe.value](seconds))
         return
     check_new(output, force=force)
+    note_if_never_idle(Machine())
     if not command and limit_ns is None:
         print_note("recording until Ctrl-C")
     watch = residency.Watch(counters.SYSFS)
@@ -108,6 +110,7 @@ def record(
             progress=bar,
         )
     is_lossy = _tell(made, watch.end())
+    leave_if(made.stopped_by)
     if made.status:
         print_note(f"the command ended with status {made.status}")
         raise click.exceptions.Exit(made.status)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor stat`: the counters as they move."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -11,7 +12,6 @@ import click
 from torpor.cli import options, values
 from torpor.cli.console import InPlace, fail, post_text, write_stdout
 from torpor.cli.deliver import check, write_report
-from torpor.cli.exits import until_stopped
 from torpor.cli.options import argument, like, option
 from torpor.machine import counters
 from torpor.machine import running as live
@@ -42,7 +42,7 @@ def stat(
     check(folder=None, files=(report,))
     counted = live.stat(command or (), interval=interval, count=count, by=by, root=root)
     shown = _Shown(form == "json")
-    with until_stopped():
+    with contextlib.suppress(KeyboardInterrupt):
         try:
             for result in counted:
                 if not shown.interval(result):
@@ -51,7 +51,7 @@ def stat(
             shown.end()
     status = 0
     # The terminal has signalled the command as well.
-    with until_stopped():
+    with contextlib.suppress(KeyboardInterrupt):
         status = counted.wait()
     total = counted.total()
     shown.print(total)

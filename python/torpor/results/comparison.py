@@ -11,7 +11,7 @@ from typing import Any
 
 from torpor import _engine
 from torpor.results import types as results
-from torpor.results.text import spreadsheet_field
+from torpor.results.text import csv_text
 
 Result = results.Replay | results.Simulation
 #: Section with runs and a comparison of them.
@@ -236,21 +236,15 @@ def unverified(result: Mapping[str, Any]) -> list[str]:
 
 def to_csv(result: "Result") -> str:
     """Return one line a recording and governor, one column a metric; not known is empty."""
-    import csv
-    import io
-
     catalogue = result["catalogue"]
-    keys = [metric["key"] for metric in catalogue]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["trace", "platform", "governor", "error", *keys])
+    rows = []
     for section in sections(result):
         for run in section["runs"]:
             head = [section_name(section), result["platform"]["name"], run["governor"]]
-            texts = [spreadsheet_field(text or "") for text in (*head, run["error"])]
             values = [_of_count(metric, run["metrics"].get(metric["key"])) for metric in catalogue]
-            writer.writerow([*texts, *values])
-    return out.getvalue()
+            rows.append([*head, run["error"], *values])
+    keys = [metric["key"] for metric in catalogue]
+    return csv_text(rows, ["trace", "platform", "governor", "error", *keys])
 
 
 def _of_count(metric: Mapping[str, Any], value: float | None) -> float | None:

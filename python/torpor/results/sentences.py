@@ -157,9 +157,8 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     key = next((key for key in POWERS if changes.get(key)), None)
     power = changes[key] if key else None
     if key and power:
-        # A share changes by points.
         pct = power["relative_pct"]
-        size, unit = (power["difference"], "points") if pct is None else (pct, "%")
+        size, unit = (power["difference"], _unit_of(compared, key)) if pct is None else (pct, "%")
         if not _differs(compared, power):
             alike.append(POWERS[key])
         elif size < 0:
@@ -191,6 +190,12 @@ def _differs(compared: "results.Comparison", change: Any) -> bool:
     """Return whether a change counts: in one recording where the printed values differ."""
     is_single = compared["sampling"] == "single"
     return bool(change["text"]) and (is_single or bool(change["is_significant"]))
+
+
+def _unit_of(compared: "results.Comparison", key: str) -> str:
+    """Return the unit of a difference that has no percentage: a share's, or one from 0."""
+    row = next(row for row in compared["rows"] if row["key"] == key)
+    return "points" if row["kind"] == "share" else unit_text(row["unit"])
 
 
 def changed(compared: "results.Comparison", base: int, other: int, draws: str) -> str:

@@ -56,15 +56,18 @@ class Spans:
         Raises OSError if the file cannot be written.
         """
         if os.fspath(path).endswith(".csv"):
-            with open(path, "w", encoding="utf-8") as file:
-                file.writelines(self.csv())
+            with _engine.WholeFile(os.fspath(path)) as file:
+                for text in self.csv():
+                    file.write(text.encode())
         else:
             self._found.write(os.fspath(path))
 
     def csv(self) -> Iterator[str]:
         """Yield the rows as CSV, a batch at a time, the first with the names of the columns."""
         for number, table in enumerate(self.batches()):
-            yield csv_text(table.to_dict(), has_head=number == 0)
+            columns = table.to_dict()
+            headings = None if number else columns
+            yield csv_text(zip(*columns.values(), strict=True), headings)
 
     def __repr__(self) -> str:
         return f"<torpor.Spans: {len(self)} rows>"

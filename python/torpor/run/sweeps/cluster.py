@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
+from torpor.results.files import read_bytes
 from torpor.run.recordings import dumps_to_use
 from torpor.run.sweeps.axes import Point, SweepError, split_numbers
 from torpor.run.sweeps.identity import engine_id, file_hash
@@ -207,7 +208,7 @@ def _file_parcel(spec: str, *beside: str) -> "tuple[Parcel, Any] | None":
         return None
     files = {os.path.basename(path): path for path in (base, *beside)}
     digest = hashlib.sha256("".join(map(file_hash, files.values())).encode()).hexdigest()
-    read = lambda: {name: Path(path).read_bytes() for name, path in files.items()}  # noqa: E731
+    read = lambda: {name: read_bytes(path) for name, path in files.items()}  # noqa: E731
     return Parcel(digest[:32], os.path.basename(base)), read
 
 
@@ -239,7 +240,7 @@ def _governor_parcel(spec: str) -> "tuple[Parcel, Any] | None":
     # A tree's governor is compiled against that kernel's interface, by the tree's Makefile.
     inside = "drivers/cpuidle/governors/"
     laid = {inside + name: text for name, text in files.items()}
-    return _made(laid | {"Makefile": makefile.read_bytes()}, inside + main)
+    return _made(laid | {"Makefile": read_bytes(makefile)}, inside + main)
 
 
 def _made(files: _Files, main: str | None = None) -> "tuple[Parcel, Any]":

@@ -287,7 +287,8 @@ class Store:
         """Write all points to one file: .parquet, .arrow or .csv; return how many."""
         table = self.table()
         if path.suffix == ".csv":
-            write_whole(path, csv_text(table.to_dict()))
+            columns = table.to_dict()
+            write_whole(path, csv_text(zip(*columns.values(), strict=True), columns))
         else:
             table.write(os.fspath(path))
         return table.num_rows
