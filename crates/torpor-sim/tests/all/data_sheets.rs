@@ -11,8 +11,9 @@ struct Sheet {
     iops: [Option<f64>; 2],
     depth: u32,
     ms: i64,
-    /// Share of its MB/s that 128 KiB reach: without a queue the device's time adds to each.
+    /// Share of its MB/s that 128 KiB reach, and of its IOPS.
     reached: f64,
+    iops_reached: f64,
 }
 
 /// How far above its source a device may be: what its buffer takes in at the start, and chance.
@@ -24,13 +25,18 @@ fn sheet(device: &IoDevice) -> Sheet {
         iops: iops.map(Some),
         depth,
         ms,
+        // Without a queue, the device's time adds to that of the data.
         reached: if depth == 1 { 0.4 } else { 0.9 },
+        iops_reached: 0.9,
     };
     match device.name.as_str() {
         "nvme" => sheet([3_500.0, 3_300.0], [600_000.0, 550_000.0], 128, 150),
         "emmc" => sheet([250.0, 125.0], [11_000.0, 13_000.0], 32, 2_000),
         "sd" => sheet([104.0, 104.0], [1_500.0, 500.0], 1, 2_000),
-        "ufs" => sheet([2_100.0, 1_200.0], [63_000.0, 68_000.0], 32, 300),
+        // Its dies are those of the model before, with 63,000 reads.
+        "ufs" => {
+            Sheet { iops_reached: 0.6, ..sheet([2_100.0, 1_200.0], [100_000.0, 70_000.0], 32, 300) }
+        }
         name => panic!("no data sheet of {name}"),
     }
 }
@@ -63,7 +69,10 @@ fn keeps_its_bandwidth(device: &IoDevice, sheet: &Sheet) {
             assert!(share < ABOVE, "{claim}");
             assert!(kib < 128 || share > sheet.reached, "{claim}");
             let Some(limit) = sheet.iops[direction].filter(|_| kib == 4) else { continue };
-            assert!(!rw.starts_with("rand") || iops > 0.85 * limit, "{claim}: {iops} of {limit}");
+            assert!(
+                !rw.starts_with("rand") || iops > sheet.iops_reached * limit,
+                "{claim}: {iops} of {limit}"
+            );
             assert!(!rw.starts_with("rand") || iops < ABOVE * limit, "{claim}: {iops} of {limit}");
         }
     }

@@ -2,10 +2,7 @@
 //! Checks every machine that ships, and the numbers of the two that results rest on.
 
 use std::path::PathBuf;
-use torpor_machine::platform::{
-    IoDevice, Platform, PollLoop, StatePower, builtins, json_schema, resolve,
-};
-use torpor_machine::toml::Distribution;
+use torpor_machine::platform::{Platform, PollLoop, StatePower, builtins, json_schema, resolve};
 use torpor_machine::units::{CpuId, Duration, Hz, Power};
 
 fn root() -> PathBuf {
