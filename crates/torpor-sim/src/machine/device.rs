@@ -2,9 +2,9 @@
 //! Devices: from a request to its completion, as the block layer takes it there (`blk-mq.c`).
 //!
 //! A request gets a tag of its hardware queue, or waits for one; the device works on as many as its
-//! parallelism or its dies allow, in FIFO order, and all data passes its one link. The completion interrupt goes to the queue's CPU, and the
-//! rest of the completion, which frees the tag and wakes the task, to the submitting CPU, if the
-//! two differ in cache or capacity.
+//! parallelism or its dies allow, in FIFO order, and all data passes its one link. The completion
+//! interrupt goes to the queue's CPU, and the rest of the completion, which frees the tag and wakes
+//! the task, to the submitting CPU, if the two differ in cache or capacity.
 //!
 //! FIDELITY(io-tags): a submitter without a tag continues; the kernel puts a submitter to sleep.
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
@@ -418,7 +418,9 @@ impl DeviceState {
 
     fn serve(&mut self, request: Request, at: Instant) {
         self.serving += 1;
-        self.push(at + request.service, Due::Ready(request));
+        let is_without_data = request.transfer == Duration::ZERO;
+        let due = if is_without_data { Due::Served(request) } else { Due::Ready(request) };
+        self.push(at + request.service, due);
     }
 
     /// Takes the link as soon as it is free. Returns the time when the transfer ends.
