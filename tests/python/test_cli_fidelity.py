@@ -184,7 +184,7 @@ def test_a_machine_of_another_recording_is_dropped(torpor, tmp_path):
         dump = GUEST.with_name(f"sysfs-{when}.txt")
         shutil.copy(dump, tmp_path / f"deep.txt.{when}.txt")
     args = ["replay", recording, "-p", "pixel6", "-g", "menu"]
-    found = json.loads(torpor(*args, "--json", check=0).stdout)
+    found = json.loads(torpor(*args, "--format", "json", check=0).stdout)
     assert found["traces"][0]["inputs"]["recorded_on"] is None
     assert "the recorded machine is not known" in " ".join(found["notes"])
     done = torpor(*args, "--recorded-on", tmp_path / "deep.txt.before.txt", check=2)

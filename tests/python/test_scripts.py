@@ -4,8 +4,8 @@
 import re
 from pathlib import Path
 
+import click
 import pytest
-import typer
 
 from torpor.cli.app import app
 
@@ -23,8 +23,10 @@ def lines(path: Path) -> list[str]:
 
 
 def is_command(first: str, second: str | None) -> bool:
-    found = typer.main.get_command(app).commands.get(first)
-    return found is not None and second in getattr(found, "commands", [second])
+    found = app.load_all().get(first)
+    return found is not None and (
+        not isinstance(found, click.Group) or second in found.list_commands(None)
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
