@@ -47,7 +47,7 @@ pub struct Device {
     pub work_ratio: f64,
 }
 
-/// Duration of a request.
+/// Duration of a request: a part by itself, and the time of its data on the device's link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     fixed: Dist,
@@ -86,7 +86,8 @@ impl TransferKind {
 }
 
 impl Device {
-    pub fn service(&self, transfer: Transfer, stream: &mut Stream) -> Duration {
+    /// Returns the time of the device for a request, and the time of its data on the link.
+    pub fn service(&self, transfer: Transfer, stream: &mut Stream) -> (Duration, Duration) {
         let service = match transfer.kind {
             TransferKind::Read | TransferKind::ReadAhead => &self.read,
             TransferKind::Write | TransferKind::WriteBack => &self.write,
@@ -94,7 +95,7 @@ impl Device {
         };
         // An hour per KiB of a GiB exceeds 64 bits.
         let size = i128::from(service.per_kib.0) * i128::from(transfer.bytes) / 1024;
-        service.fixed.draw(stream) + Duration(size as i64)
+        (service.fixed.draw(stream), Duration(size as i64))
     }
 
     /// Returns the number of hardware queues; more than CPUs are left unused.
@@ -242,6 +243,6 @@ mod tests {
         };
         let transfer = Transfer { kind: TransferKind::Read, bytes: 1 << 30, in_order: false };
         let service = device.service(transfer, &mut StreamName::new(1).stream());
-        assert_eq!(service, Duration((per_kib.0 << 20) + 1));
+        assert_eq!(service, (Duration(1), Duration(per_kib.0 << 20)));
     }
 }
