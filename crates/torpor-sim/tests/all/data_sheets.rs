@@ -26,7 +26,7 @@ fn sheet(device: &IoDevice) -> Sheet {
         depth,
         ms,
         // Without a queue, the device's time adds to that of the data.
-        reached: if depth == 1 { 0.4 } else { 0.9 },
+        reached: if depth == 1 { 0.35 } else { 0.9 },
         iops_reached: 0.9,
     };
     match device.name.as_str() {
