@@ -194,8 +194,10 @@ pub(super) fn tied_model(mut model: CpuModel, handling: Duration, limit: Duratio
 
 /// Idle and work in us of up to `count` spans, whose ends tie with each other and with ticks.
 pub(super) fn tied_spans(count: usize) -> impl Strategy<Value = Vec<RawSpan>> {
-    let idle = prop_oneof![6 => tied_us(), 1 => tied_us().prop_map(|us| 1_000 + us)];
-    prop::collection::vec((idle, tied_us(), any::<[bool; 2]>()), 1..=count)
+    let longer = |more: i64| tied_us().prop_map(move |us| more + us);
+    let idle = prop_oneof![3 => tied_us(), 3 => longer(500), 1 => longer(1_000)];
+    let flags = [prop::bool::weighted(0.8), prop::bool::weighted(0.2)];
+    prop::collection::vec((idle, tied_us(), flags), 1..=count)
 }
 
 /// Time before the first span, in us: often close before a tick.

@@ -158,7 +158,12 @@ fn cases(cpus: usize, spans: usize) -> impl Strategy<Value = Case> {
 /// Cases of few values, so that paths meet at equal times: ends of sleeps and of ticks, zero-length
 /// spans, polling, latency limits, prices of delay.
 fn tied_cases(cpus: usize, spans: usize) -> impl Strategy<Value = Case> {
-    let cpu = (tied_lead_us(), tied_spans(spans), any::<[bool; 2]>());
+    // Some CPUs rest all along, so that what another one does is all that matters.
+    let rests = Just((0, vec![(2_500, 0, [true, false])], [false; 2]));
+    let cpu = prop_oneof![
+        2 => (tied_lead_us(), tied_spans(spans), any::<[bool; 2]>()),
+        1 => rests,
+    ];
     let cpus = prop::collection::vec(cpu, cpus..=cpus);
     let power = prop::sample::select(&[0.0, 1.0, 10.0, 80.0][..]);
     (tied_clusters(), power, tied_terms(), cpus).prop_map(|(mut cluster, own, terms, cpus)| {
@@ -300,15 +305,16 @@ fn three_cpus_are_planned_exactly() {
     assert!(proven == all && least == all && all > 150, "{proven} {least} {all}");
 }
 
-/// CPU 0 may sleep from 900 to 950 us and, after 10 us of work, from 960 to 1,500 us; the tick comes
-/// at 1,000 us. CPU 1 sleeps from 0 to 2,000 us. The deep state takes 0 mW, 1 uJ a trip and 50 us to
-/// leave, the shallow one 10 mW; the cluster takes 80 mW unless both are deep.
+/// CPU 0 may sleep from 900 to 950 us and, after 10 us of work each, from 960 to 1,500 and from 1,510
+/// to 2,000 us; the tick comes at 1,000 us. CPU 1 sleeps from 0 to 2,000 us. The deep state takes
+/// 0 mW, 1 uJ a trip and 50 us to leave, the shallow one 10 mW; the cluster takes 80 mW unless both
+/// are deep.
 ///
 /// Deep from 900 us lasts to 1,000 us, so CPU 0 decides next at 1,010 us. It would do so as well after
-/// a shallow sleep and a nap up to the tick, whose handling takes 10 us. That nap does not pay: from
-/// 960 us on, deep is cheaper. But after the deep sleep, deep from 1,010 us is the best: both rest for
-/// 100 + 540 us. 3 trips and 80 mW for 1,360 us are 3 + 108.8 uJ. Shallow and then deep from 960 us
-/// saves a trip for 0.5 uJ, and rests for 590 us: 2.5 + 112.8 uJ.
+/// a shallow sleep and a nap up to the tick, whose handling takes 10 us. After that nap nothing pays:
+/// deep from 960 us on is cheaper. But after the deep sleep, deep from 1,010 us is the best: both rest
+/// for 100 + 540 + 440 us. 4 trips and 80 mW for 920 us are 4 + 73.6 uJ. Shallow and then deep from
+/// 960 us saves a trip for 0.5 uJ, and rests for 590 + 440 us: 3.5 + 77.6 uJ.
 #[test]
 fn nap_may_end_when_an_earlier_sleep_does() {
     let mut cluster = testing::two_state_cluster();
@@ -317,15 +323,16 @@ fn nap_may_end_when_an_earlier_sleep_does() {
         vec![testing::state("WFI", 0, 0, 1, 10.0), testing::state("deep", 0, 50, 100, 0.0)];
     let model = tied_model(watching(&cluster), Duration::from_us(10), Duration::MAX);
     let alone = [true, false];
+    let sleeps = vec![(50, 10, alone), (540, 10, alone), (490, 0, alone)];
     let inputs = vec![
-        input(0, 900, (vec![(50, 10, alone), (540, 0, alone)], vec![false; 2]), [false; 2]),
+        input(0, 900, (sleeps, vec![false; 3]), [false; 2]),
         input(1, 0, (vec![(2_000, 0, alone)], vec![false]), [false; 2]),
     ];
     let case = Case { cluster, model, inputs, price: Power::ZERO };
     with_members(&case, |members| {
         let joint = exactly(members, case.price);
         let cost = cost_of(members, &joint, case.price);
-        assert_eq!(cost.as_uj_f64(), 111.8);
+        assert_eq!(cost.as_uj_f64(), 77.6);
         assert_eq!(exhaustive(members, case.price), Some(cost));
         assert_eq!(joint.slack, Energy::ZERO);
     });
@@ -333,7 +340,7 @@ fn nap_may_end_when_an_earlier_sleep_does() {
 
 /// Compares tied cases of one to three CPUs, as many of each as `count`.
 fn compared_tied(count: u32) {
-    for (cpus, spans) in [(1, 4), (2, 3), (3, 2)] {
+    for (cpus, spans) in [(1, 4), (2, 4), (3, 3)] {
         let [proven, least, all] = compared(tied_cases(cpus, spans), count, exactly);
         assert!(least == all && all > count / 2, "{proven} {least} {all}");
         // A CPU alone is bounded, tightly but for some prices of delay.
