@@ -3,6 +3,7 @@
 
 import json
 import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,11 @@ def test_every_command_meets_a_fifo():
     # `torpor shadow` alone is `torpor shadow run`.
     assert met | {"shadow run"} | fifos.SKIPPED == known
     assert not met & fifos.SKIPPED
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_a_shadow_without_a_writer(tmp_path, number):
+    fifos.held("shadow {fifo} -p pixel6 -g menu", number, tmp_path)
 
 
 def test_change_is_the_same_for_the_same_name():

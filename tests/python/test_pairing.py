@@ -109,6 +109,18 @@ def test_seed_has_the_begin_of_its_window():
     assert rollup.begin_ns(BEGIN_NS // MINUTE_NS) == BEGIN_NS // MINUTE_NS * MINUTE_NS
 
 
+def test_summary_pairs_by_window(tmp_path):
+    """Two shadows with one governor in common, at two loads."""
+    folder = kept(tmp_path / "s", [at_load(minute, 1) for minute in range(9)])
+    kept(
+        folder,
+        [a_window(BEGIN_NS + minute * MINUTE_NS + 9, {"menu": 500.0}) for minute in range(9)],
+        governors=["menu"],
+    )
+    summary = ranks.view(torpor.open_store(folder).points(), base="menu").tables[-1]
+    assert summary.rows[1][2].value == pytest.approx(10)
+
+
 def old_minutes(folder, minutes, powers_mw, first):
     """Minutes as earlier versions wrote them: the seed is the minute."""
     rows = [

@@ -196,11 +196,15 @@ class Shadow:
         until_s = math.inf
         if self.plan.duration_s is not None:
             until_s = time.monotonic() + self.plan.duration_s
+        if self.plan.source is not None:
+            # Opened before signals are held back: they end the wait for the writer of a FIFO.
+            with (
+                Following(self.plan.source, follow=self.plan.follow) as feed,
+                Signals() as signals,
+            ):
+                self._watch(feed, signals, until_s, lambda _new: False, tell)
+            return
         with Signals() as signals:
-            if self.plan.source is not None:
-                with Following(self.plan.source, follow=self.plan.follow) as feed:
-                    self._watch(feed, signals, until_s, lambda _new: False, tell)
-                return
             self._run_here(signals, until_s, tell)
 
     def _run_here(

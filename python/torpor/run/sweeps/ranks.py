@@ -3,7 +3,8 @@
 
 A *scenario* is all that a point has besides its governor and seed: input, machine, options. A
 governor in a scenario is a *cell*, whose value is the mean over its seeds. Only cells of one
-scenario are compared, because scenarios differ by more than governors do:
+scenario are compared, by the seeds that all of them have, because scenarios differ by more than
+governors do:
 
     idle power, mW        menu    teo   ladder
     video.dat, pixel6      100     90     120       ranks  2  1  3
@@ -23,9 +24,10 @@ import functools
 import json
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import fmean
 from typing import Any
 
@@ -69,10 +71,28 @@ class Cells:
         self._cells = [own[at] for at in self._starts]
         self._starts.append(len(rows))
         self._seeds = [seeds[row] for row in rows]
+        self._partial = self._partial_rows(numbers, points["governor"], seeds)
+
+    def _partial_rows(
+        self, numbers: Sequence[int], governors: Sequence[str], seeds: Sequence[int]
+    ) -> set[int]:
+        """Return the places of the points with seeds that not all governors of a scenario have."""
+        found: set[int] = set()
+        for _, places in groupby(self.paired.places, numbers.__getitem__):
+            own = [at for at in places if governors[at] != "oracle"]
+            width, runs = len({governors[at] for at in own}), Counter(seeds[at] for at in own)
+            if len(own) < width * len(runs):
+                found.update(at for at in own if runs[seeds[at]] < width)
+        return found
 
     def means(self, column: Sequence[float | None]) -> _Means:
-        """Return a metric's means over seeds."""
+        """Return a metric's means over the seeds that all governors of a scenario have."""
         values = [column[row] for row in self._rows]
+        if self._partial:
+            lacking = (row in self._partial for row in self._rows)
+            values = [
+                None if is_partial else v for v, is_partial in zip(values, lacking, strict=True)
+            ]
         if len(self._cells) < len(values):
             values = [_mean(values[start:end]) for start, end in pairwise(self._starts)]
         dense = values
