@@ -75,7 +75,7 @@ def test_a_guessed_timer_is_not_called_known(phone, torpor, tmp_path):
 
 def test_verification_classes_its_sources(torpor):
     found = json.loads(torpor("fidelity", GUEST, "-p", "pixel6", "--json", check=0).stdout)
-    rows = {row["source"]: row["class"] for row in found["governors"][0]["by_source"]}
+    rows = {row["source"]: row["sleep_class"] for row in found["governors"][0]["by_source"]}
     assert set(rows.values()) <= {"recorded", "guessed", "none"}
     assert rows.get("timers", "recorded") == "recorded"
 
