@@ -98,7 +98,7 @@ def test_units_are_in_the_heading_once():
 
 def test_evidence_is_below_the_table():
     text = terminal_text(small_result.result(), 100)
-    assert "Time to the next timer known from: timer events 75 %, the tick only 25 %." in text
+    assert "Time to the next timer: recorded 75.00 %, not known 25.00 %." in text
     assert "Loss: 12 × events lost while recording" in text
     assert "* Open loop" in text
 

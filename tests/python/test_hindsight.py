@@ -77,7 +77,7 @@ def test_verification_classes_its_sources(torpor):
     found = json.loads(
         torpor("fidelity", GUEST, "-p", "pixel6", "--format", "json", check=0).stdout
     )
-    rows = {row["source"]: row["class"] for row in found["governors"][0]["by_source"]}
+    rows = {row["source"]: row["sleep_class"] for row in found["governors"][0]["by_source"]}
     assert set(rows.values()) <= {"recorded", "guessed", "none"}
     assert rows.get("timers", "recorded") == "recorded"
 

@@ -106,7 +106,7 @@ pub struct Confusion {
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct BySource {
     pub source: &'static str,
-    pub class: SleepClass,
+    pub sleep_class: SleepClass,
     pub decisions: u64,
     pub agreeing: u64,
 }

@@ -92,7 +92,7 @@ def _facts(result: "results.Fidelity") -> list[str]:
 def _sources(governor: "results.GovernorFidelity") -> Table:
     rows = [
         [
-            *(word(_SOURCES[row["source"]]), word(SLEEP_CLASSES[row["class"]])),
+            *(word(_SOURCES[row["source"]]), word(SLEEP_CLASSES[row["sleep_class"]])),
             *(number(row["decisions"]), number(row["agreeing"])),
             number(share(row["agreeing"], row["decisions"]), 2),
         ]
@@ -209,7 +209,7 @@ def explain(result: "results.Fidelity", _governor: str | None) -> list[str]:
 def _by_class(governor: "results.GovernorFidelity") -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {name: {} for name in SLEEP_CLASSES}
     for row in governor["by_source"]:
-        found[row["class"]][row["source"]] = row["decisions"]
+        found[row["sleep_class"]][row["source"]] = row["decisions"]
     return found
 
 

@@ -51,9 +51,9 @@ def tables(own: results.TraceOutcome) -> Markup:
     lost = [(of["key"], of["severity"], of["count"], of["advice"]) for of in losses]
     columns = {"the recording": _counts(raw["sleep_length_sources"])}
     columns |= {
-        run["governor"]: counts
+        run["governor"]: given
         for run in own["runs"]
-        if not run["error"] and any((counts := _counts(run["sleep_length_sources"])).values())
+        if not run["error"] and any((given := _counts(run["sleep_length_sources"])).values())
     }
     title = "Time to the next timer that a governor was given, by source"
     return Markup('<p>{}</p>{}<div class="columns">{}{}{}{}</div>{}').format(
