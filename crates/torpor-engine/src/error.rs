@@ -26,6 +26,11 @@ pub enum EngineError {
     )]
     NoSuchCpu { path: String, cpu: CpuId, number: u32, platform: String, last: usize },
     #[error(
+        "option `start` is {start} and option `end` is {end}: expected a start before the end\n\
+         hint: exchange them; both count from the recording's first event"
+    )]
+    EndsFirst { start: Duration, end: Duration },
+    #[error(
         "no CPU of recording `{path}` sleeps once between option `start` and option `end`: its \
          idleness goes from {first} to {last} after its first event"
     )]

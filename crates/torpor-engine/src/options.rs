@@ -90,6 +90,11 @@ impl Request {
         let mut request = self.clone();
         let Request { platform, options, .. } = &mut request;
         enable_states(platform, &options.enabled_states)?;
+        if let (Some(start), Some(end)) = (options.start, options.end) {
+            if start >= end {
+                return Err(EngineError::EndsFirst { start, end });
+            }
+        }
         options.others.get_or_insert_default();
         if let Some(Machine::Named(name)) = &options.recorded_on {
             options.recorded_on = Some(Platform::resolve(name)?.into());
