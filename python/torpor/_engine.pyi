@@ -73,6 +73,7 @@ __all__ = [
     "trace_stats",
     "unknown_name",
     "verify",
+    "what_file",
     "workload_toml",
     "workloads",
 ]
@@ -287,3 +288,4 @@ def extract_workload(
     path: str, platform: str | None, name: str, background: list[str] | None = None
 ) -> tuple[str, str]: ...
 def check_extraction(path: str, platform: str, governor: str) -> str: ...
+def what_file(head: bytes) -> tuple[str, str]: ...

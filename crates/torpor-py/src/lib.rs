@@ -58,7 +58,7 @@ mod _engine {
     use super::lists::{
         convert_trace, cpufreqs, format_cpu_list, governors, import_platform, ioboosts,
         missing_file, parse_cpu_list, parse_duration_ns, platform_toml, platforms, student_95,
-        trace_formats, trace_info, unknown_name,
+        trace_formats, trace_info, unknown_name, what_file,
     };
     #[pymodule_export]
     use super::record::Record;

@@ -140,6 +140,12 @@ pub(crate) fn trace_formats() -> String {
     .to_string()
 }
 
+/// Returns what a file is by its beginning, and a hint.
+#[pyfunction]
+pub(crate) fn what_file(head: &[u8]) -> (String, String) {
+    torpor_trace::what(head)
+}
+
 /// Returns the contents of a recording, as JSON: the result's `trace` object, and its CPUs.
 #[pyfunction]
 #[pyo3(signature = (path, progress = None))]

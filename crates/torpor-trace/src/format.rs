@@ -158,6 +158,21 @@ const REPORTS: &[(&[&[u8]], &str, &str)] = &[
     (&[b"Runtime ms", b"Switches"], "a report of `perf sched latency`", PERF_SCRIPT),
 ];
 
+/// Returns what a file is by its beginning, and what to do with it.
+pub fn what(bytes: &[u8]) -> (String, String) {
+    let content = match Packing::of(bytes) {
+        Some(packing) => Cow::Owned(packing.unpack(bytes, HEAD_BYTES as u64, &|| true).bytes),
+        None => Cow::Borrowed(bytes),
+    };
+    match detect(&content) {
+        Some(format) => (
+            format!("a recording ({})", format.name),
+            "`torpor replay` runs governors on it, `torpor trace info` shows what it holds".into(),
+        ),
+        None => describe(&content),
+    }
+}
+
 /// Describes an unknown file, with a hint.
 fn describe(bytes: &[u8]) -> (String, String) {
     for (start, what, hint) in OTHERS {

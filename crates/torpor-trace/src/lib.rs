@@ -41,7 +41,7 @@ mod wakeups;
 
 pub use error::TraceError;
 pub use feed::{Feed, Part};
-pub use format::{Format, formats};
+pub use format::{Format, formats, what};
 pub use ftrace_text::write_ftrace_text;
 pub use loss::{LossKind, loss_kinds};
 pub use model::*;

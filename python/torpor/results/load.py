@@ -37,8 +37,8 @@ def read_text(path: _Path, size_max: int | None = None) -> str:
         raise ForeignError(f"`{path}` has more than {size_max >> 20} MiB")
     try:
         return content.decode("utf-8")
-    except ValueError as error:
-        raise ForeignError(f"`{path}` is not a result: {error}") from None
+    except ValueError:
+        raise _foreign(content, path) from None
 
 
 def parse_json(text: str, path: _Path) -> Any:
@@ -46,9 +46,17 @@ def parse_json(text: str, path: _Path) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
+        if not text.lstrip().startswith(("{", "[")):
+            raise _foreign(text.encode(), path) from None
         raise ForeignError(f"`{path}` is not a result: {error}") from None
     except RecursionError:
         raise ForeignError(f"`{path}` is not a result: it is nested too deeply") from None
+
+
+def _foreign(content: bytes, path: _Path) -> ForeignError:
+    """Return the error for another file than a result: what it is, and what takes it."""
+    what, hint = _engine.what_file(content)
+    return ForeignError(f"`{path}` is not a result: it is {what}\nhint: {hint}")
 
 
 def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
