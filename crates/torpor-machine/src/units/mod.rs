@@ -13,7 +13,8 @@ mod text;
 mod time;
 
 pub use file::{
-    WholeFile, end_reads_by, has_input, open_input, open_regular, unreadable, write_whole,
+    WholeFile, end_reads_by, has_input, open_input, open_regular, read_regular, unreadable,
+    write_whole,
 };
 pub use ids::{CpuId, StateIdx};
 pub use names::{UnknownName, closest};
