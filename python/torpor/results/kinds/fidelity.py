@@ -86,7 +86,11 @@ def _facts(result: "results.Fidelity") -> list[str]:
 def _sources(governor: "results.GovernorFidelity") -> Table:
     rows = [
         [
-            *(word(_SOURCES[row["source"]]), number(row["decisions"]), number(row["agreeing"])),
+            *(
+                word(_SOURCES.get(row["source"], row["source"])),
+                number(row["decisions"]),
+                number(row["agreeing"]),
+            ),
             number(share(row["agreeing"], row["decisions"]), 2),
         ]
         for row in governor["by_source"]
