@@ -12,6 +12,7 @@ from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
 from torpor.results.comparison import fill
+from torpor.results.files import read_text
 from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
@@ -103,7 +104,7 @@ def read_limits(path: _Path) -> list[Limit]:
     Raises :class:`GateError` for what does not belong there, with its place.
     """
     try:
-        data = toml(Path(path).read_text(encoding="utf-8"))
+        data = toml(read_text(path))
     except ValueError as error:
         raise GateError(f"read limits `{path}`: {error}") from None
     if problem := _FILE.problem(data):

@@ -29,6 +29,7 @@ from torpor.cli.options import argument, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine.record.machine import Machine, facts, idle_governor
+from torpor.results.files import read_text
 from torpor.results.kinds.shadow import OPEN_LOOP
 from torpor.results.numbers import duration as duration_text
 from torpor.results.table import Cell, Post, Table, counted, number, word
@@ -147,8 +148,8 @@ def run(
     from torpor.run.shadow.metrics import Exporter, openmetrics
 
     if printed is not None:
-        folder = resources.files("torpor.run.shadow")
-        write_stdout(folder.joinpath(_FILES[printed]).read_text(encoding="utf-8"))
+        folder = Path(str(resources.files("torpor.run.shadow")))
+        write_stdout(read_text(folder / _FILES[printed]))
         return
     form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
@@ -212,9 +213,7 @@ def run(
                 write_stdout(post_text(_table(shadow, under, rollup)) + "\n")
 
         shadow.run(tell)
-    status = _end(shadow, form, report, _table(shadow, under, rollup))
-    leave_if(shadow.stopped_by)
-    raise typer.Exit(status)
+    raise typer.Exit(_end(shadow, form, report, _table(shadow, under, rollup)))
 
 
 def _machine_of(source: str) -> str:
@@ -255,11 +254,14 @@ def _end(shadow: "Shadow", form: str, report: Path | None, last: Post) -> int:
     if shadow.is_one_session:
         for note in (*last.facts, *last.notes):
             print_note(f"note: {note}")
-        return deliver(Replay(shadow.result), form=form, parquet=None, report=report)
-    if report is not None or form != "text":
-        print_note("note: several sessions have sums alone: no page, and no other format")
-    write_stdout(post_text(last) + "\n")
-    return EXIT_FINDING if any(sums.error for sums in shadow.sums.values()) else 0
+        status = deliver(Replay(shadow.result), form=form, parquet=None, report=report)
+    else:
+        if report is not None or form != "text":
+            print_note("note: several sessions have sums alone: no page, and no other format")
+        write_stdout(post_text(last) + "\n")
+        status = EXIT_FINDING if any(sums.error for sums in shadow.sums.values()) else 0
+    leave_if(shadow.stopped_by)
+    return status
 
 
 def _table(shadow: "Shadow", under: "Under | None", rollup: "Rollup | None") -> Post:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torpor._engine import CountersError
-from torpor.results.files import open_regular
+from torpor.results.files import open_regular, read_text
 from torpor.results.kinds.diff import CpuDelta, StateDelta
 from torpor.results.text import printable
 
@@ -83,7 +83,7 @@ def read(path: Path) -> Log:
     lengths_us: list[float] = []
     length_s: float | None = None
     tables = 0
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_text(path, errors="replace").splitlines(), 1):
         if _is_header(line):
             found = _cells(line)
             if columns and _states(found) != states:

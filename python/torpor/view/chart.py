@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from torpor.results.files import read_text
 from torpor.results.table import minus
 
 _STYLE = Path(__file__).parent / "report" / "templates" / "report.css"
@@ -132,7 +133,7 @@ def svg(*charts: Chart) -> str:
         f'<g transform="translate(0 {top:.0f})">\n{_drawn(chart)}\n</g>'
         for top, chart in zip(tops, charts, strict=True)
     ]
-    style = _STYLE.read_text("utf-8")
+    style = read_text(_STYLE)
     palette = style[style.index(":root") : style.index("* {")].strip()
     return "\n".join(
         [

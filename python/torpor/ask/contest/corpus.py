@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from torpor.ask.studies.files import FOLDER as STUDIES
 from torpor.machine.toml import toml
-from torpor.results.files import cause
+from torpor.results.files import cause, read_text
 from torpor.results.shapes import FileShape
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.identity import file_hash
@@ -225,7 +225,7 @@ _FILE = FileShape(Corpus)
 def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
     """Read a manifest. Raises :class:`SweepError` that names the entry and what is allowed."""
     try:
-        data = toml(Path(path).read_text(encoding="utf-8"))
+        data = toml(read_text(path))
     except OSError as error:
         raise SweepError(f"read corpus `{path}`: {cause(error)}") from None
     except ValueError as error:

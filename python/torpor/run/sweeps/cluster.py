@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
+from torpor.results.files import read_bytes
 from torpor.run.sweeps.axes import Point, SweepError, split_numbers
 from torpor.run.sweeps.identity import engine_id, file_hash
 from torpor.run.sweeps.parts import Line, line_of, row_of
@@ -205,7 +206,7 @@ def _file_parcel(spec: str) -> "tuple[Parcel, Any] | None":
     if not os.path.isfile(base):
         return None
     name = os.path.basename(base)
-    return Parcel(file_hash(base)[:32], name), lambda: {name: Path(base).read_bytes()}
+    return Parcel(file_hash(base)[:32], name), lambda: {name: read_bytes(base)}
 
 
 def _platform_parcel(spec: str) -> "tuple[Parcel, Any] | None":
@@ -231,7 +232,7 @@ def _governor_parcel(spec: str) -> "tuple[Parcel, Any] | None":
     # A tree's governor is compiled against that kernel's interface, by the tree's Makefile.
     inside = "drivers/cpuidle/governors/"
     laid = {inside + name: text for name, text in files.items()}
-    return _made(laid | {"Makefile": makefile.read_bytes()}, inside + main)
+    return _made(laid | {"Makefile": read_bytes(makefile)}, inside + main)
 
 
 def _made(files: _Files, main: str | None = None) -> "tuple[Parcel, Any]":

@@ -10,6 +10,7 @@ from typing import Any
 
 from torpor import _engine
 from torpor.machine.toml import toml
+from torpor.results.files import open_regular
 from torpor.run.sweeps.axes import Point, split_numbers
 
 #: Changes with the meaning of a row.
@@ -75,7 +76,7 @@ def engine_id() -> str:
 def file_hash(path: str) -> str:
     """Return the hash of a file's bytes."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
