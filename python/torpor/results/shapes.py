@@ -204,7 +204,7 @@ class Shapes:
                 raise _Misfit(expected).under(f".{min(unknown)}")
             for key in required:
                 if key not in value:
-                    wanted = _in_words(schema["properties"][key])
+                    wanted = _in_words(schema.get("properties", {}).get(key, others))
                     raise _Misfit(f"is missing: expected {wanted}").under(f".{key}")
             for key, item in value.items():
                 if not key.isascii() and not _is_text(key):

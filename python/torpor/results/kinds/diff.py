@@ -67,13 +67,6 @@ class ShareChange(TypedDict):
     is_significant: bool
 
 
-class DiffChanges(TypedDict):
-    """Changes of the shares of a wrong depth; null where they are not known."""
-
-    above: ShareChange | None
-    below: ShareChange | None
-
-
 class DiffGot(TypedDict):
     """A hardware state by its own counter, and the idle states that request it."""
 
@@ -95,8 +88,8 @@ class DiffColumn(TypedDict):
     residency_of: Literal["elapsed", "idle"]
     states: list[DiffStateCounts]
     total: DiffCounts
-    #: Null in the first column.
-    changes: DiffChanges | None
+    #: Changes of ``above`` and ``below``; null in the first column.
+    changes: Annotated[dict[str, ShareChange | None], ("required", ["above", "below"])] | None
     #: Hardware's residency; empty if it was not counted.
     got: list[DiffGot]
 
@@ -250,7 +243,7 @@ def _per_second(column: DiffColumn) -> float | None:
 
 
 def _change(column: DiffColumn, key: str) -> Cell:
-    change = column["changes"] and column["changes"][key]  # type: ignore[literal-required]
+    change = column["changes"] and column["changes"][key]
     if not change:
         return word("")
     points, low, high = (100 * change[k] for k in ("difference", "low", "high"))

@@ -21,13 +21,8 @@ class Judged(TypedDict):
     of: int
 
 
-class JudgedCounts(TypedDict):
-    """Judged cells by aspect."""
-
-    sign: Judged
-    order: Judged
-    size: Judged
-    range: Judged
+#: Judged cells of every aspect.
+JudgedCounts = Annotated[dict[str, Judged], ("required", list(judge.ASPECTS))]
 
 
 class StudyCell(TypedDict):
