@@ -61,7 +61,9 @@ def schema_of(hint: Any, defs: dict[str, Schema]) -> Schema:
             defs[hint.__name__] |= _record(hint, defs)
         return {"$ref": f"#/$defs/{hint.__name__}"}
     if origin is Annotated:
-        return {**schema_of(args[0], defs), **dict(args[1:])}
+        # Python hashes them, so a list is a tuple here.
+        words = {key: list(of) if isinstance(of, tuple) else of for key, of in args[1:]}
+        return {**schema_of(args[0], defs), **words}
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of(arg, defs) for arg in args]}
     if origin is Literal:

@@ -89,7 +89,7 @@ class DiffColumn(TypedDict):
     states: list[DiffStateCounts]
     total: DiffCounts
     #: Changes of ``above`` and ``below``; null in the first column.
-    changes: Annotated[dict[str, ShareChange | None], ("required", ["above", "below"])] | None
+    changes: Annotated[dict[str, ShareChange | None], ("required", ("above", "below"))] | None
     #: Hardware's residency; empty if it was not counted.
     got: list[DiffGot]
 

@@ -22,7 +22,7 @@ class Judged(TypedDict):
 
 
 #: Judged cells of every aspect.
-JudgedCounts = Annotated[dict[str, Judged], ("required", list(judge.ASPECTS))]
+JudgedCounts = Annotated[dict[str, Judged], ("required", judge.ASPECTS)]
 
 
 class StudyCell(TypedDict):
