@@ -181,6 +181,7 @@ BAD = [
     (["@", "-p", "pixel6", "--cpu-map", "0:1,0:2"], ["twice"]),
     (["@", "-p", "pixel6", "--cpu-map", "0:64"], ["cpu0", "0 to 7"]),
     (["@", "-p", "pixel6", "-j", "0"], ["--threads"]),
+    (["@", "-p", "pixel6", "--from", "5s", "--to", "2s"], ["--from", "--to", "before", "2.000 s"]),
     (["@", "-p", "pixel6", "--format", "json", "--format", "csv"], ["given twice"]),
     (["@", "-p", "pixel6", "--decisions", "d.xlsx"], [".parquet or .arrow", "d.parquet"]),
     (["@", "-p", "pixel6", "--report", "no/such/r.html"], ["no folder `no/such`"]),

@@ -135,3 +135,10 @@ def test_incomparable_results_are_named(recording):
     bare["states"], bare["tick"]["wakeups"] = [], None
     with pytest.raises(torpor.TorporError, match="no metric is known in two columns"):
         torpor.compare(stats, bare)
+
+
+def test_another_file_is_named_with_its_command(torpor, recording, tmp_path):
+    told = torpor("explain", recording, check=2).stderr
+    assert "perf.data" in told and "torpor replay" in told and "codec" not in told
+    (tmp_path / "log").write_text("Core CPU Busy% Bzy_MHz\n0 0 1.00 800\n")
+    assert "turbostat" in torpor("explain", "log", check=2).stderr

@@ -112,3 +112,29 @@ def test_an_error_of_a_table_names_the_file(recording, tmp_path):
     with pytest.raises(FileNotFoundError) as raised:
         result.write_table("summary", tmp_path / "no" / "such.parquet")
     assert raised.value.filename == str(tmp_path / "no" / "such.parquet")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("gate", "@", "@", "-l", "fifo"),
+        ("sweep", "fifo"),
+        ("simulate", "periodic", "-p", "pixel6", "--kernel", "fifo"),
+        ("simulate", "periodic", "-p", "pixel6", "--kernel", "tree"),
+        ("explain", "fifo"),
+        ("study", "run", "fifo.toml"),
+        ("contest", "--corpus", "fifo"),
+        ("diff", "fifo", "fifo"),
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+def test_a_fifo_for_a_file_is_refused(recording, tmp_path, command):
+    """Whoever waits for its writer meets no signal."""
+    result = library.replay(recording, platform="pixel6", governors="menu")
+    (tmp_path / "result.json").write_text(result.to_json())
+    (tmp_path / "tree" / "kernel").mkdir(parents=True)
+    for name in ("fifo", "fifo.toml", "tree/Makefile"):
+        os.mkfifo(tmp_path / name)
+    words = ["result.json" if word == "@" else word for word in command]
+    done = ran(*TORPOR, *words, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr

@@ -402,3 +402,10 @@ def test_a_study_compares_kernels(tmp_path, torpor):
     counted = lines[next(n for n, line in enumerate(lines) if line.startswith("Counts")) :]
     shown = [line.split()[:3] for line in counted if line.startswith("mine")]
     assert shown == [["mine", "Linux", release] for release in releases]
+
+
+def test_a_bare_study_run_starts_nothing(torpor, monkeypatch):
+    monkeypatch.setattr(studies, "reproduce", lambda *_args, **_more: pytest.fail("it ran"))
+    done = torpor("study", "run", check=0)
+    assert len(done.stdout.splitlines()) >= len(studies.names()) > 5
+    assert "pixel6-teo" in done.stdout and "all" in done.stderr

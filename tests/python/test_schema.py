@@ -5,7 +5,10 @@ import csv
 import inspect
 import io
 import json
+import random
 import re
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ import torpor
 from test_posting import Page, assert_is_mail
 from torpor.results import schema as shapes
 from torpor.results.kinds import posted
-from torpor.view.report.page import render_posts
+from torpor.view.report.page import render, render_posts
 from valid import problems
 
 BAD = Path(__file__).resolve().parents[2] / "crates" / "torpor-check" / "tests" / "bad"
@@ -149,3 +152,60 @@ def test_schema_finds_unknown_and_missing_keys(guest):
     del result["intervals"]
     places = [problem.partition(":")[0] for problem in problems(result)]
     assert sorted(places) == ["$", "$", "$.groups[0].states[0].name"]
+
+
+#: Values that a damaged or foreign writer may leave somewhere.
+ODD = (None, 0, -1, 1e300, 1e-300, 2**62, "", "=x", [], {})
+
+
+def places(value, path=()):
+    """Yield the path of each part of a result; of a list's, the first three."""
+    yield path
+    if isinstance(value, dict):
+        parts = value.items()
+    else:
+        parts = enumerate(value[:3]) if isinstance(value, list) else ()
+    for step, part in parts:
+        yield from places(part, (*path, step))
+
+
+def damaged(result, path, draw):
+    """Return a copy with one part replaced, doubled, emptied or left out."""
+    copied = json.loads(json.dumps(result))
+    *above, last = path
+    parent = reduce(getitem, above, copied)
+    old = parent[last]
+    ways = [*ODD, *([old[:1], old + old, old[::-1]] if isinstance(old, list) else [])]
+    way = draw.randrange(len(ways) + 1)
+    if way == len(ways):
+        del parent[last]
+    else:
+        parent[last] = ways[way]
+    return copied
+
+
+def test_damaged_results_are_refused_or_shown(result, tmp_path):
+    draw = random.Random(1)
+    found = list(places(json.loads(json.dumps(result))))[1:]
+    file = tmp_path / "damaged.json"
+    for _ in range(120 if len(found) < 5000 else 30):
+        path = draw.choice(found)
+        changed = damaged(result, path, draw)
+        try:
+            file.write_text(json.dumps(changed))
+            read = torpor.load(file)
+            torpor.post(read, "csv")
+            if read["kind"] != "check":
+                torpor.explain(read)
+            render(read)
+        except torpor.TorporError:
+            continue
+        except Exception as error:
+            pytest.fail(f"{path} is {reduce_or_gone(changed, path)!r:.80}: {error!r}")
+
+
+def reduce_or_gone(value, path):
+    try:
+        return reduce(getitem, path, value)
+    except (KeyError, IndexError):
+        return "gone"

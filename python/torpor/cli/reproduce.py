@@ -7,8 +7,9 @@ from typing import Annotated, cast
 import click
 
 from torpor.ask import studies
+from torpor.ask.studies.files import load
 from torpor.cli import options, values
-from torpor.cli.console import table_text, write_post, write_stdout
+from torpor.cli.console import print_note, table_text, write_post, write_stdout
 from torpor.cli.deliver import check, write_report
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.finished import finished_runs
@@ -19,6 +20,9 @@ from torpor.results.kinds import posted
 from torpor.results.kinds import reproduction as shapes
 from torpor.results.table import Cell, Table, word
 from torpor.view.post import post
+
+#: Instead of a name.
+_ALL = "all"
 
 _Kernels = Annotated[
     list[str] | None,
@@ -35,7 +39,8 @@ _Calibrated = Annotated[
 
 def reproduce(
     study: Annotated[
-        str | None, argument("STUDY", "A study: a name, or a .toml file. Default: all.")
+        str | None,
+        argument("[STUDY]", "A study: a name, a .toml file, or all. Default: list them."),
     ] = None,
     duration: Annotated[str | None, like(studies.reproduce, "duration", "TIME")] = None,
     seeds: Annotated[int | None, like(studies.reproduce, "seeds", "N", least=1)] = None,
@@ -55,14 +60,19 @@ def reproduce(
 
     If it is ended early, the same command continues from the finished runs.
     """
+    if study is None:
+        titles = [[word(name), word(load(name)[0]["title"])] for name in studies.names()]
+        write_stdout(table_text(Table("studies", "", ["study", ""], titles)))
+        print_note("torpor study run STUDY runs one, `all` every one")
+        return
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
     obtain(kernels or ())
     check(folder=None, files=(report,))
     if is_calibrated:
-        if study is None or len(kernels or []) > 1 or report or form != "text":
+        if study == _ALL or len(kernels or []) > 1 or report or form != "text":
             raise click.BadParameter(
-                "expected a STUDY, at most one --kernel, and no --format, --format json or --report"
+                "expected a STUDY, at most one --kernel, and no --format or --report"
             )
         kernel = kernels[0] if kernels else None
         fits = studies.calibrate(
@@ -70,7 +80,7 @@ def reproduce(
         )
         write_stdout(_fits_text(fits))
         return
-    names = [study] if study is not None else studies.names()
+    names = studies.names() if study == _ALL else [study]
     ways: list[str | None] = [*kernels] if kernels else [None]
     results: list[shapes.Reproduction] = []
     words = ("reproduce", study, duration, seeds, *map(str, ways))

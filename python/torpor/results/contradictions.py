@@ -18,6 +18,10 @@ def _all(result: Mapping[str, Any]) -> Iterator[str]:
     sections = result["traces"] if result["kind"] == "replay" else [result]
     if not sections:
         yield "`traces` is empty: expected a recording"
+    if result["kind"] == "diff":
+        yield from _of_counters(result)
+    if result["kind"] == "reproduction":
+        yield from _of_tables(result)
     for section in sections:
         for comparison in _comparisons(section):
             yield from _of_columns(comparison)
@@ -27,6 +31,26 @@ def _all(result: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{runs} runs for {columns} columns"
             yield from _of_states(result["platform"], section)
             yield from _of_strips(section)
+
+
+def _of_counters(result: Mapping[str, Any]) -> Iterator[str]:
+    labels = {interval["label"] for interval in result["intervals"]}
+    for number, group in enumerate(result["groups"]):
+        for column in group["columns"]:
+            if len(column["states"]) != len(group["states"]):
+                yield (
+                    f"group {number} has {len(group['states'])} states, and its column "
+                    f"`{column['label']}` {len(column['states'])}"
+                )
+            if column["label"] not in labels:
+                yield f"`{column['label']}` is a column of no interval"
+
+
+def _of_tables(result: Mapping[str, Any]) -> Iterator[str]:
+    for table in result["tables"]:
+        for row in table["rows"]:
+            if row["cells"].keys() != table["rows"][0]["cells"].keys():
+                yield f"`{row['title']}` has other columns than the first row of its table"
 
 
 def _comparisons(section: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -4,7 +4,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from torpor import _engine
 from torpor.results import types as results
@@ -15,6 +15,12 @@ from torpor.results.table import Post
 SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Clusters of one column: each with its CPUs, time awake, and states.
 Clusters = list[dict[str, Any]]
+
+
+#: Number of a CPU, in the engine's range.
+CpuNumber = Annotated[int, ("minimum", 0), ("maximum", 2**32 - 1)]
+#: Two ends of a range.
+Pair = Annotated[list[float], ("minItems", 2), ("maxItems", 2)]
 
 
 class Column(NamedTuple):

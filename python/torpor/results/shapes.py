@@ -82,7 +82,9 @@ def schema_of(hint: Any, defs: dict[str, Schema]) -> Schema:
             defs[hint.__name__] |= _record(hint, defs)
         return {"$ref": f"#/$defs/{hint.__name__}"}
     if origin is Annotated:
-        return {**schema_of(args[0], defs), **dict(args[1:])}
+        # Python hashes them, so a list is a tuple here.
+        words = {key: list(of) if isinstance(of, tuple) else of for key, of in args[1:]}
+        return {**schema_of(args[0], defs), **words}
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of(arg, defs) for arg in args]}
     if origin is Literal:
@@ -225,7 +227,7 @@ class Shapes:
                 raise _Misfit(expected).under(f".{min(unknown)}")
             for key in required:
                 if key not in value:
-                    wanted = _in_words(schema["properties"][key])
+                    wanted = _in_words(schema.get("properties", {}).get(key, others))
                     raise _Misfit(f"is missing: expected {wanted}").under(f".{key}")
             for key, item in value.items():
                 if not key.isascii() and not _is_text(key):

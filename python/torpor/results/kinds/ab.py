@@ -5,7 +5,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -24,7 +24,7 @@ from torpor.results.cells import (
     total,
 )
 from torpor.results.comparison import base_text, first_of, short_labels
-from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
+from torpor.results.kind import COUNTED, Clusters, Column, CpuNumber, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
 from torpor.results.sentences import Counts as Sums
 from torpor.results.sentences import (
@@ -62,8 +62,8 @@ class AbState(Counts):
 class AbGroup(TypedDict):
     """CPUs that share their idle states."""
 
-    cpus: list[int]
-    states: list[AbState]
+    cpus: list[CpuNumber]
+    states: Annotated[list[AbState], ("minItems", 1)]
 
 
 class AbCounters(TypedDict):
@@ -96,8 +96,8 @@ class AbHead(TypedDict):
     kernel: str
     driver: str | None
     cpu_count: int
-    governors: list[AbGovernor]
-    command: list[str]
+    governors: Annotated[list[AbGovernor], ("minItems", 1)]
+    command: Annotated[list[str], ("minItems", 1)]
     rounds: int
     metric: str | None
     seed: int | None

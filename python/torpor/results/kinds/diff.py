@@ -2,13 +2,13 @@
 """Counters of idle states between snapshots: ``torpor diff`` and ``torpor stat``."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results.cells import count_cells, states_table, sum_or_none
 from torpor.results.comparison import percent
-from torpor.results.kind import COUNTED, Clusters, Column, Growing, Kind, Sample, cluster
+from torpor.results.kind import COUNTED, Clusters, Column, CpuNumber, Growing, Kind, Sample, cluster
 from torpor.results.sentences import (
     WRONG,
     Side,
@@ -82,14 +82,14 @@ class DiffColumn(TypedDict):
 
     label: str
     rounds: int
-    cpus: list[int]
+    cpus: list[CpuNumber]
     elapsed_ns: int | None
     #: Base of ``residency_ratio``: elapsed time, or all idle time.
     residency_of: Literal["elapsed", "idle"]
     states: list[DiffStateCounts]
     total: DiffCounts
-    #: Changes of ``above`` and ``below``, by name; null in the first column.
-    changes: dict[str, ShareChange | None] | None
+    #: Changes of ``above`` and ``below``; null in the first column.
+    changes: Annotated[dict[str, ShareChange | None], ("required", ("above", "below"))] | None
     #: Hardware's residency; empty if it was not counted.
     got: list[DiffGot]
 
@@ -97,9 +97,9 @@ class DiffColumn(TypedDict):
 class DiffGroup(TypedDict):
     """CPUs that share their idle states."""
 
-    cpus: list[int]
-    states: list[DiffState]
-    columns: list[DiffColumn]
+    cpus: list[CpuNumber]
+    states: Annotated[list[DiffState], ("minItems", 1)]
+    columns: Annotated[list[DiffColumn], ("minItems", 1)]
 
 
 class Note(TypedDict):
@@ -107,7 +107,7 @@ class Note(TypedDict):
 
     kind: str
     #: Empty if it applies to the whole machine.
-    cpus: list[int]
+    cpus: list[CpuNumber]
     text: str
 
 
@@ -145,7 +145,7 @@ class StateDelta(DiffState, Counts):
 class CpuDelta(TypedDict):
     """Counts of a CPU."""
 
-    cpu: int
+    cpu: CpuNumber
     states: list[StateDelta]
 
 

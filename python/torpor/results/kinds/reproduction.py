@@ -2,11 +2,11 @@
 """Published tables, simulated and judged: ``torpor study run``."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from torpor.results import judge
 from torpor.results.comparison import format_number
-from torpor.results.kind import Input, Kind
+from torpor.results.kind import Input, Kind, Pair
 from torpor.results.numbers import listing
 from torpor.results.record import Reproduction as ReproductionRecord
 from torpor.results.sentences import cannot_show
@@ -21,14 +21,18 @@ class Judged(TypedDict):
     of: int
 
 
+#: Judged cells of every aspect.
+JudgedCounts = Annotated[dict[str, Judged], ("required", judge.ASPECTS)]
+
+
 class StudyCell(TypedDict):
     """A cell of a published table and the simulated value."""
 
     #: A number, a range, or ``more`` or ``less`` than the first column.
-    published: float | list[float] | str | None
+    published: float | Pair | str | None
     ours: float | None
     #: The least and the greatest seed.
-    spread: list[float] | None
+    spread: Pair | None
     is_calibrated: bool
     #: Why it is no prediction that counts: ``repeated`` (the same simulated cell has counted, or
     #: was calibrated, before), ``mechanical`` (it is so by the metric's definition).
@@ -60,7 +64,7 @@ class Off(TypedDict):
 
     median: float
     #: The least and the greatest median that one seed alone has; null with one seed.
-    spread: list[float] | None
+    spread: Pair | None
     #: Number of predictions.
     of: int
 
@@ -69,7 +73,7 @@ class JudgedColumn(TypedDict):
     """A column over all tables of a study."""
 
     column: str
-    counts: dict[str, Judged]
+    counts: JudgedCounts
     #: Medians: of levels in per cent, of changes from the first column in percentage points.
     level_off_pct: float | None
     change_off_pp: float | None
@@ -82,7 +86,7 @@ class Predictor(TypedDict):
     """Predictor without knowledge: every column is as the first, or changes as a reference does."""
 
     name: str
-    counts: dict[str, Judged]
+    counts: JudgedCounts
     change_off_pp: float | None
 
 
@@ -90,7 +94,7 @@ class SecondBase(TypedDict):
     """Changes from each table's second column."""
 
     columns: list[str]
-    counts: dict[str, Judged]
+    counts: JudgedCounts
     change_off_pp: Off | None
 
 
@@ -100,7 +104,7 @@ class StudyJudged(TypedDict):
     columns: list[JudgedColumn]
     level_off_pct: Off | None
     change_off_pp: Off | None
-    predictors: list[Predictor]
+    predictors: Annotated[list[Predictor], ("minItems", 1)]
     second_base: SecondBase | None
 
 
@@ -121,7 +125,7 @@ class Reproduction(TypedDict):
     seeds: int
     tables: list[StudyTable]
     #: By aspect.
-    counts: dict[str, Judged]
+    counts: JudgedCounts
     judged: StudyJudged
     notes: list[str]
     #: Columns that a hosted kernel cannot serve, each with why.
@@ -232,7 +236,7 @@ def _judged(result: Reproduction) -> Table:
     return Table("judged", "", headings, rows)
 
 
-def _counts(counts: dict[str, Judged]) -> list[Cell]:
+def _counts(counts: JudgedCounts) -> list[Cell]:
     found = (counts[aspect] for aspect in judge.ASPECTS)
     return [word(f"{one['right']}/{one['of']}" if one["of"] else "") for one in found]
 

@@ -115,7 +115,7 @@ def _counted(states: list[tuple[str, Clusters]]) -> list[Picture]:
     judged = [
         run
         for run in runs
-        if all(s["above"] is not None for c in run["clusters"] for s in c["states"])
+        if all(None not in (s["above"], s["below"]) for c in run["clusters"] for s in c["states"])
     ]
     depth = bars.wrong_depth(platform, judged)
     if depth["panels"]:
