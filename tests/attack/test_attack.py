@@ -6,8 +6,8 @@ import random
 import signal
 from pathlib import Path
 
+import click
 import pytest
-import typer
 
 from attack import fifos
 from attack.judge import BrokenError, judge_csv
@@ -60,17 +60,17 @@ def test_every_family_finds_nothing(attack, share):
 
 
 def _commands(command, words=()):
-    if not hasattr(command, "commands"):
+    if not isinstance(command, click.Group):
         return {" ".join(words)}
     return {
         name
-        for word, below in command.commands.items()
+        for word, below in command.load_all().items()
         for name in _commands(below, (*words, word))
     }
 
 
 def test_every_command_meets_a_fifo():
-    known = _commands(typer.main.get_command(app))
+    known = _commands(app)
     met = {name for text in fifos.COMMANDS for name in known if f"{text} ".startswith(f"{name} ")}
     # `torpor shadow` alone is `torpor shadow run`.
     assert met | {"shadow run"} | fifos.SKIPPED == known
