@@ -162,7 +162,7 @@ SLEEP_CLASSES = {
 }
 
 
-def class_shares(sources: "Mapping[str, Mapping[str, int]]") -> dict[str, float]:
+def class_shares(sources: "Mapping[str, Any]") -> dict[str, float]:
     """Return the share of decisions in each class of the time to the next timer; empty for none.
 
     >>> class_shares({"recorded": {"timer_events": 3}, "guessed": {}, "none": {"tick_only": 1}})
@@ -173,7 +173,7 @@ def class_shares(sources: "Mapping[str, Mapping[str, int]]") -> dict[str, float]
     return {name: count / whole for name, count in counts.items()} if whole else {}
 
 
-def sources_text(sources: "Mapping[str, Mapping[str, int]]") -> str:
+def sources_text(sources: "Mapping[str, Any]") -> str:
     """Say the share of each class that occurs, the largest first.
 
     >>> sources_text({"recorded": {"timer_events": 3}, "guessed": {}, "none": {"tick_only": 1}})
@@ -195,7 +195,7 @@ def percent(share: float | None) -> str:
     return f"{whole:.2f} %"
 
 
-def agreement_text(found: "results.Agreement | results.Fidelity", machine: str) -> str:
+def agreement_text(found: "results.Agreement | results.Fidelity", machine: str | None) -> str:
     """Return the share of the recorded decisions that the best governor reproduces."""
     verdict, decisions = found["verdict"], found["decisions"]
     word = "verified:" if verdict["is_verified"] else not_verified(machine)
@@ -212,7 +212,7 @@ def agreement_text(found: "results.Agreement | results.Fidelity", machine: str) 
     return f"{text}."
 
 
-def not_verified(machine: str) -> str:
+def not_verified(machine: str | None) -> str:
     """Return the words for a recording whose decisions a machine does not explain.
 
     >>> not_verified("pixel6")

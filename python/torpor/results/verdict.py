@@ -8,7 +8,7 @@ is known or guessed. One recording has no measure of chance: its best is that re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torpor.results import types as results
 from torpor.results.comparison import class_shares, paired, percent
@@ -24,9 +24,7 @@ _UNKNOWN_SHARE_MAX = 0.5
 _SHARE_MIN = 0.005
 
 
-def verdict(
-    runs: Sequence[Run], sleep_length_sources: Mapping[str, Mapping[str, int]] | None = None
-) -> str:
+def verdict(runs: Sequence[Run], sleep_length_sources: Mapping[str, Any] | None = None) -> str:
     """Name the governor nearest the oracle (or with the least energy), and its cost in wake-up
     latency.
 

@@ -163,7 +163,7 @@ def explain(result: Any, governor: str | None) -> list[str]:
 
 def verdict_of(section: "Section") -> str:
     """Return which governor is best in a section, and its cost."""
-    sources = section["inputs"]["sleep_length_sources"] if "inputs" in section else {}
+    sources: Any = section["inputs"]["sleep_length_sources"] if "inputs" in section else {}
     return verdict(section["runs"], sources)
 
 
