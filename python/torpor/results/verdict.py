@@ -65,9 +65,7 @@ def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
     return _by_depth(good)
 
 
-def _by_oracle(
-    known: Sequence[Run], good: Sequence[Run], key: str, what: str, oracle: Run
-) -> str:
+def _by_oracle(known: Sequence[Run], good: Sequence[Run], key: str, what: str, oracle: Run) -> str:
     best, ties = _least(known, key)
     over = best["metrics"][key]
     own = oracle["metrics"][key] or 0
