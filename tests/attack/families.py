@@ -295,7 +295,7 @@ def _tied_recording(rng: random.Random, cpus: int, tick_us: int) -> str:
             events += [(now, cpu, 1), (now + idle, cpu, 2**32 - 1)]
             now += idle + rng.choice(_TIED_US[1:])
     lines = [
-        f"          <idle>-0     [{cpu:03}] d..2 {us / 1e6:.6f}: cpu_idle: state={state} cpu_id={cpu}"
+        f"  <idle>-0 [{cpu:03}] d..2 {us / 1e6:.6f}: cpu_idle: state={state} cpu_id={cpu}"
         for us, cpu, state in sorted(events)
     ]
     return "# tracer: nop\n#\n" + "\n".join(lines) + "\n"
