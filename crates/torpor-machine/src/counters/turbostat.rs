@@ -143,15 +143,16 @@ impl Header {
     fn parse(line: &str) -> Option<Header> {
         let names = columns(line)?;
         let has = |name: &str| names.contains(&name);
-        if !has("CPU") && !(has("Busy%") && has("Bzy_MHz")) {
+        let is_table = has("CPU") || has("Busy%") && has("Bzy_MHz");
+        if !is_table {
             return None;
         }
         let mut states: Vec<String> = Vec::new();
         for name in &names {
             let state = state_of(name);
             let is_share = |name: &&str| name.strip_suffix('%') == Some(state);
-            let is_state = is_state_name(state)
-                || names.iter().any(|name| is_share(name)) && !NO_STATES.contains(&state);
+            let is_state =
+                is_state_name(state) || names.iter().any(is_share) && !NO_STATES.contains(&state);
             if is_state && !state.is_empty() && !states.iter().any(|known| known == state) {
                 states.push(state.to_owned());
             }
