@@ -92,7 +92,10 @@ def _facts(result: "results.Fidelity") -> list[str]:
 def _sources(governor: "results.GovernorFidelity") -> Table:
     rows = [
         [
-            *(word(_SOURCES.get(row["source"], row["source"])), word(SLEEP_CLASSES[row["sleep_class"]])),
+            *(
+                word(_SOURCES.get(row["source"], row["source"])),
+                word(SLEEP_CLASSES[row["sleep_class"]]),
+            ),
             *(number(row["decisions"]), number(row["agreeing"])),
             number(share(row["agreeing"], row["decisions"]), 2),
         ]
