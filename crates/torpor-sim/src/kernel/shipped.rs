@@ -5,7 +5,6 @@
 
 use crate::kernel::policy::LinkedPolicy;
 use crate::kernel::{KernelError, KernelSpec, Release};
-use std::fs;
 use std::path::Path;
 use torpor_governor::hosting;
 use torpor_machine::units::{Hz, read_regular};
