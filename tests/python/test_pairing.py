@@ -190,9 +190,9 @@ def test_points_pair_within_a_build(tmp_path):
     assert verdict["change"] / verdict["base"] == pytest.approx(0.1)
 
 
-def test_edited_file_leaves_the_others_compared(tmp_path):
+def test_unknown_contents_leave_the_others_compared(tmp_path):
     made = torpor.open_store(tmp_path / "s", create=True)
-    # The same path with other content is another point of the same name.
+    # Names of points that earlier versions gave do not tell the content of a file.
     for number, (governor, power) in enumerate(
         [("menu", 1.0), ("teo", 1.1), ("./my.c", 0.5), ("./my.c", 2.0)]
     ):
@@ -256,6 +256,8 @@ def test_one_content_keeps_the_name(tmp_path):
     points = torpor.open_store(folder).points()
     assert points.governors == ["menu", "./my.c,x=1"]
     assert points[columns.LABEL] == points["governor"]
+    labels = torpor.open_store(edited(folder)).points().governors[1:]
+    assert labels == [f"./my.c ({content}),x=1" for content in (*MINE_MW, "unknown")]
 
 
 def test_gate_names_the_contents_of_a_file(tmp_path):

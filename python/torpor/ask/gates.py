@@ -69,11 +69,6 @@ class Limit:
     governor: str = "*"
 
     @property
-    def is_relative(self) -> bool:
-        """Whether it bounds a change."""
-        return self.worse_than_pct is not None or self.worse_than is not None
-
-    @property
     def text(self) -> str:
         """The limit in words."""
         if self.worse_than_pct is not None:
@@ -194,7 +189,7 @@ def gate(
             for pair in pairs
             if fnmatchcase(pair[0][0], limit.scenario) and fnmatchcase(pair[0][1], limit.governor)
         ]
-        if limit.is_relative and not is_renamed:
+        if _is_relative(limit) and not is_renamed:
             _check_versions((key[1] for key, old, _ in met if old is None), before)
         verdicts = (_judge(limit, *pair) for pair in met)
         found = [verdict for verdict in verdicts if verdict is not None]
@@ -215,6 +210,10 @@ def gate(
     return [verdict for _, verdict in judged]
 
 
+def _is_relative(limit: Limit) -> bool:
+    return limit.worse_than_pct is not None or limit.worse_than is not None
+
+
 def _judge(
     limit: Limit,
     key: tuple[str, str],
@@ -226,13 +225,13 @@ def _judge(
     theirs = (old or {}).get(limit.metric, {})
     info = _known_metrics()[limit.metric]
     seeds = sorted(mine.keys() & theirs.keys())
-    if not mine or (limit.is_relative and not seeds):
+    if not mine or (_is_relative(limit) and not seeds):
         return None
     change = low = high = p = None
     if seeds:
         compared = _compare(info, {s: theirs[s] for s in seeds}, {s: mine[s] for s in seeds})
         change, low, high = (compared[name] for name in ("difference", "low", "high"))
-        p = compared["p"] if limit.is_relative else None
+        p = compared["p"] if _is_relative(limit) else None
     value = sum(mine.values()) / len(mine)
     before = sum(theirs[s] for s in seeds) / len(seeds) if seeds else None
     return {

@@ -79,7 +79,8 @@ class Points:
         ``label`` returns the column :data:`LABEL`; default: the points are all that a store has.
         """
         self._count, self._read, self._order = count, read, order
-        self._label = label or (lambda: _labels(read("governor"), read("point")))
+        # Kept, as a hash of each name takes time.
+        self._label = label or cache(lambda: _labels(read("governor"), read("point")))
         self._places = {label: number for number, label in enumerate(order)}
 
     @classmethod
