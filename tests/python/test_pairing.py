@@ -5,6 +5,7 @@ import itertools
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 from attack.stores import a_row
@@ -12,9 +13,11 @@ from attack.stores import a_row
 import torpor
 from torpor.ask.fleet import fleet
 from torpor.run.shadow import live, rollup
-from torpor.run.sweeps import parts, ranks, store
+from torpor.run.sweeps import columns, identity, parts, ranks, store
 from torpor.run.sweeps.axes import Point
+from torpor.view.report import sweep as page
 
+ROOT = Path(__file__).resolve().parents[2]
 MINUTE_NS = rollup.MINUTE_NS
 #: 2026-01-01, 00:00 UTC, and some milliseconds, as no shadow begins with a minute.
 BEGIN_NS = 1_767_225_600_250_000_000
@@ -187,9 +190,9 @@ def test_points_pair_within_a_build(tmp_path):
     assert verdict["change"] / verdict["base"] == pytest.approx(0.1)
 
 
-def test_edited_file_leaves_the_others_compared(tmp_path):
+def test_unknown_contents_leave_the_others_compared(tmp_path):
     made = torpor.open_store(tmp_path / "s", create=True)
-    # The same path with other content is another point of the same name.
+    # Names of points that earlier versions gave do not tell the content of a file.
     for number, (governor, power) in enumerate(
         [("menu", 1.0), ("teo", 1.1), ("./my.c", 0.5), ("./my.c", 2.0)]
     ):
@@ -198,6 +201,122 @@ def test_edited_file_leaves_the_others_compared(tmp_path):
     points = made.points()
     assert sorted(points["governor"][at] for at in points.paired.places) == ["menu", "teo"]
     assert points.paired.left_out == 2
+
+
+MINE_MW = {"aaaaaa": 50.0, "bbbbbb": 200.0}
+
+
+def edited(folder, contents=("bbbbbb", "aaaaaa")):
+    """A store of menu and ./my.c with a parameter, whose file had these contents."""
+    made = torpor.open_store(folder, create=True)
+    made.name_governors(["menu", "./my.c,x=1"])
+    points = [("menu", None, 100.0), *(("./my.c,x=1", c, MINE_MW[c]) for c in contents)]
+    made.add(
+        [
+            a_row(
+                point=identity.name_of([governor, content, seed], content),
+                kind="simulation",
+                source="frames",
+                seed=seed,
+                governor=governor,
+                metrics={"idle_power_mw": power + seed},
+            )
+            for governor, content, power in points
+            for seed in (1, 2, 3)
+        ]
+    )
+    return folder
+
+
+def test_contents_of_a_file_are_columns(tmp_path):
+    points = torpor.open_store(edited(tmp_path / "s")).points()
+    post = ranks.view(points)
+    mine = ["./my.c (aaaaaa),x=1", "./my.c (bbbbbb),x=1"]
+    table, summary = post.tables
+    assert [table.headings[at] for at in (1, 2, 4)] == ["menu", *mine]
+    assert [table.rows[0][at].value for at in (1, 2, 4)] == [102, 52, 202]
+    assert [row[0].value for row in summary.rows] == ["menu", *mine]
+    assert points.paired.left_out == 0 and not post.notes
+    # A part of the store has the same labels; patterns match them, and the names.
+    for pattern, width in (("./my.c,x=1", 2), ("./my.c (b*", 1)):
+        found = ranks.filtered(points, {"governor": [pattern]})
+        assert ranks.governors_of(found, None) == mine[-width:]
+    with pytest.raises(torpor.SweepError, match=r"aaaaaa.*bbbbbb"):
+        ranks.view(points, base="./my.c,x=1")
+    text = page.render(points, "x")
+    assert all(label in text for label in mine)
+    assert points["governor"].count("./my.c,x=1") == 6
+
+
+def test_one_content_keeps_the_name(tmp_path):
+    folder = edited(tmp_path / "s", ["aaaaaa"])
+    # An earlier version did not tell the content.
+    row = a_row(1, kind="simulation", source="old", governor="./my.c,x=1", seed=1)
+    torpor.open_store(folder).add([row])
+    points = torpor.open_store(folder).points()
+    assert points.governors == ["menu", "./my.c,x=1"]
+    assert points[columns.LABEL] == points["governor"]
+    labels = torpor.open_store(edited(folder)).points().governors[1:]
+    assert labels == [f"./my.c ({content}),x=1" for content in (*MINE_MW, "unknown")]
+
+
+def test_gate_names_the_contents_of_a_file(tmp_path):
+    store, other = edited(tmp_path / "s"), edited(tmp_path / "o", ["aaaaaa"])
+    for side in ({"base_governor": "./my.c,x=1"}, {"candidate_governor": "./my.c,x=1"}):
+        with pytest.raises(torpor.GateError, match=r"aaaaaa.*bbbbbb"):
+            torpor.gate(store, store, LIMITS, **side)
+    for base, candidate in ((store, other), (other, store)):
+        with pytest.raises(torpor.GateError, match="edited"):
+            torpor.gate(base, candidate, LIMITS)
+    base, candidate = (f"./my.c ({content}),x=1" for content in MINE_MW)
+    (verdict,) = torpor.gate(store, store, LIMITS, base_governor=base, candidate_governor=candidate)
+    assert verdict["is_broken"] and verdict["change"] == 150
+
+
+def test_equal_points_of_a_content_are_left_out(tmp_path):
+    folder = edited(tmp_path / "s")
+    (again,) = [
+        row
+        for row in torpor.open_store(folder).rows()
+        if row["point"][-12:-6] == "aaaaaa" and row["seed"] == 2
+    ]
+    again = parts.nested(again) | {"point": identity.name_of("again", "aaaaaa")}
+    torpor.open_store(folder).add([again])
+    assert torpor.open_store(folder).points().paired.left_out == 2
+
+
+def test_swept_file_is_known_by_content(recording, tmp_path):
+    mine, folder = tmp_path / "my.c", tmp_path / "s"
+    text = (ROOT / "governors/cpuidle/shallowest.c").read_text()
+    for number in range(2):
+        mine.write_text(f"{text}/* {number} */\n")
+        done = torpor.sweep(
+            torpor.Axes(trace=[str(recording)], platform=["pixel6"], governor=["menu", str(mine)]),
+            folder,
+        )
+        assert (done.done, done.failed) == ((2, 1)[number], 0)
+    menu, *labels = torpor.open_store(folder).points().governors
+    assert menu == "menu" and len(set(labels)) == 2
+    assert all(label.startswith(f"{mine} (") for label in labels)
+
+
+def test_fleet_has_the_last_content_of_a_file(tmp_path):
+    mine, folder = tmp_path / "my.c", tmp_path / "s"
+    text = (ROOT / "governors/cpuidle/shallowest.c").read_text()
+    for number, power in enumerate((50.0, 200.0)):
+        mine.write_text(f"{text}/* {number} */\n")
+        windows = [
+            a_window(
+                BEGIN_NS + (5 * number + minute) * MINUTE_NS, {"menu": 100.0, str(mine): power}
+            )
+            for minute in range(5)
+        ]
+        kept(folder, windows, governors=["menu", str(mine)])
+    result = fleet([folder])
+    assert relative(result) == (pytest.approx(100), 5)
+    (old,) = {*torpor.open_store(folder).points().governors} - {*result["governors"]}
+    assert any(old in note for note in result["notes"])
+    assert relative(fleet([folder], base=old))[0] == pytest.approx(100)
 
 
 def drawn(rng, folder):

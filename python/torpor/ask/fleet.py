@@ -11,14 +11,14 @@ from itertools import compress, groupby
 from pathlib import Path
 from typing import Any, cast
 
-from torpor._engine import TorporError, unknown_name
+from torpor._engine import TorporError
 from torpor.results import comparison
 from torpor.results.kinds import shadow as shapes
 from torpor.results.record import Record, headed
 from torpor.run.shadow.rollup import MINUTE_NS, begin_ns
-from torpor.run.sweeps.columns import SCENARIO, Points
+from torpor.run.sweeps.columns import LABEL, SCENARIO, Points, unknown_governor
 from torpor.run.sweeps.parts import catalogue
-from torpor.run.sweeps.store import Store, open_store, points_of
+from torpor.run.sweeps.store import open_store, points_of
 
 #: Metrics of a comparison, in this order; the first that all have judges the governors.
 _METRICS = (
@@ -114,9 +114,9 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
     every = points_of(opened)
     known = enumerate(zip(every["kind"], every["seed"], strict=True))
     points = every.at([at for at, (kind, seed) in known if kind == "shadow" and seed is not None])
-    failed = Counter(compress(points["governor"], (e is not None for e in points["error"])))
+    failed = Counter(compress(points[LABEL], (e is not None for e in points["error"])))
     machines = _machines(points)
-    governors = _governors(opened, machines, base)
+    governors, left_out = _governors(points, machines, base)
     groups = _groups(machines, governors)
     if not groups:
         raise TorporError(
@@ -127,7 +127,7 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
         f"{governor} has failed in {count} minutes, which are left out"
         for governor, count in sorted(failed.items())
     ]
-    notes += points.paired.notes
+    notes += left_out + points.paired.notes
     result = {
         "governors": governors,
         "hosts": [
@@ -172,7 +172,7 @@ def _machines(points: Points) -> dict[tuple[str, str, str], _Machine]:
 def _minutes(points: Points) -> Iterator[tuple[tuple[str, str, str], int, _Values]]:
     """Yield each minute's machine, begin and values, a machine after the other."""
     scenarios, number_of = points.scenarios
-    governors, seeds = points["governor"], points["seed"]
+    governors, seeds = points[LABEL], points["seed"]
     # As numbers, of which a year of minutes has room in memory.
     columns = {
         key: array("d", (math.nan if value is None else value for value in points[key]))
@@ -192,21 +192,36 @@ def _minutes(points: Points) -> Iterator[tuple[tuple[str, str, str], int, _Value
 
 
 def _governors(
-    stores: Iterable[Store], machines: Mapping[Any, _Machine], base: str | None
-) -> list[str]:
-    """Return the governors that every machine has, the base first."""
-    named = list(dict.fromkeys(name for store in stores for name in store.governors()))
+    points: Points, machines: Mapping[Any, _Machine], base: str | None
+) -> tuple[list[str], list[str]]:
+    """Return the governors that every machine has, the base first, and notes on edited files.
+
+    No minute has two contents of a file: the one that was seen last counts, unless the other is the
+    base.
+    """
     each = [
         {governor for hour in machine.hours.values() for governor in hour.governors}
         for machine in machines.values()
     ]
-    found = [name for name in named if each and all(name in of for of in each)]
-    base = base or next(iter(found), None)
-    if base is None:
-        return []
-    if base not in found:
-        raise TorporError(unknown_name("governor", base, found, ""))
-    return [base, *(name for name in found if name != base)]
+    every = [name for name in points.governors if each and all(name in of for of in each)]
+    if base is not None and base not in every:
+        raise TorporError(unknown_governor(base, every))
+    last_ns: dict[str, int] = {}
+    for name, seed in zip(points[LABEL], points["seed"], strict=True):
+        last_ns[name] = max(last_ns.get(name, 0), begin_ns(seed))
+    of = points.named
+    counts = {of[name]: name for name in sorted(every, key=last_ns.__getitem__)}
+    if base is not None:
+        counts[of[base]] = base
+    found = [name for name in every if counts[of[name]] == name]
+    notes = [
+        f"{name} is left out: its file was edited, and "
+        + (f"{counts[of[name]]} counts" if name in every else "not every machine has this content")
+        for name in points.governors
+        if name not in found and of[name] != name
+    ]
+    found.sort(key=lambda name: name != base)
+    return found, notes
 
 
 def _groups(

@@ -3,7 +3,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +18,7 @@ from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
 from torpor.results.shapes import FileShape
+from torpor.run.sweeps.columns import LABEL, unknown_governor, unlabelled
 from torpor.run.sweeps.parts import StoreWarning, catalogue
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
@@ -176,7 +177,8 @@ def gate(
     before = _chosen(_samples(base), base_governor, "base")
     after = _chosen(_samples(candidate), candidate_governor, "candidate")
     is_renamed = base_governor is not None or candidate_governor is not None
-    if is_renamed or all(len({name for _, name in side}) == 1 for side in (before, after)):
+    is_renamed |= all(len({name for _, name in side}) == 1 for side in (before, after))
+    if is_renamed:
         # One against one: their names do not matter.
         bases = {scenario: values for (scenario, _), values in before.items()}
         pairs = [(key, bases.get(key[0]), values) for key, values in after.items()]
@@ -185,11 +187,14 @@ def gate(
     judged: list[tuple[Limit, Verdict]] = []
     for limit in limits:
         met = [
-            _judge(limit, key, old, new)
-            for key, old, new in pairs
-            if fnmatchcase(key[0], limit.scenario) and fnmatchcase(key[1], limit.governor)
+            pair
+            for pair in pairs
+            if fnmatchcase(pair[0][0], limit.scenario) and fnmatchcase(pair[0][1], limit.governor)
         ]
-        found = [verdict for verdict in met if verdict is not None]
+        if _is_relative(limit) and not is_renamed:
+            _check_versions((key[1] for key, old, _ in met if old is None), before)
+        verdicts = (_judge(limit, *pair) for pair in met)
+        found = [verdict for verdict in verdicts if verdict is not None]
         if not found:
             known = sorted({f"{scenario} ({governor})" for scenario, governor in after})
             raise GateError(
@@ -207,6 +212,10 @@ def gate(
     return [verdict for _, verdict in judged]
 
 
+def _is_relative(limit: Limit) -> bool:
+    return limit.worse_than_pct is not None or limit.worse_than is not None
+
+
 def _judge(
     limit: Limit,
     key: tuple[str, str],
@@ -217,15 +226,14 @@ def _judge(
     mine = new.get(limit.metric, {})
     theirs = (old or {}).get(limit.metric, {})
     info = _known_metrics()[limit.metric]
-    is_relative = limit.worse_than_pct is not None or limit.worse_than is not None
     seeds = sorted(mine.keys() & theirs.keys())
-    if not mine or (is_relative and not seeds):
+    if not mine or (_is_relative(limit) and not seeds):
         return None
     change = low = high = p = None
     if seeds:
         compared = _compare(info, {s: theirs[s] for s in seeds}, {s: mine[s] for s in seeds})
         change, low, high = (compared[name] for name in ("difference", "low", "high"))
-        p = compared["p"] if is_relative else None
+        p = compared["p"] if _is_relative(limit) else None
     value = sum(mine.values()) / len(mine)
     before = sum(theirs[s] for s in seeds) / len(seeds) if seeds else None
     return {
@@ -296,9 +304,22 @@ def _chosen(samples: _Samples, governor: str | None, side: str) -> _Samples:
         return samples
     found = {key: values for key, values in samples.items() if key[1] == governor}
     if not found:
-        known = list(dict.fromkeys(name for _, name in samples))
-        raise GateError(f"the {side}: {_engine.unknown_name('governor', governor, known, '')}")
+        text = unknown_governor(governor, (name for _, name in samples))
+        raise GateError(f"the {side}: {text}")
     return found
+
+
+def _check_versions(governors: Iterable[str], base: _Samples) -> None:
+    """Raise :class:`GateError` for a governor of which the base has other contents alone."""
+    known = list(dict.fromkeys(name for _, name in base))
+    for governor in governors:
+        others = [name for name in known if unlabelled(name) == unlabelled(governor)]
+        if others and governor not in known:
+            raise GateError(
+                f"the candidate's `{governor}` is ambiguous, because its file was edited: the base "
+                f"has {' and '.join(f'`{name}`' for name in others)}\n"
+                "hint: --base and --candidate name one each"
+            )
 
 
 def _samples(source: Any) -> _Samples:
@@ -332,8 +353,9 @@ def _of_store(opened: Store) -> Iterator[Sample]:
     paired = points.paired
     for note in paired.notes:
         warnings.warn(f"`{opened.path}`: {note}", StoreWarning, stacklevel=4)
-    for row in points.at(paired.places).rows():
+    compared = points.at(points.in_order(paired.places))
+    for label, row in zip(compared[LABEL], compared.rows(), strict=True):
         # Whole labels: what varies in one store may not in the other.
         scenario = label_of(scenario_of(row))
         metrics = {metric: row[metric] for metric in _known_metrics()}
-        yield Sample(scenario, row["governor"], row["seed"] or 0, metrics)
+        yield Sample(scenario, label, row["seed"] or 0, metrics)

@@ -14,6 +14,7 @@ from torpor.results.files import write_whole
 from torpor.results.record import view
 from torpor.results.table import Cell, Post, Table, counted, word
 from torpor.run.sweeps import ranks
+from torpor.run.sweeps.columns import LABEL
 from torpor.run.sweeps.identity import engine_id
 from torpor.run.sweeps.store import open_store
 
@@ -29,7 +30,7 @@ def list_points(store: options.StoreFolder) -> None:
     own = list(zip(points["kind"], points["source"], points["platform"], strict=True))
     sizes = Counter(own)
     failed = Counter(compress(own, (error is not None for error in points["error"])))
-    governors = Counter(group for group, _ in set(zip(own, points["governor"], strict=True)))
+    governors = Counter(group for group, _ in set(zip(own, points[LABEL], strict=True)))
     lines = [
         [
             *map(word, group),

@@ -20,6 +20,7 @@ from typing import Any
 
 from torpor.run.shadow.live import Window
 from torpor.run.sweeps.axes import Point
+from torpor.run.sweeps.identity import content_of, name_of
 from torpor.run.sweeps.parts import Row, catalogue, named, read_columns, row_of
 from torpor.run.sweeps.store import Writer, open_store
 
@@ -91,6 +92,7 @@ class Rollup:
         """
         self._store = open_store(folder, create=True)
         self._point, self._governors = point, list(governors)
+        self._contents = {governor: content_of(governor) for governor in self._governors}
         self._keep_ns = keep_ns
         #: When the first of this host's minutes in each shard began; shards never change.
         self._first_ns: dict[Path, float] = {}
@@ -144,8 +146,7 @@ class Rollup:
             point = replace(self._point, governor=governor, seed=seed)
             if under is not None:
                 point = replace(point, options=json.dumps({"under": under}))
-            identity = json.dumps(named(point), sort_keys=True)
-            name = hashlib.sha256(identity.encode()).hexdigest()[:32]
+            name = name_of(named(point), self._contents[governor])
             yield row_of(name, point, metrics, error, window.duration_ns / 1e6)
 
     def _prune(self) -> None:

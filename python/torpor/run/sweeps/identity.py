@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Identity of a point: hashes of all content that its result depends on."""
+"""Identity of a point: hashes of all content that its result depends on.
+
+A point's name is 32 hexadecimal digits. If its governor is a file, the last twelve tell which
+content the file had: six of the content's hash, then six of the hash of all digits before, by which
+other names are known to have none. What ships has the content of its build.
+"""
 
 import hashlib
 import json
@@ -26,6 +31,7 @@ class Identities:
     def __init__(self, progress: _Progress | None = None) -> None:
         self._progress = progress
         self._governor = cache(_governor)
+        self._content = cache(content_of)
         self._source = cache(lambda name: _digest(_engine.workload_toml(name).encode()))
         self._platform = cache(lambda name: _digest(_engine.platform_toml(name).encode()))
         self._file = cache(file_hash)
@@ -63,12 +69,46 @@ class Identities:
             "background": background and self._source(background),
             "has_oracle": point.has_oracle,
         }
-        return _digest(json.dumps(identity, sort_keys=True).encode())
+        return name_of(identity, self._content(point.governor))
 
     def _hosted(self, kernel: str, hz: int | None, platform: str, is_linked: bool) -> str:
         hz = hz or platform_hz(platform)
         # Compiled here, where a signal can end it, because the threads that run points wait for it.
         return _engine.hosted_kernel_id(kernel, hz, is_linked, self._progress)
+
+
+def name_of(identity: object, content: str | None) -> str:
+    """Return the name of a point with this identity, whose governor's file had this content."""
+    name = _digest(json.dumps(identity, sort_keys=True).encode())
+    if content is None:
+        return name
+    name = name[:-12] + content
+    return name + _digest(name.encode())[:6]
+
+
+def content_of(spec: str) -> str | None:
+    """Return six digits of the hash of a governor's files; None if it ships."""
+    if is_shipped(spec):
+        return None
+    try:
+        found = _engine.governor_source(spec)
+    except _engine.TorporError:
+        # One of several files, which can only shadow a machine.
+        return None
+    files = {name: hashlib.sha256(text).hexdigest() for name, text in found["files"].items()}
+    return _digest(json.dumps([found["main"], sorted(files.items())]).encode())[:6]
+
+
+def content_in(name: str) -> str | None:
+    """Return the content that a point's name tells; None of a governor that ships, and of names
+    that earlier versions gave."""
+    return name[-12:-6] if _digest(name[:-6].encode())[:6] == name[-6:] else None
+
+
+def is_shipped(spec: str) -> bool:
+    """Return whether a governor is no file of the user's."""
+    name = spec.partition(",")[0]
+    return name == "oracle" or name in _shipped_governors()
 
 
 @cache

@@ -36,7 +36,7 @@ from torpor.results.comparison import interval
 from torpor.results.table import Cell, Post, Table, Value, counted, number, word
 from torpor.results.text import distinct_names
 from torpor.run.sweeps.axes import SweepError
-from torpor.run.sweeps.columns import SCENARIO, Points, Scenario
+from torpor.run.sweeps.columns import LABEL, SCENARIO, Points, Scenario, unknown_governor
 from torpor.run.sweeps.parts import Row, catalogue
 
 #: More scenarios than this are no table to read.
@@ -57,7 +57,7 @@ class Cells:
         place, width = {g: number for number, g in enumerate(governors)}, len(governors)
         cell_of = [
             number * width + place[governor]
-            for number, governor in zip(numbers, points["governor"], strict=True)
+            for number, governor in zip(numbers, points[LABEL], strict=True)
         ]
         # Replays have one seed, None.
         seeds = [-1 if seed is None else seed for seed in points["seed"]]
@@ -71,7 +71,7 @@ class Cells:
         self._cells = [own[at] for at in self._starts]
         self._starts.append(len(rows))
         self._seeds = [seeds[row] for row in rows]
-        self._partial = self._partial_rows(numbers, points["governor"], seeds)
+        self._partial = self._partial_rows(numbers, points[LABEL], seeds)
 
     def _partial_rows(
         self, numbers: Sequence[int], governors: Sequence[str], seeds: Sequence[int]
@@ -156,7 +156,7 @@ def view(
             tables.append(_against(info, column, cells, label))
         tables.append(_summary(info, cells.means(column)))
     failed = failures(found)
-    governors, errors = found["governor"], found["error"]
+    governors, errors = found[LABEL], found["error"]
     notes = [
         f"{governors[at]} in {label(scenarios[numbers[at]])}: {errors[at]}" for at in failed[:10]
     ]
@@ -295,12 +295,12 @@ def governors_of(points: Points, base: str | None) -> list[str]:
     names = sorted(points.governors, key=lambda name: name == "oracle")
     base = base or names[0]
     if base not in names:
-        raise SweepError(unknown_name("governor", base, names, ""))
+        raise SweepError(unknown_governor(base, names))
     return [base, *(name for name in names if name != base)]
 
 
 def filtered(points: Points, filters: Mapping[str, Sequence[str]]) -> Points:
-    """Return the points that match one pattern of each column.
+    """Return the points that match one pattern of each column; a governor's label may match, too.
 
     Raises :class:`SweepError` for an unknown column, and where no point is left.
     """
@@ -309,9 +309,11 @@ def filtered(points: Points, filters: Mapping[str, Sequence[str]]) -> Points:
     for name, patterns in filters.items():
         if name not in names:
             raise SweepError(unknown_name("column", name, list(names), ""))
-        column = points[name]
-        fits = {v for v in set(column) if any(fnmatchcase(str(v), each) for each in patterns)}
-        found = [at for at in found if column[at] in fits]
+        matched: set[int] = set()
+        for column in (points[each] for each in (name, LABEL)[: 1 + (name == "governor")]):
+            fits = {v for v in set(column) if any(fnmatchcase(str(v), each) for each in patterns)}
+            matched.update(at for at in found if column[at] in fits)
+        found = sorted(matched)
     if not found:
         raise SweepError("no point is left" if filters else "the store has no points")
     return points.at(found) if filters else points

@@ -17,7 +17,7 @@ from torpor._engine import student_95
 from torpor.results.comparison import unit_text
 from torpor.results.sentences import REFERENCES
 from torpor.results.table import counted, minus
-from torpor.run.sweeps.columns import SCENARIO, Points
+from torpor.run.sweeps.columns import LABEL, SCENARIO, Points
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import (
     Cells,
@@ -68,6 +68,8 @@ def render(points: Points, title: str) -> str:
             for metric in known
         ],
         "governors": cells.governors,
+        #: As commands name them.
+        "specs": [points.named[label] for label in cells.governors],
         #: Quantiles by degrees of freedom, from 1; the last one holds for all beyond it.
         "student_95": [round(student_95(n), 5) for n in range(1, min(len(scenarios), _FREEDOM))],
         #: Axes by which scenarios can be chosen.
@@ -80,7 +82,7 @@ def render(points: Points, title: str) -> str:
             )
         ],
     }
-    failed, governors, errors = failures(points), points["governor"], points["error"]
+    failed, governors, errors = failures(points), points[LABEL], points["error"]
     said, certainty = verdict(points, cells)
     return page(
         "sweep.html.j2",

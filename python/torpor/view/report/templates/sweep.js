@@ -89,7 +89,7 @@ const detail = (scenario, metric, base) => {
   box.replaceChildren(element("h3", scenario.label));
   const seeds = scenario.seeds ? `Means over ${scenario.seeds} seeds. ` : "";
   box.append(element("p", `${seeds}This command repeats it:`));
-  const names = data.governors.filter((name, index) => scenario.cells[index]);
+  const names = [...new Set(data.specs.filter((_, index) => scenario.cells[index]))];
   const quoted = names.map((name) =>
     "-g " + (/^[\w.,=@:/+-]+$/.test(name) ? name : "'" + name.replaceAll("'", "'\\''") + "'"));
   box.append(element("pre", scenario.command.replace("GOVERNORS", () => quoted.join(" "))));
