@@ -10,7 +10,6 @@ pub mod cpufreq;
 mod error;
 pub mod extract;
 mod frequency;
-pub mod hardware;
 mod journal;
 mod kept;
 pub mod kernel;
