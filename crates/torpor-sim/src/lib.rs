@@ -17,7 +17,6 @@ pub mod machine;
 mod options;
 pub mod oracle;
 pub mod outcome;
-mod queue;
 pub mod random;
 pub mod record;
 mod session;

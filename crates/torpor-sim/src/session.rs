@@ -171,7 +171,8 @@ impl<'a> Session<'a> {
             (hardware.overheads.step_ps, hardware.overheads.remote_step_ps) = (0, 0);
         }
         let cpus = self.models.iter().enumerate();
-        hardware.is_online = cpus.map(|(number, _)| self.topology.online.contains(number)).collect();
+        hardware.is_online =
+            cpus.map(|(number, _)| self.topology.online.contains(number)).collect();
         let off = |model: &CpuModel| {
             let states = model.states.iter().enumerate();
             states.filter(|(_, s)| !s.is_enabled).fold(0, |off, (n, _)| off | 1 << n)

@@ -16,12 +16,12 @@ pub(crate) mod abi;
 mod compile;
 mod error;
 mod generate;
+mod hardware;
 #[cfg(test)]
 mod headers;
 mod image;
 mod instance;
 mod kernels;
-mod hardware;
 mod policy;
 mod region;
 mod shipped;
@@ -35,9 +35,9 @@ mod upstream;
 
 pub use abi::Usage;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
+pub use hardware::{Cluster, Cpufreq, Hardware, Opp, Overheads, State};
 pub use instance::{Instance, Rejects, TaskHandle};
 pub use kernels::{DEFAULT_KERNEL, IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
-pub use hardware::{Cluster, Cpufreq, Hardware, Opp, Overheads, State};
 pub use policy::LinkedPolicy;
 pub use source::{KernelSpec, Release};
 pub use task::{Attributes, CpuSet, Policy, TaskSetup};

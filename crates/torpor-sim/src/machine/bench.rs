@@ -156,7 +156,7 @@ impl<S: Sink> Machine<'_, S> {
             Act::Sleep(until) => self.sleep_until(id, until),
             Act::Wait => self.leave(id, WAITS),
             Act::Io(time) => {
-                self.queue.push(now + time, cpu, Event::Completion(id));
+                self.world.queue.push(now + time, cpu, Event::Completion(id));
                 self.leave(id, State::Blocked(Blocked::Io(IoWait::IoSchedule)));
             }
             Act::Wake(other) => match self.slot(other.number()) {

@@ -41,7 +41,7 @@ impl<S: Sink> Machine<'_, S> {
                 let state = &self.hardware.clusters[it.cluster].states[sleep.state];
                 let poll_loop = state.poll_loop.expect("the state polls");
                 let at = poll_loop.notices(sleep.since, now.max(sleep.since));
-                self.queue.push(at, cpu, Event::Awake(sleep.number));
+                self.world.queue.push(at, cpu, Event::Awake(sleep.number));
             }
         }
     }
@@ -80,7 +80,7 @@ impl<S: Sink> Machine<'_, S> {
             let target_cpu = CpuId(to as u32);
             self.emit(self.instance.acting_cpu(), EventKind::IpiSend { target_cpu, cause });
         }
-        self.queue.push(self.world.now + self.hardware.ipi_delivery, to, Event::Ipi(bits));
+        self.world.queue.push(self.world.now + self.hardware.ipi_delivery, to, Event::Ipi(bits));
     }
 
     fn change_frequency(&mut self, number: usize, khz: u32) {
@@ -144,7 +144,7 @@ impl<S: Sink> Machine<'_, S> {
         if timer_ns < self.cpus[cpu].timer_queued {
             self.cpus[cpu].timer_queued = timer_ns;
             let at = Instant(timer_ns as i64).max(self.world.now);
-            self.queue.push(at, cpu, Event::Timer);
+            self.world.queue.push(at, cpu, Event::Timer);
         }
     }
 
@@ -222,7 +222,7 @@ impl<S: Sink> Machine<'_, S> {
         if it.done_at < it.done_queued {
             it.done_queued = it.done_at;
             let at = it.done_at;
-            self.queue.push(at, cpu, Event::Done);
+            self.world.queue.push(at, cpu, Event::Done);
         }
     }
 

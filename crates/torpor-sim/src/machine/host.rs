@@ -2,8 +2,8 @@
 //! Requests of programs, devices and event sources to the kernel.
 
 use super::irq::{Irq, Line};
-use super::task::{Blocked, FULL_SPEED, State, TaskId};
 use super::step::Step;
+use super::task::{Blocked, FULL_SPEED, State, TaskId};
 use super::{Acting, GONE, Machine, Outside, Sink};
 use crate::kernel::{Attributes, TaskSetup};
 use crate::workload::attributes::nice_of;

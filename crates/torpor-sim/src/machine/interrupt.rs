@@ -26,7 +26,7 @@ impl<S: Sink> Machine<'_, S> {
         // A device's handler runs with interrupts off, and the next one waits for its end.
         let handles_until = self.cpus[cpu].handles_until;
         if bits == IRQ_DEVICE && handles_until > now {
-            self.queue.push(handles_until, cpu, Event::Ipi(bits));
+            self.world.queue.push(handles_until, cpu, Event::Ipi(bits));
             return Ok(());
         }
         self.instance.cpu_mut(cpu).raised |= bits;
@@ -38,7 +38,7 @@ impl<S: Sink> Machine<'_, S> {
         sleep.is_resched = bits & IRQ_RESCHEDULE != 0;
         let sleep = *sleep;
         let at = self.awake_at(cpu, &sleep);
-        self.queue.push(at, cpu, Event::Awake(sleep.number));
+        self.world.queue.push(at, cpu, Event::Awake(sleep.number));
         Ok(())
     }
 
@@ -48,9 +48,7 @@ impl<S: Sink> Machine<'_, S> {
         let (state, since) = sleep.in_hardware();
         let states = &self.hardware.clusters[self.cpus[cpu].cluster].states;
         match states.get(state) {
-            _ if sleep.is_rejected => {
-                now.max(since).max(Instant(sleep.poll_until_ns as i64))
-            }
+            _ if sleep.is_rejected => now.max(since).max(Instant(sleep.poll_until_ns as i64)),
             Some(of_state) if !sleep.polls() => {
                 let mean = (of_state.entry_latency, of_state.exit_latency);
                 let latencies = self.latencies.as_mut();

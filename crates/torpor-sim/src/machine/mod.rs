@@ -53,7 +53,6 @@ use crate::error::Halt;
 use crate::kernel::abi::{IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
 use crate::kernel::{Hardware, Instance, TaskSetup, Trouble};
 use crate::options::Overheads;
-use crate::queue::Agenda;
 use crate::workload::{Device, Workload};
 use cpu::Cpu;
 use domain::Domain;
@@ -62,7 +61,6 @@ use interrupt::Handled;
 use irq::{Irq, Line};
 use last_man::LastMan;
 use latency::Latencies;
-use queue::Queue;
 use rest::Rest;
 use torpor_engine::model::CpuModel;
 use torpor_machine::platform::Platform;
@@ -175,7 +173,6 @@ pub struct Machine<'a, S> {
     script: Option<Script<'a>>,
     /// Why the workload cannot go on.
     halt: Option<Halt>,
-    queue: Queue<Event>,
     cpus: Vec<Cpu<'a>>,
     /// CPUs in a polling state, which need no interrupt to see that there is something to do.
     polling: Vec<usize>,
@@ -213,9 +210,8 @@ impl<'a, S: Sink> Machine<'a, S> {
         }
         let mut machine = Machine {
             cpus: cpus.collect(),
-            queue: Queue::new(plan.models.len()),
             rest: Rest::new(plan.platform, plan.topology, domains.iter().map(|d| d.opp)),
-            world: World::new(plan, Agenda::new(&events::counts(&plan))),
+            world: World::new(plan),
             instance,
             hardware,
             last_man,
@@ -256,19 +252,17 @@ impl<'a, S: Sink> Machine<'a, S> {
     ) -> Result<bool, Trouble> {
         const ASK_EVERY: u64 = 1 << 14;
         loop {
-            let inside = self.queue.next_time();
-            let due = self.world.agenda.peek().map_or(Instant::NEVER, |(at, _)| at);
-            let time = inside.min(due);
+            let time = self.world.queue.next_time();
             if time >= until || time == Instant::NEVER {
                 break;
             }
             self.set_now(time);
-            if due <= inside {
-                match self.happen() {
+            if let Some(who) = self.world.queue.due_outside() {
+                match self.happen(who) {
                     Ok(()) => self.take_outside()?,
                     Err(halt) => self.fail(halt),
                 }
-            } else if let Some((cpu, event)) = self.queue.pop() {
+            } else if let Some((cpu, event)) = self.world.queue.pop() {
                 self.handle(cpu, event)?;
             }
             self.follow();
@@ -351,7 +345,7 @@ impl<'a, S: Sink> Machine<'a, S> {
             return Ok(());
         }
         if sleep.since > self.world.now {
-            self.queue.push(sleep.since, cpu, Event::PollEnd(end_ns));
+            self.world.queue.push(sleep.since, cpu, Event::PollEnd(end_ns));
             return Ok(());
         }
         // Its work would have come late: no tracepoint has reported it.

@@ -139,13 +139,17 @@ impl<S: Sink> Machine<'_, S> {
             self.polling.push(cpu);
         }
         if let Some(time) = demotion.and_then(|rule| rule.undemote).filter(|_| got != state) {
-            self.queue.push(since + time, cpu, Event::Undemotes(sleeps));
+            self.world.queue.push(since + time, cpu, Event::Undemotes(sleeps));
         }
         if poll_until_ns != 0 {
-            self.queue.push(Instant(poll_until_ns as i64), cpu, Event::PollEnd(poll_until_ns));
+            self.world.queue.push(
+                Instant(poll_until_ns as i64),
+                cpu,
+                Event::PollEnd(poll_until_ns),
+            );
         }
         match since > now {
-            true => self.queue.push(since, cpu, Event::Sleeps),
+            true => self.world.queue.push(since, cpu, Event::Sleeps),
             false => self.enter_state(cpu),
         }
     }

@@ -128,13 +128,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(
-        own: &TaskKind,
-        kind: usize,
-        instance: u64,
-        seed: u64,
-        now: Instant,
-    ) -> Task {
+    pub(super) fn new(own: &TaskKind, kind: usize, instance: u64, seed: u64, now: Instant) -> Task {
         let name = StreamName::new(seed).text(&own.name).number(instance);
         Task {
             kind,

@@ -7,12 +7,12 @@ use super::device::{self, DeviceState};
 use super::domain::DomainCounted;
 use super::flow::FlowTotals;
 use super::hint::Session;
+use super::queue::Queue;
 use super::rest::RestEnergy;
 use super::sources::{self, SourceState};
 use super::task::{Blocked, State, Task};
-use super::{Counted, CpuCounted, Plan};
+use super::{Counted, CpuCounted, Event, Plan};
 use crate::error::Stuck;
-use crate::queue::Agenda;
 use crate::workload::{Effect, Runs, Workload};
 use std::collections::VecDeque;
 use torpor_machine::units::{Duration, Instant};
@@ -26,7 +26,7 @@ pub(super) struct World<'a> {
     pub now: Instant,
     /// Start of the time that counters cover.
     pub counts_from: Instant,
-    pub agenda: Agenda,
+    pub queue: Queue<Event>,
     pub tasks: Vec<Task>,
     pub free: Vec<u32>,
     pub kinds: Vec<TaskTotals>,
@@ -91,7 +91,7 @@ impl Channel {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(plan: Plan<'a>, agenda: Agenda) -> World<'a> {
+    pub(super) fn new(plan: Plan<'a>) -> World<'a> {
         let workload = plan.workload;
         let posted = (!workload.flows.is_empty()).then(VecDeque::new);
         let channel = |c: &crate::workload::Channel| Channel {
@@ -103,7 +103,7 @@ impl<'a> World<'a> {
             plan,
             now: Instant(0),
             counts_from: Instant(0),
-            agenda,
+            queue: Queue::new(plan.topology.cpus),
             tasks: Vec::with_capacity(tasks_at_first(workload)),
             free: Vec::new(),
             kinds: vec![TaskTotals::default(); workload.tasks.len()],

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_machine::units::{Duration, Instant};
-use torpor_sim::machine::{Act, Stats, TaskId};
 use torpor_sim::kernel::{Kernel, KernelError};
+use torpor_sim::machine::{Act, Stats, TaskId};
 
 fn with(kernel: &Kernel, governor: &str) -> Result<Kernel, KernelError> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");
@@ -48,9 +48,7 @@ fn tree_file_decides_as_that_kernels_own() {
     let tree = kernel_sources("6.12", "governors of a tree").unwrap();
     for name in ["ladder", "menu", "teo", "haltpoll"] {
         let foreign = format!("{name}@{}", tree.display());
-        let [own, foreign] = [name, &foreign].map(|governor| {
-            run(&kernel, governor)
-        });
+        let [own, foreign] = [name, &foreign].map(|governor| run(&kernel, governor));
         assert_eq!(own, foreign, "{name}");
     }
     assert_ne!(run(&kernel, "menu"), run(&kernel, "teo"));

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_sim::machine::{Act, Stats, TaskId};
 use torpor_sim::kernel::{DEFAULT_KERNEL, Kernel, Kernels, KernelsOptions};
+use torpor_sim::machine::{Act, Stats, TaskId};
 
 fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");

@@ -4,11 +4,11 @@
 use super::support::{MS, US, linux_6_12, machine, pinned, start, task};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use torpor_engine::decision::Unobserved;
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
-use torpor_engine::decision::Unobserved;
-use torpor_sim::machine::{Act, Bench, Machine, TaskId};
 use torpor_sim::kernel::{Attributes, CpuSet, Overheads, Policy, TaskSetup};
+use torpor_sim::machine::{Act, Bench, Machine, TaskId};
 
 const SECOND: Instant = Instant(1_000 * MS);
 

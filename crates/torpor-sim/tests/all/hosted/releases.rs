@@ -4,10 +4,10 @@
 use super::support::{MS, compile, kernel_sources, kernels, machine, pinned, start, task};
 use std::path::Path;
 use std::process::Command;
-use torpor_machine::units::{Duration, Hz, Instant};
 use torpor_engine::decision::Unobserved;
-use torpor_sim::machine::{Act, Machine, TaskId};
+use torpor_machine::units::{Duration, Hz, Instant};
 use torpor_sim::kernel::{DEFAULT_KERNEL, Kernel};
+use torpor_sim::machine::{Act, Machine, TaskId};
 
 fn resolve(name: &str, hz: Hz) -> Kernel {
     let spec = name.parse().unwrap();

@@ -4,10 +4,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use torpor_machine::platform::Platform;
-use torpor_machine::units::{CpuId, Duration, Hz};
 use torpor_engine::decision::Unobserved;
+use torpor_machine::platform::Platform;
 use torpor_machine::units::Instant;
+use torpor_machine::units::{CpuId, Duration, Hz};
 use torpor_sim::kernel::{Attributes, CpuSet, Kernel, Kernels, KernelsOptions, TaskSetup};
 use torpor_sim::machine::{Act, Bench, Machine, TaskId};
 

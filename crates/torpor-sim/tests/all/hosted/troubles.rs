@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_sim::machine::{Act, TaskId};
 use torpor_sim::kernel::{Attributes, Kernel, KernelError, TroubleKind};
+use torpor_sim::machine::{Act, TaskId};
 
 fn resolve(tree: &Path) -> Result<Kernel, KernelError> {
     kernels().resolve(&tree.display().to_string().parse().unwrap(), Hz::H250, &|_, _| {})
