@@ -37,7 +37,8 @@ demo: install
 	@echo
 	@$(BIN)/torpor replay $(DEMO) --platform i5-10600k $(GOVERNORS)
 	@echo
-	@$(BIN)/torpor fidelity $(GUEST) | sed -n 1,6p
+	@$(BIN)/torpor fidelity $(GUEST) >build/fidelity.txt
+	@sed -n 1,6p build/fidelity.txt
 	@echo
 	@echo "The first table as a page: $(CURDIR)/report.html"
 	@echo "Torpor is $(CURDIR)/$(BIN)/torpor. Next:"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Measures what short commands cost: ``python benches/start.py [ROUNDS]``.
 
-Whole processes, against one that only imports typer, which reads their options. Ratios are of CPU
+Whole processes, against one that only imports Click, which reads their options. Ratios are of CPU
 time, which excludes other load; the cheapest round of each counts.
 """
 
@@ -31,7 +31,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         torpor = ("-m", "torpor")
         commands = {
-            "import typer": ("-c", "import typer"),
+            "import click": ("-c", "import click"),
             "--help": (*torpor, "--help"),
             "replay of the demo": (*torpor, *REPLAY),
             "its page": (*torpor, *REPLAY, "--report", f"{folder}/page.html"),
@@ -43,10 +43,10 @@ def main() -> int:
                 best[name] = min(best[name], cpu_s(*words))
     is_over = False
     for name, limit in LIMITS.items():
-        ratio = best[name] / best["import typer"]
+        ratio = best[name] / best["import click"]
         is_over |= ratio > limit
         print(f"{name:<20} {best[name] * 1e3:6.0f} ms")
-        print(f"aim: {name} to importing typer: {ratio:.3f}, at most {limit}")
+        print(f"aim: {name} to importing click: {ratio:.3f}, at most {limit}")
     return int(is_over)
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import manual
-import typer
 
 import torpor
 from torpor import _engine
@@ -41,17 +40,17 @@ def cli() -> str:
         parts.append(f"## `{path}`\n\n{inspect.cleandoc(command.help)}\n")
         rows = [
             f"| `{' '.join(['/'.join(names), param.metavar or '']).strip()}` |"
-            f" {param.help}{' Required.' if param.required else ''} |"
+            f" {manual.described(param)}{' Required.' if param.required else ''} |"
             for param in command.params
-            if param.help
+            if manual.described(param)
             for names in [spelled(param) if param.param_type_name == "option" else []]
         ]
         if rows:
             parts.append("\n".join(["| | |", "|---|---|", *rows, ""]))
-        for name, sub in getattr(command, "commands", {}).items():
+        for name, sub in manual.subcommands(command).items():
             walk(sub, f"{path} {name}")
 
-    walk(typer.main.get_command(app), "torpor")
+    walk(app, "torpor")
     return "\n".join(parts)
 
 
@@ -240,8 +239,8 @@ def formats() -> str:
     return f"""{HEAD}# Formats
 
 Recognised by content, never by name. Each may be compressed with gzip, zstd, xz or bzip2, or be
-the one recording in a ZIP archive, as in Android's bug reports. LTTng's CTF traces are read as the
-text that `babeltrace2 --clock-seconds` prints.
+the one recording in a ZIP archive, as in Android's bug reports. CTF traces, LTTng's or those of
+`perf data convert`, are read as the text that `babeltrace2 --clock-seconds` prints.
 
 | format | usual names | recognised by |
 |---|---|---|
@@ -285,7 +284,7 @@ def results() -> str:
         f"""{HEAD}# Results
 
 Every result begins with `format` ({_engine.FORMAT}), `kind` and `torpor` (the `version` that made
-it). `torpor.load` reads the output of `--json` and `--parquet`, of any kind. It refuses
+it). `torpor.load` reads the output of `--format json` and `--parquet`, of any kind. It refuses
 results of other formats.
 
 The tables of each kind follow. All columns are nullable: null means not known. Units are also in
@@ -479,7 +478,7 @@ PAGES = [cli, metrics, results, schema, governors, ioboosts, cpufreq, platforms,
 
 def packaged() -> dict[Path, str]:
     """Return the text of each file that a wheel contains, by path."""
-    manuals = manual.pages(typer.main.get_command(app), torpor.__version__)
+    manuals = manual.pages(app, torpor.__version__)
     return {TYPES: typed(), **{MAN / name: text for name, text in manuals.items()}}
 
 

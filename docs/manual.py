@@ -42,11 +42,16 @@ def paragraphs(text: str) -> str:
     return "\n.PP\n".join(parts)
 
 
+def described(param: Any) -> str:
+    """Return the description of an option or an argument; empty for one without."""
+    return (param.help if param.param_type_name == "option" else param.text) or ""
+
+
 def options(command: Any) -> str:
     """Return a command's parameters: arguments first."""
     rows = []
     for param in sorted(command.params, key=lambda p: p.param_type_name == "option"):
-        if not param.help:
+        if not described(param):
             continue
         if param.param_type_name == "option":
             names = ", ".join([*param.opts, *param.secondary_opts])
@@ -54,8 +59,13 @@ def options(command: Any) -> str:
         else:
             head = param.metavar or param.name.upper()
         needed = " Required." if param.required else ""
-        rows.append(f".TP\n.B {roff(head)}\n{roff(param.help + needed)}\n")
+        rows.append(f".TP\n.B {roff(head)}\n{roff(described(param) + needed)}\n")
     return "".join(rows)
+
+
+def subcommands(command: Any) -> dict[str, Any]:
+    """Return the commands of a group, by name; none of a command."""
+    return command.load_all() if hasattr(command, "load_all") else {}
 
 
 def pages(command: Any, version: str) -> dict[str, str]:
@@ -64,7 +74,7 @@ def pages(command: Any, version: str) -> dict[str, str]:
 
     def walk(command: Any, path: list[str], above: str | None) -> None:
         name = "-".join(path)
-        subs = getattr(command, "commands", {})
+        subs = subcommands(command)
         summary = inspect.cleandoc(command.help).split("\n\n")[0].replace("\n", " ").rstrip(".")
         usage = "COMMAND [ARGUMENT...]" if subs else "[OPTION...] [ARGUMENT...]"
         parts = [

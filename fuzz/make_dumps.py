@@ -70,6 +70,27 @@ def saved():
     return json.dumps({"format": "torpor snapshot", "version": 1, "snapshot": snapshot})
 
 
+def turbostat():
+    """Return a log of two tables, with all roles of columns."""
+    head = "Time_Of_Day_Seconds\tCPU\tBusy%\tC1-\tC1\tC1+\tC1%\tCPU%c1\tPk%pc10\n"
+    text = "turbostat version 2025\ncpu0: C1: ACPI FFH MWAIT 0x0\n"
+    for time in (100.5, 105.5):
+        text += head + f"{time}\t-\t6.00\t5\t300\t40\t14.00\t30.00\t50.00\n"
+        text += f"{time}\t0\t4.00\t3\t200\t10\t16.00\t30.00\t50.00\n"
+        text += f"{time}\t1\t8.00\t2\t100\t30\t12.00\n"
+    return text + "10.000000 sec\n"
+
+
+def cpupower():
+    """Return the output of `cpupower idle-info` for one CPU."""
+    text = "CPUidle driver: intel_idle\nanalyzing CPU 3:\n\nNumber of idle states: 3\n"
+    text += "Available idle states: " + " ".join(name for name, _, _ in STATES) + "\n"
+    for name, latency, residency in STATES:
+        text += f"{name}:\nFlags/Description: MWAIT 0x0\nLatency: {latency}\n"
+        text += f"Residency: {residency}\nUsage: 7\nDuration: 900\n"
+    return text
+
+
 def main():
     corpus = pathlib.Path(sys.argv[1])
     corpus.mkdir(parents=True, exist_ok=True)
@@ -83,6 +104,8 @@ def main():
         "bare": "".join(f"{value}\n" for path, value in pairs if "state" in path),
         "facts": "/proc/uptime:12.34 5.00\ncpufreq/policy0/related_cpus:0 1\n" + grep,
         "saved": saved(),
+        "turbostat": turbostat(),
+        "cpupower": cpupower(),
         "tar": tar(pairs[:8]),
     }
     for name, dump in dumps.items():

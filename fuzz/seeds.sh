@@ -13,6 +13,7 @@ for workload in frames idle-predict; do
 done
 python3 make_seeds.py corpus/perfetto "$made"/*.perfetto-trace
 python3 make_seeds.py corpus/perf_data ../crates/torpor-trace/tests/data/*.data
+cargo run --release --manifest-path ../Cargo.toml -p torpor-trace --example perf_seeds -- corpus/perf_data
 cargo run --release --manifest-path ../Cargo.toml -p torpor-trace --example dat_seeds -- corpus/trace_dat
 python3 make_seeds.py corpus/ftrace_text ../crates/torpor-trace/tests/data/*.txt "$made"/*.txt
 python3 make_packed.py corpus/packed ../crates/torpor-trace/tests/data/*.txt

@@ -48,7 +48,7 @@ __hidden int cpuidle_register_governor(struct cpuidle_governor *gov)
 	return 0;
 }
 
-/* Index of the timer among the armed ones of its CPU. */
+/* Returns the entry of a timer among the armed ones of its CPU, or NULL. */
 static struct kapi_timer *find_timer(const struct hrtimer *timer)
 {
 	for (unsigned int i = 0; timer->cpu && i < timer->cpu->nr_timers; i++) {

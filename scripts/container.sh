@@ -44,8 +44,8 @@ torpor replay web-server.perf.data --platform pixel6 >"$place/table.txt"
 grep 'idle power' "$place/table.txt"
 torpor simulate frames -p pixel6 --duration 100ms >"$place/table.txt"
 grep 'passes' "$place/table.txt"
-in_store run --volume "$PWD/governors/cpuidle:/work:ro" "$container" -- "$entry" check ./teo.c \
-    --decisions 300
+in_store run --volume "$PWD/governors/cpuidle:/work:ro" "$container" -- "$entry" governor check \
+    ./teo.c --decisions 300
 status=0
 torpor doctor >"$place/doctor.txt" || status=$?
 sed -n 1,12p "$place/doctor.txt"

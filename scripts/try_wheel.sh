@@ -14,11 +14,12 @@ cd "$place"
 # Nothing but the venv is in reach: what starts a compiler fails.
 run() { env -i PATH="$place/venv/bin" HOME="$place" LC_ALL=C.UTF-8 "$place/venv/bin/torpor" "$@"; }
 run --version
-run governors | sed -n 1,4p
+run governor list >governors.txt
+sed -n 1,4p governors.txt
 run replay "$root/demo/web-server.perf.data" --platform pixel6 --report report.html >table.txt
 grep 'idle power' table.txt
 run simulate frames -p pixel6 -g menu -g teo --duration 100ms >table.txt
-grep 'passes' table.txt | sed -n 1p
+grep -m 1 'passes' table.txt
 # Each tick rate has an image.
 for hz in 100 300 1000; do
     run simulate frames -p "pixel6,hz=$hz" -g menu --duration 20ms >table.txt

@@ -8,6 +8,7 @@
 # installed into an empty venv, where no compiler is found, and has to give a first table.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/followed.sh
 architecture=${1:-$(uname -m)}
 glibc=${GLIBC:-2.17}
 tag=manylinux_$(echo "$glibc" | tr . _)
@@ -44,13 +45,11 @@ maturin sdist --out $dist >build/wheel.log 2>&1 || { cat build/wheel.log >&2; ex
 tar -xmzf $dist/torpor-*.tar.gz -C $unpacked --strip-components 1
 
 echo "wheel for $target, glibc $glibc (log: build/wheel.log)"
-(
-    cd $unpacked
-    export TORPOR_KERNEL_IMAGES="$OLDPWD/images"
-    export TORPOR_COMMIT="$commit" TORPOR_POLICY_CC="$policy_cc" CARGO_TARGET_DIR=../../target/wheel
+# In the folder of the sdist.
+followed build/wheel.log env --chdir=$unpacked TORPOR_KERNEL_IMAGES="$PWD/images" \
+    TORPOR_COMMIT="$commit" TORPOR_POLICY_CC="$policy_cc" CARGO_TARGET_DIR=../../target/wheel \
     maturin build --release --locked --zig --target "$target" --compatibility "$tag" \
-        --out ../dist
-) >>build/wheel.log 2>&1 || { tail -40 build/wheel.log >&2; exit 1; }
+    --out ../dist || { tail -40 build/wheel.log >&2; exit 1; }
 wheel=$(echo $dist/torpor-*.whl)
 images=$(sed -n 's/^ *"file": "\(.*\)",$/\1/p' images/manifest.json)
 for file in README.md manifest.json $images; do
@@ -61,7 +60,8 @@ for file in README.md manifest.json $images; do
 done
 
 echo "audit"
-auditwheel show "$wheel" | tee build/wheel-audit.txt
+auditwheel show "$wheel" >build/wheel-audit.txt
+cat build/wheel-audit.txt
 grep -q "$tag" build/wheel-audit.txt || { echo "$wheel is not $tag" >&2; exit 1; }
 
 [ "$architecture" = "$(uname -m)" ] || { echo "built: $wheel"; exit 0; }

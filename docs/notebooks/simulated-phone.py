@@ -21,7 +21,7 @@ def _(mo):
     # A phone that draws 60 frames per second
 
     Frames on a simulated Pixel 6 under three idle governors: power, where the time went, and the
-    sleeps of one CPU. Requires `pip install 'torpor[plot]' marimo`.
+    sleeps of one CPU. Requires `pip install marimo`.
     """)
     return
 
@@ -41,14 +41,8 @@ def _(torpor):
 
 
 @app.cell
-def _(phone, torpor):
-    torpor.plot.comparison(phone, "power_mw")
-    return
-
-
-@app.cell
-def _(phone, torpor):
-    torpor.plot.residency(phone)
+def _(mo, phone):
+    mo.Html(phone.page()._repr_html_())
     return
 
 
@@ -63,12 +57,6 @@ def _(mo, phone):
         )
     )
     return (idle_uj,)
-
-
-@app.cell
-def _(phone, torpor):
-    torpor.plot.strip(phone, start_ms=100, length_ms=50)
-    return
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 13
-#define KHOST_CPUS_MAX 256
+#define KHOST_ABI 14
+#define KHOST_CPUS_MAX 1024
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
 #define KHOST_NAME_LEN 16
@@ -128,7 +128,7 @@ struct khost_machine {
 	unsigned int clusters;
 	const struct khost_cluster *cluster;
 	/* Cluster of each CPU. */
-	unsigned char cluster_of[KHOST_CPUS_MAX];
+	unsigned short cluster_of[KHOST_CPUS_MAX];
 	/* First thread of its core: the CPU itself without SMT. */
 	unsigned short core_of[KHOST_CPUS_MAX];
 	/* Name of an idle governor; empty for the highest rating. */

@@ -22,6 +22,9 @@ KEPT void *kmalloc_caches[32][32];
 
 KEPT void *__kmalloc(size_t size, gfp_t gfp) { return khost_alloc(size); }
 KEPT void *__kmalloc_noprof(size_t size, gfp_t gfp) { return khost_alloc(size); }
+KEPT void *kmalloc_large(size_t size, gfp_t gfp) { return khost_alloc(size); }
+KEPT void *kmalloc_large_noprof(size_t size, gfp_t gfp) { return khost_alloc(size); }
+KEPT void *__kmalloc_large_noprof(size_t size, gfp_t gfp) { return khost_alloc(size); }
 KEPT void *__kmalloc_node(size_t size, gfp_t gfp, int node) { return khost_alloc(size); }
 KEPT void *kmalloc_trace(void *cache, gfp_t gfp, size_t size) { return khost_alloc(size); }
 KEPT void *__kmalloc_cache_noprof(void *cache, gfp_t gfp, size_t size) { return khost_alloc(size); }

@@ -46,5 +46,4 @@ from torpor.run.sweeps.axes import Axes as Axes, SweepError as SweepError
 from torpor.run.sweeps.run import sweep as sweep
 from torpor.run.sweeps.store import open_store as open_store
 from torpor.run.verification import fidelity as fidelity
-from torpor.view import plot as plot
 from torpor.view.post import post as post

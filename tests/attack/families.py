@@ -223,6 +223,80 @@ def governors(rng: random.Random, folder: Path, seeds: Seeds) -> None:
             raise BrokenError(f"the failure of {label} does not name it: {error}")
 
 
+#: Times in us of which many are sums and differences of others, so that events and ends of sleeps
+#: come at the same moments.
+_TIED_US = [0, 5, 10, 15, 20, 30, 50, 100]
+
+
+def oracles(rng: random.Random, folder: Path, seeds: Seeds) -> None:
+    """An oracle beside governors on a random machine of few values: no proof is above a column."""
+    del seeds
+    machine, recording = folder / "m.toml", folder / "r.txt"
+    cpus = rng.randint(1, 4)
+    hz = rng.choice([100, 250, 1000])
+    machine.write_text(_tied_machine(rng, cpus, hz))
+    recording.write_text(_tied_recording(rng, cpus, 1_000_000 // hz))
+    asked = ["oracle", "oracle,price=1mW", "menu", "teo", "deepest", "shallowest"]
+    limit = rng.choice([None, None, "15us", "30us"])
+    try:
+        result = torpor.replay(
+            recording, platform=machine, governors=asked, hz=hz, latency_limit=limit
+        )
+    except torpor.TorporError as error:
+        # The replay checks itself.
+        if "proves to be the least" in str(error):
+            raise BrokenError(str(error)) from error
+        raise
+    judge_csv(result.to_csv())
+    oracle = result.to_dict()["traces"][0]["oracle"]
+    least = oracle["found_mw"] if oracle["bound_mw"] is None else oracle["bound_mw"]
+    for row in csv.DictReader(io.StringIO(result.to_csv())):
+        is_bounded = int(row["forbidden_sleeps"] or 0) == 0
+        if is_bounded and float(row["idle_power_mw"]) < least * (1 - 1e-9):
+            raise BrokenError(f"{row['governor']} takes {row['idle_power_mw']} mW: {oracle}")
+
+
+def _tied_machine(rng: random.Random, cpus: int, hz: int) -> str:
+    lines = [
+        *('name = "m"', 'title = "m"', 'source = "drawn"', f"hz = {hz}"),
+        f"tick_handling_us = {rng.choice(_TIED_US)}",
+        *("[[cluster]]", 'name = "c"', f'cpus = "0-{cpus - 1}"', "capacity = 1024"),
+        *(f'{of}_source = "drawn"' for of in ("idle_state", "opp", "power", "capacity")),
+    ]
+    count = rng.randint(2, 4)
+    powers = sorted((rng.choice([0, 1, 2, 5, 10]) for _ in range(count)), reverse=True)
+    residencies = sorted(rng.choice(_TIED_US[1:]) for _ in range(count))
+    exits = sorted(rng.choice(_TIED_US) for _ in range(count))
+    for index in range(count):
+        lines += [
+            *("[[cluster.idle_state]]", f'name = "S{index}"'),
+            f"entry_latency_us = {rng.choice(_TIED_US)}",
+            f"exit_latency_us = {exits[index]}",
+            f"target_residency_us = {residencies[index]}",
+            f"power_mw = {powers[index]:.1f}",
+        ]
+    lines += [
+        *("[[cluster.opp]]", "freq_khz = 1000000", "active_power_mw = 200.0"),
+        f"static_power_mw = {rng.choice([0.0, 1.0, 10.0, 80.0])}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tied_recording(rng: random.Random, cpus: int, tick_us: int) -> str:
+    events = []
+    for cpu in range(cpus):
+        now = 1_000_000 + rng.choice([0, tick_us]) - rng.choice(_TIED_US)
+        for _ in range(rng.randint(1, 8)):
+            idle = rng.choice([0] * 6 + [tick_us]) + rng.choice(_TIED_US[1:])
+            events += [(now, cpu, 1), (now + idle, cpu, 2**32 - 1)]
+            now += idle + rng.choice(_TIED_US[1:])
+    lines = [
+        f"          <idle>-0     [{cpu:03}] d..2 {us / 1e6:.6f}: cpu_idle: state={state} cpu_id={cpu}"
+        for us, cpu, state in sorted(events)
+    ]
+    return "# tracer: nop\n#\n" + "\n".join(lines) + "\n"
+
+
 def _row(result: torpor.Replay, governor: str) -> dict[str, str]:
     rows = csv.DictReader(io.StringIO(result.to_csv()))
     return next(row for row in rows if row["governor"] == governor)
@@ -235,4 +309,5 @@ FAMILIES: dict[str, Callable[[random.Random, Path, Seeds], None]] = {
     "dumps": dumps,
     "options": options,
     "governors": governors,
+    "oracles": oracles,
 }

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attack.judge import BrokenError
-from attack.serving import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 _TORPOR = [sys.executable, "-m", "torpor"]
@@ -52,10 +51,10 @@ _COMMANDS = [
     ("replay {demo} -p pixel6 -g menu -g mine.c --report out.html", "out.html"),
     ("replay {demo} -p pixel6 -g mine.c --parquet tables", "tables"),
     ("simulate frames -p pixel6 -g mine.c --duration 2s --seeds 4 --report out.html", "out.html"),
-    ("simulate frames -p pixel6 -g mine.c --duration 2s --seeds 4 --json", ""),
+    ("simulate frames -p pixel6 -g mine.c --duration 2s --seeds 4 --format json", ""),
     ("check mine.c --decisions 300000", ""),
     ("reproduce graviton-arm-poll --duration 1s --seeds 2", ""),
-    ("reproduce --json -j1 --duration 1s --seeds 2", ""),
+    ("reproduce --format json -j1 --duration 1s --seeds 2", ""),
     ("sweep -w frames -p pixel6 -g menu -g mine.c --seeds 8 --duration 2s -o store", ""),
     ("contest ./mine.c -o store --no-rules --only requests* --seeds 2 --duration 1s", ""),
     ("tune teo --param util_shift=2..9 -w frames -p pixel6 --duration 1s --trials 4 -o store", ""),
@@ -126,7 +125,7 @@ def _whole(path: Path) -> None:
 
 def _is_all(text: str, out: bytes) -> bool:
     """Whether a command that ended with 0 printed a whole result: it was done before the signal."""
-    if "--json" in text:
+    if "--format json" in text:
         found = json.loads(out)
         return not any(
             r.get("interrupted") for r in (found if isinstance(found, list) else [found])
@@ -212,7 +211,7 @@ def disks(rng: random.Random, folder: Path) -> None:
 
 def _answer(governor: Path, folder: Path) -> subprocess.Popen:
     demo = next(ROOT.glob("demo/*.perf.data"))
-    return _start(["replay", demo, "-p", "pixel6", "-g", governor, "--csv"], folder)
+    return _start(["replay", demo, "-p", "pixel6", "-g", governor, "--format", "csv"], folder)
 
 
 def _table(process: subprocess.Popen, what: str) -> bytes:
@@ -276,7 +275,7 @@ def races(rng: random.Random, folder: Path) -> None:
     demo = next(ROOT.glob("demo/*.perf.data"))
     for index in range(9):
         source = places[index % 3]
-        command = [*_TORPOR, "replay", demo, "-p", "pixel6", "-g", source, "--csv"]
+        command = [*_TORPOR, "replay", demo, "-p", "pixel6", "-g", source, "--format", "csv"]
         prefix = apart if can_part and rng.random() < 0.7 else []
         running.append(
             subprocess.Popen(
@@ -304,5 +303,4 @@ OUTSIDE: dict[str, Callable[[random.Random, Path], None]] = {
     "disks": disks,
     "caches": caches,
     "races": races,
-    "serve": serve,
 }

@@ -10,15 +10,15 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from attack import outside, stores
+from attack import fifos, outside, stores
 from attack.judge import BrokenError
 from attack.pool import Worker
 
 _INSIDE = [
-    *("recordings", "workloads", "platforms", "dumps", "options", "governors"),
+    *("recordings", "workloads", "platforms", "dumps", "options", "governors", "oracles"),
     *stores.INSIDE,
 ]
-_OUTSIDE = outside.OUTSIDE | stores.OUTSIDE
+_OUTSIDE = outside.OUTSIDE | stores.OUTSIDE | fifos.OUTSIDE
 FAMILY_NAMES = [*_INSIDE, *_OUTSIDE]
 #: Findings that are known and not fixed yet, with what they are; not run again.
 OPEN: dict[str, str] = json.loads((Path(__file__).parent / "open.json").read_text("utf-8"))
@@ -31,7 +31,6 @@ _WEIGHTS = {
     "platforms": 2,
     "governors": 3,
     "signals": 3,
-    "serve": 2,
 }
 #: Longest turn of a family of weight 1 before the next one's, in seconds.
 _TURN_SECONDS = 3.0

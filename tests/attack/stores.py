@@ -17,6 +17,10 @@ import torpor
 from attack.judge import BrokenError, judge_csv
 from attack.mutate import change_bytes, change_text
 from torpor import _engine
+from torpor.ask.fleet import fleet
+from torpor.run.shadow.live import Window
+from torpor.run.shadow.rollup import MINUTE_NS, Rollup
+from torpor.run.sweeps.axes import Point
 from torpor.run.sweeps.parts import StoreWarning
 from torpor.run.sweeps.ranks import view
 from torpor.run.sweeps.store import Store
@@ -292,5 +296,84 @@ def _read_only(store: Path) -> None:
             raise BrokenError(f"`{words}`, read-only, does not name the store: {done.stderr}")
 
 
-INSIDE = {"stores": stores, "results": results}
+#: 2026-01-01, 00:00 UTC.
+_BEGIN_NS = 1_767_225_600 * 10**9
+_FACTORS = {"menu": 1.0, "teo": 1.1, "ladder": 0.75}
+
+
+def windows(rng: random.Random, folder: Path, _seeds: object) -> None:
+    """Windows of shadows whose clocks are set, in stores that are joined and merged.
+
+    Each governor takes the same multiple of a window's power, so that a change of another size
+    has paired governors of different windows.
+    """
+    folders = [folder / f"shadow-{number}" for number in range(rng.choice([1, 2, 3]))]
+    whole: set[tuple[str, int, float]] = set()
+    for path in folders:
+        for _ in range(rng.choice([1, 2, 2])):
+            whole |= _shadowed(rng, path)
+        if rng.random() < 0.3:
+            torpor.open_store(path).gc()
+    seen = []
+    for order in (folders, folders[::-1]):
+        merged = torpor.open_store(folder / f"merged-{len(seen)}", create=True)
+        for path in order:
+            merged.merge([torpor.open_store(path)])
+        if rng.random() < 0.5:
+            merged.gc()
+        seen.append(_pairs(merged, whole))
+    if seen[0] != seen[1]:
+        raise BrokenError("the order of a merge changes a result")
+    if fleet(folders)["groups"] != fleet([merged.path])["groups"]:
+        raise BrokenError("the merged store has another result than its parts")
+
+
+def _shadowed(rng: random.Random, path: Path) -> set[tuple[str, int, float]]:
+    """Write the windows of a shadow; return those in which no governor has failed."""
+    host, whole = rng.choice("ab"), set()
+    begin_ns, load, found = _BEGIN_NS + rng.choice([0, 0, 1, 250 * 10**6]), 1.0, []
+    for _ in range(rng.randrange(1, 40)):
+        begin_ns += MINUTE_NS
+        if rng.random() < 0.1:
+            # A clock that is set, and another load from then on.
+            begin_ns += rng.choice([-20, -1, 5]) * MINUTE_NS + rng.choice([0, 0, 1, -(10**6)])
+            load = rng.choice([0.01, 1.0, 3.0])
+        power = 100 * load + rng.randrange(5)
+        values = {name: {"idle_power_mw": power * by} for name, by in _FACTORS.items()}
+        if found and rng.random() < 0.1:
+            del values[rng.choice(list(values))]
+        else:
+            whole.add((host, begin_ns, power))
+        found.append(Window(begin_ns, MINUTE_NS, 0, values))
+    point = Point("shadow", host, "server", "", options='{"under": "menu"}')
+    with Rollup(path, point, list(_FACTORS)) as rollup:
+        rollup.add(found)
+        if rng.random() < 0.2:
+            rollup.add(found)
+    return whole
+
+
+def _pairs(made: Store, whole: set[tuple[str, int, float]]) -> object:
+    """Check the pairs of a store's readers; return what they show."""
+    result = fleet([made.path])
+    found = result["groups"][0]
+    if found["minutes"] != len(whole):
+        raise BrokenError(f"{found['minutes']} minutes, not {len(whole)}")
+    limits = [torpor.Limit("idle_power_mw", worse_than_pct=2)]
+    names = {"base_governor": "menu", "candidate_governor": "teo"}
+    verdicts = torpor.gate(made.path, made.path, limits, **names)
+    for verdict in verdicts:
+        if abs(verdict["change"] / verdict["base"] - 0.1) > 1e-9:
+            raise BrokenError(f"10 % more are {verdict}")
+    cells = found["comparison"]["rows"][0]["cells"][1:]
+    changes = [cell["change"]["relative_pct"] for cell in cells]
+    if any(
+        abs(change - 100 * (by - 1)) > 1e-6
+        for change, by in zip(changes, list(_FACTORS.values())[1:], strict=True)
+    ):
+        raise BrokenError(f"changes of {changes} % in the fleet")
+    return result["groups"], verdicts, view(made.points(), base="menu")
+
+
+INSIDE = {"stores": stores, "results": results, "windows": windows}
 OUTSIDE = {"writers": writers}

@@ -6,10 +6,13 @@ import random
 from pathlib import Path
 
 import pytest
+import typer
 
+from attack import fifos
 from attack.judge import BrokenError, judge_csv
 from attack.mutate import change_bytes, change_text
 from attack.run import FAMILY_NAMES, Attack
+from torpor.cli.app import app
 
 CORPUS = json.loads((Path(__file__).parent / "corpus.json").read_text(encoding="utf-8"))
 #: Always the same cases, on a machine of any speed: a fifth of them in `make test`, all in
@@ -21,14 +24,16 @@ FIRST = {
     "dumps": 900,
     "options": 450,
     "governors": 18,
+    "oracles": 1500,
     "stores": 200,
     "results": 200,
     "signals": 4,
     "disks": 6,
     "caches": 1,
     "races": 1,
-    "serve": 4,
     "writers": 2,
+    "windows": 25,
+    "fifos": 10,
 }
 
 
@@ -51,6 +56,24 @@ def test_every_family_finds_nothing(attack, share):
     attack.run_first({name: max(1, count // share) for name, count in FIRST.items()}, seed=1)
     print(attack.table())
     assert attack.findings == []
+
+
+def _commands(command, words=()):
+    if not hasattr(command, "commands"):
+        return {" ".join(words)}
+    return {
+        name
+        for word, below in command.commands.items()
+        for name in _commands(below, (*words, word))
+    }
+
+
+def test_every_command_meets_a_fifo():
+    known = _commands(typer.main.get_command(app))
+    met = {name for text in fifos.COMMANDS for name in known if f"{text} ".startswith(f"{name} ")}
+    # `torpor shadow` alone is `torpor shadow run`.
+    assert met | {"shadow run"} | fifos.SKIPPED == known
+    assert not met & fifos.SKIPPED
 
 
 def test_change_is_the_same_for_the_same_name():

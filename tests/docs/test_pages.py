@@ -3,7 +3,6 @@
 
 import re
 
-import typer
 from pages import PAGES, ROOT
 
 from torpor.cli.app import app
@@ -50,7 +49,7 @@ def test_every_page_is_on_the_map():
 def test_options_that_the_readme_names_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     options = set(re.findall(r"`(--[a-z-]+|-[A-Za-z])\b", text))
-    commands = typer.main.get_command(app).commands
+    commands = app.load_all()
     known = {o for name in ("replay", "simulate") for p in commands[name].params for o in p.opts}
     assert options and options <= known
 

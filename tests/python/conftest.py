@@ -71,7 +71,7 @@ def kernel(fake, monkeypatch):
 @pytest.fixture
 def run_on_kernel(kernel, monkeypatch):
     """Run the command line on that kernel; return what it printed, or its error."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from torpor import TorporError
     from torpor.cli.app import app

@@ -90,11 +90,11 @@ def _trace(governors: tuple[str, ...], has_power: bool, failed: str | None) -> d
             "unclosed_entries": 0,
             "tick_hz": 250,
             "tick_hz_recorded": 250,
+            "recorded_on": None,
             "sleep_length_sources": {
-                "probe": 0,
-                "timer_events": 3000,
-                "waking_timer": 0,
-                "tick_only": 1000,
+                "recorded": {"probe": 0, "timer_events": 3000},
+                "guessed": {"waking_timer": 0},
+                "none": {"tick_only": 1000},
             },
             "wake_stamp_sources": {},
         },
@@ -121,7 +121,7 @@ def _run(name: str, has_power: bool, has_failed: bool) -> dict[str, Any]:
         "error": "crashed in select() on CPU 3" if has_failed else None,
         "metrics": metrics,
         "clusters": [],
-        "sleep_length_sources": {},
+        "sleep_length_sources": {"recorded": {}, "guessed": {}, "none": {}},
     }
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import time
 
 import pytest
 
@@ -16,6 +17,7 @@ from torpor.machine.kernel import ab, journal
 from torpor.machine.kernel.build import Builder
 from torpor.machine.kernel.errors import KernelError
 from torpor.machine.kernel.rapl import Meter
+from torpor.machine.record import idleness
 from torpor.results.kinds.ab import compare, values
 from valid import problems
 
@@ -68,7 +70,9 @@ def test_a_comparison_restores_the_machine(kernel, load, run_on_kernel):
     drawn = page.read_text()
     assert "Wrong depth, by the state entered" in drawn and "too deep 10.0" in drawn
     assert "torpor ab -g menu -g t-teo --rounds 4 --metric " in drawn
-    printed = run_on_kernel("ab", "-g", "menu", "-g", "teo,util_shift=5", "--json", "--", *load)
+    printed = run_on_kernel(
+        "ab", "-g", "menu", "-g", "teo,util_shift=5", "--format", "json", "--", *load
+    )
     # Between the lines that tell of each run, and of what is undone.
     found = json.loads(printed[printed.index("{\n") : printed.rindex("\n}") + 2])
     assert problems(found) == []
@@ -297,3 +301,31 @@ def test_unknown_value_makes_no_row():
     found = compare([run | {"round": 1}, run | {"governor": "b", "round": 1}], ["a", "b"])
     keys = [row["key"] for row in found["rows"]]
     assert "above_pct" not in keys and "figure" not in keys and "below_pct" in keys
+
+
+def test_a_machine_that_never_idles_is_named(kernel, load, run_on_kernel):
+    kernel.put("proc/stat", "cpu  90 0 9 5 1 0\ncpu0 90 0 9 5 1 0\n")
+    began_s = time.monotonic()
+    told = run_on_kernel("ab", "-g", "menu", "-g", "teo", "--rounds", 1, "--", *load)
+    assert "no CPU was idle" in told and "hint: " in told
+    assert time.monotonic() - began_s < 20
+    assert idleness.why_never_idle(kernel.machine, 0.1) is not None
+    kernel.put("sys/devices/system/cpu/cpuidle/current_driver", "none\n")
+    assert idleness.why_never_idle(kernel.machine) == idleness.NO_DRIVER
+
+
+def test_an_idle_machine_is_not_kept_waiting(kernel, monkeypatch):
+    ticks = iter(range(9))
+    monkeypatch.setattr(idleness, "_idle_ticks", lambda _machine: [str(next(ticks))])
+    began_s = time.monotonic()
+    assert idleness.why_never_idle(kernel.machine) is None
+    assert time.monotonic() - began_s < 0.9
+
+
+def test_builtin_governors_need_no_modules(kernel, load):
+    kernel.machine.path("/proc/modules").unlink()
+    plan = ab.Plan(["menu", "teo"], load, rounds=1, metric=re.compile(METRIC))
+    assert len(ab.compare(plan, kernel, Builder(kernel)).runs) == 2
+    plan = ab.Plan(["menu", "t-teo"], load, rounds=1, metric=re.compile(METRIC))
+    with pytest.raises(KernelError, match="CONFIG_MODULES"):
+        ab.compare(plan, kernel, Builder(kernel))

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import torpor
 from torpor.machine import calibration

@@ -25,7 +25,7 @@ def test_replay_prints_its_table_on_stdout_only(torpor, recording):
 
 
 def test_default_governors_are_references_and_oracle(torpor, recording):
-    done = torpor("replay", "-p", "pixel6", recording, "--csv", check=0)
+    done = torpor("replay", "-p", "pixel6", recording, "--format", "csv", check=0)
     assert [line["governor"] for line in csv.DictReader(io.StringIO(done.stdout))] == [
         "menu",
         "teo",
@@ -36,8 +36,10 @@ def test_default_governors_are_references_and_oracle(torpor, recording):
 
 
 def test_csv_equals_json(torpor, recording):
-    result = json.loads(torpor(*REPLAY, recording, "--json", check=0).stdout)
-    lines = csv.DictReader(io.StringIO(torpor(*REPLAY, recording, "--csv", check=0).stdout))
+    result = json.loads(torpor(*REPLAY, recording, "--format", "json", check=0).stdout)
+    lines = csv.DictReader(
+        io.StringIO(torpor(*REPLAY, recording, "--format", "csv", check=0).stdout)
+    )
     for line, run in zip(lines, result["traces"][0]["runs"], strict=True):
         for key, value in run["metrics"].items():
             assert line[key] == "" if value is None else float(line[key]) == value
@@ -63,7 +65,7 @@ def test_heading_shows_the_options(torpor, recording):
 
 
 def test_governor_parameters_and_cpu_places(torpor, recording):
-    done = torpor(*REPLAY, recording, "-C", "0", "--cpu-map", "0:7", "--json", check=0)
+    done = torpor(*REPLAY, recording, "-C", "0", "--cpu-map", "0:7", "--format", "json", check=0)
     clusters = json.loads(done.stdout)["traces"][0]["runs"][0]["clusters"]
     assert [c["name"] for c in clusters if c["running_ns"]] == ["big"]
 
@@ -72,14 +74,14 @@ def test_decision_time_is_measured_on_request(torpor, recording):
     keys = [f"decision_time_{which}_ns" for which in ("mean", "p50", "p99")]
     governors = ("menu", "shallowest", "oracle")
     replay = ("replay", recording, "-p", "pixel6", *(f"-g{name}" for name in governors))
-    done = torpor(*replay, "--time-decisions", "--json", check=0)
+    done = torpor(*replay, "--time-decisions", "--format", "json", check=0)
     result = json.loads(done.stdout)
     assert result["options"]["time_decisions"] is True
     menu, shallowest, oracle = (run["metrics"] for run in result["traces"][0]["runs"])
     assert all(0 < menu[key] < 1e6 for key in keys)
     assert menu[keys[1]] > shallowest[keys[1]], "menu computes, and shallowest answers 0"
     assert [oracle[key] for key in keys] == [None, None, None], "nobody was asked"
-    plain = json.loads(torpor(*replay, "--json", check=0).stdout)
+    plain = json.loads(torpor(*replay, "--format", "json", check=0).stdout)
     for run, timed in zip(plain["traces"][0]["runs"], result["traces"][0]["runs"], strict=True):
         assert all(run["metrics"][key] is None for key in keys)
         assert run["metrics"] == timed["metrics"] | dict.fromkeys(keys), "nothing else moves"
@@ -88,7 +90,15 @@ def test_decision_time_is_measured_on_request(torpor, recording):
 
 def test_tables_and_decisions_are_written(torpor, recording, tmp_path):
     done = torpor(
-        *REPLAY, recording, "--csv", "--parquet", "out/tables", "--decisions", "d.arrow", check=0
+        *REPLAY,
+        recording,
+        "--format",
+        "csv",
+        "--parquet",
+        "out/tables",
+        "--decisions",
+        "d.arrow",
+        check=0,
     )
     assert {p.name for p in (tmp_path / "out/tables").iterdir()} == {
         "summary.parquet",
@@ -129,7 +139,7 @@ def test_metrics_select_rows_of_tables(torpor, recording):
     start = next(place for place, line in enumerate(lines) if line.startswith("metric "))
     titles = [line.partition("  ")[0] for line in lines[start + 1 : lines.index("", start)]]
     assert titles == ["wake-ups", "wake-up latency, p50 µs", "wake-up latency, p99 µs"]
-    assert "above_pct" in torpor(*some, "--csv", check=0).stdout
+    assert "above_pct" in torpor(*some, "--format", "csv", check=0).stdout
     refused = torpor("replay", "-p", "pixel6", recording, "-m", "wakeup", check=2).stderr
     assert "no metric is called `wakeup`: did you mean `wakeups`?" in refused
 
@@ -171,7 +181,7 @@ BAD = [
     (["@", "-p", "pixel6", "--cpu-map", "0:1,0:2"], ["twice"]),
     (["@", "-p", "pixel6", "--cpu-map", "0:64"], ["cpu0", "0 to 7"]),
     (["@", "-p", "pixel6", "-j", "0"], ["--threads"]),
-    (["@", "-p", "pixel6", "--json", "--csv"], ["exclude each other"]),
+    (["@", "-p", "pixel6", "--format", "json", "--format", "csv"], ["given twice"]),
     (["@", "-p", "pixel6", "--decisions", "d.xlsx"], [".parquet or .arrow", "d.parquet"]),
     (["@", "-p", "pixel6", "--report", "no/such/r.html"], ["no folder `no/such`"]),
     (["@", "-p", "pixel6", "--no-such-option"], ["--no-such-option"]),
@@ -257,7 +267,7 @@ def test_starting_up_imports_nothing_that_only_some_need(torpor):
 
 
 def test_short_command_imports_no_pydantic(recording):
-    words = ["torpor", *REPLAY, str(recording), "-j", "1", "--no-isolate", "--csv"]
+    words = ["torpor", *REPLAY, str(recording), "-j", "1", "--no-isolate", "--format", "csv"]
     script = (
         f"import sys; sys.argv = {words!r}; from torpor.cli import main; main(); "
         "print(sorted({'pydantic', 'statistics'} & set(sys.modules)), file=sys.stderr)"

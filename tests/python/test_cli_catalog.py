@@ -15,7 +15,7 @@ def test_governors_are_listed_with_their_parameters(torpor):
     for name in ("menu", "teo", "shallowest", "deepest", "oracle"):
         assert f"\n{name}" in done.stdout.replace("\n ", "\n")
     assert "NAME@TREE" in done.stderr
-    listed = json.loads(torpor("governor", "list", "--json", check=0).stdout)
+    listed = json.loads(torpor("governor", "list", "--format", "json", check=0).stdout)
     assert {"name", "summary", "rating", "origin", "params"} <= set(listed[0])
 
 
@@ -23,7 +23,7 @@ def test_io_boosts_are_a_group_of_their_own(torpor):
     assert "--ioboost" in torpor("governor", "list", check=0).stderr
     done = torpor("governor", "list", "--ioboost", check=0)
     assert "boost_min" in done.stdout and "menu" not in done.stdout
-    listed = json.loads(torpor("governor", "list", "--ioboost", "--json", check=0).stdout)
+    listed = json.loads(torpor("governor", "list", "--ioboost", "--format", "json", check=0).stdout)
     assert {b["name"] for b in listed} == {
         "intel-pstate",
         "none",
@@ -38,14 +38,15 @@ def test_cpufreq_governors_have_a_list(torpor):
     assert "--cpufreq" in torpor("governor", "list", check=0).stderr
     done = torpor("governor", "list", "--cpufreq", check=0)
     assert "schedutil" in done.stdout and "menu" not in done.stdout
-    listed = json.loads(torpor("governor", "list", "--cpufreq", "--json", check=0).stdout)
+    listed = json.loads(torpor("governor", "list", "--cpufreq", "--format", "json", check=0).stdout)
     kernels = ["conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"]
     assert [governor["name"] for governor in listed] == kernels
 
 
 def test_platforms_say_whether_energy_is_known(torpor):
     listed = {
-        p["name"]: p for p in json.loads(torpor("platform", "list", "--json", check=0).stdout)
+        p["name"]: p
+        for p in json.loads(torpor("platform", "list", "--format", "json", check=0).stdout)
     }
     assert listed["pixel6"]["has_power"]
     assert listed["pixel6"]["cpus"] == 8
@@ -59,7 +60,7 @@ def test_shown_platform_can_be_used(torpor, recording, tmp_path):
     text = torpor("platform", "show", "pixel6", check=0).stdout
     (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
     named, from_file = (
-        torpor("replay", "-p", name, "-g", "teo", recording, "--csv", check=0).stdout
+        torpor("replay", "-p", name, "-g", "teo", recording, "--format", "csv", check=0).stdout
         for name in ("pixel6", "./mine.toml")
     )
     assert named == from_file
@@ -133,7 +134,7 @@ def test_trace_info_lists_present_and_missing_events(torpor, recording):
     done = torpor("trace", "info", recording, check=0)
     assert "perf.data" in done.stdout
     assert "cpu_idle" in done.stdout
-    info = json.loads(torpor("trace", "info", recording, "--json", check=0).stdout)
+    info = json.loads(torpor("trace", "info", recording, "--format", "json", check=0).stdout)
     assert info["carries"]["hrtimers"]
     assert not info["carries"]["frequency"]
     assert [c["sleeps"] for c in info["cpus"] if c["cpu"] == 0] == [7048]

@@ -13,7 +13,7 @@ FEW = ("--decisions", "20000")
 
 def test_every_kind_is_defined(torpor):
     text = torpor("governor", "check", "--list", check=0).stdout
-    listed = json.loads(torpor("governor", "check", "--list", "--json", check=0).stdout)
+    listed = json.loads(torpor("governor", "check", "--list", "--format", "json", check=0).stdout)
     assert len(listed) >= 10
     for kind in listed:
         assert f"{kind['name']}: {kind['title']}" in text
@@ -37,7 +37,7 @@ def test_a_breach_lists_its_calls_and_repeats(torpor):
 
 
 def test_the_same_seed_gives_the_same_findings(torpor):
-    args = ("governor", "check", BAD / "memory_ring.c", "--seed", "7", "--json", *FEW)
+    args = ("governor", "check", BAD / "memory_ring.c", "--seed", "7", "--format", "json", *FEW)
     first, again = (json.loads(torpor(*args, check=1).stdout) for _ in range(2))
     assert first == again
     assert first[0]["findings"][0]["kind"] == "memory"

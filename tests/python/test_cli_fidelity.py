@@ -37,14 +37,16 @@ def test_without_probes_assumptions_are_listed(torpor, guest):
 
 
 def test_json_is_the_whole_result_and_the_librarys(torpor, guest):
-    printed = json.loads(torpor("fidelity", guest / "trace.dat", "--json", check=0).stdout)
+    printed = json.loads(
+        torpor("fidelity", guest / "trace.dat", "--format", "json", check=0).stdout
+    )
     assert printed == library.fidelity(guest / "trace.dat")
     assert printed["governors"][0]["agreement"] == 1
     assert sum(c["count"] for c in printed["governors"][0]["confusion"]) == 501
 
 
 def test_a_named_governor_is_tried_beside_the_others(torpor, guest):
-    done = torpor("fidelity", guest / "trace.dat", "-g", "menu-6.12", "--json", check=0)
+    done = torpor("fidelity", guest / "trace.dat", "-g", "menu-6.12", "--format", "json", check=0)
     governors = json.loads(done.stdout)["governors"]
     named = [g["governor"] for g in governors if g["named"]]
     assert named == ["menu-6.12"]
@@ -67,15 +69,16 @@ def test_dumps_are_found_as_the_recorder_names_them(torpor, guest, tmp_path):
 def test_a_replay_carries_the_recorded_agreement(torpor, guest):
     trace, machine = guest / "trace.dat", guest / "sysfs-before.txt"
     args = ("replay", trace, "-p", machine, "-g", "menu")
-    assert "Recorded decisions" not in torpor(*args, check=0).stdout
-    text = " ".join(torpor(*args, "--recorded-on", machine, check=0).stdout.split())
+    named, found = (torpor(*args, *more, check=0) for more in (["--recorded-on", machine], []))
+    text = words(named.stdout)
     assert "menu-6.12 agrees in 98.40 %, teo-6.12 as a control in 68.46 %" in text
+    assert words(found.stdout) == text
 
 
 def test_a_saved_dump_names_the_machine(torpor, guest):
     trace, machine = guest / "trace.dat", guest / "sysfs-before.txt"
     named, found = (
-        json.loads(torpor("replay", trace, "-g", "menu", "--json", *more, check=0).stdout)
+        json.loads(torpor("replay", trace, "-g", "menu", "--format", "json", *more, check=0).stdout)
         for more in (["-p", machine], [])
     )
     assert found["platform"] == named["platform"]
@@ -90,7 +93,7 @@ def test_unnamed_machine_asks_for_a_platform(torpor, recording):
 
 def test_a_recording_without_a_governor_agrees_with_none(torpor, recording):
     # The demo's kernel halted without asking anybody; see demo/README.md.
-    done = torpor("fidelity", recording, "-p", "i5-10600k", "--json", check=1)
+    done = torpor("fidelity", recording, "-p", "i5-10600k", "--format", "json", check=1)
     result = json.loads(done.stdout)
     assert result["decisions"]["compared"] > 7_000
     assert result["verdict"]["agreement"] < 1
@@ -162,8 +165,8 @@ def test_only_the_recorded_machine_is_verified(torpor, machine, status, tmp_path
     file, page = tmp_path / "replay.json", tmp_path / "page.html"
     args = ["replay", GUEST, "-p", "pixel6", "-g", "menu-6.12", "--recorded-on", machine]
     text = torpor(*args, "--report", page, check=status).stdout
-    file.write_text(torpor(*args, "--json", check=status).stdout, "utf-8")
-    asks = "NOT verified: is --recorded-on the recorded machine?"
+    file.write_text(torpor(*args, "--format", "json", check=status).stdout, "utf-8")
+    asks = f"NOT verified: is {machine} the recorded machine?"
     posted = torpor(*args, "--format", "markdown", check=status).stdout
     said = [text, page.read_text("utf-8"), posted, torpor("compare", file, file, check=0).stdout]
     assert [asks in words(each) for each in said] == [bool(status)] * 4
@@ -174,14 +177,28 @@ def test_only_the_recorded_machine_is_verified(torpor, machine, status, tmp_path
     assert ("of whose decisions no governor" in explained) == bool(status)
 
 
+def test_a_machine_of_another_recording_is_dropped(torpor, tmp_path):
+    # State 7 is none of the dump's: what is found is no error, what is named is.
+    recording = _sleeps(tmp_path / "deep.txt", 3, 7)
+    for when in ("before", "after"):
+        dump = GUEST.with_name(f"sysfs-{when}.txt")
+        shutil.copy(dump, tmp_path / f"deep.txt.{when}.txt")
+    args = ["replay", recording, "-p", "pixel6", "-g", "menu"]
+    found = json.loads(torpor(*args, "--format", "json", check=0).stdout)
+    assert found["traces"][0]["inputs"]["recorded_on"] is None
+    assert "the recorded machine is not known" in " ".join(found["notes"])
+    done = torpor(*args, "--recorded-on", tmp_path / "deep.txt.before.txt", check=2)
+    assert "enters state 7" in done.stderr
+
+
 @pytest.mark.parametrize(("machine", "status"), [("pixel6", 0), ("apple-m1", 1)])
 def test_fidelity_of_another_machine_is_a_finding(torpor, machine, status, tmp_path):
     done = torpor("fidelity", GUEST, "-p", machine, check=status)
-    asks = "NOT verified: is --platform the recorded machine?"
+    asks = f"NOT verified: is {machine} the recorded machine?"
     assert (asks in words(done.stdout)) == bool(status)
     file = tmp_path / "fidelity.json"
     file.write_text(
-        torpor("fidelity", GUEST, "-p", machine, "--json", check=status).stdout, "utf-8"
+        torpor("fidelity", GUEST, "-p", machine, "--format", "json", check=status).stdout, "utf-8"
     )
     assert (asks in words(torpor("explain", file, check=0).stdout)) == bool(status)
     assert library.load(file).is_verified == (not status)

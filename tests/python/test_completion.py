@@ -12,11 +12,12 @@ def complete(torpor):
 
     def run(line, **env):
         env |= {
-            "_TORPOR_COMPLETE": "complete_bash",
+            "_TORPOR_COMPLETE": "bash_complete",
             "COMP_WORDS": line,
             "COMP_CWORD": str(len(line.split(" ")) - 1),
         }
-        return torpor(env=env, check=0).stdout.split()
+        offered = [line.split(",", 1) for line in torpor(env=env, check=0).stdout.splitlines()]
+        return [name for kind, name in offered if kind == "plain"]
 
     return run
 
@@ -63,7 +64,7 @@ def test_shell_completes_files_where_expected(complete):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell_is_printed(torpor, shell):
-    assert "_TORPOR_COMPLETE" in torpor(env={"_TORPOR_COMPLETE": f"source_{shell}"}, check=0).stdout
+    assert "_TORPOR_COMPLETE" in torpor(env={"_TORPOR_COMPLETE": f"{shell}_source"}, check=0).stdout
 
 
 def test_help_shows_whole_summaries(torpor):

@@ -59,7 +59,7 @@ def titled(folder, title):
     (folder / "mine.toml").write_text(mine, encoding="utf-8")
 
 
-@pytest.mark.parametrize("option", [[], ["--csv"], ["--json"]])
+@pytest.mark.parametrize("option", [[], ["--format", "csv"], ["--format", "json"]])
 def test_a_platform_cannot_speak_to_the_terminal(torpor, recording, tmp_path, option):
     titled(tmp_path, r"\u001b[2Jcleared\u009b31m")
     done = torpor("replay", "-p", "./mine.toml", "-g", "menu", recording, *option, check=0)
@@ -113,7 +113,7 @@ STREAMS = [
     ("platform list >/dev/full", 2, "standard output"),
     ("platform list 2>&- >/dev/null", 0, ""),
     ("platform list 2>/dev/full >/dev/null", 0, ""),
-    ("platform list --json <&- >/dev/null", 0, ""),
+    ("platform list --format json <&- >/dev/null", 0, ""),
     ("platform list | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
     ("--help | head -c 1; exit ${PIPESTATUS[0]}", 0, ""),
     ("platform show nosuch 2>&-", 2, ""),
@@ -207,18 +207,17 @@ def ended(number, *arguments, **options):
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("caught_by", ["nobody", "a library", "until_stopped"])
+@pytest.mark.parametrize("caught_by", ["nobody", "a library"])
 @SIGNALS
 def test_a_signal_decides_the_exit_status(number, status, caught_by, tmp_path):
     """Python makes a dataclass by `exec`, after which `python -m` would end itself by SIGINT."""
     code = f"""
 import contextlib, os, sys
-import torpor.cli, torpor.cli.exits
+import torpor.cli
 def run():
     catches = {{
         "nobody": contextlib.nullcontext(),
         "a library": contextlib.suppress(KeyboardInterrupt),
-        "until_stopped": torpor.cli.exits.until_stopped(),
     }}
     with catches["{caught_by}"]:
         exec("os.kill(os.getpid(), {int(number)})")
@@ -227,8 +226,7 @@ torpor.cli._run = run
 sys.exit(torpor.cli.main())
 """
     (tmp_path / "interrupted.py").write_text(code)
-    expected = 0 if caught_by == "until_stopped" else status
-    assert ended(number, "-m", "interrupted", cwd=tmp_path) == (expected, "")
+    assert ended(number, "-m", "interrupted", cwd=tmp_path) == (status, "")
 
 
 @SIGNALS
@@ -294,7 +292,7 @@ def test_command_after_dashes_keeps_its_options(torpor, tmp_path):
 def test_a_spreadsheet_runs_no_name(torpor, recording, tmp_path):
     evil = tmp_path / "=cmd|'calc'!A1.perf.data"
     evil.write_bytes(recording.read_bytes())
-    done = torpor("replay", "-p", "pixel6", "-g", "menu", evil.name, "--csv", check=0)
+    done = torpor("replay", "-p", "pixel6", "-g", "menu", evil.name, "--format", "csv", check=0)
     (row,) = csv.DictReader(io.StringIO(done.stdout))
     assert row["trace"] == f"'{evil.name}"
     # Numbers stay numbers, a negative one too.

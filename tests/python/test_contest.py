@@ -334,7 +334,7 @@ def test_a_pattern_without_a_scenario_is_an_error():
 
 def test_contest_repeats_without_running(tmp_path, torpor):
     args = ("contest", "tide", "--only", "periodic,pixel6", "--duration", "200ms", "--seeds", "1")
-    args = (*args, "--no-rules", "--json", "-o", tmp_path / "store")
+    args = (*args, "--no-rules", "--format", "json", "-o", tmp_path / "store")
     first = torpor(*args, check=0).stdout
     shards = {p: p.stat().st_mtime_ns for p in (tmp_path / "store").rglob("*.parquet")}
     assert torpor(*args, check=0).stdout == first
@@ -374,7 +374,7 @@ def test_the_oracle_cannot_enter(tmp_path):
 
 def test_the_oracles_front_goes_from_energy_to_delay(tmp_path, torpor):
     plot, page = tmp_path / "front.svg", tmp_path / "contest.html"
-    args = ("contest", "--only", "web-server,pixel6", "--json", "-o", tmp_path / "store")
+    args = ("contest", "--only", "web-server,pixel6", "--format", "json", "-o", tmp_path / "store")
     args = (*args, "--baseline", "teo-6.12", "--report", page)
     result = json.loads(torpor(*args, "--plot", plot, cwd=ROOT).stdout)
     at = {one["governor"]: (one["energy_pct"], one["delay_pct"]) for one in result["front"]}

@@ -68,9 +68,9 @@ def test_diff_counts_shares_and_means(torpor, machine, tmp_path):
     put(machine, 0, 1, (100, 5000, 0, 25, 0))
     put(machine, 0, 2, (300, 900_000, 30, 0, 2))
     (tmp_path / "after.txt").write_text(grep(machine))
-    [group] = json.loads(torpor("diff", "before.txt", "after.txt", "--json", check=0).stdout)[
-        "groups"
-    ]
+    [group] = json.loads(
+        torpor("diff", "before.txt", "after.txt", "--format", "json", check=0).stdout
+    )["groups"]
     [column] = group["columns"]
     c1, c6 = column["states"][1:]
     assert group["cpus"] == [0, 1]
@@ -260,7 +260,7 @@ def test_stat_measures_a_command_and_returns_its_status(torpor, machine):
 
 
 def test_stat_prints_json_lines_and_the_total(torpor, machine):
-    done = torpor("stat", "--root", machine, "-i", "20ms", "-n", "2", "--json", check=0)
+    done = torpor("stat", "--root", machine, "-i", "20ms", "-n", "2", "--format", "json", check=0)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["intervals"][0]["label"] for line in lines] == ["interval", "interval", "total"]
     spans = [line["intervals"][0]["elapsed_ns"] for line in lines]
@@ -286,7 +286,7 @@ def test_an_interrupted_stat_prints_the_total(machine, tmp_path):
         except OSError:
             # Linux's way to say that the other end was closed.
             break
-    assert process.wait(timeout=20) == 0, process.stderr.read()
+    assert process.wait(timeout=20) == 130, process.stderr.read()
     assert b"total:" in shown
     os.close(terminal)
     process.stderr.close()

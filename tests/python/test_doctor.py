@@ -27,7 +27,7 @@ def test_every_finding_is_either_usable_or_explained():
 
 
 def test_json_equals_the_library(torpor):
-    found = json.loads(torpor("doctor", "--json", check=0).stdout)
+    found = json.loads(torpor("doctor", "--format", "json", check=0).stdout)
     assert found["findings"]
     assert set(found["findings"][0]) == {
         *("name", "is_usable", "found", "reason", "hint", "needed_for"),
@@ -107,18 +107,16 @@ def test_each_command_named_exists():
     """A finding that names an option or command which is gone would mislead."""
     import re
 
-    import typer
-
     from torpor.cli.app import app
 
     known = set()
 
     def walk(command, path):
         known.add(path)
-        for name, sub in getattr(command, "commands", {}).items():
+        for name, sub in (command.load_all() if hasattr(command, "load_all") else {}).items():
             walk(sub, f"{path} {name}".strip())
 
-    walk(typer.main.get_command(app), "")
+    walk(app, "")
     for finding in torpor.doctor():
         for quoted in re.findall(r"`([a-z][a-z ]*[a-z])(?: --\w+)?`", finding["needed_for"]):
             assert quoted in known, finding["needed_for"]
@@ -126,7 +124,7 @@ def test_each_command_named_exists():
 
 def test_text_equals_json(torpor):
     text = torpor("doctor", check=0, env={"COLUMNS": "80"}).stdout
-    for finding in json.loads(torpor("doctor", "--json", check=0).stdout)["findings"]:
+    for finding in json.loads(torpor("doctor", "--format", "json", check=0).stdout)["findings"]:
         mark = "ok" if finding["is_usable"] else "no"
         assert f"{mark}  {finding['name']}" in text
     assert max(map(len, text.splitlines())) <= 80

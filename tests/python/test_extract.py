@@ -12,7 +12,7 @@ def test_a_recording_becomes_a_workload_that_runs(torpor, tmp_path):
     done = torpor("workload", "extract", str(DEMO), "-o", str(made), check=0)
     assert "21 tasks, --duration 10.001s" in done.stderr
     assert 'name = "server"' in made.read_text(encoding="utf-8")
-    run = ("--duration", "200ms", "--seeds", "1", "--json")
+    run = ("--duration", "200ms", "--seeds", "1", "--format", "json")
     done = torpor("simulate", str(made), "-p", "i5-10600k", "-g", "teo", *run, check=0)
     tasks = {task["name"]: task for task in json.loads(done.stdout)["runs"][0]["tasks"]}
     assert tasks["nginx-18207"]["wakeups"] > 10
@@ -23,7 +23,7 @@ def test_the_check_needs_the_machine_and_lists_differences(torpor):
     assert "--platform" in refused.stderr
     # The demo's machine does not ship, so some task may be off, which status 1 reports.
     arguments = ("workload", "extract", str(DEMO), "--check", "-p", "i5-10600k")
-    check = json.loads(torpor(*arguments, "--json", check=None).stdout)
+    check = json.loads(torpor(*arguments, "--format", "json", check=None).stdout)
     assert {"ks", "decades"} <= set(check["idle"])
     assert len(check["tasks"]) == 21
     for which in ("recorded", "simulated"):

@@ -14,7 +14,7 @@ import torpor as library
 from processes import start, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
-SIMULATE = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "-g", "teo", "--json")
+SIMULATE = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "-g", "teo", "--format", "json")
 
 
 def simulate(tmp_path, **options):

@@ -115,7 +115,7 @@ def saved(torpor, recording, tmp_path):
     """Return files with the results of two governors."""
     files = {name: tmp_path / f"{name}.json" for name in ("menu", "shallowest")}
     for name, file in files.items():
-        done = torpor("replay", recording, "-p", "pixel6", "-g", name, "--json", check=0)
+        done = torpor("replay", recording, "-p", "pixel6", "-g", name, "--format", "json", check=0)
         file.write_text(done.stdout)
     return files
 

@@ -38,9 +38,9 @@ def test_the_library_writes_the_same_workload(torpor):
 
 
 def test_loop_length_is_bounded(torpor):
-    for number, allowed in (("1", "2"), ("1000002", "1000001"), ("5000000000", "1000001")):
+    for number in ("1", "1000002", "5000000000"):
         done = torpor("workload", "idle-predict", "--run", "--loop", number, check=2)
-        assert f"or equal to {allowed}" in done.stderr
+        assert "is not in the range 2<=x<=1000001" in done.stderr
 
 
 def test_it_runs_no_longer_than_a_month(torpor):
@@ -52,7 +52,7 @@ def test_it_runs_no_longer_than_a_month(torpor):
 
 def test_it_runs_for_the_given_time(torpor):
     arguments = ("workload", "idle-predict", "--run", "--threads", "4", "--duration", "200ms")
-    done = json.loads(torpor(*arguments, "--json", check=0).stdout)
+    done = json.loads(torpor(*arguments, "--format", "json", check=0).stdout)
     assert done["elapsed_ns"] >= 0.2e9
     # Each thread sleeps nine times a round; a busy machine does not finish the first.
     assert 0 < done["delays"]["count"] <= 36
@@ -64,14 +64,14 @@ def test_it_runs_for_the_given_time(torpor):
 
 
 def test_interrupt_prints_the_result_so_far(tmp_path):
-    command = ("workload", "idle-predict", "--run", "--json", "--duration", "100s")
+    command = ("workload", "idle-predict", "--run", "--format", "json", "--duration", "100s")
     with start(*command, cwd=tmp_path) as process:
         assert "running for 100s" in process.stderr.readline()
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     assert json.loads(out)["delays"]["count"] >= 72
-    assert process.returncode == 0
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,18 @@ def test_command_line_names_the_governor() -> None:
 
 
 def test_the_noise_of_a_governor_is_not_heard() -> None:
-    done = run("replay", str(RECORDING), "-p", "pixel6", "-g", "menu", "-g", hostile(14), "--json")
+    done = run(
+        "replay",
+        str(RECORDING),
+        "-p",
+        "pixel6",
+        "-g",
+        "menu",
+        "-g",
+        hostile(14),
+        "--format",
+        "json",
+    )
     assert "NOISE" not in done.stdout + done.stderr
     error = json.loads(done.stdout)["traces"][0]["runs"][1]["error"]
     assert error is None or "made a system call" in error

@@ -331,7 +331,7 @@ def test_status_counts_timers_of_a_governor(kernel, run_on_kernel):
     kernel.put("sys/kernel/debug/torpor/timers/t-tide", "cpu idle busy\n0 40 1\n1 2 2\n")
     text = run_on_kernel("kernel", "status")
     assert "timers     t-tide woke idle CPUs 42 times, and interrupted tasks 3 times" in text
-    offered = json.loads(run_on_kernel("kernel", "status", "--json"))["governors"]
+    offered = json.loads(run_on_kernel("kernel", "status", "--format", "json"))["governors"]
     timers = {governor["name"]: governor["timers"] for governor in offered}
     assert timers["t-tide"][1] == {"cpu": 1, "idle": 2, "busy": 2}
     assert timers["t-teo"] == []

@@ -58,7 +58,7 @@ def test_the_library_has_every_option_of_the_command():
     from torpor.cli import ab, record, stat
 
     renamed = {"no_probes": "probes"}
-    only_typed = {"form", "is_json", "report", "is_dry_run", "force", "recipe"}
+    only_typed = {"form", "report", "is_dry_run", "force", "recipe"}
     for command, call in (
         (ab.ab, torpor.ab),
         (record.record, torpor.record_trace),

@@ -91,7 +91,7 @@ def test_published_values_are_printed(torpor):
 
 
 def test_study_output_ignores_the_thread_count(torpor):
-    arguments = ("study", "run", "pixel6-teo", *QUICK, "--json")
+    arguments = ("study", "run", "pixel6-teo", *QUICK, "--format", "json")
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
     (result,) = json.loads(one)
@@ -391,7 +391,7 @@ def test_a_study_compares_kernels(tmp_path, torpor):
     study = study.replace("duration", 'cpufreq = "schedutil"\nduration')
     (tmp_path / "mine.toml").write_text(study)
     ways = ("study", "run", "./mine.toml", "--kernel", "6.12", "--kernel", kernel)
-    new, old = json.loads(torpor(*ways, "--json", check=0).stdout)
+    new, old = json.loads(torpor(*ways, "--format", "json", check=0).stdout)
     releases = [result["kernel"]["release"] for result in (new, old)]
     assert releases[0].startswith("6.12.") and releases[1].startswith("6.1.")
     values = [result["tables"][0]["rows"][0]["cells"] for result in (new, old)]

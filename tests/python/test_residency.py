@@ -82,7 +82,7 @@ def test_stat_shows_requested_next_to_got(machine):
     assert row.split() == ["CPU%c6", "C6", "0.00", "30.00"]
     assert "Pkg%pc2 10.00 %" in text
 
-    by_cpu = json.loads(_stat(machine, _WAITS, "--json", "--by", "cpu").stdout)
+    by_cpu = json.loads(_stat(machine, _WAITS, "--format", "json", "--by", "cpu").stdout)
     got = [group["columns"][0]["got"][0]["got_ratio"] for group in by_cpu["groups"]]
     assert got == [0.4, 0.2]
 

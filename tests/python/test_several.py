@@ -123,7 +123,9 @@ def test_waker_is_in_table_and_page(torpor, recording, tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert "What ended the sleeps" in page and "nginx" in page
     # Nobody asked, nothing is said.
-    plain = json.loads(torpor("replay", "-p", "pixel6", recording, "--json", check=0).stdout)
+    plain = json.loads(
+        torpor("replay", "-p", "pixel6", recording, "--format", "json", check=0).stdout
+    )
     assert "causes" not in plain["traces"][0]
 
 

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import sys
 import urllib.error
 import urllib.request
@@ -15,12 +16,12 @@ from pathlib import Path
 import pytest
 
 import torpor
-from processes import wait_for
+from processes import start, wait_for, wait_until_listening
 from torpor.ask.fleet import fleet
+from torpor.cli.shadow import _table
 from torpor.machine.record.errors import RecordError
 from torpor.results import comparison
 from torpor.results.kinds import explain, posted
-from torpor.results.load import checked
 from torpor.run.shadow import feed, live, metrics, rollup
 from torpor.run.sweeps.axes import Point
 from torpor.view.report.page import render
@@ -383,7 +384,8 @@ def test_fleet_shows_where_a_governor_is_worse(tmp_path):
         tmp_path / "old", "old", {m: (50.0, 50.0 + m % 3) for m in range(9)}, machine_class="old"
     )
     result = fleet([tmp_path / name for name in ("a", "b", "c", "old")])
-    assert checked(json.loads(json.dumps(result)), "x")["kind"] == "shadow"
+    (tmp_path / "shadow.json").write_text(json.dumps(result))
+    assert torpor.load(tmp_path / "shadow.json")["kind"] == "shadow"
 
     def change(machine_class, hour, host=None):
         (group,) = (
@@ -515,9 +517,37 @@ def test_no_store_is_made_of_no_minutes(torpor, tmp_path):
 
 
 def test_shadow_result_equals_a_replay(torpor, recording):
-    asked = (recording, "-p", "i5-10600k", "-g", "menu", "-g", "teo", "--json")
+    asked = (recording, "-p", "i5-10600k", "-g", "menu", "-g", "teo", "--format", "json")
     shadow, replay = (json.loads(torpor(c, *asked, check=0).stdout) for c in ("shadow", "replay"))
     assert shadow.pop("options")["hz"] == replay.pop("options")["hz"]
     for result in (shadow, replay):
         result["traces"][0].pop("strips")
     assert shadow == replay
+
+
+def test_a_base_of_0_has_an_absolute_verdict(scripted, tmp_path):
+    scripted(*[(0, [a_run(0.0), a_run(54e6 + n)]) for n in range(4)])
+    shadow = ran(tmp_path)
+    tally = shadow.tallies["teo"]
+    assert tally.change == (None, None, None) and tally.sign == 1
+    shown = _table(shadow, None, None)
+    (verdict,) = [fact for fact in shown.facts if fact.startswith("teo:")]
+    assert "900.00 mW more" in verdict and "nan" not in str(shown)
+
+
+def test_a_shadow_states_time_not_windows(scripted, tmp_path):
+    """A recording of 200 s has parts of five minutes."""
+    shadow = live.Shadow(live.Plan("pixel6", ["menu", "teo"]))
+    for second in (20, 60, 60, 50, 10):
+        shadow._count(live.Window(0, second * 10**9, 0, {}))
+    shadow._count(live.Window(0, 7 * 10**9, 1, {}))
+    title = _table(shadow, None, None).title
+    assert "200 s" in title.replace("\N{NO-BREAK SPACE}", " ") and "7.00" in title
+
+
+def test_a_signal_decides_a_shadows_status(recording, tmp_path):
+    shadow = start("shadow", recording, "-p", "pixel6", "--follow", cwd=tmp_path)
+    wait_until_listening(shadow, signal.SIGCHLD)
+    shadow.send_signal(signal.SIGTERM)
+    out, said = shadow.communicate(timeout=60)
+    assert (shadow.returncode, "menu" in out) == (143, True), said

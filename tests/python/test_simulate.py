@@ -51,7 +51,7 @@ def test_some_cpus_are_online(torpor):
     done = torpor(*simulate, "--cpus", "0-3", check=0)
     assert "4 of 12 CPUs" in done.stdout
     assert "* CPU 0-3 of 12 online" in " ".join(done.stdout.split())
-    result = json.loads(torpor(*simulate, "--cpus", "0-3", "--json", check=0).stdout)
+    result = json.loads(torpor(*simulate, "--cpus", "0-3", "--format", "json", check=0).stdout)
     assert result["options"]["cpus"] == [0, 1, 2, 3]
     assert result["options"]["given"]["cpus"] == "0-3"
     assert {c for k in result["runs"][0]["clusters"] for c in k["cpus"]} == {0, 1, 2, 3}
@@ -76,7 +76,9 @@ def test_io_rows_need_io(torpor, tmp_path):
     assert "IO" not in quiet
 
     result = json.loads(
-        torpor("simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, "--json", check=0).stdout
+        torpor(
+            "simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, "--format", "json", check=0
+        ).stdout
     )
     run = result["runs"][0]
     (device,) = run["devices"]
@@ -95,7 +97,7 @@ def test_an_unknown_device_lists_the_valid_ones(torpor, tmp_path):
 
 
 def test_threads_and_repetition_change_no_byte(torpor):
-    arguments = ("simulate", "requests", "-p", "pixel6", *QUICK, "--json")
+    arguments = ("simulate", "requests", "-p", "pixel6", *QUICK, "--format", "json")
     one = torpor(*arguments, "-j", "1", check=0).stdout
     assert one == torpor(*arguments, "-j", "2", check=0).stdout
     result = json.loads(one)
@@ -117,7 +119,7 @@ def test_threads_and_repetition_change_no_byte(torpor):
 
 def test_each_governor_has_its_own_oracle(torpor):
     arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", "-g", "oracle", "-g", "teo")
-    result = json.loads(torpor(*arguments, *QUICK, "--json", check=0).stdout)
+    result = json.loads(torpor(*arguments, *QUICK, "--format", "json", check=0).stdout)
     runs = result["runs"]
     assert [run["governor"] for run in runs] == ["menu", "teo"]
     for run in runs:
@@ -147,7 +149,7 @@ def test_linked_governors_run_as_the_kernels_own(tmp_path):
 
 
 def test_another_seed_is_another_workload(torpor):
-    arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", *QUICK, "--csv")
+    arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", *QUICK, "--format", "csv")
     assert torpor(*arguments).stdout != torpor(*arguments, "--seed", "9").stdout
 
 
@@ -156,7 +158,7 @@ def test_run_is_written_as_a_recording_that_replays(torpor, tmp_path, name):
     torpor("simulate", "frames", "-p", "pixel6", "-g", "teo", *QUICK, "--trace", name, check=0)
     info = torpor("trace", "info", name, check=0).stdout
     assert "wakings" in info and "hrtimers" in info
-    done = torpor("replay", name, "-p", "pixel6", "-g", "teo", "--csv", check=0)
+    done = torpor("replay", name, "-p", "pixel6", "-g", "teo", "--format", "csv", check=0)
     assert "nan" not in done.stdout
 
 
@@ -178,7 +180,9 @@ def test_stuck_workload_names_place_and_time(torpor, tmp_path):
 def test_every_governor_runs_under_every_cpufreq_governor(torpor):
     policies = ("--cpufreq", "powersave", "--cpufreq", "schedutil,rate_limit_us=500")
     governors = ("-g", "menu", "-g", "teo")
-    done = torpor("simulate", "frames", "-p", "pixel6", *governors, *policies, *QUICK, "--json")
+    done = torpor(
+        "simulate", "frames", "-p", "pixel6", *governors, *policies, *QUICK, "--format", "json"
+    )
     result = json.loads(done.stdout)
     runs = result["runs"]
     assert result["options"]["cpufreq"] == ["powersave", "schedutil,rate_limit_us=500"]
@@ -267,7 +271,7 @@ def test_schedutil_boosts_by_default(torpor):
     runs = {}
     for boosts in ((), ("iowait",), ("none",), ("none", "per-task,levels=4")):
         options = [word for boost in boosts for word in ("--io-boost", boost)]
-        result = json.loads(torpor(*asked, *options, "--json", check=0).stdout)
+        result = json.loads(torpor(*asked, *options, "--format", "json", check=0).stdout)
         runs[boosts] = result["runs"]
         named = [run["io_boost"] for run in result["runs"]]
         assert named == list(boosts or ["iowait"])

@@ -32,7 +32,7 @@ def test_a_table_names_its_kernel(torpor, linux):
 def test_library_and_command_give_the_same(torpor, linux):
     done = torpor(
         *("simulate", "periodic", "-p", "pixel6", "-g", "menu", *QUICK),
-        *("--kernel", linux, "--json"),
+        *("--kernel", linux, "--format", "json"),
         check=0,
     )
     printed = json.loads(done.stdout)

@@ -57,6 +57,73 @@ def test_python_functions_have_at_most_70_lines():
     assert long == []
 
 
+def test_csv_has_one_writer():
+    """It quotes what a spreadsheet would run."""
+    modules = {n: ast.parse(t) for n, t in sources(".py").items() if n.startswith("python/torpor/")}
+    found = [name for name, module in modules.items() if "csv" in imported(module)]
+    assert found == ["python/torpor/results/text.py"]
+
+
+#: Reads of what is no file of somebody else's: the package's own stub before it is imported, and a
+#: device that must stay open.
+OTHER_READS = {"python/torpor/__init__.py", "python/torpor/machine/record/machine.py"}
+
+
+def direct_reads(node: ast.AST) -> Iterator[str]:
+    """Yield the calls of a module that read a path of whatever kind: a FIFO never ends."""
+    for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
+        name = ast.unparse(call.func)
+        mode = [
+            a.value
+            for a in (*call.args, *(k.value for k in call.keywords if k.arg == "mode"))
+            if isinstance(a, ast.Constant) and isinstance(a.value, str)
+        ]
+        is_read = not any(set(m) <= set("rwxabt+") and set(m) & set("wxa") for m in mode)
+        owner = name.rpartition(".")[0]
+        is_path = name == "open" or (name.endswith(".open") and owner not in ("os", "tarfile"))
+        is_whole = name.endswith((".read_text", ".read_bytes")) and owner != "saved"
+        if is_whole or (is_path and is_read):
+            yield name
+
+
+def test_python_files_are_read_by_one_reader():
+    found = [
+        f"{name}: {call} is banned, use torpor.results.files"
+        for name, text in sources(".py").items()
+        if name.startswith("python/torpor/") and name not in OTHER_READS
+        for call in direct_reads(ast.parse(text))
+    ]
+    assert found == []
+    assert list(direct_reads(ast.parse("open(a); b.open('rb'); c.read_text(); open(d, 'w')"))) == [
+        "open",
+        "b.open",
+        "c.read_text",
+    ]
+
+
+#: A read of a path of whatever kind.
+RUST_READ = re.compile(r"\bfs::read(?:_to_string)?\(|\bFile::open\(")
+#: The readers themselves, of files and of recordings, which may be pipes; and locks of folders.
+RUST_READERS = {
+    "crates/torpor-machine/src/units/file.rs",
+    "crates/torpor-trace/src/bytes/mod.rs",
+    "crates/torpor-governor/src/store.rs",
+}
+
+
+def test_rust_files_are_read_by_one_reader():
+    texts = sources(".rs")
+    tests = set(re.findall(r"#\[cfg\(test\)\]\nmod (\w+);", "\n".join(texts.values())))
+    found = [
+        f"{name}: {read[0]} is banned, use units::read_regular or units::open_input"
+        for name, text in texts.items()
+        if re.match(r"crates/torpor-\w+/src/", name) and name not in RUST_READERS
+        if Path(name).stem not in tests
+        for read in RUST_READ.finditer(text.partition("#[cfg(test)]\nmod ")[0])
+    ]
+    assert found == []
+
+
 def imported(node: ast.AST) -> Iterator[str]:
     """Yield what a module imports when it runs, in functions, too; a name with its module."""
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

@@ -50,7 +50,7 @@ def test_a_row_has_knowledge_outcome_and_costs(recording):
 
 
 def test_more_knowledge_bounds_higher_below_the_oracle(torpor, recording):
-    done = torpor("trace", "spans", recording, "-p", "pixel6", "--bound", "--json")
+    done = torpor("trace", "spans", recording, "-p", "pixel6", "--bound", "--format", "json")
     rows = json.loads(done.stdout)
     assert rows == library.bound(recording, platform="pixel6")
     by = {(row["knows"], row["own_timers"]): row for row in rows}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Stores that are damaged, odd, begun by many at once, or may not be written."""
 
+import csv
 import hashlib
 import json
 import os
@@ -328,3 +329,12 @@ def test_bits_of_a_results_table_flip_without_panic(tmp_path):
                 torpor.load(path).to_dict()
             except (torpor.TorporError, ValueError) as error:
                 assert "panic" not in str(error)
+
+
+def test_an_export_runs_in_no_spreadsheet(tmp_path):
+    made = torpor.open_store(tmp_path / "store", create=True)
+    with made.writer() as writer:
+        writer.add({**a_row(), "source": "=1+1", "error": "@sum(a1)"})
+    made.export(tmp_path / "points.csv")
+    (row,) = csv.DictReader((tmp_path / "points.csv").open())
+    assert (row["source"], row["error"]) == ("'=1+1", "'@sum(a1)")

@@ -106,7 +106,7 @@ def test_uncalibratable_study_names_the_place(study, was, becomes, message):
 
 
 def test_a_calibration_is_of_one_study_as_text(torpor):
-    for wrong in (["--calibrate"], ["rk3399-io", "--calibrate", "--json"]):
+    for wrong in (["--calibrate"], ["rk3399-io", "--calibrate", "--format", "json"]):
         assert "expected a STUDY" in torpor("study", "run", *wrong, check=2).stderr
 
 

@@ -90,7 +90,16 @@ def test_the_page_is_complete_and_lists_every_setting(result):
 
 def test_plot_is_written_to_the_given_path(torpor, tmp_path):
     for name in ("plot.svg", "plot.html"):
-        arguments = ("--io-boost", "iowait", "--duration", "50ms", "--seeds", "1", "--json")
+        arguments = (
+            "--io-boost",
+            "iowait",
+            "--duration",
+            "50ms",
+            "--seeds",
+            "1",
+            "--format",
+            "json",
+        )
         done = torpor("study", "io-boost", *arguments, "--plot", str(tmp_path / name), check=0)
         assert json.loads(done.stdout)["settings"][0]["name"] == "iowait"
         assert "</svg>" in (tmp_path / name).read_text(encoding="utf-8")

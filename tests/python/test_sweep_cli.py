@@ -2,6 +2,7 @@
 """`torpor sweep` and `torpor store` as typed."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def test_the_command_line_maintains_a_store(torpor, recording, tmp_path):
     narrow = torpor("store", "show", where, env={"COLUMNS": "80"}, check=0).stdout
     assert max(map(len, narrow.splitlines())) <= 80
     assert "| teo |" in torpor("store", "show", where, "--format", "markdown", check=0).stdout
-    assert len(json.loads(torpor("store", "show", where, "--json", check=0).stdout)) == 2
+    assert len(json.loads(torpor("store", "show", where, "--format", "json", check=0).stdout)) == 2
     assert f"{where}: 2 points\n" in torpor("store", "list", where, check=0).stdout
     out = tmp_path / "points.csv"
     torpor("store", "export", where, "-o", out, check=0)
@@ -48,7 +49,9 @@ def test_array_of_a_batch_system_shares_the_points(torpor, recording, tmp_path, 
         job = {name: value.format(share) for name, value in env.items()} | count
         args = ["-t", recording, "-p", "pixel6", "-p", "rk3399", "-g", "menu", "-g", "teo"]
         torpor("sweep", "-o", tmp_path / "store", *args, env=job, check=0)
-    found = json.loads(torpor("store", "show", tmp_path / "store", "--json", check=0).stdout)
+    found = json.loads(
+        torpor("store", "show", tmp_path / "store", "--format", "json", check=0).stdout
+    )
     assert len(found) == 4
 
 
@@ -59,24 +62,34 @@ def test_invalid_shard_is_refused(torpor, recording, text):
 
 
 def test_a_sweep_knows_the_recorded_machine(torpor, tmp_path):
-    recording = GUEST / "arm64-6.12-menu-rates" / "trace.dat.gz"
-    args = ["-o", tmp_path / "store", "-t", recording, "-p", "pixel6", "-g", "menu-6.12"]
-    torpor("sweep", *args, check=0)
-    torpor("sweep", *args, "--recorded-on", "pixel6", check=0)
-    # Known by now: the option is part of a point's name.
-    again = torpor("sweep", *args, "--recorded-on", "pixel6", check=0)
+    folder = GUEST / "arm64-6.12-menu-rates"
+    args = ["sweep", "-o", tmp_path / "store", "-p", "pixel6", "-g", "menu-6.12"]
+    # Away from its dumps it identifies no machine.
+    alone = shutil.copy(folder / "trace.dat.gz", tmp_path / "alone.dat.gz")
+    for trace in (folder / "trace.dat.gz", alone):
+        torpor(*args, "-t", trace, check=0)
+    torpor(*args, "-t", alone, "--recorded-on", "pixel6", check=0)
+    # Known by now: the machine is part of a point's name.
+    again = torpor(*args, "-t", alone, "--recorded-on", "pixel6", check=0)
     assert "0 points done" in again.stderr
-    rows = json.loads(torpor("store", "show", tmp_path / "store", "--json", check=0).stdout)
-    shares = {row["options"]: row["above_pct"] for row in rows}
-    assert shares["{}"] == pytest.approx(2.08, abs=0.01)
-    assert shares['{"recorded_on": "pixel6"}'] == pytest.approx(0.18, abs=0.01)
+    rows = json.loads(
+        torpor("store", "show", tmp_path / "store", "--format", "json", check=0).stdout
+    )
+    shares = {(Path(row["source"]).name, row["options"]): row["above_pct"] for row in rows}
+    assert shares == {
+        ("trace.dat.gz", "{}"): pytest.approx(0.19, abs=0.01),
+        ("alone.dat.gz", "{}"): pytest.approx(2.08, abs=0.01),
+        ("alone.dat.gz", '{"recorded_on": "pixel6"}'): pytest.approx(0.19, abs=0.01),
+    }
 
 
 def test_others_option_changes_the_points(torpor, recording, tmp_path):
     args = ["-o", tmp_path / "store", "-t", recording, "-p", "pixel6", "-g", "menu"]
     torpor("sweep", *args, "--others", "busy", check=0)
     torpor("sweep", *args, check=0)
-    rows = json.loads(torpor("store", "show", tmp_path / "store", "--json", check=0).stdout)
+    rows = json.loads(
+        torpor("store", "show", tmp_path / "store", "--format", "json", check=0).stdout
+    )
     power = {row["options"]: row["cluster_power_mw"] for row in rows}
     assert power['{"others": "busy"}'] > power["{}"]
 

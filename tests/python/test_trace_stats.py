@@ -60,7 +60,7 @@ def test_tables_are_columns_with_units(recording):
 
 
 def test_written_file_reads_back(torpor, recording, tmp_path):
-    text = torpor("trace", "stats", recording, "--json", check=0).stdout
+    text = torpor("trace", "stats", recording, "--format", "json", check=0).stdout
     (tmp_path / "stats.json").write_text(text)
     assert library.load(tmp_path / "stats.json") == library.trace_stats(recording)
     assert json.loads(text)["kind"] == "trace_stats"

@@ -35,6 +35,20 @@ def test_picture_and_table_show_the_same_numbers(html: str) -> None:
     assert set(labels) <= shown
 
 
+def test_the_floor_is_what_a_proof_bounds() -> None:
+    section = sample.pixel()["traces"][0]
+    compared, runs = section["comparison"], section["runs"]
+
+    def drawn(**changes: object) -> str:
+        return str(summary.picture(compared, runs, section["oracle"] | changes))
+
+    assert section["oracle"]["proof"] != "open"
+    assert "no sequence of choices" in drawn()
+    assert "no sequence of choices" not in drawn(proof="open", bound_mw=None)
+    assert "no sequence of choices" not in str(summary.picture(compared, runs, None))
+    assert drawn() != drawn(bound_mw=section["oracle"]["found_mw"] * 0.9)
+
+
 def test_the_title_is_of_the_least_power() -> None:
     result = sample.pixel()
     section = result["traces"][0]

@@ -256,6 +256,16 @@ def test_finding_names_the_nearest_and_its_price() -> None:
     )
 
 
+def test_governor_below_an_incomplete_search_is_the_least() -> None:
+    runs = [
+        run("menu", over_oracle_pct=12.5),
+        run("teo", over_oracle_pct=0.0),
+        run("oracle", "oracle", over_oracle_pct=2.9),
+    ]
+    said = verdict(runs)
+    assert said.startswith("teo ") and "2.90 %" in said and "nearest" not in said
+
+
 def test_finding_without_power_ranks_by_wrong_depth() -> None:
     runs = [
         run("menu", above_pct=10.5, below_pct=2.25, latency_mean_us=5.5),
@@ -281,17 +291,23 @@ def test_no_verdict_without_known_timers() -> None:
         run("menu", over_oracle_pct=12.5, latency_mean_us=80.0),
         run("teo", over_oracle_pct=4.25, latency_mean_us=75.5),
     ]
-    said = verdict(runs, {"probe": 0, "timer_events": 0, "waking_timer": 0, "tick_only": 900})
+    said = verdict(runs, {"recorded": {"timer_events": 0}, "guessed": {}, "none": {"tick_only": 9}})
     assert said.startswith("No verdict: for 100.00 % of the decisions")
     assert "teo" not in said
 
 
 def test_finding_states_the_share_it_rests_on() -> None:
     runs = [run("menu", idle_energy_uj=2.0), run("teo", idle_energy_uj=1.0)]
-    said = verdict(runs, {"timer_events": 80, "tick_only": 20})
+
+    def of(recorded: int, guessed: int, none: int) -> str:
+        counts = {"timer_events": recorded}, {"waking_timer": guessed}, {"tick_only": none}
+        return verdict(runs, dict(zip(("recorded", "guessed", "none"), counts, strict=True)))
+
+    said = of(80, 0, 20)
     assert said.startswith("teo uses the least idle energy")
     assert "In 20.00 % of the decisions the recording shows only the tick" in said
-    assert "of the decisions" not in verdict(runs, {"timer_events": 1000, "tick_only": 1})
+    assert "of the decisions" not in of(1000, 0, 1)
+    assert "In 96.00 % of the decisions the next timer is guessed" in of(0, 96, 4)
 
 
 def test_finding_names_no_best_within_the_noise() -> None:
@@ -421,9 +437,8 @@ def test_a_result_with_hardly_anything_still_renders() -> None:
     refill(result)
     trace["strips"] = []
     trace["trace"].update(losses=[], event_counts={}, kernel_release=None, machine=None)
-    trace["inputs"]["sleep_length_sources"] = dict.fromkeys(
-        trace["inputs"]["sleep_length_sources"], 0
-    )
+    for counts in trace["inputs"]["sleep_length_sources"].values():
+        counts.clear()
     result["notes"] = []
     assert "nothing to compare" in report.render(result)
 

@@ -39,7 +39,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     for file in GUEST.iterdir():
         shutil.copy(file, opened.folder)
     for name, words in COMMANDS.items():
-        report = ["--json", "--report", f"{name}.html"]
+        report = ["--format", "json", "--report", f"{name}.html"]
         done = ran(*TORPOR, *words, *report, cwd=opened.folder)
         assert done.returncode in (0, 1), done.stderr
         opened.results[name] = json.loads(done.stdout)
@@ -56,7 +56,14 @@ def test_page_is_self_contained_and_readable(browser: Browser, name: str) -> Non
 def test_page_ends_with_the_command_that_repeats_it(browser: Browser, name: str) -> None:
     browser.open(name)
     shown = browser.driver.find_elements(By.CSS_SELECTOR, "main > :last-child pre")[-1].text
-    assert shown.split() == ["torpor", *COMMANDS[name], "--json", "--report", f"{name}.html"]
+    assert shown.split() == [
+        "torpor",
+        *COMMANDS[name],
+        "--format",
+        "json",
+        "--report",
+        f"{name}.html",
+    ]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -26,6 +26,11 @@ pub enum EngineError {
     )]
     NoSuchCpu { path: String, cpu: CpuId, number: u32, platform: String, last: usize },
     #[error(
+        "option `start` is {start} and option `end` is {end}: expected a start before the end\n\
+         hint: exchange them; both count from the recording's first event"
+    )]
+    EndsFirst { start: Duration, end: Duration },
+    #[error(
         "no CPU of recording `{path}` sleeps once between option `start` and option `end`: its \
          idleness goes from {first} to {last} after its first event"
     )]
@@ -73,6 +78,13 @@ pub enum EngineError {
          (option `start`, option `end`, option `cpus`), or with fewer governors"
     )]
     TooManyDecisions { path: String, most: u64 },
+    #[error(
+        "replay of `{path}`: `{governor}` consumes {energy}, less than the {least} that `{oracle}` \
+         proves to be the least\n\
+         hint: this is an error in Torpor, and neither can be trusted: please report it, with the \
+         recording, the platform and the options; without `{oracle}` the replay runs"
+    )]
+    BelowProof { path: String, governor: String, energy: String, oracle: String, least: String },
     #[error("cannot share memory with other processes: {reason}")]
     SharedMemory { reason: String },
     #[error("interrupted")]

@@ -412,6 +412,9 @@ impl<'a> CpuRun<'a> {
     #[cold]
     fn poll<P: Policy>(&mut self, wake: Instant, policy: &mut P) -> Sleep {
         let limit = policy.poll_limit(self.at.slot, self.model.default_poll_limit);
+        if limit != self.model.default_poll_limit {
+            self.at.tally.poll_limit_set();
+        }
         self.at.poll_timeout = self.model.poll_timeout(self.at.now, limit);
         self.model.poll(self.at.now, wake, self.at.alarms, self.at.poll_timeout)
     }

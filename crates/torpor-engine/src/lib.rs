@@ -25,6 +25,7 @@ pub mod pelt;
 pub mod policy;
 mod pool;
 mod prepared;
+mod proof;
 mod reading;
 mod recorded;
 pub mod replay;
@@ -50,7 +51,7 @@ pub use options::{
 pub use outcome::Outcome;
 pub use pool::on_threads;
 pub use reading::{Loaded, stream};
-pub use recorded::{Contents, RecordedCpu, RecordedState, RecordedUsage};
+pub use recorded::{Contents, RecordedCpu, RecordedState, RecordedUsage, machine_named};
 pub use session::{
     asks_for_oracle, check_disabled_states, describe_governor, run, run_on, spans_of,
 };

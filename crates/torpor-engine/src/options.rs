@@ -36,9 +36,14 @@ pub struct Options {
     /// States to enable that the platform disables, by name or index.
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
-    /// The recorded machine: its exit latencies give the times of the wake-up events.
+    /// The recorded machine of all recordings, as the user named it: its exit latencies give the
+    /// times of the wake-up events.
     #[schemars(with = "Option<String>")]
     pub recorded_on: Option<Machine>,
+    /// The machines that recordings identify, by path, where the user named none.
+    #[serde(skip_serializing)]
+    #[schemars(skip)]
+    pub identified: BTreeMap<String, Machine>,
     /// Only these CPUs of the recording.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
@@ -76,7 +81,8 @@ pub struct Options {
 }
 
 impl options::Options for Options {
-    const SILENT: &'static [&'static str] = &["threads", "isolate", "decisions", "strip"];
+    const SILENT: &'static [&'static str] =
+        &["identified", "threads", "isolate", "decisions", "strip"];
 
     fn given(&mut self) -> &mut Given {
         &mut self.given
@@ -90,10 +96,14 @@ impl Request {
         let mut request = self.clone();
         let Request { platform, options, .. } = &mut request;
         enable_states(platform, &options.enabled_states)?;
-        options.others.get_or_insert_default();
-        if let Some(Machine::Named(name)) = &options.recorded_on {
-            options.recorded_on = Some(Platform::resolve(name)?.into());
+        if let (Some(start), Some(end)) = (options.start, options.end) {
+            if start >= end {
+                return Err(EngineError::EndsFirst { start, end });
+            }
         }
+        options.others.get_or_insert_default();
+        let machines = options.recorded_on.iter_mut().chain(options.identified.values_mut());
+        machines.into_iter().try_for_each(Machine::load)?;
         Ok(request)
     }
 }
@@ -135,6 +145,13 @@ pub enum Machine {
 }
 
 impl Machine {
+    fn load(&mut self) -> Result<(), PlatformError> {
+        if let Machine::Named(name) = self {
+            *self = Platform::resolve(name)?.into();
+        }
+        Ok(())
+    }
+
     /// Returns the platform of a resolved request.
     pub(crate) fn known(&self) -> Option<&Platform> {
         match self {

@@ -12,7 +12,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use torpor_machine::units::Energy;
 pub use torpor_result::record::{
-    ClusterOutcome, CpuOutcome, Head, LatencyOutcome, RunOutcome, StateOutcome, Strip,
+    ClusterOutcome, CpuOutcome, Head, LatencyOutcome, RunOutcome, SleepLengthSources, StateOutcome,
+    Strip,
 };
 use torpor_result::{Comparison, Info};
 
@@ -92,13 +93,15 @@ pub struct TraceOutcome {
 }
 
 /// The least total power of CPUs and clusters, over the replayed span.
-#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct OracleOutcome {
     pub proof: Proof,
-    /// No governor within the latency limit has less.
-    pub bound_mw: f64,
-    /// Power with the decisions found, in mW.
+    /// No governor within the latency limit has less; null if the proof is open: no bound is known.
+    pub bound_mw: Option<f64>,
+    /// Power with the cheapest decisions found, in mW.
     pub found_mw: f64,
+    /// The column that made these decisions, if the proof is open and they are not the oracle's.
+    pub found_by: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -152,7 +155,11 @@ pub struct InputsInfo {
     pub tick_hz: u32,
     /// The recorded kernel's, where the recording shows it.
     pub tick_hz_recorded: Option<u32>,
-    pub sleep_length_sources: BTreeMap<&'static str, u64>,
+    /// The recorded machine, which the user named or the recording identifies; null if it is not
+    /// known. Its exit latencies give the times of wake-ups that no other event shows, and its
+    /// polling states show which sleeps ended at the polling limit.
+    pub recorded_on: Option<String>,
+    pub sleep_length_sources: SleepLengthSources,
     pub wake_stamp_sources: BTreeMap<&'static str, u64>,
     pub event_to_exit: EventToExit,
 }

@@ -4,7 +4,7 @@
 
 use crate::causes::Causes;
 use crate::input::{Recording, Span};
-use crate::options::{By, Machine, Options};
+use crate::options::{By, Options};
 use crate::outcome::Agreement;
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ use torpor_machine::units::{CpuId, Duration};
 /// A recording as inputs of replays on a machine, with what their results say about it.
 pub(crate) struct Prepared {
     pub info: TraceInfo,
+    /// The name of the recorded machine, if known.
+    pub recorded_on: Option<String>,
     pub recording: Recording,
     pub agreement: Option<Agreement>,
     pub causes: Option<Causes>,
@@ -49,14 +51,18 @@ struct ClusterKey {
 }
 
 impl Key {
-    pub(crate) fn new(platform: &Platform, options: &Options) -> Key {
+    pub(crate) fn new(
+        platform: &Platform,
+        options: &Options,
+        recorded_on: Option<&Platform>,
+    ) -> Key {
         let clusters = platform.clusters.iter().map(|cluster| ClusterKey {
             cpus: cluster.cpus.clone(),
             capacity: cluster.capacity,
             opps_khz: cluster.opps.iter().map(|opp| opp.freq_khz).collect(),
         });
         Key {
-            recorded_on: options.recorded_on.as_ref().and_then(Machine::known).cloned(),
+            recorded_on: recorded_on.cloned(),
             clusters: clusters.collect(),
             cpus: options.cpus.clone(),
             cpu_map: options.cpu_map.clone(),
@@ -119,7 +125,7 @@ mod tests {
 
     fn key(start: Duration) -> Key {
         let platform = torpor_machine::platform::resolve("pixel6").unwrap();
-        Key::new(&platform, &Options { start: Some(start), ..Options::default() })
+        Key::new(&platform, &Options { start: Some(start), ..Options::default() }, None)
     }
 
     /// Returns the bytes of one span, times `spans`.
@@ -137,7 +143,13 @@ mod tests {
                 let cpu = CpuInput { cpu: CpuId(0), spans, cut: Default::default() };
                 let recording = Recording { cpus: vec![cpu], ..Recording::default() };
                 let info = TraceInfo::new("made up", &torpor_trace::Trace::default());
-                Ok::<_, ()>(Prepared { info, recording, agreement: None, causes: None })
+                Ok::<_, ()>(Prepared {
+                    info,
+                    recorded_on: None,
+                    recording,
+                    agreement: None,
+                    causes: None,
+                })
             };
             kept.get(key(Duration(start)), prepare).unwrap();
         }

@@ -4,8 +4,9 @@
 use crate::input::{Draft, EventToExit};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 use torpor_machine::units::{CpuId, Instant, StateIdx};
-use torpor_trace::{Event, EventKind, Sink, SoFar};
+use torpor_trace::{Event, EventKind, Sink, SoFar, Trace, TraceError};
 
 /// One CPU of a recording. A sleep counts if the recording has both its ends.
 #[derive(Clone, Debug, Serialize)]
@@ -52,6 +53,35 @@ impl Sink for Contents {
     fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
         self.draft.observe(&events, so_far);
         self.usage.events(events, so_far);
+    }
+}
+
+/// Finds a recording's machine in its first part.
+#[derive(Default)]
+struct Named(Option<(Option<String>, u32)>);
+
+impl Sink for Named {
+    fn events(&mut self, _: Vec<Event>, so_far: &SoFar<'_>) {
+        self.0.get_or_insert((so_far.machine.map(str::to_owned), so_far.cpu_count));
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// Returns the name that a recording has for its machine, and the machine's number of CPUs, without
+/// reading more than the first part.
+///
+/// # Errors
+/// See [`torpor_trace::read`].
+pub fn machine_named(path: &Path) -> Result<(Option<String>, u32), TraceError> {
+    let mut named = Named::default();
+    let read = torpor_trace::stream(path, &mut named);
+    match (named.0, read) {
+        (_, Ok(Trace { meta, .. })) => Ok((meta.machine, meta.cpu_count)),
+        (Some(found), Err(TraceError::Stopped { .. })) => Ok(found),
+        (_, Err(error)) => Err(error),
     }
 }
 
@@ -149,7 +179,8 @@ mod tests {
             kind: EventKind::CpuIdle { state },
         };
         let names = Names::default();
-        let so_far = SoFar { names: &names, carries: Carries::default(), cpu_count: 4 };
+        let carries = Carries::default();
+        let so_far = SoFar { names: &names, carries, cpu_count: 4, machine: None };
         let mut usage = RecordedUsage::default();
         for part in moments.chunks(2) {
             usage.events(part.iter().copied().map(event).collect(), &so_far);

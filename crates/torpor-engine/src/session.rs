@@ -10,6 +10,7 @@ use crate::oracle::Aim;
 use crate::outcome::*;
 use crate::pool::on_threads;
 use crate::prepared::{Key, Prepared};
+use crate::proof::{self, Claim, Column};
 use crate::reading::{self, Head, Loaded};
 use crate::replay::{self, Decider, PlacedCpu, Run};
 use crate::spans::{Spanned, SpannedCpu};
@@ -25,7 +26,7 @@ use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::idle::power_mw;
 use torpor_result::metric;
-use torpor_result::record::{self, Described, compare_exact};
+use torpor_result::record::{self, Described, compare_single};
 use torpor_trace::{Sink, SoFar, Trace};
 
 /// Runs a request. A governor that cannot be loaded is an error; one that fails later has its error
@@ -108,9 +109,21 @@ impl<'a> Session<'a> {
         if progress.cancelled() {
             return Err(EngineError::Interrupted);
         }
+        let prepared =
+            self.on_recorded(&shown, |machine| self.prepare_read(path, machine, progress))?;
+        self.replay(&prepared, progress)
+    }
+
+    /// Makes inputs of a recording that was made on `machine`.
+    fn prepare_read(
+        &self,
+        path: &Path,
+        machine: Option<&Platform>,
+        progress: &dyn Progress,
+    ) -> Result<Prepared, EngineError> {
+        let shown = path.display().to_string();
         let source = reading::open(path, progress)?;
-        let (trace, recording, head) =
-            reading::draft(&source, &shown, self.recorded_on(), progress)?;
+        let (trace, recording, head) = reading::draft(&source, &shown, machine, progress)?;
         // The source is closed after the task events.
         let follow = |follower: Follower<'_>, head: &Head| {
             let source = source;
@@ -118,27 +131,29 @@ impl<'a> Session<'a> {
             let by = self.request.options.by;
             by.map(|by| reading::causes(by, &source, &shown, progress)).transpose()
         };
-        let prepared = self.prepare(&shown, trace, recording, head, follow, progress)?;
-        self.replay(&prepared, progress)
+        self.prepare(&shown, machine, trace, recording, head, follow, progress)
     }
 
     fn take(&self, loaded: &Loaded, progress: &dyn Progress) -> Result<TraceOutcome, EngineError> {
         if progress.cancelled() {
             return Err(EngineError::Interrupted);
         }
-        let key = Key::new(&self.request.platform, &self.request.options);
-        let prepared = loaded.inputs.get(key, || self.prepare_loaded(loaded, progress))?;
+        let Request { platform, options, .. } = self.request;
+        let key = Key::new(platform, options, self.recorded_on(&loaded.path));
+        let prepared = loaded.inputs.get(key, || {
+            self.on_recorded(&loaded.path, |machine| self.prepare_loaded(loaded, machine, progress))
+        })?;
         self.replay(&prepared, progress)
     }
 
     fn prepare_loaded(
         &self,
         loaded: &Loaded,
+        machine: Option<&Platform>,
         progress: &dyn Progress,
     ) -> Result<Prepared, EngineError> {
-        let recorded_on = self.recorded_on();
-        let recording = Recording::new(&loaded.trace, recorded_on);
-        let wanted = if recorded_on.is_some() { loaded.trace.events.clone() } else { Vec::new() };
+        let recording = Recording::new(&loaded.trace, machine);
+        let wanted = if machine.is_some() { loaded.trace.events.clone() } else { Vec::new() };
         let head = Head { events: wanted, is_all: true };
         let follow = |mut follower: Follower<'_>, _: &Head| {
             follower.observe(&loaded.trace.events);
@@ -149,13 +164,16 @@ impl<'a> Session<'a> {
                 Causes::new(by, stats.into_log(), loaded.trace.names.clone())
             }))
         };
-        self.prepare(&loaded.path, loaded.bare.clone(), recording, head, follow, progress)
+        let bare = loaded.bare.clone();
+        self.prepare(&loaded.path, machine, bare, recording, head, follow, progress)
     }
 
     /// Makes inputs of a recording. `trace` has no events; `follow` feeds them to the follower.
+    #[expect(clippy::too_many_arguments, reason = "a recording comes in parts")]
     fn prepare(
         &self,
         shown: &str,
+        machine: Option<&Platform>,
         trace: Trace,
         mut recording: Recording,
         head: Head,
@@ -163,13 +181,13 @@ impl<'a> Session<'a> {
         progress: &dyn Progress,
     ) -> Result<Prepared, EngineError> {
         let info = TraceInfo::new(shown, &trace);
-        let causes =
-            self.lay_out(&info, &trace, &mut recording, |follower| follow(follower, &head))?;
-        let agreement = self.agreement(shown, trace, head, progress)?;
+        let causes = self.lay_out(&info, machine, &trace, &mut recording, |f| follow(f, &head))?;
+        let agreement = self.agreement(shown, machine, trace, head, progress)?;
         if progress.cancelled() {
             return Err(EngineError::Interrupted);
         }
-        Ok(Prepared { info, recording, agreement, causes })
+        let recorded_on = machine.map(|machine| machine.name.clone());
+        Ok(Prepared { info, recorded_on, recording, agreement, causes })
     }
 
     fn replay(
@@ -177,7 +195,7 @@ impl<'a> Session<'a> {
         prepared: &Prepared,
         progress: &dyn Progress,
     ) -> Result<TraceOutcome, EngineError> {
-        let Prepared { info, recording, agreement, causes } = prepared;
+        let Prepared { info, recorded_on, recording, agreement, causes } = prepared;
         let options = &self.request.options;
         let models = self.models(&info.path, recording)?;
         let placed = recording.cpus.iter().zip(&models);
@@ -195,9 +213,9 @@ impl<'a> Session<'a> {
         let times = options.time_decisions;
         let runs = replay::run(&placed, deciders, span, times, shards, progress, &info.path)?;
         let strips = if options.strip { self.strips(&lanes, &runs) } else { Vec::new() };
-        let inputs = summary::inputs_info(recording, hz);
+        let inputs = summary::inputs_info(recording, hz, recorded_on.clone());
         let mut outcome =
-            self.trace_outcome(info.clone(), inputs, &placed, deciders, recording, runs);
+            self.trace_outcome(info.clone(), inputs, &placed, deciders, recording, runs)?;
         outcome.causes = causes.as_ref().map(|causes| {
             let runs = outcome.runs.iter().zip(&outcome.decisions);
             let runs = runs.filter(|(run, _)| run.error.is_none());
@@ -254,6 +272,7 @@ impl<'a> Session<'a> {
     fn lay_out<T>(
         &self,
         info: &TraceInfo,
+        machine: Option<&Platform>,
         trace: &Trace,
         recording: &mut Recording,
         follow: impl FnOnce(Follower<'_>) -> Result<T, EngineError>,
@@ -272,7 +291,7 @@ impl<'a> Session<'a> {
         keep_part(options, shown, trace, recording)?;
         let places = self.places(shown, recording)?;
         recording.bind_opps(platform, |cpu| places[&cpu]);
-        let scale = |cpu| self.scale(cpu, &places);
+        let scale = |cpu| self.scale(cpu, &places, machine);
         let follower = Follower::new(recording, trace, scale);
         follow(follower)
     }
@@ -280,10 +299,10 @@ impl<'a> Session<'a> {
     fn spans(&self, path: &Path, progress: &dyn Progress) -> Result<Spanned, EngineError> {
         let shown = path.display().to_string();
         let source = reading::open(path, progress)?;
-        let (trace, mut recording, head) =
-            reading::draft(&source, &shown, self.recorded_on(), progress)?;
+        let machine = self.recorded_on(&shown);
+        let (trace, mut recording, head) = reading::draft(&source, &shown, machine, progress)?;
         let info = TraceInfo::new(&shown, &trace);
-        self.lay_out(&info, &trace, &mut recording, |follower| {
+        self.lay_out(&info, machine, &trace, &mut recording, |follower| {
             reading::follow(follower, &source, &shown, &head, progress)
         })?;
         let models = self.models(&shown, &recording)?;
@@ -293,18 +312,21 @@ impl<'a> Session<'a> {
         Ok(Spanned { path: shown, has_power, cpus: cpus.collect() })
     }
 
-    /// Verifies the recorded governor's decisions if the recorded machine is named. Returns `None`
+    /// Verifies the recorded governor's decisions if the recorded machine is known. Returns `None`
     /// for a recording that lacks the required events, which is no error of a replay.
     ///
-    /// # Errors The named machine lacks a CPU or a state of the recording.
+    /// # Errors
+    ///
+    /// The machine lacks a CPU or a state of the recording.
     fn agreement(
         &self,
         path: &str,
+        machine: Option<&Platform>,
         trace: Trace,
         head: Head,
         progress: &dyn Progress,
     ) -> Result<Option<Agreement>, EngineError> {
-        let Some(machine) = self.recorded_on() else { return Ok(None) };
+        let Some(machine) = machine else { return Ok(None) };
         let request = VerifyRequest {
             trace: path.into(),
             platform: machine.clone(),
@@ -327,8 +349,28 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(crate) fn recorded_on(&self) -> Option<&Platform> {
-        self.request.options.recorded_on.as_ref().and_then(Machine::known)
+    /// Returns the machine of a recording: the one that the user named, or that it identifies.
+    pub(crate) fn recorded_on(&self, path: &str) -> Option<&'a Platform> {
+        let options = &self.request.options;
+        let machine = options.recorded_on.as_ref().or_else(|| options.identified.get(path));
+        machine.and_then(Machine::known)
+    }
+
+    /// Calls `prepare` with the recorded machine; without one if that was not named and lacks a CPU
+    /// or a state of the recording.
+    fn on_recorded(
+        &self,
+        path: &str,
+        prepare: impl Fn(Option<&Platform>) -> Result<Prepared, EngineError>,
+    ) -> Result<Prepared, EngineError> {
+        match prepare(self.recorded_on(path)) {
+            Err(EngineError::NotThisMachine { .. } | EngineError::NoSuchCpu { .. })
+                if self.request.options.recorded_on.is_none() =>
+            {
+                prepare(None)
+            }
+            prepared => prepared,
+        }
     }
 
     /// Returns the platform's CPU for each CPU of the recording.
@@ -356,11 +398,16 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the capacity of the CPU's place, and the highest frequency of the recorded CPU.
-    pub(crate) fn scale(&self, cpu: CpuId, places: &BTreeMap<CpuId, CpuId>) -> (u32, Option<u32>) {
+    pub(crate) fn scale(
+        &self,
+        cpu: CpuId,
+        places: &BTreeMap<CpuId, CpuId>,
+        recorded_on: Option<&Platform>,
+    ) -> (u32, Option<u32>) {
         let platform = &self.request.platform;
         let place = places.get(&cpu).and_then(|place| platform.cluster_of(*place));
         let capacity = place.map_or(1024, |cluster| platform.clusters[cluster].capacity);
-        let freq_max = self.recorded_on().and_then(|machine| {
+        let freq_max = recorded_on.and_then(|machine| {
             machine.clusters[machine.cluster_of(cpu)?].opps.last().map(|opp| opp.freq_khz)
         });
         (capacity, freq_max)
@@ -401,6 +448,8 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the result of a recording's runs, with the decisions that were kept.
+    ///
+    /// # Errors A governor is below what an oracle proved.
     pub(crate) fn trace_outcome(
         &self,
         trace: TraceInfo,
@@ -409,47 +458,47 @@ impl<'a> Session<'a> {
         deciders: &[Decider],
         recording: &Recording,
         runs: Vec<Result<Run, String>>,
-    ) -> TraceOutcome {
+    ) -> Result<TraceOutcome, EngineError> {
         let platform = &self.request.platform;
         let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
-        let oracle = oracle_index(deciders).and_then(|index| {
-            let run = runs[index].as_ref().ok()?;
-            Some((index, run.crowded_spans, run.slack))
-        });
-        let counted = runs.into_iter().map(|run| match run {
-            Ok(run) => {
-                let (counts, decisions) = RunCounts::of_replay(platform, placed, recording, run);
-                (Ok(counts), decisions)
+        let specs = || self.request.governors.iter().zip(deciders);
+        let (mut columns, mut counts, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
+        for ((spec, decider), run) in specs().zip(runs) {
+            let claim = run.as_ref().ok().and_then(|run| claim(decider, run));
+            let run = run.map(|run| RunCounts::of_replay(platform, placed, recording, run));
+            if let Ok((own, _)) = &run {
+                columns.push(Column::new(spec.to_string(), &own.sums(platform), claim));
             }
-            Err(error) => (Err(error), Vec::new()),
-        });
-        let (counts, decisions): (Vec<_>, Vec<_>) = counted.unzip();
-        let oracle = oracle.and_then(|(index, crowded_spans, slack)| {
-            let found = counts[index].as_ref().ok()?.sums(platform).total();
-            Some((found, Proof::of(crowded_spans, slack), found - slack))
-        });
+            let (own, kept) = run.map_or_else(|e| (Err(e), Vec::new()), |(own, d)| (Ok(own), d));
+            counts.push(own);
+            decisions.push(kept);
+        }
+        proof::check(&columns, &trace.path, platform.has_power())?;
+        let least = proof::least(&columns);
         let power = |energy| power_mw(energy, recording.observed());
-        let outcome = oracle.filter(|_| platform.has_power()).map(|(found, proof, bound)| {
-            OracleOutcome { proof, bound_mw: power(bound), found_mw: power(found) }
+        let outcome = least.as_ref().filter(|_| platform.has_power()).map(|least| OracleOutcome {
+            proof: least.proof,
+            bound_mw: least.bound.map(power),
+            found_mw: power(least.found),
+            found_by: least.found_by.map(str::to_owned),
         });
-        let oracle = oracle.map(|(_, _, bound)| bound);
-        let columns = self.request.governors.iter().zip(deciders).zip(counts);
-        let replayed = columns.map(|((spec, decider), counts)| {
+        let oracle = least.map(|least| least.bound.unwrap_or(least.found));
+        let replayed = specs().zip(counts).map(|((spec, decider), counts)| {
             summary::replayed(describe(spec, decider), platform, counts, oracle)
         });
         let runs: Vec<RunOutcome> = replayed.collect();
-        TraceOutcome {
+        Ok(TraceOutcome {
             trace,
             inputs,
             agreement: None,
-            comparison: compare_exact(metric::of_replay(), &runs),
+            comparison: compare_single(metric::of_replay(), &runs),
             runs,
             oracle: outcome,
             strips: Vec::new(),
             causes: None,
             decisions,
             crowded_spans,
-        }
+        })
     }
 }
 
@@ -470,6 +519,9 @@ pub(crate) fn outcome(
         catalogue: metric::of_replay(),
         notes: [
             summary::notes(platform, options, &traces),
+            summary::short_sleeps_note(platform, traces.iter().flat_map(|trace| &trace.runs))
+                .into_iter()
+                .collect(),
             summary::config_notes(deciders.iter().filter_map(Decider::policy)),
         ]
         .concat(),
@@ -477,9 +529,10 @@ pub(crate) fn outcome(
     }
 }
 
-/// Returns the index of the oracle of energy.
-fn oracle_index(deciders: &[Decider]) -> Option<usize> {
-    deciders.iter().position(|decider| matches!(decider, Decider::Oracle(Aim::Energy)))
+/// Returns what an oracle's run proves.
+fn claim(decider: &Decider, run: &Run) -> Option<Claim> {
+    let Decider::Oracle(aim) = *decider else { return None };
+    Some(Claim { aim, proof: Proof::of(run.crowded_spans, run.slack), slack: run.slack })
 }
 
 /// Compiles the deciders for a tick rate.

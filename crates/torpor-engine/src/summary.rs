@@ -4,7 +4,7 @@
 use crate::cluster::has_static_power;
 pub use crate::config_notes::config_notes;
 use crate::decision::Decision;
-use crate::input::{EventToExit, Recording, SleepSource};
+use crate::input::{EventToExit, Recording, SleepClass, SleepSource};
 use crate::options::{Options, Others};
 use crate::oracle;
 use crate::outcome::*;
@@ -52,8 +52,8 @@ pub fn platform_info(platform: &Platform) -> PlatformInfo {
     }
 }
 
-/// Describes the inputs; `hz` is the tick rate of the replay.
-pub fn inputs_info(recording: &Recording, hz: Hz) -> InputsInfo {
+/// Describes the inputs; `hz` is the tick rate of the replay, `recorded_on` the recorded machine.
+pub fn inputs_info(recording: &Recording, hz: Hz, recorded_on: Option<String>) -> InputsInfo {
     let mut sources = SleepSource::ALL.map(|_| 0u64);
     for span in recording.cpus.iter().flat_map(|c| &c.spans) {
         sources[span.source as usize] += 1;
@@ -70,6 +70,7 @@ pub fn inputs_info(recording: &Recording, hz: Hz) -> InputsInfo {
         unclosed_entries: recording.stats.unclosed_entries,
         tick_hz: hz.get(),
         tick_hz_recorded: recording.hz().map(|hz| hz.get()),
+        recorded_on,
         sleep_length_sources: by_source(&sources),
         wake_stamp_sources: recording.stats.stamps.clone(),
         event_to_exit: recording.stats.event_to_exit,
@@ -82,8 +83,17 @@ fn cut_pct(recording: &Recording, span: Duration) -> f64 {
     if all > 0.0 { 100.0 * (all - recording.observed().0 as f64) / all } else { 0.0 }
 }
 
-pub(crate) fn by_source(counts: &[u64]) -> BTreeMap<&'static str, u64> {
-    SleepSource::ALL.iter().zip(counts).map(|(source, n)| (source.key(), *n)).collect()
+pub(crate) fn by_source(counts: &[u64]) -> SleepLengthSources {
+    let mut found = SleepLengthSources::default();
+    for (source, count) in SleepSource::ALL.iter().zip(counts) {
+        let class = match source.class() {
+            SleepClass::Recorded => &mut found.recorded,
+            SleepClass::Guessed => &mut found.guessed,
+            SleepClass::None => &mut found.none,
+        };
+        class.insert(source.key(), *count);
+    }
+    found
 }
 
 /// One CPU's counters, its place, and the time they cover.
@@ -367,17 +377,21 @@ fn others_notes(platform: &Platform, options: &Options, traces: &[TraceOutcome])
 fn oracle_note(trace: &TraceOutcome) -> Option<String> {
     let mut runs = trace.runs.iter();
     runs.find(|run| run.metrics.get("cluster_power_mw").is_some_and(Option::is_some))?;
-    let OracleOutcome { proof, bound_mw, found_mw } = trace.oracle?;
-    match proof {
-        Proof::Exact => Some(
+    let OracleOutcome { proof, bound_mw, found_mw, found_by } = trace.oracle.as_ref()?;
+    match (proof, bound_mw, found_by) {
+        (Proof::Exact, ..) => Some(
             "the oracle is exact: no decisions consume less in CPUs and clusters together"
                 .to_owned(),
         ),
-        Proof::Bound => Some(format!(
+        (Proof::Bound, Some(bound_mw), _) => Some(format!(
             "the oracle is a bound: no governor can be below {bound_mw:.4} mW in CPUs and clusters \
              together; the decisions found take {found_mw:.4} mW"
         )),
-        Proof::Open => None,
+        (Proof::Open, _, Some(found_by)) => Some(format!(
+            "the oracle's own decisions are not the cheapest: `{found_by}` takes {found_mw:.4} mW, \
+             which the energy over the oracle counts from"
+        )),
+        _ => None,
     }
 }
 
@@ -392,7 +406,7 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
     notes.extend(traces.iter().filter_map(oracle_note));
     notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
-    notes.extend(evidence_notes(options, traces));
+    notes.extend(evidence_notes(traces));
     notes
 }
 
@@ -400,6 +414,53 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
 pub fn latency_note(platform: &Platform) -> String {
     let (measured, advertised) = platform.states_by_latency();
     torpor_result::latency::source_note(&platform.name, &measured, &advertised)
+}
+
+/// Returns the note on sleeps that are short against exit latencies that nobody measured, if they
+/// are at least a tenth of a governor's.
+///
+/// A sleep is short if the mean sleep in its state is shorter than ten exits: the exit then decides
+/// on much of what the sleep costs.
+pub fn short_sleeps_note<'a>(
+    platform: &Platform,
+    runs: impl Iterator<Item = &'a RunOutcome>,
+) -> Option<String> {
+    const EXITS: i64 = 10;
+    const SHARE_MIN_PCT: f64 = 10.0;
+    let is_short = |cluster: &ClusterOutcome, state: &StateOutcome| {
+        let of_platform = platform.clusters.iter().find(|of| of.name == cluster.name);
+        let known = of_platform.and_then(|of| of.idle_states.get(state.index));
+        known.is_some_and(|known| {
+            known.is_advertised()
+                && state.time_ns / EXITS < known.exit_latency.0 * state.usage as i64
+        })
+    };
+    let mut sleeps: Vec<(&str, u64, u64)> = Vec::new();
+    for run in runs {
+        let place = sleeps.iter().position(|(name, ..)| *name == run.governor);
+        let place = place.unwrap_or_else(|| {
+            sleeps.push((&run.governor, 0, 0));
+            sleeps.len() - 1
+        });
+        for cluster in &run.clusters {
+            for state in &cluster.states {
+                sleeps[place].1 += if is_short(cluster, state) { state.usage } else { 0 };
+                sleeps[place].2 += state.usage;
+            }
+        }
+    }
+    let share = |short: u64, all: u64| 100.0 * short as f64 / all.max(1) as f64;
+    let shares = sleeps.iter().map(|&(name, short, all)| (name, share(short, all)));
+    let shares = shares.filter(|(_, share)| *share >= SHARE_MIN_PCT);
+    let list: Vec<String> = shares.map(|(name, share)| format!("{name} {share:.0} %")).collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "sleeps in states whose mean sleep is shorter than {EXITS} advertised exit latencies: \
+             {}; what they cost depends on latencies that were not measured on `{}`",
+            list.join(", "),
+            platform.name
+        )
+    })
 }
 
 /// Returns the notes on what the platform's model leaves out.
@@ -441,12 +502,11 @@ fn platform_notes(platform: &Platform, traces: &[TraceOutcome]) -> Vec<String> {
 }
 
 /// Returns the notes on what the recordings do not show.
-fn evidence_notes(options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
+fn evidence_notes(traces: &[TraceOutcome]) -> Vec<String> {
     let mut notes = Vec::new();
-    let by_source =
-        |key| -> u64 { traces.iter().map(|t| t.inputs.sleep_length_sources[key]).sum() };
+    let unknown = traces.iter().flat_map(|t| t.inputs.sleep_length_sources.none.values());
     let spans: u64 = traces.iter().map(|t| t.inputs.spans).sum();
-    if 2 * by_source(SleepSource::TickOnly.key()) > spans {
+    if 2 * unknown.sum::<u64>() > spans {
         notes.push(
             "for most sleeps the recording shows no timer, so governors see none: the result is \
              unfair to those that use the next timer; record timer events or sched_waking"
@@ -464,13 +524,19 @@ fn evidence_notes(options: &Options, traces: &[TraceOutcome]) -> Vec<String> {
         ));
     }
     notes.extend(traces.iter().filter_map(|t| late_exits(t.inputs.event_to_exit)));
-    let stamps = |key| -> u64 { traces.iter().map(|t| t.inputs.wake_stamp_sources[key]).sum() };
-    if options.recorded_on.is_none() && stamps("exit_stamp") > 0 {
-        notes.push(
-            "where only the cpu_idle exit is known, it counts as the time of the event; name the \
-             recorded machine with --recorded-on to subtract its exit latency"
-                .to_owned(),
-        );
+    let is_unknown = |t: &&TraceOutcome| {
+        t.inputs.recorded_on.is_none() && t.inputs.wake_stamp_sources["exit_stamp"] > 0
+    };
+    let unknown: Vec<&str> =
+        traces.iter().filter(is_unknown).map(|t| t.trace.path.as_str()).collect();
+    if !unknown.is_empty() {
+        let of =
+            if traces.len() > 1 { format!(" of {}", unknown.join(", ")) } else { String::new() };
+        notes.push(format!(
+            "the recorded machine{of} is not known: where the cpu_idle exit alone shows a wake-up, \
+             it counts as the time of the event, and a polling time-out as an event; \
+             --recorded-on names the machine"
+        ));
     }
     notes
 }

@@ -215,12 +215,23 @@ impl Tally {
     #[cold]
     pub fn rejected(&mut self, opp: u16, state: usize, time: Duration) {
         self.totals.states[state].rejected += 1;
+        self.rejected_for(opp, time);
+    }
+
+    /// Counts the time of an entry that the driver has not yet reported as refused.
+    pub fn rejected_for(&mut self, opp: u16, time: Duration) {
         self.rejected[opp as usize] += time;
     }
 
     #[inline]
     pub fn poll_timed_out(&mut self) {
         self.totals.poll_timeouts += 1;
+    }
+
+    /// Counts polling with the governor's own limit.
+    #[inline]
+    pub fn poll_limit_set(&mut self) {
+        self.totals.own_poll_limits += 1;
     }
 
     #[inline]
@@ -271,6 +282,7 @@ impl Tally {
         totals.governor_timer_wakeups = self.timers.iter().sum();
         totals.governor_timer_starts += self.timer_starts.iter().sum::<u64>();
         totals.latency = self.latency.latencies();
+        totals.rejected_time = self.rejected.iter().fold(Duration::ZERO, |sum, time| sum + *time);
         for (opp, row) in self.slept.chunks(self.states).enumerate() {
             for (state, slept) in row.iter().enumerate() {
                 totals.states[state].usage += slept.count;

@@ -9,7 +9,7 @@ use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use torpor_machine::units::Hz;
+use torpor_machine::units::{Hz, read_regular};
 
 pub(crate) struct BuiltinFile {
     pub name: &'static str,
@@ -65,7 +65,7 @@ impl Shipped {
         }
         let path = shipped_folder(INSTALLED, POLICIES_ENV, MADE_IN).join(self.path);
         let refuse = |reason: String| GovernorError::Shipped { path: path.clone(), reason };
-        let bytes = std::fs::read(&path).map_err(|e| refuse(e.to_string()))?;
+        let bytes = read_regular(&path).map_err(|e| refuse(e.to_string()))?;
         if <[u8; 32]>::from(Sha256::digest(&bytes)) != self.sha256 {
             return Err(refuse("it is not the file that was built with this program".to_owned()));
         }

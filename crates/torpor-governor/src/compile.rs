@@ -19,8 +19,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use torpor_machine::units::Hz;
-use torpor_machine::units::shown;
+use torpor_machine::units::{Hz, read_regular, shown};
 
 /// A governor compiles in a second; a busy machine may need more.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
@@ -287,7 +286,7 @@ impl Stage {
             );
             return Err(GovernorError::Image { policy: label.clone(), reason });
         }
-        fs::read(&path).map_err(|e| cache_error(&path, e))
+        read_regular(&path).map_err(|e| cache_error(&path, e))
     }
 }
 

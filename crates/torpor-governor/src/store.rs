@@ -14,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
-use torpor_machine::units::shown;
+use torpor_machine::units::{read_regular, shown};
 
 /// File in each entry, with the SHA-256 and the name of the other files.
 const SUMS: &str = "SHA256SUMS";
@@ -227,7 +227,7 @@ fn read_all(dir: &Path, prefix: &str, files: &mut Files) -> Result<(), String> {
         if kind.is_dir() {
             read_all(&entry.path(), &name, files)?;
         } else if kind.is_file() {
-            let bytes = fs::read(entry.path()).map_err(|e| format!("{name}: {e}"))?;
+            let bytes = read_regular(&entry.path()).map_err(|e| format!("{name}: {e}"))?;
             files.insert(name, bytes);
         } else {
             return Err(format!("{name} is not a regular file"));

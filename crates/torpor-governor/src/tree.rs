@@ -9,10 +9,11 @@ use crate::store::{Entry, Files, Store};
 use crate::{GovernorError, Label, Release, git};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
+use torpor_machine::units::open_regular;
 
 const GOVERNORS: &str = "drivers/cpuidle/governors";
 /// Makefile in the tree's root, with the release.
@@ -131,11 +132,7 @@ fn quoted_includes(file: &str, text: &[u8]) -> Vec<String> {
 
 /// Reads a regular file of up to [`SOURCE_MAX`] bytes; a pipe or a device could never end.
 fn read_source(path: &Path) -> io::Result<Vec<u8>> {
-    let meta = fs::metadata(path)?;
-    if !meta.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    read_limited(File::open(path)?)
+    read_limited(open_regular(path)?)
 }
 
 fn read_limited(file: impl Read) -> io::Result<Vec<u8>> {
@@ -437,7 +434,7 @@ pub fn tarball_key(what: &str, tarball: &Path) -> io::Result<String> {
 pub type Archive = tar::Archive<Box<dyn Read>>;
 
 pub fn open_tarball(tarball: &Path) -> io::Result<Archive> {
-    let file = BufReader::with_capacity(1 << 20, File::open(tarball)?);
+    let file = BufReader::with_capacity(1 << 20, open_regular(tarball)?);
     let name = tarball.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let reader: Box<dyn Read> = if name.ends_with(".xz") {
         Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Snapshots of the idle counters, which cross as the text of their file.
+//! Snapshots and logs of idle counters, which cross as JSON.
 
 use crate::errors::{counters_error, value_error};
 use crate::watch::watched;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use torpor_machine::counters::{Clock, Snapshot, delta, read_bytes, since_boot, to_json};
+use torpor_machine::counters::{Clock, Dump, Snapshot, delta, read_bytes, since_boot, to_json};
 
 /// A snapshot of the running machine.
 #[pyfunction]
@@ -25,6 +25,16 @@ pub(crate) fn take_counters(
 pub(crate) fn read_counters(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let read = watched(py, None, |_| torpor_machine::counters::read(&path))?;
     read.map(|snapshot| to_json(&snapshot)).map_err(counters_error)
+}
+
+/// Counters as a file has them: `snapshot` or `turbostat`, and the JSON of it.
+#[pyfunction]
+pub(crate) fn read_dump(py: Python<'_>, path: PathBuf) -> PyResult<(&'static str, String)> {
+    let read = watched(py, None, |_| torpor_machine::counters::read_dump(&path))?;
+    Ok(match read.map_err(counters_error)? {
+        Dump::Snapshot(snapshot) => ("snapshot", to_json(&snapshot)),
+        Dump::Turbostat(log) => ("turbostat", serde_json::to_string(&log).map_err(value_error)?),
+    })
 }
 
 /// Returns the counts between two snapshots, as JSON.

@@ -40,7 +40,9 @@ mod _engine {
     #[pymodule_export]
     use super::compare::{compare, compare_shares, format_number, holm, metrics};
     #[pymodule_export]
-    use super::counters::{counters_between, counters_since_boot, read_counters, take_counters};
+    use super::counters::{
+        counters_between, counters_since_boot, read_counters, read_dump, take_counters,
+    };
     #[pymodule_export]
     use super::errors::{
         CountersError, EngineError, GovernorError, MemoryBoundError, PlatformError, TorporError,
@@ -57,8 +59,8 @@ mod _engine {
     #[pymodule_export]
     use super::lists::{
         convert_trace, cpufreqs, format_cpu_list, governors, import_platform, ioboosts,
-        missing_file, parse_cpu_list, parse_duration_ns, platform_toml, platforms, student_95,
-        trace_formats, trace_info, unknown_name,
+        machine_named, missing_file, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
+        student_95, trace_formats, trace_info, unknown_name, what_file,
     };
     #[pymodule_export]
     use super::record::Record;

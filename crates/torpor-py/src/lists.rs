@@ -140,6 +140,12 @@ pub(crate) fn trace_formats() -> String {
     .to_string()
 }
 
+/// Returns what a file is by its beginning, and a hint.
+#[pyfunction]
+pub(crate) fn what_file(head: &[u8]) -> (String, String) {
+    torpor_trace::what(head)
+}
+
 /// Returns the contents of a recording, as JSON: the result's `trace` object, and its CPUs.
 #[pyfunction]
 #[pyo3(signature = (path, progress = None))]
@@ -156,6 +162,12 @@ pub(crate) fn trace_info(
     info["cpus"] = json!(cpus);
     info["event_to_exit"] = json!(event_to_exit);
     Ok(info.to_string())
+}
+
+/// Returns the name that a recording has for its machine, and the machine's number of CPUs.
+#[pyfunction]
+pub(crate) fn machine_named(py: Python<'_>, path: PathBuf) -> PyResult<(Option<String>, u32)> {
+    py.detach(|| torpor_engine::machine_named(&path).map_err(trace_error))
 }
 
 /// Writes a recording in the format of the new file's name.

@@ -9,6 +9,7 @@ use std::path::Path;
 use torpor_engine::decision::Decision;
 use torpor_engine::model::Verdict;
 use torpor_engine::outcome::{RunOutcome, TraceOutcome};
+use torpor_machine::units::open_regular;
 use torpor_trace::{Slice, Track};
 
 /// Writes the recording of `outcome`, and after it what each governor chose.
@@ -36,7 +37,7 @@ fn copied(path: &Path, format: &str, out: &mut impl Write) -> std::io::Result<bo
     if format != "perfetto" || path == Path::new("-") {
         return Ok(false);
     }
-    let mut file = File::open(path)?;
+    let Ok(mut file) = open_regular(path) else { return Ok(false) };
     let mut first = [0];
     // A packed one starts with another byte than a packet's tag.
     if std::io::Read::read(&mut file, &mut first)? == 0 || first != [0x0a] {

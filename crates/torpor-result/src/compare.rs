@@ -2,10 +2,11 @@
 //! Compares columns metric by metric: values, differences from the base, and the best.
 //!
 //! The base is the first column that did not fail. A *change* is better or worse only if it is
-//! significant: in a replay if the two values read differently, over seeds or rounds if Student's
-//! paired test is significant at 5 %, corrected by Holm's method for the number of metrics in the
-//! table. An interval is not corrected. *Best* are the governor with the best value and those that
-//! cannot be distinguished from it; none, if that is all of them.
+//! significant: over seeds or rounds if Student's paired test is significant at 5 %, corrected by
+//! Holm's method for the number of metrics in the table; without randomness if the two values read
+//! differently; never with one recording, which has no measure of chance. An interval is not
+//! corrected. *Best* are the governor with the best value and those that cannot be distinguished
+//! from it; none, if that is all of them.
 
 use crate::interval;
 use crate::metric::{Direction, Info, Kind};
@@ -46,8 +47,10 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
-    /// The one value there is: any difference is real.
+    /// Without randomness: any difference is real.
     Exact,
+    /// One draw of many, such as a recording: a difference may be chance, and nothing shows whether.
+    Single,
     /// One draw of many: differences are paired by number, and may be chance.
     Paired,
 }
@@ -104,7 +107,7 @@ pub struct Change {
     /// The p-value of the difference, corrected for the number of metrics; null where the
     /// difference is exact, or of one pair alone.
     pub p: Option<f64>,
-    /// Significant: `p` is below 0.05. Null for a single pair.
+    /// Significant: `p` is below 0.05. Null for a single pair or recording.
     pub is_significant: Option<bool>,
     /// The number of pairs that would show a difference of this size in 80 % of cases; null where
     /// it is shown, exact, 0, or more than 10,000 would be needed.
@@ -263,6 +266,7 @@ impl Line<'_> {
     fn differs(&self, first: (usize, f64), second: (usize, f64), test: &Test<'_>) -> Option<bool> {
         match self.sampling {
             Sampling::Exact => Some(self.text(first.1) != self.text(second.1)),
+            Sampling::Single => None,
             Sampling::Paired => {
                 self.paired(first.0, second.0)?;
                 Some(test.chance(first.0, second.0).is_some_and(|p| p < LEVEL))
@@ -290,7 +294,7 @@ impl Line<'_> {
         } else if is_share {
             number::points(difference, half)
         } else {
-            number::change(base_value, difference, half)
+            number::change(base_value, difference, half, &self.info.unit)
         };
         Change {
             difference,
@@ -299,7 +303,7 @@ impl Line<'_> {
             low: interval.map(|i| i.low),
             high: interval.map(|i| i.high),
             pairs: match self.sampling {
-                Sampling::Exact => 1,
+                Sampling::Exact | Sampling::Single => 1,
                 Sampling::Paired => self.differences(base, column).len(),
             },
             p: differences.as_ref().map(|_| test.chance(base, column).unwrap_or(1.0)),
@@ -384,16 +388,24 @@ mod tests {
     /// The published table (LKML, 15 Sep 2022, Pixel 6) has −10.17 % and −1.71 %, from power values
     /// that were rounded later.
     #[test]
-    fn replay_has_exact_changes_against_its_base() {
+    fn one_recording_has_changes_and_no_best() {
         let power = info("idle_power_mw", Kind::Power, Direction::Lower);
         let one = |label: &str, mw| column(label, "idle_power_mw", &[mw]);
         let columns = [one("menu", 209.1), one("teo", 187.8), one("shallowest", 205.5)];
-        let found = compare(&[power], &columns, Sampling::Exact);
-        let row = &found.rows[0];
-        assert_eq!(texts(row), ["", "−10.19 %", "−1.72 %"]);
-        let best: Vec<bool> = row.cells.iter().map(|c| c.is_best).collect();
-        assert_eq!(best, [false, true, false]);
-        assert_eq!(row.cells[1].change.as_ref().unwrap().is_better, Some(true));
+        let found = |sampling| compare(std::slice::from_ref(&power), &columns, sampling);
+        let best = |found: &Comparison| -> Vec<bool> {
+            found.rows[0].cells.iter().map(|cell| cell.is_best).collect()
+        };
+        let change = |found: &Comparison| found.rows[0].cells[1].change.clone().unwrap();
+        let (single, exact) = (found(Sampling::Single), found(Sampling::Exact));
+        assert_eq!(texts(&single.rows[0]), ["", "−10.19 %", "−1.72 %"]);
+        assert_eq!((best(&single), change(&single).is_better), (vec![false; 3], None));
+        assert_eq!((change(&single).is_significant, change(&single).p), (None, None));
+        // The same values without randomness.
+        assert_eq!(
+            (best(&exact), change(&exact).is_better),
+            (vec![false, true, false], Some(true))
+        );
     }
 
     /// 8, 0 and 0 missed periods against 8, 3 and 1: means 2.67 and 4, of which no rounding may

@@ -40,11 +40,15 @@ summed! {
         pub poll_timeouts: u64,
         /// Interrupts during polling that did not end it; they count as wake-ups too.
         pub poll_interrupts: u64,
+        /// Times of polling with a limit that the governor had set.
+        pub own_poll_limits: u64,
         /// Reschedule interrupts saved by polling.
         pub ipis_saved: u64,
         /// Recorded idle spans in which the CPU was still busy with delayed work, or got new work
         /// before it was asleep.
         pub absorbed_spans: u64,
+        /// Time that entries took which the driver refused; the CPU was awake.
+        pub rejected_time: Duration,
         /// Sleeps in a state that is disabled or slower than the latency limit.
         pub forbidden: u64,
         /// Delay of each event's work relative to the recording; 0 if it was not late.
@@ -102,8 +106,8 @@ impl Sums {
         self.idle.of_states(|s| s.usage)
     }
 
-    /// The idle energy of CPUs, clusters and package. Where power is not known, that of the
-    /// Energy of the CPUs in relative units.
+    /// Returns the idle energy of CPUs, clusters and package; where the machine's power is not
+    /// known, that of the CPUs alone, in relative units.
     pub fn total(&self) -> Energy {
         let apart = if self.has_power { self.apart.energy() } else { Energy::ZERO };
         self.idle.energy + apart
@@ -214,8 +218,9 @@ pub static METRICS: &[Metric] = metrics! {
         and governor's timers that woke it; plus the energy of clusters and package, as in \
         `idle_power_mw`.", |s| s.idle_energy().map(Energy::as_uj_f64);
     over_oracle_pct optional: SHARE, Lower, "idle energy over oracle", "Excess of `idle_energy_uj` \
-        over the cheapest decisions within the latency limit, which know all idle spans: those of \
-        the recording, or in a simulation those of the governor's own run.",
+        over the cheapest decisions within the latency limit (the cheapest found, if no bound is \
+        known), which know all idle spans: those of the recording, or in a simulation those of the \
+        governor's own run.",
         |s| {
             let best = s.oracle?;
             share((s.idle_energy()? - best).0 as f64, best.0 as f64)
@@ -230,6 +235,10 @@ pub static METRICS: &[Metric] = metrics! {
     rejected_entries optional: COUNT, Lower, "rejected entries", "Attempts to enter an idle state \
         that the driver refused (the sum of sysfs `rejected`).",
         |s| count(s.idle.of_states(|state| state.rejected));
+    rejected_time_pct optional: SHARE, Lower, "time of rejected entries", "Share of all CPU time \
+        that `rejected_entries` took: neither in a state nor busy. In a simulation it is 100 % \
+        together with `idle_residency_pct`, which includes polling, and `busy_pct`.",
+        |s| s.of_time(s.idle.rejected_time);
     demoted_entries optional: COUNT, Neither, "demoted entries", "Entries for which the hardware \
         entered a shallower state than the one requested, on a platform with `demote_to`.",
         |s| count(s.idle.of_states(|state| state.demoted));

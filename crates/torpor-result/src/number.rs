@@ -34,10 +34,13 @@ pub fn count(n: f64) -> String {
 }
 
 /// Formats a change relative to `base` with half of its interval: `−10.19 %`, `+1.25 ±0.40 %`,
-/// `×30.7`. A base of 0 has no relative change.
-pub fn change(base: f64, difference: f64, half: Option<f64>) -> String {
+/// `×30.7`. From a base of 0 there is only an absolute change, in the metric's `unit`: `+5.00 µs`.
+pub fn change(base: f64, difference: f64, half: Option<f64>, unit: &str) -> String {
     if base == 0.0 {
-        return String::new();
+        let margin = half.map_or(String::new(), |half| format!(" ±{}", value(half)));
+        let sign = if difference < 0.0 { "" } else { "+" };
+        let unit = unit.replacen('u', "µ", usize::from(unit.starts_with('u')));
+        return format!("{sign}{}{margin} {unit}", value(difference)).trim_end().to_owned();
     }
     let ratio = (base + difference) / base;
     if ratio >= FACTOR_FROM {
@@ -86,14 +89,15 @@ mod tests {
             (1.5, 46.0, "×30.7"),
             (1.0, 10.0, "×10.0"),
             (1.0, 1620.0, "×1620"),
-            (0.0, 5.0, ""),
+            (0.0, 5.0, "+5.00 µs"),
             (3.0, 0.0, "−100.00 %"),
         ];
         for (base, value, text) in texts {
-            assert_eq!(change(base, value - base, None), text);
+            assert_eq!(change(base, value - base, None, "us"), text);
         }
-        assert_eq!(change(200.0, -20.0, Some(3.0)), "−10.00 ±1.50 %");
-        assert_eq!(change(200.0, -20.0, Some(30.0)), "−10.0 ±15.0 %");
+        assert_eq!(change(200.0, -20.0, Some(3.0), ""), "−10.00 ±1.50 %");
+        assert_eq!(change(200.0, -20.0, Some(30.0), ""), "−10.0 ±15.0 %");
+        assert_eq!(change(0.0, 2.0, Some(0.5), ""), "+2.00 ±0.500");
         assert_eq!(points(-7.03, Some(0.5)), "−7.03 ±0.50 pp");
     }
 }

@@ -48,6 +48,18 @@ pub struct Described {
     pub config: BTreeMap<String, String>,
 }
 
+/// Decisions by the source of the time to the next timer, in three classes.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+pub struct SleepLengthSources {
+    /// The recording shows the armed timers, or what the kernel computed of them.
+    pub recorded: BTreeMap<&'static str, u64>,
+    /// The recording shows what woke the CPU, which is taken for a timer that was due then:
+    /// hindsight, which no governor has.
+    pub guessed: BTreeMap<&'static str, u64>,
+    /// The recording shows neither.
+    pub none: BTreeMap<&'static str, u64>,
+}
+
 /// One column: its policies and metrics.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RunOutcome {
@@ -64,8 +76,7 @@ pub struct RunOutcome {
     pub metrics: Values,
     pub clusters: Vec<ClusterOutcome>,
     pub latency: LatencyOutcome,
-    /// Decisions by the source of the sleep length.
-    pub sleep_length_sources: BTreeMap<&'static str, u64>,
+    pub sleep_length_sources: SleepLengthSources,
     pub cpus: Vec<CpuOutcome>,
 }
 
@@ -180,7 +191,7 @@ impl RunOutcome {
             metrics: metric::unknown(catalogue),
             clusters: Vec::new(),
             latency: LatencyOutcome::default(),
-            sleep_length_sources: BTreeMap::new(),
+            sleep_length_sources: SleepLengthSources::default(),
             cpus: Vec::new(),
         }
     }
@@ -200,8 +211,8 @@ impl RunOutcome {
     }
 }
 
-/// The comparison of runs without chance.
-pub fn compare_exact(catalogue: &[Info], runs: &[RunOutcome]) -> Comparison {
+/// The comparison of runs on one recording.
+pub fn compare_single(catalogue: &[Info], runs: &[RunOutcome]) -> Comparison {
     let columns: Vec<Column> = runs.iter().map(|run| run.column([(0, &run.metrics)])).collect();
-    compare(catalogue, &columns, Sampling::Exact)
+    compare(catalogue, &columns, Sampling::Single)
 }

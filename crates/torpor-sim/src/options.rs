@@ -73,6 +73,8 @@ pub struct Options {
     pub enabled_states: Vec<String>,
     /// Second workload, in the background: a name or a path.
     pub background: Option<String>,
+    /// Device of the files that a workload names; by default the platform's only one.
+    pub device: Option<String>,
     /// CPUs that are online, by default all. The others stay in their deepest state.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
@@ -131,6 +133,7 @@ impl Request {
         if let Some(background) = &options.background {
             *workload = workload.with_background(&workload::resolve(background)?);
         }
+        workload.place_files(platform, options.device.as_deref())?;
         enable_states(platform, &options.enabled_states)?;
         options.hz.get_or_insert(platform.hz);
         options.cpufreq = cpufreq(self);
@@ -166,6 +169,7 @@ impl Default for Options {
             disabled_states: Vec::new(),
             enabled_states: Vec::new(),
             background: None,
+            device: None,
             cpus: None,
             threads: None,
             isolate: None,

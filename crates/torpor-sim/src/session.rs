@@ -390,6 +390,8 @@ impl<'a> Session<'a> {
                 summary::column(column.describe(), column.policies(), self.request, runs)
             })
             .collect();
+        let shown = runs.iter().map(|column| &column.run);
+        notes.extend(torpor_engine::summary::short_sleeps_note(platform, shown));
         notes.extend(summary::seed_notes(&runs));
         if let Some(path) = options.trace.as_ref().filter(|_| !interrupted) {
             self.record(path, progress)?;

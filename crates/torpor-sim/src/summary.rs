@@ -442,7 +442,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     notes.extend(kernels.iter().map(|info| {
         format!(
             "Linux {} (--kernel {}) decides: its scheduler, tick, timers, idle loop, governors and \
-             schedutil are {} of its files, unedited (docs/concepts/hosted-kernel.md)",
+             schedutil are {} of its files, as they are there (docs/concepts/hosted-kernel.md)",
             info.release, info.kernel, info.hosted_files
         )
     }));

@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Collects the events of a reader: checks ranges, interns names, sorts, and passes batches on.
+//!
+//! Recorders write a buffer per CPU, so events arrive nearly sorted: one of CPU 1 at 5 ms may
+//! follow one of CPU 0 at 7 ms. The builder holds events back until the reader says that no
+//! earlier one can come (`settled_ns`), sorts them by (time, CPU, sequence), and passes them on:
+//!
+//! ```text
+//! reader: 0:1ms 0:7ms 1:5ms, settled at 5ms     pending: 0:7ms     passed: 0:1ms 1:5ms
+//! ```
+//!
+//! The first batch is the *head*, up to a million events: what holds for a whole recording (the
+//! clock of its timers, names of timer functions) is estimated from it before anybody sees an
+//! event. Later batches are smaller. With `Output::Kept` there is one batch, the recording.
 
 use crate::bytes::STEP_BYTES;
 use crate::cursor::ends;
@@ -44,6 +56,8 @@ pub(crate) struct Batch {
     /// Kinds of events up to this batch, and the CPUs they name.
     pub carries: Carries,
     pub cpu_count: u32,
+    /// The recorded machine's name, once it was read.
+    pub machine: Option<String>,
     /// Events so far that the recorder could not keep.
     pub lost_events: u64,
     /// Bytes of the file that have been read.
@@ -370,12 +384,13 @@ impl Builder {
         let (carries, cpu_count, read_bytes) = (self.carries, self.cpu_count(), self.read_bytes);
         self.reported_bytes = read_bytes;
         let (lost_events, held_bytes) = (self.losses.lost_events(), self.held_bytes);
-        let has_events = !events.is_empty();
+        let (has_events, machine) = (!events.is_empty(), self.meta.machine.clone());
         let batch = |names| Batch {
             events,
             names,
             carries,
             cpu_count,
+            machine,
             lost_events,
             read_bytes,
             held_bytes,

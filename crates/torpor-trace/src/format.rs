@@ -59,7 +59,7 @@ static FORMATS: &[Format] = &[
         name: "ftrace-text",
         files: "trace.txt, *.txt",
         recognised_by: "lines of the kernel's `trace` file, `trace-cmd report`, `perf script` or \
-                        babeltrace (LTTng's events)",
+                        babeltrace (LTTng's events, or perf's in CTF)",
         is_it: ftrace_text::is_ftrace_text,
         read: ftrace_text::read,
     },
@@ -124,16 +124,16 @@ const OTHERS: &[(&[u8], &str, &str)] = &[
         "JSON, perhaps a Chrome trace",
         "JSON contains no kernel events; use the .perfetto-trace that it was made from",
     ),
-    (b"\xc1\x1f\xfc\xc1", "a stream of a CTF trace, such as LTTng's", BABELTRACE),
-    (b"\xc1\xfc\x1f\xc1", "a stream of a CTF trace, such as LTTng's", BABELTRACE),
-    (b"/* CTF 1", "the metadata of a CTF trace, such as LTTng's", BABELTRACE),
-    (b"\x57\x1d\xd1\x75", "the metadata of a CTF trace, such as LTTng's", BABELTRACE),
+    (b"\xc1\x1f\xfc\xc1", "a stream of a CTF trace of LTTng or perf", BABELTRACE),
+    (b"\xc1\xfc\x1f\xc1", "a stream of a CTF trace of LTTng or perf", BABELTRACE),
+    (b"/* CTF 1", "the metadata of a CTF trace of LTTng or perf", BABELTRACE),
+    (b"\x57\x1d\xd1\x75", "the metadata of a CTF trace of LTTng or perf", BABELTRACE),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it with `7z x` and name the recording inside"),
     (b"\x7fELF", "an executable", "name the recording, not a program"),
 ];
 
-const BABELTRACE: &str = "print the trace's folder as text and name that: \
-                          `babeltrace2 --clock-seconds FOLDER >trace.txt`";
+const BABELTRACE: &str = "name the perf.data that it was made from, or print the trace's folder as \
+                          text and name that: `babeltrace2 --clock-seconds FOLDER >trace.txt`";
 const PERF_SCRIPT: &str = "a sum holds no sleeps; name the perf.data it was made from, or the text \
                            of plain `perf script`";
 /// Length of the start of a text that is searched for a report's words.
@@ -147,6 +147,11 @@ const REPORTS: &[(&[&[u8]], &str, &str)] = &[
         "it sums up intervals and holds no sleeps to replay: `torpor diff LOG` shows its idle states",
     ),
     (
+        &[b"Number of idle states:", b"Duration:"],
+        "the output of `cpupower idle-info`",
+        "it holds counters and no sleeps to replay: `torpor diff BEFORE AFTER` compares two",
+    ),
+    (
         &[b"PowerTOP"],
         "a report of PowerTOP",
         "it holds shares of time and no sleeps: `torpor diff` compares counters, from \
@@ -157,6 +162,21 @@ const REPORTS: &[(&[&[u8]], &str, &str)] = &[
     (&[b"Performance counter stats for"], "a report of `perf stat`", PERF_SCRIPT),
     (&[b"Runtime ms", b"Switches"], "a report of `perf sched latency`", PERF_SCRIPT),
 ];
+
+/// Returns what a file is by its beginning, and what to do with it.
+pub fn what(bytes: &[u8]) -> (String, String) {
+    let content = match Packing::of(bytes) {
+        Some(packing) => Cow::Owned(packing.unpack(bytes, HEAD_BYTES as u64, &|| true).bytes),
+        None => Cow::Borrowed(bytes),
+    };
+    match detect(&content) {
+        Some(format) => (
+            format!("a recording ({})", format.name),
+            "`torpor replay` runs governors on it, `torpor trace info` shows what it holds".into(),
+        ),
+        None => describe(&content),
+    }
+}
 
 /// Describes an unknown file, with a hint.
 fn describe(bytes: &[u8]) -> (String, String) {

@@ -41,7 +41,7 @@ mod wakeups;
 
 pub use error::TraceError;
 pub use feed::{Feed, Part};
-pub use format::{Format, formats};
+pub use format::{Format, formats, what};
 pub use ftrace_text::write_ftrace_text;
 pub use loss::{LossKind, loss_kinds};
 pub use model::*;
@@ -190,14 +190,14 @@ fn unpacked<'a>(
     if archive::is_zip(bytes) {
         let inflated = archive::recording(name, bytes, room_bytes, &go_on)?;
         check_room(&inflated)?;
-        loss = inflated.loss();
+        loss = inflate::loss_of(&inflated);
         content = Cow::Owned(inflated.bytes);
     }
     // A member of an archive may itself be compressed.
     if let Some(packing) = Packing::of(&content) {
         let inflated = packing.unpack(&content, room_bytes, &go_on);
         check_room(&inflated)?;
-        loss = loss.or(inflated.loss());
+        loss = loss.or(inflate::loss_of(&inflated));
         content = Cow::Owned(inflated.bytes);
     }
     Ok((content, loss))

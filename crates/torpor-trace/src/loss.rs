@@ -108,7 +108,7 @@ losses! {
         "samples of a tracepoint without its fields were skipped: record with `perf record -R`";
     TEXT_NOT_UNDERSTOOD, Loss, "text_lines_not_understood",
         "lines that are neither an event nor a known remark were skipped, such as the second line \
-         of a mark";
+         of a mark, or of an event that a mail program wrapped";
     TIME_UNIT_UNKNOWN, Loss, "times_without_unit",
         "times without a decimal point were read as nanoseconds, which some clocks do not use: \
          write `mono` to trace_clock and record again";

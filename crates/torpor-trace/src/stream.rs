@@ -23,13 +23,16 @@ pub struct SoFar<'a> {
     pub names: &'a Names,
     pub carries: Carries,
     pub cpu_count: u32,
+    /// The recorded machine's name.
+    pub machine: Option<&'a str>,
 }
 
 impl<'a> SoFar<'a> {
     /// Returns the properties of a whole recording.
     pub fn whole(trace: &'a Trace) -> SoFar<'a> {
         let Trace { names, carries, meta, .. } = trace;
-        SoFar { names, carries: *carries, cpu_count: meta.cpu_count }
+        let machine = meta.machine.as_deref();
+        SoFar { names, carries: *carries, cpu_count: meta.cpu_count, machine }
     }
 }
 
@@ -142,13 +145,15 @@ impl Source {
                     names: new_names,
                     carries,
                     cpu_count,
+                    machine,
                     read_bytes,
                     held_bytes,
                     ..
                 } = batch;
                 names.extend(new_names);
                 if !events.is_empty() {
-                    sink.events(events, &SoFar { names: &names, carries, cpu_count });
+                    let machine = machine.as_deref();
+                    sink.events(events, &SoFar { names: &names, carries, cpu_count, machine });
                 }
                 if sink.held_bytes().saturating_add(held_bytes) > self.max_bytes {
                     is_over_memory = true;

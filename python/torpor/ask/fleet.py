@@ -2,8 +2,12 @@
 """Shadows of many machines: which governor for which class of machine and hour."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress, groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,9 +15,10 @@ from torpor._engine import TorporError, unknown_name
 from torpor.results import comparison
 from torpor.results.kinds import shadow as shapes
 from torpor.results.record import Record, headed
-from torpor.run.shadow.rollup import MINUTE_NS, parts
+from torpor.run.shadow.rollup import MINUTE_NS, begin_ns
+from torpor.run.sweeps.columns import SCENARIO, Points
 from torpor.run.sweeps.parts import catalogue
-from torpor.run.sweeps.store import Store, open_store
+from torpor.run.sweeps.store import Store, open_store, points_of
 
 #: Metrics of a comparison, in this order; the first that all have judges the governors.
 _METRICS = (
@@ -32,7 +37,7 @@ _WRONG = {
 }
 #: With fewer machine-hours, minutes are the samples.
 _HOURS_MIN = 3
-_HOUR_MINUTES = 60
+_HOUR_NS = 60 * MINUTE_NS
 
 #: Values of a minute or means of an hour: by governor, then by metric.
 _Values = dict[str, dict[str, float]]
@@ -91,8 +96,8 @@ class _Machine:
     machine_class: str
     under: str | None
     hours: dict[int, _Hour] = field(default_factory=dict)
-    first: int = 1 << 62
-    last: int = 0
+    first_ns: int = 1 << 62
+    last_ns: int = 0
 
 
 def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
@@ -106,7 +111,11 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
         TorporError: A folder is not a store, or no store has minutes that every governor has.
     """
     opened = [open_store(path) for path in stores]
-    machines, failed = _machines(opened)
+    every = points_of(opened)
+    known = enumerate(zip(every["kind"], every["seed"], strict=True))
+    points = every.at([at for at, (kind, seed) in known if kind == "shadow" and seed is not None])
+    failed = Counter(compress(points["governor"], (e is not None for e in points["error"])))
+    machines = _machines(points)
     governors = _governors(opened, machines, base)
     groups = _groups(machines, governors)
     if not groups:
@@ -116,8 +125,9 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
         )
     notes = [
         f"{governor} has failed in {count} minutes, which are left out"
-        for governor, count in failed.items()
+        for governor, count in sorted(failed.items())
     ]
+    notes += points.paired.notes
     result = {
         "governors": governors,
         "hosts": [
@@ -126,8 +136,8 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
                 "machine_class": machine.machine_class,
                 "under": machine.under,
                 "minutes": sum(hour.count for hour in machine.hours.values()),
-                "first_ns": machine.first * MINUTE_NS,
-                "last_ns": (machine.last + 1) * MINUTE_NS,
+                "first_ns": machine.first_ns,
+                "last_ns": machine.last_ns + MINUTE_NS,
             }
             for (host, *_), machine in machines.items()
         ],
@@ -137,42 +147,48 @@ def fleet(stores: Iterable[str | Path], *, base: str | None = None) -> "Record":
     return headed("shadow", result)
 
 
-def _machines(
-    stores: Iterable[Store],
-) -> tuple[dict[tuple[str, str, str], _Machine], dict[str, int]]:
-    """Return the minutes by host, class and what else it ran under; and failures by governor."""
+def _machines(points: Points) -> dict[tuple[str, str, str], _Machine]:
+    """Return the minutes by host, class and what else it ran under."""
     machines: dict[tuple[str, str, str], _Machine] = {}
-    failed: dict[str, int] = {}
     #: Hours of a class at a time of day, to know when its minutes are no longer needed.
     met: dict[tuple[str, int], list[_Hour]] = {}
-    for part in (part for store in stores for part in parts(store)):
-        minutes: dict[tuple[tuple[str, str, str], int], _Values] = {}
-        for row in part:
-            if row["error"] is not None:
-                failed[row["governor"]] = failed.get(row["governor"], 0) + 1
-                continue
-            values = minutes.setdefault(
-                ((row["source"], row["platform"], row["options"]), row["seed"]), {}
-            )
-            metrics = row["metrics"]
-            own = {key: metrics[key] for key in _METRICS if key in metrics}
+    for key, began_ns, values in _minutes(points):
+        if key not in machines:
+            machines[key] = _Machine(key[1], json.loads(key[2]).get("under"))
+        machine, number = machines[key], began_ns // _HOUR_NS
+        machine.first_ns = min(machine.first_ns, began_ns)
+        machine.last_ns = max(machine.last_ns, began_ns)
+        if number not in machine.hours:
+            machine.hours[number] = _Hour()
+            of = met.setdefault((machine.machine_class, number % 24), [])
+            of.append(machine.hours[number])
+            if len(of) >= _HOURS_MIN and len(machine.hours) >= _HOURS_MIN:
+                for hour in of:
+                    hour.minutes = None
+        machine.hours[number].add(values)
+    return machines
+
+
+def _minutes(points: Points) -> Iterator[tuple[tuple[str, str, str], int, _Values]]:
+    """Yield each minute's machine, begin and values, a machine after the other."""
+    scenarios, number_of = points.scenarios
+    governors, seeds = points["governor"], points["seed"]
+    # As numbers, of which a year of minutes has room in memory.
+    columns = {
+        key: array("d", (math.nan if value is None else value for value in points[key]))
+        for key in _METRICS
+        if key != "wrong_pct"
+    }
+    minutes = groupby(points.paired.places, lambda at: (number_of[at], seeds[at]))
+    for (number, seed), places in minutes:
+        values: _Values = {}
+        for at in places:
+            own = {k: column[at] for k, column in columns.items() if not math.isnan(column[at])}
             if {"above_pct", "below_pct"} <= own.keys():
                 own["wrong_pct"] = own["above_pct"] + own["below_pct"]
-            values[row["governor"]] = own
-        for (key, minute), values in sorted(minutes.items()):
-            if key not in machines:
-                machines[key] = _Machine(key[1], json.loads(key[2]).get("under"))
-            machine, number = machines[key], minute // _HOUR_MINUTES
-            machine.first, machine.last = min(machine.first, minute), max(machine.last, minute)
-            if number not in machine.hours:
-                machine.hours[number] = _Hour()
-                of = met.setdefault((machine.machine_class, number % 24), [])
-                of.append(machine.hours[number])
-                if len(of) >= _HOURS_MIN and len(machine.hours) >= _HOURS_MIN:
-                    for hour in of:
-                        hour.minutes = None
-            machine.hours[number].add(values)
-    return machines, failed
+            values[governors[at]] = own
+        of = dict(zip(SCENARIO, map(str, scenarios[number]), strict=True))
+        yield (of["source"], of["platform"], of["options"]), begin_ns(seed), values
 
 
 def _governors(

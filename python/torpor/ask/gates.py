@@ -2,6 +2,7 @@
 """Gates: limits on what a candidate may cost, against a base."""
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,11 +13,12 @@ from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
 from torpor.results.comparison import fill
+from torpor.results.files import read_text
 from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
 from torpor.results.shapes import FileShape
-from torpor.run.sweeps.parts import catalogue
+from torpor.run.sweeps.parts import StoreWarning, catalogue
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
 
@@ -103,7 +105,7 @@ def read_limits(path: _Path) -> list[Limit]:
     Raises :class:`GateError` for what does not belong there, with its place.
     """
     try:
-        data = toml(Path(path).read_text(encoding="utf-8"))
+        data = toml(read_text(path))
     except ValueError as error:
         raise GateError(f"read limits `{path}`: {error}") from None
     if problem := _FILE.problem(data):
@@ -164,7 +166,8 @@ def gate(
 
     Where there are seeds, changes are paired by seed, and a limit is broken only if the change is
     more than noise: its ``p``, corrected for the number of limits that are judged so, is below
-    0.05. A limit on one metric in one scenario is one test. A replay has no noise.
+    0.05. A limit on one metric in one scenario is one test. One recording has no
+    measure of noise: its change is compared with the limit as it is.
 
     Raises :class:`GateError` where a limit meets nothing.
     """
@@ -325,9 +328,12 @@ def _samples(source: Any) -> _Samples:
 
 
 def _of_store(opened: Store) -> Iterator[Sample]:
-    for row in opened.rows():
-        if row["error"] is None:
-            # Whole labels: what varies in one store may not in the other.
-            scenario = label_of(scenario_of(row))
-            metrics = {metric: row[metric] for metric in _known_metrics()}
-            yield Sample(scenario, row["governor"], row["seed"] or 0, metrics)
+    points = opened.points()
+    paired = points.paired
+    for note in paired.notes:
+        warnings.warn(f"`{opened.path}`: {note}", StoreWarning, stacklevel=4)
+    for row in points.at(paired.places).rows():
+        # Whole labels: what varies in one store may not in the other.
+        scenario = label_of(scenario_of(row))
+        metrics = {metric: row[metric] for metric in _known_metrics()}
+        yield Sample(scenario, row["governor"], row["seed"] or 0, metrics)

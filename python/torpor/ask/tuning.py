@@ -19,9 +19,8 @@ from torpor.run.sweeps.run import sweep
 if TYPE_CHECKING:
     import optuna
 
-#: Trials that Optuna proposes before it sees a result: enough for the cores of a machine, and the
-#: same on
-#: all, so that the same command asks the same everywhere.
+#: Trials that Optuna proposes before it sees a result. A constant, so that the same command
+#: proposes the same trials on machines with any number of cores.
 _BATCH = 8
 
 _RANGE = re.compile(r"(log:)?(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)")

@@ -8,7 +8,6 @@ Data goes to stdout; progress, hints and errors go to stderr. Exit status:
 - 2: not done: wrong usage, an unreadable file, an unknown name, no governor that ran, an output
   that cannot be written, a closed stdout among them.
 - 130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): ended by that signal, whatever was finished and shown.
-  A command that runs until it is stopped (`stat`, `serve`) ends with 0.
 
 A reader of stdout that exits early changes none of these; neither does a closed stderr.
 """
@@ -22,7 +21,7 @@ import re
 import signal
 import sys
 import warnings
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from torpor.cli.exits import EXIT_FAILURE, interrupts
 
@@ -63,15 +62,13 @@ def _leave(status: int) -> NoReturn:
 
 def _run() -> int:
     # After the handlers are set: an interrupt during these imports is handled, too.
-    import typer
+    import click
 
     from torpor import TorporError
     from torpor.cli.app import app
     from torpor.cli.console import print_error, print_note
     from torpor.results.files import cause
 
-    # The class's name depends on whether typer brings click along or imports it.
-    usage_error: Any = next(t for t in typer.BadParameter.__mro__ if t.__name__ == "ClickException")
     warnings.showwarning = lambda message, *_rest: print_note(f"note: {message}")
     try:
         return app(prog_name="torpor", standalone_mode=False) or 0
@@ -83,11 +80,14 @@ def _run() -> int:
     except SystemExit:
         # The reader of a help text has left: every other way out is a return or an error.
         return 0
-    except usage_error as error:
+    except click.Abort:
+        # Click's name for an interrupt.
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
         said = io.StringIO()
         error.show(said)
         print_note(said.getvalue().rstrip("\n"))
-        return int(error.exit_code)
+        return error.exit_code
     return EXIT_FAILURE
 
 

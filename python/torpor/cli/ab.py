@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor.cli import kernel, options
-from torpor.cli.console import fail, print_note
+from torpor.cli.console import fail, note_if_never_idle, print_note
 from torpor.cli.deliver import check, check_new, print_result, write_report
+from torpor.cli.exits import leave_if
 from torpor.cli.options import argument, like
 from torpor.machine import running
 from torpor.machine.kernel import ab as comparing
@@ -23,14 +24,13 @@ from torpor.results.kinds import ab as shapes
 def ab(
     command: Annotated[list[str], argument("-- COMMAND...", "What runs under each governor.")],
     governors: Annotated[list[str], like(running.ab, "governors", "--governor -g GOV")],
-    rounds: Annotated[int, like(running.ab, "rounds", "N", min=1)] = 10,
+    rounds: Annotated[int, like(running.ab, "rounds", "N", least=1)] = 10,
     metric: Annotated[str | None, like(running.ab, "metric", "REGEX")] = None,
     seed: Annotated[int | None, like(running.ab, "seed", "N")] = None,
-    warm_up: Annotated[int, like(running.ab, "warm_up", "--warm-up N", min=0)] = 1,
+    warm_up: Annotated[int, like(running.ab, "warm_up", "--warm-up N", least=0)] = 1,
     modules: Annotated[Path | None, like(running.ab, "modules", "DIR")] = None,
     output: Annotated[Path | None, like(running.ab, "output", "--output -o FILE")] = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     is_dry_run: options.DryRun = False,
     force: options.Force = False,
@@ -42,7 +42,6 @@ def ab(
 
     Exit status: 2 if nothing was compared; ended by a signal, 128 and its number.
     """
-    form = options.form(form, is_json=is_json)
     if output is not None:
         check_new(output, force=force)
     check(folder=None, files=(report,))
@@ -51,13 +50,14 @@ def ab(
     )
     system = kernel.make_system(is_dry_run=is_dry_run)
     _offer_to_restore(system)
+    if not is_dry_run:
+        note_if_never_idle(system.machine)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:
         _print(made, form, report)
     if system.unrestored:
         fail(f"not restored: {', '.join(system.unrestored)}")
-    if made.stopped_by:
-        raise typer.Exit(128 + made.stopped_by)
+    leave_if(made.stopped_by)
 
 
 def _offer_to_restore(system: Any) -> None:
@@ -66,7 +66,7 @@ def _offer_to_restore(system: Any) -> None:
     if left is None or not (system.is_root and _can_ask()):
         return
     print_note(f"`{left.command}` (process {left.pid}) was killed: {left.described()}")
-    if typer.confirm("Restore that first?", default=True, err=True):
+    if click.confirm("Restore that first?", default=True, err=True):
         with journal.locked(system, "torpor ab"):
             kernel_governors.restore(system)
 
@@ -92,9 +92,9 @@ def _pattern(text: str | None) -> "re.Pattern[str] | None":
     try:
         pattern = re.compile(text, re.M)
     except re.error as error:
-        raise typer.BadParameter(f"`{text}` is no regular expression: {error}") from None
+        raise click.BadParameter(f"`{text}` is no regular expression: {error}") from None
     if pattern.groups != 1:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"`{text}` has {pattern.groups} groups: expected one, such as `([0-9.]+) ms`"
         )
     return pattern

@@ -3,13 +3,12 @@
 
 import json
 from importlib.util import find_spec
-from typing import Any
 
-import typer
+import click
 
 from torpor import __version__, _engine
 from torpor.cli.console import write_stdout
-from torpor.cli.parsing import SETTINGS, Command, Group, LazyGroup
+from torpor.cli.parsing import Command, Group, LazyGroup
 
 _GOVERNOR = {
     "list": Command("catalog.governors", "List the built-in governors and their parameters."),
@@ -83,7 +82,6 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
         "compare": Command("saved.compare", "Compare saved results of any kind side by side."),
         "gate": Command("gate", "Fail if a candidate is worse than a base beyond limits."),
         "store": Group("Show and maintain the points of a sweep.", _STORE),
-        "serve": Command("serve", "Show results and stores in a browser."),
     },
     "This machine": {
         "record": Command("record", "Record idle states, wake-ups and timers.", True),
@@ -101,19 +99,18 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
 }
 
 #: Packages that the extras of pyproject.toml bring.
-_EXTRAS = {"tune": "optuna", "cluster": "distributed", "plot": "altair", "fit": "scipy"}
+_EXTRAS = {"tune": "optuna", "cluster": "distributed", "fit": "scipy"}
 
 
-class _Torpor(LazyGroup):
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(_SECTIONS, **settings)
+_HELP = """Run Linux CPU-idle governors against recordings and report what each one costs.
+
+Exit status: 0 success; 1 success, with a finding (a governor failed, a recording is damaged);
+2 failure; 130 (SIGINT), 143 (SIGTERM) or 129 (SIGHUP): ended by that signal.
+"""
 
 
-app = typer.Typer(cls=_Torpor, pretty_exceptions_enable=False, **SETTINGS)
-
-
-def _show_version(is_wanted: bool) -> None:
-    if is_wanted:
+def _show_version(ctx: click.Context, _param: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not ctx.resilient_parsing:
         commit = f"commit {_engine.COMMIT}" if _engine.COMMIT else "commit not known"
         formats = [known["name"] for known in json.loads(_engine.trace_formats())["formats"]]
         extras = [extra for extra, module in _EXTRAS.items() if find_spec(module) is not None]
@@ -122,21 +119,16 @@ def _show_version(is_wanted: bool) -> None:
             f"recordings: {', '.join(formats)}; tables: Arrow, Parquet; "
             f"extras: {', '.join(extras) or 'none'}"
         )
-        raise typer.Exit
+        ctx.exit()
 
 
-@app.callback()
-def _torpor(
-    version: bool = typer.Option(
-        False,
-        "--version",
-        help="Print the version, the commit, the target and the features.",
-        callback=_show_version,
-        is_eager=True,
-    ),
-) -> None:
-    """Run Linux CPU-idle governors against recordings and report what each one costs.
+_VERSION = click.Option(
+    ["--version"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Print the version, the commit, the target and the features.",
+)
 
-    Exit status: 0 success; 1 success, with a finding (a governor failed, a recording is damaged);
-    2 failure; 130 (SIGINT), 143 (SIGTERM) or 129 (SIGHUP): ended by that signal.
-    """
+app = LazyGroup(_SECTIONS, name="torpor", help=_HELP, params=[_VERSION])

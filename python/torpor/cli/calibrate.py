@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.cli import kernel, options
 from torpor.cli.console import fail, print_note, table_text, write_stdout
 from torpor.cli.deliver import check_new, write_toml
+from torpor.cli.exits import leave_if
 from torpor.cli.options import option
 from torpor.cli.values import duration_ns
 from torpor.machine import calibration
@@ -24,7 +25,7 @@ _MeterName = Annotated[
     option("WHAT", "rapl, hwmon, battery, or a sensor's file; default: the first of the three."),
 ]
 _RateList = Annotated[str, option("LIST", "Wake-ups per second of each CPU.")]
-_Rounds = Annotated[int, option("N", "How often each state and rate is measured.", min=1)]
+_Rounds = Annotated[int, option("N", "How often each state and rate is measured.", least=1)]
 
 
 def calibrate(
@@ -52,7 +53,7 @@ def calibrate(
     check_new(output, force=force)
     plan = calibration.Plan(_rates(rates), rounds, (duration_ns(window) or 0) / 1e9)
     if plan.window_s <= 0:
-        raise typer.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
+        raise click.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
     system = kernel.make_system(is_dry_run=is_dry_run)
     text = machine.describe(system, name or output.stem, title, hz)
     clusters = machine.clusters_of(text, system)
@@ -76,7 +77,7 @@ def calibrate(
         fail(f"not restored: {', '.join(system.unrestored)}")
     if stopping:
         print_note("stopped: idle states are as before, nothing is written")
-        raise typer.Exit(128 + stopping)
+        leave_if(stopping)
     source = (
         f"measured {time.strftime('%Y-%m-%d')} with torpor platform calibrate: {found.name}, "
         f"{len(measured)} windows of {plan.window_s:g} s at {rates} wake-ups/s, Linux "
@@ -107,5 +108,5 @@ def _rates(text: str) -> tuple[float, ...]:
     except ValueError:
         rates = ()
     if not rates or not all(0 < rate <= 100_000 for rate in rates):
-        raise typer.BadParameter(f"`{text}`: expected rates of 0 to 100000, such as 20,200,1000")
+        raise click.BadParameter(f"`{text}`: expected rates of 0 to 100000, such as 20,200,1000")
     return rates

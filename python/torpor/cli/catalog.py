@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.ask import toml_schemas
 from torpor.cli import options
@@ -22,11 +22,11 @@ _LISTING_WIDTH = 120
 def governors(
     is_ioboost: Annotated[bool, option("--ioboost", "List the IO boosts instead.")] = False,
     is_cpufreq: Annotated[bool, option("--cpufreq", "List the cpufreq governors instead.")] = False,
-    is_json: options.AsJson = False,
+    form: options.TextOrJson = "text",
 ) -> None:
     """List the built-in governors and their parameters."""
     if is_ioboost and is_cpufreq:
-        raise typer.BadParameter("one list at a time: --ioboost or --cpufreq")
+        raise click.BadParameter("one list at a time: --ioboost or --cpufreq")
     if is_ioboost:
         found, heading, others = library.ioboosts(), "IO boost", "PATH.c"
     elif is_cpufreq:
@@ -39,10 +39,10 @@ def governors(
     if not is_ioboost and not is_cpufreq:
         notes.append("IO boosts: `torpor governor list --ioboost`.")
         notes.append("cpufreq governors: `torpor governor list --cpufreq`.")
-    _print(found, [heading, "", "parameters"], rows, notes, is_json=is_json)
+    _print(found, [heading, "", "parameters"], rows, notes, is_json=form == "json")
 
 
-def platforms(is_json: options.AsJson = False) -> None:
+def platforms(form: options.TextOrJson = "text") -> None:
     """List the machines that ship with Torpor."""
     found = library.platforms()
     rows = [
@@ -57,15 +57,15 @@ def platforms(is_json: options.AsJson = False) -> None:
     ]
     headings = ["platform", "", "CPUs", "idle states", "power"]
     note = "To import your own machine: `torpor platform import -o mine.toml`."
-    _print(found, headings, rows, [note], is_json=is_json)
+    _print(found, headings, rows, [note], is_json=form == "json")
 
 
-def workloads(is_json: options.AsJson = False) -> None:
+def workloads(form: options.TextOrJson = "text") -> None:
     """List the workloads that ship with Torpor."""
     found = library.workloads()
     rows = [[w["name"], w["title"], ", ".join(w["tasks"])] for w in found]
     note = "To write your own workload: `torpor workload show NAME`."
-    _print(found, ["workload", "", "tasks"], rows, [note], is_json=is_json)
+    _print(found, ["workload", "", "tasks"], rows, [note], is_json=form == "json")
 
 
 def show_workload(

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated, cast
 
-import typer
+import click
 
 from torpor import TorporError
 from torpor.cli import deliver, options, progress
@@ -23,13 +23,13 @@ def check(
         argument("GOVERNOR...", "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV."),
     ] = None,
     seed: Annotated[
-        int, option("N", "The first seed of the sequences.", min=0, max=2**64 - 1)
+        int, option("N", "The first seed of the sequences.", least=0, most=2**64 - 1)
     ] = checks.DEFAULT_SEED,
     decisions: Annotated[
-        int, option("N", "The lowest number of decisions.", min=1)
+        int, option("N", "The lowest number of decisions.", least=1)
     ] = checks.DEFAULT_DECISIONS,
     hz: Annotated[int, option("N", "Tick rate: 100, 250, 300 or 1000.")] = DEFAULT_HZ,
-    is_json: options.AsJson = False,
+    form: options.TextOrJson = "text",
     report_path: Annotated[
         Path | None, option("--report FILE", "Write the result as one HTML page.")
     ] = None,
@@ -45,7 +45,7 @@ def check(
     width = text_width(stdout_width())
     if is_list:
         kinds = checks.check_kinds()
-        write_stdout(json.dumps(kinds, indent=1) if is_json else _kinds_text(kinds, width))
+        write_stdout(json.dumps(kinds, indent=1) if form == "json" else _kinds_text(kinds, width))
         return
     if not governors:
         fail(
@@ -67,16 +67,16 @@ def check(
             has_failed = True
             continue
         reports.append(report)
-        if not is_json:
+        if form != "json":
             write_stdout(_text(cast("results.Check", report), width))
     if reports:
         deliver.write_report(reports, report_path)
-    if is_json:
+    if form == "json":
         write_stdout(json.dumps(reports, indent=1))
     if has_failed:
-        raise typer.Exit(EXIT_FAILURE)
+        raise click.exceptions.Exit(EXIT_FAILURE)
     if any(report["findings"] for report in reports):
-        raise typer.Exit(EXIT_FINDING)
+        raise click.exceptions.Exit(EXIT_FINDING)
 
 
 class _Progress:

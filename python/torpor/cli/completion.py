@@ -4,22 +4,23 @@
 Where nothing matches, shells complete file names.
 """
 
-import inspect
 from collections.abc import Callable, Iterable
-from typing import get_args
+from typing import Any
 
-from typer.models import ParameterInfo
+from click.shell_completion import CompletionItem
 
 import torpor
 
 
-def attach(command: Callable[..., None]) -> None:
-    """Give every option and argument of a command the completion of its metavar."""
-    for parameter in inspect.signature(command).parameters.values():
-        for info in (parameter.default, *get_args(parameter.annotation)):
-            if isinstance(info, ParameterInfo) and info.autocompletion is None:
-                metavar = (info.metavar or "").strip("[].")
-                info.autocompletion = _BY_METAVAR.get(metavar)
+def of_metavar(metavar: str | None) -> Callable[[Any, Any, str], list[CompletionItem]]:
+    """Return what completes the values of such a metavar, as Click calls it."""
+    names = _BY_METAVAR.get((metavar or "").strip("[]."))
+
+    def complete(_ctx: Any, _param: Any, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(name) for name in names(incomplete)] if names else []
+        return found or [CompletionItem(incomplete, type="file")]
+
+    return complete
 
 
 def _starting(names: Iterable[str], incomplete: str) -> list[str]:

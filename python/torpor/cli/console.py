@@ -11,7 +11,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-import typer
+import click
 
 from torpor.cli.exits import EXIT_FAILURE
 from torpor.results.table import Post, Table
@@ -20,6 +20,8 @@ from torpor.view.paint import UNLIMITED
 
 if TYPE_CHECKING:
     from rich.live import Live
+
+    from torpor.machine.record.machine import Machine
 
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100
@@ -45,10 +47,18 @@ def print_note(message: str) -> None:
         _write(f"{message}\n", sys.stderr, 2)
 
 
+def note_if_never_idle(machine: "Machine") -> None:
+    """Say so at once where this machine gives governors nothing to decide."""
+    from torpor.machine.record.idleness import why_never_idle
+
+    if found := why_never_idle(machine):
+        print_note("note: {}\nhint: {}".format(*found))
+
+
 def fail(message: str, hint: str | None = None) -> NoReturn:
     """End with an error the user can mend."""
     print_error(f"{message}\nhint: {hint}" if hint else message)
-    raise typer.Exit(EXIT_FAILURE)
+    raise click.exceptions.Exit(EXIT_FAILURE)
 
 
 def write_stdout(text: str) -> bool:

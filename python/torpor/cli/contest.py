@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.ask.contest import corpus as corpora
 from torpor.ask.contest import run
@@ -44,7 +44,7 @@ def contest(
     only: Annotated[list[str] | None, like(run.contest, "only", "--only PATTERN")] = None,
     baselines: Annotated[list[str] | None, like(run.contest, "baselines", "--baseline G")] = None,
     corpus: Annotated[Path | None, like(run.contest, "corpus", "FILE")] = None,
-    seeds: Annotated[int | None, like(run.contest, "seeds", "N", min=1)] = None,
+    seeds: Annotated[int | None, like(run.contest, "seeds", "N", least=1)] = None,
     duration: Annotated[str | None, like(run.contest, "duration", "TIME")] = None,
     is_bare: Annotated[
         bool, option("--no-rules", "Do not run `torpor governor check` on the entries.")
@@ -53,8 +53,7 @@ def contest(
     is_explained: _Explained = False,
     plot: _Plot = None,
     threads: options.Threads = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
 ) -> None:
     """Run governors against a frozen corpus: the energy of each at the delay that teo has.
@@ -62,7 +61,6 @@ def contest(
     Points are kept in a store as those of `torpor sweep`: the same command continues from there.
     Exit status: 1 if an entry breaks a rule or fails.
     """
-    form = options.form(form, is_json=is_json)
     _check(entries or [], half, data or [], plot, is_explained=is_explained)
     check(folder=None, files=(report, plot))
     obtain(())
@@ -94,10 +92,8 @@ def contest(
         first, second = [*(entries or []), BASE][:2]
         write_post(explain_post(found, first, second), form)
     else:
-        picture = view("report.charts").front(found) if form == "html" else ""
-        post = run.contest_post(found, has_cells=has_cells)._replace(picture=picture)
-        print_post(post, form, found.to_dict())
-    raise typer.Exit(EXIT_FINDING if found.has_finding else 0)
+        print_post(run.contest_post(found, has_cells=has_cells), form, found.to_dict())
+    raise click.exceptions.Exit(EXIT_FINDING if found.has_finding else 0)
 
 
 def _check(
@@ -105,11 +101,11 @@ def _check(
 ) -> None:
     """Refuse wrong options before anything runs."""
     if is_explained and not 1 <= len(entries) <= 2:
-        raise typer.BadParameter("--explain requires one entry, or two")
+        raise click.BadParameter("--explain requires one entry, or two")
     if half is not None and half not in corpora.HALVES:
-        raise typer.BadParameter(f"--half {half}: expected {' or '.join(corpora.HALVES)}")
+        raise click.BadParameter(f"--half {half}: expected {' or '.join(corpora.HALVES)}")
     for folder in data:
         if not folder.is_dir():
-            raise typer.BadParameter(f"--data {folder}: expected a folder")
+            raise click.BadParameter(f"--data {folder}: expected a folder")
     if plot is not None and plot.suffix != ".svg":
-        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
+        raise click.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")

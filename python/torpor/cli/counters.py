@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.cli import options
 from torpor.cli.console import print_note, write_stdout
@@ -35,9 +35,9 @@ def diff(
         list[str],
         argument(
             "BEFORE AFTER...",
-            "Saved snapshots, or dumps: text of grep, head or cat; tar files; directories. "
-            "Each one after the first ends an interval. A single one counts from boot. Or "
-            "logs of turbostat, each an interval.",
+            "Saved snapshots, or dumps: text of grep, head, cat or cpupower; tar files; "
+            "directories. Each one after the first ends an interval. A single one counts from "
+            "boot. Or logs of turbostat, each an interval.",
         ),
     ],
     labels: Annotated[
@@ -53,15 +53,13 @@ def diff(
     by: Annotated[
         str, option("WHAT", "table: one table for CPUs with the same states; or cpu.")
     ] = "table",
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
 ) -> None:
     """Count what happened between snapshots: usage, time, above, below, for each idle state."""
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     result = counters.diff(*dumps, labels=labels, by=by, is_paired=is_paired)
     write_report(result, report)
     print_result(result, form)
     if any(note["kind"] == "damage" for i in result["intervals"] for note in i["notes"]):
-        raise typer.Exit(EXIT_FINDING)
+        raise click.exceptions.Exit(EXIT_FINDING)

@@ -22,7 +22,6 @@ from torpor.results.table import Post
 from torpor.run.recordings import convert_trace
 from torpor.view.post import post
 
-Csv = Annotated[bool, option("--csv", "Print one line per governor and source.")]
 Parquet = Annotated[Path | None, option("DIR", "Write every table as Parquet, and the result.")]
 
 

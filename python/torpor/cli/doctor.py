@@ -11,10 +11,10 @@ from torpor.machine.doctor import doctor as examine
 _WIDTH_MAX = 100
 
 
-def doctor(is_json: options.AsJson = False) -> None:
+def doctor(form: options.TextOrJson = "text") -> None:
     """Report what works on this machine, what does not, and what to install."""
     findings = examine()
-    if is_json:
+    if form == "json":
         write_stdout(json.dumps({"torpor": __version__, "findings": findings}, indent=1))
         return
     width = min(stdout_width(), _WIDTH_MAX)

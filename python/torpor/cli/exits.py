@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from types import FrameType
+
+import click
 
 EXIT_FINDING = 1
 EXIT_FAILURE = 2
@@ -56,12 +57,10 @@ class _Interrupts:
 interrupts = _Interrupts()
 
 
-@contextlib.contextmanager
-def until_stopped() -> Iterator[None]:
-    """Run a block that only a signal ends; the exit status stays 0."""
-    with contextlib.suppress(KeyboardInterrupt):
-        yield
-    interrupts.ended_by = None
+def leave_if(stopped_by: signal.Signals | None) -> None:
+    """Leave the command with the status of the signal that ended its work, if one did."""
+    if stopped_by is not None:
+        raise click.exceptions.Exit(128 + stopped_by)
 
 
 def _send_later(number: signal.Signals) -> None:

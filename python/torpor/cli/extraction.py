@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.cli import options
 from torpor.cli.console import fail, print_note, table_text, write_stdout
@@ -42,9 +42,7 @@ def extract(
         bool, option("--check", "Write nothing; simulate it on that machine and compare.")
     ] = False,
     governor: Annotated[str, option("--governor -g G", "Governor for --check.")] = "menu",
-    is_json: Annotated[
-        bool, option("--json", "With --check: print the whole result as JSON.")
-    ] = False,
+    form: options.TextOrJson = "text",
 ) -> None:
     """Extract a workload from a recording: how much each task worked, and what woke it.
 
@@ -56,8 +54,8 @@ def extract(
             fail("--check requires the recorded machine", hint="--platform pixel6")
         check = library.check_extraction(trace, platform=platform, governor=governor)
         off = [task for task in check["tasks"] if not _is_near(task)]
-        write_stdout(json.dumps(check) if is_json else _check_text(check, off))
-        raise typer.Exit(EXIT_FINDING if off else 0)
+        write_stdout(json.dumps(check) if form == "json" else _check_text(check, off))
+        raise click.exceptions.Exit(EXIT_FINDING if off else 0)
     name = "recording" if output is None else output.stem
     toml, summary = library.extract_workload(
         trace, platform=platform, name=name, background=background or None

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor.cli import options, progress
 from torpor.cli.deliver import check, print_result, trace_of, write_report
@@ -30,10 +30,11 @@ def fidelity(
     after: options.After = None,
     at_least: Annotated[
         float | None,
-        option("PCT", "Exit with status 1 if no governor reaches this agreement.", min=0, max=100),
+        option(
+            "PCT", "Exit with status 1 if no governor reaches this agreement.", least=0, most=100
+        ),
     ] = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     **given: Any,
 ) -> None:
@@ -43,7 +44,6 @@ def fidelity(
     A recording without timers or task switches cannot be asked: of such a one, hold what its sleeps
     came to against the kernel's cpu_idle_miss and the counters.
     """
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     with progress.if_watched() as bar:
         result = verification.fidelity(
@@ -58,6 +58,6 @@ def fidelity(
     write_report(result, report, trace_of(trace, report))
     print_result(result, form)
     if result["kind"] == "outcomes":
-        raise typer.Exit(0 if at_least is None else EXIT_FINDING)
+        raise click.exceptions.Exit(0 if at_least is None else EXIT_FINDING)
     is_low = at_least is not None and 100 * result["verdict"]["agreement"] < at_least
-    raise typer.Exit(EXIT_FINDING if is_low or unverified(result) else 0)
+    raise click.exceptions.Exit(EXIT_FINDING if is_low or unverified(result) else 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 from xml.etree import ElementTree
 
-import typer
+import click
 
 from torpor.ask.gates import Verdict
 from torpor.ask.gates import gate as hold
@@ -23,7 +23,9 @@ from torpor.results.table import Cell, Post, Table, minus, number, word
 from torpor.results.text import distinct_names
 from torpor.view.post import post_text
 
-_SIDE = "A saved result (--json or --parquet), a sweep's store, or two dumps as BEFORE:AFTER."
+_SIDE = (
+    "A saved result (--format json or --parquet), a sweep's store, or two dumps as BEFORE:AFTER."
+)
 
 
 def gate(
@@ -38,15 +40,13 @@ def gate(
     junit: Annotated[
         Path | None, option("FILE", "Also write JUnit XML, for GitLab and Jenkins.")
     ] = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
 ) -> None:
     """Fail if a candidate is worse than a base beyond limits. Exit status 1 if one is broken.
 
     Under GitHub Actions, broken limits become annotations, and the table goes to the job's summary.
     """
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report, junit))
     verdicts = hold(
         _side(base),
@@ -64,7 +64,7 @@ def gate(
     print_post(post, form, verdicts)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _tell_github(verdicts, post_text(post, "markdown"))
-    raise typer.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)
+    raise click.exceptions.Exit(EXIT_FINDING if any(v["is_broken"] for v in verdicts) else 0)
 
 
 def _side(text: str) -> object:

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor.ask import history as histories
 from torpor.cli import options, progress, sweeping
@@ -31,7 +31,7 @@ def history(
     path: _FileInTree = None,
     store: sweeping.StorePath = Path("sweep"),
     metrics: sweeping.Metrics = None,
-    form: options.Form = None,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     *,
     typed: dict[str, Any],
@@ -52,7 +52,7 @@ def history(
     write_post(shown, form)
     if done.is_interrupted:
         raise KeyboardInterrupt
-    raise typer.Exit(EXIT_FINDING if any(row["error"] for row in rows) else 0)
+    raise click.exceptions.Exit(EXIT_FINDING if any(row["error"] for row in rows) else 0)
 
 
 @sweeping.many("governor")
@@ -95,7 +95,7 @@ def bisect(
         write_stdout("the first bad revision is one of:")
         for step in found.suspects:
             write_stdout(f"{step.commit} {step.date} {step.subject}")
-        raise typer.Exit(EXIT_FINDING)
+        raise click.exceptions.Exit(EXIT_FINDING)
     step = found.first_bad
     change = found.changes[step.commit]
     unit = change_unit(metric_info(metric))
@@ -110,7 +110,7 @@ def _limit(metric: str, text: str) -> float:
     try:
         return float(number)
     except ValueError:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"--worse-than {text}: expected a number of {unit}, in which `{metric}` changes: "
             f"2{unit}"
         ) from None

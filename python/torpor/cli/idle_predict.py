@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor workload idle-predict`: the workload with other numbers, or as a load of this machine."""
 
+import contextlib
 import json
 from typing import Annotated
 
-import typer
+import click
 
-from torpor.cli import values
+from torpor.cli import options, values
 from torpor.cli.console import print_note, write_stdout
 from torpor.cli.deliver import write_toml
-from torpor.cli.exits import until_stopped
 from torpor.cli.options import option
 from torpor.machine import catalog as library
 from torpor.machine import running as live
@@ -25,13 +25,13 @@ def idle_predict(
     is_run: Annotated[
         bool, option("--run", "Run it on this machine; Ctrl-C ends it early.")
     ] = False,
-    threads: Annotated[int, option("N", "Number of threads.", min=1, max=_THREADS_MAX)] = 8,
+    threads: Annotated[int, option("N", "Number of threads.", least=1, most=_THREADS_MAX)] = 8,
     loop: Annotated[
-        int, option("N", "Sleeps per round; the last one takes a second.", min=2, max=_LOOP_MAX)
+        int, option("N", "Sleeps per round; the last one takes a second.", least=2, most=_LOOP_MAX)
     ] = 10,
     delay: Annotated[str, option("TIME", "Length of the other sleeps.")] = "20us",
     duration: Annotated[str, option("TIME", "With --run: how long.")] = "10s",
-    is_json: Annotated[bool, option("--json", "With --run: print as JSON.")] = False,
+    form: options.TextOrJson = "text",
 ) -> None:
     """Threads with a few equal sleeps and then one of a second, which `menu` of 3.7 mispredicts.
 
@@ -44,13 +44,13 @@ def idle_predict(
         write_toml("workload", text, None)
         return
     if duration_ns > _DURATION_MAX_NS:
-        raise typer.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
+        raise click.BadParameter(f"--duration `{duration}`: expected 30 days (2592000s) at most")
     print_note(f"running for {duration}; Ctrl-C ends it")
-    with until_stopped():
+    with contextlib.suppress(KeyboardInterrupt):
         done = live.idle_predict(duration, threads=threads, loop=loop, delay=delay)
     if done["elapsed_ns"] < duration_ns:
         print_note("interrupted")
-    write_stdout(json.dumps(done) if is_json else _text(done, threads, delay))
+    write_stdout(json.dumps(done) if form == "json" else _text(done, threads, delay))
 
 
 def _text(done: live.Slept, threads: int, delay: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor import _engine
 from torpor.cli import options
@@ -86,7 +86,7 @@ def use(
     The exit status is the command's.
     """
     if status := actions.use(make_system(is_dry_run=is_dry_run), name, command or ()):
-        raise typer.Exit(status)
+        raise click.exceptions.Exit(status)
 
 
 def unload(
@@ -112,10 +112,10 @@ def restore(is_dry_run: options.DryRun = False) -> None:
         print_note("there is nothing to restore")
 
 
-def status(is_json: options.AsJson = False) -> None:
+def status(form: options.TextOrJson = "text") -> None:
     """Report which governors the kernel has, and which of Torpor's modules are loaded."""
     found = find(make_system())
-    write_stdout(json.dumps(found, indent=1) if is_json else _text(found))
+    write_stdout(json.dumps(found, indent=1) if form == "json" else _text(found))
 
 
 def fetch(

@@ -3,7 +3,7 @@
 
 from typing import Annotated, cast
 
-import typer
+import click
 
 from torpor.cli import options, progress
 from torpor.cli.console import write_stdout
@@ -18,8 +18,7 @@ def measure(
     traces: Annotated[list[str], argument("RECORDING...", "Recordings of one machine.")],
     platform: options.RecordedMachine = None,
     report: options.ReportPath = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
 ) -> None:
     """Measure how long CPUs take to leave idle states: from a wake-up's cause to the exit.
 
@@ -28,7 +27,6 @@ def measure(
 
     Exit status 1 if a recording is damaged.
     """
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     with progress.if_watched() as bar:
         found = recordings.measure_latency(*traces, platform=platform, progress=bar)
@@ -36,6 +34,6 @@ def measure(
     print_result(found, form)
     if form == "text" and found["lines"]:
         write_stdout(f"\n{latency.toml(cast('results.Measurement', found))}")
-    raise typer.Exit(
+    raise click.exceptions.Exit(
         damage_status(loss for trace in found["recordings"] for loss in trace["losses"])
     )

@@ -4,27 +4,17 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 from torpor.run import options
 from torpor.view.post import FORMS
 
-_TYPES: dict[type, Any] = {
-    str: str | None,
-    int: int | None,
-    bool: bool | None,
-    list: list[str] | None,
-}
-
 
 def option(spelled: str, text: str, **more: Any) -> Any:
     """Declare an option: flags, unless they are the parameter's name, and what follows them."""
-    words = options.Option(text, spelled)
-    return typer.Option(*words.flags, metavar=words.metavar, help=text, **more)
+    return options.Option(text, spelled, **more)
 
 
 @functools.cache
@@ -40,43 +30,38 @@ def like(function: Callable[..., Any], name: str, spelled: str, **more: Any) -> 
     return option(spelled, _described(function).get(name, ""), **more)
 
 
-def argument(metavar: str, text: str, **more: Any) -> Any:
+def argument(metavar: str, text: str) -> Any:
     """Declare an argument of a command."""
-    return typer.Argument(metavar=metavar, help=text, **more)
+    return options.Option(text, metavar, is_argument=True)
 
 
-def of(group: type, after: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+_Command = Callable[..., None]
+
+
+def extended(
+    command: _Command,
+    more: Mapping[str, options.Option],
+    *,
+    after: str | None = None,
+    without: Iterable[str] = (),
+) -> _Command:
+    """Declare more options of a command, behind a parameter or at the end.
+
+    The parameters ``without`` are no options: the command's wrapper gives them.
+    """
+    command.declared = (more, after, set(without))  # type: ignore[attr-defined]
+    return command
+
+
+def of(group: type, after: str) -> Callable[[_Command], _Command]:
     """Give a command a group of the library's options; it gets those that were typed."""
-    shown = {name: option for name, (_, option) in options.fields(group).items() if option.flags}
-
-    def extend(command: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def called(**typed: Any) -> None:
-            for name in shown:
-                if typed[name] is None or typed[name] == []:
-                    del typed[name]
-            command(**typed)
-
-        parameters = []
-        for parameter in inspect.signature(command).parameters.values():
-            if parameter.kind is not parameter.VAR_KEYWORD:
-                parameters.append(parameter)
-            if parameter.name == after:
-                parameters += [_parameter(name, option) for name, option in shown.items()]
-        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {p.name: p.annotation for p in parameters}
-        return called
-
-    return extend
+    more = {name: _repeatable(told) for name, (_, told) in options.fields(group).items()}
+    shown = {name: told for name, told in more.items() if told.flags}
+    return lambda command: extended(command, shown, after=after)
 
 
-def _parameter(name: str, option: options.Option) -> inspect.Parameter:
-    more = " Can be repeated." if option.kind is list else ""
-    typed = typer.Option(
-        None, *option.flags, metavar=option.metavar, min=option.least, help=option.help + more
-    )
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(name, kind, default=typed, annotation=_TYPES[option.kind])
+def _repeatable(told: options.Option) -> options.Option:
+    return told._replace(help=f"{told.help} Can be repeated.") if told.kind is list else told
 
 
 def decisive(group: type, given: dict[str, Any]) -> dict[str, Any]:
@@ -101,35 +86,22 @@ def machine(text: str) -> Any:
 
 
 Threads = Annotated[
-    int | None, option("-j --threads N", "Number of threads; default: one per core.", min=1)
+    int | None, option("-j --threads N", "Number of threads; default: one per core.", least=1)
 ]
-
-
-def _known_form(form: str | None) -> str | None:
-    if form is not None and form not in ("text", *FORMS):
-        raise typer.BadParameter(f"`{form}`: expected text, {', '.join(FORMS[:-1])} or {FORMS[-1]}")
-    return form
 
 
 Form = Annotated[
-    str | None,
+    str,
     option(
         "--format F",
         "text, the default; lkml: plain ASCII in 80 columns, as on kernel mailing lists; "
-        "markdown, csv, html (a page of tables) or json.",
-        callback=_known_form,
+        "markdown, csv, or json, the whole result.",
+        choices=("text", *FORMS),
     ),
 ]
-
-
-def form(given: str | None, *, is_json: bool, is_csv: bool = False) -> str:
-    """Return the requested form, given by name or by its own option."""
-    asked = [*([given] if given else []), *["json"] * is_json, *["csv"] * is_csv]
-    if len(set(asked)) > 1:
-        raise typer.BadParameter(f"{' and '.join(asked)} exclude each other: expected one format")
-    return asked[0] if asked else "text"
-
-
+TextOrJson = Annotated[
+    str, option("--format F", "text, the default, or json.", choices=("text", "json"))
+]
 Metrics = Annotated[
     list[str] | None,
     option(
@@ -139,7 +111,6 @@ Metrics = Annotated[
     ),
 ]
 StoreFolder = Annotated[Path, argument("STORE", "The folder of a sweep's points.")]
-WholeAsJson = Annotated[bool, option("--json", "Print the whole result as JSON.")]
 RunsPath = Annotated[
     Path | None,
     option(
@@ -157,7 +128,6 @@ RecordedMachine = Annotated[
 ]
 Before = Annotated[str | None, option("DUMP", "The machine's counters before recording.")]
 After = Annotated[str | None, option("DUMP", "The same afterwards.")]
-AsJson = Annotated[bool, option("--json", "Print as JSON.")]
 ReportPath = Annotated[Path | None, option("FILE", "Write the result as one HTML page.")]
 DryRun = Annotated[bool, option("--dry-run -n", "Only print what would be done.")]
 Force = Annotated[bool, option("--force -f", "Overwrite the output.")]

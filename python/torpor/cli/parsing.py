@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Commands and their groups: modules are imported when a command of theirs runs."""
+"""Commands and their groups: modules are imported when a command of theirs runs.
 
-import os
+A command is a function. Its signature declares the options, as ``Annotated[type, option(...)]``;
+here they become Click's.
+"""
+
+import enum
+import inspect
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
+from click.shell_completion import CompletionItem
 
 from torpor.cli import completion
-
-#: Plain help and usage errors: they are read in logs and pipes as often as on a terminal, and the
-#: import of what colours them takes longer than a short replay.
-SETTINGS: dict[str, Any] = {
-    "rich_markup_mode": None,
-    "no_args_is_help": True,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-}
+from torpor.run.options import Option
 
 #: The words of the command that runs: a process runs one.
 _typed: list[str] = []
@@ -32,100 +30,146 @@ def typed() -> str:
 
 
 #: Options that the help lists under separate headings if there are many.
-_OUTPUT = ("metrics", "form", "is_json", "is_csv", "parquet", "decisions", "trace", "report")
+_OUTPUT = ("metrics", "form", "parquet", "decisions", "trace", "report")
 _MANY = 10
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 
-class _Typed:
-    """Takes over typed texts, numbers and paths with which nothing is wrong; typer has the rest.
+class _Choice(click.Choice[Any]):
+    """Members of an enumeration, typed by their values."""
 
-    Newer typer makes an adapter of pydantic's for each parameter, typed or not. Importing pydantic
-    and making them takes longer than a short replay.
-    """
+    def __init__(self, members: type[enum.Enum]) -> None:
+        super().__init__([str(member.value) for member in members])
+        self._members = members
 
-    def __init__(self, param: Any) -> None:
-        """Stand before the adapter of a parameter, which is made if it is needed."""
-        self._adapter = param.get_runtime_param
-        annotation = param.type_descriptor.annotation
-        self._kind = next(iter(get_args(annotation)), annotation)
-        self._info = param.type_descriptor.parameter_info
-
-    def itself(self) -> "_Typed":
-        """Return it instead of the adapter."""
-        return self
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return what typer would, or the error that it raises."""
-        is_several = param.multiple or param.nargs == -1
-        if value is None:
-            return () if is_several else None
-        if not is_several:
-            found = self._plain(value)
-            return self._adapter().coerce(value, param, ctx) if found is None else found
-        several = [self._plain(one) for one in value]
-        return self._adapter().coerce(value, param, ctx) if None in several else several
-
-    def _plain(self, value: Any) -> Any:
-        """Return the value, or None if it needs a closer look."""
-        if isinstance(value, self._kind):
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the member."""
+        if isinstance(value, self._members):
             return value
-        if self._kind is Path and (not os.path.exists(value) or os.access(value, os.R_OK)):
-            return Path(value)
-        if self._kind is int and value.isascii() and value.isdigit() and len(value) < 20:
-            least, most = self._info.min, self._info.max
-            if (least is None or least <= int(value)) and (most is None or int(value) <= most):
-                return int(value)
-        return None
+        return self._members(super().convert(value, param, ctx))
 
 
-def _without_adapters(params: list[Any]) -> list[Any]:
-    for param in params:
-        if hasattr(param, "get_runtime_param") and "get_runtime_param" not in vars(param):
-            param.get_runtime_param = _Typed(param).itself
-    return params
+class Argument(click.Argument):
+    """An argument that the help describes, spelled as a man page spells it."""
+
+    def __init__(self, names: list[str], text: str, **settings: Any) -> None:
+        super().__init__(names, **settings)
+        self.text = text
+
+    def make_metavar(self, ctx: Any = None) -> str:
+        """Return the name, in brackets if it may be left out, with dots if it can be repeated."""
+        text = self.metavar or self.human_readable_name.upper()
+        text += "..." * (self.nargs == -1 and "..." not in text)
+        return text if self.required or text.startswith("[") else f"[{text}]"
+
+    def described(self) -> tuple[str, str]:
+        """Return its line of the help."""
+        more = ["[required]"] if self.required else []
+        if self.default not in (None, ""):
+            more = [f"[default: {self.default}]"]
+        return self.metavar or self.human_readable_name.upper(), "  ".join([self.text, *more])
 
 
-class OnceCommand(TyperCommand):
+def _kind(annotation: Any) -> tuple[Any, bool]:
+    """Return the type of one value, and whether there may be several."""
+    if annotation is list:
+        return str, True
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not type(None)]
+    if get_origin(annotation) is list:
+        return kinds[0], True
+    if get_origin(kinds[0]) is list:
+        return get_args(kinds[0])[0], True
+    return kinds[0], False
+
+
+def _click_type(kind: Any, told: Option) -> Any:
+    if kind in (int, float) and (told.least, told.most) != (None, None):
+        return (click.IntRange if kind is int else click.FloatRange)(told.least, told.most)
+    if told.choices:
+        return click.Choice(told.choices)
+    if kind is Path:
+        return click.Path(path_type=Path)
+    return _Choice(kind) if issubclass(kind, enum.Enum) else kind
+
+
+def _parameter(name: str, kind: Any, several: bool, told: Option, default: Any) -> click.Parameter:
+    """Make Click's parameter. What was not typed is None or empty."""
+    settings: dict[str, Any] = {
+        "metavar": told.metavar,
+        "shell_complete": completion.of_metavar(told.metavar),
+        "required": default is inspect.Parameter.empty,
+        "default": None if default is inspect.Parameter.empty or several else default,
+    }
+    if told.is_argument:
+        settings |= {"type": _click_type(kind, told), "nargs": -1 if several else 1}
+        return Argument([name], told.help, **settings)
+    if kind is bool:
+        settings |= {"is_flag": True, "metavar": None}
+    else:
+        settings |= {"type": _click_type(kind, told), "multiple": several}
+        settings["show_default"] = default not in (None, "") and not (several or told.choices)
+        if isinstance(default, enum.Enum):
+            settings["default"] = default.value
+    flags = told.flags or (f"--{name.replace('_', '-')}",)
+    return click.Option([name, *flags], help=told.help, **settings)
+
+
+def _parameters(function: Callable[..., Any]) -> list[click.Parameter]:
+    """Return the options and arguments of a command, in the order of its help."""
+    hints = get_type_hints(function, include_extras=True)
+    more, after, without = getattr(function, "declared", ({}, None, ()))
+    added = [_parameter(name, *_kind(told.kind), told, None) for name, told in more.items()]
+    made = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not parameter.VAR_KEYWORD and name not in without:
+            annotation, told = get_args(hints[name])
+            made.append(_parameter(name, *_kind(annotation), told, parameter.default))
+        if name == after:
+            made += added
+    return made if after else made + added
+
+
+class OnceCommand(click.Command):
     """A command that refuses a second value of an option that takes one."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return options and arguments."""
-        return _without_adapters(super().get_params(ctx))
+    def make_parser(self, ctx: Any) -> Any:
+        """Return a parser that looks at the order of the options."""
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the usage line's words: typer has brackets and dots of its own."""
-        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
-        return ["[OPTIONS]", *map(_argument, arguments)]
+        def parse_once(args: list[str]) -> Any:
+            found = parse(args)
+            met = set()
+            for param in found[2]:
+                may_come_again = param.multiple or getattr(param, "is_flag", False)
+                if param in met and not may_come_again and param.param_type_name == "option":
+                    names = " or ".join(param.opts)
+                    raise click.BadParameter(f"{names} is given twice: expected once", ctx=ctx)
+                met.add(param)
+            return found
+
+        parser.parse_args = parse_once  # type: ignore[method-assign]
+        return parser
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse, and keep the words."""
+        _typed[:] = ["torpor", *ctx.command_path.split()[1:], *args]
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, options, and if there are many, those of the output apart."""
         params = self.get_params(ctx)
         rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Output": []}
         for param in params:
-            heading = "Options"
-            if param.param_type_name == "argument":
-                heading = "Arguments"
-            elif len(params) > _MANY and param.name in _OUTPUT:
-                heading = "Output"
-            if record := param.get_help_record(ctx):
-                rows[heading].append(record)
+            if isinstance(param, Argument):
+                rows["Arguments"].append(param.described())
+            elif record := param.get_help_record(ctx):
+                is_output = len(params) > _MANY and param.name in _OUTPUT
+                rows["Output" if is_output else "Options"].append(record)
         for heading, records in rows.items():
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse twice: first for the order of the options, then as usual."""
-        _typed[:] = ["torpor", *ctx.command_path.split()[1:], *args]
-        _, _, order = self.make_parser(ctx).parse_args(list(args))
-        met = set()
-        for param in order:
-            is_repeatable = param.multiple or getattr(param, "is_flag", False)
-            if param in met and not is_repeatable and param.param_type_name == "option":
-                names = " or ".join(param.opts)
-                raise typer.BadParameter(f"{names} is given twice: expected once", ctx=ctx)
-            met.add(param)
-        return super().parse_args(ctx, args)
 
 
 class Command(NamedTuple):
@@ -138,33 +182,26 @@ class Command(NamedTuple):
     summary: str
     runs_command: bool = False
 
-    def load(self, name: str) -> Any:
+    def load(self, name: str) -> click.Command:
         """Import the function and make a command of it."""
         module, _, function = self.home.partition(".")
         called = getattr(import_module(f"torpor.cli.{module}"), function or module)
-        completion.attach(called)
-        settings = SETTINGS["context_settings"] | {"allow_interspersed_args": not self.runs_command}
-        made = typer.Typer(add_completion=False, rich_markup_mode=None)
-        made.command(
+
+        def run(**values: Any) -> Any:
+            # The function's own defaults hold for what was not typed.
+            given = {name: value for name, value in values.items() if value not in (None, ())}
+            several = {n: list(value) for n, value in given.items() if isinstance(value, tuple)}
+            return called(**given | several)
+
+        settings: dict[str, Any] = {"allow_interspersed_args": not self.runs_command}
+        return OnceCommand(
             name,
-            cls=OnceCommand,
-            help=cleandoc(called.__doc__),
+            callback=run,
+            params=_parameters(called),
+            help=cleandoc(called.__doc__ or ""),
             short_help=self.summary,
-            context_settings=settings,
-        )(called)
-        command: Any = typer.main.get_command(made)
-        for param in command.params:
-            if param.param_type_name == "argument":
-                # A metavar says more than Python's name of a type.
-                param.display_type_rich = lambda ctx: None
-        return command
-
-
-def _argument(param: Any) -> str:
-    """Return an argument as a man page spells it: brackets if it may be left out, dots."""
-    text = param.metavar or param.name.upper()
-    text += "..." * (param.nargs == -1 and "..." not in text)
-    return text if param.required or text.startswith("[") else f"[{text}]"
+            context_settings=_HELP | settings,
+        )
 
 
 class Group(NamedTuple):
@@ -175,92 +212,77 @@ class Group(NamedTuple):
     #: Command that runs where none of them is named.
     default: str | None = None
 
-    def load(self, name: str) -> Any:
+    def load(self, name: str) -> "LazyGroup":
         """Make a group; its commands are imported later."""
-        made = LazyGroup({"Commands": self.commands}, name=name, help=self.summary, **SETTINGS)
-        made.default = self.default
-        return made
+        return LazyGroup({"Commands": self.commands}, self.default, name=name, help=self.summary)
 
 
-class _Commands(dict[str, Any]):
-    """Commands by name, imported when they are looked up."""
-
-    def __init__(self, entries: Mapping[str, Command | Group]) -> None:
-        super().__init__(entries)
-        self._loaded: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = super().__getitem__(name).load(name)
-        return self._loaded[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            return default
-
-    def items(self) -> Any:
-        return [(name, self[name]) for name in self]
-
-
-class LazyGroup(TyperGroup):
+class LazyGroup(click.Group):
     """A group whose help has sections, and imports no command."""
 
-    #: Heading, and the commands under it.
-    sections: Mapping[str, Mapping[str, Command | Group]]
-    default: str | None = None
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command before what names none."""
-        known = (*self.sections["Commands"], "-h", "--help") if self.default else ()
-        if self.default and (not args or args[0] not in known):
-            args = [self.default, *args]
-        return super().parse_args(ctx, args)
-
     def __init__(
-        self, sections: Mapping[str, Mapping[str, Command | Group]], **settings: Any
+        self,
+        sections: Mapping[str, Mapping[str, Command | Group]],
+        default: str | None = None,
+        **settings: Any,
     ) -> None:
-        """Take the commands by heading."""
-        settings.pop("commands", None)
-        super().__init__(**settings)
-        self.sections = sections
-        self.commands = _Commands({n: e for under in sections.values() for n, e in under.items()})
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options of the group itself, and `--help`."""
-        return _without_adapters(super().get_params(ctx))
+        """Take the commands by heading, and the one that runs where none is named."""
+        super().__init__(**settings, context_settings=_HELP, no_args_is_help=default is None)
+        self._sections = sections
+        self._entries = {n: e for under in sections.values() for n, e in under.items()}
+        self._default = default
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
-        return list(self.commands)
+        return list(self._entries)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> click.Command | None:
+        """Load a command."""
+        if cmd_name not in self.commands and cmd_name in self._entries:
+            self.commands[cmd_name] = self._entries[cmd_name].load(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before what names none."""
+        if self._default and (not args or args[0] not in (*self._entries, "-h", "--help")):
+            args = [self._default, *args]
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help; of a group with a default command, that command's with the others."""
-        if self.default is None:
+        if self._default is None:
             super().format_help(ctx, formatter)
             return
-        command = self.commands[self.default]
+        command = self.get_command(ctx, self._default)
+        assert command is not None
         of = type(ctx)(command, info_name=ctx.info_name, parent=ctx.parent)
         command.format_usage(of, formatter)
         command.format_help_text(of, formatter)
         self.format_commands(ctx, formatter)
         command.format_options(of, formatter)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the group's own options, then its commands, a section for each heading."""
+        click.Command.format_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each heading."""
-        width = max(len(name) for name in self.commands)
-        for heading, under in self.sections.items():
+        width = max(len(name) for name in self._entries)
+        for heading, under in self._sections.items():
             with formatter.section(heading):
                 rows = [(f"{name:<{width}}", entry.summary) for name, entry in under.items()]
                 formatter.write_dl(rows)
 
+    def load_all(self) -> dict[str, click.Command]:
+        """Return every command, for what documents them."""
+        return {name: self._entries[name].load(name) for name in self._entries}
+
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Return the names that begin so, without importing their modules."""
-        entries = [pair for under in self.sections.values() for pair in under.items()]
-        loaded = self.commands
-        self.commands = {n: TyperCommand(n, short_help=entry.summary) for n, entry in entries}
-        try:
-            return super().shell_complete(ctx, incomplete)
-        finally:
-            self.commands = loaded
+        found = [
+            CompletionItem(name, help=entry.summary)
+            for name, entry in self._entries.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]

@@ -6,20 +6,20 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
+import click
 
 from torpor import TorporError
 from torpor.cli import options, progress
-from torpor.cli.console import print_note, write_stdout
+from torpor.cli.console import note_if_never_idle, print_note, write_stdout
 from torpor.cli.deliver import check_new
-from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.exits import EXIT_FINDING, leave_if
 from torpor.cli.options import argument, like, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine import cstate_counters as residency
 from torpor.machine import running as live
 from torpor.machine.record import recipes
-from torpor.machine.record.machine import read
+from torpor.machine.record.machine import Machine, read
 from torpor.run import recordings
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def record(
     duration: Annotated[str | None, like(live.record_trace, "duration", "TIME")] = None,
     backend: Annotated[Backend, like(live.record_trace, "backend", "B")] = Backend.AUTO,
     buffer_kb: Annotated[
-        int | None, like(live.record_trace, "buffer_kb", "--buffer-kb N", min=64)
+        int | None, like(live.record_trace, "buffer_kb", "--buffer-kb N", least=64)
     ] = None,
     no_probes: Annotated[
         bool, option("--no-probes", "Set no return probes in the kernel.")
@@ -84,7 +84,8 @@ def record(
     (idle states and their counters), FILE.machine.json (kernel, governor, topology, limits, which
     events), and FILE.kallsyms with perf. Changes no setting of the machine by default.
 
-    Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded.
+    Exit status: that of COMMAND, if it failed; 1 if events were lost; 2 if nothing was recorded;
+    ended by a signal, 128 and its number.
     """
     limit_ns = duration_ns(duration)
     if recipe is not None:
@@ -92,6 +93,7 @@ def record(
         write_stdout(recipes.RECIPES[recipe.value](seconds))
         return
     check_new(output, force=force)
+    note_if_never_idle(Machine())
     if not command and limit_ns is None:
         print_note("recording until Ctrl-C")
     watch = residency.Watch(counters.SYSFS)
@@ -108,11 +110,12 @@ def record(
             progress=bar,
         )
     is_lossy = _tell(made, watch.end())
+    leave_if(made.stopped_by)
     if made.status:
         print_note(f"the command ended with status {made.status}")
-        raise typer.Exit(made.status)
+        raise click.exceptions.Exit(made.status)
     if is_lossy:
-        raise typer.Exit(EXIT_FINDING)
+        raise click.exceptions.Exit(EXIT_FINDING)
 
 
 def _counted(made: "session.Recording", hardware: residency.Got) -> list[str]:
@@ -120,10 +123,11 @@ def _counted(made: "session.Recording", hardware: residency.Got) -> list[str]:
     hardware entered."""
     dumps = [file for file in made.beside if file.name.endswith((".before.txt", ".after.txt"))]
     try:
-        result = cast("shapes.Diff", counters.diff(*sorted(dumps, reverse=True)))
+        taken = [counters.snapshot(dump) for dump in sorted(dumps, reverse=True)]
+        result = cast("shapes.Diff", counters.diff(*taken))
     except TorporError:
         return []
-    counters.add_hardware(result, hardware)
+    counters.add_hardware(result, hardware, taken[-1])
     notes = []
     for group in result["groups"]:
         of = "time" if group["columns"][0]["residency_of"] == "elapsed" else "idle time"

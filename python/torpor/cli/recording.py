@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import typer
+import click
 
 from torpor.cli import options, progress
 from torpor.cli.console import print_note, stdout_width, text_width, wrap, write_post, write_stdout
@@ -17,7 +17,7 @@ from torpor.view.post import post
 
 
 def info(
-    trace: Annotated[str, argument("TRACE", "A recording.")], is_json: options.AsJson = False
+    trace: Annotated[str, argument("TRACE", "A recording.")], form: options.TextOrJson = "text"
 ) -> None:
     """Report what a recording contains, what it lacks, and what was lost.
 
@@ -25,11 +25,11 @@ def info(
     """
     with progress.if_watched() as bar:
         found = recordings.trace_info(trace, progress=bar)
-    if is_json:
+    if form == "json":
         write_stdout(json.dumps(found, indent=1))
     else:
         write_stdout(_text(found, text_width(stdout_width())))
-    raise typer.Exit(damage_status(found["losses"]))
+    raise click.exceptions.Exit(damage_status(found["losses"]))
 
 
 def convert(
@@ -54,20 +54,18 @@ def stats(
     before: options.Before = None,
     after: options.After = None,
     top: Annotated[
-        int, option("N", "Number of rows for wake-ups, tasks and interrupts.", min=1)
+        int, option("N", "Number of rows for wake-ups, tasks and interrupts.", least=1)
     ] = 10,
     is_each_cpu: Annotated[
         bool, option("--each-cpu", "Show the states of each CPU, not of each cluster.")
     ] = False,
     report: options.ReportPath = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
 ) -> None:
     """Show what the recorded machine did: idle states, what woke it, tasks, interrupts, latency.
 
     Exit status 1 if the recording is damaged.
     """
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     with progress.if_watched() as bar:
         found = recordings.trace_stats(
@@ -81,7 +79,7 @@ def stats(
         write_post(trace_stats.post(counted, top=top, is_each_cpu=is_each_cpu))
     else:
         write_stdout(post(found, form))
-    raise typer.Exit(damage_status(found["trace"]["losses"]))
+    raise click.exceptions.Exit(damage_status(found["trace"]["losses"]))
 
 
 def _text(found: recordings.Recorded, width: int) -> str:

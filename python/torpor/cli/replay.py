@@ -4,12 +4,12 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor import replay as run_replay
 from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note
-from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, known_metrics, trace_of
+from torpor.cli.deliver import Parquet, Trace, check, deliver, known_metrics, trace_of
 from torpor.cli.options import argument, option
 from torpor.run.options import ReplayOptions
 from torpor.run.replays import DEFAULT_GOVERNORS
@@ -29,9 +29,7 @@ def replay(
     ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
     metrics: options.Metrics = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
-    is_csv: Csv = False,
+    form: options.Form = "text",
     parquet: Parquet = None,
     decisions: Annotated[
         Path | None, option("FILE", "Write every decision, as .parquet or .arrow.")
@@ -53,7 +51,6 @@ def replay(
             f"`{decisions}`: the file name must end in {' or '.join(_DECISION_FORMATS)}",
             f"try `--decisions {decisions.with_suffix('.parquet')}`",
         )
-    form = options.form(form, is_json=is_json, is_csv=is_csv)
     shown = known_metrics("replay", metrics)
     check(folder=parquet, files=(decisions, trace, report))
     # The page of one recording has its trace, with a track of choices for each governor.
@@ -83,6 +80,6 @@ def replay(
         print_note(f"trace: {trace}")
     if is_handed:
         handed = outcome.write_trace
-    raise typer.Exit(
+    raise click.exceptions.Exit(
         deliver(outcome, form=form, parquet=parquet, report=report, handed=handed, metrics=shown)
     )

@@ -4,7 +4,7 @@
 import itertools
 from typing import Annotated, cast
 
-import typer
+import click
 
 from torpor.ask import studies
 from torpor.cli import options, values
@@ -38,12 +38,11 @@ def reproduce(
         str | None, argument("STUDY", "A study: a name, or a .toml file. Default: all.")
     ] = None,
     duration: Annotated[str | None, like(studies.reproduce, "duration", "TIME")] = None,
-    seeds: Annotated[int | None, like(studies.reproduce, "seeds", "N", min=1)] = None,
+    seeds: Annotated[int | None, like(studies.reproduce, "seeds", "N", least=1)] = None,
     kernels: _Kernels = None,
     is_calibrated: _Calibrated = False,
     threads: options.Threads = None,
-    form: options.Form = None,
-    is_json: Annotated[bool, option("--json", "Print as JSON: a list of studies.")] = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     store: options.RunsPath = None,
 ) -> None:
@@ -60,11 +59,10 @@ def reproduce(
     values.duration_ns(duration)
     obtain(kernels or ())
     check(folder=None, files=(report,))
-    form = options.form(form, is_json=is_json)
     if is_calibrated:
         if study is None or len(kernels or []) > 1 or report or form != "text":
-            raise typer.BadParameter(
-                "expected a STUDY, at most one --kernel, and no --format, --json or --report"
+            raise click.BadParameter(
+                "expected a STUDY, at most one --kernel, and no --format, --format json or --report"
             )
         kernel = kernels[0] if kernels else None
         fits = studies.calibrate(
@@ -97,7 +95,7 @@ def reproduce(
             write_stdout(post(results, form))
         elif len(results) > 1:
             write_stdout("\n" + table_text(shapes.counts_table(results)))
-    raise typer.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
+    raise click.exceptions.Exit(EXIT_FINDING if any(r["failures"] for r in results) else 0)
 
 
 def _fits_text(fits: list[studies.Fit]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor explain`, `torpor compare`: results that were saved with --json or --parquet."""
+"""`torpor explain`, `torpor compare`: results that were saved with --format json or --parquet."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from torpor.results.text import distinct_names
 
 
 def explain(
-    results: Annotated[list[Path], argument("RESULT...", "Saved with --json or --parquet.")],
+    results: Annotated[list[Path], argument("RESULT...", "Saved with --format json or --parquet.")],
     governor: Annotated[
         str | None,
         option(
@@ -38,19 +38,17 @@ def explain(
 
 
 def compare(
-    results: Annotated[list[Path], argument("A B...", "Saved with --json or --parquet.")],
+    results: Annotated[list[Path], argument("A B...", "Saved with --format json or --parquet.")],
     labels: Annotated[
         list[str] | None, option("--label NAME", "Names the results, in order.")
     ] = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
 ) -> None:
     """Compare saved results of any kind side by side.
 
     One result alone is shown once more: with --format, as a table to post.
     """
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     loaded = [result for path in results for result in _loaded(path)]
     if len(loaded) == 1 and not labels:

@@ -11,18 +11,27 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from torpor import Replay, _engine
 from torpor.cli import options
-from torpor.cli.console import InPlace, fail, post_text, print_note, write_stdout
+from torpor.cli.console import (
+    InPlace,
+    fail,
+    note_if_never_idle,
+    post_text,
+    print_note,
+    write_stdout,
+)
 from torpor.cli.deliver import check, deliver, print_result, write_report
-from torpor.cli.exits import EXIT_FINDING
+from torpor.cli.exits import EXIT_FINDING, leave_if
 from torpor.cli.options import argument, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine.record.machine import Machine, facts, idle_governor
+from torpor.results.files import read_text
 from torpor.results.kinds.shadow import OPEN_LOOP
+from torpor.results.numbers import duration as duration_text
 from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.run import recordings
 from torpor.run.options import ShadowOptions
@@ -43,6 +52,8 @@ _WORDS = {
     "relative_idle_power_pct": "relative idle power",
     "wrong_pct": "share of sleeps of a wrong depth",
 }
+#: Units of differences from a base of 0; a share's are points.
+_UNITS = {"idle_power_mw": "mW"}
 
 
 class Printed(str, Enum):
@@ -64,7 +75,7 @@ def _share(text: str | None) -> float | None:
     except ValueError:
         share = 0.0
     if not text.endswith("%") or not 0 < share <= 1:
-        raise typer.BadParameter(f"`{text}`: expected a share of one core, such as 0.5%")
+        raise click.BadParameter(f"`{text}`: expected a share of one core, such as 0.5%")
     return share
 
 
@@ -99,7 +110,7 @@ def run(
         Path | None, option("--store DIR", "Keep each minute as points of a store.")
     ] = None,
     keep_days: Annotated[
-        int | None, option("--keep DAYS", "Delete minutes that are older.", min=1)
+        int | None, option("--keep DAYS", "Delete minutes that are older.", least=1)
     ] = None,
     machine_class: Annotated[
         str | None, option("--class NAME", "Class of machine in the store; default: its title.")
@@ -109,16 +120,15 @@ def run(
         option(
             "--metrics PORT",
             "OpenMetrics at http://localhost:PORT/metrics; 0: any port that is free.",
-            min=0,
-            max=65535,
+            least=0,
+            most=65535,
         ),
     ] = None,
     printed: Annotated[
         Printed | None, option("--print FILE", "Print a unit (systemd) or a dashboard (grafana).")
     ] = None,
     report: options.ReportPath = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
     **given: Any,
 ) -> None:
     """Run governors in the shadow of the one that decides on this machine.
@@ -126,6 +136,8 @@ def run(
     Each meets the sleeps that the machine has, as in a replay. On a terminal the table is updated
     in place; Ctrl-C ends it with the complete result. The others are compared with the first one.
     Changes no setting of the machine.
+
+    Exit status: ended by a signal, 128 and its number.
 
     Example: `sudo torpor shadow -g menu -g teo -g ./my.c` compares this machine's cost under menu
     with that under teo and a file, until Ctrl-C. With `--store DIR` it keeps each minute, and
@@ -135,10 +147,9 @@ def run(
     from torpor.run.shadow.metrics import Exporter, openmetrics
 
     if printed is not None:
-        folder = resources.files("torpor.run.shadow")
-        write_stdout(folder.joinpath(_FILES[printed]).read_text(encoding="utf-8"))
+        folder = Path(str(resources.files("torpor.run.shadow")))
+        write_stdout(read_text(folder / _FILES[printed]))
         return
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     is_live = source is None
     if not is_live and store is not None and not (is_followed or source == "-"):
@@ -162,6 +173,8 @@ def run(
         duration_s=None if limit_ns is None else limit_ns / 1e9,
         budget=_share(budget),
     )
+    if is_live:
+        note_if_never_idle(machine)
     shadow = Shadow(plan, machine)
     with contextlib.ExitStack() as stack:
         exporter = None
@@ -198,7 +211,7 @@ def run(
                 write_stdout(post_text(_table(shadow, under, rollup)) + "\n")
 
         shadow.run(tell)
-    raise typer.Exit(_end(shadow, form, report, _table(shadow, under, rollup)))
+    raise click.exceptions.Exit(_end(shadow, form, report, _table(shadow, under, rollup)))
 
 
 def _machine_of(source: str) -> str:
@@ -239,11 +252,14 @@ def _end(shadow: "Shadow", form: str, report: Path | None, last: Post) -> int:
     if shadow.is_one_session:
         for note in (*last.facts, *last.notes):
             print_note(f"note: {note}")
-        return deliver(Replay(shadow.result), form=form, parquet=None, report=report)
-    if report is not None or form != "text":
-        print_note("note: several sessions have sums alone: no page, and no other format")
-    write_stdout(post_text(last) + "\n")
-    return EXIT_FINDING if any(sums.error for sums in shadow.sums.values()) else 0
+        status = deliver(Replay(shadow.result), form=form, parquet=None, report=report)
+    else:
+        if report is not None or form != "text":
+            print_note("note: several sessions have sums alone: no page, and no other format")
+        write_stdout(post_text(last) + "\n")
+        status = EXIT_FINDING if any(sums.error for sums in shadow.sums.values()) else 0
+    leave_if(shadow.stopped_by)
+    return status
 
 
 def _table(shadow: "Shadow", under: "Under | None", rollup: "Rollup | None") -> Post:
@@ -269,9 +285,9 @@ def _table(shadow: "Shadow", under: "Under | None", rollup: "Rollup | None") -> 
         rows.append([*cells, *_change(shadow.tallies.get(name))])
     governor = under and under.now
     title = f"In the shadow of {governor}" if governor else f"Shadow: {shadow.plan.source}"
-    title += f": {counted(shadow.windows, 'minute')}"
+    title += f": {duration_text(1e9 * seconds)}"
     if shadow.lossy_windows:
-        title += f", {shadow.lossy_windows} more with losses left out"
+        title += f", {duration_text(1e9 * shadow.lossy_seconds)} more with losses left out"
     table = Table("shadow", "", headings, rows, is_detail=False)
     return Post(title, _facts(shadow), [table], _notes(shadow, rollup))
 
@@ -297,14 +313,19 @@ def _facts(shadow: "Shadow") -> list[str]:
     base = shadow.plan.governors[0]
     what = _WORDS.get(shadow.judged or "", "")
     for name, tally in shadow.tallies.items():
-        mean, low, high = tally.change
-        if not tally.count or shadow.sums[name].error or low is None or high is None:
+        # Without a base to divide by, the difference itself.
+        is_relative = None not in tally.change
+        mean, low, high = tally.change if is_relative else tally.difference
+        if not tally.count or shadow.sums[name].error or None in (mean, low, high):
             continue
-        than = f"{low:+.2f} to {high:+.2f} %, {tally.count} minutes"
+        unit = "%" if is_relative else _UNITS.get(shadow.judged or "", "points")
+        than = f"{low:+.2f} to {high:+.2f} {unit}, {counted(tally.count, 'minute')}"
         since = f"since {_clock(tally.since_ns)}"
         if tally.sign:
             more = "more" if tally.sign > 0 else "less"
-            facts.append(f"{name}: {abs(mean):.2f} % {more} {what} than {base} ({than}), {since}")
+            facts.append(
+                f"{name}: {abs(mean or 0):.2f} {unit} {more} {what} than {base} ({than}), {since}"
+            )
         else:
             facts.append(f"{name}: {what} as {base}'s but for chance ({than}), {since}")
     if not facts:
@@ -333,13 +354,11 @@ def show(
         str | None, option("G", "Compare with this governor; default: the first one.")
     ] = None,
     report: options.ReportPath = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
 ) -> None:
     """Show minutes of many machines: which governor for which class of machine and hour."""
     from torpor.ask.fleet import fleet
 
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     result = fleet(stores, base=base)
     write_report(result, report)

@@ -4,11 +4,11 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor.cli import options, progress
 from torpor.cli.console import print_note
-from torpor.cli.deliver import Csv, Parquet, Trace, check, deliver, known_metrics
+from torpor.cli.deliver import Parquet, Trace, check, deliver, known_metrics
 from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
 from torpor.cli.options import argument, option
@@ -29,7 +29,6 @@ def simulate(
             "WORKLOAD",
             "A workload: a name, a .toml file, rt-app's .json, fio's .fio, or a command line "
             "such as 'perf bench sched pipe -l 1000000'.",
-            show_default=False,
         ),
     ] = None,
     fio: Annotated[
@@ -37,9 +36,7 @@ def simulate(
     ] = None,
     governors: Annotated[list[str] | None, options.governor(DEFAULT_GOVERNORS)] = None,
     metrics: options.Metrics = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
-    is_csv: Csv = False,
+    form: options.Form = "text",
     parquet: Parquet = None,
     report: options.ReportPath = None,
     store: options.RunsPath = None,
@@ -52,9 +49,8 @@ def simulate(
     """
     named = workload if fio is None else f"fio {fio}"
     if named is None or (workload is not None and fio is not None):
-        raise typer.BadParameter("name a WORKLOAD, or give --fio ARGS")
+        raise click.BadParameter("name a WORKLOAD, or give --fio ARGS")
     trace = Path(given["trace"]) if "trace" in given else None
-    form = options.form(form, is_json=is_json, is_csv=is_csv)
     shown = known_metrics("simulation", metrics)
     check(folder=parquet, files=(trace, report))
     governors = governors or list(DEFAULT_GOVERNORS)
@@ -80,7 +76,7 @@ def simulate(
         status = deliver(
             outcome, form=form, parquet=parquet, report=report, handed=handed, metrics=shown
         )
-    raise typer.Exit(status)
+    raise click.exceptions.Exit(status)
 
 
 def _trace_of(outcome: Simulation, workload: str, given: dict[str, Any]) -> Trace:

@@ -33,8 +33,7 @@ def spans(
     base: Annotated[
         str, option("G", "With --bound: use the delay and the gap of this governor.")
     ] = "teo",
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
     **given: Any,
 ) -> None:
@@ -45,7 +44,6 @@ def spans(
     if is_bound:
         if output is not None:
             fail("--output: --bound writes its table to stdout")
-        form = options.form(form, is_json=is_json)
         check(folder=None, files=(report,))
         with progress.if_watched() as bar:
             rows = bound(traces, platform=platform, base=base, progress=bar, **given)
@@ -55,10 +53,8 @@ def spans(
         return
     if output is not None and output.suffix not in _FORMATS:
         fail(f"`{output}`: the file name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
-    if form is not None or is_json or report is not None:
-        fail(
-            "--format, --json and --report are for --bound", "-o FILE.parquet writes another format"
-        )
+    if form != "text" or report is not None:
+        fail("--format and --report are for --bound", "-o FILE.parquet writes another format")
     with progress.if_watched() as bar:
         found = read_spans(traces, platform=platform, progress=bar, **given)
     if output is not None:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor stat`: the counters as they move."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from torpor.cli import options, values
 from torpor.cli.console import InPlace, fail, post_text, write_stdout
 from torpor.cli.deliver import check, write_report
-from torpor.cli.exits import until_stopped
 from torpor.cli.options import argument, like, option
 from torpor.machine import counters
 from torpor.machine import running as live
@@ -24,10 +24,10 @@ def stat(
         list[str] | None, argument("[COMMAND...]", "Measure while this runs, then stop.")
     ] = None,
     interval: Annotated[str | None, like(live.stat, "interval", "--interval -i TIME")] = None,
-    count: Annotated[int | None, like(live.stat, "count", "--count -n N", min=1)] = None,
+    count: Annotated[int | None, like(live.stat, "count", "--count -n N", least=1)] = None,
     by: Annotated[str, like(live.stat, "by", "WHAT")] = "table",
     root: Annotated[str, like(live.stat, "root", "DIR")] = counters.SYSFS,
-    is_json: options.AsJson = False,
+    form: options.TextOrJson = "text",
     report: Annotated[Path | None, option("FILE", "Write the total as one HTML page.")] = None,
 ) -> None:
     """Show usage, time, above and below of the idle states as they are counted.
@@ -41,8 +41,8 @@ def stat(
         fail("the interval must not be 0", "give a time such as `-i 500ms`")
     check(folder=None, files=(report,))
     counted = live.stat(command or (), interval=interval, count=count, by=by, root=root)
-    shown = _Shown(is_json)
-    with until_stopped():
+    shown = _Shown(form == "json")
+    with contextlib.suppress(KeyboardInterrupt):
         try:
             for result in counted:
                 if not shown.interval(result):
@@ -51,13 +51,13 @@ def stat(
             shown.end()
     status = 0
     # The terminal has signalled the command as well.
-    with until_stopped():
+    with contextlib.suppress(KeyboardInterrupt):
         status = counted.wait()
     total = counted.total()
     shown.print(total)
     write_report(total, report)
     if status:
-        raise typer.Exit(status)
+        raise click.exceptions.Exit(status)
 
 
 class _Shown:

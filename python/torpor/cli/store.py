@@ -61,12 +61,10 @@ def show(
         bool | None,
         option("--each/--no-each", "A row for each scenario; default: for up to 30, and in CSV."),
     ] = None,
-    form: options.Form = None,
-    is_json: options.AsJson = False,
+    form: options.Form = "text",
     report: options.ReportPath = None,
 ) -> None:
     """Show governors against scenarios, and ranks over scenarios with their uncertainty."""
-    form = options.form(form, is_json=is_json)
     check(folder=None, files=(report,))
     points = open_store(store).points()
     post = ranks.view(

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from torpor.ask.studies import adaptation as learning
 from torpor.ask.studies import io_boost as study
@@ -51,12 +51,12 @@ def io_boost(
         str, option("POLICY", "The cpufreq governor to boost.")
     ] = study.DEFAULT_CPUFREQ,
     duration: Annotated[str, option("TIME", "Simulated time per run, such as 2s.")] = "10s",
-    seeds: Annotated[int, option("N", "Runs per setting.", min=1)] = 1,
+    seeds: Annotated[int, option("N", "Runs per setting.", least=1)] = 1,
     threads: options.Threads = None,
     plot: Annotated[
         Path | None, option("FILE", "Plot IOPS over energy: .svg, or .html with a table.")
     ] = None,
-    is_json: options.AsJson = False,
+    form: options.TextOrJson = "text",
 ) -> None:
     """Compare IO boosts by IOPS and energy with the best result of any fixed frequency.
 
@@ -64,7 +64,7 @@ def io_boost(
     kept on one cluster. It lists those that no other beats in both.
     """
     if plot is not None and plot.suffix not in (".svg", ".html"):
-        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg or .html")
+        raise click.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg or .html")
     if plot is not None and not plot.parent.is_dir():
         fail(f"`{plot}`: there is no folder `{plot.parent}`")
     obtain(())
@@ -86,15 +86,14 @@ def io_boost(
         else:
             write_whole(plot, view("chart").svg(charts.io_boost(result)))
         print_note(f"plot: {plot}")
-    print_post(found, options.form(None, is_json=is_json), result)
+    print_post(found, form, result)
 
 
 def adaptation(
     platform: Annotated[str, options.machine("Machine, with known power.")] = "pixel6",
     governors: Annotated[list[str] | None, options.governor(learning.DEFAULT_GOVERNORS)] = None,
     plot: Annotated[Path | None, option("FILE", "Draw the curves: an .svg file.")] = None,
-    form: options.Form = None,
-    is_json: options.WholeAsJson = False,
+    form: options.Form = "text",
 ) -> None:
     """Show what a change of load costs governors that learn: idle energy by time since the change.
 
@@ -102,8 +101,7 @@ def adaptation(
     replayed on its idle spans, and compared with the oracle in each window.
     """
     if plot is not None and plot.suffix != ".svg":
-        raise typer.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
-    form = options.form(form, is_json=is_json)
+        raise click.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
     obtain(())
     found = learning.adaptation(
         platform=platform, governors=governors or learning.DEFAULT_GOVERNORS

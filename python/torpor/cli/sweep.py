@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from torpor.cli import progress, sweeping
 from torpor.cli.console import print_note, write_stdout
@@ -84,7 +84,7 @@ def sweep(
     )
     if done.is_interrupted:
         raise KeyboardInterrupt
-    raise typer.Exit(EXIT_FINDING if done.failed else 0)
+    raise click.exceptions.Exit(EXIT_FINDING if done.failed else 0)
 
 
 def _part(text: str | None) -> tuple[int, int]:
@@ -92,7 +92,7 @@ def _part(text: str | None) -> tuple[int, int]:
     if text is not None:
         index, _, count = text.partition("/")
         if not index.isdigit() or not count.isdigit() or not 1 <= int(index) <= int(count):
-            raise typer.BadParameter(f"--shard {text}: expected I/N with I from 1 to N, as 1/8")
+            raise click.BadParameter(f"--shard {text}: expected I/N with I from 1 to N, as 1/8")
         return int(index) - 1, int(count)
     for index_name, first_name, count_name in _ARRAYS:
         index, count = os.environ.get(index_name, ""), os.environ.get(count_name, "")

@@ -3,20 +3,19 @@
 
 import contextlib
 import functools
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from torpor.cli import options
 from torpor.cli.console import print_note
 from torpor.cli.kernel import obtain
 from torpor.cli.options import option
 from torpor.cli.progress import ProgressBar
-from torpor.run.options import ReplayOptions, SimulateOptions, fields
+from torpor.run.options import Option, ReplayOptions, SimulateOptions, fields
 from torpor.run.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
 
 if TYPE_CHECKING:
@@ -39,35 +38,24 @@ def _size(text: str | None) -> int | None:
         return None
     found = _SIZE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
-        raise typer.BadParameter(f"--memory {text}: expected a size, such as 500M or 2GiB")
+        raise click.BadParameter(f"--memory {text}: expected a size, such as 500M or 2GiB")
     base = 1024 if found[3] else 1000
     return int(float(found[1]) * base ** " KMGT".index(found[2].upper() or " "))
 
 
-def _single(of: Any) -> Any:
-    return Annotated[of.kind | None, option(of.spelled, of.help, min=of.least)]
-
-
 #: Options of every such command: shared by all points, and about how they are run.
 _MORE = {
-    **{name: _single(fields(ReplayOptions)[name][1]) for name in REPLAY_OPTIONS},
-    **{n: _single(fields(SimulateOptions)[n][1]) for n in ("seeds", "duration", "warm_up")},
+    **{name: fields(ReplayOptions)[name][1] for name in REPLAY_OPTIONS},
+    **{name: fields(SimulateOptions)[name][1] for name in ("seeds", "duration", "warm_up")},
 }
 _HOW = {
-    "threads": options.Threads,
-    "memory": Annotated[
-        str | None,
-        option(
-            "SIZE",
-            "Memory bound for recordings and running points together: 2G. Default: none.",
-        ),
-    ],
-    "dask": Annotated[
-        str | None,
-        option(
-            "ADDRESS", "Run the points on a Dask cluster: tcp://host:8786. Needs torpor[cluster]."
-        ),
-    ],
+    "threads": fields(ReplayOptions)["threads"][1],
+    "memory": option(
+        "SIZE", "Memory bound for recordings and running points together: 2G. Default: none."
+    ),
+    "dask": option(
+        "ADDRESS", "Run the points on a Dask cluster: tcp://host:8786. Needs torpor[cluster]."
+    ),
 }
 
 
@@ -78,29 +66,17 @@ def many(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """
 
     def extend(command: Callable[..., None]) -> Callable[..., None]:
-        axes = {n: _axis(option) for n, option in OPTIONS.items() if n not in without}
-        extra = axes | _MORE | _HOW
-        inner = inspect.signature(command).parameters.values()
-        own = [p for p in inner if p.name not in ("typed", "how")]
-        added = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in extra.items()
-        ]
+        axes = {name: _axis(told) for name, told in OPTIONS.items() if name not in without}
 
         @functools.wraps(command)
         def called(**given: Any) -> None:
-            typed = {name: given.pop(name) for name in (*axes, *_MORE)}
-            how = {name: given.pop(name) for name in _HOW}
+            typed = {name: given.pop(name) for name in (*axes, *_MORE) if name in given}
+            how = {name: given.pop(name, None) for name in _HOW}
             how["memory"] = _size(how["memory"])
             with kept(given["store"]):
                 command(**given, typed=typed, how=how)
 
-        # Parameters without a default come first; all are passed by name.
-        own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-        parameters = [*own, *added]
-        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {p.name: p.annotation for p in parameters}
-        return called
+        return options.extended(called, axes | _MORE | _HOW, without=("typed", "how"))
 
     return extend
 
@@ -118,9 +94,8 @@ def kept(store: Path) -> Iterator[None]:
         raise
 
 
-def _axis(of: Any) -> Any:
-    kind = list[int] | None if of.kind is int else list[str] | None
-    return Annotated[kind, option(of.spelled, of.help)]
+def _axis(told: Option) -> Option:
+    return told._replace(kind=list[int] if told.kind is int else list[str], least=None)
 
 
 def filled(axes: Axes, typed: dict[str, Any]) -> Axes:
@@ -159,6 +134,6 @@ def patterns(text: str) -> dict[str, str]:
     for part in text.split(","):
         axis, equals, pattern = part.partition("=")
         if not equals or not axis or not pattern:
-            raise typer.BadParameter(f"`{text}`: expected AXIS=PATTERN, such as platform=pixel6")
+            raise click.BadParameter(f"`{text}`: expected AXIS=PATTERN, such as platform=pixel6")
         found[axis] = pattern
     return found

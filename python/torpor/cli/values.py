@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Values as typed on the command line."""
 
-import typer
+import click
 
 from torpor import TorporError, _engine
 
@@ -13,7 +13,7 @@ def duration_ns(text: str | None) -> int | None:
     try:
         value = _engine.parse_duration_ns(text)
     except TorporError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error)) from None
     if value < 0:
-        raise typer.BadParameter(f"`{text}` is negative")
+        raise click.BadParameter(f"`{text}` is negative")
     return value

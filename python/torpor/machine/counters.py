@@ -97,8 +97,9 @@ def snapshot(
     """Take a snapshot of this machine, or read one from ``source``.
 
     ``source`` is a saved snapshot, a directory or tar file with a copy of ``root``, or text: what
-    ``grep . /sys/devices/system/cpu/cpu*/cpuidle/state*/*``, ``head`` or ``cat`` printed, as it
-    was or as a mail made it. What a file is shows in its content.
+    ``grep . /sys/devices/system/cpu/cpu*/cpuidle/state*/*``, ``head``, ``cat`` or ``cpupower
+    idle-info`` printed, as it was or as a mail made it. What a file is shows in its content; gzip,
+    zstd, xz and bzip2 are unpacked.
 
     Raises :class:`torpor.CountersError` when there are no idle states in it, as on most virtual
     machines, or when a file holds two dumps.
@@ -135,18 +136,15 @@ def diff(
 
     Raises :class:`torpor.CountersError` when a snapshot cannot be read or none can be compared.
     """
-    logs = [Path(s) for s in snapshots if not isinstance(s, Snapshot) and turbostat.is_log(Path(s))]
-    if logs and len(logs) < len(snapshots):
+    dumps = [s if isinstance(s, Snapshot) else _read(s) for s in snapshots]
+    logs = [dump for dump in dumps if isinstance(dump, turbostat.Log)]
+    taken = [dump for dump in dumps if isinstance(dump, Snapshot)]
+    if logs and taken:
         raise TorporError(
             "logs of turbostat and snapshots cannot be compared: expected one kind\n"
-            "hint: diff each kind alone, save both with --json, and `torpor compare` the two"
+            "hint: diff each kind alone, save both with --format json, and `torpor compare` the two"
         )
-    read = [turbostat.read(log) for log in logs]
-    if read:
-        intervals = _of_logs(logs, read, labels)
-    else:
-        taken = [s if isinstance(s, Snapshot) else snapshot(s) for s in snapshots]
-        intervals = _intervals(taken, labels, is_paired)
+    intervals = _of_logs(logs, labels) if logs else _intervals(taken, labels, is_paired)
     if by not in ("table", "cpu"):
         raise TorporError(f"by is `{by}`: expected table or cpu")
     if not any(counted.cpus for counted in intervals):
@@ -158,37 +156,41 @@ def diff(
             + "\nhint: compare snapshots of one machine, taken in one boot"
         )
     groups = [_group(intervals, members) for members in _members(intervals, by)]
-    if read:
-        _share_out(groups, dict(zip((c.interval["label"] for c in intervals), read, strict=True)))
+    if logs:
+        _share_out(groups, dict(zip((c.interval["label"] for c in intervals), logs, strict=True)))
     return headed("diff", {"intervals": [c.interval for c in intervals], "groups": groups})
 
 
-def _of_logs(
-    paths: list[Path], logs: list[turbostat.Log], labels: Sequence[str] | None
-) -> list[_Counted]:
+def _read(source: str | os.PathLike[str]) -> Snapshot | turbostat.Log:
+    path = os.fspath(source)
+    kind, text = _engine.read_dump(path)
+    return turbostat.parse(path, text) if kind == "turbostat" else Snapshot(text, path)
+
+
+def _of_logs(logs: list[turbostat.Log], labels: Sequence[str] | None) -> list[_Counted]:
     """Each log is an interval of its own."""
-    names = list(labels) if labels else _names([str(path) for path in paths])
-    if len(names) != len(paths) or len(set(names)) != len(names):
+    names = list(labels) if labels else _names([log.path for log in logs])
+    if len(names) != len(logs) or len(set(names)) != len(names):
         raise TorporError(
-            f"{len(names)} labels for {len(paths)} logs of turbostat: expected another for each"
+            f"{len(names)} labels for {len(logs)} logs of turbostat: expected another for each"
         )
     return [
         _Counted(
             {
                 "label": name,
-                "before": f"the beginning of {path}",
-                "after": str(path),
-                "governor": None,
-                "driver": None,
+                "before": f"the beginning of {log.path}",
+                "after": log.path,
+                "governor": log.data["governor"],
+                "driver": log.data["driver"],
                 "kernel_release": None,
-                "elapsed_ns": log.elapsed_ns,
-                "clock": None if log.elapsed_ns is None else "turbostat",
+                "elapsed_ns": log.data["elapsed_ns"],
+                "clock": None if log.data["elapsed_ns"] is None else "turbostat",
                 "is_since_boot": False,
                 "notes": [{"kind": "read", "cpus": [], "text": t} for t in turbostat.notes(log)],
             },
             log.cpus,
         )
-        for name, path, log in zip(names, paths, logs, strict=True)
+        for name, log in zip(names, logs, strict=True)
     ]
 
 
@@ -205,17 +207,21 @@ def _share_out(groups: "list[DiffGroup]", logs: "dict[str, turbostat.Log]") -> N
                 ratios.append(state["residency_ratio"])
             all_known = [ratio for ratio in ratios if ratio is not None]
             column["total"]["residency_ratio"] = sum(all_known) if all_known else None
-            column["got"] = _got(group["states"], column, logs[column["label"]].got_of)
+            log = logs[column["label"]]
+            column["got"] = _got(group["states"], log.descs, column, log.got_of)
 
 
-def add_hardware(result: "Diff", got: residency.Got) -> None:
+def add_hardware(result: "Diff", got: residency.Got, taken: Snapshot) -> None:
     """Add the hardware's counters to an interval that has only requested states.
 
-    A core's counters are those of its first CPU, so groups of single CPUs have them there alone.
+    ``taken`` is a snapshot of the machine, for the descriptions of its states. A core's counters
+    are those of its first CPU, so groups of single CPUs have them there alone.
     """
+    all_states = [state for cpu in taken.to_dict()["cpus"] for state in cpu["states"]]
+    descs = {state["name"] or f"state{state['index']}": state["desc"] for state in all_states}
     for group in result["groups"]:
         for column in group["columns"]:
-            column["got"] = _got(group["states"], column, got.of_cpus)
+            column["got"] = _got(group["states"], descs, column, got.of_cpus)
     shares = [f"{name} {value:.2f} %" for name, value in got.of_package.items()]
     texts = [f"the package got, by the hardware's counters: {', '.join(shares)}"] if shares else []
     texts += [got.note] if got.note else []
@@ -224,17 +230,19 @@ def add_hardware(result: "Diff", got: residency.Got) -> None:
 
 
 def _got(
-    states: "list[DiffState]", column: "DiffColumn", got_of: "dict[int, dict[str, float]]"
+    states: "list[DiffState]",
+    descs: dict[str, str | None],
+    column: "DiffColumn",
+    got_of: "dict[int, dict[str, float]]",
 ) -> "list[DiffGot]":
     """Compare the states that CPUs requested with those that their cores entered."""
+    asked = [turbostat.counter_of(state["name"], descs.get(state["name"])) for state in states]
     found: list[DiffGot] = []
     lines = [got_of[cpu] for cpu in column["cpus"] if cpu in got_of]
     for counter in dict.fromkeys(name for line in lines for name in line):
         # A core's columns are in the line of its first CPU.
         percents = [line[counter] for line in lines if counter in line]
-        asking = [
-            n for n, state in enumerate(states) if turbostat.counter_of(state["name"]) == counter
-        ]
+        asking = [n for n, of in enumerate(asked) if of == counter]
         ratios = [column["states"][n]["residency_ratio"] for n in asking]
         known = [ratio for ratio in ratios if ratio is not None]
         found.append(

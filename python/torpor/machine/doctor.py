@@ -18,6 +18,7 @@ from torpor.machine.kernel.rapl import Meter
 from torpor.machine.kernel.status import status
 from torpor.machine.kernel.system import System
 from torpor.machine.record import perf, tracefs
+from torpor.machine.record.idleness import NO_DRIVER
 
 #: Long enough for a compiler on a busy machine, short enough to notice one that hangs.
 _PATIENCE_S = 60
@@ -165,10 +166,7 @@ def _idle_states(system: System) -> str:
     if not system.has_cpuidle:
         raise _Unusable("this kernel has no cpuidle (CONFIG_CPU_IDLE)")
     if system.driver is None:
-        raise _Unusable(
-            "no idle driver is registered, as on most virtual machines",
-            '`torpor kernel` brings one; see the guide "In a real kernel"',
-        )
+        raise _Unusable(*NO_DRIVER)
     return f"driver {system.driver}, governor {system.governor}"
 
 

@@ -23,6 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from torpor.results.files import open_regular, read_text
+
 #: Files of a tree that hosting needs; `crates/torpor-sim/src/kernel/source.rs` has the same list.
 WANTED = (
     *("Makefile", "COPYING", "drivers/base", "drivers/cpufreq", "drivers/cpuidle", "include"),
@@ -137,7 +139,7 @@ def _is_complete(place: Path, also: tuple[str, ...]) -> bool:
 def _further_parts(place: Path) -> set[str]:
     """Return the parts beyond :data:`WANTED` that a tree was fetched with."""
     origin = place / ORIGIN
-    return set(json.loads(origin.read_text(encoding="utf-8"))["also"] if origin.is_file() else [])
+    return set(json.loads(read_text(origin))["also"] if origin.is_file() else [])
 
 
 def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], None]) -> None:
@@ -262,7 +264,7 @@ def _leaves(inside: str, link: str) -> bool:
 
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()

@@ -164,8 +164,9 @@ class Stat:
         Where the machine has residency counters of its own, they end with the first call.
         """
         self._got = self._got or self._hardware.end()
-        result = self._diff(self._first, counters.snapshot(root=self._root), "total")
-        counters.add_hardware(cast("Diff", result), self._got)
+        now = counters.snapshot(root=self._root)
+        result = self._diff(self._first, now, "total")
+        counters.add_hardware(cast("Diff", result), self._got, now)
         return result
 
     def _diff(self, before: counters.Snapshot, after: counters.Snapshot, label: str) -> Record:

@@ -93,7 +93,8 @@ def _metrics(columns: list[Column]) -> tuple[list[dict[str, Any]], list[str]]:
 
 def _unverified(names: list[str], parsed: list[Any]) -> list[str]:
     return [
-        f"{name}: {path}: the recorded decisions are {not_verified('--recorded-on')}"
+        f"{name}: {path}: the recorded decisions are "
+        f"{not_verified(result.get('options', {}).get('recorded_on') or result.get('platform'))}"
         for name, result in zip(names, parsed, strict=True)
         for path in unverified(result)
     ]

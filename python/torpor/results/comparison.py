@@ -11,7 +11,7 @@ from typing import Any
 
 from torpor import _engine
 from torpor.results import types as results
-from torpor.results.text import spreadsheet_field
+from torpor.results.text import csv_text
 
 Result = results.Replay | results.Simulation
 #: Section with runs and a comparison of them.
@@ -154,15 +154,37 @@ def format_number(value: float) -> str:
     return _engine.format_number(value)
 
 
-def sources_text(counts: dict[str, int], words: dict[str, str]) -> str:
-    """Format counts as shares, the largest first, leaving out what never occurred.
+#: Classes of the time to the next timer, as a result has them.
+SLEEP_CLASSES = {
+    "recorded": "recorded",
+    "guessed": "guessed from what woke the CPU",
+    "none": "not known",
+}
 
-    >>> sources_text({"probe": 0, "timer_events": 3, "tick_only": 1}, SLEEP_LENGTH_WORDS)
-    'timer events 75 %, the tick only 25 %'
+
+def class_shares(sources: "Mapping[str, Mapping[str, int]]") -> dict[str, float]:
+    """Return the share of decisions in each class of the time to the next timer; empty for none.
+
+    >>> class_shares({"recorded": {"timer_events": 3}, "guessed": {}, "none": {"tick_only": 1}})
+    {'recorded': 0.75, 'guessed': 0.0, 'none': 0.25}
     """
-    total = sum(counts.values())
-    shares = sorted(((n, key) for key, n in counts.items() if n), key=lambda s: -s[0])
-    return ", ".join(f"{words.get(key, key)} {_share(n, total)}" for n, key in shares)
+    counts = {name: sum(sources[name].values()) for name in SLEEP_CLASSES if name in sources}
+    whole = sum(counts.values())
+    return {name: count / whole for name, count in counts.items()} if whole else {}
+
+
+def sources_text(sources: "Mapping[str, Mapping[str, int]]") -> str:
+    """Say the share of each class that occurs, the largest first.
+
+    >>> sources_text({"recorded": {"timer_events": 3}, "guessed": {}, "none": {"tick_only": 1}})
+    'recorded 75.00 %, not known 25.00 %'
+    """
+    shares = sorted(class_shares(sources).items(), key=lambda item: -item[1])
+    return ", ".join(f"{SLEEP_CLASSES[name]} {_whole(share)}" for name, share in shares if share)
+
+
+def _whole(share: float) -> str:
+    return "100 %" if share == 1 else percent(share)
 
 
 def percent(share: float | None) -> str:
@@ -173,13 +195,10 @@ def percent(share: float | None) -> str:
     return f"{whole:.2f} %"
 
 
-def agreement_text(found: "results.Agreement | results.Fidelity", option: str) -> str:
-    """Return the share of the recorded decisions that the best governor reproduces.
-
-    ``option`` names the recorded machine.
-    """
+def agreement_text(found: "results.Agreement | results.Fidelity", machine: str) -> str:
+    """Return the share of the recorded decisions that the best governor reproduces."""
     verdict, decisions = found["verdict"], found["decisions"]
-    word = "verified:" if verdict["is_verified"] else not_verified(option)
+    word = "verified:" if verdict["is_verified"] else not_verified(machine)
     best = " or ".join(verdict["best"]) or "no governor"
     text = (
         f"Recorded decisions, {decisions['compared']:,}, {word} "
@@ -193,19 +212,21 @@ def agreement_text(found: "results.Agreement | results.Fidelity", option: str) -
     return f"{text}."
 
 
-def not_verified(option: str) -> str:
-    """Return the words for a recording whose decisions the machine of an option does not explain.
+def not_verified(machine: str) -> str:
+    """Return the words for a recording whose decisions a machine does not explain.
 
-    >>> not_verified("--platform")
-    'NOT verified: is --platform the recorded machine?'
+    >>> not_verified("pixel6")
+    'NOT verified: is pixel6 the recorded machine?'
     """
-    return f"NOT verified: is {option} the recorded machine?"
+    return f"NOT verified: is {machine} the recorded machine?"
 
 
 def unverified(result: Mapping[str, Any]) -> list[str]:
-    """Return the recordings of a replay or a verification whose decisions are not verified."""
+    """Return the recordings whose decisions the machine that the user named does not explain."""
     if result["kind"] == "fidelity":
         return [] if result["verdict"]["is_verified"] else [result["trace"]["path"]]
+    if result["kind"] != "replay" or result["options"]["recorded_on"] is None:
+        return []
     return [
         section["trace"]["path"]
         for section in result.get("traces", ())
@@ -213,41 +234,17 @@ def unverified(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _share(count: int, total: int) -> str:
-    if count == total:
-        return "100 %"
-    percent = 100 * count / total
-    # 99.97 % is not all, and 0.02 % is not nothing.
-    if percent >= 99.5:
-        return f"{min(percent, 99.99):.2f} %"
-    return f"{percent:.0f} %" if percent >= 0.5 else f"{max(percent, 0.01):.2f} %"
-
-
-SLEEP_LENGTH_WORDS = {
-    "probe": "the kernel's own answer",
-    "timer_events": "timer events",
-    "waking_timer": "the timer that woke the CPU",
-    "tick_only": "the tick only",
-}
-
-
 def to_csv(result: "Result") -> str:
     """Return one line a recording and governor, one column a metric; not known is empty."""
-    import csv
-    import io
-
     catalogue = result["catalogue"]
-    keys = [metric["key"] for metric in catalogue]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["trace", "platform", "governor", "error", *keys])
+    rows = []
     for section in sections(result):
         for run in section["runs"]:
             head = [section_name(section), result["platform"]["name"], run["governor"]]
-            texts = [spreadsheet_field(text or "") for text in (*head, run["error"])]
             values = [_of_count(metric, run["metrics"].get(metric["key"])) for metric in catalogue]
-            writer.writerow([*texts, *values])
-    return out.getvalue()
+            rows.append([*head, run["error"], *values])
+    keys = [metric["key"] for metric in catalogue]
+    return csv_text(rows, ["trace", "platform", "governor", "error", *keys])
 
 
 def _of_count(metric: Mapping[str, Any], value: float | None) -> float | None:
@@ -266,14 +263,14 @@ def fill(
 
     A metric has ``key``, ``title``, ``unit``, ``kind`` and ``direction``; a column ``label`` and
     ``samples``, each with its ``number`` and ``values``. With ``is_paired``, samples of the same
-    number are pairs.
+    number are pairs; without it a column is one sample, which has no measure of chance.
     """
     import json
 
     table = {
         "metrics": list(metrics),
         "columns": list(columns),
-        "sampling": "paired" if is_paired else "exact",
+        "sampling": "paired" if is_paired else "single",
     }
     found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
     return found

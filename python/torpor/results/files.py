@@ -56,3 +56,14 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Read a whole regular file. Raises what :func:`open_regular` does."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+def read_text(path: str | os.PathLike[str], errors: str = "strict") -> str:
+    """Read a whole regular file as UTF-8. Raises what :func:`open_regular` does, and ValueError."""
+    return read_bytes(path).decode("utf-8", errors).replace("\r\n", "\n")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Reads saved results back, and checks them."""
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -25,20 +26,18 @@ class ForeignError(TorporError):
     """A file that is not a result."""
 
 
-def read_text(path: _Path, size_max: int | None = None) -> str:
+def read_text(path: _Path) -> str:
     """Read a text file that may be anybody's.
 
     Raises OSError if it cannot be read or is no regular file, and :class:`ForeignError` for what is
-    no UTF-8, or larger than ``size_max`` bytes.
+    no UTF-8.
     """
     with open_regular(path) as file:
-        content = file.read(-1 if size_max is None else size_max + 1)
-    if size_max is not None and len(content) > size_max:
-        raise ForeignError(f"`{path}` has more than {size_max >> 20} MiB")
+        content = file.read()
     try:
         return content.decode("utf-8")
-    except ValueError as error:
-        raise ForeignError(f"`{path}` is not a result: {error}") from None
+    except ValueError:
+        raise _foreign(content, path) from None
 
 
 def parse_json(text: str, path: _Path) -> Any:
@@ -46,38 +45,37 @@ def parse_json(text: str, path: _Path) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
+        if not text.lstrip().startswith(("{", "[")):
+            raise _foreign(text.encode(), path) from None
         raise ForeignError(f"`{path}` is not a result: {error}") from None
     except RecursionError:
         raise ForeignError(f"`{path}` is not a result: it is nested too deeply") from None
 
 
+def _foreign(content: bytes, path: _Path) -> ForeignError:
+    """Return the error for another file than a result: what it is, and what takes it."""
+    what, hint = _engine.what_file(content)
+    return ForeignError(f"`{path}` is not a result: it is {what}\nhint: {hint}")
+
+
 def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
-    """Read what ``--json``, ``--parquet`` or a ``write`` method wrote.
+    """Read what ``--format json``, ``--parquet`` or a ``write`` method wrote.
 
     JSON becomes what made it returned: a :class:`Replay`, a :class:`Simulation`, or else a
     :class:`Record`; of several studies, a list. So does a folder of tables. A single ``.parquet``
-    or ``.arrow`` file becomes its table.
+    or ``.arrow`` file becomes its table, and the ``.jsonl`` of ``torpor ab -o`` or ``torpor stat
+    --format json`` the result of its whole lines, also while it grows.
 
     Raises OSError if the file cannot be read or is no regular file, and
     :class:`torpor.TorporError` if it is no result, a damaged one, or one of a later Torpor.
     """
-    return _load(Path(path), None)
-
-
-def load_bounded(path: Path, size_max: int) -> "Replay | Simulation | Record | list[Record]":
-    """Read JSON as :func:`load` does, unless it has more than so many bytes."""
-    found = _load(path, size_max)
-    assert not isinstance(found, _engine.Table)
-    return found
-
-
-def _load(
-    path: Path, size_max: int | None
-) -> "Replay | Simulation | Record | list[Record] | _engine.Table":
+    path = Path(path)
     if path.suffix in (".parquet", ".arrow"):
         return _engine.read_table(os.fspath(path))
+    if path.suffix == ".jsonl":
+        return _growing(path)
     file = path / RESULT_FILE if path.is_dir() else path
-    text = read_text(file, size_max)
+    text = read_text(file)
     data = parse_json(text, file)
     if isinstance(data, list):
         return [_record(_checked(item, file)) for item in data]
@@ -91,9 +89,18 @@ def _load(
     return _record(result)
 
 
-def checked(data: Any, path: _Path) -> Record:
-    """Return parsed JSON as a record; raise TorporError if it is no whole result."""
-    return _record(_checked(data, Path(path)))
+def _growing(path: Path) -> "Record":
+    """Return the result of the whole lines of a file that may be written to."""
+    whole = read_text(path).rpartition("\n")[0]
+    lines = [parse_json(line, path) for line in whole.split("\n") if line]
+    first = lines[0] if lines and isinstance(lines[0], dict) else {}
+    for kind in KINDS.values():
+        if kind.growing and kind.growing.begins(first):
+            check = functools.partial(conformance.check_record, name=path.name)
+            return _record(_checked(kind.growing.result(lines, check), path))
+    raise ForeignError(
+        f"`{path}` is not a result: expected lines of `ab -o` or `stat --format json`"
+    )
 
 
 def _record(result: dict[str, Any]) -> Record:

@@ -89,6 +89,14 @@ class Record(dict[str, Any]):
         """
         view("report").write(self, path, trace=trace)
 
+    def page(self) -> Any:
+        """Return the page that :meth:`write_report` writes, as a text that a notebook displays.
+
+        It has the pictures of the result: power over latency, residency, wrong depth, latencies,
+        and one CPU's sleeps under every governor, if the result has strips.
+        """
+        return view("report").Page(self)
+
     def __str__(self) -> str:
         """Return its tables as text; of a kind without tables, the repr."""
         found = self._posted()
@@ -222,6 +230,14 @@ class Compared:
         Raises OSError if the file cannot be written.
         """
         view("report").write(self._dict, path, trace=trace)
+
+    def page(self) -> Any:
+        """Return the page that :meth:`write_report` writes, as a text that a notebook displays.
+
+        It has the pictures of the result: power over latency, residency, wrong depth, latencies,
+        and one CPU's sleeps under every governor, if the result has strips.
+        """
+        return view("report").Page(self._dict)
 
     def write_table(self, name: str, path: _Path) -> None:
         """Write the table ``name`` as Parquet, or as Arrow IPC if ``path`` ends in ``.arrow``."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Sentences that several kinds of result share, and the counts that they compare.
 
-Rules over the numbers, each sentence with its figure: what differs by more than chance, in which
-states, CPUs and time, what the governors knew, and what the result cannot show.
+Rules over the numbers, each sentence with its figure: what differs, by more than chance where that
+is measured, in which states, CPUs and time, what the governors knew, and what the result cannot
+show.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -156,10 +157,9 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     key = next((key for key in POWERS if changes.get(key)), None)
     power = changes[key] if key else None
     if key and power:
-        # A share changes by points.
         pct = power["relative_pct"]
-        size, unit = (power["difference"], "points") if pct is None else (pct, "%")
-        if not power["is_significant"]:
+        size, unit = (power["difference"], _unit_of(compared, key)) if pct is None else (pct, "%")
+        if not _differs(compared, power):
             alike.append(POWERS[key])
         elif size < 0:
             parts.append(f"saves {_rough(-size)} {unit} of {POWERS[key]}")
@@ -168,14 +168,15 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     if latency := changes.get("latency_mean_us"):
         late_us = latency["difference"]
         when = "later" if late_us > 0 else "earlier"
-        if latency["is_significant"] and late_us:
+        if _differs(compared, latency) and late_us:
             parts.append(f"wakes {_rough(abs(late_us))} µs {when}")
         elif compared["sampling"] == "paired":
             alike.append("wake-up latency")
         else:
             parts.append("wakes as fast")
     if alike:
-        parts.append(f"shows no difference in {' or '.join(alike)} beyond chance")
+        beyond = " beyond chance" if compared["sampling"] == "paired" else ""
+        parts.append(f"shows no difference in {' or '.join(alike)}{beyond}")
     if not parts or (compared["sampling"] == "paired" and samples < 2):
         return ""
     if compared["sampling"] == "paired":
@@ -183,6 +184,18 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     else:
         basis = f"{samples} equal {draws}s" if samples > 1 else "one recording"
     return f"Against {labels[base]}, {labels[other]} {' and '.join(parts)} ({basis})."
+
+
+def _differs(compared: "results.Comparison", change: Any) -> bool:
+    """Return whether a change counts: in one recording where the printed values differ."""
+    is_single = compared["sampling"] == "single"
+    return bool(change["text"]) and (is_single or bool(change["is_significant"]))
+
+
+def _unit_of(compared: "results.Comparison", key: str) -> str:
+    """Return the unit of a difference that has no percentage: a share's, or one from 0."""
+    row = next(row for row in compared["rows"] if row["key"] == key)
+    return "points" if row["kind"] == "share" else unit_text(row["unit"])
 
 
 def changed(compared: "results.Comparison", base: int, other: int, draws: str) -> str:
@@ -201,7 +214,7 @@ def changed(compared: "results.Comparison", base: int, other: int, draws: str) -
 
 
 def _beyond(compared: "results.Comparison", other: int) -> tuple[list[Any], list[Any]]:
-    """Return a column's known changes, and the significant ones.
+    """Return a column's known changes, and those that count.
 
     Each as (row, text, change), the latter with the most asked-for metrics first.
     """
@@ -210,12 +223,12 @@ def _beyond(compared: "results.Comparison", other: int) -> tuple[list[Any], list
         change = row["cells"][other]["change"]
         if change is not None:
             known.append((row, row["cells"][other]["text"], change))
-    found = [each for each in known if each[2]["text"] and each[2]["is_significant"]]
+    found = [each for each in known if _differs(compared, each[2])]
     return known, sorted(found, key=lambda each: first_of(each[0]["key"]))
 
 
 def differences(compared: "results.Comparison", base: int, other: int, most: int = _NAMED) -> str:
-    """Return a number of significant differences, the most important metrics first."""
+    """Return a number of differences that count, the most important metrics first."""
     labels, samples = compared["labels"], compared["samples"]
     known, found = _beyond(compared, other)
     shown = [
@@ -233,11 +246,9 @@ def differences(compared: "results.Comparison", base: int, other: int, most: int
         basis += f", {corrected}"
     needed = needed_text(compared, other=other)
     open_text = f" {needed}" if needed else ""
+    more = " by more than chance" if compared["sampling"] == "paired" else ""
     if not found:
-        return (
-            f"{who}: none of {len(known)} metrics differs by more than chance ({basis}).{open_text}"
-        )
-    more = "" if compared["sampling"] == "exact" else " by more than chance"
+        return f"{who}: none of {len(known)} metrics differs{more} ({basis}).{open_text}"
     count = f"{len(found)} of {len(known)} metrics differ{more} ({basis})"
     return f"{who}: {count}, among them {', '.join(shown)}.{open_text}"
 

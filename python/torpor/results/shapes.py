@@ -1,7 +1,28 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Shapes of data: JSON schemas of Python types, and whether data that was read fits one.
 
-It knows the keywords that results and the files of users need.
+A file's content is declared once, as a Python type:
+
+    >>> @dataclasses.dataclass
+    ... class Limit:
+    ...     metric: str
+    ...     most: Annotated[float, ("minimum", 0)] = 0.0
+
+:func:`schema_of` turns it into the JSON schema that is published and that editors use, one record
+of ``$defs`` for each typed dict or dataclass. :class:`Shapes` turns the records of a schema into
+functions that take a value, and raise where it does not fit. Each is a closure over those of its
+parts, so that a large result is checked without reading the schema again:
+
+    >>> shape = FileShape(Limit)
+    >>> shape.problem({"metric": "idle_power_mw", "most": 4})
+    >>> shape.problem({"metric": "idle_power_mw", "most": -1})
+    '`most` is -1: expected a number from 0'
+    >>> shape.problem({"metric": 7})
+    '`metric` is 7: expected a text'
+
+A misfit that is raised deep inside collects its path on the way up: ``limit[2].most``. Only the
+keywords are known that results and the files of users need: no general validator is that fast, or
+words its errors for people who write the file.
 """
 
 import dataclasses

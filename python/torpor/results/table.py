@@ -43,7 +43,7 @@ class Table(NamedTuple):
     #: Number of rows that a terminal shows; 0 for all.
     most: int = 0
     #: Option that shows the other rows.
-    more: str = "--json"
+    more: str = "--format json"
 
 
 class Post(NamedTuple):

@@ -4,7 +4,7 @@
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -52,26 +52,22 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def csv_text(columns: Mapping[str, Sequence[Any]], *, has_head: bool = True) -> str:
-    """Return columns as CSV, with their names first.
+def csv_text(rows: Iterable[Sequence[Any]], headings: Iterable[str] | None = None) -> str:
+    """Return rows as CSV, below their headings; None is empty.
 
-    >>> csv_text({"a": [1, 2], "b": [None, "x"]})
-    'a,b\\n1,\\n2,x\\n'
+    A text that a spreadsheet would run as a formula is quoted the way spreadsheets do.
+
+    >>> csv_text([[1, None], [2, "=1+1"]], ["a", "b"])
+    "a,b\\n1,\\n2,'=1+1\\n"
     """
     import csv
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    if has_head:
-        writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    for row in rows if headings is None else (list(headings), *rows):
+        writer.writerow([_field(value) for value in row])
     return text.getvalue()
 
 
-def spreadsheet_field(value: str) -> str:
-    """Quote a text that a spreadsheet would run as a formula, the way spreadsheets do.
-
-    >>> spreadsheet_field("=1+1"), spreadsheet_field("menu")
-    ("'=1+1", 'menu')
-    """
-    return f"'{value}" if value.startswith(_FORMULA) else value
+def _field(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,49 +1,56 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The verdict on governors that were run: which is best, and its cost in wake-up latency.
 
-A governor is called best only if the seeds separate it from the others, and only if the recording
-shows the next timer.
+A governor is called best only if the seeds separate it from the others, and only if the next timer
+is known or guessed. One recording has no measure of chance: its best is that recording's alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torpor.results import types as results
-from torpor.results.comparison import paired, percent
+from torpor.results.comparison import class_shares, paired, percent
 from torpor.results.numbers import listing, number
 
 if TYPE_CHECKING:
     from torpor.results.types import RunOutcome as Run
 
 
-#: With fewer decisions that knew a timer, a replay says little about governors that use one.
-_KNOWN_SHARE_MIN = 0.5
+#: With more decisions that knew no timer, a replay says little about governors that use one.
+_UNKNOWN_SHARE_MAX = 0.5
 #: Smallest share that is mentioned.
-_UNKNOWN_SHARE_MIN = 0.005
+_SHARE_MIN = 0.005
 
 
-def verdict(runs: Sequence[Run], sleep_length_sources: dict[str, int] | None = None) -> str:
+def verdict(
+    runs: Sequence[Run], sleep_length_sources: Mapping[str, Mapping[str, int]] | None = None
+) -> str:
     """Name the governor nearest the oracle (or with the least energy), and its cost in wake-up
     latency.
 
-    ``sleep_length_sources`` counts from where decisions knew the time to the next timer.
+    ``sleep_length_sources`` counts decisions by class and source of the time to the next timer.
     """
     good = [r for r in runs if not r["error"] and r["kind"] == "governor"]
     if not good:
         return "No governor finished on this trace, so there is nothing to compare."
-    sources = sleep_length_sources or {}
-    asked, unknown = sum(sources.values()), sources.get("tick_only", 0)
-    if asked and 1 - unknown / asked < _KNOWN_SHARE_MIN:
+    shares = class_shares(sleep_length_sources or {})
+    unknown, guessed = shares.get("none", 0.0), shares.get("guessed", 0.0)
+    if unknown > _UNKNOWN_SHARE_MAX:
         return (
-            f"No verdict: for {percent(unknown / asked)} of the decisions the recording does not "
+            f"No verdict: for {percent(unknown)} of the decisions the recording does not "
             "show when the next timer was due, and governors choose by that."
         )
     text = _best(runs, good)
-    if asked and unknown / asked >= _UNKNOWN_SHARE_MIN:
+    if guessed >= _SHARE_MIN:
         text += (
-            f" In {percent(unknown / asked)} of the decisions the recording shows only the tick: "
+            f" In {percent(guessed)} of the decisions the next timer is guessed from what woke the "
+            "CPU: a kernel did not know that, and may have decided otherwise."
+        )
+    if unknown >= _SHARE_MIN:
+        text += (
+            f" In {percent(unknown)} of the decisions the recording shows only the tick: "
             "a kernel knew more, and may have decided otherwise."
         )
     return text
@@ -57,7 +64,7 @@ def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
             ("relative_over_oracle_pct", "relative energy"),
         ):
             if _known(good, key):
-                return _by_oracle(_known(good, key), good, key, what)
+                return _by_oracle(_known(good, key), good, key, what, oracle)
     # A simulation knows what its machine took in all; to sleep less and work less is no loss.
     for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy in total")):
         if _known(good, key):
@@ -65,9 +72,15 @@ def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
     return _by_depth(good)
 
 
-def _by_oracle(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -> str:
+def _by_oracle(known: Sequence[Run], good: Sequence[Run], key: str, what: str, oracle: Run) -> str:
     best, ties = _least(known, key)
     over = best["metrics"][key]
+    own = oracle["metrics"][key] or 0
+    if over <= 0 < own:
+        return (
+            f"{_name(best)} uses the least {what} that is known; the oracle's search was left "
+            f"incomplete, and what it found uses {number(own)} % more."
+        )
     if len(good) == 1:
         return f"{_name(best)} uses {number(over)} % more {what} than the oracle."
     rivals = [r for r in known if r not in ties]
@@ -93,7 +106,8 @@ def _by_energy(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -
             f"{_name(best)} used the least {what}, {energy} µJ, in one seed, which may be chance."
         )
     if len(ties) == len(known) > 1:
-        return f"No governor's {what} differs from the least, {energy} µJ, by more than chance."
+        more = ", by more than chance" if _seeds(best) else ""
+        return f"No governor's {what} differs from the least, {energy} µJ{more}."
     verb = "use" if len(ties) > 1 else "uses"
     names = listing([_name(r) for r in ties])
     tied = ", and the seeds do not separate them" if len(ties) > 1 and _seeds(best) else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from torpor import _engine
 from torpor.results.text import csv_text
 from torpor.run import options
+from torpor.run.recordings import recorded_on
 from torpor.run.replays import replay
 
 if TYPE_CHECKING:
@@ -55,15 +56,18 @@ class Spans:
         Raises OSError if the file cannot be written.
         """
         if os.fspath(path).endswith(".csv"):
-            with open(path, "w", encoding="utf-8") as file:
-                file.writelines(self.csv())
+            with _engine.WholeFile(os.fspath(path)) as file:
+                for text in self.csv():
+                    file.write(text.encode())
         else:
             self._found.write(os.fspath(path))
 
     def csv(self) -> Iterator[str]:
         """Yield the rows as CSV, a batch at a time, the first with the names of the columns."""
         for number, table in enumerate(self.batches()):
-            yield csv_text(table.to_dict(), has_head=number == 0)
+            columns = table.to_dict()
+            headings = None if number else columns
+            yield csv_text(zip(*columns.values(), strict=True), headings)
 
     def __repr__(self) -> str:
         return f"<torpor.Spans: {len(self)} rows>"
@@ -213,5 +217,6 @@ def _paths(traces: _Path | Iterable[_Path]) -> list[str]:
 def _spans(
     paths: list[str], platform: _Path, progress: _Progress | None, given: options.SpanOptions
 ) -> _engine.Spans:
-    wanted = options.to_json(options.SpanOptions, given)
+    machines = {} if given.get("recorded_on") else recorded_on(paths)
+    wanted = options.to_json(options.SpanOptions, given, identified=machines)
     return _engine.spans(paths, os.fspath(platform), wanted, progress)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from torpor._engine import __version__
 
@@ -30,7 +29,7 @@ class Answer(NamedTuple):
     """Answer to a request."""
 
     status: int
-    body: str | BinaryIO
+    body: str
     headers: Mapping[str, str] = {}
 
 
@@ -56,26 +55,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             answer = self.server.answer(self.path)
         else:
             answer = Answer(421, "This is for this machine alone.")
-        if isinstance(answer.body, str):
-            # Half of a UTF-16 pair is how a name has a byte that is no text.
-            body = answer.body.encode("utf-8", "replace")
-            self._head(answer, len(body))
-            if has_body:
-                self.wfile.write(body)
-            return
-        with answer.body as file:
-            size = os.fstat(file.fileno()).st_size
-            self._head(answer, size)
-            if has_body and size:
-                # No more than was announced, though the file may grow.
-                self.connection.sendfile(file, count=size)
-
-    def _head(self, answer: Answer, size: int) -> None:
+        # Half of a UTF-16 pair is how a name has a byte that is no text.
+        body = answer.body.encode("utf-8", "replace")
         self.send_response(answer.status)
         for name, value in ({"Content-Type": _HTML} | dict(answer.headers)).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(size))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if has_body:
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: the client sees the answer."""

@@ -29,13 +29,19 @@ class Option(NamedTuple):
     #: Flags and metavar on the command line; only the library has an option without.
     spelled: str = ""
     #: Type on the command line: a text, several texts, a number or a switch.
-    kind: type = str
+    kind: Any = str
     #: The least number.
     least: int | None = None
     #: Default; the engine has the same.
     default: object = None
     #: It decides something of the result.
     decides: bool = True
+    #: The greatest number.
+    most: int | None = None
+    #: The valid texts; any without.
+    choices: tuple[str, ...] = ()
+    #: It has no flags: its place on the command line says what it is.
+    is_argument: bool = False
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -43,6 +49,8 @@ class Option(NamedTuple):
 
     @property
     def metavar(self) -> str | None:
+        if self.is_argument:
+            return self.spelled
         return next((word for word in self.spelled.split() if not word.startswith("-")), None)
 
 
@@ -123,7 +131,8 @@ class _Part(TypedDict, total=False):
     recorded_on: Annotated[
         _Path | None,
         Option(
-            "The recorded machine, if known: its exit latencies correct the times of wake-ups.",
+            "The recorded machine, whose exit latencies correct the times of wake-ups; default: "
+            "the dump that was saved with the recording, or the machine that it names.",
             "--recorded-on P",
         ),
     ]
@@ -241,6 +250,14 @@ class SimulateOptions(_Run, total=False):
             "A second workload on the same machine, such as `background-vm`, the background of an "
             "idle machine; a name, or a .toml file. Default: none.",
             "--background NAME",
+        ),
+    ]
+    device: Annotated[
+        str | None,
+        Option(
+            "The IO device of the files that a workload names, as fio's jobs do: emmc, nvme, sd, "
+            "ufs, or one of the machine's. Default: the machine's only one.",
+            "--device NAME",
         ),
     ]
     cpus: Annotated[

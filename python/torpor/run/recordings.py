@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -242,7 +242,8 @@ def trace_sleeps(
     - ``state``: index of the idle state.
     - ``residency_ns``: from the entry to the exit.
     - ``kind``, ``name``: what ended it: ``timer`` and its function, ``tick``, ``irq`` and its name,
-      ``ipi`` and what it is for, ``poll`` (a polling CPU was to reschedule), ``unknown``.
+      ``ipi`` and what it is for, ``waking`` (a task on another CPU), ``poll`` (a polling CPU was to
+      reschedule), ``unknown``.
     - ``latency_ns``: from what ended it to the exit, if that is known and nothing else was pending.
     - ``task``: what ran first afterwards.
 
@@ -264,30 +265,55 @@ def machine_of(dumps: tuple[str, str] | None) -> Path | None:
     return None if dumps is None else Path(dumps[0]).absolute()
 
 
+def identified(trace: _Path, dumps: tuple[str, str] | None = None) -> str | Path | None:
+    """Return the machine that a recording identifies: its dumps', or one that ships.
+
+    None if it identifies none, and for a pipe, which can be read once.
+    """
+    machine = machine_of(dumps or dumps_to_use(Path(trace), None, None))
+    if machine is not None or not os.path.isfile(trace):
+        return machine
+    return catalog.platform_named(*_engine.machine_named(os.fspath(trace)))
+
+
+def recorded_on(traces: Iterable[_Path]) -> dict[str, str]:
+    """Return the machine of each recording that identifies one which Torpor can read."""
+    found = {os.fspath(trace): identified(trace) for trace in traces}
+    return {trace: os.fspath(m) for trace, m in found.items() if m is not None and _is_machine(m)}
+
+
+def _is_machine(machine: _Path) -> bool:
+    """Whether a name or a dump has idle states: that of a virtual machine may have none."""
+    try:
+        _engine.platform_toml(os.fspath(machine))
+    except _engine.PlatformError:
+        return False
+    return True
+
+
 def recorded_machine(
     traces: Sequence[_Path], dumps: tuple[str, str] | None = None
 ) -> str | os.PathLike[str]:
-    """Return the machine that recordings name: their dumps', or one that ships.
+    """Return the machine that all recordings identify.
 
-    Raises PlatformError if they name none, or several.
+    Raises PlatformError if they identify none, or several.
     """
     found: dict[str, str | Path] = {}
     for trace in traces:
-        machine = machine_of(dumps or dumps_to_use(Path(trace), None, None))
-        if machine is not None:
-            found.setdefault(catalog.import_platform(machine)[0], machine)
-            continue
-        info = trace_info(trace)
-        name = catalog.platform_named(info["machine"], info["cpu_count"])
-        if name is None:
-            is_of = f"`{info['machine']}`" if info["machine"] else "a machine without a name"
+        machine = identified(trace, dumps)
+        if machine is None:
+            name, cpus = _engine.machine_named(os.fspath(trace))
+            is_of = f"`{name}`" if name else "a machine without a name"
             raise _engine.PlatformError(
                 f"recording `{os.fspath(trace)}` needs option `platform`: it is of {is_of} with "
-                f"{counted(info['cpu_count'], 'CPU')}, which does not ship with Torpor, and has no "
+                f"{counted(cpus, 'CPU')}, which does not ship with Torpor, and has no "
                 "dump of its sysfs next to it\n"
                 "hint: `torpor platform list` lists machines; a file or a dump of sysfs works, too"
             )
-        found.setdefault(name, name)
+        if isinstance(machine, Path):
+            found.setdefault(catalog.import_platform(machine)[0], machine)
+        else:
+            found.setdefault(machine, machine)
     if len(found) > 1:
         raise _engine.PlatformError(
             f"{counted(len(traces), 'recording')} of {len(found)} machines: expected option "

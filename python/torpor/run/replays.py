@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Replay of recordings: the call, and the object that holds what came out."""
 
+import functools
 import json
 import os
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,7 +166,9 @@ def replay(
     paths = options.not_empty("traces", [os.fspath(t) for t in traces])
     if platform is None:
         platform = recordings.recorded_machine(paths)
-    return _replayed(partial(_engine.replay, paths), platform, governors, progress, given)
+    engine = functools.partial(_engine.replay, paths)
+    wanted = _options(given, lambda: recordings.recorded_on(paths))
+    return _replayed(engine, platform, governors, progress, given, wanted)
 
 
 class Trace:
@@ -181,6 +183,11 @@ class Trace:
         """The result's ``trace`` object: format, clock, CPUs, events, losses."""
         found: recordings.Recorded = json.loads(self._loaded.info())
         return found
+
+    @functools.cached_property
+    def recorded_on(self) -> dict[str, str]:
+        """The machine that it identifies, by its path; empty if it identifies none."""
+        return recordings.recorded_on([self.info["path"]])
 
     @property
     def held_bytes(self) -> int:
@@ -198,7 +205,8 @@ class Trace:
         """Replay it: as :func:`replay`, with the same result, and without reading it again."""
         if platform is None:
             platform = recordings.recorded_machine([self.info["path"]])
-        return _replayed(self._loaded.replay, platform, governors, progress, given)
+        wanted = _options(given, lambda: self.recorded_on)
+        return _replayed(self._loaded.replay, platform, governors, progress, given, wanted)
 
     def __repr__(self) -> str:
         return f"<torpor.Trace of {self.info['path']}>"
@@ -233,11 +241,18 @@ def run_of(
     given: options.ReplayOptions,
 ) -> dict[str, Any]:
     """Return one governor's run alone, as ``Replay.runs`` has it: a tenth of the whole result."""
-    wanted = options.to_json(options.ReplayOptions, given)
+    wanted = _options(given, lambda: trace.recorded_on)
     found = trace._loaded.replay(platform, [governor], wanted, progress)
     run: dict[str, Any]
     ((run,),) = json.loads(found.runs())
     return run
+
+
+def _options(given: Mapping[str, Any], recorded_on: Callable[[], dict[str, str]]) -> str:
+    """Return the options as the engine reads them, and the machines that recordings identify."""
+    machines = {} if given.get("recorded_on") else recorded_on()
+    wanted = {"decisions": True, "strip": True, **given}
+    return options.to_json(options.ReplayOptions, wanted, identified=machines)
 
 
 def _replayed(
@@ -246,9 +261,9 @@ def _replayed(
     governors: str | Iterable[str],
     progress: Callable[[str, int, int], None] | None,
     given: options.ReplayOptions,
+    wanted: str,
 ) -> Replay:
     names = [governors] if isinstance(governors, str) else list(governors)
     options.not_empty("governors", names)
-    wanted = options.to_json(options.ReplayOptions, {"decisions": True, "strip": True} | given)
     found = engine(os.fspath(platform), names, wanted, progress)
     return Replay(found.record(), decided=found if given.get("decisions", True) else None)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Charts of points and lines: one model, drawn as SVG for pages and files.
-
-``torpor.plot`` hands the same model to Altair.
-"""
+"""Charts of points and lines: one model, drawn as SVG for pages and files."""
 
 import itertools
 import math
@@ -12,6 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from torpor.results.files import read_text
 from torpor.results.table import minus
 
 _STYLE = Path(__file__).parent / "report" / "templates" / "report.css"
@@ -132,7 +130,7 @@ def svg(*charts: Chart) -> str:
         f'<g transform="translate(0 {top:.0f})">\n{_drawn(chart)}\n</g>'
         for top, chart in zip(tops, charts, strict=True)
     ]
-    style = _STYLE.read_text("utf-8")
+    style = read_text(_STYLE)
     palette = style[style.index(":root") : style.index("* {")].strip()
     return "\n".join(
         [

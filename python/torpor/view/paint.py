@@ -2,14 +2,13 @@
 """Painters: a post as mail, on a terminal, as Markdown and as CSV."""
 
 import functools
-import io
 import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from torpor.results.table import CHANGE, UNKNOWN, Cell, Post, Table, word
-from torpor.results.text import printable, spreadsheet_field
+from torpor.results.text import csv_text, printable
 
 #: Width of a mailing list's lines.
 WIDTH = 80
@@ -217,25 +216,13 @@ def _inline(text: str) -> str:
 
 def csv(posts: Sequence[Post]) -> str:
     """Return all tables in one: the first column names the table, not known is empty."""
-    import csv as writing
-
     tables = [(post, table) for post in posts for table in post.tables]
     headings = list(dict.fromkeys(heading for _, table in tables for heading in table.headings))
-    # Programs read these.
-    spelled = map(ascii_text, headings)
-    out = io.StringIO()
-    writer = writing.writer(out, lineterminator="\n")
-    writer.writerow(["result", "table", *spelled])
+    rows = []
     for post, table in tables:
+        head = (post.title, f"{table.name}: {table.title}" if table.title else table.name)
         for row in table.rows:
-            found = dict(zip(table.headings, row, strict=True))
-            values = [_field(found[heading]) if heading in found else "" for heading in headings]
-            head = (post.title, f"{table.name}: {table.title}" if table.title else table.name)
-            writer.writerow([*map(spreadsheet_field, head), *values])
-    return out.getvalue()
-
-
-def _field(cell: Cell) -> str:
-    if isinstance(cell.value, str):
-        return spreadsheet_field(cell.value)
-    return "" if cell.value is None else str(cell.value)
+            found = {h: cell.value for h, cell in zip(table.headings, row, strict=True)}
+            rows.append([*head, *map(found.get, headings)])
+    # Programs read these.
+    return csv_text(rows, ["result", "table", *map(ascii_text, headings)])

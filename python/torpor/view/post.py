@@ -7,7 +7,6 @@ from typing import Any
 
 from torpor._engine import TorporError
 from torpor.results.kinds import posted
-from torpor.results.record import view
 from torpor.results.table import Post
 from torpor.view import paint
 
@@ -17,7 +16,6 @@ _PAINTERS: dict[str, Callable[[Sequence[Post]], str]] = {
     "lkml": paint.lkml,
     "markdown": paint.markdown,
     "csv": paint.csv,
-    "html": lambda posts: str(view("report.page").render_posts(posts)),
 }
 #: The forms that :func:`post` writes.
 FORMS = (*_PAINTERS, "json")
@@ -30,8 +28,8 @@ def post(result: Any, form: str = "lkml") -> str:
         result: What :func:`torpor.replay`, :func:`torpor.simulate`, :func:`torpor.diff` or any
             other call returned, or :func:`torpor.load` has read; or a list of these.
         form: ``lkml`` (plain ASCII in 80 columns, in the layouts of the kernel's mailing lists),
-            ``markdown``, ``csv`` (all tables in one, distinguished by their first column),
-            ``html`` (a page of tables) or ``json`` (the result itself).
+            ``markdown``, ``csv`` (all tables in one, distinguished by their first column) or
+            ``json`` (the result itself).
 
     Raises:
         TorporError: The form is not known, or this kind of result has no tables.

@@ -63,6 +63,25 @@ impl SleepSource {
             SleepSource::TickOnly => "tick_only",
         }
     }
+
+    pub const fn class(self) -> SleepClass {
+        match self {
+            SleepSource::Probe | SleepSource::TimerEvents => SleepClass::Recorded,
+            SleepSource::WakingTimer => SleepClass::Guessed,
+            SleepSource::TickOnly => SleepClass::None,
+        }
+    }
+}
+
+/// Knowledge that a source of the time to the next timer gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SleepClass {
+    /// The recording shows the armed timers, or what the kernel computed of them.
+    Recorded,
+    /// Hindsight: the recording shows what ended the sleep.
+    Guessed,
+    None,
 }
 
 /// Source of a wake-up event's time, best first.

@@ -179,7 +179,7 @@ impl Shadow {
     fn replay_parts(&mut self, names: &Names) -> Result<(), EngineError> {
         for part in std::mem::take(&mut self.parts) {
             let Part { events, carries, cpu_count, lost_events } = part;
-            let so_far = SoFar { names, carries, cpu_count };
+            let so_far = SoFar { names, carries, cpu_count, machine: None };
             self.replay(&events, &so_far, lost_events)?;
         }
         Ok(())

@@ -78,8 +78,9 @@ impl Running {
         let mut recording =
             Recording { cpus: cpus.iter().map(empty).collect(), ..Recording::default() };
         let places = session.places(name, &recording)?;
-        let machine = |cpu| session.scale(cpu, &places);
-        let growing = Growing::new(head, so_far, session.recorded_on(), machine);
+        let recorded_on = session.recorded_on(name);
+        let machine = |cpu| session.scale(cpu, &places, recorded_on);
+        let growing = Growing::new(head, so_far, recorded_on, machine);
         recording.tick = growing.tick();
         let hz = session.hz_of(&recording);
         let deciders = session::deciders(request, session.catalog(), hz)?;
@@ -338,12 +339,16 @@ impl Running {
         let inputs = InputsInfo {
             spans: self.spans,
             sleep_length_sources: summary::by_source(&self.sources),
-            ..summary::inputs_info(&recording, self.hz)
+            ..summary::inputs_info(
+                &recording,
+                self.hz,
+                session.recorded_on(name).map(|machine| machine.name.clone()),
+            )
         };
         let info = TraceInfo::new(name, trace);
         let outcome = TraceOutcome {
             crowded_spans: 0,
-            ..session.trace_outcome(info, inputs, &placed, &self.deciders, &recording, runs)
+            ..session.trace_outcome(info, inputs, &placed, &self.deciders, &recording, runs)?
         };
         let mut outcome = session::outcome(request, &self.deciders, vec![outcome]);
         if self.deciders.iter().any(|decider| matches!(decider, Decider::Oracle(_))) {

@@ -36,6 +36,8 @@ pub(super) struct Node {
     next: u32,
     /// The first state of all CPUs in which this node decides next.
     pub state: u32,
+    /// Number of its reference; `NONE` if a path gets here that has none.
+    reference: u32,
 }
 
 /// A way to get to a node: a rest ends on it, or none does.
@@ -106,20 +108,13 @@ struct Outcome {
     ahead: Energy,
 }
 
-/// Cost of a sleep in the deepest state from an earlier node up to the event.
+/// Cost of a sleep in the deepest state up to the event, from an earlier node of the span that every
+/// path to this one passes, or a node like it.
 #[derive(Clone, Copy)]
 struct Reference {
     /// Cheapest way from that node to this one, minus the sleep.
     dearer: Energy,
     end: Instant,
-}
-
-/// A node of the current span that is not done yet.
-#[derive(Clone, Copy)]
-struct Waiting {
-    node: u32,
-    /// The first of several, and absent if there is none for one of the paths to here.
-    reference: Option<Reference>,
 }
 
 /// A span, and what is known of the next one.
@@ -265,7 +260,7 @@ pub(super) struct Builder<'a> {
     /// The current span, the number of nodes in it that are not beginnings, and these.
     place: Option<Place<'a>>,
     again: usize,
-    waiting: Vec<Waiting>,
+    references: Vec<Reference>,
     /// Nodes from which decisions that may pay were left out.
     pub hurries: u64,
     outcomes: Vec<Outcome>,
@@ -303,7 +298,7 @@ impl<'a> Builder<'a> {
             end: NONE,
             place: None,
             again: 0,
-            waiting: Vec::new(),
+            references: Vec::new(),
             hurries: 0,
             outcomes: Vec::new(),
             dropped: Vec::new(),
@@ -328,13 +323,11 @@ impl<'a> Builder<'a> {
         }
         if self.place.as_ref().is_none_or(|place| place.k != k) {
             self.place = Some(self.place(k));
-            self.waiting.clear();
+            self.references.clear();
             self.again = 0;
         }
         let place = self.place.take().expect("it was just made");
-        let known = self.waiting.iter().find(|waiting| waiting.node == node);
-        let reference = known.and_then(|waiting| waiting.reference);
-        self.decide(&place, node, reference, is_exact);
+        self.decide(&place, node, is_exact);
         self.place = Some(place);
     }
 
@@ -353,8 +346,9 @@ impl<'a> Builder<'a> {
     }
 
     fn node(&mut self, k: usize, at: Instant, tick_stopped: bool) -> u32 {
-        let (edges, way, next, span, state) = (0..0, NONE, NONE, k as u32, NONE);
-        self.graph.nodes.push(Node { at, span, tick_stopped, edges, way, next, state });
+        let (edges, span) = (0..0, k as u32);
+        let (way, next, state, reference) = (NONE, NONE, NONE, NONE);
+        self.graph.nodes.push(Node { at, span, tick_stopped, edges, way, next, state, reference });
         self.graph.nodes.len() as u32 - 1
     }
 
@@ -393,7 +387,7 @@ impl<'a> Builder<'a> {
         let mut delay = Duration::ZERO;
         while let Some(span) = self.spans.get(k) {
             if now <= span.wake {
-                let node = self.node_of(k, now, tick_stopped);
+                let node = self.node_of(k, now, tick_stopped, None);
                 return (self.way(node, rest_until), delay);
             }
             tick_stopped &= !span.ends_visit;
@@ -415,17 +409,37 @@ impl<'a> Builder<'a> {
         (self.way(node, rest_until), delay)
     }
 
-    fn node_of(&mut self, k: usize, now: Instant, tick_stopped: bool) -> u32 {
+    /// Returns the node of a moment, to which a path with this reference leads. All paths lead to a
+    /// node before it decides: those from earlier spans before any node of its span does.
+    fn node_of(
+        &mut self,
+        k: usize,
+        now: Instant,
+        tick_stopped: bool,
+        reference: Option<Reference>,
+    ) -> u32 {
         let mut at = self.heads[k];
         while at != NONE {
-            let node = &self.graph.nodes[at as usize];
+            let node = &mut self.graph.nodes[at as usize];
             if node.at == now && node.tick_stopped == tick_stopped {
+                let known = self.references.get_mut(node.reference as usize);
+                match known.zip(reference) {
+                    Some((known, new)) if known.end == new.end => {
+                        known.dearer = known.dearer.min(new.dearer);
+                    }
+                    _ => node.reference = NONE,
+                }
                 return at;
             }
             at = node.next;
         }
         let new = self.node(k, now, tick_stopped);
-        self.graph.nodes[new as usize].next = std::mem::replace(&mut self.heads[k], new);
+        let node = &mut self.graph.nodes[new as usize];
+        node.next = std::mem::replace(&mut self.heads[k], new);
+        if let Some(reference) = reference {
+            node.reference = self.references.len() as u32;
+            self.references.push(reference);
+        }
         new
     }
 
@@ -448,16 +462,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds the decisions of a node.
-    fn decide(
-        &mut self,
-        place: &Place<'_>,
-        node: u32,
-        reference: Option<Reference>,
-        is_exact: bool,
-    ) {
+    fn decide(&mut self, place: &Place<'_>, node: u32, is_exact: bool) {
         let span = place.span;
         let first = self.graph.edges.len() as u32;
-        let Node { at: now, tick_stopped, .. } = self.graph.nodes[node as usize];
+        let Node { at: now, tick_stopped, reference, .. } = self.graph.nodes[node as usize];
+        let reference = self.references.get(reference as usize).copied();
         if gives_up(span, now) {
             // A decision without effect.
             let choice = Choice { state: self.search.allowed[0] as u8, stop_tick: false };
@@ -599,9 +608,10 @@ impl<'a> Builder<'a> {
                 if !is_before {
                     continue;
                 }
-                // The most that each is credited with beyond the other.
-                let more_x = if y.rests { Energy::ZERO } else { x.credit };
-                let more_y = if y.rests { y.credit - x.credit } else { Energy::ZERO };
+                // The most that each is credited with beyond the other: both would rest from now on.
+                // A tick just before the event can end the rest of the one that ends last.
+                let more_x = (x.credit - y.credit).max(Energy::ZERO);
+                let more_y = (y.credit - x.credit).max(Energy::ZERO);
                 let later = place.next_power.over(y.now.since(x.now));
                 let is_first_worse = x.cost - more_x >= y.cost + (y.ahead - x.ahead);
                 // A tie drops none of the two here, so that not each drops the other.
@@ -678,21 +688,12 @@ impl<'a> Builder<'a> {
     /// Adds a decision after which the CPU decides again before the event.
     fn wait(&mut self, place: &Place<'_>, here: &Here, x: &Outcome) {
         let reference = here.reference.map(|r| Reference { dearer: r.dearer + x.energy, ..r });
-        let node = self.node_of(place.k, x.now, x.tick_stopped);
+        let node_count = self.graph.nodes.len();
+        let node = self.node_of(place.k, x.now, x.tick_stopped, reference);
+        self.again += self.graph.nodes.len() - node_count;
         let rest_until = if x.rests { x.resume } else { NO_REST };
         let way = self.way(node, rest_until);
         let (delay, choice) = (Duration::ZERO, Some(x.choice));
         self.graph.edges.push(Edge { way, cost: x.energy, delay, rests: x.rests, choice });
-        if let Some(known) = self.waiting.iter_mut().find(|w| w.node == node) {
-            known.reference = match (known.reference, reference) {
-                (Some(a), Some(b)) if a.end == b.end => {
-                    Some(if a.dearer <= b.dearer { a } else { b })
-                }
-                _ => None,
-            };
-            return;
-        }
-        self.again += 1;
-        self.waiting.push(Waiting { node, reference });
     }
 }

@@ -5,8 +5,9 @@
 //! decisions of each CPU that may pay whatever the others do, and [`together`] finds the cheapest
 //! way through all lists at once. Where neither leaves anything out, no decisions cost less.
 //!
-//! If states were left out for many CPUs, or if there are too many spans for that search, each CPU
-//! in turn replans for the plans of the others. With too many spans, a bound comes from the
+//! If states were left out, or if there are too many spans for that search, each CPU in turn replans
+//! for the plans of the others. It begins with the cheapest of what was found and of all CPUs always
+//! in the same state, so that no such policy is cheaper. With too many spans, a bound comes from the
 //! Lagrangian dual. Split the power among the CPUs in any way at each moment. Let each CPU plan
 //! alone, with its part credited while it rests:
 //! where all rest, the credits are what the cluster saves; where only some rest, they are too much.
@@ -23,14 +24,14 @@
 use super::graph::Builder;
 use super::split::{Members, Segments};
 use super::together::Together;
-use super::{Credit, Plan, Terms, plan};
+use super::{Credit, Plan, Terms, constants, plan};
 use crate::cluster::{rests, static_energy, static_powers};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
 use crate::model::CpuModel;
 use crate::options::Others;
-use crate::policy::Script;
+use crate::policy::{Choices, Script};
 use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
@@ -43,10 +44,6 @@ const SPANS_MAX: usize = 500_000;
 /// FIDELITY(oracle-clusters): half as many lead to dearer plans for some recordings.
 const STATES_MAX: usize = 4_096;
 const STATES_KEPT: usize = 64;
-
-/// The estimate of what is promising credits each CPU with an equal part, and is the worse the more
-/// there are: from this number on, each CPU replans for the plans of the others.
-const CPUS_MANY: usize = 3;
 
 /// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
 /// bound is below what is possible.
@@ -93,26 +90,39 @@ pub fn plan_together(
     price: Power,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Joint> {
+    plan_among([STATES_MAX, STATES_KEPT], members, price, goes_on)
+}
+
+/// `states` are the most states if none is left out, and then.
+pub(super) fn plan_among(
+    states: [usize; 2],
+    members: &Members<'_>,
+    price: Power,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Option<Joint> {
     let spans: usize = members.cpus.iter().map(|(_, input)| input.spans.len()).sum();
     // What one CPU rests is always credited in full.
     if members.cpus.len() > 1 && spans <= SPANS_MAX {
-        let plans = draw(members, price, [STATES_MAX, STATES_KEPT], goes_on)?;
+        let plans = draw(members, price, states, goes_on)?;
         let crowded: Vec<u64> = plans.iter().map(|plan| plan.crowded_spans).collect();
-        if crowded.iter().all(|&spans| spans == 0) || members.cpus.len() < CPUS_MANY {
+        if crowded.iter().all(|&spans| spans == 0) {
             return Some(Joint { plans, slack: Energy::ZERO });
         }
         let mut solver = Solver::new(members, price);
-        let ran = plans.into_iter().enumerate();
-        let ran = ran.map(|(cpu, plan)| solver.ran(cpu, plan, &Credit::default(), goes_on));
-        let ran = ran.collect::<Option<Vec<Planned>>>()?;
-        solver.respond(ran, goes_on)?;
+        let ran = solver.all_ran(plans, goes_on)?;
+        let start = solver.cheapest_start(ran, goes_on)?;
+        solver.respond(start, goes_on)?;
         return Some(solver.close(&crowded, Energy::ZERO));
     }
     let mut solver = Solver::new(members, price);
     let relaxed = solver.relax(goes_on)?;
     let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
     let is_crowded = crowded.iter().any(|&spans| spans > 0);
-    solver.respond(relaxed, goes_on)?;
+    let start = match is_crowded {
+        true => solver.cheapest_start(relaxed, goes_on)?,
+        false => relaxed,
+    };
+    solver.respond(start, goes_on)?;
     if is_crowded {
         // What the relaxed plans cost is no bound.
         solver.bound = solver.cost;
@@ -123,9 +133,8 @@ pub fn plan_together(
     Some(solver.close(&crowded, slack))
 }
 
-/// Returns plans found in one search; `states` are the most states if none is left out, and then. If
-/// no span is crowded, there are no cheaper plans.
-pub(super) fn draw(
+/// Returns plans found in one search. If no span is crowded, there are no cheaper plans.
+fn draw(
     members: &Members<'_>,
     price: Power,
     states: [usize; 2],
@@ -238,6 +247,38 @@ impl<'a> Solver<'a> {
         let plan = Plan { energy: totals.energy, ..plan };
         let cost = totals.energy + self.price.over(plan.delay);
         Some(Planned { plan, cost, credited, deep })
+    }
+
+    /// Runs one plan for each CPU.
+    fn all_ran(&self, plans: Vec<Plan>, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
+        let plans = plans.into_iter().enumerate();
+        plans.map(|(cpu, plan)| self.ran(cpu, plan, &Credit::default(), goes_on)).collect()
+    }
+
+    /// Returns the cheapest of these plans and of the simplest policies, which all CPUs follow.
+    fn cheapest_start(
+        &self,
+        mut start: Vec<Planned>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Vec<Planned>> {
+        let mut least = self.cost_of(&start);
+        let mut each: Vec<_> =
+            self.members.cpus.iter().map(|(model, _)| constants(model)).collect();
+        loop {
+            let choices = each.iter_mut().map(Iterator::next).collect::<Option<Vec<Choices>>>();
+            let Some(choices) = choices else { break };
+            let cpus = self.members.cpus.iter().zip(choices);
+            let plans = cpus.map(|((model, input), choices)| {
+                Plan::without_search(model, &input.spans, None, choices, &mut |_| goes_on())
+            });
+            let plans = plans.collect::<Option<Vec<Plan>>>()?;
+            let ran = self.all_ran(plans, goes_on)?;
+            let cost = self.cost_of(&ran);
+            if cost < least {
+                (least, start) = (cost, ran);
+            }
+        }
+        Some(start)
     }
 
     /// Replans each CPU in turn for the plans of the others, as long as that pays. Keeps the plans

@@ -67,7 +67,7 @@ pub fn note(crowded_spans: u64) -> Option<String> {
     (crowded_spans > 0).then(|| {
         format!(
             "after {crowded_spans} sleeps the oracle had more paths than it follows and kept the \
-             most promising: a slightly cheaper sequence may exist"
+             most promising: no bound is known, and a cheaper sequence may exist"
         )
     })
 }
@@ -203,7 +203,31 @@ fn plan_among(
             return Plan::without_search(model, spans, credit, always, goes_on);
         }
     }
-    search.plan(spans, goes_on)
+    let mut found = search.plan(spans, goes_on)?;
+    if found.crowded_spans == 0 {
+        return Some(found);
+    }
+    let cost = |plan: &Plan| plan.energy + price.over(plan.delay);
+    for choices in constants(model) {
+        let constant = Plan::without_search(model, spans, credit, choices, goes_on)?;
+        if cost(&constant) < cost(&found) {
+            found = Plan { crowded_spans: found.crowded_spans, ..constant };
+        }
+    }
+    Some(found)
+}
+
+/// Returns the simplest policies, two for each state of the machine: always the deepest allowed state
+/// up to it, with the tick or without it. A search that leaves paths out must not cost more.
+fn constants(model: &CpuModel) -> impl Iterator<Item = Choices> + use<> {
+    let allowed = model.allowed();
+    (0..2 * model.states.len()).map(move |number| {
+        let (deepest, stop_tick) = (number / 2, number % 2 == 0);
+        let state = allowed.iter().rfind(|&&state| state <= deepest).unwrap_or(&allowed[0]);
+        let mut always = Choices::default();
+        always.push(&[Choice { state: *state as u8, stop_tick }], u64::MAX);
+        always
+    })
 }
 
 /// Returns true if polling takes as much power as any allowed state, or more.

@@ -5,16 +5,17 @@ use super::stretch::Alike;
 use super::{NO_STEP, Plan, REPEAT, Repeat, Search, Step, Terms};
 use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
-use crate::input::Span;
+use crate::input::{Span, TickGrid};
 use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Policy, Script};
 use crate::testing;
 use crate::totals::CpuTotals;
 use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::rc::Rc;
 use torpor_governor::{Fault, Inputs, Selection};
 use torpor_machine::platform::{Cluster, StatePower};
-use torpor_machine::units::{Duration, Energy, Instant, Power};
+use torpor_machine::units::{Duration, Energy, Hz, Instant, Power};
 
 /// Plans without a limit on paths.
 fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
@@ -82,6 +83,36 @@ pub(super) fn cheapest(
     best.expect("a state is allowed")
 }
 
+/// Searches spans of one CPU whose paths meet, exhaustively as well.
+fn equals_exhaustive_search_in_tied_spans(count: u32) {
+    let config = Config { cases: count, failure_persistence: None, ..Config::default() };
+    let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let cases = (tied_clusters(), tied_terms(), tied_lead_us(), tied_spans(5));
+    let ran = TestRunner::new_with_rng(config, seed).run(&cases, |(cluster, terms, lead, raw)| {
+        let (handling, limit, price) = terms;
+        let model = tied_model(testing::model(&cluster), handling, limit);
+        let lead = (0, lead, [true, false]);
+        let spans = as_spans([vec![lead], raw].concat());
+        let terms = Terms { price, credit: None };
+        let found = plan_at(&model, &spans, terms);
+        let least = cheapest(&model, &spans, terms, 0, spans[0].start, false);
+        prop_assert_eq!(found.energy + price.over(found.delay), least);
+        Ok(())
+    });
+    ran.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn paths_that_meet_cost_the_least() {
+    equals_exhaustive_search_in_tied_spans(2_000);
+}
+
+#[test]
+#[ignore = "slow: 100,000 CPUs, searched exhaustively"]
+fn many_paths_that_meet_cost_the_least() {
+    equals_exhaustive_search_in_tied_spans(100_000);
+}
+
 /// Chooses an allowed state by random bytes.
 struct Dice<'a> {
     model: &'a CpuModel,
@@ -112,24 +143,64 @@ pub(super) fn clusters() -> impl Strategy<Value = Cluster> {
 
 pub(super) fn clusters_left_within(exit_us: i64) -> impl Strategy<Value = Cluster> {
     let state = (0i64..80, 0..exit_us, 1i64..1_500, 0.0f64..50.0);
-    (prop::collection::vec(state, 2..5), any::<bool>()).prop_map(|(mut raw, polls)| {
-        raw.sort_by_key(|r| r.2);
-        let mut powers: Vec<f64> = raw.iter().map(|r| r.3).collect();
-        powers.sort_by(|a, b| b.total_cmp(a));
-        let mut cluster = testing::two_state_cluster();
-        cluster.idle_states = raw
-            .iter()
-            .zip(powers)
-            .enumerate()
-            .map(|(i, (r, mw))| {
-                if i == 0 && polls {
-                    return testing::state("POLL", 0, 0, 0, mw);
-                }
-                testing::state(&format!("S{i}"), r.0, r.1, r.2, mw)
-            })
-            .collect();
-        cluster
-    })
+    (prop::collection::vec(state, 2..5), any::<bool>())
+        .prop_map(|(raw, polls)| cluster_of(raw, polls))
+}
+
+/// States of entry, exit and target residency in us, and power in mW; the first one may poll.
+fn cluster_of(mut raw: Vec<(i64, i64, i64, f64)>, polls: bool) -> Cluster {
+    raw.sort_by_key(|r| r.2);
+    let mut powers: Vec<f64> = raw.iter().map(|r| r.3).collect();
+    powers.sort_by(|a, b| b.total_cmp(a));
+    let mut cluster = testing::two_state_cluster();
+    let states = raw.iter().zip(powers).enumerate().map(|(i, (r, mw))| {
+        if i == 0 && polls {
+            return testing::state("POLL", 0, 0, 0, mw);
+        }
+        testing::state(&format!("S{i}"), r.0, r.1, r.2, mw)
+    });
+    cluster.idle_states = states.collect();
+    cluster
+}
+
+/// Times in us of which many are sums and differences of others, so that paths meet.
+pub(super) fn tied_us() -> impl Strategy<Value = i64> {
+    prop::sample::select(&[0, 5, 10, 15, 20, 30, 50, 100][..])
+}
+
+/// Like [`clusters`], of few values; energies tie as well.
+pub(super) fn tied_clusters() -> impl Strategy<Value = Cluster> {
+    let powers = prop::sample::select(&[0.0, 1.0, 2.0, 5.0, 10.0][..]);
+    let state = (tied_us(), tied_us(), tied_us(), powers);
+    (prop::collection::vec(state, 2..4), prop::bool::weighted(0.2))
+        .prop_map(|(raw, polls)| cluster_of(raw, polls))
+}
+
+/// A tick of 1 ms, its handling, a latency limit and a price of delay.
+pub(super) fn tied_terms() -> impl Strategy<Value = (Duration, Duration, Power)> {
+    let limit = prop_oneof![4 => Just(Duration::MAX), 1 => tied_us().prop_map(Duration::from_us)];
+    let price = prop::sample::select(&[0, 0, 0, 1_000, 100_000][..]).prop_map(Power);
+    (tied_us().prop_map(Duration::from_us), limit, price)
+}
+
+/// Returns the model of a tied case.
+pub(super) fn tied_model(mut model: CpuModel, handling: Duration, limit: Duration) -> CpuModel {
+    model.tick = TickGrid::new(Hz::H1000, Duration::ZERO);
+    model.tick_handling = handling;
+    model.default_poll_limit = Duration::from_us(250);
+    model.set_latency_limit(limit);
+    model
+}
+
+/// Idle and work in us of up to `count` spans, whose ends tie with each other and with ticks.
+pub(super) fn tied_spans(count: usize) -> impl Strategy<Value = Vec<RawSpan>> {
+    let idle = prop_oneof![6 => tied_us(), 1 => tied_us().prop_map(|us| 1_000 + us)];
+    prop::collection::vec((idle, tied_us(), any::<[bool; 2]>()), 1..=count)
+}
+
+/// Time before the first span, in us: often close before a tick.
+pub(super) fn tied_lead_us() -> impl Strategy<Value = i64> {
+    prop_oneof![tied_us(), tied_us().prop_map(|us| 1_000 - us)]
 }
 
 /// Spans of up to `idle_us` with little work between, some ending only in an interrupt.
@@ -151,7 +222,9 @@ pub(super) fn crowded_recordings() -> impl Strategy<Value = Vec<Span>> {
 }
 
 /// Idle and work in us, then whether the event ends the visit and whether RCU holds the tick.
-fn as_spans(raw: Vec<(i64, i64, [bool; 2])>) -> Vec<Span> {
+pub(super) type RawSpan = (i64, i64, [bool; 2]);
+
+pub(super) fn as_spans(raw: Vec<RawSpan>) -> Vec<Span> {
     let pairs: Vec<(i64, i64)> = raw.iter().map(|r| (r.0, r.1)).collect();
     let mut spans = testing::spans(&pairs);
     for (span, (_, _, [ends_visit, holds])) in spans.iter_mut().zip(&raw) {

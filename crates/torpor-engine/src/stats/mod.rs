@@ -19,7 +19,7 @@ pub(crate) use sleep::Cause;
 use sleep::Sleep;
 use std::collections::{BTreeMap, HashMap};
 use torpor_machine::counters::{Delta, StateDelta};
-use torpor_machine::platform::{Cluster, Platform};
+use torpor_machine::platform::{Cluster, IdleState, Platform};
 use torpor_machine::units::{CpuId, Duration, Instant, NSEC_PER_SEC, StateIdx};
 use torpor_result::record::Head;
 use torpor_trace::{
@@ -43,6 +43,8 @@ pub struct Stats<'a> {
     armed: HashMap<Timer, Instant>,
     tick: Option<TickFunction>,
     is_tick_known: bool,
+    /// The first part has the arrival of an IPI, so all that arrive are recorded.
+    shows_ipis: bool,
     /// A `sched_wakeup` alone may be written by the woken CPU.
     has_wakings: bool,
     tick_stops: [u64; 2],
@@ -236,7 +238,10 @@ impl<'a> Stats<'a> {
                 let cpu = self.cpu(number);
                 cpu.sleep = Some(Sleep::new(state, time));
                 let is_called = std::mem::take(&mut cpu.is_called);
-                self.with_sleep(number, |sleep| sleep.is_sent_before = is_called);
+                let shows_polling = self.shows_ipis || self.polls(number, state);
+                self.with_sleep(number, |sleep| {
+                    (sleep.is_sent_before, sleep.shows_polling) = (is_called, shows_polling);
+                });
                 let cpu = self.cpu(number);
                 // No CPU idles in an interrupt: remaining handlers have no recorded exit.
                 cpu.handlers.clear();
@@ -246,6 +251,15 @@ impl<'a> Stats<'a> {
                 _ => self.cut_sleeps += 1,
             },
         }
+    }
+
+    /// Returns true if the state is known to poll.
+    fn polls(&self, number: CpuId, state: usize) -> bool {
+        let cluster =
+            |platform: &'a Platform| Some(&platform.clusters[platform.cluster_of(number)?]);
+        let cluster = self.platform.and_then(cluster);
+        let state = cluster.and_then(|cluster| cluster.idle_states.get(state));
+        state.is_some_and(IdleState::is_polling)
     }
 
     fn switch(&mut self, number: CpuId, next: i32, comm: Option<Name>, time: Instant) {
@@ -505,8 +519,20 @@ pub(crate) fn spelled(cause: Cause, names: &Names) -> (&'static str, String) {
             InterruptCause::IrqWork => ("ipi", "irq work".into()),
             InterruptCause::Other => ("ipi", "other".into()),
         },
+        Cause::Waking => ("waking", "a task on another CPU".to_owned()),
         Cause::Poll => ("poll", "need_resched, no interrupt".to_owned()),
         Cause::Unknown => ("unknown", "not recorded".to_owned()),
+    }
+}
+
+/// Returns true for the arrival of an IPI.
+fn is_arrival(event: &Event, names: &Names) -> bool {
+    match event.kind {
+        EventKind::InterruptEntry { cause } => {
+            !matches!(cause, InterruptCause::LocalTimer | InterruptCause::Other)
+        }
+        EventKind::IrqEntry { name, .. } => name.is_some_and(|name| names.text(name) == "IPI"),
+        _ => false,
     }
 }
 
@@ -515,6 +541,7 @@ impl Sink for Stats<'_> {
         // The first part has a million events, or all of them.
         if !std::mem::replace(&mut self.is_tick_known, true) {
             self.tick = tick_function(&events, so_far);
+            self.shows_ipis = events.iter().any(|event| is_arrival(event, so_far.names));
         }
         for event in &events {
             self.observe(event, so_far.names);

@@ -70,7 +70,8 @@ pub struct StateStats {
 /// Causes of sleeps' ends.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct WakeupStats {
-    /// `timer`, `tick`, `irq`, `ipi`, `poll` (a polling CPU saw `TIF_NEED_RESCHED`) or `unknown`.
+    /// `timer`, `tick`, `irq`, `ipi`, `waking` (another CPU gave it a task, and the recording shows no
+    /// IPIs), `poll` (a polling CPU saw `TIF_NEED_RESCHED`) or `unknown`.
     pub kind: &'static str,
     /// A timer's function, an interrupt's name or an IPI's purpose.
     pub name: String,

@@ -14,6 +14,8 @@ pub(crate) enum Cause {
     Tick,
     Irq(u32, Option<Name>),
     Ipi(InterruptCause),
+    /// Another CPU gave it a task. The recording does not show whether by an IPI.
+    Waking,
     /// No interrupt: a polling CPU saw `TIF_NEED_RESCHED`.
     Poll,
     Unknown,
@@ -33,6 +35,8 @@ pub(super) struct Sleep {
     pub sent: Option<(Instant, InterruptCause)>,
     /// An IPI that was sent before the sleep had not arrived.
     pub is_sent_before: bool,
+    /// The recording shows the IPIs that arrive, or the machine polls in this state.
+    pub shows_polling: bool,
     /// The earliest expiry of the hrtimers that ended the sleep or were due at its end.
     due: Option<Instant>,
     /// Entry of the first interrupt, and the last return or end of a softirq inside the state.
@@ -57,6 +61,7 @@ impl Sleep {
             woken: None,
             sent: None,
             is_sent_before: false,
+            shows_polling: false,
             due: None,
             handled: None,
             returned: None,
@@ -131,11 +136,15 @@ impl Sleep {
         }
     }
 
+    /// Returns the cause. Without an interrupt it is the other CPU's event, unless that is known to
+    /// have reached a CPU that polled.
     pub(super) fn cause(&self) -> Cause {
-        match self.cause {
-            Some(cause) => cause,
-            None if self.woken.is_some() || self.sent.is_some() => Cause::Poll,
-            None => Cause::Unknown,
+        match (self.cause, self.sent, self.woken) {
+            (Some(cause), ..) => cause,
+            (None, None, None) => Cause::Unknown,
+            _ if self.shows_polling => Cause::Poll,
+            (None, Some((_, purpose)), _) => Cause::Ipi(purpose),
+            (None, None, Some(_)) => Cause::Waking,
         }
     }
 

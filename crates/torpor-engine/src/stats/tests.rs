@@ -51,7 +51,7 @@ impl Recording {
         counters: Option<&Delta>,
     ) -> TraceStats {
         let mut stats = Stats::new(platform);
-        let so_far = SoFar { names: &self.names, carries, cpu_count: 2 };
+        let so_far = SoFar { names: &self.names, carries, cpu_count: 2, machine: None };
         stats.events(self.events, &so_far);
         let trace = Trace { names: self.names, carries, ..Trace::default() };
         stats.finish("a recording", &trace, counters)
@@ -88,7 +88,10 @@ impl Recording {
         self.events.sort_by_key(|event| event.time);
         let mut stats = Stats::new(platform);
         let carries = Carries::default();
-        stats.events(self.events, &SoFar { names: &self.names, carries, cpu_count: 2 });
+        stats.events(
+            self.events,
+            &SoFar { names: &self.names, carries, cpu_count: 2, machine: None },
+        );
         let info = TraceInfo::new("some/recording.dat", &Trace::default());
         measurement(platform, vec![(info, stats)])
     }
@@ -154,11 +157,29 @@ fn latency_starts_at_another_cpus_waking() {
     made.push(100, 0, EventKind::SchedWaking { pid: 9, target_cpu: CpuId(1) });
     made.exit(130, 1);
     made.run(131, 1, 9, "worker");
-    // Polling ends without an interrupt.
     let stats = made.stats(None, Carries::default());
-    assert_eq!(only(stats.wakeups).kind, "poll");
+    assert_eq!(only(stats.wakeups).kind, "waking");
     let latency = only(stats.latency);
     assert_eq!((latency.cause, latency.p50_ns), (CauseTime::Waking, 30_000));
+}
+
+/// Without IPI events, an IPI may have woken the CPU. The arrival of one shows that all are recorded.
+#[test]
+fn polling_is_no_cause_without_proof() {
+    let kinds = |has_ipis: bool, platform: Option<&Platform>, state| {
+        let mut made = Recording::new();
+        if has_ipis {
+            made.handle_ipi(0);
+        }
+        made.enter(10, 1, state);
+        made.push(100, 0, EventKind::SchedWaking { pid: 9, target_cpu: CpuId(1) });
+        made.exit(130, 1);
+        made.run(131, 1, 9, "worker");
+        only(made.stats(platform, Carries::default()).wakeups).kind
+    };
+    let i5 = torpor_machine::platform::resolve("i5-10600k").unwrap();
+    assert_eq!((kinds(false, None, 0), kinds(true, None, 0)), ("waking", "poll"));
+    assert_eq!((kinds(false, Some(&i5), 0), kinds(false, Some(&i5), 1)), ("poll", "waking"));
 }
 
 #[test]

@@ -109,9 +109,10 @@ impl Default for VerifyOptions {
 
 /// Verifies a recording with the named governors and every built-in one.
 ///
-/// # Errors The recording cannot be read, lacks required events, or was not made on this machine;
-/// or a named governor cannot be loaded. A governor that fails later has its error in its own
-/// result.
+/// # Errors
+///
+/// The recording cannot be read, lacks required events, or was not made on this machine; or a
+/// named governor cannot be loaded. A governor that fails later has its error in its own result.
 pub fn verify(
     request: &VerifyRequest,
     catalog: &Catalog,

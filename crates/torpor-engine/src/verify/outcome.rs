@@ -6,7 +6,7 @@ use super::assumptions::Assumptions;
 use super::forcing::Answer;
 use super::recorded::Recorded;
 use super::walk::MachineCpu;
-use crate::input::EventToExit;
+use crate::input::{EventToExit, SleepClass};
 use crate::trace_info::TraceInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -106,6 +106,7 @@ pub struct Confusion {
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct BySource {
     pub source: &'static str,
+    pub class: SleepClass,
     pub decisions: u64,
     pub agreeing: u64,
 }

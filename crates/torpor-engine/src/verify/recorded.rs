@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Recorded facts about one decision: the governor's inputs and the outcome.
 
+use crate::input::SleepClass;
 use crate::model::Verdict;
 use torpor_governor::Inputs;
 use torpor_machine::units::{CpuId, Duration, Instant};
@@ -54,6 +55,18 @@ impl LengthSource {
             LengthSource::Rcu => "rcu_stand_in",
             LengthSource::TickWentOn => "tick_went_on",
             LengthSource::StoppedTick => "stopped_tick",
+        }
+    }
+
+    /// Returns the class of the source. The tick's timer is recorded, but that RCU kept the tick, or
+    /// that it continued, is inferred.
+    pub(super) const fn class(self) -> SleepClass {
+        match self {
+            LengthSource::Probe
+            | LengthSource::Timers
+            | LengthSource::Tick
+            | LengthSource::StoppedTick => SleepClass::Recorded,
+            LengthSource::Rcu | LengthSource::TickWentOn => SleepClass::Guessed,
         }
     }
 }

@@ -183,7 +183,8 @@ fn governor(candidate: &Candidate, judged: &Judged) -> GovernorFidelity {
             .into_iter()
             .filter_map(|source| {
                 let &(decisions, agreeing) = judged.by_source.get(&source)?;
-                Some(BySource { source: source.key(), decisions, agreeing })
+                let class = source.class();
+                Some(BySource { source: source.key(), class, decisions, agreeing })
             })
             .collect(),
         error: judged.error.clone(),

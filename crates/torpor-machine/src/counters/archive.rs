@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Tar files of the tree, packed or not.
+//! Unpacks files, and reads tar files of the tree.
 
 use crate::counters::builder::{Builder, VALUE_BYTES_MAX};
 use crate::counters::error::Failure;
 use crate::counters::path::{self, Key};
+use crate::units::Packing;
+use std::borrow::Cow;
 use std::io::Read;
 
 /// Limits of an unpacked text, and of an archive.
@@ -13,33 +15,36 @@ const ARCHIVE_BYTES_MAX: u64 = 2 << 30;
 const MAGIC_AT: usize = 257;
 const BLOCK: usize = 512;
 
-pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0x1f, 0x8b])
-}
-
-pub(crate) fn is_tar(bytes: &[u8]) -> bool {
+fn is_tar(bytes: &[u8]) -> bool {
     bytes.len() >= BLOCK && bytes[MAGIC_AT..].starts_with(b"ustar")
 }
 
-/// Contents of a gzip file.
-pub(crate) enum Unpacked<'a> {
-    Text(Vec<u8>),
+/// A file's content, unpacked.
+pub(crate) enum Content<'a> {
+    Text(Cow<'a, [u8]>),
     /// Not unpacked yet: an archive is read while it is unpacked.
     Tar(Box<dyn Read + 'a>),
 }
 
-pub(crate) fn unpack(bytes: &[u8]) -> Result<Unpacked<'_>, Failure> {
-    let mut decoder = flate2::bufread::MultiGzDecoder::new(bytes);
-    let mut start = Vec::new();
+/// Opens a dump of any form, packed or not. All readers of dumps get their bytes here.
+pub(crate) fn open(bytes: &[u8]) -> Result<Content<'_>, Failure> {
     let broken = |error: std::io::Error| {
         Failure::new(
             format!("it cannot be unpacked: {error}"),
             "the file is damaged, or its copy was cut short",
         )
     };
+    let Some(packing) = Packing::of(bytes) else {
+        return Ok(match is_tar(bytes) {
+            true => Content::Tar(Box::new(bytes)),
+            false => Content::Text(Cow::Borrowed(bytes)),
+        });
+    };
+    let mut decoder = packing.decoder(bytes).map_err(broken)?;
+    let mut start = Vec::new();
     decoder.by_ref().take(BLOCK as u64).read_to_end(&mut start).map_err(broken)?;
     if is_tar(&start) {
-        return Ok(Unpacked::Tar(Box::new(std::io::Cursor::new(start).chain(decoder))));
+        return Ok(Content::Tar(Box::new(std::io::Cursor::new(start).chain(decoder))));
     }
     decoder.take(TEXT_BYTES_MAX).read_to_end(&mut start).map_err(broken)?;
     if start.len() as u64 >= TEXT_BYTES_MAX {
@@ -48,7 +53,7 @@ pub(crate) fn unpack(bytes: &[u8]) -> Result<Unpacked<'_>, Failure> {
             "a dump of the largest machine is smaller; is this the right file?",
         ));
     }
-    Ok(Unpacked::Text(start))
+    Ok(Content::Text(Cow::Owned(start)))
 }
 
 /// Reads the values of an archive up to its end, or to a damaged place, which is reported.

@@ -6,7 +6,7 @@ use crate::counters::error::Failure;
 use crate::counters::path::{Fact, Key};
 use crate::counters::{Cpu, Machine, Problem, Snapshot, State};
 use crate::units::CpuId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A sysfs value is one page at most.
 pub(crate) const VALUE_BYTES_MAX: usize = 4096;
@@ -150,10 +150,21 @@ impl Builder {
                 "0" | "1" => set(&mut cpu.is_online, value == "1", path, &mut self.conflict),
                 _ => self.problem(path, format!("holds `{}`, not 0 or 1", shown(&value))),
             },
-            "cpu_capacity" => match parse_number(&value, u32::MAX) {
-                Ok(capacity) => set(&mut cpu.capacity, capacity, path, &mut self.conflict),
-                Err(reason) => self.problem(path, reason),
-            },
+            "cache/index2/size" => set(&mut cpu.cache_size, value, path, &mut self.conflict),
+            "cpufreq/scaling_driver" => {
+                set(&mut cpu.scaling_driver, value, path, &mut self.conflict);
+            }
+            "acpi_cppc/highest_perf" | "cpu_capacity" | "cpufreq/cpuinfo_max_freq" => {
+                let field = match attr {
+                    "acpi_cppc/highest_perf" => &mut cpu.highest_perf,
+                    "cpu_capacity" => &mut cpu.capacity,
+                    _ => &mut cpu.freq_max_khz,
+                };
+                match parse_number(&value, u32::MAX) {
+                    Ok(number) => set(field, number, path, &mut self.conflict),
+                    Err(reason) => self.problem(path, reason),
+                }
+            }
             _ => match parse_freqs(&value) {
                 Ok(freqs_khz) => cpu.freqs_khz = freqs_khz,
                 Err(reason) => self.problem(path, reason),
@@ -218,6 +229,11 @@ impl Builder {
             self.notes.push("its paths name no CPU: taken as CPU 0's".to_owned());
         }
         self.machine.governor = self.machine.governor.or(self.governor_ro);
+        let drivers: BTreeSet<&str> =
+            self.cpus.values().filter_map(|cpu| cpu.driver.as_deref()).collect();
+        if self.machine.driver.is_none() && !drivers.is_empty() {
+            self.machine.driver = Some(drivers.into_iter().collect::<Vec<_>>().join(", "));
+        }
         self.problems.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Snapshot {
             machine: self.machine,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Differences between two snapshots, and what prevents computing them.
 
+use crate::counters::model::only_refused;
 use crate::counters::{Cpu, Snapshot, State};
 use crate::units::CpuId;
 use serde::Serialize;
@@ -69,6 +70,8 @@ pub enum NoteKind {
     StateAppeared,
     NoValue,
     SwitchedOff,
+    /// A state was selected, and the driver refused it every time.
+    OnlyRefused,
     /// A state was switched on or off on the way.
     Switched,
 }
@@ -153,6 +156,7 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> Delta {
             notes.add(NoteKind::CpuAppeared, Some(cpu.cpu), text.to_owned());
         }
     }
+    tell_refused(&cpus, &mut notes);
     let elapsed_ns = elapsed_ns.filter(|ns| *ns > 0);
     let clock = clock.filter(|_| elapsed_ns.is_some());
     Delta { elapsed_ns, clock, is_since_boot: false, cpus, notes: notes.0 }
@@ -180,6 +184,7 @@ fn counted_since_boot(after: &Snapshot, mut notes: Notes) -> Delta {
         }
         cpus.extend(cpu_delta(&zero, cpu, &mut notes));
     }
+    tell_refused(&cpus, &mut notes);
     let (elapsed_ns, clock) = match (after.machine.monotonic_ns, after.machine.uptime_ns) {
         (Some(ns), _) => (Some(ns), Some("monotonic")),
         (None, Some(ns)) => (Some(ns), Some("uptime")),
@@ -260,6 +265,26 @@ fn tell_states(before: &Cpu, after: &Cpu, notes: &mut Notes) {
     for state in after.states.iter().filter(|state| !has(before, state.index)) {
         let text = format!("state {} is not in the earlier snapshot: left out", words(state));
         notes.add(NoteKind::StateAppeared, Some(before.cpu), text);
+    }
+}
+
+/// Notes each state that the driver refused every time, once for all of its CPUs.
+fn tell_refused(cpus: &[CpuDelta], notes: &mut Notes) {
+    let mut refused: BTreeMap<&str, (Vec<CpuId>, u64)> = BTreeMap::new();
+    for cpu in cpus {
+        for state in &cpu.states {
+            let Some(times) = only_refused(state.usage, state.rejected) else { continue };
+            let (cpus, sum) = refused.entry(&state.name).or_default();
+            cpus.push(cpu.cpu);
+            *sum = sum.saturating_add(times);
+        }
+    }
+    for (name, (cpus, times)) in refused {
+        let text = format!(
+            "state {name} was selected and refused {times} times, and never entered: neither \
+             `time` nor `usage` counts what these attempts took"
+        );
+        notes.0.push(Note { kind: NoteKind::OnlyRefused, cpus, text });
     }
 }
 

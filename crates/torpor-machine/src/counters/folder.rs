@@ -3,7 +3,9 @@
 
 use crate::counters::builder::{Builder, VALUE_BYTES_MAX};
 use crate::counters::error::{CountersError, Failure};
-use crate::counters::path::{self, DOMAIN_ATTRS, FACTS, FREQS, PERF_STATE_ATTRS, STATE_ATTRS};
+use crate::counters::path::{
+    self, CPU_ATTRS, DOMAIN_ATTRS, FACTS, FREQS, PERF_STATE_ATTRS, STATE_ATTRS,
+};
 use crate::counters::{CPU_MAX, STATE_MAX, Snapshot};
 use crate::units::{CpuId, open_regular};
 use std::fs::{self, File};
@@ -53,8 +55,8 @@ pub(crate) fn read(root: &Path) -> Result<Snapshot, Failure> {
                 tree.put(&format!("{state}/{attr}"), &mut builder);
             }
         }
-        let rest = ["cpuidle/driver/name", "cpu_capacity", "online"];
-        for attr in rest.into_iter().chain([format!("cpufreq/{FREQS}").as_str()]) {
+        let rest = ["cpuidle/driver/name", &format!("cpufreq/{FREQS}")];
+        for attr in rest.into_iter().chain(CPU_ATTRS) {
             tree.put(&format!("{path}/{attr}"), &mut builder);
         }
     }

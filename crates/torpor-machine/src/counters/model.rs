@@ -31,7 +31,7 @@ pub struct Snapshot {
 pub struct Machine {
     /// The CPU's model name.
     pub title: Option<String>,
-    /// `cpuidle/current_driver`.
+    /// `cpuidle/current_driver`, or else the CPUs' own `cpuidle/driver/name`.
     pub driver: Option<String>,
     /// `cpuidle/current_governor`, or `current_governor_ro` of older kernels.
     pub governor: Option<String>,
@@ -57,6 +57,18 @@ pub struct Cpu {
     pub is_online: Option<bool>,
     /// `None` if the kernel has no `cpu_capacity`, because all CPUs are equal to it.
     pub capacity: Option<u32>,
+    /// `acpi_cppc/highest_perf`: its performance at its highest frequency, in firmware's units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest_perf: Option<u32>,
+    /// `cpufreq/scaling_driver`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling_driver: Option<String>,
+    /// `cpufreq/cpuinfo_max_freq`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freq_max_khz: Option<u32>,
+    /// `cache/index2/size`, which is L2 on every machine with caches of its own, such as `1280K`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_size: Option<String>,
     /// Ascending.
     pub freqs_khz: Vec<u32>,
     /// Ascending by index. A hole is possible: the dump may lack a state.
@@ -94,6 +106,15 @@ impl State {
     pub fn is_off(&self) -> bool {
         self.disable.is_some_and(|disable| disable != 0)
     }
+
+    /// Returns how often the driver refused it, if it refused it every time.
+    pub fn only_refused(&self) -> Option<u64> {
+        only_refused(self.usage, self.rejected)
+    }
+}
+
+pub(crate) fn only_refused(usage: Option<u64>, rejected: Option<u64>) -> Option<u64> {
+    rejected.filter(|rejected| *rejected > 0 && usage == Some(0))
 }
 
 /// A value that cannot be used.

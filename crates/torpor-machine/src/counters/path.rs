@@ -11,7 +11,7 @@ pub(crate) enum Key<'a> {
         state: u32,
         attr: &'a str,
     },
-    /// `driver`, `cpu_capacity`, `online` or `freqs`.
+    /// `driver`, `freqs`, or one of [`CPU_ATTRS`].
     Cpu {
         cpu: CpuId,
         attr: &'a str,
@@ -75,6 +75,16 @@ pub(crate) const FACTS: [(Fact, &str); 3] = [
 
 pub(crate) const FREQS: &str = "scaling_available_frequencies";
 
+/// Other files of a CPU that are read.
+pub(crate) const CPU_ATTRS: [&str; 6] = [
+    "acpi_cppc/highest_perf",
+    "cache/index2/size",
+    "cpu_capacity",
+    "cpufreq/cpuinfo_max_freq",
+    "cpufreq/scaling_driver",
+    "online",
+];
+
 /// The files of a state that are read, in the order in which a shell lists them.
 pub(crate) const STATE_ATTRS: [&str; 13] = [
     "above",
@@ -119,7 +129,9 @@ fn tail<'a>(parts: &[&'a str], is_whole: bool) -> Option<Key<'a>> {
             state_key(None, state, attr)
         }
         [cpu, "cpufreq", FREQS] => cpu_key(number(cpu, "cpu")?, "freqs"),
-        [cpu, attr @ ("cpu_capacity" | "online")] => cpu_key(number(cpu, "cpu")?, attr),
+        [cpu, ref attr @ ..] if cpu_attr(attr).is_some() => {
+            cpu_key(number(cpu, "cpu")?, cpu_attr(attr)?)
+        }
         ["cpuidle", attr @ ("current_driver" | "current_governor" | "current_governor_ro")] => {
             Some(Key::Cpuidle { attr })
         }
@@ -152,6 +164,10 @@ fn domain_key<'a>(domain: &'a str, attr: &str) -> Option<Key<'a>> {
         _ => return None,
     };
     Some(Key::PerfDomain { domain, attr })
+}
+
+fn cpu_attr(parts: &[&str]) -> Option<&'static str> {
+    CPU_ATTRS.into_iter().find(|known| known.split('/').eq(parts.iter().copied()))
 }
 
 fn s2idle(attr: &str) -> Option<&'static str> {
@@ -233,6 +249,7 @@ mod tests {
             "cpu0/cpuidle/driver/desc",
             "cpu0/cpuidle/state01/usage",
             "cpu0/cache/index0/size",
+            "cpu0/index2/size",
             "state3",
             "",
             "/",

@@ -11,7 +11,7 @@ const DESC_CHARS_MAX: usize = 32;
 /// A comment that the recorder of a dump may write: when it was taken.
 const CLOCK_COMMENT: &str = "# CLOCK_MONOTONIC ns ";
 
-/// Lines that hold neither a path nor a value.
+/// Lines that hold nothing that a reader knows.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     count: usize,
@@ -19,21 +19,25 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    fn line(&mut self, number: usize, line: &str) {
+    /// Adds a line by its number, from 0.
+    pub(crate) fn line(&mut self, number: usize, line: &str) {
         self.count = self.count.saturating_add(1);
         self.first
             .get_or_insert_with(|| format!("line {}: `{}`", number.saturating_add(1), shown(line)));
     }
 
-    pub(crate) fn tell(self, builder: &mut Builder) {
-        if let Some(first) = self.first {
-            let lines =
-                if self.count == 1 { "1 line is not a value" } else { "lines are not values" };
-            let count = if self.count == 1 { String::new() } else { format!("{} ", self.count) };
-            builder.note(format!("{count}{lines} of sysfs: ignored ({first})"));
-        }
+    /// Returns a sentence on them, if there are any; `known` is what they are not.
+    pub(crate) fn note(&self, known: &str) -> Option<String> {
+        let first = self.first.as_ref()?;
+        Some(match self.count {
+            1 => format!("1 line is not {known}: ignored ({first})"),
+            count => format!("{count} lines are not {known}: ignored ({first})"),
+        })
     }
 }
+
+/// A line that this reader knows, for a note on the others.
+pub(crate) const KNOWN: &str = "a value of sysfs";
 
 /// A path, and its value so far.
 struct Pair {
@@ -136,7 +140,7 @@ fn is_word(line: &str) -> bool {
 }
 
 /// Without a mail's quote marks and the blanks at both ends.
-fn unquoted(line: &str) -> &str {
+pub(crate) fn unquoted(line: &str) -> &str {
     line.trim_start_matches(|c: char| c == '>' || c == '|' || c.is_whitespace()).trim_end()
 }
 
@@ -174,7 +178,9 @@ mod tests {
 
     fn snapshot(text: &str) -> Snapshot {
         let mut builder = Builder::default();
-        read(text, &mut builder).tell(&mut builder);
+        if let Some(note) = read(text, &mut builder).note(KNOWN) {
+            builder.note(note);
+        }
         builder.finish().unwrap()
     }
 
@@ -188,7 +194,7 @@ mod tests {
         let state = &snapshot.cpus[0].states[0];
         assert_eq!(state.desc.as_deref(), Some("CPUIDLE CORE POLL IDLE"));
         assert_eq!((state.usage, state.time_us), (Some(42), Some(7)));
-        assert_eq!(snapshot.notes, ["2 lines are not values of sysfs: ignored (line 1: `Hi,`)"]);
+        assert_eq!(snapshot.notes, ["2 lines are not a value of sysfs: ignored (line 1: `Hi,`)"]);
     }
 
     #[test]

@@ -54,12 +54,12 @@ pub enum Completion {
 /// Flash memory, which a device's requests share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flash {
-    /// A read works on one die, by its address, and each die on one thing at a time.
+    /// A request works on the dies of its addresses, and each die on one thing at a time.
     pub dies: u32,
     /// Channels shared by the dies in turn; data that was read leaves over them, one request at a time.
     pub channels: u32,
     pub channel_per_kib: Duration,
-    /// A die's time to program what a write has left in the buffer.
+    /// A die's time to program its part of what a write has left in the buffer.
     pub program: Duration,
     /// Size of the buffer; a write that finds no space waits for a die.
     pub buffer_kib: u32,
@@ -73,7 +73,7 @@ pub struct IdleWork {
     pub length: Distribution,
 }
 
-/// Service time of a request.
+/// Service time of a request: a part by itself, and the time of its data on the link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceTime {
     pub fixed: Distribution,

@@ -212,6 +212,11 @@ impl IdleState {
     pub fn is_polling(&self) -> bool {
         self.poll_loop.is_some()
     }
+
+    /// Whether its exit takes time that nobody has measured.
+    pub fn is_advertised(&self) -> bool {
+        !self.is_polling() && self.measured.exit.is_none() && self.exit_latency > Duration::ZERO
+    }
 }
 
 impl Cluster {
@@ -284,8 +289,8 @@ impl Platform {
         for state in self.clusters.iter().flat_map(|c| &c.idle_states).filter(|s| !s.is_polling()) {
             let names = match state.measured.exit {
                 Some(_) => &mut measured,
-                None if state.exit_latency == Duration::ZERO => continue,
-                None => &mut advertised,
+                None if state.is_advertised() => &mut advertised,
+                None => continue,
             };
             if !names.contains(&&*state.name) {
                 names.push(&*state.name);

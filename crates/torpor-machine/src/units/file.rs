@@ -94,6 +94,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Reads a whole file, unless it is none: a pipe, a device, a folder.
+///
+/// # Errors
+/// Fails as [`open_regular`] does, and if it cannot be read.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Returns why an input cannot be read; of one that does not exist, with what is there instead.
 pub fn unreadable(path: &Path, error: &io::Error) -> String {
     if error.kind() != io::ErrorKind::NotFound || error.get_ref().is_some() {

@@ -7,16 +7,19 @@
 mod file;
 mod ids;
 mod names;
+mod packing;
 mod power;
 pub mod shown;
 mod text;
 mod time;
 
 pub use file::{
-    WholeFile, end_reads_by, has_input, open_input, open_regular, unreadable, write_whole,
+    WholeFile, end_reads_by, has_input, open_input, open_regular, read_regular, unreadable,
+    write_whole,
 };
 pub use ids::{CpuId, StateIdx};
 pub use names::{UnknownName, closest};
+pub use packing::{Inflated, Packing, drain};
 pub use power::{Energy, Power};
 pub use text::{ParseDurationError, parse_duration};
 pub use time::{Duration, Hz, Instant, NSEC_PER_SEC, NSEC_PER_USEC};

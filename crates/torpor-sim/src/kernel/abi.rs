@@ -3,8 +3,8 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 13;
-pub(crate) const CPUS_MAX: usize = 256;
+pub(crate) const ABI: u32 = 14;
+pub(crate) const CPUS_MAX: usize = 1024;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
 pub(crate) const NAME_LEN: usize = 16;
@@ -113,7 +113,7 @@ pub(crate) struct Machine {
     pub cpus: u32,
     pub clusters: u32,
     pub cluster: *const Cluster,
-    pub cluster_of: [u8; CPUS_MAX],
+    pub cluster_of: [u16; CPUS_MAX],
     pub core_of: [u16; CPUS_MAX],
     pub governor: [c_char; NAME_LEN],
     pub linked: [[c_char; NAME_LEN]; 3],

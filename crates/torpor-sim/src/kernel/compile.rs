@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use torpor_governor::hosting::{Failure, Ran, Scratch, ioboost_calls, run};
 use torpor_governor::{GovernorError, SourceFiles};
-use torpor_machine::units::Hz;
+use torpor_machine::units::{Hz, read_regular};
 
 /// Program of the tree whose assembly contains structure offsets.
 const OFFSETS: &str = "kernel/sched/rq-offsets.c";
@@ -219,7 +219,7 @@ pub(crate) fn unreadable(job: &Job<'_>, path: &Path, source: io::Error) -> Kerne
 pub(crate) fn read(job: &Job<'_>, name: &str) -> Result<Vec<u8>, KernelError> {
     let path = job.scratch.path().join(name);
     let kernel = job.kernel.to_owned();
-    fs::read(&path).map_err(|source| KernelError::Read { kernel, path, source })
+    read_regular(&path).map_err(|source| KernelError::Read { kernel, path, source })
 }
 
 /// Returns the files of the tree in a dependency list of the compiler.
@@ -293,15 +293,18 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Compiles all files in parallel. If several fail, the error is that of the first in the list, so
-/// that it does not depend on timing.
+/// Compiles all files in parallel. If several fail, the error is that of the first in their order,
+/// so that it does not depend on timing.
 fn compile_all(job: &Job<'_>, units: &[Unit<'_>]) -> Result<(), KernelError> {
+    // The governors first: they are what most series change, and what most often does not fit.
+    let mut order: Vec<&Unit<'_>> = units.iter().collect();
+    order.sort_by_key(|unit| !unit.shown.starts_with(OWN_GOVERNORS));
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let first: Mutex<Option<(usize, KernelError)>> = Mutex::new(None);
     let work = || {
         loop {
             let at = next.fetch_add(1, Relaxed);
-            let Some(unit) = units.get(at) else { return };
+            let Some(unit) = order.get(at) else { return };
             match compile_one(job, unit) {
                 Ok(()) => (job.progress)(done.fetch_add(1, Relaxed) + 1, units.len()),
                 Err(error) => {
@@ -345,7 +348,8 @@ fn compile_as(
 ) -> Result<(), KernelError> {
     let module = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
     let mut command = compiler(job, &module.replace('-', "_"), until, path, object);
-    command.arg("-w");
+    // As the kernel's own Makefile: otherwise only the linker would find what a tree lacks.
+    command.arg("-Werror=implicit-function-declaration");
     let ran = execute(job, command)?;
     if ran.status.success() {
         return Ok(());

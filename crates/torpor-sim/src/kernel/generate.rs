@@ -56,7 +56,7 @@ fn bounds() -> String {
     let values = [
         ("NR_PAGEFLAGS", 22),
         ("MAX_NR_ZONES", 3),
-        ("NR_CPUS_BITS", 8),
+        ("NR_CPUS_BITS", 10),
         ("SPINLOCK_SIZE", 4),
         ("LRU_GEN_WIDTH", 0),
         ("__LRU_REFS_WIDTH", 0),

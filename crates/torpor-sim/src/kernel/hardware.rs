@@ -166,8 +166,12 @@ impl Hardware {
     /// Checks that the machine fits into the host's tables.
     pub(crate) fn check(&self) -> Result<(), String> {
         let cpus = self.cluster_of.len();
-        if cpus == 0 || cpus > CPUS_MAX {
-            return Err(format!("it has {cpus} CPUs; a hosted kernel has 1 to {CPUS_MAX}"));
+        let last = self.is_online.iter().rposition(|is_online| *is_online);
+        if cpus == 0 || last.is_some_and(|last| last >= CPUS_MAX) {
+            return Err(format!(
+                "it has {cpus} CPUs; a hosted kernel has 1 to {CPUS_MAX}, and ignores others if \
+                 they are offline (option `cpus`)"
+            ));
         }
         for (index, cluster) in self.clusters.iter().enumerate() {
             let (states, opps) = (cluster.states.len(), cluster.opps.len());

@@ -72,7 +72,7 @@ impl Kernel {
             kernel: self.clone(),
             image,
             host,
-            cpus: hardware.cluster_of.len(),
+            cpus: hardware.cluster_of.len().min(abi::CPUS_MAX),
             trouble: None,
         };
         let table = (&raw mut instance.host.table).cast();
@@ -368,16 +368,16 @@ impl HostSide {
         }
         let mut cluster_of = [0; abi::CPUS_MAX];
         for (to, cluster) in cluster_of.iter_mut().zip(&hardware.cluster_of) {
-            *to = *cluster as u8;
+            *to = *cluster as u16;
         }
         let mut online = [0; abi::CPUS_MAX / 64];
         for (cpu, _) in hardware.is_online.iter().enumerate().filter(|(_, is_online)| **is_online) {
             online[cpu / 64] |= 1 << (cpu % 64);
         }
         let mut states_off = [0; abi::CPUS_MAX];
-        states_off[..hardware.states_off.len()].copy_from_slice(&hardware.states_off);
+        states_off.iter_mut().zip(&hardware.states_off).for_each(|(to, off)| *to = *off);
         host.machine = Some(Box::new(abi::Machine {
-            cpus: hardware.cluster_of.len() as u32,
+            cpus: hardware.cluster_of.len().min(abi::CPUS_MAX) as u32,
             clusters: hardware.clusters.len() as u32,
             cluster: host.clusters.as_ptr(),
             cluster_of,

@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Resolves kernels by name, and caches compiled images by content.
+//!
+//! A kernel goes through four stages, each of which has a key:
+//!
+//! 1. *Source*: what `--kernel` names. `6.12` is an installed package, `~/linux:v6.18` a revision
+//!    that is unpacked into a scratch folder. Its key hashes the hosted files' names and contents.
+//! 2. *Objects*: one for each hosted file, of `khost/`, and of each policy that ships.
+//! 3. *Image*: the objects, linked. An image that ships with Torpor skips stages 2 and 3.
+//! 4. *Image with foreign policies*: `-g ./my.c` compiles one more object and links all again, so
+//!    that a governor costs a second instead of a whole kernel.
+//!
+//! The cache keeps stages 2 to 4. For example, `-k 6.1 -g ./my.c` twice compiles 6.1 and `my.c`
+//! the first time, and reads one file the second time; after an edit of `my.c` it compiles only
+//! that file and links.
 
 use crate::kernel::compile::{self, Job, Product};
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
@@ -11,7 +24,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use torpor_governor::hosting::{self, Failure, Files, Key, Scratch, Store, default_compiler, run};
@@ -19,7 +32,7 @@ use torpor_governor::{
     Catalog, CatalogOptions, CpufreqSpec, GovernorError, GovernorSpec, IoBoostSpec, Place,
     SourceFiles,
 };
-use torpor_machine::units::Hz;
+use torpor_machine::units::{Hz, read_regular};
 
 /// Default of `--kernel`.
 pub const DEFAULT_KERNEL: &str = "6.12";
@@ -31,6 +44,9 @@ const INPUTS: &str = "inputs";
 const POLICIES: &str = "policies.json";
 /// Folder of a cache entry with the object files of its image.
 const OBJECTS: &str = "objects/";
+
+/// Time to look for a patch in a repository's history.
+const PATCH_LIMIT: Duration = Duration::from_secs(5);
 
 /// Folders and tools that [`Kernels`] works with.
 #[derive(Clone, Debug, Default)]
@@ -187,16 +203,28 @@ impl Kernels {
         hz: Hz,
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
+        self.resolve_source_for(None, spec, hz, progress)
+    }
+
+    /// Compiles a kernel for a policy, which is tried first if the kernel is not in the cache: it
+    /// takes a second to see that it does not fit, and a minute to compile what it does not fit.
+    fn resolve_source_for(
+        &self,
+        policy: Option<&PolicyFiles<'_>>,
+        spec: &KernelSpec,
+        hz: Hz,
+        progress: compile::Progress<'_>,
+    ) -> Result<Kernel, KernelError> {
         let name = spec.to_string();
         let (stored, mut files) = match spec.find()? {
-            Source::Folder(tree) => self.of_folder(spec, hz, &tree, progress)?,
+            Source::Folder(tree) => self.of_folder(policy, spec, hz, &tree, progress)?,
             Source::Packed { from, identity } => {
                 let mut key = self.base_key(hz)?;
                 key.add(identity.as_bytes());
                 let key = key.finish();
                 let files = self.entry("kernels", &key, &name, || {
                     let tree = self.unpacked(spec, &from, &identity)?;
-                    self.compile(spec, hz, tree.path(), progress)
+                    self.compile(policy, spec, hz, tree.path(), progress)
                 })?;
                 (key, files)
             }
@@ -313,10 +341,10 @@ impl Kernels {
         files: &SourceFiles,
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
-        let kernel = &self.with_objects(kernel, progress)?;
+        let policy = PolicyFiles { kind, label, linked: FOREIGN, files };
+        let kernel = &self.with_objects_for(Some(&policy), kernel, progress)?;
         let stored = kernel.stored.as_deref().unwrap_or_default();
         let key = key_with(stored, kind, files);
-        let policy = PolicyFiles { kind, label, linked: FOREIGN, files };
         let object_file = format!("{OBJECTS}{}", policy.object());
         let mut entry = self.entry("kernels", &key, label, || {
             let found = kernel.spec.find()?;
@@ -330,7 +358,8 @@ impl Kernels {
             };
             let scratch = self.store.scratch()?;
             let job = self.job(kernel, tree, &scratch);
-            let (object, image) = policy::link_with(&job, &kernel.objects, &policy)?;
+            let (object, image) = policy::link_with(&job, &kernel.objects, &policy)
+                .map_err(|error| self.with_patch(&kernel.spec, error))?;
             let object = (object_file.clone(), object);
             Ok(Files::from([(compile::IMAGE.to_owned(), image), object]))
         })?;
@@ -367,10 +396,19 @@ impl Kernels {
         kernel: &Kernel,
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
+        self.with_objects_for(None, kernel, progress)
+    }
+
+    fn with_objects_for(
+        &self,
+        policy: Option<&PolicyFiles<'_>>,
+        kernel: &Kernel,
+        progress: compile::Progress<'_>,
+    ) -> Result<Kernel, KernelError> {
         if kernel.stored.is_some() {
             return Ok(kernel.clone());
         }
-        let compiled = self.resolve_source(&kernel.spec, kernel.hz, progress)?;
+        let compiled = self.resolve_source_for(policy, &kernel.spec, kernel.hz, progress)?;
         if compiled.source_sha256 != kernel.source_sha256 {
             self.store.note(format!(
                 "kernel `{}`: the source found here is Linux {}; the image that ships with Torpor \
@@ -380,6 +418,41 @@ impl Kernels {
         }
         let Kernel { governor, io_boost, cpufreq, .. } = kernel.clone();
         Ok(Kernel { governor, io_boost, cpufreq, ..compiled })
+    }
+
+    /// Adds to an error the patch that likely brings what the kernel lacks.
+    fn with_patch(&self, spec: &KernelSpec, mut error: KernelError) -> KernelError {
+        if let KernelError::Compile { message, .. } | KernelError::Governor { message, .. } =
+            &mut error
+        {
+            let names = hosting::missing_names(message);
+            let functions = names.iter().filter_map(|name| name.strip_prefix("function "));
+            let mut functions = functions.filter_map(|name| name.strip_suffix("()"));
+            let found = functions.find_map(|name| Some((name, self.patch_with(spec, name)?)));
+            if let Some((name, patch)) = found {
+                *message = format!("{}\nhint: {name}() is likely of {patch}", message.trim_end());
+            }
+        }
+        error
+    }
+
+    /// Returns the patch that adds a function: one in the tree's folder, or a commit that the
+    /// revision does not contain.
+    fn patch_with(&self, spec: &KernelSpec, name: &str) -> Option<String> {
+        let (tree, rev) = match spec.find().ok()? {
+            Source::Folder(tree) => (tree, "HEAD".to_owned()),
+            Source::Packed { from: Packed::Git { tree, commit }, .. } => (tree, commit),
+            Source::Packed { .. } => return None,
+        };
+        let scratch = self.store.scratch().ok()?;
+        let mut git = Command::new("git");
+        git.arg("-C").arg(tree.canonicalize().ok()?).env("LC_ALL", "C");
+        git.args(["log", "--all", "--reverse", "--no-merges", "--format=%h %s"]);
+        git.arg(format!("-S{name}(")).args(["--not", &rev]);
+        let is_stopped = || self.stop.as_deref().is_some_and(|stop| stop.load(Relaxed));
+        let listed = run(git, scratch.path(), PATCH_LIMIT, &is_stopped).ok()?;
+        let first = listed.stdout.lines().next().map(str::to_owned);
+        first.or_else(|| patch_beside(&tree, name))
     }
 
     fn unpacked(
@@ -402,6 +475,7 @@ impl Kernels {
     /// list. A header that is not in the list can only matter if a file in the list has changed.
     fn of_folder(
         &self,
+        policy: Option<&PolicyFiles<'_>>,
         spec: &KernelSpec,
         hz: Hz,
         tree: &Path,
@@ -417,7 +491,7 @@ impl Kernels {
         let key = key.finish();
         let fresh: RefCell<Option<Files>> = RefCell::new(None);
         let list = self.entry("kernel-inputs", &key, &name, || {
-            let files = self.compile(spec, hz, tree, progress)?;
+            let files = self.compile(policy, spec, hz, tree, progress)?;
             let inputs = Files::from([("list".to_owned(), files[INPUTS].clone())]);
             *fresh.borrow_mut() = Some(files);
             Ok(inputs)
@@ -428,13 +502,14 @@ impl Kernels {
         let key = whole.finish();
         let files = self.entry("kernels", &key, &name, || match fresh.take() {
             Some(files) => Ok(files),
-            None => self.compile(spec, hz, tree, progress),
+            None => self.compile(policy, spec, hz, tree, progress),
         })?;
         Ok((key, files))
     }
 
     fn compile(
         &self,
+        policy: Option<&PolicyFiles<'_>>,
         spec: &KernelSpec,
         hz: Hz,
         tree: &Path,
@@ -453,8 +528,15 @@ impl Kernels {
             stop: self.stop.as_deref(),
             progress,
         };
+        if let Some(policy) = policy {
+            let scratch = self.store.scratch()?;
+            let job = Job { scratch: &scratch, ..job };
+            compile::write_headers(&job)?;
+            policy::compile_policy(&job, policy).map_err(|error| self.with_patch(spec, error))?;
+        }
         let Product { image, objects, inputs, policies } =
-            compile::compile(&job, &hosted, &policy::shipped()?)?;
+            compile::compile(&job, &hosted, &policy::shipped()?)
+                .map_err(|error| self.with_patch(spec, error))?;
         let makefile = self.read(spec, &tree.join(MAKEFILE))?;
         let source = source_sha256(tree, inputs.iter().map(String::as_str));
         let inputs: Vec<String> = inputs.into_iter().collect();
@@ -481,7 +563,7 @@ impl Kernels {
     }
 
     fn read(&self, spec: &KernelSpec, path: &Path) -> Result<Vec<u8>, KernelError> {
-        fs::read(path).map_err(|source| KernelError::Read {
+        read_regular(path).map_err(|source| KernelError::Read {
             kernel: spec.to_string(),
             path: path.to_owned(),
             source,
@@ -551,13 +633,29 @@ impl Kernels {
     }
 }
 
+/// Returns the first file of `git format-patch` in a folder that adds a function, and its subject.
+fn patch_beside(folder: &Path, name: &str) -> Option<String> {
+    let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "patch")).collect();
+    paths.sort();
+    paths.iter().find_map(|path| {
+        let text = String::from_utf8_lossy(&read_regular(path).ok()?).into_owned();
+        let call = format!("{name}(");
+        text.lines().find(|line| line.starts_with('+') && line.contains(&call))?;
+        let subject = text.lines().find_map(|line| line.strip_prefix("Subject: "));
+        let file = path.file_name()?.to_string_lossy();
+        Some(format!("{file} \"{}\"", subject.unwrap_or_default()))
+    })
+}
+
 /// Returns a hash of the names and contents of files of a tree.
 fn source_sha256<'a>(tree: &Path, inputs: impl Iterator<Item = &'a str>) -> String {
     let mut key = Key::default();
     for input in inputs {
         key.add(input.as_bytes());
         // A missing file changes the hash.
-        key.add(&fs::read(tree.join(input)).unwrap_or_default());
+        key.add(&read_regular(&tree.join(input)).unwrap_or_default());
     }
     key.finish()
 }

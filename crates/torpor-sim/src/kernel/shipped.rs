@@ -8,7 +8,7 @@ use crate::kernel::{KernelError, KernelSpec, Release};
 use std::fs;
 use std::path::Path;
 use torpor_governor::hosting;
-use torpor_machine::units::Hz;
+use torpor_machine::units::{Hz, read_regular};
 
 /// Folder of the images, next to the extension or in the build.
 const FOLDER: &str = "kernels";
@@ -57,7 +57,7 @@ fn find_in(
         return Ok(None);
     };
     let path = folder.join(&file.file);
-    let bytes = fs::read(&path).map_err(|source| KernelError::Read {
+    let bytes = read_regular(&path).map_err(|source| KernelError::Read {
         kernel: spec.to_string(),
         path: path.clone(),
         source,
@@ -73,7 +73,7 @@ fn find_in(
 
 fn listed(folder: &Path, named: &str, hz: Hz, made_with: &str) -> Option<(Manifest, ImageFile)> {
     let asked = Release::from_parts(named).filter(|_| !Path::new(named).exists())?;
-    let manifest = fs::read(folder.join(MANIFEST)).ok()?;
+    let manifest = read_regular(&folder.join(MANIFEST)).ok()?;
     let manifest: Manifest = serde_json::from_slice(&manifest).ok()?;
     let release = Release::from_parts(&manifest.release)?;
     let is_asked = (release.major, release.minor) == (asked.major, asked.minor)

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use torpor_governor::hosting::{self, Scratch, Store};
+use torpor_machine::units::read_regular;
 
 /// Files of a tree that hosting needs.
 const WANTED: &[&str] = &[
@@ -152,9 +153,8 @@ impl KernelSpec {
             kernel: self.text.clone(),
             missing: missing.to_owned(),
         };
-        let text =
-            std::fs::read_to_string(tree.join("Makefile")).map_err(|_| no_kernel("Makefile"))?;
-        let release = Release::of_makefile(&text)
+        let text = read_regular(&tree.join("Makefile")).map_err(|_| no_kernel("Makefile"))?;
+        let release = Release::of_makefile(&String::from_utf8_lossy(&text))
             .ok_or_else(|| no_kernel("VERSION and PATCHLEVEL in its Makefile"))?;
         if (release.major, release.minor) < OLDEST {
             return Err(KernelError::TooOld {

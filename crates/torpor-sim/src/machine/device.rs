@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Devices: from a request to its completion, as the block layer takes it there (`blk-mq.c`).
 //!
-//! A request gets a tag of its hardware queue, or waits for one; the device serves as many as its
-//! parallelism allows, in FIFO order. The completion interrupt goes to the queue's CPU, and the
-//! rest of the completion, which frees the tag and wakes the task, to the submitting CPU, if the
-//! two differ in cache or capacity.
+//! A request gets a tag of its hardware queue, or waits for one; the device works on as many as its
+//! parallelism or its dies allow, in FIFO order, and all data passes its one link. The completion
+//! interrupt goes to the queue's CPU, and the rest of the completion, which frees the tag and wakes
+//! the task, to the submitting CPU, if the two differ in cache or capacity.
 //!
 //! FIDELITY(io-tags): a submitter without a tag continues; the kernel puts a submitter to sleep.
 //! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
-//! FIDELITY(io-dies): a die has one plane, and finishes what it programs before it reads.
+//! FIDELITY(io-dies): a die finishes what it programs before it reads.
 //! FIDELITY(io-flush): a flush waits for what dies have to program, and for no other request.
 //! FIDELITY(io-completion): what a thread raises as a softirq, it does itself.
 
@@ -23,6 +23,7 @@ use super::{Machine, Sink};
 use crate::error::Halt;
 use crate::random::{Stream, StreamName};
 use crate::workload::{Device, Transfer, TransferKind};
+use flash::{Die, Part, Split, Step};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use torpor_machine::platform::Completion;
@@ -40,10 +41,12 @@ pub(super) struct Request {
     cpu: u32,
     queue: u32,
     submitted: Instant,
+    /// Time of the device for it, and then on the link.
     service: Duration,
+    transfer: Duration,
     kind: TransferKind,
     kib: u32,
-    /// Die of its address.
+    /// Die of its first address.
     die: u32,
     /// Commands whose answers have not been handled.
     commands: u32,
@@ -52,16 +55,12 @@ pub(super) struct Request {
 /// Event of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
+    /// It is ready for the link.
+    Ready(Request),
     Served(Request),
     /// It has answered a command.
     Answered(Request),
-    /// Its die has read it; the channel is next.
-    Sensed(Request),
-    /// A die has programmed a part of the buffer.
-    Programmed {
-        die: u32,
-        kib: u32,
-    },
+    Part(Part, Step),
     /// The IPI that takes completions to a CPU arrives there.
     Handed(usize),
 }
@@ -72,13 +71,13 @@ pub(super) struct DeviceState {
     sequence: u64,
     serving: u32,
     dies: Vec<Die>,
-    /// Time from which each channel is free.
+    /// Time from which each channel is free, and the link.
     channels: Vec<Instant>,
-    /// Contents of the buffer, and requests that wait for space in it.
+    link: Instant,
+    /// Contents of the buffer, and writes that wait for space in it.
     buffered_kib: u64,
-    stalled: VecDeque<(Request, Instant)>,
-    /// Flushes, with the number of dies that each waits for.
-    flushes: Vec<(Request, u32)>,
+    stalled: VecDeque<(Part, Instant)>,
+    split: Split,
     /// Queued requests, with the times of their arrival.
     waiting: VecDeque<(Request, Instant)>,
     queues: Vec<HardwareQueue>,
@@ -92,22 +91,6 @@ pub(super) struct DeviceState {
     own_work: Stream,
     counted_to: Instant,
     pub totals: DeviceTotals,
-}
-
-#[derive(Clone, Default)]
-struct Die {
-    is_busy: bool,
-    jobs: VecDeque<(Job, Instant)>,
-}
-
-#[derive(Clone, Copy)]
-enum Job {
-    Read(Request),
-    Program {
-        kib: u32,
-    },
-    /// All before it are done.
-    Flush(Request),
 }
 
 #[derive(Clone, Default)]
@@ -163,9 +146,10 @@ pub(super) fn devices(devices: &[Device], cpus: usize, seed: u64) -> Vec<DeviceS
         serving: 0,
         dies: vec![Die::default(); device.flash.as_ref().map_or(0, |f| f.dies as usize)],
         channels: vec![Instant(0); device.flash.as_ref().map_or(0, |f| f.channels as usize)],
+        link: Instant(0),
         buffered_kib: 0,
         stalled: VecDeque::new(),
-        flushes: Vec::new(),
+        split: Split::default(),
         waiting: VecDeque::new(),
         queues: vec![HardwareQueue::default(); device.queues(cpus)],
         by_cpu: vec![side.clone(); cpus],
@@ -192,11 +176,14 @@ impl World<'_> {
     ) {
         let model = &self.plan.devices[device];
         let asker = &mut self.tasks[task as usize];
-        let service = model.service(transfer, &mut asker.streams[stream]);
+        let (service, link) = model.service(transfer, &mut asker.streams[stream]);
+        let kib = transfer.bytes.div_ceil(1024);
         let die = match &model.flash {
             None => 0,
             Some(flash) if transfer.in_order => {
-                (asker.ios_submitted % u64::from(flash.dies)) as u32
+                let first = asker.next_stripe;
+                asker.next_stripe += u64::from(flash::stripes(kib));
+                (first % u64::from(flash.dies)) as u32
             }
             Some(flash) => (asker.streams[stream].unit() * f64::from(flash.dies)) as u32,
         };
@@ -210,8 +197,9 @@ impl World<'_> {
             queue: queue as u32,
             submitted: self.now,
             service,
+            transfer: link,
             kind: transfer.kind,
-            kib: transfer.bytes.div_ceil(1024),
+            kib,
             die,
             commands: model.interrupts_per_io - 1,
         };
@@ -282,18 +270,19 @@ impl<'a, S: Sink> Machine<'a, S> {
         let world = &mut self.world;
         let now = world.now;
         let plan = world.plan;
-        let flash = || plan.devices[device].flash.as_ref().expect("it has dies");
         let state = &mut world.devices[device];
         let Reverse((_, _, due)) = state.due.pop().expect("a device that is due has something");
         let line = Line::Device { device };
         let (cpu, line) = match due {
-            Due::Sensed(request) => {
-                state.sensed(flash(), request, now);
+            Due::Part(part, step) => {
+                let flash = plan.devices[device].flash.as_ref().expect("it has dies");
+                state.proceed(flash, part, step, now);
                 world.plan_device(device);
                 return Ok(());
             }
-            Due::Programmed { die, kib } => {
-                state.programmed(flash(), die, kib, now);
+            Due::Ready(request) => {
+                let at = state.cross_link(request.transfer, now);
+                state.push(at, Due::Served(request));
                 world.plan_device(device);
                 return Ok(());
             }
@@ -301,10 +290,8 @@ impl<'a, S: Sink> Machine<'a, S> {
             Due::Answered(request) => (world.reports(device, request), line),
             Due::Served(request) => {
                 state.serving -= 1;
-                state.totals.service += request.service;
-                if let Some(flash) = &world.plan.devices[device].flash {
-                    state.leaves(flash, request, now);
-                } else if let Some((next, at)) = state.waiting.pop_front() {
+                state.totals.service += request.service + request.transfer;
+                if let Some((next, at)) = state.waiting.pop_front() {
                     state.serve(next, at.max(now));
                 }
                 (world.reports(device, request), line)
@@ -431,7 +418,18 @@ impl DeviceState {
 
     fn serve(&mut self, request: Request, at: Instant) {
         self.serving += 1;
-        self.push(at + request.service, Due::Served(request));
+        let is_without_data = request.transfer == Duration::ZERO;
+        let due = if is_without_data { Due::Served(request) } else { Due::Ready(request) };
+        self.push(at + request.service, due);
+    }
+
+    /// Takes the link as soon as it is free. Returns the time when the transfer ends.
+    fn cross_link(&mut self, transfer: Duration, now: Instant) -> Instant {
+        if transfer == Duration::ZERO {
+            return now;
+        }
+        self.link = now.max(self.link) + transfer;
+        self.link
     }
 
     /// Brings the totals over time up to now.

@@ -14,7 +14,7 @@ impl<S: Sink> Machine<'_, S> {
     pub(super) fn follow(&mut self) {
         self.take_tracepoints();
         let mut one_polls = false;
-        for word in 0..self.cpus.len().div_ceil(64) {
+        for word in 0..self.instance.cpu_count().div_ceil(64) {
             let mut touched = self.instance.take_touched(word);
             while touched != 0 {
                 let cpu = 64 * word + touched.trailing_zeros() as usize;
@@ -122,7 +122,8 @@ impl<S: Sink> Machine<'_, S> {
     fn share_core(&mut self, cpu: usize) {
         let topology = self.world.plan.topology;
         let siblings = &topology.siblings[cpu];
-        for thread in std::iter::once(cpu).chain(siblings.iter().copied()) {
+        let is_online = |thread: &usize| topology.online.contains(*thread);
+        for thread in std::iter::once(cpu).chain(siblings.iter().copied().filter(is_online)) {
             let works = |other: &usize| self.cpus[*other].task != 0;
             let speed_pct = match topology.siblings[thread].iter().any(works) {
                 true => u64::from(topology.smt_speed_pct[thread]),

@@ -4,7 +4,7 @@
 use super::irq::{Irq, Line};
 use super::step::Step;
 use super::task::{Blocked, FULL_SPEED, State, TaskId};
-use super::{Acting, GONE, Machine, Outside, Sink};
+use super::{Acting, GONE, Machine, Outside, Sink, trace};
 use crate::kernel::{Attributes, TaskSetup};
 use crate::workload::attributes::nice_of;
 use torpor_machine::units::{CpuId, Duration, Instant};
@@ -68,7 +68,9 @@ impl<S: Sink> Machine<'_, S> {
     /// Gives a new task its number.
     pub(super) fn number(&mut self, id: u32) -> TaskId {
         self.slots.push(id);
-        self.world.tasks[id as usize].number = self.slots.len() as u32;
+        let task = &mut self.world.tasks[id as usize];
+        task.number = self.slots.len() as u32;
+        task.next_stripe = trace::pid_of(task.number).unsigned_abs().into();
         self.task_id(id)
     }
 

@@ -232,13 +232,15 @@ impl<'a, S: Sink> Machine<'a, S> {
             (0..machine.cpus.len()).for_each(|cpu| machine.record_frequency(cpu));
         }
         machine.world.now = machine.instance.now();
-        (0..machine.cpus.len()).for_each(|cpu| {
+        // The kernel knows nothing of CPUs beyond its last one that is online.
+        let cpus = machine.instance.cpu_count();
+        (0..cpus).for_each(|cpu| {
             machine.set_costs(cpu);
             machine.instance.cpu_mut(cpu).take_spent_ns();
         });
         // The boot may have set timers or frequencies, and put CPUs to sleep.
         machine.take_tracepoints();
-        (0..machine.cpus.len()).for_each(|cpu| machine.look_at(cpu));
+        (0..cpus).for_each(|cpu| machine.look_at(cpu));
         machine.follow();
         machine
     }
@@ -449,7 +451,9 @@ impl<'a, S: Sink> Machine<'a, S> {
             overhead: cpu.overhead,
             busy_at: cpu.busy_at,
         });
-        (self.world.close(cpus.collect(), self.rest.take(now), domains), self.sink)
+        let counted = self.world.close(cpus.collect(), self.rest.take(now), domains);
+        counted.check_times();
+        (counted, self.sink)
     }
 
     fn fail(&mut self, halt: Halt) {

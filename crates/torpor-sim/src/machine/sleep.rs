@@ -380,11 +380,13 @@ impl<S: Sink> Machine<'_, S> {
         let now = self.world.now;
         let cpu = &mut self.cpus[number];
         let Some(sleep) = cpu.asleep.take() else { return };
-        if sleep.is_entered && !sleep.is_rejected {
+        let (opp, time) = (cpu.opp, now.since(sleep.counts_from));
+        if sleep.is_entered && sleep.is_rejected {
+            cpu.tally.rejected_for(opp, time);
+        } else if sleep.is_entered {
             cpu.count_sleep(&sleep, now, Verdict::Fit);
-            let opp = cpu.opp;
             self.rest.left(number, sleep.in_hardware().0, now);
-            self.sink.cut(number, sleep.state, opp, now.since(sleep.counts_from));
+            self.sink.cut(number, sleep.state, opp, time);
         }
         let wake = Wake { event: now, end: SleepEnd::Event, has_task: false };
         self.end_span(number, &sleep, &wake);

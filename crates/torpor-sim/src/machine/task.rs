@@ -124,6 +124,8 @@ pub(super) struct Task {
     pub io_began: Instant,
     /// Requests submitted.
     pub ios_submitted: u64,
+    /// Address of the next request in order, in parts of a die; each task begins at its own.
+    pub next_stripe: u64,
     pub ios_taken: u64,
 }
 
@@ -151,6 +153,7 @@ impl Task {
             slept_for_io: false,
             io_began: now,
             ios_submitted: 0,
+            next_stripe: 0,
             ios_taken: 0,
             called: now,
             steps_at_once: 0,

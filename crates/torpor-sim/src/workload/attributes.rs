@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Scheduling attributes of tasks, as `sched_setattr()` takes them.
 
+use crate::kernel::Policy;
+
 /// `SCHED_CAPACITY_SCALE`.
 const FULL: u16 = 1024;
 
@@ -15,6 +17,26 @@ impl Clamp {
     pub const NONE: Clamp = Clamp { min: 0, max: FULL };
     /// A realtime task's that requests none (`sched_util_clamp_min_rt_default`).
     pub const REALTIME: Clamp = Clamp { min: FULL, max: FULL };
+}
+
+/// Scheduling policies by their names in a workload file: those of the kernel in small letters,
+/// without `SCHED_`.
+pub(crate) const POLICIES: &[&str] = &["normal", "batch", "idle", "fifo", "rr"];
+
+/// Returns a policy of [`POLICIES`]; the priority counts for the realtime ones.
+pub(crate) fn policy_of(name: &str, priority: u32) -> Policy {
+    match name {
+        "fifo" => Policy::Fifo(priority),
+        "rr" => Policy::RoundRobin(priority),
+        "batch" => Policy::Batch,
+        "idle" => Policy::Idle,
+        _ => Policy::Normal,
+    }
+}
+
+/// Returns whether a policy of [`POLICIES`] has a priority of 1 to 99, not a nice level.
+pub(crate) fn is_realtime(name: &str) -> bool {
+    ["fifo", "rr"].contains(&name)
 }
 
 /// `sched_prio_to_weight`: the weight of each nice level, from -20 on.

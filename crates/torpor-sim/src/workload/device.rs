@@ -2,9 +2,11 @@
 //! Devices that tasks send requests to: a workload's own, the machine's, or one that ships.
 
 use super::read::dist;
+use super::{Op, Workload};
 use crate::error::SimError;
 use crate::machine::Topology;
 use crate::random::{Dist, Stream};
+use std::collections::BTreeSet;
 use torpor_machine::platform::{Completion, Flash, IoDevice, Platform, ServiceTime};
 use torpor_machine::toml::{Finding, Problem, Report, Table};
 use torpor_machine::units::closest;
@@ -18,6 +20,8 @@ pub enum DeviceRef {
     /// One of the machine's, or one that ships.
     Named {
         name: String,
+        /// Unless a device has this name, [`Workload::place_files`] puts it on one.
+        is_file: bool,
         /// Message if neither has it, and the file that it is about.
         unknown: Problem,
         origin: String,
@@ -47,7 +51,7 @@ pub struct Device {
     pub work_ratio: f64,
 }
 
-/// Duration of a request.
+/// Duration of a request: a part by itself, and the time of its data on the device's link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     fixed: Dist,
@@ -86,7 +90,8 @@ impl TransferKind {
 }
 
 impl Device {
-    pub fn service(&self, transfer: Transfer, stream: &mut Stream) -> Duration {
+    /// Returns the time of the device for a request, and the time of its data on the link.
+    pub fn service(&self, transfer: Transfer, stream: &mut Stream) -> (Duration, Duration) {
         let service = match transfer.kind {
             TransferKind::Read | TransferKind::ReadAhead => &self.read,
             TransferKind::Write | TransferKind::WriteBack => &self.write,
@@ -94,7 +99,7 @@ impl Device {
         };
         // An hour per KiB of a GiB exceeds 64 bits.
         let size = i128::from(service.per_kib.0) * i128::from(transfer.bytes) / 1024;
-        service.fixed.draw(stream) + Duration(size as i64)
+        (service.fixed.draw(stream), Duration(size as i64))
     }
 
     /// Returns the number of hardware queues; more than CPUs are left unused.
@@ -169,12 +174,11 @@ pub(super) fn read(report: &mut Report, table: &Table) -> Option<Device> {
 }
 
 impl DeviceRef {
-    /// A name at `at`, to be looked up when the machine is known.
-    pub(super) fn named(name: String, at: Finding, origin: &str, text: &str) -> DeviceRef {
+    /// The message of a name at `at`, which is looked up when the machine is known.
+    pub(super) fn unknown(at: Finding, text: &str) -> Problem {
         let mut report = Report::new(text);
         report.push(at);
-        let unknown = report.finish().pop().expect("a finding is a problem");
-        DeviceRef::Named { name, unknown, origin: origin.to_owned() }
+        report.finish().pop().expect("a finding is a problem")
     }
 
     pub fn name(&self) -> &str {
@@ -195,22 +199,107 @@ impl DeviceRef {
     pub fn resolve(&self, platform: &Platform) -> Result<Device, SimError> {
         let (name, unknown, origin) = match self {
             DeviceRef::Own(device) => return Ok(device.clone()),
-            DeviceRef::Named { name, unknown, origin } => (name, unknown, origin),
+            DeviceRef::Named { name, unknown, origin, .. } => (name, unknown, origin),
         };
         let shipped = torpor_machine::platform::io_devices();
-        let known = || platform.io_devices.iter().chain(&shipped);
-        if let Some(device) = known().find(|device| device.name == *name) {
+        if let Some(device) = platform.io_devices.iter().chain(&shipped).find(|d| d.name == *name) {
             return Ok(Device::from(device));
         }
-        let mut names: Vec<&str> = known().map(|device| device.name.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names = known_names(platform);
         let mut problem = unknown.clone();
-        problem.hint = closest(name, names.iter().copied())
+        problem.hint = closest(name, names.iter().map(String::as_str))
             .map(|near| format!("did you mean `{near}`?"))
             .or(Some("a `[[device]]` here, or an `[[io_device]]` of the platform".to_owned()));
         problem.allowed = Some(names.join(", "));
         Err(SimError::Workload { origin: origin.clone(), problems: vec![problem] })
+    }
+}
+
+/// The platform's devices and those that ship, in order.
+fn known_names(platform: &Platform) -> Vec<String> {
+    let shipped = torpor_machine::platform::io_devices();
+    let known = platform.io_devices.iter().chain(&shipped);
+    let names: BTreeSet<String> = known.map(|device| device.name.clone()).collect();
+    names.into_iter().collect()
+}
+
+impl Workload {
+    /// Puts its files on a device: `chosen`, or else the platform's only one. A note says so.
+    pub(crate) fn place_files(
+        &mut self,
+        platform: &Platform,
+        chosen: Option<&str>,
+    ) -> Result<(), SimError> {
+        let mut known = known_names(platform);
+        let own = self.devices.iter().filter(|device| matches!(device, DeviceRef::Own(_)));
+        known.extend(own.map(|device| device.name().to_owned()));
+        let mut files = Vec::new();
+        for device in &self.devices {
+            if let DeviceRef::Named { name, is_file: true, .. } = device {
+                files.extend(Some(name.clone()).filter(|name| !known.contains(name)));
+            }
+        }
+        let refused = |what, given| {
+            let hint = format!("one of {}, or of the platform's `[[io_device]]`", known.join(", "));
+            Err(SimError::Option { what, given, hint })
+        };
+        let (device, why) = match (chosen, &platform.io_devices[..], files.first()) {
+            (None, _, None) => return Ok(()),
+            (Some(name), _, None) => {
+                let what = "option `device` is for workloads that name files, as fio's jobs do";
+                return refused(what, format!("`{name}`, and the workload names no file"));
+            }
+            (Some(name), ..) if known.iter().any(|known| known == name) => {
+                (name, "option `device`")
+            }
+            (Some(name), ..) => return refused("option `device` is a device", format!("`{name}`")),
+            (None, [only], _) => (&only.name[..], "the platform's only device"),
+            (None, several, Some(file)) => {
+                let given = format!("`{file}`; `{}` has {} devices", platform.name, several.len());
+                return refused("a file needs a device (option `device`)", given);
+            }
+        };
+        self.note_files(&files, device, why);
+        for named in &mut self.devices {
+            if let DeviceRef::Named { name, is_file: true, .. } = named {
+                if files.contains(name) {
+                    device.clone_into(name);
+                }
+            }
+        }
+        self.merge_devices();
+        Ok(())
+    }
+
+    fn note_files(&mut self, files: &[String], device: &str, why: &str) {
+        const SHOWN: usize = 3;
+        let shown: Vec<String> = files.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+        let more = match files.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        self.notes.push(format!(
+            "{}{more}: taken for a file on `{device}` ({why}); the work of a file system is not \
+             simulated",
+            shown.join(", ")
+        ));
+    }
+
+    /// Makes one device of those with the same name.
+    fn merge_devices(&mut self) {
+        let mut kept: Vec<DeviceRef> = Vec::new();
+        let mut places = Vec::new();
+        for device in std::mem::take(&mut self.devices) {
+            let known = kept.iter().position(|other| other.name() == device.name());
+            places.push(known.unwrap_or(kept.len()));
+            kept.extend(known.is_none().then_some(device));
+        }
+        self.devices = kept;
+        for step in self.tasks.iter_mut().flat_map(|task| &mut task.program) {
+            if let Op::IoWork { device, .. } | Op::IoSubmit { device, .. } = &mut step.op {
+                *device = places[*device];
+            }
+        }
     }
 }
 
@@ -242,6 +331,6 @@ mod tests {
         };
         let transfer = Transfer { kind: TransferKind::Read, bytes: 1 << 30, in_order: false };
         let service = device.service(transfer, &mut StreamName::new(1).stream());
-        assert_eq!(service, Duration((per_kib.0 << 20) + 1));
+        assert_eq!(service, (Duration(1), Duration(per_kib.0 << 20)));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Every key a workload file may hold.
 
+use super::attributes::POLICIES;
 use super::fio::{ENGINES, IODEPTH_MAX};
 use torpor_machine::shape;
 use torpor_machine::toml::{Kind, LENGTH_OR_DISTRIBUTION, Shape};
@@ -11,7 +12,6 @@ const TIME: Kind = Kind::Number { max: TIME_MAX_US };
 const DIST: Kind = LENGTH_OR_DISTRIBUTION;
 /// `SCHED_CAPACITY_SCALE`.
 const CLAMP: Kind = Kind::Integer { max: 1024.0 };
-const POLICIES: &[&str] = &["normal", "batch", "idle", "fifo", "rr"];
 const COUNT_MAX: f64 = 1e6;
 const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
 
@@ -106,8 +106,10 @@ pub(super) static PHASE: Shape = shape! {
 
 static FIO: Shape = shape! {
     required name: Kind::Word, "The job's name.";
-    required device: Kind::Word, "The device: one of `device`, of the platform's `io_device`, or a \
+    optional device: Kind::Word, "The device: one of `device`, of the platform's `io_device`, or a \
         shipped one (emmc, nvme, sd, ufs).";
+    optional filename: Kind::Text, "Instead of `device`: a file. It is on the device that \
+        `--device` names, by default the platform's only one; the name of a device is that device.";
     optional ioengine: Kind::Choice(ENGINES), "IO engine. psync waits in `io_schedule()`, libaio \
         outside of iowait, io_uring according to `iowait`. Default: psync.";
     optional direct: Kind::Bool, "False: through the page cache. Sequential reads are read ahead, \

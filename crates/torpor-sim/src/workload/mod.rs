@@ -28,7 +28,7 @@ use crate::random::Dist;
 use std::collections::BTreeSet;
 use torpor_machine::units::{CpuId, Duration, Instant};
 
-/// A workload. Built only by [`from_toml`], which has checked every invariant below.
+/// A workload. All are built by [`from_toml`]: it checks every invariant below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     pub name: String,

@@ -49,8 +49,8 @@ pub(super) struct Names {
     tasks: Index,
     /// The workload's own devices, then those that it does not define.
     devices: Index,
-    /// First mention of each device that is defined elsewhere.
-    named_devices: Vec<Finding>,
+    /// First mention of each device that is defined elsewhere, and whether it is a file.
+    named_devices: Vec<(Finding, bool)>,
     channels: Vec<Channel>,
     channel_index: HashMap<String, usize>,
     pub barriers: Index,
@@ -93,10 +93,20 @@ impl Names {
 
     /// Returns a device of the workload, or else of the machine.
     pub(super) fn device(&mut self, at: &Table, key: &str, name: &str) -> usize {
+        self.elsewhere(at, key, name, false)
+    }
+
+    /// Returns the device of a file, which is known with the machine.
+    pub(super) fn file(&mut self, at: &Table, key: &str, name: &str) -> usize {
+        self.elsewhere(at, key, name, true)
+    }
+
+    fn elsewhere(&mut self, at: &Table, key: &str, name: &str, is_file: bool) -> usize {
         if let Some(known) = self.devices.of(name) {
             return known;
         }
-        self.named_devices.push(at.finding(key, "there is no device of this name".to_owned()));
+        let finding = at.finding(key, "there is no device of this name".to_owned());
+        self.named_devices.push((finding, is_file));
         self.devices.add(name)
     }
 
@@ -105,7 +115,13 @@ impl Names {
         let findings = std::mem::take(&mut self.named_devices);
         let names = self.devices.names.split_off(self.devices.names.len() - findings.len());
         let named = names.into_iter().zip(findings);
-        named.map(|(name, finding)| DeviceRef::named(name, finding, origin, text)).collect()
+        let named = named.map(|(name, (at, is_file))| DeviceRef::Named {
+            name,
+            is_file,
+            unknown: DeviceRef::unknown(at, text),
+            origin: origin.to_owned(),
+        });
+        named.collect()
     }
 
     fn channel(&mut self, at: &Table, key: &str, name: &str) -> usize {

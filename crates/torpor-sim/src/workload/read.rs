@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Workload files: from keys to the model, with every error reported at its line.
 
-use super::attributes::Clamp;
+use super::attributes::{Clamp, is_realtime, policy_of};
 use super::keys::WORKLOAD;
 use super::names::Names;
 use super::program;
@@ -133,7 +133,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
 fn policy(report: &mut Report, table: &Table) -> Policy {
     let given = table.text("policy").unwrap_or("normal");
     let priority = table.number("rt_priority").map_or(0, |n| n as u32);
-    if ["fifo", "rr"].contains(&given) != (priority > 0) {
+    if is_realtime(given) != (priority > 0) {
         let message = format!("the policy `{given}` does not go with the priority {priority}");
         let at = if table.has("rt_priority") { "rt_priority" } else { "policy" };
         let mut finding = table.finding(at, message);
@@ -141,13 +141,7 @@ fn policy(report: &mut Report, table: &Table) -> Policy {
             Some("1 to 99 with the policies fifo and rr, none with others".to_owned());
         report.push(finding);
     }
-    match given {
-        "fifo" => Policy::Fifo(priority),
-        "rr" => Policy::RoundRobin(priority),
-        "batch" => Policy::Batch,
-        "idle" => Policy::Idle,
-        _ => Policy::Normal,
-    }
+    policy_of(given, priority)
 }
 
 /// Reads `slice_us`, in the range that the kernel keeps slices in.

@@ -87,13 +87,11 @@ fn unknown_fio_option_is_reported_at_its_place() {
     assert!(error.contains("did you mean `iodepth`?"), "{error}");
     assert!(error.contains("^^^^^^^^^^"), "{error}");
     for (line, words) in [
-        ("fio --name=a --rw=randread", "the job needs a device"),
         ("fio --name=a --filename=nvme --rw=trim", "not simulated"),
         ("fio --name=a --filename=nvme --ioengine=rdma", "psync, sync"),
         ("fio --name=a --filename=nvme --bs=x", "not a size"),
         ("fio --name=a --filename=nvme --runtime=forever", "not a time"),
         ("fio --name=a --filename=nvme --iodepth=0", "from 1 to"),
-        ("fio --filename=/tmp/x --name=a", "the device of this file is unknown"),
         ("fio 'unfinished", "quote is not closed"),
         ("fio there-is-no-such.fio", "cannot be read"),
         ("perf bench sched pip", "did you mean `pipe`?"),
@@ -126,6 +124,50 @@ fn every_command_is_a_workload_that_runs() {
         let counted = counted.unwrap_or_else(|e| panic!("{line}: {e}"));
         assert!(counted.kinds.iter().all(|k| k.wakeups > 0 || k.ios > 0), "{line}");
     }
+}
+
+/// Files as most published jobs have them: by name, in a folder, on a mount, unnamed.
+#[test]
+fn files_are_on_the_chosen_device() {
+    let jobs = "[global]\nrw=randread\ndirect=1\n[a]\nfilename=testfile\n[b]\ndirectory=/mnt/x\n\
+                [c]\nfilename=/mnt/x/file:other\n[d]\nfilename=/dev/md0\n[e]\n[f]\nfilename=nvme\n";
+    let workload = from_toml("job.fio", &job_file_to_toml("job.fio", jobs).unwrap()).unwrap();
+    let resolved = |platform: &str, device: Option<&str>| {
+        let platform = Platform::resolve(platform).unwrap();
+        let mut request = request(platform, workload.clone(), &["menu"], 100);
+        request.options.device = device.map(str::to_owned);
+        request.resolved().map(|request| request.workload)
+    };
+    let placed = resolved("i5-10600k", Some("nvme")).unwrap_or_else(|e| panic!("{e}"));
+    let names: Vec<&str> = placed.devices.iter().map(workload::DeviceRef::name).collect();
+    assert_eq!(names, ["nvme"], "one device serves them all");
+    assert!(placed.notes.iter().any(|n| n.contains("`testfile`, `/mnt/x/b.0.0`")));
+    // Only job f names a device.
+    let placed = resolved("i5-10600k", Some("ufs")).unwrap_or_else(|e| panic!("{e}"));
+    let names: Vec<&str> = placed.devices.iter().map(workload::DeviceRef::name).collect();
+    assert_eq!(names, ["ufs", "nvme"]);
+    let counted = request(Platform::resolve("i5-10600k").unwrap(), placed, &["menu"], 100);
+    let counted = count(&counted).unwrap_or_else(|e| panic!("{e}"));
+    assert!(counted.kinds.iter().all(|kind| kind.ios > 0));
+    // The platform's only device, if it has one alone.
+    let only = resolved("apple-m1", None).unwrap_or_else(|e| panic!("{e}"));
+    assert!(only.notes.iter().any(|n| n.contains("the platform's only device")));
+    for (platform, device, part) in [
+        ("i5-10600k", None, "`testfile`; `i5-10600k` has 0 devices"),
+        ("rk3399", None, "has 3 devices"),
+        ("rk3399", Some("nvmee"), "`nvmee`"),
+    ] {
+        let error = resolved(platform, device).expect_err(part).to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn device_without_files_is_refused() {
+    let platform = Platform::resolve("i5-10600k").unwrap();
+    let mut request = request(platform, command("frames"), &["menu"], 100);
+    request.options.device = Some("nvme".to_owned());
+    assert!(request.resolved().unwrap_err().to_string().contains("names no file"));
 }
 
 #[test]

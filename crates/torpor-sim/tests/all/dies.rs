@@ -71,6 +71,44 @@ fn sequential_addresses_never_share_a_die() {
 }
 
 #[test]
+fn large_request_works_on_many_dies() {
+    let read = |dies| iops(&format!("dies = {dies}"), "bs = \"128k\"");
+    // Four parts, at once or two after one another, and 2 to wake up.
+    is_near(read(8), 1e6 / 102.0);
+    is_near(read(2), 1e6 / 202.0);
+    // Each part is programmed by itself, up to the last, smaller one.
+    let write = |keys| iops(&format!("{keys}, program_us = 200, buffer_kib = 256"), WRITE_100K);
+    is_near(write("dies = 1"), 1e6 / 800.0);
+    is_near(write("dies = 4"), 1e6 / 200.0);
+}
+
+const WRITE_100K: &str = "bs = \"100k\"\nrw = \"write\"\niodepth = 8";
+
+#[test]
+fn large_requests_in_order_use_all_dies() {
+    // Of 64 KiB, two parts: each request begins where the one before it has ended.
+    let job = "bs = \"64k\"\nrw = \"write\"\niodepth = 8";
+    is_near(iops("dies = 4, program_us = 200, buffer_kib = 256", job), 2e6 / 200.0);
+    let job = "bs = \"64k\"\nrw = \"read\"\niodepth = 4";
+    assert!(iops("dies = 8", job) > 3.9e6 / 102.0);
+}
+
+#[test]
+fn link_takes_one_request_at_a_time() {
+    let link = "read_per_kib_us = 5, write_per_kib_us = 10";
+    for device in ["parallelism = 64", "dies = 64, program_us = 1"] {
+        let rate = |job: &str| iops(&format!("{device}, {link}"), job);
+        is_near(rate("iodepth = 1"), 1e6 / 122.0);
+        is_near(rate("iodepth = 64"), 1e6 / 20.0);
+        is_near(rate("iodepth = 64\nrw = \"randwrite\""), 1e6 / 40.0);
+        is_near(rate("iodepth = 8\nbs = \"64k\""), 1e6 / 320.0);
+        // Half of them reads.
+        let mixed = rate("iodepth = 64\nrw = \"randrw\"");
+        assert!((mixed * 30e-6 - 1.0).abs() < 0.02, "{mixed}");
+    }
+}
+
+#[test]
 fn buffered_writes_are_done_before_programming() {
     // A buffer without end: 40 us, and 2 to wake up.
     is_near(iops("dies = 1, program_us = 10", "rw = \"randwrite\""), 1e6 / 42.0);

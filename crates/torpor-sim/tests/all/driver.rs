@@ -45,6 +45,32 @@ fn rejected_entries_are_retried() {
     assert!((cpu.totals.energy.as_uj_f64() - energy).abs() < 1e-3, "{energy}");
 }
 
+/// By the rows of a result: nearly all time goes to attempts that are refused.
+#[test]
+fn rows_of_time_add_up_with_refused_entries() {
+    for pct in [0.0, 50.0, 100.0] {
+        let outcome = run(&of_deepest(pct));
+        let row = |key: &str| outcome.runs[0].run.metrics[key].unwrap_or(0.0);
+        let (idle, refused) = (row("idle_residency_pct"), row("rejected_time_pct"));
+        near(idle + refused + row("busy_pct"), 100.0, 1e-4);
+        assert_eq!(refused > 90.0, pct == 100.0, "{refused}");
+    }
+}
+
+#[test]
+fn short_sleeps_are_noted_where_exits_are_advertised() {
+    let note = |work: &str| {
+        let notes = run(&request(machine(1, ""), load(work), &["deepest"], 500)).notes;
+        notes.into_iter().find(|note| note.contains("advertised exit latencies:"))
+    };
+    // C6 takes 85 us to leave: ten are 850 us.
+    let sleeping = |us: u32| {
+        format!("[[task]]\nname = \"t\"\nphase = [{{ run_us = 10 }}, {{ sleep_us = {us} }}]\n")
+    };
+    assert!(note(&sleeping(400)).unwrap().contains("deepest 100 %"));
+    assert_eq!(note(&sleeping(3_000)), None);
+}
+
 #[test]
 fn rejections_depend_on_the_seed_alone() {
     let request = of_deepest(30.0);

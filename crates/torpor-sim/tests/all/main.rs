@@ -11,6 +11,7 @@ mod commands;
 mod complaints;
 mod cores;
 mod damaged;
+mod data_sheets;
 mod dies;
 mod driver;
 mod extract;

@@ -52,6 +52,27 @@ fn offline_cpus_change_nothing_for_the_others() {
     }
 }
 
+/// A kernel ignores CPUs beyond its limit, of which none may be online.
+#[test]
+fn only_online_cpus_count_for_the_limit() {
+    let of = |cpus| request(machine(cpus, ""), load(MIXED), &["menu"], 100);
+    let (part, small) = (work(&on_cpus(of(1_500), &[0, 1])), work(&on_cpus(of(4), &[0, 1])));
+    assert_eq!(part.len(), small.len());
+    for (part, small) in part.into_iter().zip(small) {
+        near(part, small, 0.02);
+    }
+    let refused = count(&of(1_025)).unwrap_err();
+    assert!(refused.contains("1025 CPUs") && refused.contains("option `cpus`"), "{refused}");
+}
+
+#[test]
+fn a_thousand_cpus_run() {
+    let counted = count(&request(machine(1_024, ""), load(MIXED), &["menu"], 20)).unwrap();
+    assert_eq!(counted.cpus.len(), 1_024);
+    // The interrupt that each CPU has is also the last one's.
+    assert!(counted.cpus[1_023].totals.wakeups >= 6);
+}
+
 #[test]
 fn offline_cpus_take_deepest_power_only() {
     let of = |cpus| request(machine(cpus, ""), load(MIXED), &["menu"], 500);

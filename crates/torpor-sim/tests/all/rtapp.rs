@@ -4,7 +4,7 @@
 use crate::support::{count, machine, request};
 use proptest::prelude::*;
 use torpor_sim::machine::Counted;
-use torpor_sim::workload::from_rtapp;
+use torpor_sim::workload::{from_rtapp, from_toml};
 
 fn run(text: &str, ms: i64) -> Counted {
     let workload = from_rtapp("test.json", "test", text).unwrap_or_else(|e| panic!("{e}"));
@@ -137,6 +137,41 @@ fn nice_threads_get_less() {
 }
 
 #[test]
+fn policies_are_those_of_a_workload_file() {
+    for (theirs, ours, priority) in [
+        ("SCHED_OTHER", "normal", None),
+        ("SCHED_BATCH", "batch", None),
+        ("SCHED_IDLE", "idle", None),
+        ("SCHED_FIFO", "fifo", Some(20)),
+        ("SCHED_RR", "rr", Some(20)),
+        // Without a priority rt-app takes 10.
+        ("SCHED_FIFO", "fifo", None),
+    ] {
+        let text = |task: String, global: String| {
+            format!(
+                "{{ \"tasks\": {{ \"t\": {{ {task} \"run\": 500, \"sleep\": 9000 }} }}{global} }}"
+            )
+        };
+        let of_task = priority.map_or(String::new(), |p| format!("\"priority\": {p},"));
+        let policy = format!("\"policy\": \"{theirs}\",{of_task}");
+        let global = format!(", \"global\": {{ \"default_policy\": \"{theirs}\" }}");
+        let is_realtime = ["fifo", "rr"].contains(&ours);
+        let rt = priority.or(is_realtime.then_some(10)).map(|p| format!("rt_priority = {p}\n"));
+        let toml = format!(
+            "name = \"t\"\ntitle = \"t\"\nsource = \"s\"\n[[task]]\nname = \"t\"\npolicy = \"{ours}\"\n\
+             {}phase = [{{ run_us = 500 }}, {{ sleep_us = 9000 }}]\n",
+            rt.unwrap_or_default()
+        );
+        let made = from_toml("t.toml", &toml).unwrap_or_else(|e| panic!("{e}"));
+        for text in [text(policy, String::new()), text(of_task, global)] {
+            let read = from_rtapp("t.json", "t", &text).unwrap_or_else(|e| panic!("{e}"));
+            let (read, made) = (&read.tasks[0], &made.tasks[0]);
+            assert_eq!((read.policy, read.clamp), (made.policy, made.clamp), "{text}");
+        }
+    }
+}
+
+#[test]
 fn unsimulated_event_is_refused_with_its_line() {
     let event = |event: &str| format!("{{ \"tasks\": {{\n\"t\": {{ \"run\": 5,\n{event} }} }} }}");
     for (text, told) in [
@@ -144,8 +179,10 @@ fn unsimulated_event_is_refused_with_its_line() {
         (event("\"mem\": 5"), "tasks.t.mem: this event or key of rt-app"),
         (event("\"runtime\": 5"), "`run` is work"),
         (event("\"yield\": \"\""), "tasks.t.yield"),
-        (event("\"dl-period\": 5"), "one scheduling class"),
-        (event("\"policy\": \"SCHED_FIFO\""), "tasks.t.policy = \"SCHED_FIFO\""),
+        (event("\"dl-period\": 5"), "SCHED_DEADLINE"),
+        (event("\"policy\": \"SCHED_DEADLINE\""), "tasks.t.policy = \"SCHED_DEADLINE\""),
+        (event("\"policy\": \"SCHED_FIFO\", \"priority\": 0"), "a whole number from 1 to 99"),
+        (event("\"policy\": \"SCHED_IDLE\", \"priority\": 20"), "a whole number from -20 to 19"),
         (event("\"slep\": 5"), "did you mean `sleep`?"),
         (event("\"sleep\": -5"), "a whole number from 0"),
         (event("\"sleep\": \"5\""), "tasks.t.sleep"),

@@ -121,9 +121,10 @@ fn folder(path: &Path, name: String) -> TraceError {
         || inside.into_iter().any(|entry| entry.path().join("metadata").is_file());
     let (found, hint) = match is_ctf {
         true => (
-            "the folder of a CTF trace, such as LTTng's",
+            "the folder of a CTF trace of LTTng or perf",
             format!(
-                "print it as text and name that: `babeltrace2 --clock-seconds {} >trace.txt`",
+                "name the perf.data that it was made from, or print it as text and name that: \
+                 `babeltrace2 --clock-seconds {} >trace.txt`",
                 shown::line(&name)
             ),
         ),

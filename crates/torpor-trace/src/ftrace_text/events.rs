@@ -2,7 +2,7 @@
 //! Turns lines into events of the model, and counts lines by event name.
 
 use super::fields::Plan;
-use super::line::Line;
+use super::line::{Line, Unit};
 use super::scratch::{Scratch, slot};
 use super::timers::{Role, Timers};
 use super::values::{hexadecimal, integer};
@@ -53,8 +53,9 @@ impl Events {
 
     #[inline]
     pub(super) fn record(&mut self, line: &Line<'_>, out: &mut Builder) {
-        if !line.time.has_unit {
-            out.lose(&loss::TIME_UNIT_UNKNOWN, 1);
+        if line.time.unit != Unit::Seconds {
+            self.timers.is_relative |= line.time.has_unit();
+            out.lose(&loss::TIME_UNIT_UNKNOWN, u64::from(!line.time.has_unit()));
         }
         let index = self.kind(line.name);
         let kind = &mut self.kinds[index];

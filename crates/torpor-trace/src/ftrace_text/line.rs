@@ -11,6 +11,14 @@
 //!         swapper     0 [000]  2202.670828: power:cpu_idle: state=1 cpu_id=0
 //! ```
 //!
+//! In the format of latencies the CPU precedes the flags without a space, and times count from the
+//! start of the recording:
+//!
+//! ```text
+//!   <idle>-0       1d..h1.. 2563695110us : local_timer_entry: vector=236
+//!     bash-3916    0d..2    0us+: sched_waking: comm=sh pid=7 prio=120 target_cpu=000
+//! ```
+//!
 //! The task's name before it is ignored, as it may hold nearly anything.
 
 use crate::cursor::{after, ends, find, offset, rfind};
@@ -30,8 +38,24 @@ pub(super) struct Line<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub ns: u64,
-    /// False for a number without a fraction, whose unit is unknown.
-    pub has_unit: bool,
+    pub unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Seconds of a clock, with a fraction.
+    Seconds,
+    /// Microseconds since the recording's start.
+    Relative,
+    /// A number without a fraction.
+    Unknown,
+}
+
+impl Stamp {
+    #[inline(always)]
+    pub(super) fn has_unit(&self) -> bool {
+        self.unit != Unit::Unknown
+    }
 }
 
 /// Width of the column of flags: five in current kernels, more in old real-time kernels.
@@ -54,13 +78,13 @@ impl<'a> Line<'a> {
         let text = rest.strip_prefix(b"]")?.trim_ascii_start();
         let is_time = text.first().is_some_and(u8::is_ascii_digit);
         let line = Line::from_time(cpu, if is_time { text } else { after_flags(text)? })?;
-        line.time.has_unit.then_some(line)
+        line.time.has_unit().then_some(line)
     }
 
     #[cold]
     #[inline(never)]
     fn unusual(line: &'a [u8]) -> Option<Line<'a>> {
-        Line::with_cpu(line, |line| line.time.has_unit)
+        Line::with_cpu(line, |line| line.time.has_unit())
             .or_else(|| Line::with_bare_cpu(line))
             // Last, as a task may be named `x [1] 2: y`.
             .or_else(|| Line::with_cpu(line, |_| true))
@@ -94,21 +118,35 @@ impl<'a> Line<'a> {
         memchr_iter(b' ', line).find_map(|space| {
             let (cpu, rest) = number(after(line, space, 1))?;
             let has_flags = rest.first().is_some_and(|byte| !matches!(byte, b' ' | b':'));
-            Line::from_flags(cpu, rest).filter(|line| has_flags && line.time.has_unit)
+            Line::from_flags(cpu, rest).filter(|line| has_flags && line.time.has_unit())
         })
     }
 
     #[cold]
     fn from_flags(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
-        Line::from_time(cpu, after_flags(text)?)
+        let time = after_flags(text)?;
+        Line::from_time(cpu, time).or_else(|| Line::from_latency(cpu, time))
+    }
+
+    /// Parses `2563695110us : tick_stop: success=1 dependency=NONE`. Instead of the space there may
+    /// be a mark of how long it took until the next event.
+    fn from_latency(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
+        let (us, rest) = number(text)?;
+        let (_mark, rest) = rest.strip_prefix(b"us")?.split_first()?;
+        let time = Stamp { ns: us.saturating_mul(1_000), unit: Unit::Relative };
+        Line::from_name(cpu, time, rest.strip_prefix(b":")?)
     }
 
     /// Parses `4.196001: tick_stop: success=1 dependency=NONE`.
     #[inline(always)]
     fn from_time(cpu: u64, text: &'a [u8]) -> Option<Line<'a>> {
         let (time, rest) = stamp(text)?;
-        let rest = rest.strip_prefix(b":")?.trim_ascii_start();
-        let (name, text) = name_and_text(rest);
+        Line::from_name(cpu, time, rest.strip_prefix(b":")?)
+    }
+
+    #[inline(always)]
+    fn from_name(cpu: u64, time: Stamp, rest: &'a [u8]) -> Option<Line<'a>> {
+        let (name, text) = name_and_text(rest.trim_ascii_start());
         let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
         let colon = rfind(name, b':');
         let has_subsystem = colon.is_some();
@@ -203,13 +241,14 @@ const PLACES_MIN: usize = 6;
 fn stamp(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let (whole, rest) = number(text)?;
     let Some(rest) = rest.strip_prefix(b".") else {
-        return Some((Stamp { ns: whole, has_unit: false }, rest));
+        return Some((Stamp { ns: whole, unit: Unit::Unknown }, rest));
     };
     let (fraction, after) = number(rest)?;
     let places = offset(rest, after);
     let scale = NS_OF_LAST_PLACE.get(places)?;
     let ns = whole.saturating_mul(1_000_000_000).saturating_add(fraction.saturating_mul(*scale));
-    Some((Stamp { ns, has_unit: places >= PLACES_MIN }, after))
+    let unit = if places >= PLACES_MIN { Unit::Seconds } else { Unit::Unknown };
+    Some((Stamp { ns, unit }, after))
 }
 
 /// Splits `cpu_idle: state=1` into name and text. `do_idle <-cpu_startup_entry`, a line of the
@@ -230,7 +269,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, cpu: u32, ns: u64, name: &str, text: &str) {
         let parsed = Line::parse(line.as_bytes()).unwrap_or_else(|| panic!("{line}"));
-        assert_eq!((parsed.cpu, parsed.time), (cpu, Stamp { ns, has_unit: true }), "{line}");
+        assert_eq!((parsed.cpu, parsed.time), (cpu, Stamp { ns, unit: Unit::Seconds }), "{line}");
         assert_eq!((parsed.name, parsed.text), (name.as_bytes(), text.as_bytes()), "{line}");
         assert_eq!(parsed.has_subsystem, line.contains("power:"), "{line}");
     }
@@ -286,7 +325,18 @@ mod tests {
     fn a_time_without_a_fraction_has_no_unit() {
         let line =
             Line::parse(b"  a-1  [000] d...  812345678: cpu_idle: state=1 cpu_id=0").unwrap();
-        assert_eq!(line.time, Stamp { ns: 812_345_678, has_unit: false });
+        assert_eq!(line.time, Stamp { ns: 812_345_678, unit: Unit::Unknown });
+    }
+
+    #[test]
+    fn latency_format_counts_from_the_start() {
+        for mark in [" ", "+", "!", "#", "$"] {
+            let line = format!("    bash-3916    3d.h2..   17us{mark}: softirq_exit: vec=1 [x]");
+            let parsed = Line::parse(line.as_bytes()).unwrap_or_else(|| panic!("{line}"));
+            let time = Stamp { ns: 17_000, unit: Unit::Relative };
+            assert_eq!((parsed.cpu, parsed.time, parsed.name), (3, time, &b"softirq_exit"[..]));
+        }
+        assert_eq!(Line::parse(b"  bash-3916    3d.h2..   17us"), None);
     }
 
     #[test]

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Events as text: the kernel's `trace` file, `trace-cmd report`, `perf script`, and LTTng's
-//! events by babeltrace.
+//! Events as text: the kernel's `trace` file, `trace-cmd report`, `perf script`, and CTF traces by
+//! babeltrace.
 //!
 //! The first three differ in the columns before an event's name, parsed by `line`, and in the form
 //! of some fields, parsed by `fields`. Text holds less than a binary recording: the kernel's has
 //! microseconds, functions without addresses, and often hidden timers.
 
+mod babeltrace;
 mod events;
 mod fields;
 mod html;
 mod line;
-mod lttng;
 mod scratch;
 mod timers;
 mod values;
@@ -33,8 +33,8 @@ const LINES_TO_DETECT: usize = 64;
 pub(crate) fn is_ftrace_text(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(64 << 10)];
     let is_event = |line: &[u8]| {
-        Line::parse(line).is_some_and(|line| line.time.has_unit && !line.name.is_empty())
-            || lttng::is_event(line)
+        Line::parse(line).is_some_and(|line| line.time.has_unit() && !line.name.is_empty())
+            || babeltrace::is_event(line)
     };
     start.starts_with(b"# tracer:")
         || start.starts_with(b"cpus=")
@@ -57,7 +57,7 @@ struct Reader {
     events: Events,
     /// True inside the output of `ps`, which systrace puts before or after the events.
     is_in_dump: bool,
-    lttng: lttng::Clock,
+    babeltrace: babeltrace::Clock,
 }
 
 /// Recognises the first line of such output: `PROCESS DUMP`, `ATRACE_PROCESS_DUMP`, or the table's
@@ -103,7 +103,7 @@ impl Reader {
     /// the newline.
     fn last_line(&mut self, text: &[u8], out: &mut Builder) {
         let before = out.pending_count();
-        if Line::parse(text).is_some() || lttng::is_event(text) {
+        if Line::parse(text).is_some() || babeltrace::is_event(text) {
             self.line(text, out);
         }
         let is_empty = self.is_in_dump || text.trim_ascii().is_empty();
@@ -121,7 +121,7 @@ impl Reader {
             return None;
         }
         let Some(line) = Line::parse(text) else {
-            let Some(rewritten) = lttng::rewritten(text, &mut self.lttng) else {
+            let Some(rewritten) = babeltrace::rewritten(text, &mut self.babeltrace) else {
                 self.other(text, out);
                 return None;
             };
@@ -194,8 +194,8 @@ impl Reader {
                 expected:
                     "lines such as `<idle>-0 [001] d..1. 4.194179: cpu_idle: state=3 cpu_id=1`"
                         .to_owned(),
-                hint: "was tracing off, or are times relative (`latency-format`)? write \
-                       `nolatency-format` to trace_options and record again",
+                hint: "was tracing off, or is the text verbose? write `noverbose` to \
+                       trace_options and copy the trace file again",
             });
         }
         self.events.finish(out);

@@ -33,6 +33,8 @@ impl Role {
 pub(super) struct Timers {
     /// Set by the header of `trace-cmd report`.
     pub is_trace_cmd: bool,
+    /// True if times count from the recording's start.
+    pub is_relative: bool,
     /// True after a `timer_start` without [`ALL_FLAGS`].
     do_flags_differ: bool,
     expiries: u64,
@@ -106,12 +108,13 @@ impl Timers {
     }
 
     /// Names the clock, which the kernel's text does not: `mono` if hrtimers expire at their own
-    /// times, else the kernel's default, `local`.
+    /// times, else the kernel's default, `local`, unless times are relative.
     pub(super) fn set_clock(&self, out: &mut Builder) {
         let nine_tenths = self.expiries.saturating_sub(self.expiries / 10);
         let is_monotonic = self.expiries > 0 && self.expiries_on_time >= nine_tenths;
         if out.meta.clock.is_empty() {
-            out.meta.clock = if is_monotonic { "mono" } else { "local" }.to_owned();
+            let other = if self.is_relative { "unknown" } else { "local" };
+            out.meta.clock = if is_monotonic { "mono" } else { other }.to_owned();
         }
         out.align_hrtimers(is_monotonic.then_some(0));
     }

@@ -25,14 +25,20 @@ const FORMAT_LOST: u64 = 1 << 4;
 
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 
+/// `PERF_TYPE_TRACEPOINT`. Events of every other type count: hardware, software, a PMU.
+const TYPE_TRACEPOINT: u32 = 2;
+
 /// The first published size of the structure.
 const ATTR_SIZE_MIN: usize = 64;
 
-/// The layout of samples.
+/// The layout of samples, and the meaning of their raw data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     sample_type: u64,
     read_format: u64,
+    /// True if raw data are the fields of a tracepoint. Those of a PMU, such as AMD's IBS, are its
+    /// own.
+    pub is_tracepoint: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -46,13 +52,14 @@ impl Attr {
     /// Parses an attribute, and returns it with its size.
     pub(crate) fn parse(bytes: &[u8]) -> Option<(Attr, usize)> {
         let mut cursor = Cursor::new(bytes);
-        cursor.u32()?;
+        let is_tracepoint = cursor.u32()? == TYPE_TRACEPOINT;
         let size = cursor.u32()? as usize;
         if size < ATTR_SIZE_MIN || size > bytes.len() {
             return None;
         }
         cursor.bytes(16)?;
-        let layout = Layout { sample_type: cursor.u64()?, read_format: cursor.u64()? };
+        let (sample_type, read_format) = (cursor.u64()?, cursor.u64()?);
+        let layout = Layout { sample_type, read_format, is_tracepoint };
         let flags = cursor.u64()?;
         // clockid came with the 96-byte structure of Linux 4.1.
         let clock_id = match bytes[..size].get(92..96) {
@@ -63,7 +70,7 @@ impl Attr {
     }
 }
 
-/// The parts of a tracepoint's sample that are used.
+/// The parts of a sample that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample<'a> {
     pub time_ns: Option<u64>,
@@ -72,6 +79,16 @@ pub(crate) struct Sample<'a> {
 }
 
 impl Layout {
+    /// Returns the place of the event's id in a sample, in words.
+    fn id_at(&self) -> Option<u32> {
+        let before = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR;
+        match self.sample_type {
+            bits if bits & SAMPLE_IDENTIFIER != 0 => Some(0),
+            bits if bits & SAMPLE_ID != 0 => Some((bits & before).count_ones()),
+            _ => None,
+        }
+    }
+
     /// Reads a sample up to its raw data. Returns `None` if it is cut.
     #[inline]
     pub(crate) fn sample<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
@@ -110,10 +127,12 @@ impl Layout {
     }
 }
 
-/// The layouts of all events. If they differ, samples carry an identifier.
+/// The layouts of all events. If they differ, samples carry an id, at the same place in all.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     layouts: Vec<Layout>,
+    /// The place of the id in all samples, in words.
+    id_at: Option<u32>,
     by_id: FxHashMap<u64, usize>,
     /// The last id and its layout: bursts of one event are common.
     last: Option<(u64, Layout)>,
@@ -125,14 +144,15 @@ impl Layouts {
         let index = known.unwrap_or(self.layouts.len());
         if known.is_none() {
             self.layouts.push(layout);
+            let at = self.layouts.first().and_then(Layout::id_at);
+            self.id_at = at.filter(|_| self.layouts.iter().all(|layout| layout.id_at() == at));
         }
         self.by_id.extend(ids.map(|id| (id, index)));
     }
 
     /// False if samples of different layouts cannot be distinguished.
     pub(crate) fn is_decidable(&self) -> bool {
-        self.layouts.len() < 2
-            || self.layouts.iter().all(|layout| layout.sample_type & SAMPLE_IDENTIFIER != 0)
+        self.layouts.len() < 2 || self.id_at.is_some()
     }
 
     #[inline]
@@ -140,8 +160,9 @@ impl Layouts {
         if let [only] = self.layouts[..] {
             return Some(only);
         }
-        // An identifier is a sample's first word.
-        let id = Cursor::new(body).u64()?;
+        let mut cursor = Cursor::new(body);
+        cursor.bytes(u64::from(self.id_at?) << 3)?;
+        let id = cursor.u64()?;
         match self.last {
             Some((last, layout)) if last == id => Some(layout),
             _ => {
@@ -164,7 +185,7 @@ mod tests {
     /// identifier, ip, tid, time 7, cpu 3, period, raw: 4 bytes.
     #[test]
     fn sample_fields_come_in_the_manuals_order() {
-        let layout = Layout { sample_type: 0x10587, read_format: 0 };
+        let layout = Layout { sample_type: 0x10587, read_format: 0, is_tracepoint: true };
         let mut body = words(&[1, 2, 3, 7, 3, 1]);
         body.extend(4u32.to_le_bytes());
         body.extend(b"abcd");
@@ -178,11 +199,31 @@ mod tests {
     /// A group of 2 values with id and lost each, and both times: 1 + 2 * 3 + 2 words.
     #[test]
     fn a_group_of_counters_is_skipped() {
-        let layout = Layout { sample_type: SAMPLE_READ | SAMPLE_RAW, read_format: 0b1_1111 };
+        let sample_type = SAMPLE_READ | SAMPLE_RAW;
+        let layout = Layout { sample_type, read_format: 0b1_1111, is_tracepoint: true };
         let mut body = words(&[2, 0, 0, 1, 1, 1, 2, 2, 2]);
         body.extend(0u32.to_le_bytes());
         assert_eq!(layout.sample(&body).unwrap().raw, Some(&[][..]));
         let huge = words(&[u64::MAX, 0]);
         assert_eq!(layout.sample(&huge), None);
+    }
+
+    /// perf asks for an identifier only if sample types differ, and else for an id: here ip, tid
+    /// and time precede it.
+    #[test]
+    fn id_distinguishes_events_of_one_layout() {
+        let sample_type = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ID | SAMPLE_RAW;
+        let of = |is_tracepoint| Layout { sample_type, read_format: 0, is_tracepoint };
+        let mut layouts = Layouts::default();
+        layouts.add(of(true), [7].into_iter());
+        layouts.add(of(false), [9].into_iter());
+        assert!(layouts.is_decidable());
+        assert_eq!(layouts.of(&words(&[1, 2, 3, 9])), Some(of(false)));
+        assert_eq!(layouts.of(&words(&[9, 9, 9, 7])), Some(of(true)));
+        assert_eq!(layouts.of(&words(&[7, 7, 7, 8])), None);
+        let other = Layout { sample_type: SAMPLE_IDENTIFIER | sample_type, ..of(true) };
+        layouts.add(other, [11].into_iter());
+        assert!(!layouts.is_decidable());
+        assert_eq!(layouts.of(&words(&[7, 7, 7, 7])), None);
     }
 }

@@ -165,8 +165,8 @@ fn file(
     if !records.layouts.is_decidable() {
         return Err(Malformed {
             offset: header.attrs.0,
-            found: "events whose samples differ in layout and carry no identifier".to_owned(),
-            expected: "PERF_SAMPLE_IDENTIFIER in every event".to_owned(),
+            found: "events whose samples differ in layout or kind and carry no id".to_owned(),
+            expected: "PERF_SAMPLE_IDENTIFIER or PERF_SAMPLE_ID in every event".to_owned(),
             hint: "record again with a current perf, which sets it",
         });
     }

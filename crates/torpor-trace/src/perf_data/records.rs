@@ -39,6 +39,8 @@ pub(crate) struct Records {
     /// A record of the file states an impossible size: nothing after it can be read.
     pub is_broken: bool,
     unknown_samples: u64,
+    /// Samples of hardware and software counters: cycles, page faults, a PMU's raw data.
+    counter_samples: u64,
     latest_ns: u64,
     /// `latest_ns` at the end of the last round.
     round_latest_ns: u64,
@@ -141,7 +143,14 @@ impl Records {
 
     #[inline]
     fn sample(&mut self, body: &[u8], out: &mut Builder) {
-        let Some(sample) = self.layouts.of(body).and_then(|layout| layout.sample(body)) else {
+        let Some(layout) = self.layouts.of(body) else {
+            return out.lose(&loss::MALFORMED_EVENTS, 1);
+        };
+        if !layout.is_tracepoint {
+            self.counter_samples = self.counter_samples.saturating_add(1);
+            return;
+        }
+        let Some(sample) = layout.sample(body) else {
             return out.lose(&loss::MALFORMED_EVENTS, 1);
         };
         let Some(raw) = sample.raw else {
@@ -249,8 +258,13 @@ impl Records {
         if let Some(formats) = self.formats {
             formats.finish(out);
         }
-        if self.unknown_samples > 0 {
-            out.count("perf_events_without_description".to_owned(), self.unknown_samples);
+        for (name, count) in [
+            ("perf_events_without_description", self.unknown_samples),
+            ("perf_counter_samples", self.counter_samples),
+        ] {
+            if count > 0 {
+                out.count(name.to_owned(), count);
+            }
         }
     }
 }

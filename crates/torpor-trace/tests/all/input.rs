@@ -328,6 +328,7 @@ fn reports_are_refused_by_name() {
         ("____________________\n * * * PowerTOP Report *\n", "a report of PowerTOP"),
         ("           time    cpu  task name   wait time  sch delay   run time\n", "sched timehist"),
         (" Performance counter stats for 'system wide':\n", "a report of `perf stat`"),
+        ("Number of idle states: 1\nC1:\nUsage: 7\nDuration: 9\n", "`cpupower idle-info`"),
         ("/* CTF 1.8 */\n", "the metadata of a CTF trace"),
     ];
     for (text, what) in refused {

@@ -2,7 +2,7 @@
 //! perf.data compared with the text that `perf script` of Linux 6.1 printed (see
 //! tests/data/README.md).
 
-use crate::support::perf::{as_stream, compressed, record, u64_at};
+use crate::support::perf::{as_stream, compressed, record, u64_at, with_counters};
 use crate::support::{losses, own_trace, spelled};
 use torpor_trace::{EventKind, Trace, TraceError, read_bytes};
 
@@ -57,6 +57,16 @@ fn streams_and_packed_records_read_like_the_file() {
         let trace = torpor_trace::read_with_kallsyms("stream", &stream, Some(&kallsyms)).unwrap();
         assert_matches_perf_script(&trace);
     }
+}
+
+/// Raw data of IBS happen to be those of a tracepoint, and are never read as one.
+#[test]
+fn counter_samples_are_no_tracepoints() {
+    let kallsyms = std::fs::read(own_trace("plain.data.kallsyms")).unwrap();
+    let stream = with_counters(&plain(), 30);
+    let mut trace = torpor_trace::read_with_kallsyms("stream", &stream, Some(&kallsyms)).unwrap();
+    assert_eq!(trace.event_counts.remove("perf_counter_samples"), Some(60));
+    assert_matches_perf_script(&trace);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::dat::{Machine, X86_64};
 use super::dat_sample::dat;
-use super::perf::{as_stream, compressed};
+use super::perf::{as_stream, compressed, with_counters};
 use super::proto::{Message, bundle, cpu_idle, event, message, trace};
 
 /// Returns a Perfetto trace with a packet of every kind.
@@ -46,6 +46,7 @@ pub fn recordings() -> Vec<(String, Vec<u8>)> {
     let start = &b"<!DOCTYPE html><script class=\"trace-data\" type=\"application/text\">\n"[..];
     let page = [start, &text, b"</script></html>"].concat();
     let stream = as_stream(&file, <[u8]>::to_vec);
+    let counters = with_counters(&file, 20);
     let packed_stream = as_stream(&file, compressed);
     let arm32 = Machine { is_big_endian: true, long_bytes: 4, page_bytes: 4096 };
     let named = [
@@ -53,6 +54,7 @@ pub fn recordings() -> Vec<(String, Vec<u8>)> {
         ("perf.data", file),
         ("perf stream", stream),
         ("packed perf stream", packed_stream),
+        ("perf stream with counters", counters),
         ("text", text),
         ("page", page),
         ("trace.dat 6", dat(6, "none", X86_64).bytes()),

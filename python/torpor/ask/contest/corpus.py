@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from torpor.ask.studies.files import FOLDER as STUDIES
 from torpor.machine.toml import toml
-from torpor.results.files import cause
+from torpor.results.files import cause, read_text
 from torpor.results.shapes import FileShape
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.identity import file_hash
@@ -21,10 +21,6 @@ SHIPPED = Path(__file__).parent / "corpus-v2.toml"
 _Half = Literal["open", "held-out"]
 #: Halves of the corpus: governors may be tuned on the first only.
 HALVES = get_args(_Half)
-#: Sources of the next timer in recordings whose events do not show it.
-INFERRED = ("the timer that woke the CPU", "the tick only")
-#: Recordings of this source are shown and do not count: they say little of a governor.
-UNTIMED = "the tick only"
 
 _SUFFIXES = (
     *(".perf.data", ".data", ".dat", ".dat.gz", ".perfetto-trace", ".pftrace"),
@@ -49,7 +45,8 @@ class Recording:
     licence: str
     machine: str
     hz: int
-    timers: str
+    #: Class of the time to the next timer, as a replay has it for most decisions.
+    timers: Literal["recorded", "guessed", "none"]
     origin: Literal["machine", "guest", "simulated"]
     #: Class of load: each counts once, however many scenarios it has.
     load: str
@@ -61,12 +58,12 @@ class Recording:
     @property
     def group(self) -> str:
         """The class whose scores can be compared with its own."""
-        return f"{self.origin}, timers inferred" if self.timers in INFERRED else self.origin
+        return self.origin if self.timers == "recorded" else f"{self.origin}, timers guessed"
 
     @property
     def is_counted(self) -> bool:
-        """Whether it counts in a score."""
-        return self.timers != UNTIMED
+        """Whether it counts in a score: without timers it says little of a governor."""
+        return self.timers != "none"
 
 
 @dataclass(frozen=True)
@@ -225,7 +222,7 @@ _FILE = FileShape(Corpus)
 def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
     """Read a manifest. Raises :class:`SweepError` that names the entry and what is allowed."""
     try:
-        data = toml(Path(path).read_text(encoding="utf-8"))
+        data = toml(read_text(path))
     except OSError as error:
         raise SweepError(f"read corpus `{path}`: {cause(error)}") from None
     except ValueError as error:

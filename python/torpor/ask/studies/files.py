@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
-from torpor.results.files import cause
+from torpor.results.files import cause, read_text
 from torpor.results.shapes import FileShape
 
 FOLDER = Path(__file__).parent
@@ -145,7 +145,7 @@ def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
             raise StudyError(_engine.unknown_name("study", str(path), known, otherwise))
         path = FOLDER / f"{path.name}.toml"
     try:
-        content = toml(path.read_text(encoding="utf-8"))
+        content = toml(read_text(path))
     except OSError as error:
         raise StudyError(f"study `{path}`: {cause(error)}") from error
     except ValueError as error:

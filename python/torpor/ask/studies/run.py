@@ -14,6 +14,7 @@ from torpor._engine import EngineError, GovernorError
 from torpor.ask.studies import files
 from torpor.results import judge
 from torpor.results import types as results
+from torpor.results.files import read_text
 from torpor.results.record import Reproduction, headed
 from torpor.run.simulations import Simulation, simulate
 
@@ -358,7 +359,7 @@ class Runs:
         if isinstance(path, str) or not values:
             return path
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_text(path)
         except OSError as error:
             raise files.StudyError(f"study `{self._path}`: `{path}`: {error.strerror}") from error
         missing = set(_PLACEHOLDER.findall(text)) ^ values.keys()

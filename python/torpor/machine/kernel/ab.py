@@ -103,6 +103,8 @@ def compare(
         if len(set(names)) < len(names):
             raise KernelError(f"the same governor twice, by the kernel's names: {', '.join(names)}")
         wanted = [c.module for c in choices if c.module]
+        if wanted:
+            support.refuse(system)
         governors.load(system, builder, wanted, undo, keeper)
         governors.keep(system, undo, keeper)
         comparison = Comparison(_head(plan, system, choices))
@@ -136,12 +138,7 @@ def _check(plan: Plan, system: System) -> None:
         raise KernelError("nothing to compare: expected at least two governors")
     if shutil.which(plan.command[0]) is None:
         raise KernelError(f"no command `{plan.command[0]}` to run")
-    support.refuse(system)
-    if system.driver is None:
-        raise KernelError(
-            "this machine has no idle driver, so no governor decides anything",
-            "torpor_idle gives a virtual machine idle states: see the guides",
-        )
+    support.refuse_without_driver(system)
     support.refuse_others_than_root(system)
 
 

@@ -20,6 +20,7 @@ from torpor.machine.kernel.modules import CORE, Governor
 from torpor.machine.kernel.system import System
 from torpor.machine.kernel_sources import cache_folder
 from torpor.machine.record.machine import read
+from torpor.results.files import open_regular, read_bytes
 
 #: File in which headers name their release.
 _RELEASE = "include/config/kernel.release"
@@ -47,7 +48,7 @@ def carried_files() -> dict[str, bytes]:
     policies = Path(__file__).parents[2] / "policies"
     ours = {str(p.relative_to(policies)): p for p in policies.glob("kernel/**/*") if p.is_file()}
     governors = {f"governors/cpuidle/{p.name}": p for p in policies.glob("cpuidle/*.c")}
-    return {name: path.read_bytes() for name, path in sorted((ours | governors).items())}
+    return {name: read_bytes(path) for name, path in sorted((ours | governors).items())}
 
 
 class Builder:
@@ -224,7 +225,7 @@ def _publish(made: Path, place: Path) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        with open(made, "rb") as source, open(new, "wb") as copy:
+        with open_regular(made) as source, open(new, "wb") as copy:
             shutil.copyfileobj(source, copy)
             copy.flush()
             os.fsync(copy.fileno())
@@ -238,7 +239,7 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write what differs: make rebuilds what is newer."""
     for name, data in files.items():
         path = folder / name
-        if not path.exists() or path.read_bytes() != data:
+        if not path.exists() or read_bytes(path) != data:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         if path.suffix == ".sh":

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 
 from torpor.machine.kernel.errors import KernelError
 from torpor.machine.kernel.system import System
+from torpor.results.files import read_text
 
 #: Emptied at each boot, as the kernel is.
 _JOURNAL = "/run/torpor/journal.json"
@@ -127,7 +128,7 @@ def read(system: System) -> Journal | None:
     """Return what is left to be undone."""
     file = system.machine.path(_JOURNAL)
     try:
-        return Journal(**json.loads(file.read_text()))
+        return Journal(**json.loads(read_text(file)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torpor.machine.kernel.errors import KernelError
 from torpor.machine.kernel.system import System
+from torpor.machine.record.idleness import NO_DRIVER
 
 OLDEST = (5, 15)
 NEWEST_TESTED = (6, 12)
@@ -47,6 +48,12 @@ def refuse(system: System) -> None:
         raise KernelError("this kernel cannot load governors: " + "; ".join(reasons))
     if (version(release) or OLDEST) > NEWEST_TESTED:
         system.tell(f"# Linux {release} is newer than {_dotted(NEWEST_TESTED)}, the newest tested")
+
+
+def refuse_without_driver(system: System) -> None:
+    """Raise :class:`KernelError` if no governor decides anything here."""
+    if system.driver is None:
+        raise KernelError(*NO_DRIVER)
 
 
 def refuse_others_than_root(system: System) -> None:

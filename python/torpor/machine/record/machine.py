@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+from torpor.results.files import read_bytes, read_text
+
 #: Files in a CPU's folder about its place and its settings: JSON key and file.
 _CPU_FILES = {
     "online": "online",
@@ -29,7 +31,7 @@ _CPU_FILES = {
 def read(path: Path) -> str | None:
     """Return a small file's text without its last newline, or None."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").rstrip("\n\0")
+        return read_text(path, errors="replace").rstrip("\n\0")
     except OSError:
         # Besides files that are not there, sysfs has some that cannot be read at the moment.
         return None
@@ -158,7 +160,7 @@ def tick_rate(machine: Machine) -> tuple[int | None, str | None]:
         f"/lib/modules/{release}/build/.config",
     ):
         try:
-            data = machine.path(name).read_bytes()
+            data = read_bytes(machine.path(name))
             text = gzip.decompress(data) if name.endswith(".gz") else data
         except (OSError, EOFError):
             continue
@@ -174,7 +176,7 @@ def text_symbols(machine: Machine) -> bytes | None:
     They name the functions of timers, by which a replay knows the tick's own.
     """
     try:
-        lines = machine.path("/proc/kallsyms").read_bytes().splitlines(keepends=True)
+        lines = read_bytes(machine.path("/proc/kallsyms")).splitlines(keepends=True)
     except OSError:
         return None
     functions = [line for line in lines if re.match(rb"[0-9a-f]+ [tTwW] ", line)]

@@ -14,6 +14,7 @@ from pathlib import Path
 from torpor.machine.record.backend import Saved
 from torpor.machine.record.errors import NEEDS_ROOT, RecordError
 from torpor.machine.record.machine import Machine, read
+from torpor.results.files import open_regular
 
 #: perf rounds up to a power of two pages. It is woken when a buffer is half full.
 _BUFFER_KB = 8 << 10
@@ -156,7 +157,7 @@ class Perf:
         # A perf that gave up before its last line leaves a file without an index.
         if "Captured and wrote" not in self._printed():
             raise self._failed()
-        with open(self._part, "rb") as file:
+        with open_regular(self._part) as file:
             os.fsync(file.fileno())
         self._part.replace(self._output)
         return Saved()

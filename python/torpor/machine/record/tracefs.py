@@ -14,6 +14,7 @@ from torpor.machine.record import events, owner, trace_dat
 from torpor.machine.record.backend import Saved
 from torpor.machine.record.errors import NEEDS_ROOT, RecordError, WriteError, write
 from torpor.machine.record.machine import Machine, read, text_symbols
+from torpor.results.files import read_bytes
 
 #: Each CPU's buffer: all together take no more than an eighth of the memory that is free.
 _BUFFER_KB_MAX = 16 << 10
@@ -192,6 +193,6 @@ def _buffer_kb(machine: Machine) -> int:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError:
         return b""

@@ -409,7 +409,7 @@ def samples(result: Diff) -> Iterator[Sample]:
 
 
 def _last(lines: Sequence[Any], _check: Callable[[Any, str], None]) -> Any:
-    """Return the last line of `torpor stat --json`: each has all counts since the first."""
+    """Return the last line of `torpor stat --format json`: each has all counts since the first."""
     if not lines:
         raise TorporError("no line is finished yet")
     return lines[-1]

@@ -4,7 +4,13 @@
 from typing import Any
 
 from torpor.results import types as results
-from torpor.results.comparison import agreement_text, percent, unit_text
+from torpor.results.comparison import (
+    SLEEP_CLASSES,
+    agreement_text,
+    percent,
+    sources_text,
+    unit_text,
+)
 from torpor.results.kind import Kind, saved_by
 from torpor.results.record import Fidelity
 from torpor.results.sentences import cannot_show, grouped
@@ -64,7 +70,7 @@ def _facts(result: "results.Fidelity") -> list[str]:
     if decisions["before_reset"]:
         counts += f"; {decisions['before_reset']} before the governor was reset left out"
     lines = [f"{', '.join(facts)}, tick {result['hz']} Hz", counts]
-    lines.append(agreement_text(result, "--platform"))
+    lines.append(agreement_text(result, result["platform"]))
     best = " or ".join(verdict["best"])
     if decisions["commonest"] == decisions["compared"]:
         lines.append("All decisions are for one state, which shows neither governor nor machine.")
@@ -86,13 +92,14 @@ def _facts(result: "results.Fidelity") -> list[str]:
 def _sources(governor: "results.GovernorFidelity") -> Table:
     rows = [
         [
-            *(word(_SOURCES[row["source"]]), number(row["decisions"]), number(row["agreeing"])),
+            *(word(_SOURCES[row["source"]]), word(SLEEP_CLASSES[row["class"]])),
+            *(number(row["decisions"]), number(row["agreeing"])),
             number(share(row["agreeing"], row["decisions"]), 2),
         ]
         for row in governor["by_source"]
     ]
     title = f"By source of the time to the next timer, {governor['governor']}"
-    return Table("sources", title, ["source", "decisions", "agree", "agree %"], rows)
+    return Table("sources", title, ["source", "", "decisions", "agree", "agree %"], rows)
 
 
 def _confusion(result: "results.Fidelity", governor: "results.GovernorFidelity") -> Table:
@@ -180,7 +187,7 @@ def _counters(result: "results.Fidelity") -> Table:
 def explain(result: "results.Fidelity", _governor: str | None) -> list[str]:
     verdict, decisions = result["verdict"], result["decisions"]
     best = next((g for g in result["governors"] if g["governor"] in verdict["best"]), None)
-    said = [agreement_text(result, "--platform")]
+    said = [agreement_text(result, result["platform"])]
     wrong = [c for c in best["confusion"] if c["recorded"] != c["chosen"]] if best else []
     if wrong:
         most = max(wrong, key=lambda c: c["count"])
@@ -192,11 +199,18 @@ def explain(result: "results.Fidelity", _governor: str | None) -> list[str]:
     said.append(
         f"A governor that always names the commonest state would agree in {percent(commonest)}."
     )
-    known, source = (100, "probes") if decisions["probed"] else (0, "timer events are used")
-    said.append(f"Sleep lengths are the kernel's own in {known} % of the decisions ({source}).")
+    if best and (shares := sources_text(_by_class(best))):
+        said.append(f"The time to the next timer: {shares}.")
     if not verdict["is_telling"]:
         said.append(cannot_show(["which governor ran: the shares are too near that"]))
     return said
+
+
+def _by_class(governor: "results.GovernorFidelity") -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {name: {} for name in SLEEP_CLASSES}
+    for row in governor["by_source"]:
+        found[row["class"]][row["source"]] = row["decisions"]
+    return found
 
 
 KIND = Kind("fidelity", post, saved_by("fidelity"), explain, record=Fidelity)

@@ -7,11 +7,11 @@ from typing import Any
 from torpor import _engine
 from torpor.results.cells import count_cells, states_table
 from torpor.results.comparison import (
-    SLEEP_LENGTH_WORDS,
     Result,
     Section,
     agreement_text,
     base_text,
+    class_shares,
     percent,
     section_name,
     sections,
@@ -70,13 +70,11 @@ def notes(result: "Result") -> list[str]:
         if text := base_text(section["comparison"]):
             found.append(text)
         if "trace" in section:
-            sources = section["inputs"]["sleep_length_sources"]
-            if sum(sources.values()):
-                shares = sources_text(sources, SLEEP_LENGTH_WORDS)
-                found.append(f"Time to the next timer known from: {shares}.")
+            if shares := sources_text(section["inputs"]["sleep_length_sources"]):
+                found.append(f"Time to the next timer: {shares}.")
             if agreement := section.get("agreement"):
                 found.append(
-                    f"{agreement_text(agreement, '--recorded-on')} "
+                    f"{agreement_text(agreement, section['inputs']['recorded_on'])} "
                     "For details, run `torpor fidelity`."
                 )
             found += [
@@ -133,7 +131,7 @@ def states(section: "Section", of: str = "") -> list[Table]:
 
 
 def explain(result: Any, governor: str | None) -> list[str]:
-    """Return what differs beyond chance, where, when, by which inputs, and what it cannot show."""
+    """Return what differs, where, when, by which inputs, and what it cannot show."""
     said = []
     several = sections(result)
     for section in several:
@@ -245,10 +243,8 @@ def _inputs(section: Any, runs: Sequence[Any]) -> str:
     ]
     if said and any(count for count, _ in ticks):
         parts.append(f"the tick alone, which a governor may keep, ended {' and '.join(said)}")
-    sources = runs[-1]["sleep_length_sources"]
-    if sum(sources.values()) and "trace" in section:
-        shares = sources_text(sources, SLEEP_LENGTH_WORDS)
-        parts.append(f"the time to the next timer came from: {shares}")
+    if "trace" in section and (shares := sources_text(runs[-1]["sleep_length_sources"])):
+        parts.append(f"the time to the next timer was {shares}")
     return sentence("; ".join(parts))
 
 
@@ -259,18 +255,19 @@ def _limits(result: Any, section: Any) -> str:
     if failed:
         reasons.append(f"{counted(len(failed), 'governor')} failed ({', '.join(failed)})")
     if "trace" in section:
-        sources = section["inputs"]["sleep_length_sources"]
-        unknown = share(sources.get("tick_only", 0), sum(sources.values()), 1)
-        if unknown:
-            reasons.append(f"in {percent(unknown)} of the decisions the next timer is not recorded")
+        recorded = class_shares(section["inputs"]["sleep_length_sources"]).get("recorded", 1)
+        if recorded < 1:
+            unknown = percent(1 - recorded)
+            reasons.append(f"in {unknown} of the decisions the next timer is not recorded")
         lost = sum(x["count"] for x in section["trace"]["losses"] if x["severity"] != "info")
         if lost:
             reasons.append(f"{grouped(lost)} pieces of the recording are lost")
         agreement = section.get("agreement")
         if agreement and not agreement["verdict"]["is_verified"]:
             reasons.append(
-                "what the recorded machine did, of whose decisions no governor on the machine of "
-                f"--recorded-on explains more than {percent(agreement['verdict']['agreement'])}"
+                "what the recorded machine did, of whose decisions no governor on "
+                f"{section['inputs']['recorded_on']} explains more than "
+                f"{percent(agreement['verdict']['agreement'])}"
             )
     if not result["platform"]["has_power"]:
         reasons.append(f"energy: {result['platform']['name']} has 0 measured powers")

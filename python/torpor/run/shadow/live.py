@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import Signals as Stop
 from typing import Any, NamedTuple
 
 from torpor import _engine
@@ -118,19 +119,26 @@ class Tally:
             self._sign, self.since_ns = self.sign, at_ns
 
     @property
-    def change(self) -> tuple[float, float | None, float | None]:
-        """The mean difference and its interval, in percent of the base's mean unless that is 0."""
-        scale = 100 / self._base if self._base else math.nan
+    def difference(self) -> tuple[float, float | None, float | None]:
+        """The mean difference and its interval, in the metric's unit."""
         if self.count < 2:
-            return self._mean * scale, None, None
+            return self._mean, None, None
         error = math.sqrt(self._squares / (self.count - 1) / self.count)
         half = _engine.student_95(self.count - 1) * error
-        return self._mean * scale, (self._mean - half) * scale, (self._mean + half) * scale
+        return self._mean, self._mean - half, self._mean + half
+
+    @property
+    def change(self) -> tuple[float | None, float | None, float | None]:
+        """The same in percent of the base's mean; None where that is 0."""
+        if not self._base:
+            return None, None, None
+        mean, low, high = (end and 100 * end / self._base for end in self.difference)
+        return mean, low, high
 
     @property
     def sign(self) -> int:
         """-1 if it is surely less than the base, 1 if it is surely more, else 0."""
-        _, low, high = self.change
+        _, low, high = self.difference
         if low is None or high is None:
             return 0
         return -1 if high < 0 else 1 if low > 0 else 0
@@ -147,8 +155,10 @@ class Shadow:
         self.judged: str | None = None
         self.meter = Meter()
         self.windows = self.lossy_windows = 0
-        #: Time of the windows without losses.
-        self.seconds = 0.0
+        #: Signal that ended it, if not the time or the feed.
+        self.stopped_by: Stop | None = None
+        #: Time of the windows without losses, and of the others.
+        self.seconds = self.lossy_seconds = 0.0
         self.began_ns = time.time_ns()
         #: Reasons for restarts, and what the budget has removed.
         self.notes: deque[str] = deque(maxlen=9)
@@ -216,7 +226,8 @@ class Shadow:
             with Recorder(self._machine, is_lean=budget.level > 0) as feed:
                 if self._watch(feed, signals, until_s, is_done, tell):
                     return
-            if signals.wait(min(budget.pause_s, until_s - time.monotonic())) is not None:
+            self.stopped_by = signals.wait(min(budget.pause_s, until_s - time.monotonic()))
+            if self.stopped_by is not None:
                 return
             if time.monotonic() >= until_s:
                 return
@@ -271,9 +282,9 @@ class Shadow:
             if is_ending or feed.is_behind:
                 pause_s = _LEAST_PAUSE_S
             left_s = min(pause_s, shown_s + interval_s - now_s, until_s - now_s)
-            stopped_by = signals.wait(max(left_s, _LEAST_PAUSE_S))
+            self.stopped_by = signals.wait(max(left_s, _LEAST_PAUSE_S))
             is_late = time.monotonic() >= until_s
-            if (stopped_by is not None or is_late) and not is_stopped:
+            if (self.stopped_by is not None or is_late) and not is_stopped:
                 is_stopped = is_ending = True
                 feed.end()
         try:
@@ -315,6 +326,7 @@ class Shadow:
     def _count(self, window: Window) -> None:
         if window.lost_events:
             self.lossy_windows += 1
+            self.lossy_seconds += window.duration_ns / 1e9
             return
         self.windows += 1
         self.seconds += window.duration_ns / 1e9

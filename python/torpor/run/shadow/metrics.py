@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Findings of a shadow as OpenMetrics text on the loopback address."""
 
-import math
 import socket
 import threading
 from collections.abc import Iterator
@@ -62,14 +61,14 @@ def _families(shadow: Shadow) -> Iterator[tuple[str, str, str, str, _Samples]]:
         ({"governor": governor, "metric": shadow.judged or "", "bound": bound}, end)
         for governor, tally in shadow.tallies.items()
         for bound, end in zip(("mean", "low", "high"), tally.change, strict=True)
-        if end is not None and not math.isnan(end)
+        if end is not None
     ]
     yield "difference_percent", "gauge", "percent", "Paired, from the base; 95 %.", ends
     up = [({"governor": g}, float(s.error is None)) for g, s in shadow.sums.items()]
     yield "governor_up", "gauge", "", "1 as long as the governor has not failed.", up
     for name, kind, unit, described, value in (
-        ("windows", "counter", "", "Minutes without losses.", shadow.windows),
-        ("lossy_windows", "counter", "", "Minutes left out.", shadow.lossy_windows),
+        ("windows", "counter", "", "Minutes without losses, begun ones included.", shadow.windows),
+        ("lossy_windows", "counter", "", "Minutes with losses, left out.", shadow.lossy_windows),
         ("events", "counter", "", "Events that were read.", shadow.events),
         ("lost_events", "counter", "", "Events that were lost.", shadow.lost_events),
         ("cpu_seconds", "counter", "seconds", "Of Torpor and perf.", shadow.meter.cpu_ns / 1e9),

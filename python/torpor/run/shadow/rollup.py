@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Minutes of a shadow as the points of a store: one a minute and governor.
 
-All that reads a store reads them: ``torpor store``, ``torpor gate``, ``torpor serve``, polars. The
-source is the host, the seed the minute (since 1970, UTC), so that governors pair by minute.
+All that reads a store reads them: ``torpor store``, ``torpor gate``, polars. The source is
+the host. The seed identifies the window, so that governors pair by window: its begin in
+milliseconds since 1970, then 20 bits of a hash of the exact begin and of all that was measured.
+Two windows of a minute, of two shadows or of a clock that was set back, have two seeds; a window
+that is stored twice has one.
 """
 
 import contextlib
@@ -13,17 +16,34 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torpor.run.shadow.live import Window
 from torpor.run.sweeps.axes import Point
-from torpor.run.sweeps.parts import Row, catalogue, read_part, row_of, warn
-from torpor.run.sweeps.store import Store, Writer, open_store
+from torpor.run.sweeps.parts import Row, catalogue, named, read_columns, row_of
+from torpor.run.sweeps.store import Writer, open_store
 
 MINUTE_NS = 60 * 10**9
 #: Minutes of a shard.
 _SHARD_MINUTES = 60
+#: Bits of a seed that distinguish windows of a millisecond; the others last until the year 2248.
+_HASH_BITS = 20
+#: Seeds below it are minutes since 1970, which earlier versions wrote.
+_MINUTES = 1 << 40
 #: Switches of the machine's governor that are remembered until the minutes they lie in are over.
 _SWITCHES = 64
+
+
+def seed_of(window: Window) -> int:
+    """Return the number that identifies a window."""
+    text = json.dumps([window.begin_ns, window.duration_ns, window.values], sort_keys=True)
+    digest = int(hashlib.sha256(text.encode()).hexdigest(), 16)
+    return window.begin_ns // 10**6 << _HASH_BITS | digest % (1 << _HASH_BITS)
+
+
+def begin_ns(seed: int) -> int:
+    """Return when a window began, to the millisecond."""
+    return seed * MINUTE_NS if seed < _MINUTES else (seed >> _HASH_BITS) * 10**6
 
 
 class Under:
@@ -72,6 +92,8 @@ class Rollup:
         self._store = open_store(folder, create=True)
         self._point, self._governors = point, list(governors)
         self._keep_ns = keep_ns
+        #: When the first of this host's minutes in each shard began; shards never change.
+        self._first_ns: dict[Path, float] = {}
         self._stack = contextlib.ExitStack()
         self._writer: Writer | None = None
         #: Minutes that could not be written, and why.
@@ -112,47 +134,39 @@ class Rollup:
 
     def _rows(self, window: Window, under: str | None) -> Iterator[Row]:
         known = {metric["key"] for metric in catalogue()}
+        seed = seed_of(window)
         for governor in self._governors:
             values = window.values.get(governor)
             error = "the governor has failed" if values is None else None
             metrics: dict[str, float | None] = {
                 k: v for k, v in (values or {}).items() if k in known
             }
-            seed = round(window.begin_ns / MINUTE_NS)
             point = replace(self._point, governor=governor, seed=seed)
             if under is not None:
                 point = replace(point, options=json.dumps({"under": under}))
-            identity = json.dumps([point.source, point.options, governor, window.begin_ns])
+            identity = json.dumps(named(point), sort_keys=True)
             name = hashlib.sha256(identity.encode()).hexdigest()[:32]
             yield row_of(name, point, metrics, error, window.duration_ns / 1e6)
 
     def _prune(self) -> None:
-        """Delete the shards that were written longer ago than minutes are kept."""
+        """Delete this host's minutes that are older than minutes are kept, and no other point."""
         if self._keep_ns is None:
             return
-        for path in self._store.shards:
-            with contextlib.suppress(OSError):
-                if path.stat().st_mtime_ns < time.time_ns() - self._keep_ns:
-                    path.unlink()
+        least_ns = time.time_ns() - self._keep_ns
+        # A disk that is full, or a `store gc` at this moment: they go the next time.
+        with contextlib.suppress(OSError):
+            self._first_ns = {
+                path: self._first_ns.get(path)
+                or min(self._begins(read_columns(path).read), default=math.inf)
+                for path in self._store.shards
+            }
+            over = [path for path, first_ns in self._first_ns.items() if first_ns < least_ns]
+            self._store.drop(over, lambda read: [at < least_ns for at in self._begins(read)])
 
-
-def parts(store: Store) -> Iterator[list[Row]]:
-    """Yield every minute once, a file at a time: a year of them has no room in memory.
-
-    All governors of a minute are in one file. Warns of what is damaged (:class:`StoreWarning`).
-    """
-    met: set[bytes] = set()
-    for path in (*store.open_files, *store.shards):
-        try:
-            part = read_part(path)
-        except FileNotFoundError:
-            # It has become a part of another one, which is listed.
-            continue
-        warn([part.damage])
-        names = [bytes.fromhex(row["point"]) for row in part.records]
-        yield [
-            row
-            for name, row in zip(names, part.records, strict=True)
-            if row["kind"] == "shadow" and name not in met
+    def _begins(self, read: Callable[[str], list[Any]]) -> list[float]:
+        """Return when each point's window began; infinity if it is not one of this host's."""
+        own = ("shadow", self._point.source)
+        return [
+            begin_ns(seed) if (kind, source) == own and seed is not None else math.inf
+            for kind, source, seed in zip(*map(read, ("kind", "source", "seed")), strict=True)
         ]
-        met.update(names)

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
+from torpor.results.files import read_text
 from torpor.results.shapes import Schema, Shapes
 from torpor.run import options
 from torpor.run.options import Option
@@ -241,7 +241,7 @@ def read_toml(path: str | os.PathLike[str]) -> Axes:
     Paths are relative to the working directory, as on the command line. Raises
     :class:`SweepError` for what does not belong there.
     """
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path)
     try:
         data = toml(text)
     except ValueError as error:

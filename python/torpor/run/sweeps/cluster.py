@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
+from torpor.results.files import read_bytes
+from torpor.run.recordings import dumps_to_use
 from torpor.run.sweeps.axes import Point, SweepError, split_numbers
 from torpor.run.sweeps.identity import engine_id, file_hash
 from torpor.run.sweeps.parts import Line, line_of, row_of
@@ -140,7 +142,7 @@ class Cluster:
         for name, point in batch:
             mine = {}
             for field, made in (
-                ("source", self._made(_file_parcel, point.source)),
+                ("source", self._made(_recording_parcel, point.source)),
                 ("platform", self._made(_platform_parcel, point.platform)),
                 ("governor", self._made(_governor_parcel, point.governor)),
                 ("cpufreq", self._made(_file_parcel, point.cpufreq or "")),
@@ -200,12 +202,19 @@ def _handed_over(files: _Files) -> _Files:
     return files
 
 
-def _file_parcel(spec: str) -> "tuple[Parcel, Any] | None":
+def _file_parcel(spec: str, *beside: str) -> "tuple[Parcel, Any] | None":
     base, _ = split_numbers(spec)
     if not os.path.isfile(base):
         return None
-    name = os.path.basename(base)
-    return Parcel(file_hash(base)[:32], name), lambda: {name: Path(base).read_bytes()}
+    files = {os.path.basename(path): path for path in (base, *beside)}
+    digest = hashlib.sha256("".join(map(file_hash, files.values())).encode()).hexdigest()
+    read = lambda: {name: read_bytes(path) for name, path in files.items()}  # noqa: E731
+    return Parcel(digest[:32], os.path.basename(base)), read
+
+
+def _recording_parcel(spec: str) -> "tuple[Parcel, Any] | None":
+    # With the dumps that identify its machine; a workload has none.
+    return _file_parcel(spec, *(dumps_to_use(Path(spec), None, None) or ()))
 
 
 def _platform_parcel(spec: str) -> "tuple[Parcel, Any] | None":
@@ -231,7 +240,7 @@ def _governor_parcel(spec: str) -> "tuple[Parcel, Any] | None":
     # A tree's governor is compiled against that kernel's interface, by the tree's Makefile.
     inside = "drivers/cpuidle/governors/"
     laid = {inside + name: text for name, text in files.items()}
-    return _made(laid | {"Makefile": makefile.read_bytes()}, inside + main)
+    return _made(laid | {"Makefile": read_bytes(makefile)}, inside + main)
 
 
 def _made(files: _Files, main: str | None = None) -> "tuple[Parcel, Any]":

@@ -10,6 +10,8 @@ from typing import Any
 
 from torpor import _engine
 from torpor.machine.toml import toml
+from torpor.results.files import open_regular
+from torpor.run import recordings
 from torpor.run.sweeps.axes import Point, split_numbers
 
 #: Changes with the meaning of a row.
@@ -28,6 +30,7 @@ class Identities:
         self._platform = cache(lambda name: _digest(_engine.platform_toml(name).encode()))
         self._file = cache(file_hash)
         self._policy = cache(_policy)
+        self._recorded_on = cache(lambda path: recordings.recorded_on([path]).get(path))
         self._kernel = cache(self._hosted)
 
     def key(self, point: Point) -> str:
@@ -37,6 +40,8 @@ class Identities:
         """
         options = json.loads(point.options)
         recorded_on, background = options.get("recorded_on"), options.get("background")
+        if point.kind == "replay" and not recorded_on:
+            recorded_on = self._recorded_on(point.source)
         identity = {
             "format": FORMAT,
             "engine": engine_id(),
@@ -75,7 +80,7 @@ def engine_id() -> str:
 def file_hash(path: str) -> str:
     """Return the hash of a file's bytes."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()

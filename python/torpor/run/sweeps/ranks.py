@@ -1,5 +1,23 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Reads a store: governors against scenarios, and ranks over scenarios with their uncertainty."""
+"""Reads a store: governors against scenarios, and ranks over scenarios with their uncertainty.
+
+A *scenario* is all that a point has besides its governor and seed: input, machine, options. A
+governor in a scenario is a *cell*, whose value is the mean over its seeds. Only cells of one
+scenario are compared, because scenarios differ by more than governors do:
+
+    idle power, mW        menu    teo   ladder
+    video.dat, pixel6      100     90     120       ranks  2  1  3
+    idle.dat, pixel6         4      5       6       ranks  1  2  3
+    game.dat, pixel6       300    270  crashed      no ranks: not all finished
+
+The summary is over the first two scenarios. teo's change from menu is the geometric mean of
+90/100 and 5/4, which is +6.1 %: twice as much here and half as much there cancel out. Its mean
+rank is 1.5. Of a share, which may be 0, the change is the mean difference in percentage points.
+Each has Student's 95 % interval over scenarios, from three of them on.
+
+:class:`Cells` sorts points into cells, :func:`summed` computes the summary, and :func:`view` makes
+tables of both. Columns stay columns, as a store may have a million points.
+"""
 
 import functools
 import json
@@ -32,7 +50,7 @@ class Cells:
     """Points without an error as cells: a governor in a scenario, with its seeds."""
 
     def __init__(self, points: Points, governors: Sequence[str]) -> None:
-        """Sort the points into cells. Of two of a seed, by two builds say, the last one counts."""
+        """Sort the points that may be compared (:attr:`Points.paired`) into cells."""
         self.governors, (self.scenarios, numbers) = governors, points.scenarios
         place, width = {g: number for number, g in enumerate(governors)}, len(governors)
         cell_of = [
@@ -41,12 +59,9 @@ class Cells:
         ]
         # Replays have one seed, None.
         seeds = [-1 if seed is None else seed for seed in points["seed"]]
-        rows = [row for row, error in enumerate(points["error"]) if error is None]
-        rows.sort(key=seeds.__getitem__)
-        rows.sort(key=cell_of.__getitem__)
-        if any(cell_of[a] == cell_of[b] and seeds[a] == seeds[b] for a, b in pairwise(rows)):
-            last = {(cell_of[row], seeds[row]): row for row in points.in_order(rows)}
-            rows = [last[key] for key in sorted(last)]
+        self.paired = points.paired
+        # Stable: within a cell they stay in order of their seeds.
+        rows = sorted(self.paired.places, key=cell_of.__getitem__)
         #: Places of the points by cell and seed; the cells that have any, and where each begins.
         self._rows = rows
         own = [cell_of[row] for row in rows]
@@ -127,6 +142,7 @@ def view(
     ]
     if len(failed) > 10:
         notes.append(f"{len(failed) - 10} more points have an error")
+    notes += cells.paired.notes
     if len(builds := set(found["engine"])) > 1:
         notes.append(
             f"points of {len(builds)} builds of Torpor: `torpor store gc --this-build` drops the "
@@ -169,11 +185,15 @@ def against_oracle(points: Points) -> Points:
     """
     governors, kinds = points["governor"], points["kind"]
     is_replay = [kind == "replay" for kind in kinds]
-    oracles = [at for at, g in enumerate(governors) if g == "oracle" and is_replay[at]]
-    if not oracles:
+    if not any(g == "oracle" and is_replay[at] for at, g in enumerate(governors)):
         return points
     _, numbers = points.scenarios
-    best = {numbers[at]: at for at in points.in_order(oracles)}
+    # A replay has one seed, so that a scenario has one oracle at most.
+    best = {
+        numbers[at]: at
+        for at in points.paired.places
+        if governors[at] == "oracle" and is_replay[at]
+    }
 
     def distances(energy: str, distance: str) -> list[float | None]:
         energies, known = points[energy], points[distance]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 
+from torpor.results.files import read_text
 from torpor.run.sweeps.axes import Axes, Point, SweepError
 from torpor.run.sweeps.columns import Points
 from torpor.run.sweeps.identity import Identities
@@ -211,4 +211,4 @@ class _Threads:
 
 
 def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(read_text("/proc/self/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -25,7 +25,7 @@ import platform
 import re
 import uuid
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -57,6 +57,9 @@ FORMAT = 2
 
 #: A sweep's open file becomes a shard when it holds so many points.
 _SHARD_POINTS = 20_000
+
+#: Says of each point, by the columns that it reads, whether it goes.
+_Judge = Callable[[Callable[[str], list[Any]]], list[bool]]
 
 #: In an open file's name: over NFS, a lock may be unknown to other machines.
 _HOST = re.sub(r"[^A-Za-z0-9.]", "", platform.node())
@@ -92,12 +95,7 @@ class Store:
 
         Of several runs of a point, one without an error counts. Warns as :meth:`rows`.
         """
-        files = self._files()
-        every = Points(
-            sum(file.length for file in files), partial(_joined, files), self.governors()
-        )
-        chosen = _chosen(files)
-        return every if len(chosen) == len(every) else every.at(chosen)
+        return points_of([self])
 
     def _files(self) -> list[Columns]:
         """Return the columns of all files; warn of the damage."""
@@ -160,8 +158,12 @@ class Store:
         if shards or not parts:
             scanned = polars.scan_parquet(shards) if shards else None
             parts.insert(0, polars.DataFrame(_table([])).lazy() if scanned is None else scanned)
-        # Two sweeps that ran one point at a time both have it.
-        return polars.concat(parts).unique(subset=["point"], keep="first", maintain_order=True)
+        # Two sweeps that ran one point at a time both have it; a run without an error counts.
+        return (
+            polars.concat(parts)
+            .sort(polars.col("error").is_not_null(), maintain_order=True)
+            .unique(subset=["point"], keep="first", maintain_order=True)
+        )
 
     def to_dataset(self) -> Any:
         """Return a ``pyarrow.dataset.Dataset`` over all points, for DuckDB among others.
@@ -213,14 +215,21 @@ class Store:
         self._add_shard(map(line_of, records))
 
     def merge(self, others: Iterable["Store"]) -> int:
-        """Add the points of other stores; return how many are new."""
-        known = set(self.names())
+        """Add the points of other stores; return how many are new.
+
+        So is one that has no error, where the store's own has.
+        """
+        points = self.points()
+        known = dict(zip(points["point"], map(_rank, points["error"]), strict=True))
         others = list(others)
         self.name_governors(label for other in others for label in other.governors())
-        new = [row for other in others for row in other.rows() if row["point"] not in known]
-        added = {row["point"]: nested(row) for row in new}
-        self.add(list(added.values()))
-        return len(added)
+        new = [
+            nested(row)
+            for row in points_of(others).rows()
+            if row["point"] not in known or _rank(row["error"]) < known[row["point"]]
+        ]
+        self.add(new)
+        return len(new)
 
     def gc(self, engine: str | None = None) -> tuple[int, int]:
         """Join small shards, and return how many files went and how many points.
@@ -232,13 +241,23 @@ class Store:
         while True:
             # A shard that is gone has gone into another, which a second `store gc` made.
             with contextlib.suppress(FileNotFoundError):
-                return self._join([*self.shards, *self._orphans("*")], engine)
+                return self._join(
+                    [*self.shards, *self._orphans("*")],
+                    lambda read: [engine not in (None, of) for of in read("engine")],
+                )
 
-    def _join(self, paths: list[Path], engine: str | None = None) -> tuple[int, int]:
+    def drop(self, shards: list[Path], is_dropped: _Judge) -> None:
+        """Write shards anew without some of their points: ``is_dropped`` says of each by columns.
+
+        Raises OSError, with every point still there.
+        """
+        self._join(shards, is_dropped)
+
+    def _join(self, paths: list[Path], is_dropped: _Judge | None = None) -> tuple[int, int]:
         files = [read_columns(path) for path in paths]
         chosen = _chosen(files)
-        engines = _joined(files, "engine")
-        kept = [at for at in chosen if engine in (None, engines[at])]
+        dropped = is_dropped(partial(_joined, files)) if is_dropped else []
+        kept = [at for at in chosen if not (dropped and dropped[at])]
         gone: dict[Path, str | None] = {}
         lines: list[bytes] = []
         made = []
@@ -248,7 +267,7 @@ class Store:
             if path.suffix != ".parquet" or len(own) < max(file.length, _SHARD_POINTS):
                 part = read_part(path)
                 gone[path] = part.damage
-                # A number by another hand takes its file's points with it.
+                # A shard with a metric that is no number has no records: its points are lost.
                 is_whole = len(part.records) == file.length
                 lines += [line_of(part.records[at - first]) for at in own if is_whole]
             first += file.length
@@ -268,7 +287,8 @@ class Store:
         """Write all points to one file: .parquet, .arrow or .csv; return how many."""
         table = self.table()
         if path.suffix == ".csv":
-            write_whole(path, csv_text(table.to_dict()))
+            columns = table.to_dict()
+            write_whole(path, csv_text(zip(*columns.values(), strict=True), columns))
         else:
             table.write(os.fspath(path))
         return table.num_rows
@@ -379,6 +399,16 @@ def open_store(path: str | os.PathLike[str], *, create: bool = False) -> Store:
     return Store(folder)
 
 
+def points_of(stores: Iterable[Store]) -> Points:
+    """Return every point of several stores once, as :meth:`Store.points`."""
+    stores = list(stores)
+    files = [file for store in stores for file in store._files()]
+    order = dict.fromkeys(label for store in stores for label in store.governors())
+    every = Points(sum(file.length for file in files), partial(_joined, files), list(order))
+    chosen = _chosen(files)
+    return every if len(chosen) == len(every) else every.at(chosen)
+
+
 def _create(folder: Path) -> None:
     """Make a folder a store, unless it is one. Any number of processes may do so at a time."""
     try:
@@ -401,13 +431,24 @@ def _joined(files: list[Columns], name: str) -> list[Any]:
 
 
 def _chosen(files: list[Columns]) -> list[int]:
-    """Return the place of every point once; of several runs, one without an error counts."""
+    """Return the place of every point once, whatever the order of the files.
+
+    Of several runs, one without an error counts, then the one that took the least time.
+    """
     place_of: dict[str, int] = {}
-    pairs = zip(_joined(files, "point"), _joined(files, "error"), strict=True)
-    for place, (name, error) in enumerate(pairs):
-        if error is None or name not in place_of:
+    names, errors, times_ms = (_joined(files, name) for name in ("point", "error", "run_ms"))
+    for place, name in enumerate(names):
+        other = place_of.setdefault(name, place)
+        if other != place and _rank(errors[place], times_ms[place]) < _rank(
+            errors[other], times_ms[other]
+        ):
             place_of[name] = place
     return sorted(place_of.values())
+
+
+def _rank(error: str | None, run_ms: float = 0.0) -> tuple[bool, str, float]:
+    """Return the order of several runs of a point; the first one counts."""
+    return error is not None, error or "", run_ms
 
 
 def _remove(damages: dict[Path, str | None]) -> int:

@@ -10,12 +10,32 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
+from markupsafe import Markup
+
 from torpor.results.files import write_whole
 from torpor.view.report.page import render
 
 _Path = str | PathLike[str]
 
-__all__ = ["render", "write"]
+__all__ = ["Page", "render", "write"]
+
+
+class Page(str):
+    """A page as HTML text. A notebook displays it in a frame of its own."""
+
+    def __new__(cls, result: Any) -> Page:
+        """Render a result, or a list of results."""
+        return super().__new__(cls, render(result))
+
+    def _repr_html_(self) -> str:
+        return _FRAME.format(page=self)
+
+
+#: Scripts of the page run, and reach nothing outside.
+_FRAME = Markup(
+    '<iframe title="Result" srcdoc="{page}" sandbox="allow-scripts" '
+    'style="width: 100%; height: 720px; border: 0"></iframe>'
+)
 
 
 def write(

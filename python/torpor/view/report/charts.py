@@ -238,6 +238,9 @@ def by_hour(result: Shadows) -> Markup | None:
             change = row["cells"][place]["change"] if place < len(row["cells"]) else None
             if group["machine_class"] != machine_class or change is None:
                 continue
+            if row["kind"] != "share" and change["relative_pct"] is None:
+                # The base is 0, and the axis is percent of it.
+                continue
             titles.add(row["title"])
             x = (group["hour"] or 0) + _BESIDE * (number_of - (len(lines) - 1) / 2)
             hint = f"{name}, {group['hour']:02}:00: {row['title']} {change['text']}"
@@ -259,7 +262,7 @@ def _percent(change: Change, hint: str) -> tuple[float, str, str, bool, None, An
     scale = relative / of if relative is not None and of else 1.0
     low, high = change["low"], change["high"]
     ends = None if low is None or high is None else (scale * low, scale * high)
-    is_hollow = change["is_significant"] is False
+    is_hollow = not change["is_significant"]
     return scale * of, hint, "", is_hollow, None, ends
 
 

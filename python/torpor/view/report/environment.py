@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from torpor.machine.kernel_sources import cache_folder
 from torpor.results.comparison import unit_text
+from torpor.results.files import read_text
 from torpor.results.numbers import duration, grouped
 from torpor.results.table import CHANGE, Post, Table
 from torpor.results.text import printable
@@ -38,10 +39,10 @@ def page(
     **content: Any,
 ) -> str:
     """Return a page of a template: these files of styles and scripts are part of it."""
-    script = "\n".join((TEMPLATES / name).read_text("utf-8") for name in scripts)
+    script = "\n".join(read_text(TEMPLATES / name) for name in scripts)
     if script:
         script = f'(() => {{\n"use strict";\n{script}}})();\n'
-    style = "".join((TEMPLATES / name).read_text("utf-8") for name in ("report.css", *styles))
+    style = "".join(read_text(TEMPLATES / name) for name in ("report.css", *styles))
     drawn = (
         _environment()
         .get_template(template)

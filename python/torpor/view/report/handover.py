@@ -6,9 +6,9 @@ from __future__ import annotations
 import gzip
 import os
 from base64 import b64encode
-from pathlib import Path
 from typing import TypedDict
 
+from torpor.results.files import read_bytes
 from torpor.results.kinds import KINDS
 
 #: Site that shows traces; TORPOR_PERFETTO names another one, such as http://localhost:10000.
@@ -40,7 +40,7 @@ def handover(file: str | os.PathLike[str], title: str) -> Handover:
     Raises OSError if the file cannot be read.
     """
     # The same trace gives the same bytes: without a time of now.
-    packed = gzip.compress(Path(file).read_bytes(), 6, mtime=0)
+    packed = gzip.compress(read_bytes(file), 6, mtime=0)
     fits = len(packed) <= EMBEDDED_BYTES
     return {
         "title": title,

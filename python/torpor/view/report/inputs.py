@@ -9,17 +9,17 @@ from typing import Any
 from markupsafe import Markup
 
 from torpor.results import types as results
-from torpor.results.comparison import agreement_text
+from torpor.results.comparison import SLEEP_CLASSES, agreement_text
 from torpor.results.numbers import number, share
 from torpor.results.table import Table, word
 from torpor.view.report.environment import prose, table_html
 
-# Best first. Said in full once, here; the engine's keys stay short.
+# Said in full once, here; the engine's keys stay short.
 _SLEEP_LENGTH = {
-    "probe": "kernel's own answer: a probe on tick_nohz_get_sleep_length",
-    "timer_events": "timer events: the timers armed in the recording",
-    "waking_timer": "the waking timer: the timer that did end the sleep",
-    "tick_only": "tick only: no timer is known, the next tick bounds the sleep",
+    "probe": "the kernel's value, by a probe",
+    "timer_events": "events of the armed timers",
+    "waking_timer": "an interrupt that woke a task counts as its timer",
+    "tick_only": "no timer",
 }
 _WAKE_STAMP = {
     "waking_event": "the waking event of a task",
@@ -41,7 +41,7 @@ _COUNTS = {
 def tables(own: results.TraceOutcome) -> Markup:
     """Return the section of a recording's contents."""
     raw, trace, agreement = own["inputs"], own["trace"], own.get("agreement")
-    said = prose(agreement_text(agreement, "--recorded-on")) if agreement else ""
+    said = prose(agreement_text(agreement, raw["recorded_on"])) if agreement else ""
     carried = sorted(trace["carries"].items(), key=lambda item: (not item[1], item[0]))
     events = sorted(trace["event_counts"].items(), key=lambda item: (-item[1], item[0]))
     counts: Any = raw
@@ -49,11 +49,11 @@ def tables(own: results.TraceOutcome) -> Markup:
         trace["losses"], key=lambda loss: (_SEVERITY_ORDER.get(loss["severity"], 3), loss["key"])
     )
     lost = [(of["key"], of["severity"], of["count"], of["advice"]) for of in losses]
-    columns = {"the recording": raw["sleep_length_sources"]}
+    columns = {"the recording": _counts(raw["sleep_length_sources"])}
     columns |= {
-        run["governor"]: run["sleep_length_sources"]
+        run["governor"]: counts
         for run in own["runs"]
-        if not run["error"] and any(run["sleep_length_sources"].values())
+        if not run["error"] and any((counts := _counts(run["sleep_length_sources"])).values())
     }
     title = "Time to the next timer that a governor was given, by source"
     return Markup('<p>{}</p>{}<div class="columns">{}{}{}{}</div>{}').format(
@@ -63,8 +63,18 @@ def tables(own: results.TraceOutcome) -> Markup:
         _table("Events read", ["Event", "count"], events),
         _table("Idle spans", ["", "count"], [(_COUNTS[key], counts[key]) for key in _COUNTS]),
         _sources("When a wake-up came, by", _WAKE_STAMP, {"": raw["wake_stamp_sources"]}),
-        _sources(title, _SLEEP_LENGTH, columns),
+        _sources(title, {}, columns),
     )
+
+
+def _counts(sources: results.SleepLengthSources) -> dict[str, int]:
+    """Return the decisions of each source, its class before it, the best first."""
+    by_class: Any = sources
+    return {
+        f"{words}: {_SLEEP_LENGTH.get(key, key)}": count
+        for name, words in SLEEP_CLASSES.items()
+        for key, count in by_class.get(name, {}).items()
+    }
 
 
 def _table(title: str, headings: list[str], rows: Iterable[Iterable[object]]) -> Markup:

@@ -14,8 +14,10 @@ from torpor.results.cells import compared as comparison_table
 from torpor.results.comparison import (
     Section,
     base_text,
+    class_shares,
     percent,
     short_labels,
+    sources_text,
     title_text,
     unit_text,
 )
@@ -38,7 +40,7 @@ _FAR = 2.5
 #: From so large a ratio on, the axis of delays is logarithmic.
 _LOG_RATIO = 8
 #: With a smaller share of known timers, a replay says little.
-_KNOWN_SHARE_MIN = 0.5
+_RECORDED_SHARE_MIN = 0.5
 #: Metrics that matter, by group; the first ones that are known, at most so many of each.
 _GROUPS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("Work", 2, ("iops", "io_latency_p99_us", "throughput", "flow_p99_us", "missed_periods")),
@@ -117,7 +119,7 @@ def beginning(
         said = headline(compared, base, other, draws)
         more = [differences(compared, base, other)] if said and draws == "recording" else []
     title = said or finding.partition(". ")[0].rstrip(".")
-    charts = picture(compared, runs)
+    charts = picture(compared, runs, section.get("oracle"))
     caption = _caption(compared, runs) if charts else ""
     figure = Markup(
         '<figure class="plotted">{}<figcaption class="caption">{}</figcaption></figure>'
@@ -172,10 +174,13 @@ def _matters(compared: results.Comparison, dots: Mapping[str, Markup]) -> Markup
         if compared["sampling"] == "paired" and compared["samples"] > 1:
             text += ", ± half of its 95 % interval: a change smaller than that may be chance"
         said.append(f"{text}.")
-    said.append(
-        "Bold with a dot: the row's best governor, or those that cannot be told from it; the "
-        "oracle knows the future and does not compete."
-    )
+    if compared["sampling"] == "single":
+        said.append("No governor is marked as best: one recording has no measure of chance.")
+    else:
+        said.append(
+            "Bold with a dot: the row's best governor, or those that cannot be told from it; the "
+            "oracle knows the future and does not compete."
+        )
     said.append(base_text(compared) or "")
     caption = Markup('<p class="caption">{}</p>').format(" ".join(said))
     return table_html(table, shown, marks=dots, css="matters") + caption
@@ -235,10 +240,9 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
     if "trace" not in section or draws == "recording":
         return found
     sources = section["inputs"]["sleep_length_sources"]
-    if asked := sum(sources.values()):
-        known = 1 - sources.get("tick_only", 0) / asked
-        text = f"next timer known for {percent(known)} of decisions"
-        found.append(Chip(text, known < _KNOWN_SHARE_MIN))
+    if shares := class_shares(sources):
+        text = f"next timer {sources_text(sources)}"
+        found.append(Chip(text, shares["recorded"] < _RECORDED_SHARE_MIN))
     agreement = section.get("agreement")
     if agreement:
         verdict = agreement["verdict"]
@@ -254,8 +258,15 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
     return found
 
 
-def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> Markup | None:
-    """Draw power over delay, for wide pages and for phones; None where one is not known."""
+def picture(
+    compared: results.Comparison,
+    runs: Sequence[results.RunOutcome],
+    oracle: results.OracleOutcome | None,
+) -> Markup | None:
+    """Draw power over delay, for wide pages and for phones; None where one is not known.
+
+    ``oracle`` is what a replay proves, which is a line that no point can be below.
+    """
     power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
     places = _drawn(compared, runs)
     if power is None or delay is None or len(places) < 2:
@@ -277,11 +288,12 @@ def picture(compared: results.Comparison, runs: Sequence[results.RunOutcome]) ->
         )
         series.append(Series("", [point], style[run["governor"]].colour, 4.5 if is_small else 6.0))
     delays = [point.x for one in series for point in one.points]
-    oracle = next((place for place in places if runs[place]["kind"] == "oracle"), None)
+    least = next((place for place in places if runs[place]["governor"] == "oracle"), None)
+    bound = oracle["bound_mw"] if oracle and oracle["found_mw"] else None
     floor = None
-    # In a replay nothing is below the oracle: in a simulation it has other work to do.
-    if oracle is not None and compared["sampling"] == "exact" and compared["samples"] == 1:
-        floor = (power["cells"][oracle]["value"], "no sequence of choices gets here")
+    if oracle and bound is not None and least is not None and compared["sampling"] == "single":
+        found = power["cells"][least]["value"]
+        floor = (found * bound / oracle["found_mw"], "no sequence of choices gets here")
     is_log = min(delays) > 0 and max(delays) / min(delays) > _LOG_RATIO
     return inline_both(
         Chart(

@@ -6,7 +6,6 @@ Of many points, the page has ranks over all of them and the scenarios with the l
 
 from __future__ import annotations
 
-import glob
 import heapq
 import json
 import shlex
@@ -18,7 +17,7 @@ from torpor._engine import student_95
 from torpor.results.comparison import unit_text
 from torpor.results.sentences import REFERENCES
 from torpor.results.table import counted, minus
-from torpor.run.sweeps.columns import SCENARIO, Points, Scenario
+from torpor.run.sweeps.columns import SCENARIO, Points
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import (
     Cells,
@@ -46,10 +45,8 @@ _EXTREMES_MAX = 500
 _FAILURES_MAX = 200
 
 
-def render(points: Points, title: str, *, is_served: bool = False) -> str:
+def render(points: Points, title: str) -> str:
     """Return the page of a sweep's points as HTML text.
-
-    One that ``torpor serve`` shows can ask it for a part of a sweep that is large.
 
     Raises :class:`torpor.SweepError` if there are none.
     """
@@ -91,7 +88,7 @@ def render(points: Points, title: str, *, is_served: bool = False) -> str:
         scripts=("sweep-curves.js", "sweep.js"),
         title=title,
         verdict=said,
-        certainty=certainty,
+        certainty=" ".join([certainty, *(f"{note}." for note in cells.paired.notes)]).strip(),
         counts={
             "points": len(points),
             "governors": len(cells.governors),
@@ -100,7 +97,6 @@ def render(points: Points, title: str, *, is_served: bool = False) -> str:
         },
         shown=len(scenarios),
         is_whole=is_whole,
-        asked=_choices(every, varied(every)) if is_served and not is_whole else [],
         builds=sorted(
             {f"{of} ({by})" for of, by in set(zip(points["torpor"], points["engine"], strict=True))}
         ),
@@ -184,21 +180,6 @@ def _summed(
     turns = chain.from_iterable(zip_longest(*extremes))
     found = list(dict.fromkeys(number for number in turns if number is not None))
     return sorted(found[:most]), known, summaries
-
-
-def _choices(
-    scenarios: Sequence[Scenario], axes: Iterable[str]
-) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the axes by which a part can be asked for, each with its values, if not too many.
-
-    With each value goes the pattern that it alone matches.
-    """
-    found = []
-    for axis in axes:
-        values = sorted({str(scenario[SCENARIO.index(axis)]) for scenario in scenarios})
-        few = values if len(values) <= _EXTREMES_MAX else []
-        found.append((axis, [(glob.escape(value), value) for value in few]))
-    return found
 
 
 def _scenarios(

@@ -13,9 +13,8 @@ mod sysfs;
 
 use crate::counters::{CountersError, PerfDomain, Snapshot};
 use crate::platform::{PlatformError, Scope};
-use crate::units::Hz;
+use crate::units::{Hz, open_regular};
 use share::Machine;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -175,7 +174,6 @@ fn from_counters(CountersError { name, reason, hint }: CountersError) -> Platfor
 fn head(path: &Path) -> Vec<u8> {
     let mut head = Vec::new();
     // An unreadable file will be reported by the full read.
-    let file = path.is_file().then(|| File::open(path).ok()).flatten();
-    let _ = file.map(|file| file.take(8).read_to_end(&mut head));
+    let _ = open_regular(path).map(|file| file.take(8).read_to_end(&mut head));
     head
 }

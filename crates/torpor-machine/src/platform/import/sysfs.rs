@@ -26,8 +26,9 @@ pub(super) fn read(
             None => without_states.push(cpu.cpu),
         }
     }
+    let capacity_source = set_capacities(snapshot, &mut cpus, notes)?;
     fill_gaps(&mut cpus, &without_states, notes);
-    scale_capacities(&mut cpus, notes)?;
+    tell_refused(snapshot, notes);
     if cpus.values().any(|cpu| cpu.states[0].is_polling) {
         notes.push("state 0 is taken to poll, because its name is POLL".to_owned());
     }
@@ -36,7 +37,7 @@ pub(super) fn read(
         origin: "sysfs",
         title: snapshot.machine.title.clone(),
         cpus,
-        sources: sources(driver),
+        sources: sources(driver, capacity_source),
     };
     energy::merge(&mut machine, model, notes)?;
     if machine.cpus.values().all(|cpu| cpu.opps.is_empty()) {
@@ -49,10 +50,10 @@ pub(super) fn read(
     Ok(machine)
 }
 
-fn sources(driver: &str) -> Sources {
+fn sources(driver: &str, capacity: &str) -> Sources {
     Sources {
         machine: "sysfs of the machine: cpu*".to_owned(),
-        capacity: "sysfs of the machine: cpu*/cpu_capacity".to_owned(),
+        capacity: format!("sysfs of the machine: {capacity}"),
         idle_states: format!("sysfs of the machine: cpu*/cpuidle, driver {driver}"),
         opps: "sysfs of the machine: cpufreq, scaling_available_frequencies".to_owned(),
         // sysfs has none; with an energy model, its own source is here.
@@ -84,7 +85,7 @@ fn read_cpu(
     for state in &cpu.states {
         states.push(read_state(snapshot, &format!("{folder}/state{}", state.index), state, notes)?);
     }
-    for attr in ["cpu_capacity", "cpufreq/scaling_available_frequencies"] {
+    for attr in ["cpu_capacity", HIGHEST_PERF, "cpufreq/scaling_available_frequencies"] {
         refuse_problem(snapshot, &format!("{}/{attr}", cpu.cpu))?;
     }
     let opp = |&freq_khz: &u32| Opp { freq_khz, power_uw: None };
@@ -153,9 +154,80 @@ fn refuse_problem(snapshot: &Snapshot, path: &str) -> Result<(), Failure> {
     }
 }
 
+const HIGHEST_PERF: &str = "acpi_cppc/highest_perf";
+
+/// Finds capacities as the kernel does, and returns their source: `cpu_capacity`, or else the
+/// performance that firmware gives each CPU.
+fn set_capacities(
+    snapshot: &Snapshot,
+    cpus: &mut BTreeMap<CpuId, Share>,
+    notes: &mut Vec<String>,
+) -> Result<&'static str, Failure> {
+    if cpus.values().all(|cpu| cpu.capacity.is_none()) && has_kinds(snapshot, notes) {
+        for (id, cpu) in cpus.iter_mut() {
+            cpu.capacity = snapshot.cpu(*id).and_then(|cpu| cpu.highest_perf);
+        }
+        notes.push(format!(
+            "no cpu_capacity in it: capacities are `{HIGHEST_PERF}`, of 1024 for the highest, as \
+             intel_pstate sets them on hybrid machines without SMT since Linux 6.12, and \
+             drivers/base/arch_topology.c on others"
+        ));
+        scale_capacities(cpus, HIGHEST_PERF, notes)?;
+        return Ok("cpu*/acpi_cppc/highest_perf, of 1024 for the highest");
+    }
+    scale_capacities(cpus, "cpu_capacity", notes)?;
+    Ok("cpu*/cpu_capacity")
+}
+
+/// Returns whether the CPUs are of several kinds whose performance firmware gives. Notes CPUs that
+/// differ without such numbers.
+fn has_kinds(snapshot: &Snapshot, notes: &mut Vec<String>) -> bool {
+    let cpus = || snapshot.cpus.iter().filter(|cpu| !cpu.states.is_empty());
+    let differs = |differ: &dyn Fn(&Cpu, &Cpu) -> bool| {
+        cpus().zip(cpus().skip(1)).any(|(one, other)| differ(one, other))
+    };
+    let caches = differs(&|one, other| one.cache_size != other.cache_size);
+    let speeds = differs(&|one, other| one.freq_max_khz != other.freq_max_khz);
+    // amd-pstate ranks cores by it, and cores of one kind with the same caches have favored ones:
+    // to the kernel they have the same capacity.
+    let is_kind = (caches || cpus().any(|cpu| cpu.cache_size.is_none()))
+        && !cpus().any(|cpu| cpu.scaling_driver.as_ref().is_some_and(|d| d.starts_with("amd")));
+    let is_known = cpus().all(|cpu| cpu.highest_perf.is_some_and(|perf| perf > 0));
+    if is_known && is_kind && differs(&|one, other| one.highest_perf != other.highest_perf) {
+        return true;
+    }
+    if caches || speeds {
+        let what = [(speeds, "cpuinfo_max_freq"), (caches, "the size of L2")];
+        let what: Vec<&str> =
+            what.into_iter().filter_map(|(is, what)| is.then_some(what)).collect();
+        notes.push(format!(
+            "the CPUs differ in {}, and nothing in it gives their capacities: all are taken as \
+             equal",
+            what.join(" and ")
+        ));
+    }
+    false
+}
+
+/// Notes states that the driver has refused every time.
+fn tell_refused(snapshot: &Snapshot, notes: &mut Vec<String>) {
+    let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+    for state in snapshot.cpus.iter().flat_map(|cpu| &cpu.states) {
+        let sum = refused.entry(state.label()).or_default();
+        *sum = sum.saturating_add(state.only_refused().unwrap_or(0));
+    }
+    for (name, times) in refused.into_iter().filter(|(_, times)| *times > 0) {
+        notes.push(format!(
+            "the machine refused `{name}` each of the {times} times it was selected; here it can \
+             be entered, unless `--disable-state` names it"
+        ));
+    }
+}
+
 /// Brings the biggest CPU to 1024, which is what the rest of Torpor counts in.
 fn scale_capacities(
     cpus: &mut BTreeMap<CpuId, Share>,
+    file: &str,
     notes: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let biggest = cpus.values().filter_map(|cpu| cpu.capacity).max();
@@ -166,13 +238,13 @@ fn scale_capacities(
         let capacity = cpu.capacity.unwrap_or(biggest);
         if capacity == 0 {
             return Err(Failure {
-                reason: format!("`{id}/cpu_capacity` holds 0"),
+                reason: format!("`{id}/{file}` holds 0"),
                 hint: "a CPU without capacity does no work; remove the file if it is wrong".into(),
             });
         }
         cpu.capacity = Some(scaled_capacity(capacity.into(), biggest.into()));
     }
-    if biggest != 1024 {
+    if biggest != 1024 && file == "cpu_capacity" {
         notes.push(format!("the biggest cpu_capacity is {biggest}: all are scaled to 1024"));
     }
     Ok(())

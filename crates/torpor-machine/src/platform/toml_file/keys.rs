@@ -74,19 +74,21 @@ pub(crate) static IO_DEVICE: Shape = shape! {
         the next one after the CPU has handled the last. Default: true.";
     optional parallelism: Kind::Integer { max: 65536.0 }, "Requests that the device serves at a \
         time. Default: 1.";
-    optional dies: Kind::Integer { max: 65536.0 }, "Instead of `parallelism`: flash dies. A read \
-        works on one, by its address, for `read_us`; each does one thing at a time.";
+    optional dies: Kind::Integer { max: 65536.0 }, "Instead of `parallelism`: flash dies, of \
+        which each has up to 32 KiB of a request, by its address. A read works on them for \
+        `read_us`; each does one thing at a time.";
     optional channels: Kind::Integer { max: 65536.0 }, "With `dies`: data read leave over the \
         die's channel, one request at a time, while the die waits. Default: one per die.";
     optional channel_per_kib_us: TIME, "With `dies`: time on the channel for each KiB. Default: 0.";
     optional program_us: TIME, "With `dies`: a write is done when the buffer has it, after \
-        `write_us`; a die then takes this long to program it, and a flush waits for that. Default: \
-        0.";
+        `write_us`; a die then takes this long to program up to 32 KiB of it, and a flush waits for \
+        that. Default: 0.";
     optional buffer_kib: Kind::Integer { max: 4_194_304.0 }, "With `program_us`: the size of the \
         buffer. A write that finds no space waits. Default: all.";
     required read_us: LENGTH_OR_DISTRIBUTION, "Time of the device for a read, of any size: a \
         number or a distribution.";
-    optional read_per_kib_us: TIME, "Additional time for each KiB of a read. Default: 0.";
+    optional read_per_kib_us: TIME, "Additional time for each KiB of a read, on the link that all \
+        requests share. Default: 0.";
     required write_us: LENGTH_OR_DISTRIBUTION, "As `read_us`, of a write.";
     optional write_per_kib_us: TIME, "As `read_per_kib_us`, of a write.";
     optional flush_us: LENGTH_OR_DISTRIBUTION, "Time of a cache flush, which `fsync` requests. \

@@ -137,6 +137,23 @@ fn disabled_states_are_reported() {
 }
 
 #[test]
+fn only_refused_state_is_reported() {
+    let rows = |refused: u32| {
+        let c1 = format!("name=C1 usage={refused} rejected={refused}");
+        let off = format!("name=off usage=0 rejected={refused}");
+        snapshot(&[(0, 0, &c1), (0, 1, &off), (1, 0, &c1), (1, 1, &off)])
+    };
+    let (before, after) = (rows(1_000_000), rows(3_000_000));
+    for (delta, times) in [(delta(&before, &after), "4000000"), (since_boot(&after), "6000000")] {
+        let notes = delta.notes.iter().filter(|note| note.kind == NoteKind::OnlyRefused);
+        let notes: Vec<_> =
+            notes.map(|note| (note.cpus.len(), note.text.contains(times))).collect();
+        assert_eq!(notes, [(2, true)]);
+    }
+    assert!(!message(&delta(&after, &after)).iter().any(|(k, _)| *k == NoteKind::OnlyRefused));
+}
+
+#[test]
 fn change_of_governor_is_reported() {
     let mut before = snapshot(&[(0, 0, "usage=1 time=1 above=0 below=0 rejected=0")]);
     let mut after = before.clone();

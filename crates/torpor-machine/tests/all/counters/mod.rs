@@ -5,4 +5,5 @@ mod delta;
 mod energy;
 mod forms;
 mod guest;
+mod logs;
 mod support;

@@ -17,7 +17,7 @@ pub struct Form {
 }
 
 /// Forms that lose nothing.
-pub const FORMS: [Form; 10] = [
+pub const FORMS: [Form; 12] = [
     Form { name: "grep .", write: |m| grep(&values(m)).into_bytes() },
     Form { name: "grep -r . .", write: |m| relative(&values(m)).into_bytes() },
     Form { name: "grep -n", write: |m| grep(&values(m)).replace(':', ":1:").into_bytes() },
@@ -28,6 +28,8 @@ pub const FORMS: [Form; 10] = [
     Form { name: "tar", write: |m| tar_of(&values(m), 0) },
     Form { name: "tar.gz", write: |m| packed(&tar_of(&values(m), 4096)) },
     Form { name: "text.gz", write: |m| packed(grep(&values(m)).as_bytes()) },
+    Form { name: "tar.zst", write: |m| zstd::encode_all(&tar_of(&values(m), 0)[..], 1).unwrap() },
+    Form { name: "text.zst", write: |m| zstd::encode_all(grep(&values(m)).as_bytes(), 1).unwrap() },
 ];
 
 /// Every file of a state is there, as on a kernel of today.
@@ -77,8 +79,8 @@ pub fn machine() -> impl Strategy<Value = Snapshot> {
                     driver: Some("intel_idle".to_owned()),
                     is_online: (number > 0).then_some(true),
                     capacity: Some(1024),
-                    freqs_khz: Vec::new(),
                     states,
+                    ..Cpu::default()
                 }
             });
             let cpus = cpus.collect();

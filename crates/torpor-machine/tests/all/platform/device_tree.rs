@@ -115,6 +115,32 @@ fn imported_board_matches_its_device_tree() {
     assert!(!board.has_power());
 }
 
+/// As on an RK3308: only the first CPU has a coefficient, and the kernel asks no other. In a blob,
+/// a property is a token, its length and the place of its name.
+#[test]
+fn first_cpu_describes_its_frequency_domain() {
+    let coefficient = |from: usize| {
+        let name = BOARD.windows(26).position(|w| w == b"dynamic-power-coefficient\0").unwrap();
+        let strings = u32::from_be_bytes(BOARD[12..16].try_into().unwrap()) as usize;
+        let token = [3, 4, (name - strings) as u32].map(u32::to_be_bytes).concat();
+        from + BOARD[from..].windows(12).position(|w| w == token).unwrap()
+    };
+    let mut bytes = BOARD.to_vec();
+    let second = coefficient(coefficient(0) + 1);
+    // FDT_NOP
+    (0..4).for_each(|word| bytes[second + 4 * word..][..4].copy_from_slice(&[0, 0, 0, 4]));
+    let board = platform(import_device_tree("board.dtb", &bytes, &options()));
+    assert_eq!(
+        board.clusters,
+        platform(import_device_tree("board.dtb", BOARD, &options())).clusters
+    );
+    // A table that is not shared is each CPU's own, unless one clock drives them.
+    let shared = bytes.windows(11).position(|w| w == b"opp-shared\0").unwrap();
+    bytes[shared..shared + 10].copy_from_slice(b"opp-shured");
+    let apart = platform(import_device_tree("board.dtb", &bytes, &options()));
+    assert_eq!(apart.clusters.len(), 3);
+}
+
 #[test]
 fn dts_and_dtb_give_the_same_platform() {
     if !is_there("dtc", "a .dts against its .dtb") {

@@ -119,6 +119,85 @@ fn unlike_cpus_come_out_as_clusters() {
     assert_eq!(names, ["little", "big"]);
 }
 
+/// Shapes of an i7-12700H, a Core Ultra and a laptop with favored cores: `highest_perf` and L2.
+fn put_hybrid(root: &Path, cpus: &[(u32, Option<u32>, &str, u32)]) {
+    for (cpu, perf, l2, khz) in cpus {
+        if let Some(perf) = perf {
+            put(root, &format!("cpu{cpu}/acpi_cppc/highest_perf"), format!("{perf}\n"));
+        }
+        put(root, &format!("cpu{cpu}/cache/index2/size"), format!("{l2}\n"));
+        put(root, &format!("cpu{cpu}/cpufreq/cpuinfo_max_freq"), format!("{khz}\n"));
+        put(root, &format!("cpu{cpu}/cpufreq/scaling_driver"), "intel_pstate\n");
+    }
+}
+
+fn shape(platform: &Platform) -> Vec<(&str, usize, u32)> {
+    platform.clusters.iter().map(|c| (&c.name[..], c.cpus.len(), c.capacity)).collect()
+}
+
+#[test]
+fn hybrid_capacities_are_those_of_cppc() {
+    // 1024 * 24 / 36, 1024 * 34 / 60 and 1024 * 35 / 52, rounded down.
+    for (big, small, capacity) in [(36, 24, 682), (60, 34, 580), (52, 35, 689)] {
+        let root = tree(4, &SKYLAKE_SP);
+        let of = |cpu, perf, l2, khz| (cpu, Some(perf), l2, khz);
+        let p = [of(0, big, "1280K", 4_700_000), of(1, big, "1280K", 4_700_000)];
+        let e = [of(2, small, "2048K", 3_500_000), of(3, small, "2048K", 3_500_000)];
+        put_hybrid(root.path(), &[p, e].concat());
+        let (platform, imported) = imported(root.path());
+        assert_eq!(shape(&platform), [("big", 2, 1024), ("little", 2, capacity)]);
+        assert!(platform.sources.iter().any(|s| s.contains("acpi_cppc/highest_perf")));
+        assert!(imported.notes.iter().any(|note| note.contains("intel_pstate")));
+    }
+}
+
+#[test]
+fn unknown_capacities_of_unlike_cores_are_noted() {
+    let root = tree(2, &SKYLAKE_SP);
+    let cpus = [(0, None, "1280K", 4_700_000), (1, Some(24), "2048K", 3_500_000)];
+    put_hybrid(root.path(), &cpus);
+    let (platform, imported) = imported(root.path());
+    assert_eq!(shape(&platform), [("cpus", 2, 1024)]);
+    let said = |part: &str| imported.notes.iter().any(|note| note.contains(part));
+    assert!(said("nothing in it gives their capacities"));
+    assert!(said("cpuinfo_max_freq and the size of L2"));
+}
+
+#[test]
+fn favored_cores_are_of_equal_capacity() {
+    for driver in ["intel_pstate", "amd-pstate-epp"] {
+        let root = tree(2, &SKYLAKE_SP);
+        let l2 = if driver == "intel_pstate" { "1280K" } else { "512K" };
+        let cpus = [(0, Some(47), "1280K", 4_700_000), (1, Some(45), l2, 4_700_000)];
+        put_hybrid(root.path(), &cpus);
+        put(root.path(), "cpu1/cpufreq/scaling_driver", driver);
+        assert_eq!(shape(&imported(root.path()).0), [("cpus", 2, 1024)], "{driver}");
+    }
+}
+
+#[test]
+fn driver_of_the_cpus_is_named() {
+    let root = tree(2, &CORTEX);
+    fs::remove_file(root.path().join("cpuidle/current_driver")).unwrap();
+    let (platform, _) = imported(root.path());
+    assert!(platform.sources.iter().any(|s| s.contains("driver intel_idle")));
+}
+
+#[test]
+fn refused_state_is_noted() {
+    let root = tree(2, &CORTEX);
+    for cpu in 0..2 {
+        put(root.path(), &format!("cpu{cpu}/cpuidle/state1/usage"), "0\n");
+        put(root.path(), &format!("cpu{cpu}/cpuidle/state1/rejected"), "2000000\n");
+        put(root.path(), &format!("cpu{cpu}/cpuidle/state0/usage"), "5\n");
+        put(root.path(), &format!("cpu{cpu}/cpuidle/state0/rejected"), "7\n");
+    }
+    let notes = imported(root.path()).1.notes;
+    let of = |name: &str| notes.iter().filter(|n| n.contains(&format!("refused `{name}`"))).count();
+    assert_eq!((of("c2"), of("WFI")), (1, 0));
+    assert!(notes.iter().any(|note| note.contains("4000000 times")));
+}
+
 #[test]
 fn a_copy_of_all_of_sysfs_will_do() {
     let inner = tree(2, &CORTEX);

@@ -1,47 +1,129 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Inside a drive: dies by address, the channels they share, and the write buffer.
 
-use super::{DeviceState, Due, Job, Request};
+use super::{DeviceState, Due, Request};
 use crate::workload::TransferKind;
+use std::collections::VecDeque;
 use torpor_machine::platform::Flash;
 use torpor_machine::units::{Duration, Instant};
 
-impl DeviceState {
-    /// A device with dies learns of a request.
-    pub(super) fn take(&mut self, flash: &Flash, request: Request, at: Instant) {
-        match request.kind {
-            TransferKind::Read | TransferKind::ReadAhead => {
-                self.queue(flash, request.die, Job::Read(request), at)
-            }
-            TransferKind::Write | TransferKind::WriteBack => {
-                self.stalled.push_back((request, at));
-                self.fill(flash, at);
-            }
-            TransferKind::Flush => {
-                let dies = self.dies.len() as u32;
-                self.flushes.push((request, dies));
-                (0..dies).for_each(|die| self.queue(flash, die, Job::Flush(request), at));
-            }
-        }
+/// Size of what a die reads or programs at a time: a page on each of two planes. Samsung's 64-layer
+/// V-NAND has pages of 16 KiB (ISSCC 2017, paper 11.4).
+const STRIPE_KIB: u32 = 32;
+
+/// The part of a request that one die has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part {
+    die: u32,
+    kib: u32,
+    /// Its request, until that is served.
+    slot: u32,
+}
+
+/// Events of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// Its die has read it; the channel is next.
+    Sensed,
+    /// It is ready for the link: out of its die, or the buffer has space.
+    Ready,
+    /// The buffer has it.
+    Stored,
+    Programmed,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Die {
+    is_busy: bool,
+    jobs: VecDeque<(Part, Job, Instant)>,
+}
+
+#[derive(Clone, Copy)]
+enum Job {
+    Read,
+    Program,
+    /// All before it are done.
+    Flush,
+}
+
+/// Requests in parts, with the number of parts that each waits for.
+#[derive(Default)]
+pub(super) struct Split {
+    slots: Vec<(Request, u32)>,
+    free: Vec<u32>,
+}
+
+impl Split {
+    fn insert(&mut self, request: Request, parts: u32) -> u32 {
+        let Some(slot) = self.free.pop() else {
+            self.slots.push((request, parts));
+            return self.slots.len() as u32 - 1;
+        };
+        self.slots[slot as usize] = (request, parts);
+        slot
     }
 
-    /// Writes go into the buffer, as far as it fits; one alone always does.
+    fn request(&self, part: Part) -> Request {
+        self.slots[part.slot as usize].0
+    }
+
+    /// Counts a part as done. Returns whether it is the last of its request.
+    fn is_last(&mut self, part: Part) -> bool {
+        let left = &mut self.slots[part.slot as usize].1;
+        *left -= 1;
+        let is_last = *left == 0;
+        if is_last {
+            self.free.push(part.slot);
+        }
+        is_last
+    }
+}
+
+/// Returns the number of stripes that a transfer takes.
+pub(super) fn stripes(kib: u32) -> u32 {
+    kib.div_ceil(STRIPE_KIB)
+}
+
+impl DeviceState {
+    /// A device with dies receives a request, and splits it.
+    pub(super) fn take(&mut self, flash: &Flash, request: Request, at: Instant) {
+        let is_flush = request.kind == TransferKind::Flush;
+        let parts = if is_flush { flash.dies } else { stripes(request.kib) };
+        let slot = self.split.insert(request, parts);
+        for nth in 0..parts {
+            let die = (request.die + nth) % flash.dies;
+            let kib = request.kib.saturating_sub(nth * STRIPE_KIB).min(STRIPE_KIB);
+            let part = Part { die, kib, slot };
+            match request.kind {
+                TransferKind::Read | TransferKind::ReadAhead => {
+                    self.queue(flash, part, Job::Read, at);
+                }
+                TransferKind::Write | TransferKind::WriteBack => self.stalled.push_back((part, at)),
+                TransferKind::Flush => self.queue(flash, part, Job::Flush, at),
+            }
+        }
+        self.fill(flash, at);
+    }
+
+    /// Writes go into the buffer, as far as it has space for their parts; one alone always fits.
     fn fill(&mut self, flash: &Flash, now: Instant) {
-        while let Some(&(request, at)) = self.stalled.front() {
-            let kib = u64::from(request.kib);
+        while let Some(&(part, at)) = self.stalled.front() {
+            let kib = u64::from(part.kib);
             if self.buffered_kib > 0 && self.buffered_kib + kib > u64::from(flash.buffer_kib) {
                 return;
             }
             self.stalled.pop_front();
             self.buffered_kib += kib;
-            self.push(at.max(now) + request.service, Due::Served(request));
+            let service = self.split.request(part).service;
+            self.push(at.max(now) + service, Due::Part(part, Step::Ready));
         }
     }
 
-    fn queue(&mut self, flash: &Flash, die: u32, job: Job, at: Instant) {
-        self.dies[die as usize].jobs.push_back((job, at));
-        if !self.dies[die as usize].is_busy {
-            self.next_job(flash, die, at);
+    fn queue(&mut self, flash: &Flash, part: Part, job: Job, at: Instant) {
+        let die = &mut self.dies[part.die as usize];
+        die.jobs.push_back((part, job, at));
+        if !die.is_busy {
+            self.next_job(flash, part.die, at);
         }
     }
 
@@ -49,53 +131,56 @@ impl DeviceState {
     fn next_job(&mut self, flash: &Flash, die: u32, now: Instant) {
         let it = die as usize;
         self.dies[it].is_busy = false;
-        while let Some((job, at)) = self.dies[it].jobs.pop_front() {
+        while let Some((part, job, at)) = self.dies[it].jobs.pop_front() {
             let from = at.max(now);
-            match job {
-                Job::Read(request) => self.push(from + request.service, Due::Sensed(request)),
-                Job::Program { kib } => {
-                    self.push(from + flash.program, Due::Programmed { die, kib });
-                }
-                Job::Flush(request) => {
-                    let waiting = self.flushes.iter().position(|(flush, _)| *flush == request);
-                    let waiting = waiting.expect("a flush waits for its last die");
-                    self.flushes[waiting].1 -= 1;
-                    if self.flushes[waiting].1 == 0 {
-                        self.flushes.swap_remove(waiting);
+            let (time, step) = match job {
+                Job::Read => (self.split.request(part).service, Step::Sensed),
+                Job::Program => (flash.program, Step::Programmed),
+                Job::Flush => {
+                    let request = self.split.request(part);
+                    if self.split.is_last(part) {
                         self.push(from + request.service, Due::Served(request));
                     }
                     continue;
                 }
-            }
+            };
+            self.push(from + time, Due::Part(part, step));
             self.dies[it].is_busy = true;
             return;
         }
     }
 
-    /// The die holds what it has read until that is out.
-    pub(super) fn sensed(&mut self, flash: &Flash, request: Request, now: Instant) {
-        let channels = self.channels.len();
-        let free = &mut self.channels[request.die as usize % channels];
-        let at = now.max(*free) + Duration(flash.channel_per_kib.0 * i64::from(request.kib));
-        *free = at;
-        self.push(at, Due::Served(request));
-    }
-
-    pub(super) fn programmed(&mut self, flash: &Flash, die: u32, kib: u32, now: Instant) {
-        self.buffered_kib -= u64::from(kib);
-        self.fill(flash, now);
-        self.next_job(flash, die, now);
-    }
-
-    /// A request is done, as its host sees it.
-    pub(super) fn leaves(&mut self, flash: &Flash, request: Request, now: Instant) {
-        match request.kind {
-            TransferKind::Read | TransferKind::ReadAhead => self.next_job(flash, request.die, now),
-            TransferKind::Write | TransferKind::WriteBack => {
-                let job = Job::Program { kib: request.kib };
-                self.queue(flash, request.die, job, now);
+    pub(super) fn proceed(&mut self, flash: &Flash, part: Part, step: Step, now: Instant) {
+        match step {
+            Step::Sensed => {
+                // The die holds what it has read until that is out.
+                let channels = self.channels.len();
+                let free = &mut self.channels[part.die as usize % channels];
+                *free = now.max(*free) + Duration(flash.channel_per_kib.0 * i64::from(part.kib));
+                let at = *free;
+                self.push(at, Due::Part(part, Step::Ready));
             }
-            TransferKind::Flush => {}
+            Step::Ready => {
+                let request = self.split.request(part);
+                if !request.kind.writes() {
+                    self.next_job(flash, part.die, now);
+                }
+                let share = i128::from(part.kib) * i128::from(request.transfer.0);
+                let share = Duration((share / i128::from(request.kib)) as i64);
+                let at = self.cross_link(share, now);
+                if request.kind.writes() {
+                    self.push(at, Due::Part(part, Step::Stored));
+                }
+                if self.split.is_last(part) {
+                    self.push(at, Due::Served(request));
+                }
+            }
+            Step::Stored => self.queue(flash, part, Job::Program, now),
+            Step::Programmed => {
+                self.buffered_kib -= u64::from(part.kib);
+                self.fill(flash, now);
+                self.next_job(flash, part.die, now);
+            }
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
     let iodepth = if waits_at_once { 1 } else { iodepth };
     let transfer = transfer(report, table);
     let cache = cache(report, table, is_cached);
-    let device = names.device(table, "device", table.text("device")?);
+    let device = device(report, table, names)?;
     let submit = own_work(report, table, "submit_us", 0)?;
     let complete = own_work(report, table, "complete_us", 1)?;
     let wait = match engine {
@@ -93,6 +93,21 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         timers: usize::from(job.period.is_some()),
         program: job.steps,
     })
+}
+
+/// Reads the job's device, or its file.
+fn device(report: &mut Report, table: &Table, names: &mut Names) -> Option<usize> {
+    match (table.text("device"), table.text("filename")) {
+        (Some(name), None) => Some(names.device(table, "device", name)),
+        (None, Some(name)) => Some(names.file(table, "filename", name)),
+        (given, _) => {
+            let key = if given.is_some() { "filename" } else { "device" };
+            let mut finding = table.finding(key, "a job has one device".to_owned());
+            finding.allowed = Some("one of `device` and `filename`".to_owned());
+            report.push(finding);
+            None
+        }
+    }
 }
 
 /// Writes the program of a job with direct IO.

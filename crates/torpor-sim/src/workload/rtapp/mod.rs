@@ -12,8 +12,8 @@ mod object;
 
 use super::{Barrier, TaskKind, Workload};
 use crate::error::SimError;
-use crate::kernel::Policy;
 use crate::workload::Clamp;
+use crate::workload::attributes::{POLICIES, is_realtime, policy_of};
 use events::{Names, Program};
 use json::Value;
 use object::Object;
@@ -42,7 +42,11 @@ const GLOBAL_KEYS: &[&str] = &[
 ];
 const TASK_KEYS: &[&str] = &["instance", "loop", "policy", "priority", "cpus", "delay", "phases"];
 const DEADLINE_KEYS: &[&str] = &["dl-runtime", "dl-period", "dl-deadline"];
-const NO_DEADLINES: &str = "there is one scheduling class, SCHED_OTHER";
+const NO_DEADLINES: &str = "SCHED_DEADLINE is not simulated";
+/// rt-app's names of scheduling policies.
+const PREFIX: &str = "SCHED_";
+/// rt-app's `DEFAULT_THREAD_PRIORITY`, of realtime threads without one.
+const PRIORITY_DEFAULT: f64 = 10.0;
 
 /// Reads the text of an rt-app file. `origin` names it in errors, `name` the workload.
 pub fn from_rtapp(origin: &str, name: &str, text: &str) -> Result<Workload, SimError> {
@@ -71,9 +75,12 @@ fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<W
     for entry in file.entries.iter().filter(|e| !FILE_KEYS.contains(&e.key.as_str())) {
         file.unknown(report, entry, FILE_KEYS, None);
     }
+    let mut policy = "normal";
     if let Some(entry) = file.find("global") {
         let global = Object::of(report, file.key(entry), &entry.json)?;
         check_global(report, &global);
+        policy =
+            global.find("default_policy").map_or(policy, |at| policy_name(report, &global, at));
     }
     let Some(entry) = file.find("tasks") else {
         report.push(Finding {
@@ -93,7 +100,7 @@ fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<W
     let mut tasks = Vec::new();
     for entry in threads.entries {
         let thread = Object::of(report, threads.key(entry), &entry.json)?;
-        tasks.push(task(report, &thread, &entry.key, &mut names));
+        tasks.push(task(report, &thread, &entry.key, policy, &mut names));
     }
     names.check_timers(report);
     names.check_channels(report);
@@ -117,7 +124,6 @@ fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<W
 fn check_global(report: &mut Report, global: &Object) {
     for entry in global.entries {
         match (entry.key.as_str(), &entry.json.value) {
-            ("default_policy", _) => check_policy(report, global, entry),
             ("pi_enabled", Value::Bool(true)) => {
                 let mut finding = global.finding(report, entry, "mutexes lend no priority here");
                 finding.allowed = Some("false".to_owned());
@@ -129,22 +135,39 @@ fn check_global(report: &mut Report, global: &Object) {
     }
 }
 
-fn check_policy(report: &mut Report, object: &Object, entry: &json::Entry) {
-    if !matches!(&entry.json.value, Value::Text(policy) if policy == "SCHED_OTHER") {
-        let mut finding = object.finding(report, entry, "a simulation has no such class");
-        finding.allowed = Some("\"SCHED_OTHER\"".to_owned());
-        report.push(finding);
+/// Returns a policy's name in a workload file: `SCHED_OTHER` is `normal` there.
+fn policy_name(report: &mut Report, object: &Object, entry: &json::Entry) -> &'static str {
+    let theirs = |ours: &str| match ours {
+        "normal" => format!("{PREFIX}OTHER"),
+        _ => format!("{PREFIX}{}", ours.to_ascii_uppercase()),
+    };
+    let given = if let Value::Text(policy) = &entry.json.value { policy } else { "" };
+    if let Some(known) = POLICIES.iter().find(|ours| theirs(ours) == *given) {
+        return known;
     }
+    let mut finding = object.finding(report, entry, "this policy is not simulated");
+    finding.allowed = Some(POLICIES.iter().map(|ours| theirs(ours)).collect::<Vec<_>>().join(", "));
+    report.push(finding);
+    "normal"
 }
 
-fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> Option<TaskKind> {
+fn task(
+    report: &mut Report,
+    thread: &Object,
+    name: &str,
+    default_policy: &'static str,
+    names: &mut Names,
+) -> Option<TaskKind> {
     let count = thread.integer(report, "instance", 1.0, 1e4).unwrap_or(1.0) as u32;
     let delay_us = thread.integer(report, "delay", 0.0, HOUR_US).unwrap_or(0.0);
-    let nice = thread.integer(report, "priority", -20.0, 19.0).unwrap_or(0.0);
     let passes = thread.integer(report, "loop", -1.0, 1e9).unwrap_or(-1.0);
-    if let Some(entry) = thread.find("policy") {
-        check_policy(report, thread, entry);
-    }
+    let at = thread.find("policy");
+    let policy = at.map_or(default_policy, |entry| policy_name(report, thread, entry));
+    // rt-app's `priority` is a nice level, or a realtime priority.
+    let (nice, priority) = match is_realtime(policy) {
+        true => (0.0, thread.integer(report, "priority", 1.0, 99.0).unwrap_or(PRIORITY_DEFAULT)),
+        false => (thread.integer(report, "priority", -20.0, 19.0).unwrap_or(0.0), 0.0),
+    };
     let cpus = thread.find("cpus").map(|entry| cpus(report, thread, entry));
     for entry in thread.entries.iter().filter(|e| DEADLINE_KEYS.contains(&e.key.as_str())) {
         thread.unknown(report, entry, TASK_KEYS, Some(NO_DEADLINES));
@@ -188,8 +211,8 @@ fn task(report: &mut Report, thread: &Object, name: &str, names: &mut Names) -> 
         },
         start: Duration((delay_us * 1e3) as i64),
         stagger: Duration::ZERO,
-        policy: Policy::Normal,
-        clamp: Clamp::NONE,
+        policy: policy_of(policy, priority as u32),
+        clamp: if is_realtime(policy) { Clamp::REALTIME } else { Clamp::NONE },
         each_cpu: false,
         activity: None,
         timer_slack: Duration::ZERO,

@@ -2,7 +2,7 @@
 //! Text of the kernel's `trace` file, of `trace-cmd report` and `perf script`. The lines are those of
 //! real machines.
 
-mod lttng;
+mod babeltrace;
 mod pages;
 
 use crate::support::{kinds, loss, losses};
@@ -397,6 +397,23 @@ fn times_without_a_unit_are_reported() {
         read(&[IDLE, "  a-1  [000] d...  812345678: cpu_idle: state=1 cpu_id=0\n"].concat());
     assert_eq!(trace.events[0].time, Instant(812_345_678));
     assert_eq!(loss(&trace, "times_without_unit"), 1);
+}
+
+/// Times of `latency-format` count from the buffer's start, so the clock is none that is known.
+#[test]
+fn latency_format_is_read() {
+    let text = "# tracer: nop\n#\n  <idle>-0         1d..1.    0us+: cpu_idle: state=2 cpu_id=1\n\
+                \x20 <idle>-0         1d..h1.  900us : softirq_raise: vec=1 [action=TIMER]\n\
+                \x20 <idle>-0         1dN.1.  904us!: cpu_idle: state=4294967295 cpu_id=1\n\
+                cyclicte-1213      1....... 2563694us : sys_exit: NR 230 = 0\n";
+    let trace = read(text);
+    let times: Vec<Instant> = trace.events.iter().map(|event| event.time).collect();
+    assert_eq!(times, [Instant(0), Instant(900_000), Instant(904_000)]);
+    assert!(trace.events.iter().all(|event| event.cpu == CpuId(1)));
+    assert_eq!((trace.meta.clock.as_str(), losses(&trace)), ("unknown", vec![]));
+    // A pasted part has no header.
+    let part = text.split_once("#\n").unwrap().1;
+    assert_eq!(read(part).events, trace.events);
 }
 
 #[test]

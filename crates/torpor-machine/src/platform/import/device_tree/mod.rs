@@ -49,7 +49,7 @@ pub(super) fn read(
 
     let mut cpus = BTreeMap::new();
     for (number, cpu) in (0..).zip(&present) {
-        let table = opp::read(*cpu, notes)?;
+        let table = opp::read(policy_cpu(&present, *cpu)?, notes)?;
         let share = Share {
             domain: domain_of(cpus_node, *cpu)?,
             states: [vec![idle::wfi()], idle::own(*cpu)?].concat(),
@@ -87,6 +87,25 @@ fn sources(name: &str) -> Sources {
              dev_pm_opp_calc_power() of drivers/opp/of.c has it"
         ),
     }
+}
+
+/// Returns the CPU by which the kernel reads a frequency domain's table, `policy->cpu`: the first of
+/// those with the same table that is `opp-shared`, or has the same clock. Its
+/// `dynamic-power-coefficient` counts for all of them.
+fn policy_cpu<'t>(cpus: &[Node<'t>], cpu: Node<'t>) -> Result<Node<'t>, Failure> {
+    let Some(table) = cpu.target("operating-points-v2")? else { return Ok(cpu) };
+    let clock = |cpu: Node<'t>| {
+        let domains = ["clocks", "performance-domains", "qcom,freq-domain"];
+        domains.map(|property| cpu.bytes(property))
+    };
+    let is_clocked = clock(cpu).iter().any(Option::is_some);
+    for first in cpus.iter().copied() {
+        let is_shared = table.has("opp-shared") || (is_clocked && clock(first) == clock(cpu));
+        if is_shared && first.target("operating-points-v2")? == Some(table) {
+            return Ok(first);
+        }
+    }
+    Ok(cpu)
 }
 
 /// As `of_get_next_cpu_node()`.

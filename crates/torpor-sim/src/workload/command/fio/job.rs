@@ -6,7 +6,7 @@ use super::super::toml::{fit, quoted};
 use super::super::{count, positive};
 use super::names::{NOT_SIMULATED, SIMULATED, WITHOUT_MEANING, first};
 use std::fmt::Write as _;
-use torpor_machine::toml::{Finding, Report};
+use torpor_machine::toml::Report;
 use torpor_machine::units::closest;
 
 /// Engines of fio, with the simulated one that submits and waits alike.
@@ -51,7 +51,7 @@ impl Job {
                 job.name
             ));
         }
-        job.device(report, get("filename"))?;
+        job.device(get("filename"), get("directory"));
         job.keys.push(("ioengine", quoted(engine)));
         if !is_direct {
             job.keys.push(("direct", "false".to_owned()));
@@ -146,42 +146,34 @@ impl Job {
         found
     }
 
-    fn device(&mut self, report: &mut Report<'_>, set: Option<&Setting>) -> Option<()> {
-        const ALLOWED: &str = "/dev/nvme0n1, /dev/mmcblk0, /dev/sda, or the name of a device: \
-                               emmc, nvme, sd, ufs, or one of the platform's";
-        let Some(setting) = set else {
-            report.push(Finding {
-                key: format!("{}: filename", self.name),
-                message: "the job needs a device".to_owned(),
-                allowed: Some(ALLOWED.to_owned()),
-                hint: Some("`--filename=nvme`".to_owned()),
-                ..Finding::default()
-            });
-            return None;
-        };
-        let value = setting.value.as_deref().unwrap_or("");
-        let base = value.strip_prefix("/dev/").map(|name| name.rsplit('/').next().unwrap_or(name));
+    /// Sets the device of a file of `/dev` by its kind; other files have theirs from the machine.
+    fn device(&mut self, filename: Option<&Setting>, directory: Option<&Setting>) {
+        let value = |set: Option<&Setting>| set.and_then(|s| s.value.clone()).unwrap_or_default();
+        let (mut file, directory) = (value(filename), value(directory));
+        let base = file.strip_prefix("/dev/").map(|name| name.rsplit('/').next().unwrap_or(name));
         let device = match base {
             Some(name) if name.starts_with("nvme") => "nvme",
             Some(name) if name.starts_with("mmcblk") => {
-                self.notes.push(format!(
-                    "`{value}` is taken for `emmc`; for a card, write `filename=sd`"
-                ));
+                self.notes
+                    .push(format!("`{file}` is taken for `emmc`; for a card, write `filename=sd`"));
                 "emmc"
             }
             Some(name) if name.starts_with("sd") => {
-                self.notes.push(format!("`{value}` is taken for `ufs`"));
+                self.notes.push(format!("`{file}` is taken for `ufs`"));
                 "ufs"
             }
-            None if fit(value) == value && !value.is_empty() && !value.contains('.') => value,
             _ => {
-                let message = "the device of this file is unknown";
-                report.push(setting.finding(message, Some(ALLOWED.to_owned())));
-                return None;
+                if file.is_empty() {
+                    // fio's own name of a job's file.
+                    file = format!("{}.0.0", self.name);
+                }
+                if !directory.is_empty() && !file.starts_with('/') {
+                    file = format!("{}/{file}", directory.trim_end_matches('/'));
+                }
+                return self.keys.push(("filename", quoted(&file)));
             }
         };
         self.keys.push(("device", quoted(device)));
-        Some(())
     }
 
     fn direction(

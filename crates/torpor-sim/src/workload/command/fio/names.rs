@@ -2,7 +2,7 @@
 //! Names of fio's options.
 
 /// Simulated options, with their synonyms after `=`.
-pub(super) const SIMULATED: &str = "name filename rw=readwrite bs=blocksize ioengine iodepth numjobs direct buffered thinktime \
+pub(super) const SIMULATED: &str = "name filename directory rw=readwrite bs=blocksize ioengine iodepth numjobs direct buffered thinktime \
      rate rate_iops cpus_allowed runtime=timeout time_based size io_size=io_limit number_ios \
      startdelay stonewall=wait_for_previous rwmixread rwmixwrite fsync=fdatasync";
 
@@ -14,7 +14,7 @@ pub(super) const WITHOUT_MEANING: &str = "group_reporting new_group output outpu
      disable_clat disable_slat disable_bw disable_bw_measurement lat_percentiles clat_percentiles \
      slat_percentiles percentile_list write_bw_log write_lat_log write_iops_log write_hist_log \
      log_avg_msec log_hist_msec per_job_logs unified_rw_reporting exitall exitall_on_error \
-     continue_on_error description directory create_on_open create_serialize overwrite fallocate \
+     continue_on_error description create_on_open create_serialize overwrite fallocate \
      nrfiles openfiles unlink offset offset_increment end_fsync fsync_on_close mem iomem \
      iomem_align hugepage-size registerfiles fixedbufs loops disk_util stats significant_figures \
      uid gid allow_mounted_write allow_file_create filesize file_service_type percentage_random";

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! LTTng's kernel events as babeltrace prints them: the content of a CTF trace as text.
+//! The content of a CTF trace as babeltrace prints it: LTTng's kernel events, or perf's by
+//! `perf data convert --to-ctf`.
 //!
 //! ```text
 //! [1700000000.123456789] (+0.1) host power_cpu_idle: { cpu_id = 3 }, { state = 1, cpu_id = 3 }
 //! [11:36:08.994950214] (+0.0) host sched_switch: { cpu_id = 1 }, { prev_comm = "sh", ... }
+//! [4.123456789] (+0.1) power:cpu_idle: { perf_ip = 0x0, perf_cpu = 3, state = 1, cpu_id = 3 }
 //! ```
 //!
-//! These are the kernel's tracepoints under LTTng's names, so each line is rewritten as one of
-//! `perf script`.
+//! These are the kernel's tracepoints, LTTng's under other names, so each line is rewritten as one
+//! of `perf script`.
 
 use crate::cursor::split;
 use memchr::memmem;
 use std::borrow::Cow;
 use std::io::Write;
 
-const CPU: &[u8] = b": { cpu_id = ";
+/// The CPU of an LTTng event, a context before its fields.
+const CPU: &[u8] = b"cpu_id = ";
 const DAY_S: u64 = 86_400;
 
 /// Counts midnights in a trace whose times have no date.
@@ -24,58 +27,77 @@ pub(super) struct Clock {
     days: u64,
 }
 
-/// Names of tracepoints: LTTng's, and the kernel's.
-const NAMES: &[(&[u8], &[u8])] = &[
-    (b"power_cpu_idle", b"cpu_idle"),
-    (b"power_cpu_frequency", b"cpu_frequency"),
-    (b"timer_hrtimer_start", b"hrtimer_start"),
-    (b"timer_hrtimer_cancel", b"hrtimer_cancel"),
-    (b"timer_hrtimer_expire_entry", b"hrtimer_expire_entry"),
-    (b"timer_hrtimer_expire_exit", b"hrtimer_expire_exit"),
-    (b"timer_expire_entry", b"timer_expire_entry"),
-    (b"timer_expire_exit", b"timer_expire_exit"),
+/// Prefixes of tracepoints' names: LTTng's, and the kernel's.
+const PREFIXES: &[(&[u8], &[u8])] = &[
+    (b"power_cpu_", b"cpu_"),
+    (b"timer_hrtimer_", b"hrtimer_"),
+    (b"irq_softirq_", b"softirq_"),
+    (b"x86_irq_vectors_", b""),
 ];
 
 /// Names of fields: LTTng's, and those of the kernel's text.
 const KEYS: &[(&[u8], &[u8])] =
     &[(b"prev_tid", b"prev_pid"), (b"next_tid", b"next_pid"), (b"tid", b"pid")];
 
+/// Fields that the kernel prints in hexadecimal; LTTng before 2.8 described them as decimal.
+const POINTERS: [&[u8]; 4] = [b"hrtimer", b"timer", b"function", b"callback"];
+
 pub(super) fn is_event(line: &[u8]) -> bool {
     rewritten(line, &mut Clock::default()).is_some()
 }
 
-/// Rewrites a line in the form of `perf script`. Returns `None` if it is not LTTng's.
+/// Rewrites a line in the form of `perf script`. Returns `None` if it is not babeltrace's.
 #[cold]
 pub(super) fn rewritten(line: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
-    let rest = line.strip_prefix(b"[")?;
+    // A mail may quote it.
+    let quotes = line.iter().take_while(|byte| matches!(byte, b'>' | b' ')).count();
+    let rest = line.get(quotes..)?.strip_prefix(b"[")?;
     let (stamp, rest) = split(rest, b"]")?;
     let (seconds, fraction) = time(stamp, clock)?;
-    let (head, rest) = split(rest, CPU)?;
-    let name = head.rsplit(|byte| *byte == b' ').next().filter(|name| !name.is_empty())?;
-    let (cpu, rest) = split(rest, b" }")?;
+    let (head, rest) = split(rest, b": { ")?;
+    let name = head.rsplit(|byte| matches!(byte, b' ' | b':')).next();
+    let name = name.filter(|name| !name.is_empty())?;
+    let (cpu, fields) = match rest.strip_prefix(CPU) {
+        Some(rest) => {
+            let (cpu, rest) = split(rest, b" }")?;
+            // The event's contexts, such as its process, may precede the fields.
+            let fields = memmem::rfind(rest, b"{ ").and_then(|at| rest.get(at.saturating_add(2)..));
+            (cpu, fields.unwrap_or_default())
+        }
+        None => (Fields(rest).find(|(key, _)| key == b"perf_cpu")?.1, rest),
+    };
     if cpu.is_empty() || !cpu.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let name = NAMES.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
+    let renamed = PREFIXES
+        .iter()
+        .find_map(|(theirs, ours)| Some((*ours, name.strip_prefix(*theirs)?)))
+        .unwrap_or((b"", name));
     let mut out = Vec::with_capacity(line.len());
     out.extend_from_slice(b"[");
     out.extend_from_slice(cpu);
     write!(out, "] {seconds}.").ok()?;
     out.extend_from_slice(fraction);
-    out.extend_from_slice(b": lttng:");
-    out.extend_from_slice(name);
+    out.extend_from_slice(b": ctf:");
+    out.extend_from_slice(renamed.0);
+    out.extend_from_slice(renamed.1);
     out.extend_from_slice(b": ");
-    // The event's contexts, such as its process, may precede the fields.
-    let fields = memmem::rfind(rest, b"{ ").and_then(|at| rest.get(at.saturating_add(2)..));
-    let fields = fields.map_or(&b""[..], |f| f.strip_suffix(b" }").unwrap_or(f));
-    for (key, value) in Fields(fields) {
+    for (key, value) in Fields(fields.strip_suffix(b" }").unwrap_or(fields)) {
         let key = KEYS.iter().find(|(theirs, _)| *theirs == key).map_or(key, |(_, ours)| ours);
         out.extend_from_slice(key);
         out.push(b'=');
-        out.extend_from_slice(&plain(value));
+        match decimal(value).filter(|_| POINTERS.contains(&key)) {
+            Some(address) => write!(out, "{address:#x}").ok()?,
+            None => out.extend_from_slice(&plain(value)),
+        }
         out.push(b' ');
     }
     Some(out)
+}
+
+fn decimal(value: &[u8]) -> Option<u64> {
+    let is_decimal = value.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(value).ok().filter(|_| is_decimal)?.parse().ok()
 }
 
 /// Parses `1700000000.123456789` or `11:36:08.994950214` into seconds and nine digits.
