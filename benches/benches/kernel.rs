@@ -9,10 +9,11 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant as Wall;
 use torpor_benches::{Limit, aim, cpu_s};
+use torpor_engine::decision::Unobserved;
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_sim::hardware::{Sim, Step, TaskId};
-use torpor_sim::kernel::{Kernel, Kernels, Machine, TaskSetup};
+use torpor_sim::kernel::{Kernel, Kernels, TaskSetup};
+use torpor_sim::machine::{Act, Bench, Machine, TaskId};
 
 /// A round has about 50 samples at 250 per second; all rounds give the simulator's part to +-4 ns.
 const ROUNDS: usize = 15;
@@ -105,20 +106,8 @@ fn find_code() {
     }
 }
 
-/// Returns a machine of equal CPUs in clusters of 8 with a cache each.
-fn machine(cpus: usize) -> Machine {
-    let mut machine =
-        Machine::of_platform(&Platform::resolve("i5-10600k").unwrap_or_else(|e| panic!("{e}")));
-    let cluster = machine.clusters[0].clone();
-    let clusters = (0..cpus.div_ceil(8))
-        .map(|n| torpor_sim::kernel::Cluster { cache: n as u32, ..cluster.clone() });
-    machine.clusters = clusters.collect();
-    machine.set_cpus((0..cpus).map(|cpu| cpu / 8).collect());
-    machine
-}
-
 /// Returns the work of tasks that alternately run and sleep, with a total load of one half.
-fn work(tasks: usize) -> impl FnMut(TaskId, Instant) -> Step {
+fn work(tasks: usize) -> impl FnMut(TaskId, Instant) -> Act {
     let mut asleep = vec![false; tasks];
     let mut seed = 1_u64;
     move |TaskId(task), now| {
@@ -126,8 +115,8 @@ fn work(tasks: usize) -> impl FnMut(TaskId, Instant) -> Step {
         let chance = (seed >> 40) as i64 % 1_000;
         asleep[task] = !asleep[task];
         match asleep[task] {
-            true => Step::Sleep(now + Duration(1_500_000 + 1_000 * chance)),
-            false => Step::Run(Duration(30_000 + 100 * chance)),
+            true => Act::Sleep(now + Duration(1_500_000 + 1_000 * chance)),
+            false => Act::Run(Duration(30_000 + 100 * chance)),
         }
     }
 }
@@ -164,8 +153,10 @@ fn started(kernel: &Kernel, cpus: usize) -> (f64, Sim<impl FnMut(TaskId, Instant
 fn measure(kernel: &Kernel, cpus: usize) -> Measured {
     let (mut event_ns, mut start_ms, mut events) = (f64::MAX, f64::MAX, 0);
     let mut samples = (0, 0);
+    let platform = Platform::resolve("i5-10600k").unwrap_or_else(|e| panic!("{e}"));
+    let bench = Bench::wide(platform, cpus as u32);
     for _ in 0..ROUNDS {
-        let (start, mut sim) = started(kernel, cpus);
+        let (start, mut sim) = started(kernel, &bench, cpus);
         start_ms = start_ms.min(start);
         find_code();
         let end = Instant(24_000_000_000 / cpus as i64);

@@ -4,7 +4,7 @@
 use crate::check::check;
 use crate::columns::{self, Column, IoBoost};
 use crate::error::{Halt, SimError};
-use crate::hardware::Latencies;
+use crate::kernel::Hardware;
 use crate::machine::{self, Counted, Plan, Sink, Topology};
 use crate::options::{Options, Overheads, Request};
 use crate::oracle::Idleness;
@@ -160,24 +160,25 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn hardware(&self, column: &Column) -> crate::kernel::Machine {
-        let mut machine = crate::kernel::Machine::of_platform(&self.request.platform);
-        machine.cpufreq = crate::kernel::Cpufreq {
+    fn hardware(&self, column: &Column) -> Hardware {
+        let mut hardware = Hardware::of_platform(&self.request.platform);
+        hardware.cpufreq = crate::kernel::Cpufreq {
             hears_iowait: column.io_boost != IoBoost::Off,
-            ..column.cpufreq.settings(machine.clusters.len())
+            ..column.cpufreq.settings(hardware.clusters.len())
         };
-        machine.latency_limit = self.request.options.latency_limit;
+        hardware.latency_limit = self.request.options.latency_limit;
         if self.request.options.is_kernel_free {
-            (machine.overheads.step_ps, machine.overheads.remote_step_ps) = (0, 0);
+            (hardware.overheads.step_ps, hardware.overheads.remote_step_ps) = (0, 0);
         }
         let cpus = self.models.iter().enumerate();
-        machine.is_online = cpus.map(|(number, _)| self.topology.online.contains(number)).collect();
+        hardware.is_online =
+            cpus.map(|(number, _)| self.topology.online.contains(number)).collect();
         let off = |model: &CpuModel| {
             let states = model.states.iter().enumerate();
             states.filter(|(_, s)| !s.is_enabled).fold(0, |off, (n, _)| off | 1 << n)
         };
-        machine.states_off = self.models.iter().map(off).collect();
-        machine
+        hardware.states_off = self.models.iter().map(off).collect();
+        hardware
     }
 
     /// Runs one column with one seed. Columns go through the governors for each IO boost of each
@@ -191,7 +192,6 @@ impl<'a> Session<'a> {
     ) -> Result<Result<(Counted, S), String>, Halt> {
         let mut hardware = self.hardware(&self.columns[column]);
         hardware.records = S::RECORDS;
-        hardware.latencies = Latencies::of_platform(&self.request.platform, seed);
         let instance = match self.columns[column].kernel.boot(&hardware) {
             Ok(instance) => instance,
             Err(error) => return Ok(Err(error.to_string())),

@@ -6,7 +6,7 @@ use crate::kernel::error::{Kind, TroubleDetail};
 use crate::kernel::image::Image;
 use crate::kernel::region::{LINE, Region, Stacks};
 use crate::kernel::task::{Attributes, TaskSetup};
-use crate::kernel::{Kernel, KernelError, Machine, Trouble, symbols};
+use crate::kernel::{Hardware, Kernel, KernelError, Trouble, symbols};
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_ulong, c_void};
 use std::ptr::NonNull;
@@ -62,17 +62,17 @@ unsafe impl Send for Instance {}
 
 impl Kernel {
     /// Starts a private copy, and runs it until all CPUs are up and idle.
-    pub fn boot(&self, machine: &Machine) -> Result<Instance, KernelError> {
+    pub fn boot(&self, hardware: &Hardware) -> Result<Instance, KernelError> {
         let refused = |reason| KernelError::Machine { kernel: self.name.clone(), reason };
-        machine.check().map_err(refused)?;
+        hardware.check().map_err(refused)?;
         let image = Image::load(&self.image, self.hz.get())
             .map_err(|reason| KernelError::Image { kernel: self.name.clone(), reason })?;
-        let host = HostSide::new(&image, machine, self);
+        let host = HostSide::new(&image, hardware, self);
         let mut instance = Instance {
             kernel: self.clone(),
             image,
             host,
-            cpus: machine.cluster_of.len().min(abi::CPUS_MAX),
+            cpus: hardware.cluster_of.len().min(abi::CPUS_MAX),
             trouble: None,
         };
         let table = (&raw mut instance.host.table).cast();
@@ -187,10 +187,6 @@ impl Instance {
     #[inline]
     pub(crate) fn block_io(&mut self, cpu: usize) -> Result<(), Trouble> {
         self.plain(self.image.calls().block_io, cpu)
-    }
-
-    pub(crate) fn yield_cpu(&mut self, cpu: usize) -> Result<(), Trouble> {
-        self.plain(self.image.calls().yield_cpu, cpu)
     }
 
     pub(crate) fn exit(&mut self, cpu: usize) -> Result<(), Trouble> {
@@ -334,9 +330,9 @@ fn kind_of(kind: u32) -> Kind {
 }
 
 impl HostSide {
-    fn new(image: &Image, machine: &Machine, kernel: &Kernel) -> Box<HostSide> {
+    fn new(image: &Image, hardware: &Hardware, kernel: &Kernel) -> Box<HostSide> {
         let states_of_cpus =
-            machine.cluster_of.iter().map(|cluster| &machine.clusters[*cluster].states);
+            hardware.cluster_of.iter().map(|cluster| &hardware.clusters[*cluster].states);
         let mut host = Box::new(HostSide {
             table: abi::Host {
                 context: std::ptr::null_mut(),
@@ -354,7 +350,7 @@ impl HostSide {
             traced: Vec::new(),
             trouble: None,
             anchor: image.calls_address() as i64,
-            clusters: (0..machine.clusters.len()).map(|index| cluster(machine, index)).collect(),
+            clusters: (0..hardware.clusters.len()).map(|index| cluster(hardware, index)).collect(),
             states: states_of_cpus.clone().map(Vec::len).collect(),
             poll_loops: states_of_cpus.map(|states| states.first()?.poll_loop).collect(),
             machine: None,
@@ -362,27 +358,27 @@ impl HostSide {
             params: Vec::new(),
             rejects: None,
         });
-        host.set_params(machine, kernel);
-        let cpufreq = &machine.cpufreq;
+        host.set_params(hardware, kernel);
+        let cpufreq = &hardware.cpufreq;
         let (params, tunables) = host.params.split_at(host.params.len() - cpufreq.tunables.len());
         let (params, tunables) = ((params.len(), params.as_ptr()), tunables.as_ptr());
         let mut core_of = [0; abi::CPUS_MAX];
-        for (to, core) in core_of.iter_mut().zip(&machine.core_of) {
+        for (to, core) in core_of.iter_mut().zip(&hardware.core_of) {
             *to = *core as u16;
         }
         let mut cluster_of = [0; abi::CPUS_MAX];
-        for (to, cluster) in cluster_of.iter_mut().zip(&machine.cluster_of) {
+        for (to, cluster) in cluster_of.iter_mut().zip(&hardware.cluster_of) {
             *to = *cluster as u16;
         }
         let mut online = [0; abi::CPUS_MAX / 64];
-        for (cpu, _) in machine.is_online.iter().enumerate().filter(|(_, is_online)| **is_online) {
+        for (cpu, _) in hardware.is_online.iter().enumerate().filter(|(_, is_online)| **is_online) {
             online[cpu / 64] |= 1 << (cpu % 64);
         }
         let mut states_off = [0; abi::CPUS_MAX];
-        states_off.iter_mut().zip(&machine.states_off).for_each(|(to, off)| *to = *off);
+        states_off.iter_mut().zip(&hardware.states_off).for_each(|(to, off)| *to = *off);
         host.machine = Some(Box::new(abi::Machine {
-            cpus: machine.cluster_of.len().min(abi::CPUS_MAX) as u32,
-            clusters: machine.clusters.len() as u32,
+            cpus: hardware.cluster_of.len().min(abi::CPUS_MAX) as u32,
+            clusters: hardware.clusters.len() as u32,
             cluster: host.clusters.as_ptr(),
             cluster_of,
             core_of,
@@ -392,9 +388,9 @@ impl HostSide {
             param: params.1,
             tunables: cpufreq.tunables.len() as u32,
             tunable: tunables,
-            records: machine.records.into(),
+            records: hardware.records.into(),
             no_iowait_boost: (!cpufreq.hears_iowait).into(),
-            latency_limit_us: machine.latency_limit.map_or(abi::UNSET, us),
+            latency_limit_us: hardware.latency_limit.map_or(abi::UNSET, us),
             online,
             states_off,
         }));
@@ -403,10 +399,10 @@ impl HostSide {
     }
 
     /// Stores the kernel's parameters, followed by the tunables of its cpufreq governor.
-    fn set_params(&mut self, machine: &Machine, kernel: &Kernel) {
+    fn set_params(&mut self, hardware: &Hardware, kernel: &Kernel) {
         // A name or a value with a NUL is cut there, as on a command line.
         let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
-        let cpufreq = &machine.cpufreq;
+        let cpufreq = &hardware.cpufreq;
         let governor = [text("cpufreq.default_governor"), text(&cpufreq.governor)];
         let own = kernel.params().map(|(name, value)| [text(&name), text(value)]);
         let tunables = cpufreq.tunables.iter().map(|(name, value)| [text(name), text(value)]);
@@ -418,8 +414,8 @@ impl HostSide {
     }
 }
 
-fn cluster(machine: &Machine, index: usize) -> abi::Cluster {
-    let given = &machine.clusters[index];
+fn cluster(hardware: &Hardware, index: usize) -> abi::Cluster {
+    let given = &hardware.clusters[index];
     let no_state =
         abi::State { name: abi::name(""), exit_latency_ns: 0, target_residency_ns: 0, polling: 0 };
     let mut state = [no_state; abi::STATES_MAX];
@@ -444,7 +440,7 @@ fn cluster(machine: &Machine, index: usize) -> abi::Cluster {
         transition_latency_ns: ns(given.clock.transition_latency),
         transition_delay_us: given.clock.transition_delay.map_or(0, |delay| ns(delay) / 1000),
         fast_switch: given.clock.has_fast_switch.into(),
-        set_khz: machine.cpufreq.set_khz.get(index).copied().unwrap_or(abi::UNSET),
+        set_khz: hardware.cpufreq.set_khz.get(index).copied().unwrap_or(abi::UNSET),
         state,
         opp,
     }

@@ -5,8 +5,8 @@
 //! A kernel is named as `--kernel` names it: a release whose source package is installed (`6.12`),
 //! a tree's folder, a tarball, or a revision (`TREE:REV`). [`Kernels::resolve`] compiles the files
 //! that `khost/hosted.txt` lists, together with the host's own in `khost/`, once: images are kept
-//! by their content. [`Kernel::boot`] starts a private copy on a [`Machine`];
-//! [`hardware`](crate::hardware) is around it.
+//! by their content. [`Kernel::boot`] starts a private copy on [`Hardware`];
+//! [`machine`](crate::machine) is around it.
 //!
 //! **Isolation.** Each [`Instance`] has its own copy of all of the kernel's memory.
 //! **Containment.** A BUG, a WARN, a fault or an endless loop in it ends in a [`Trouble`]: that
@@ -16,12 +16,12 @@ pub(crate) mod abi;
 mod compile;
 mod error;
 mod generate;
+mod hardware;
 #[cfg(test)]
 mod headers;
 mod image;
 mod instance;
 mod kernels;
-mod machine;
 mod policy;
 mod region;
 mod shipped;
@@ -35,9 +35,9 @@ mod upstream;
 
 pub use abi::Usage;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
+pub use hardware::{Cluster, Cpufreq, Hardware, Opp, Overheads, State};
 pub use instance::{Instance, Rejects, TaskHandle};
 pub use kernels::{DEFAULT_KERNEL, IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
-pub use machine::{Cluster, Cpufreq, Machine, Opp, Overheads, State};
 pub use policy::LinkedPolicy;
 pub use source::{KernelSpec, Release};
 pub use task::{Attributes, CpuSet, Policy, TaskSetup};

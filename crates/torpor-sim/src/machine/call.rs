@@ -7,9 +7,8 @@
 use super::events::Source;
 use super::irq::Line;
 use super::world::World;
-use super::{Machine, Plan, Sink};
+use super::{Machine, Sink};
 use crate::error::Halt;
-use crate::workload::Op;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use torpor_machine::units::{Duration, Instant};
@@ -31,12 +30,6 @@ enum Due {
 pub(super) struct CallState {
     due: BinaryHeap<Reverse<(Instant, u64, Due)>>,
     sequence: u64,
-}
-
-/// One for all, where some task calls.
-pub(super) fn sources(plan: &Plan<'_>) -> usize {
-    let mut steps = plan.workload.tasks.iter().flat_map(|task| &task.program);
-    usize::from(steps.any(|step| matches!(step.op, Op::Call { .. })))
 }
 
 impl<S: Sink> Machine<'_, S> {
@@ -76,6 +69,6 @@ impl World<'_> {
 
     fn plan_calls(&mut self) {
         let at = self.calls.due.peek().map_or(Instant::NEVER, |Reverse((at, ..))| *at);
-        self.agenda.set(Source::Call.nth(0), at);
+        self.queue.set(Source::Call.nth(0), at);
     }
 }

@@ -261,7 +261,7 @@ impl World<'_> {
     fn plan_device(&mut self, device: usize) {
         let first = self.devices[device].due.peek();
         let at = first.map_or(Instant::NEVER, |Reverse((at, _, _))| *at);
-        self.agenda.set(Source::Device.nth(device), at);
+        self.queue.set(Source::Device.nth(device), at);
     }
 }
 

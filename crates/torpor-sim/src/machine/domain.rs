@@ -43,6 +43,11 @@ impl Domain {
         self.time_at.len()
     }
 
+    /// The highest frequency; 0 if unknown.
+    pub(super) fn khz_max(&self) -> u64 {
+        self.freqs_khz.last().map_or(0, |khz| u64::from(*khz))
+    }
+
     pub(super) fn freq_khz(&self) -> Option<u32> {
         self.freqs_khz.get(usize::from(self.opp)).copied()
     }

@@ -82,6 +82,10 @@ impl<'a, S: Sink> Machine<'a, S> {
                     self.world.answer(task, at);
                 }
             }
+            Line::Script { task } => {
+                self.hold_up(self.hardware.overheads.interrupt);
+                self.wake(task, irq.at, false);
+            }
             Line::Source { source, handling } => {
                 let plan = self.world.plan;
                 self.hold_up(plan.overheads.interrupt + handling);

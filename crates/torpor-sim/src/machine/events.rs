@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Sources of events in the workload. Each has one entry on the agenda.
+//! Sources of events in the workload. Each has one entry in the queue.
 
-use super::{Machine, Plan, Sink, call};
+use super::queue::Who;
+use super::{Machine, Sink};
 use crate::error::Halt;
-use crate::queue::Who;
 
 /// A kind of event source. Events of the start that are due at the same time come in this order.
 #[derive(Clone, Copy)]
@@ -20,25 +20,11 @@ pub(super) enum Source {
 const SOURCES: [Source; 4] = [Source::Interrupt, Source::Start, Source::Device, Source::Call];
 
 impl Source {
-    /// Returns the owner of a source's entry on the agenda.
+    /// Returns the owner of a source's entry in the queue.
     #[inline]
     pub(super) fn nth(self, index: usize) -> Who {
         Who { kind: self as u8, index: index as u32 }
     }
-
-    fn count(self, plan: &Plan<'_>) -> usize {
-        match self {
-            Source::Interrupt => plan.workload.interrupts.len(),
-            Source::Start => plan.workload.tasks.len(),
-            Source::Device => plan.devices.len(),
-            Source::Call => call::sources(plan),
-        }
-    }
-}
-
-/// Returns the number of sources of each kind.
-pub(super) fn counts(plan: &Plan<'_>) -> [usize; 4] {
-    SOURCES.map(|source| source.count(plan))
 }
 
 impl<S: Sink> Machine<'_, S> {
@@ -47,9 +33,8 @@ impl<S: Sink> Machine<'_, S> {
         (0..self.world.plan.workload.tasks.len()).for_each(|kind| self.arm_start(kind));
     }
 
-    /// Handles the first event that is due, and re-arms or removes its source.
-    pub(super) fn happen(&mut self) -> Result<(), Halt> {
-        let Some((_, who)) = self.world.agenda.peek() else { return Ok(()) };
+    /// Handles what is due, and re-arms or removes its source.
+    pub(super) fn happen(&mut self, who: Who) -> Result<(), Halt> {
         let index = who.index as usize;
         match SOURCES[usize::from(who.kind)] {
             Source::Interrupt => self.source_fires(index),

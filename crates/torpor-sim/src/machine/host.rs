@@ -2,22 +2,23 @@
 //! Requests of programs, devices and event sources to the kernel.
 
 use super::irq::{Irq, Line};
-use super::task::{Blocked, FULL_SPEED, State};
-use super::{Acting, GONE, Machine, Numbered, Sink};
-use crate::hardware::{Outside, Step, TaskId};
-use std::collections::VecDeque;
-use torpor_machine::units::{Duration, Instant};
+use super::step::Step;
+use super::task::{Blocked, FULL_SPEED, State, TaskId};
+use super::{Acting, GONE, Machine, Outside, Sink, trace};
+use crate::kernel::{Attributes, TaskSetup};
+use crate::workload::attributes::nice_of;
+use torpor_machine::units::{CpuId, Duration, Instant};
 
 impl<S: Sink> Machine<'_, S> {
     /// Wakes a task for an event that came at `event`.
     pub(super) fn wake(&mut self, id: u32, event: Instant, sync: bool) {
         self.world.woken(id, event);
-        let task = TaskId(self.number_of[id as usize] as usize);
-        match &mut self.acting {
-            Acting::Handler { handled, .. } => handled.woken.push(task),
-            Acting::Task(number) => {
+        match self.acting {
+            Acting::Handler(_) => self.handled.woken.push(id),
+            Acting::Task(by) => {
+                let task = self.task_id(id);
                 let step = if sync { Step::WakeSync(task) } else { Step::Wake(task) };
-                self.numbered[*number].steps.push_back(step);
+                self.push_step(by, step);
             }
             Acting::Nobody => unreachable!("tasks are woken by tasks and interrupts"),
         }
@@ -25,46 +26,71 @@ impl<S: Sink> Machine<'_, S> {
 
     /// Takes a task off its CPU: it waits, or has ended.
     pub(super) fn leave(&mut self, id: u32, state: State) {
-        let number = self.number_of[id as usize] as usize;
-        self.world.tasks[id as usize].state = state;
+        let task = &mut self.world.tasks[id as usize];
+        task.state = state;
         let step = match state {
             State::Dead => {
+                self.slots[task.number as usize - 1] = GONE;
                 self.world.bury(id);
-                self.numbered[number].id = GONE;
                 Step::Exit
             }
             State::Blocked(Blocked::Io(wait)) if wait.in_iowait() => Step::WaitIo,
             _ => Step::Wait,
         };
-        self.numbered[number].steps.push_back(step);
+        self.push_step(id, step);
     }
 
     pub(super) fn sleep_until(&mut self, id: u32, until: Instant) {
         let task = &mut self.world.tasks[id as usize];
         task.state = State::Blocked(Blocked::Timer);
-        let numbered = &mut self.numbered[self.number_of[id as usize] as usize];
-        numbered.sleeps_until = until;
-        numbered.steps.push_back(Step::Sleep(until));
+        task.sleeps_until = until;
+        task.steps.push_back(Step::Sleep(until));
     }
 
     /// Starts a task on `near`, or on an online CPU after it.
     pub(super) fn admit(&mut self, id: u32, near: usize) {
         let near = self.world.plan.topology.online.first_from(near).expect("a CPU is online");
-        let number = self.numbered.len();
-        self.numbered.push(Numbered {
-            id,
-            steps: VecDeque::new(),
-            sleeps_until: Instant(0),
-            has_run: false,
+        let task = self.number(id);
+        let kind = &self.world.plan.workload.tasks[self.world.tasks[id as usize].kind];
+        let setup = Box::new(TaskSetup {
+            name: kind.name.clone(),
+            number: task.number(),
+            forked_on: CpuId(near as u32),
+            timer_slack: kind.timer_slack,
+            attributes: self.attributes(id),
         });
-        let places = self.number_of.len().max(id as usize + 1);
-        self.number_of.resize(places, GONE);
-        self.number_of[id as usize] = number as u32;
-        let setup = Box::new(self.setup(id, number, near));
-        match &mut self.acting {
-            Acting::Handler { handled, .. } => handled.outside.push(Outside::Fork(setup)),
-            Acting::Task(number) => self.numbered[*number].steps.push_back(Step::Fork(setup)),
-            Acting::Nobody => self.outside.push(Outside::Fork(setup)),
+        match self.acting {
+            Acting::Task(by) => self.push_step(by, Step::Fork(setup)),
+            Acting::Handler(_) | Acting::Nobody => self.outside.push(Outside::Fork(setup)),
+        }
+    }
+
+    /// Gives a new task its number.
+    pub(super) fn number(&mut self, id: u32) -> TaskId {
+        self.slots.push(id);
+        let task = &mut self.world.tasks[id as usize];
+        task.number = self.slots.len() as u32;
+        task.next_stripe = trace::pid_of(task.number).unsigned_abs().into();
+        self.task_id(id)
+    }
+
+    fn task_id(&self, id: u32) -> TaskId {
+        TaskId::of(self.world.tasks[id as usize].number)
+    }
+
+    pub(super) fn push_step(&mut self, id: u32, step: Step) {
+        self.world.tasks[id as usize].steps.push_back(step);
+    }
+
+    fn attributes(&self, id: u32) -> Attributes {
+        let task = &self.world.tasks[id as usize];
+        let kind = &self.world.plan.workload.tasks[task.kind];
+        Attributes {
+            policy: kind.policy,
+            nice: nice_of(kind.weight),
+            uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
+            slice: kind.slice,
+            affinity: kind.cpus.iter().flatten().copied().collect(),
         }
     }
 
@@ -82,43 +108,41 @@ impl<S: Sink> Machine<'_, S> {
 
     /// A handler takes this long on the biggest CPU at its highest frequency.
     pub(super) fn hold_up(&mut self, length: Duration) {
-        match &mut self.acting {
-            Acting::Handler { handled, .. } => handled.time += length,
+        match self.acting {
+            Acting::Handler(_) => self.handled.time += length,
             _ => unreachable!("only handlers delay a CPU"),
         }
     }
 
     /// Returns when the handler that a CPU runs has done what it has by now.
     pub(super) fn held_until(&self, number: usize) -> Instant {
-        let Acting::Handler { cpu, handled } = &self.acting else { return self.world.now };
-        assert_eq!(number, *cpu, "a handler runs on its own CPU");
+        let Acting::Handler(cpu) = self.acting else { return self.world.now };
+        assert_eq!(number, cpu, "a handler runs on its own CPU");
         let domain = &self.domains[self.cpus[number].cluster];
         let alone = domain.speed(self.cpus[number].model.capacity);
-        let works = |other: usize| self.cpus[other].task.is_some();
+        let works = |other: usize| self.cpus[other].task != 0;
         let speed = i128::from(self.world.plan.topology.shared_speed(number, alone, works));
-        let time = i128::from(handled.time.0) * i128::from(FULL_SPEED) / speed;
+        let time = i128::from(self.handled.time.0) * i128::from(FULL_SPEED) / speed;
         self.world.now + Duration(time as i64)
     }
 
     /// Whether the kernel has steps to perform before the program continues.
     pub(super) fn stops(&self, id: u32) -> bool {
-        let number = self.number_of[id as usize] as usize;
-        !self.numbered[number].steps.is_empty()
+        !self.world.tasks[id as usize].steps.is_empty()
     }
 
     /// A task's `uclamp_min` has changed.
     pub(super) fn reclamp(&mut self, id: u32) {
-        let task = TaskId(self.number_of[id as usize] as usize);
-        let change = Step::Change(task, self.attributes(id));
-        match &self.acting {
-            Acting::Task(number) => self.numbered[*number].steps.push_back(change),
+        let change = Step::Change(self.task_id(id), self.attributes(id));
+        match self.acting {
+            Acting::Task(by) => self.push_step(by, change),
             _ => unreachable!("flows end in tasks"),
         }
     }
 
     /// Ends the busy-wait of a task.
     pub(super) fn release(&mut self, id: u32) {
-        let task = TaskId(self.number_of[id as usize] as usize);
+        let task = self.task_id(id);
         self.outside.push(Outside::Release(task));
     }
 }

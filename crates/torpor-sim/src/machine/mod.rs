@@ -1,63 +1,79 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A workload on simulated hardware under a kernel. The kernel decides; the machine supplies tasks,
-//! devices and interrupts, and counts what the CPUs do.
+//! A simulated machine under a kernel. The kernel decides; the machine supplies CPUs, interrupts,
+//! devices and the programs of tasks, and counts what the CPUs do.
+//!
+//! One loop takes events in order of (time, sequence): an interrupt, the end of a computation, an
+//! idle state that is left. Each becomes a call into the kernel, which decides until its CPU
+//! computes or sleeps ([`follow`]).
 
+mod bench;
 mod call;
 mod counted;
+mod cpu;
 mod device;
 mod domain;
 mod driver;
 mod effects;
 mod events;
 mod flow;
+mod follow;
 mod hint;
 mod host;
+mod interrupt;
 mod io;
 mod irq;
+mod last_man;
+mod latency;
 mod mask;
 mod program;
+mod queue;
 mod rest;
 mod sink;
 mod sleep;
 mod sources;
+mod step;
 mod task;
 mod topology;
 mod trace;
+mod tracepoint;
 mod world;
 
+pub use bench::{Act, Bench, CpuStats, Script, Stats, TaskStats};
 pub use counted::{AgainstOracle, Counted, CpuCounted};
 pub use device::DeviceTotals;
 pub use domain::DomainCounted;
 pub use flow::FlowTotals;
 pub use mask::CpuMask;
 pub use sink::Sink;
+pub use task::TaskId;
 pub use topology::Topology;
 pub use trace::names_of;
 
 use crate::error::Halt;
-use crate::hardware::{Handled, Ipi, Outside, Seen, Sim, Step, TaskId, Work};
-use crate::kernel::{Attributes, Instance, TaskSetup};
+use crate::kernel::abi::{IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
+use crate::kernel::{Hardware, Instance, TaskSetup, Trouble};
 use crate::options::Overheads;
-use crate::queue::Agenda;
-use crate::workload::attributes::nice_of;
 use crate::workload::{Device, Workload};
+use cpu::Cpu;
 use domain::Domain;
 use driver::Driver;
+use interrupt::Handled;
 use irq::{Irq, Line};
+use last_man::LastMan;
+use latency::Latencies;
 use rest::Rest;
-use std::collections::VecDeque;
-use task::{Blocked, FULL_SPEED, State};
 use torpor_engine::model::CpuModel;
-use torpor_engine::totals::Tally;
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
-use torpor_trace::{EventKind, InterruptCause, PrevState};
+use torpor_trace::EventKind;
+use tracepoint::Tracepoints;
 use world::World;
 
-/// Number of a task that has exited.
+/// Slot of a task that has exited.
 const GONE: u32 = u32::MAX;
 
 /// The parts of a machine, which all runs share.
+#[derive(Clone, Copy)]
 pub struct Plan<'a> {
     pub platform: &'a Platform,
     pub topology: &'a Topology,
@@ -75,7 +91,7 @@ pub struct Plan<'a> {
 pub fn run<S: Sink>(
     plan: &Plan<'_>,
     mut instance: Instance,
-    hardware: crate::kernel::Machine,
+    hardware: Hardware,
     sink: S,
     (warm_up, end): (Instant, Instant),
     goes_on: &mut dyn FnMut(Instant) -> bool,
@@ -84,24 +100,20 @@ pub fn run<S: Sink>(
     if driver.rejects_any() {
         instance.reject_entries(Box::new(move |cpu, state| driver.rejects(cpu, state)));
     }
-    let mut sim = Sim::new(instance, hardware, Machine::new(plan, sink));
+    let mut machine = Machine::new(*plan, instance, hardware, sink, None);
     let mut is_interrupted = false;
     let mut goes_on = |now| {
         is_interrupted = !goes_on(now);
         !is_interrupted
     };
     let mut ended = Ok(true);
-    let mut before = 0;
     if warm_up > Instant(0) {
-        ended = sim.run(warm_up, &mut goes_on);
-        before = sim.stats().events;
-        sim.work_mut().start_over(warm_up);
+        ended = machine.run(warm_up, &mut goes_on);
+        machine.start_over(warm_up);
     }
     if matches!(ended, Ok(true)) {
-        ended = sim.run(end, &mut goes_on);
+        ended = machine.run(end, &mut goes_on);
     }
-    let events = sim.stats().events - before;
-    let (mut machine, asleep) = sim.into_work();
     if let Some(halt) = machine.halt {
         return Err(halt);
     }
@@ -109,120 +121,281 @@ pub fn run<S: Sink>(
         return Err(Halt::Interrupted);
     }
     ended?;
-    machine.world.now = end;
-    machine.world.events += events;
-    for (number, slept) in asleep.into_iter().enumerate() {
-        machine.cut(number, slept);
-    }
+    (0..machine.cpus.len()).for_each(|cpu| machine.cut(cpu));
     Ok(machine.close())
 }
 
-struct Machine<'a, S> {
-    world: World<'a>,
-    sink: S,
-    /// Why the workload cannot go on.
-    halt: Option<Halt>,
-    cpus: Vec<Cpu<'a>>,
-    rest: Rest,
-    domains: Vec<Domain>,
-    /// By the kernel's numbers of tasks.
-    numbered: Vec<Numbered>,
-    /// By the workload's.
-    number_of: Vec<u32>,
-    outside: Vec<Outside>,
-    acting: Acting,
+/// Events of a CPU.
+#[derive(Clone, Copy)]
+enum Event {
+    /// Its clock event device may have reached what it is set to.
+    Timer,
+    Ipi(u32),
+    /// It is out of its idle state, or a polling one has seen that there is something to do.
+    Awake(u32),
+    /// The task's computation may be done.
+    Done,
+    /// The hardware enters the state that the kernel has entered before.
+    Sleeps,
+    /// The time is up after which the hardware takes a demoted CPU to the requested state.
+    Undemotes(u32),
+    /// A polling state's time is up.
+    PollEnd(u64),
+    /// The request of a scripted task is done.
+    Completion(u32),
+}
+
+/// What the workload does to the kernel between two calls into it.
+enum Outside {
+    /// A device's interrupt, for a CPU.
+    Interrupt(usize),
+    Fork(Box<TaskSetup>),
+    /// Ends the task's computation: it waited in a loop for something that has come.
+    Release(TaskId),
 }
 
 /// On whose behalf the workload acts.
 enum Acting {
     Nobody,
-    /// A task, by its number.
-    Task(usize),
-    /// The handler of a CPU's interrupt.
-    Handler {
-        cpu: usize,
-        handled: Handled,
-    },
+    /// A task, by its slot.
+    Task(u32),
+    /// The handlers of a CPU's interrupts.
+    Handler(usize),
 }
 
-/// A task as the kernel knows it.
-struct Numbered {
-    id: u32,
-    /// Steps of the kernel before the program continues.
-    steps: VecDeque<Step>,
-    sleeps_until: Instant,
-    has_run: bool,
-}
-
-struct Cpu<'a> {
-    model: &'a CpuModel,
-    tally: Tally,
-    irqs: VecDeque<Irq>,
-    /// The interrupt that its handler is at.
-    handles: Option<Line>,
-    cluster: usize,
-    opp: u16,
-    asleep: Option<Asleep>,
-    idle_since: Option<Instant>,
-    task: Option<u32>,
-    task_time: Duration,
-    overhead: Duration,
-    busy_at: Vec<Duration>,
-}
-
-/// The state that a CPU is in.
-#[derive(Clone, Copy)]
-struct Asleep {
-    state: usize,
-    /// By the kernel, and by the hardware.
-    entered: Instant,
-    since: Instant,
-    /// The state that the hardware has entered, and when a demoted one has gone on to `state`.
-    got: usize,
-    undemoted: Option<Instant>,
-    /// Its end has been recorded.
-    is_recorded: bool,
-    /// The driver refuses it: no sleep.
-    is_rejected: bool,
+/// A hosted kernel, the hardware around it, and the workload on it.
+pub struct Machine<'a, S> {
+    instance: Instance,
+    hardware: Hardware,
+    world: World<'a>,
+    sink: S,
+    /// What tasks do, in place of the workload's programs.
+    script: Option<Script<'a>>,
+    /// Why the workload cannot go on.
+    halt: Option<Halt>,
+    cpus: Vec<Cpu<'a>>,
+    /// CPUs in a polling state, which need no interrupt to see that there is something to do.
+    polling: Vec<usize>,
+    /// Shared states, whose latencies depend on other CPUs.
+    last_man: Option<LastMan>,
+    latencies: Option<Latencies>,
+    rest: Rest,
+    domains: Vec<Domain>,
+    tracepoints: Tracepoints,
+    /// Slot of each task, by its number.
+    slots: Vec<u32>,
+    outside: Vec<Outside>,
+    acting: Acting,
+    handled: Handled,
 }
 
 impl<'a, S: Sink> Machine<'a, S> {
-    fn new(plan: &'a Plan<'a>, sink: S) -> Machine<'a, S> {
+    fn new(
+        plan: Plan<'a>,
+        instance: Instance,
+        hardware: Hardware,
+        sink: S,
+        script: Option<Script<'a>>,
+    ) -> Machine<'a, S> {
         let domains: Vec<Domain> = plan.platform.clusters.iter().map(Domain::new).collect();
         let cpus = plan.models.iter().enumerate().map(|(number, model)| {
             let cluster = plan.topology.cluster_of[number].0;
-            Cpu {
-                model,
-                tally: Tally::new(model),
-                irqs: VecDeque::new(),
-                handles: None,
-                cluster,
-                opp: domains[cluster].opp,
-                asleep: None,
-                idle_since: Some(Instant(0)),
-                task: None,
-                task_time: Duration::ZERO,
-                overhead: Duration::ZERO,
-                busy_at: vec![Duration::ZERO; domains[cluster].opp_count()],
-            }
+            let clock = &domains[cluster];
+            Cpu::new(model, cluster, clock, instance.now())
         });
+        let mut last_man = LastMan::of_platform(plan.platform);
+        if let Some(last_man) = &mut last_man {
+            let off = hardware.is_online.iter().enumerate().filter(|(_, on)| !**on);
+            off.for_each(|(cpu, _)| last_man.offline(cpu));
+        }
         let mut machine = Machine {
-            world: World::new(plan, Agenda::new(&events::counts(plan))),
-            sink,
-            halt: None,
             cpus: cpus.collect(),
             rest: Rest::new(plan.platform, plan.topology, domains.iter().map(|d| d.opp)),
+            world: World::new(plan),
+            instance,
+            hardware,
+            last_man,
+            latencies: Latencies::of_platform(plan.platform, plan.seed),
+            sink,
+            script,
+            halt: None,
+            polling: Vec::new(),
             domains,
-            numbered: Vec::new(),
-            number_of: Vec::new(),
+            tracepoints: Tracepoints::default(),
+            slots: Vec::new(),
             outside: Vec::new(),
             acting: Acting::Nobody,
+            handled: Handled::default(),
         };
         machine.start_sources();
         if S::RECORDS {
             (0..machine.cpus.len()).for_each(|cpu| machine.record_frequency(cpu));
         }
+        machine.world.now = machine.instance.now();
+        // The kernel knows nothing of CPUs beyond its last one that is online.
+        let cpus = machine.instance.cpu_count();
+        (0..cpus).for_each(|cpu| {
+            machine.set_costs(cpu);
+            machine.instance.cpu_mut(cpu).take_spent_ns();
+        });
+        // The boot may have set timers or frequencies, and put CPUs to sleep.
+        machine.take_tracepoints();
+        (0..cpus).for_each(|cpu| machine.look_at(cpu));
+        machine.follow();
         machine
+    }
+
+    /// Runs to `until`, and calls `goes_on` regularly. False if `goes_on` or the workload ended the
+    /// run.
+    pub fn run(
+        &mut self,
+        until: Instant,
+        goes_on: &mut dyn FnMut(Instant) -> bool,
+    ) -> Result<bool, Trouble> {
+        const ASK_EVERY: u64 = 1 << 14;
+        loop {
+            let time = self.world.queue.next_time();
+            if time >= until || time == Instant::NEVER {
+                break;
+            }
+            self.set_now(time);
+            if let Some(who) = self.world.queue.due_outside() {
+                match self.happen(who) {
+                    Ok(()) => self.take_outside()?,
+                    Err(halt) => self.fail(halt),
+                }
+            } else if let Some((cpu, event)) = self.world.queue.pop() {
+                self.handle(cpu, event)?;
+            }
+            self.follow();
+            self.world.events += 1;
+            let asks = self.world.events % ASK_EVERY == 0;
+            if self.halt.is_some() || (asks && !goes_on(time)) {
+                return Ok(false);
+            }
+        }
+        self.set_now(until);
+        (0..self.cpus.len()).for_each(|cpu| self.account(cpu));
+        Ok(true)
+    }
+
+    fn set_now(&mut self, now: Instant) {
+        self.world.now = now;
+        self.instance.set_now(now);
+    }
+
+    /// The kernel's own counters of a CPU's idle states.
+    pub fn idle_usage(&mut self, cpu: CpuId) -> Result<Vec<Usage>, Trouble> {
+        self.instance.idle_usage(cpu)
+    }
+
+    pub fn instance(&mut self) -> &mut Instance {
+        &mut self.instance
+    }
+
+    /// Returns the slot of a task, unless it has exited; 0 is the kernel's own.
+    fn slot(&self, number: u32) -> Option<u32> {
+        let index = number.checked_sub(1)?;
+        Some(self.slots[index as usize]).filter(|slot| *slot != GONE)
+    }
+
+    fn handle(&mut self, cpu: usize, event: Event) -> Result<(), Trouble> {
+        let now = self.world.now;
+        match event {
+            Event::Timer => {
+                let set = self.instance.cpu(cpu).timer_ns;
+                self.cpus[cpu].timer_queued = NEVER;
+                if set <= now.0 as u64 {
+                    self.instance.cpu_mut(cpu).timer_ns = NEVER;
+                    return self.raise(cpu, IRQ_TIMER);
+                }
+                self.queue_timer(cpu, set);
+            }
+            Event::Ipi(bits) => return self.raise(cpu, bits),
+            Event::Awake(number) => {
+                // Unless that sleep has ended otherwise.
+                let is_that = self.cpus[cpu].asleep.is_some_and(|sleep| sleep.number == number);
+                if is_that || self.instance.cpu(cpu).raised != 0 {
+                    return self.handle_raised(cpu);
+                }
+            }
+            Event::Done => {
+                let it = &mut self.cpus[cpu];
+                if now >= it.done_queued {
+                    it.done_queued = Instant::NEVER;
+                }
+                if it.done_at <= now {
+                    return self.advance(cpu);
+                }
+                self.queue_done(cpu);
+            }
+            Event::Undemotes(number) => self.undemote(cpu, number),
+            Event::Sleeps => self.enter_state(cpu),
+            Event::PollEnd(end_ns) => return self.end_poll(cpu, end_ns),
+            Event::Completion(task) => {
+                self.cpus[cpu].irqs.push_back(Irq { at: now, line: Line::Script { task } });
+                return self.raise(cpu, IRQ_DEVICE);
+            }
+        }
+        Ok(())
+    }
+
+    /// A polling state's time is up, unless the CPU has left it or is about to.
+    fn end_poll(&mut self, cpu: usize, end_ns: u64) -> Result<(), Trouble> {
+        let Some(sleep) = &self.cpus[cpu].asleep else { return Ok(()) };
+        if self.instance.cpu(cpu).poll_until_ns != end_ns || sleep.event.is_some() {
+            return Ok(());
+        }
+        if sleep.since > self.world.now {
+            self.world.queue.push(sleep.since, cpu, Event::PollEnd(end_ns));
+            return Ok(());
+        }
+        // Its work would have come late: no tracepoint has reported it.
+        assert!(
+            !sleep.polls() || !self.instance.needs_resched(cpu),
+            "the kernel reports what it gives to polling CPUs"
+        );
+        self.handle_raised(cpu)
+    }
+
+    /// Applies what the workload has done to the kernel.
+    fn take_outside(&mut self) -> Result<(), Trouble> {
+        let mut outside = std::mem::take(&mut self.outside);
+        for what in outside.drain(..) {
+            match what {
+                Outside::Interrupt(cpu) => self.raise(cpu, IRQ_DEVICE)?,
+                Outside::Fork(setup) => self.fork(&setup)?,
+                Outside::Release(task) => self.end_work(task),
+            }
+        }
+        self.outside = outside;
+        Ok(())
+    }
+
+    fn end_work(&mut self, task: TaskId) {
+        let cpu = self.cpus.iter().position(|cpu| cpu.task == task.number());
+        if let Some(cpu) = cpu {
+            self.account(cpu);
+        }
+        if let Some(id) = self.slot(task.number()) {
+            self.world.tasks[id as usize].left = Duration::ZERO;
+        }
+        if let Some(cpu) = cpu {
+            self.plan_done(cpu);
+        }
+    }
+
+    fn fork(&mut self, setup: &TaskSetup) -> Result<(), Trouble> {
+        let handle = self.instance.new_task(setup)?;
+        let id = self.slot(setup.number).expect("a task lives until it has run");
+        self.world.tasks[id as usize].handle = Some(handle);
+        self.follow();
+        let cpu = setup.forked_on.index();
+        // The kernel has no IPI for a CPU that it thinks it is on.
+        if self.cpus[cpu].asleep.is_some() && self.instance.needs_resched(cpu) {
+            self.raise(cpu, IRQ_RESCHEDULE)?;
+        }
+        Ok(())
     }
 
     fn emit(&mut self, cpu: usize, kind: EventKind) {
@@ -253,82 +426,13 @@ impl<'a, S: Sink> Machine<'a, S> {
         }
     }
 
-    fn pid(&self, id: u32) -> i32 {
-        self.world.tasks[id as usize].pid
-    }
-
-    /// The pid of a task of the kernel's, unless it is gone.
-    fn pid_of(&self, TaskId(number): TaskId) -> Option<i32> {
-        let id = self.numbered[number].id;
-        (id != GONE).then(|| self.pid(id))
-    }
-
-    fn record_switch(&mut self, cpu: usize, next: Option<u32>, at: Instant) {
-        let before = std::mem::replace(&mut self.cpus[cpu].task, next);
-        if !S::RECORDS {
-            return;
-        }
-        let (prev_pid, prev_state) = match before {
-            Some(id) => {
-                let task = &self.world.tasks[id as usize];
-                (task.pid, prev_state(task.state))
-            }
-            None => (0, PrevState::Runnable),
-        };
-        let (next_pid, next_comm) = match next {
-            Some(id) => (self.pid(id), Some(trace::name_of(self.world.tasks[id as usize].kind))),
-            None => (0, None),
-        };
-        let switch = EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm };
-        self.end_handler(cpu, &switch);
-        self.sink.event(at, cpu, switch);
-    }
-
-    fn runs(&mut self, cpu: usize, number: usize, switched: Instant, from: Instant) {
-        let Numbered { id, sleeps_until, has_run, .. } = self.numbered[number];
-        if id == GONE {
-            return;
-        }
-        self.numbered[number].has_run = true;
-        let task = &mut self.world.tasks[id as usize];
-        if task.cpu != cpu {
-            task.cpu = cpu;
-            self.world.kinds[task.kind].migrations += u64::from(has_run);
-        }
-        self.wakes_of_itself(id, sleeps_until);
-        self.world.begins(id, from);
-        self.record_switch(cpu, Some(id), switched);
-    }
-
-    /// Wakes a task whose timer has expired.
-    fn wakes_of_itself(&mut self, id: u32, until: Instant) {
-        if self.world.tasks[id as usize].state != State::Blocked(Blocked::Timer) {
-            return;
-        }
-        self.world.woken(id, until);
-    }
-
-    fn busy(&mut self, cpu: usize, time: Duration) {
-        let cpu = &mut self.cpus[cpu];
-        cpu.busy_at[usize::from(cpu.opp)] += time;
-    }
-
     /// Resets all counters after the warm-up.
     fn start_over(&mut self, now: Instant) {
         self.world.now = now;
         self.world.start_over();
         self.rest.take(now);
         self.domains.iter_mut().for_each(|domain| domain.start_over(now));
-        for cpu in &mut self.cpus {
-            cpu.tally = Tally::new(cpu.model);
-            (cpu.task_time, cpu.overhead) = (Duration::ZERO, Duration::ZERO);
-            cpu.busy_at.fill(Duration::ZERO);
-            cpu.idle_since = cpu.idle_since.map(|_| now);
-            if let Some(asleep) = &mut cpu.asleep {
-                asleep.got = asleep.in_hardware();
-                (asleep.since, asleep.undemoted) = (now, None);
-            }
-        }
+        self.cpus.iter_mut().for_each(|cpu| cpu.start_over(now));
         self.sink.start_over();
         if S::RECORDS {
             (0..self.cpus.len()).for_each(|cpu| self.record_frequency(cpu));
@@ -354,156 +458,5 @@ impl<'a, S: Sink> Machine<'a, S> {
 
     fn fail(&mut self, halt: Halt) {
         self.halt.get_or_insert(halt);
-    }
-
-    fn setup(&self, id: u32, number: usize, near: usize) -> TaskSetup {
-        let kind = &self.world.plan.workload.tasks[self.world.tasks[id as usize].kind];
-        TaskSetup {
-            name: kind.name.clone(),
-            number: number as u32 + 1,
-            forked_on: CpuId(near as u32),
-            timer_slack: kind.timer_slack,
-            attributes: self.attributes(id),
-        }
-    }
-
-    fn attributes(&self, id: u32) -> Attributes {
-        let task = &self.world.tasks[id as usize];
-        let kind = &self.world.plan.workload.tasks[task.kind];
-        Attributes {
-            policy: kind.policy,
-            nice: nice_of(kind.weight),
-            uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
-            slice: kind.slice,
-            affinity: kind.cpus.iter().flatten().copied().collect(),
-        }
-    }
-}
-
-impl<S: Sink> Work for Machine<'_, S> {
-    fn next(&mut self, TaskId(number): TaskId, now: Instant) -> Step {
-        self.world.now = now;
-        loop {
-            let numbered = &mut self.numbered[number];
-            if let Some(step) = numbered.steps.pop_front() {
-                return step;
-            }
-            let (id, until) = (numbered.id, numbered.sleeps_until);
-            let cpu = self.world.tasks[id as usize].cpu;
-            // The timer had expired before the task went to sleep.
-            self.wakes_of_itself(id, until);
-            self.world.begins(id, now);
-            self.acting = Acting::Task(number);
-            let went = self.advance(cpu, id);
-            self.acting = Acting::Nobody;
-            if let Err(halt) = went {
-                self.fail(halt);
-                return Step::Halt;
-            }
-            let work = std::mem::take(&mut self.world.tasks[id as usize].work);
-            if work > 0 {
-                self.numbered[number].steps.push_back(Step::Run(Duration(work / FULL_SPEED)));
-            }
-        }
-    }
-
-    fn due(&self) -> Instant {
-        if self.halt.is_some() {
-            return Instant::NEVER;
-        }
-        self.world.agenda.peek().map_or(Instant::NEVER, |(at, _)| at)
-    }
-
-    fn happens(&mut self, now: Instant, outside: &mut Vec<Outside>) {
-        self.world.now = now;
-        match self.happen() {
-            Ok(()) => outside.append(&mut self.outside),
-            Err(halt) => self.fail(halt),
-        }
-    }
-
-    fn handle(&mut self, cpu: usize, now: Instant, handled: &mut Handled) {
-        self.world.now = now;
-        if S::RECORDS {
-            self.record_exit_first(cpu);
-        }
-        self.acting = Acting::Handler { cpu, handled: std::mem::take(handled) };
-        while let Some(irq) = self.cpus[cpu].irqs.pop_front() {
-            self.emit(cpu, EventKind::IrqEntry { irq: irq.line.number(), name: None });
-            self.cpus[cpu].handles = Some(irq.line);
-            if let Err(halt) = self.take_interrupt(cpu, irq) {
-                self.fail(halt);
-                break;
-            }
-        }
-        if let Acting::Handler { handled: done, .. } =
-            std::mem::replace(&mut self.acting, Acting::Nobody)
-        {
-            *handled = done;
-        }
-    }
-
-    fn watch(&mut self, cpu: usize, now: Instant, seen: Seen) {
-        self.world.now = now;
-        match seen {
-            Seen::Runs { task: TaskId(number), switched, from } => {
-                self.runs(cpu, number, switched, from);
-            }
-            Seen::Preempted(TaskId(number)) => {
-                let id = self.numbered[number].id;
-                if id != GONE {
-                    let kind = self.world.tasks[id as usize].kind;
-                    self.world.kinds[kind].preemptions += 1;
-                }
-            }
-            Seen::Idles => self.record_switch(cpu, None, now),
-            Seen::Computed { task: TaskId(number), time } => {
-                self.cpus[cpu].task_time += time;
-                self.busy(cpu, time);
-                let id = self.numbered[number].id;
-                if id != GONE {
-                    self.world.tasks[id as usize].cpu_time += time;
-                }
-            }
-            Seen::HeldUp(time) => {
-                self.cpus[cpu].overhead += time;
-                self.busy(cpu, time);
-            }
-            Seen::Sleeps { state, entered, is_rejected, got } => {
-                self.sleeps(cpu, (state, got), entered, is_rejected);
-            }
-            Seen::Undemotes => self.undemotes(cpu),
-            Seen::Wakes if S::RECORDS => self.record_exit_first(cpu),
-            Seen::Wakes => {}
-            Seen::Traced(event) => self.record_traced(cpu, event),
-            Seen::Slept(slept) => self.slept(cpu, &slept),
-            Seen::PollsOn => self.polls_on(cpu),
-            Seen::Frequency { khz } => self.changes_frequency(cpu, khz),
-            Seen::SentIpi { to, ipi } => {
-                self.world.ipis += 1;
-                let (target_cpu, cause) = (CpuId(to as u32), cause_of(ipi));
-                self.emit(cpu, EventKind::IpiSend { target_cpu, cause });
-            }
-            Seen::TakesIpi(ipi) => {
-                self.emit(cpu, EventKind::InterruptEntry { cause: cause_of(ipi) });
-                self.emit(cpu, EventKind::InterruptExit { cause: cause_of(ipi) });
-            }
-        }
-    }
-}
-
-fn cause_of(ipi: Ipi) -> InterruptCause {
-    match ipi {
-        Ipi::Reschedule => InterruptCause::Reschedule,
-        Ipi::Call => InterruptCause::CallFunction,
-    }
-}
-
-fn prev_state(state: State) -> PrevState {
-    match state {
-        State::Runnable => PrevState::Runnable,
-        State::Blocked(Blocked::Io(wait)) if wait.is_uninterruptible() => PrevState::DiskSleep,
-        State::Blocked(_) => PrevState::Sleeping,
-        State::Dead => PrevState::Dead,
     }
 }

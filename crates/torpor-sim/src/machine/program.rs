@@ -22,7 +22,7 @@ pub(super) enum Next {
 
 impl<'a, S: Sink> Machine<'a, S> {
     /// Runs the program of the CPU's task until the task computes or leaves the CPU.
-    pub(super) fn advance(&mut self, cpu: usize, id: u32) -> Result<(), Halt> {
+    pub(super) fn run_program(&mut self, cpu: usize, id: u32) -> Result<(), Halt> {
         let workload = self.world.plan.workload;
         loop {
             self.count_step(id)?;

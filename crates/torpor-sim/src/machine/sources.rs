@@ -55,7 +55,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         state.burst_began = at;
         state.is_active = interrupt.max != Some(0);
         if state.is_active {
-            world.agenda.set(Source::Interrupt.nth(source), at);
+            world.queue.set(Source::Interrupt.nth(source), at);
         }
     }
 
@@ -68,11 +68,11 @@ impl<'a, S: Sink> Machine<'a, S> {
         let cpu = interrupt.cpus[(state.fired % interrupt.cpus.len() as u64) as usize].index();
         let next = state.next(interrupt, now, &mut world.runs);
         state.is_active = next != Instant::NEVER;
-        world.agenda.set(Source::Interrupt.nth(source), next);
+        world.queue.set(Source::Interrupt.nth(source), next);
         if next == now {
             // Set again, so that other sources due now come first.
-            world.agenda.set(Source::Interrupt.nth(source), Instant::NEVER);
-            world.agenda.set(Source::Interrupt.nth(source), next);
+            world.queue.set(Source::Interrupt.nth(source), Instant::NEVER);
+            world.queue.set(Source::Interrupt.nth(source), next);
         }
         self.interrupt(cpu, Line::Source { source, handling });
         Ok(())
@@ -83,7 +83,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         let world = &mut self.world;
         if world.starts_left(kind) {
             let at = Instant(0) + world.plan.workload.tasks[kind].start;
-            world.agenda.set(Source::Start.nth(kind), at);
+            world.queue.set(Source::Start.nth(kind), at);
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         let at_once = if task.stagger == Duration::ZERO { task.count } else { 1 };
         world.begun[kind] += at_once;
         let next = if world.starts_left(kind) { world.now + task.stagger } else { Instant::NEVER };
-        world.agenda.set(Source::Start.nth(kind), next);
+        world.queue.set(Source::Start.nth(kind), next);
         self.spawn(kind, at_once, None)
     }
 }

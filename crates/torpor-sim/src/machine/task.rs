@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! State of tasks.
+//! Tasks: where each is in its program, and what the kernel knows of it.
 
+use super::step::Step;
+use crate::kernel::TaskHandle;
 use crate::random::{Stream, StreamName};
 use crate::workload::{Clamp, IoWait, TaskKind, TransferKind};
 use std::collections::VecDeque;
 use torpor_machine::units::{Duration, Instant};
+
+/// A task, in the order of their making: the kernel's number of it is one more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub usize);
+
+impl TaskId {
+    pub(super) fn of(number: u32) -> TaskId {
+        TaskId(number as usize - 1)
+    }
+
+    pub(super) fn number(self) -> u32 {
+        self.0 as u32 + 1
+    }
+}
 
 /// Work is counted in ns at 2^-20 of full speed, so that the speed of a CPU, which depends on its
 /// capacity and its frequency, is a whole number.
@@ -38,11 +54,13 @@ pub(super) enum Blocked {
     Io(IoWait),
     /// A device's thread, on its next request.
     Kthread,
+    /// A scripted task, on another.
+    Script,
 }
 
 /// Thousands of tasks do not fit into a core's cache: fields that every pass needs come first, and
 /// each task begins on a cache line.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Task {
     pub state: State,
@@ -53,7 +71,24 @@ pub(super) struct Task {
     /// Event that last woke the task, or the time for which it was late.
     pub called: Instant,
     pub cpu_time: Duration,
-    /// Index of the next step.
+    /// Rest of the computation under way, at a capacity of 1024.
+    pub left: Duration,
+    /// Wake-up time of the sleep that it is in, or was in last.
+    pub sleeps_until: Instant,
+    /// Steps in the kernel before the program continues.
+    pub steps: VecDeque<Step>,
+    /// None before its fork.
+    pub handle: Option<TaskHandle>,
+    /// Times it was woken while it did not wait.
+    pub woken_before: u64,
+    /// The kernel's number of it.
+    pub number: u32,
+    /// It waits to be woken by another.
+    pub is_waiting: bool,
+    /// It has left its CPU by itself.
+    pub has_left: bool,
+    pub has_run: bool,
+    /// Index of the next step of its program.
     pub step: usize,
     /// Remaining work, in ns at 2^-20 of full speed.
     pub work: i64,
@@ -63,7 +98,6 @@ pub(super) struct Task {
     pub steps_at_once: u32,
     /// From its kind or from a hint session.
     pub uclamp: Clamp,
-    pub pid: i32,
     /// Start of the current pass.
     pub pass_began: Instant,
     /// Remaining passes through the program.
@@ -96,21 +130,12 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(
-        kinds: &[TaskKind],
-        kind: usize,
-        instance: u64,
-        pid: i32,
-        seed: u64,
-        now: Instant,
-    ) -> Task {
-        let own = &kinds[kind];
+    pub(super) fn new(own: &TaskKind, kind: usize, instance: u64, seed: u64, now: Instant) -> Task {
         let name = StreamName::new(seed).text(&own.name).number(instance);
         Task {
             kind,
             instance,
             group: own.group_of(instance),
-            pid,
             state: State::Runnable,
             cpu: 0,
             uclamp: own.clamp,
@@ -128,13 +153,31 @@ impl Task {
             slept_for_io: false,
             io_began: now,
             ios_submitted: 0,
-            next_stripe: pid.unsigned_abs().into(),
+            next_stripe: 0,
             ios_taken: 0,
             called: now,
             steps_at_once: 0,
             last_step: now,
             woken_by: None,
             cpu_time: Duration::ZERO,
+            left: Duration::ZERO,
+            sleeps_until: Instant(0),
+            steps: VecDeque::new(),
+            handle: None,
+            woken_before: 0,
+            number: 0,
+            is_waiting: false,
+            has_left: false,
+            has_run: false,
         }
+    }
+
+    /// Returns the handle of a task that waits to be woken; a wake-up before it waits is kept.
+    pub(super) fn take_wake(&mut self) -> Option<TaskHandle> {
+        if !std::mem::take(&mut self.is_waiting) {
+            self.woken_before += 1;
+            return None;
+        }
+        self.handle
     }
 }

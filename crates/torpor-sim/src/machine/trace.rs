@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Converts the events of a run to the tracepoints of a recording.
 
-use torpor_machine::units::StateIdx;
-use torpor_trace::{Event, Function, FunctionId, Name, Names, Timer};
+use super::task::{Blocked, State};
+use super::{Machine, Sink};
+use torpor_machine::units::{Instant, StateIdx};
+use torpor_trace::{Event, EventKind, Function, FunctionId, Name, Names, PrevState, Timer};
+
+/// Process numbers of tasks begin after it.
+const PIDS: i32 = 100;
 
 /// Symbols of timer functions.
 const TIMER_SYMBOLS: [&str; 2] = ["tick_nohz_handler", "hrtimer_wakeup"];
@@ -64,4 +69,42 @@ pub fn names_of<'a>(tasks: impl Iterator<Item = &'a str>, events: &mut [Event]) 
         names.function(Function { address, symbol });
     }
     names
+}
+
+/// Returns the pid of a task by the kernel's number; 0 for the idle task.
+pub(super) fn pid_of(number: u32) -> i32 {
+    if number == 0 { 0 } else { PIDS + number as i32 }
+}
+
+fn prev_state(state: State) -> PrevState {
+    match state {
+        State::Runnable => PrevState::Runnable,
+        State::Blocked(Blocked::Io(wait)) if wait.is_uninterruptible() => PrevState::DiskSleep,
+        State::Blocked(_) => PrevState::Sleeping,
+        State::Dead => PrevState::Dead,
+    }
+}
+
+impl<S: Sink> Machine<'_, S> {
+    /// Records that a CPU has switched from a task, or the idle task, to what it has now.
+    pub(super) fn record_switch(&mut self, cpu: usize, before: u32, at: Instant) {
+        if !S::RECORDS {
+            return;
+        }
+        let prev_state = match (before, self.slot(before)) {
+            (0, _) => PrevState::Runnable,
+            (_, None) => PrevState::Dead,
+            (_, Some(id)) => prev_state(self.world.tasks[id as usize].state),
+        };
+        let next = self.cpus[cpu].task;
+        let next_kind = self.slot(next).map(|id| self.world.tasks[id as usize].kind);
+        let switch = EventKind::SchedSwitch {
+            prev_pid: pid_of(before),
+            prev_state,
+            next_pid: pid_of(next),
+            next_comm: next_kind.map(name_of),
+        };
+        self.end_handler(cpu, &switch);
+        self.sink.event(at, cpu, switch);
+    }
 }

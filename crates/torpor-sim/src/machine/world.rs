@@ -7,12 +7,12 @@ use super::device::{self, DeviceState};
 use super::domain::DomainCounted;
 use super::flow::FlowTotals;
 use super::hint::Session;
+use super::queue::Queue;
 use super::rest::RestEnergy;
 use super::sources::{self, SourceState};
 use super::task::{Blocked, State, Task};
-use super::{Counted, CpuCounted, Plan};
+use super::{Counted, CpuCounted, Event, Plan};
 use crate::error::Stuck;
-use crate::queue::Agenda;
 use crate::workload::{Effect, Runs, Workload};
 use std::collections::VecDeque;
 use torpor_machine::units::{Duration, Instant};
@@ -22,11 +22,11 @@ use torpor_result::TaskTotals;
 const TASKS_MAX: usize = 20_000;
 
 pub(super) struct World<'a> {
-    pub plan: &'a Plan<'a>,
+    pub plan: Plan<'a>,
     pub now: Instant,
     /// Start of the time that counters cover.
     pub counts_from: Instant,
-    pub agenda: Agenda,
+    pub queue: Queue<Event>,
     pub tasks: Vec<Task>,
     pub free: Vec<u32>,
     pub kinds: Vec<TaskTotals>,
@@ -36,7 +36,6 @@ pub(super) struct World<'a> {
     pub next_instance: Vec<u64>,
     /// Number of initial tasks that have started.
     pub begun: Vec<u32>,
-    pub next_pid: i32,
     pub live: usize,
     /// Tasks that continue without another task.
     pub under_way: usize,
@@ -92,7 +91,7 @@ impl Channel {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(plan: &'a Plan<'a>, agenda: Agenda) -> World<'a> {
+    pub(super) fn new(plan: Plan<'a>) -> World<'a> {
         let workload = plan.workload;
         let posted = (!workload.flows.is_empty()).then(VecDeque::new);
         let channel = |c: &crate::workload::Channel| Channel {
@@ -104,14 +103,13 @@ impl<'a> World<'a> {
             plan,
             now: Instant(0),
             counts_from: Instant(0),
-            agenda,
+            queue: Queue::new(plan.topology.cpus),
             tasks: Vec::with_capacity(tasks_at_first(workload)),
             free: Vec::new(),
             kinds: vec![TaskTotals::default(); workload.tasks.len()],
             cached: vec![0; workload.tasks.len()],
             next_instance: vec![0; workload.tasks.len()],
             begun: vec![0; workload.tasks.len()],
-            next_pid: 100,
             live: 0,
             under_way: 0,
             channels: workload.channels.iter().map(channel).collect(),
@@ -133,9 +131,8 @@ impl<'a> World<'a> {
         let workload = self.plan.workload;
         let instance = self.next_instance[kind];
         self.next_instance[kind] += 1;
-        self.next_pid = self.next_pid.checked_add(1).unwrap_or(100);
-        let mut task =
-            Task::new(&workload.tasks, kind, instance, self.next_pid, self.plan.seed, self.now);
+        let own = &workload.tasks[kind];
+        let mut task = Task::new(own, kind, instance, self.plan.seed, self.now);
         task.woken_by = Some(self.now);
         for (flow, session) in workload.flows.iter().zip(&self.sessions) {
             if flow.hint.as_ref().is_some_and(|hint| hint.tasks.contains(&kind)) {
@@ -143,16 +140,7 @@ impl<'a> World<'a> {
             }
         }
         self.kinds[kind].started += 1;
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.tasks[id as usize] = task;
-                id
-            }
-            None => {
-                self.tasks.push(task);
-                (self.tasks.len() - 1) as u32
-            }
-        };
+        let id = self.place(task);
         if workload.tasks[kind].completes_for().is_none() {
             self.live += 1;
             self.under_way += 1;
@@ -162,6 +150,24 @@ impl<'a> World<'a> {
             return Err(self.stuck(id, reason));
         }
         Ok(id)
+    }
+
+    /// Puts a task into a free slot.
+    pub(super) fn place(&mut self, task: Task) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.tasks[id as usize] = task;
+            return id;
+        }
+        self.tasks.push(task);
+        (self.tasks.len() - 1) as u32
+    }
+
+    /// A task whose timer has expired is runnable.
+    pub(super) fn timer_wakes(&mut self, id: u32) {
+        let Task { state, sleeps_until, .. } = self.tasks[id as usize];
+        if state == State::Blocked(Blocked::Timer) {
+            self.woken(id, sleeps_until);
+        }
     }
 
     /// A task that waited is runnable.
@@ -207,7 +213,7 @@ impl<'a> World<'a> {
             device.totals = device::DeviceTotals::default();
         }
         self.flows.iter_mut().for_each(FlowTotals::start_over);
-        self.ipis = 0;
+        (self.ipis, self.events) = (0, 0);
     }
 
     /// Everything counted, with what its CPUs and clocks did.

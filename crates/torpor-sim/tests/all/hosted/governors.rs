@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_machine::units::{Duration, Instant};
-use torpor_sim::hardware::{Stats, Step, TaskId};
 use torpor_sim::kernel::{Kernel, KernelError};
+use torpor_sim::machine::{Act, Stats, TaskId};
 
 fn with(kernel: &Kernel, governor: &str) -> Result<Kernel, KernelError> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");
@@ -24,18 +24,19 @@ fn run(kernel: &Kernel, governor: &str) -> Stats {
     let work = move |_: TaskId, now: Instant| {
         turn += 1;
         match turn % 2 {
-            0 => Step::Run(Duration(50 * US)),
-            _ => Step::Sleep(now + Duration([300 * US, MS, 20 * US, 9 * MS][turn / 2 % 4])),
+            0 => Act::Run(Duration(50 * US)),
+            _ => Act::Sleep(now + Duration([300 * US, MS, 20 * US, 9 * MS][turn / 2 % 4])),
         }
     };
-    let mut sim = start(&kernel, &machine("i5-10600k"), work);
+    let machine = machine("i5-10600k");
+    let mut sim = start(&kernel, &machine, work);
     sim.add_task(task("sleeper")).unwrap();
     sim.run(Instant(1_000 * MS), &mut |_| true).unwrap_or_else(|e| panic!("{governor}: {e}"));
     sim.stats()
 }
 
 fn error(kernel: &Kernel, governor: &str) -> String {
-    match with(kernel, governor).and_then(|kernel| kernel.boot(&machine("rk3399"))) {
+    match with(kernel, governor).and_then(|kernel| kernel.boot(&machine("rk3399").hardware)) {
         Ok(_) => panic!("{governor} cannot be used"),
         Err(error) => error.to_string(),
     }
@@ -47,12 +48,7 @@ fn tree_file_decides_as_that_kernels_own() {
     let tree = kernel_sources("6.12", "governors of a tree").unwrap();
     for name in ["ladder", "menu", "teo", "haltpoll"] {
         let foreign = format!("{name}@{}", tree.display());
-        let [own, foreign] = [name, &foreign].map(|governor| {
-            let mut stats = run(&kernel, governor);
-            // The start counts, in which the one replaces others.
-            stats.cpus.iter_mut().for_each(|cpu| cpu.switches = 0);
-            stats
-        });
+        let [own, foreign] = [name, &foreign].map(|governor| run(&kernel, governor));
         assert_eq!(own, foreign, "{name}");
     }
     assert_ne!(run(&kernel, "menu"), run(&kernel, "teo"));

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use torpor_governor::{Catalog, CatalogOptions};
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_sim::hardware::{Stats, Step, TaskId};
 use torpor_sim::kernel::{DEFAULT_KERNEL, Kernel, Kernels, KernelsOptions};
+use torpor_sim::machine::{Act, Stats, TaskId};
 
 fn catalog() -> Catalog {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");
@@ -34,13 +34,14 @@ fn run(kernel: &Kernel) -> (Stats, Vec<Vec<torpor_sim::kernel::Usage>>) {
     let work = move |task: TaskId, now: Instant| {
         turn += 1;
         match (task.0 + turn) % 4 {
-            0 => Step::Io(Duration(150 * US)),
-            1 => Step::Run(Duration(90 * US + task.0 as i64 * MS)),
-            2 => Step::Sleep(now + Duration(3 * MS)),
-            _ => Step::Run(Duration(20 * US)),
+            0 => Act::Io(Duration(150 * US)),
+            1 => Act::Run(Duration(90 * US + task.0 as i64 * MS)),
+            2 => Act::Sleep(now + Duration(3 * MS)),
+            _ => Act::Run(Duration(20 * US)),
         }
     };
-    let mut sim = start(kernel, &machine("pixel6"), work);
+    let machine = machine("pixel6");
+    let mut sim = start(kernel, &machine, work);
     for name in ["reader", "writer", "worker"] {
         sim.add_task(task(name)).unwrap();
     }
@@ -80,12 +81,12 @@ fn policies_by_name_need_no_compiler() {
     for name in Catalog::builtin_names() {
         let chosen =
             kernels.with_governor(&kernel, &catalog(), &name.parse().unwrap(), &|_, _| {}).unwrap();
-        chosen.boot(&machine("rk3399")).unwrap_or_else(|e| panic!("{name}: {e}"));
+        chosen.boot(&machine("rk3399").hardware).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
     for name in Catalog::ioboost_names() {
         let chosen =
             kernels.with_io_boost(&kernel, &catalog(), &name.parse().unwrap(), &|_, _| {}).unwrap();
-        chosen.boot(&machine("rk3399")).unwrap_or_else(|e| panic!("{name}: {e}"));
+        chosen.boot(&machine("rk3399").hardware).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
     let file = format!("{}/../../governors/cpuidle/deepest.c", env!("CARGO_MANIFEST_DIR"));
     let error = kernels.with_governor(&kernel, &catalog(), &file.parse().unwrap(), &|_, _| {});
@@ -105,7 +106,7 @@ fn parameters_select_one_of_two_equal_names() {
     assert_eq!((ours.own_governor(), ours.governor.is_foreign), (None, true));
     assert_ne!(run(&ours), run(&with("teo")));
     assert!(!with("haltpoll,guest_halt_poll_ns=1000").governor.is_foreign);
-    let refused = match with("teo,util_mode=nonesuch").boot(&machine("rk3399")) {
+    let refused = match with("teo,util_mode=nonesuch").boot(&machine("rk3399").hardware) {
         Ok(_) => panic!("it has no such mode"),
         Err(error) => error.to_string(),
     };

@@ -4,49 +4,40 @@
 use super::support::{MS, US, linux_6_12, machine, pinned, start, task};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use torpor_engine::decision::Unobserved;
+use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
-use torpor_sim::hardware::{Sim, Step, TaskId, Work};
-use torpor_sim::kernel::{Attributes, Cluster, CpuSet, Machine, Overheads, Policy, TaskSetup};
+use torpor_sim::kernel::{Attributes, CpuSet, Overheads, Policy, TaskSetup};
+use torpor_sim::machine::{Act, Bench, Machine, TaskId};
 
 const SECOND: Instant = Instant(1_000 * MS);
 
-fn run<W: Work>(sim: &mut Sim<W>, until: Instant) {
+fn run(sim: &mut Machine<'_, Unobserved>, until: Instant) {
     sim.run(until, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
 }
 
 /// Computes, then sleeps until its next period.
-struct Periodic {
-    period: i64,
-    work: Duration,
-    next: i64,
-    computes: bool,
-}
-
-impl Periodic {
-    fn new(period: i64, work: i64) -> Periodic {
-        Periodic { period, work: Duration(work), next: 0, computes: false }
-    }
-}
-
-impl Work for Periodic {
-    fn next(&mut self, _: TaskId, now: Instant) -> Step {
-        self.computes = !self.computes;
-        if self.computes {
-            return Step::Run(self.work);
+fn periodic(period: i64, work: i64) -> impl FnMut(TaskId, Instant) -> Act {
+    let (mut next, mut computes) = (0, false);
+    move |_, now| {
+        computes = !computes;
+        if computes {
+            return Act::Run(Duration(work));
         }
-        self.next = (self.next + self.period).max(now.0 + 1);
-        Step::Sleep(Instant(self.next))
+        next = (next + period).max(now.0 + 1);
+        Act::Sleep(Instant(next))
     }
 }
 
-fn busy(_: TaskId, _: Instant) -> Step {
-    Step::Run(Duration(10 * MS))
+fn busy(_: TaskId, _: Instant) -> Act {
+    Act::Run(Duration(10 * MS))
 }
 
 #[test]
 fn idle_machine_stops_its_ticks() {
     let Some(kernel) = linux_6_12("an idle machine") else { return };
-    let mut sim = start(&kernel, &machine("pixel6"), busy);
+    let machine = machine("pixel6");
+    let mut sim = start(&kernel, &machine, busy);
     run(&mut sim, SECOND);
     let stats = sim.stats();
     for (cpu, stats) in stats.cpus.iter().enumerate() {
@@ -61,7 +52,7 @@ fn idle_machine_stops_its_ticks() {
 fn sleeper_runs_each_period_within_slack() {
     let Some(kernel) = linux_6_12("a sleeper") else { return };
     let machine = machine("pixel6");
-    let mut sim = start(&kernel, &machine, Periodic::new(10 * MS, 200 * US));
+    let mut sim = start(&kernel, &machine, periodic(10 * MS, 200 * US));
     sim.add_task(task("sleeper")).unwrap();
     run(&mut sim, SECOND);
     let stats = &sim.stats().tasks[0];
@@ -76,7 +67,7 @@ fn sleeper_runs_each_period_within_slack() {
 fn state_refused_by_the_driver_counts_as_rejected() {
     let Some(kernel) = linux_6_12("a refused idle state") else { return };
     let machine = machine("pixel6");
-    let mut sim = start(&kernel, &machine, Periodic::new(10 * MS, 200 * US));
+    let mut sim = start(&kernel, &machine, periodic(10 * MS, 200 * US));
     let refused = Arc::new(AtomicU64::new(0));
     let (counts, mut attempts) = (Arc::clone(&refused), [0_u64; 8]);
     sim.instance().reject_entries(Box::new(move |cpu, _| {
@@ -85,7 +76,7 @@ fn state_refused_by_the_driver_counts_as_rejected() {
         counts.fetch_add(u64::from(is_refused), Ordering::Relaxed);
         is_refused.then_some(Duration(5 * US))
     }));
-    let sums = |sim: &mut Sim<Periodic>| {
+    let sums = |sim: &mut Machine<'_, Unobserved>| {
         let usage = (0..8).flat_map(|cpu| sim.idle_usage(CpuId(cpu)).unwrap());
         usage.fold((0, 0), |(usage, rejected), state| {
             (usage + state.usage, rejected + state.rejected)
@@ -108,7 +99,8 @@ fn busy_tasks_share_cpu_by_weight() {
     let Some(kernel) = linux_6_12("two tasks on one CPU") else { return };
     // The kernel's weights: nice 0 is 1024, nice 5 is 335.
     for (nice, share) in [(0, 0.5), (5, 335.0 / 1359.0)] {
-        let mut sim = start(&kernel, &machine("pixel6"), busy);
+        let machine = machine("pixel6");
+        let mut sim = start(&kernel, &machine, busy);
         let first = pinned("busy", 7);
         let attributes = Attributes { nice, ..first.attributes };
         sim.add_task(first.clone()).unwrap();
@@ -127,18 +119,18 @@ fn small_tasks_run_little_heavy_ones_big() {
     let Some(kernel) = linux_6_12("energy-aware placement") else { return };
     let machine = machine("pixel6");
     assert_eq!(
-        machine.cpufreq,
+        machine.hardware.cpufreq,
         torpor_machine::platform::CpufreqGovernor::Schedutil.into(),
         "EAS needs it"
     );
     let work = |task: TaskId, now: Instant| {
         if task.0 == 2 {
-            return Step::Run(Duration(10 * MS));
+            return Act::Run(Duration(10 * MS));
         }
         // Turns by time: a task that has just woken is at a period's beginning.
         match now.0 % (20 * MS) < MS {
-            true => Step::Sleep(Instant((now.0 / (20 * MS) + 1) * 20 * MS - MS)),
-            false => Step::Run(Duration(100 * US)),
+            true => Act::Sleep(Instant((now.0 / (20 * MS) + 1) * 20 * MS - MS)),
+            false => Act::Run(Duration(100 * US)),
         }
     };
     let mut sim = start(&kernel, &machine, work);
@@ -157,9 +149,10 @@ fn io_wait_counts_and_ends_with_the_request() {
     let mut asks = false;
     let work = move |_: TaskId, _: Instant| {
         asks = !asks;
-        if asks { Step::Io(Duration(150 * US)) } else { Step::Run(Duration(20 * US)) }
+        if asks { Act::Io(Duration(150 * US)) } else { Act::Run(Duration(20 * US)) }
     };
-    let mut sim = start(&kernel, &machine("rk3399"), work);
+    let machine = machine("rk3399");
+    let mut sim = start(&kernel, &machine, work);
     sim.add_task(task("fio")).unwrap();
     run(&mut sim, SECOND);
     let stats = &sim.stats().tasks[0];
@@ -175,12 +168,13 @@ fn ping_pong_tasks_run_in_turn() {
         turns[task.0] += 1;
         // One task begins by computing, the other by waiting for it.
         match (turns[task.0] + 2 * task.0 as u32) % 3 {
-            0 => Step::Wait,
-            1 => Step::Run(Duration(30 * US)),
-            _ => Step::Wake(TaskId(1 - task.0)),
+            0 => Act::Wait,
+            1 => Act::Run(Duration(30 * US)),
+            _ => Act::Wake(TaskId(1 - task.0)),
         }
     };
-    let mut sim = start(&kernel, &machine("rk3399"), work);
+    let machine = machine("rk3399");
+    let mut sim = start(&kernel, &machine, work);
     sim.add_task(task("ping")).unwrap();
     sim.add_task(task("pong")).unwrap();
     run(&mut sim, SECOND);
@@ -194,7 +188,7 @@ fn instances_are_separate_and_repeatable() {
     let Some(kernel) = linux_6_12("determinism") else { return };
     let machine = machine("pixel6");
     let once = || {
-        let mut sim = start(&kernel, &machine, Periodic::new(3 * MS, 700 * US));
+        let mut sim = start(&kernel, &machine, periodic(3 * MS, 700 * US));
         for _ in 0..5 {
             sim.add_task(task("periodic")).unwrap();
         }
@@ -213,7 +207,8 @@ fn instances_are_separate_and_repeatable() {
 #[test]
 fn kernels_counters_equal_the_hardwares() {
     let Some(kernel) = linux_6_12("idle counters") else { return };
-    let mut sim = start(&kernel, &machine("pixel6"), Periodic::new(7 * MS, 300 * US));
+    let machine = machine("pixel6");
+    let mut sim = start(&kernel, &machine, periodic(7 * MS, 300 * US));
     sim.add_task(task("periodic")).unwrap();
     run(&mut sim, SECOND);
     let stats = sim.stats();
@@ -229,7 +224,8 @@ fn kernels_counters_equal_the_hardwares() {
 /// Returns the shares that a run on one CPU gives to its tasks.
 fn shares(tasks: &[Attributes]) -> Option<Vec<Duration>> {
     let kernel = linux_6_12("scheduling policies")?;
-    let mut sim = start(&kernel, &machine("pixel6"), busy);
+    let machine = machine("pixel6");
+    let mut sim = start(&kernel, &machine, busy);
     for attributes in tasks {
         let affinity = CpuSet::from_iter([CpuId(7)]);
         let attributes = Attributes { affinity, ..*attributes };
@@ -259,13 +255,13 @@ fn uclamp_changes_placement_and_frequency() {
     let Some(kernel) = linux_6_12("utilization clamps") else { return };
     let machine = machine("pixel6");
     let busy = |uclamp, work: i64| {
-        let mut sim = start(&kernel, &machine, Periodic::new(16 * MS, work));
+        let mut sim = start(&kernel, &machine, periodic(16 * MS, work));
         let attributes = Attributes { uclamp, ..Attributes::default() };
         sim.add_task(TaskSetup { attributes, ..task("clamped") }).unwrap();
         run(&mut sim, SECOND);
         let cpus = sim.stats().cpus;
         let sum =
-            |cpus: &[torpor_sim::hardware::CpuStats]| cpus.iter().map(|c| c.busy.0).sum::<i64>();
+            |cpus: &[torpor_sim::machine::CpuStats]| cpus.iter().map(|c| c.busy.0).sum::<i64>();
         (sum(&cpus[6..]) as f64, sum(&cpus) as f64)
     };
     // A hundredth of a big CPU.
@@ -289,23 +285,24 @@ fn affinity_change_moves_tasks_in_any_state() {
     let work = move |task: TaskId, now: Instant| {
         if task.0 > 0 {
             return match task.0 {
-                1 => Step::Run(Duration(10 * MS)),
-                2 => Step::Sleep(now + Duration(MS)),
-                _ => Step::Wait,
+                1 => Act::Run(Duration(10 * MS)),
+                2 => Act::Sleep(now + Duration(MS)),
+                _ => Act::Wait,
             };
         }
         turn += 1;
         let cpu = (turn / 8 % 8) as u32;
         match turn % 8 {
-            0 => Step::Change(TaskId(0), only(7 - cpu)),
-            n @ 1..=3 => Step::Change(TaskId(n), only(cpu)),
-            4 => Step::Wake(TaskId(3)),
-            5 => Step::Change(TaskId(0), Attributes::default()),
-            6 => Step::Run(Duration(300 * US)),
-            _ => Step::Sleep(now + Duration(3 * MS)),
+            0 => Act::Change(TaskId(0), only(7 - cpu)),
+            n @ 1..=3 => Act::Change(TaskId(n), only(cpu)),
+            4 => Act::Wake(TaskId(3)),
+            5 => Act::Change(TaskId(0), Attributes::default()),
+            6 => Act::Run(Duration(300 * US)),
+            _ => Act::Sleep(now + Duration(3 * MS)),
         }
     };
-    let mut sim = start(&kernel, &machine("i5-10600k"), work);
+    let machine = machine("i5-10600k");
+    let mut sim = start(&kernel, &machine, work);
     for name in ["changer", "runner", "sleeper", "waiter"] {
         sim.add_task(task(name)).unwrap();
     }
@@ -324,10 +321,11 @@ fn memory_of_exited_tasks_is_reused() {
     let Some(kernel) = linux_6_12("tasks that exit") else { return };
     let mut has_run = std::collections::BTreeSet::new();
     let work = move |task: TaskId, _: Instant| match has_run.insert(task) {
-        true => Step::Run(Duration(10 * US)),
-        false => Step::Exit,
+        true => Act::Run(Duration(10 * US)),
+        false => Act::Exit,
     };
-    let mut sim = start(&kernel, &machine("rk3399"), work);
+    let machine = machine("rk3399");
+    let mut sim = start(&kernel, &machine, work);
     let mut used = Vec::new();
     for round in 0..50 {
         for _ in 0..100 {
@@ -352,9 +350,9 @@ fn rcu_keeps_the_tick_until_grace_period_ends() {
         let work = move |_: TaskId, now: Instant| {
             has_run = !has_run;
             match (has_run, does_exit) {
-                (true, _) => Step::Run(Duration(10 * US)),
-                (false, true) => Step::Exit,
-                (false, false) => Step::Sleep(now + Duration(1_000 * SECOND.0)),
+                (true, _) => Act::Run(Duration(10 * US)),
+                (false, true) => Act::Exit,
+                (false, false) => Act::Sleep(now + Duration(1_000 * SECOND.0)),
             }
         };
         let mut sim = start(&kernel, &machine, work);
@@ -370,8 +368,10 @@ fn rcu_keeps_the_tick_until_grace_period_ends() {
 }
 
 /// A machine whose kernel takes no time, except for the given costs.
-fn with_costs(platform: &str, costs: Overheads) -> Machine {
-    Machine { overheads: costs, ..machine(platform) }
+fn with_costs(platform: &str, costs: Overheads) -> Bench {
+    let mut bench = machine(platform);
+    bench.hardware.overheads = costs;
+    bench
 }
 
 const FREE: Overheads = Overheads {
@@ -390,18 +390,15 @@ const FREE: Overheads = Overheads {
 fn slow_balancing_happens_less_often() {
     let Some(kernel) = linux_6_12("newidle balancing") else { return };
     let steps = |remote_step_ps: u32| {
-        let mut machine = with_costs("i5-10600k", Overheads { remote_step_ps, ..FREE });
-        let caches = 0..8;
-        let cluster = |cache| Cluster { cache, ..machine.clusters[0].clone() };
-        machine.clusters = caches.map(cluster).collect();
-        machine.set_cpus((0..64).map(|cpu| cpu / 8).collect());
+        let mut machine = Bench::wide(Platform::resolve("i5-10600k").expect("it ships"), 64);
+        machine.hardware.overheads = Overheads { remote_step_ps, ..FREE };
         let mut asleep = [false; 800];
         let work = move |TaskId(task): TaskId, now: Instant| {
             asleep[task] = !asleep[task];
             let own = US * task as i64;
             match asleep[task] {
-                true => Step::Sleep(now + Duration(1_600 * US + own)),
-                false => Step::Run(Duration(50 * US + own / 10)),
+                true => Act::Sleep(now + Duration(1_600 * US + own)),
+                false => Act::Run(Duration(50 * US + own / 10)),
             }
         };
         let mut sim = start(&kernel, &machine, work);
@@ -425,14 +422,14 @@ fn a_thread_of_the_kernel_takes_time() {
         let mut turn = 0;
         let work = move |TaskId(task): TaskId, _: Instant| {
             if task == 1 || turn == 2 * moves {
-                return Step::Run(Duration(SECOND.0));
+                return Act::Run(Duration(SECOND.0));
             }
             turn += 1;
             let to = Attributes {
                 affinity: CpuSet::from_iter([CpuId(1 + (turn / 2 % 2) as u32)]),
                 ..Attributes::default()
             };
-            if turn % 2 == 1 { Step::Change(TaskId(1), to) } else { Step::Run(Duration(MS)) }
+            if turn % 2 == 1 { Act::Change(TaskId(1), to) } else { Act::Run(Duration(MS)) }
         };
         let mut sim = start(&kernel, &machine, work);
         sim.add_task(pinned("mover", 0)).unwrap();
@@ -450,8 +447,8 @@ fn a_thread_of_the_kernel_takes_time() {
 fn the_kernels_idle_times_begin_after_its_work() {
     let Some(kernel) = linux_6_12("idle times") else { return };
     let machine = machine("pixel6");
-    assert!(machine.overheads.interrupt > Duration::ZERO, "measured");
-    let mut sim = start(&kernel, &machine, Periodic::new(7 * MS, 300 * US));
+    assert!(machine.hardware.overheads.interrupt > Duration::ZERO, "measured");
+    let mut sim = start(&kernel, &machine, periodic(7 * MS, 300 * US));
     sim.add_task(pinned("periodic", 7)).unwrap();
     // While the task runs.
     run(&mut sim, Instant(140 * 7 * MS + MS));

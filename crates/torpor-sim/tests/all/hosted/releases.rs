@@ -4,9 +4,10 @@
 use super::support::{MS, compile, kernel_sources, kernels, machine, pinned, start, task};
 use std::path::Path;
 use std::process::Command;
+use torpor_engine::decision::Unobserved;
 use torpor_machine::units::{Duration, Hz, Instant};
-use torpor_sim::hardware::{Step, TaskId};
 use torpor_sim::kernel::{DEFAULT_KERNEL, Kernel};
+use torpor_sim::machine::{Act, Machine, TaskId};
 
 fn resolve(name: &str, hz: Hz) -> Kernel {
     let spec = name.parse().unwrap();
@@ -41,12 +42,13 @@ fn starts_places_and_sleeps(release: &str) {
         if task.0 == 0 {
             asleep = !asleep;
             if asleep {
-                return Step::Sleep(now + Duration(MS));
+                return Act::Sleep(now + Duration(MS));
             }
         }
-        Step::Run(Duration(MS / 100))
+        Act::Run(Duration(MS / 100))
     };
-    let mut sim = start(&kernel, &machine("pixel6"), work);
+    let machine = machine("pixel6");
+    let mut sim = start(&kernel, &machine, work);
     sim.add_task(task("sleeper")).unwrap();
     sim.add_task(task("busy")).unwrap();
     sim.run(Instant(2_000 * MS), &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
@@ -69,11 +71,12 @@ fn ticks_at(hz: Hz) {
     }
     // Images of all rates ship.
     let kernel = resolve(DEFAULT_KERNEL, hz);
-    let work = |_: TaskId, _: Instant| Step::Run(Duration(10_000 * MS));
-    let mut sim = start(&kernel, &machine("i5-10600k"), work);
+    let work = |_: TaskId, _: Instant| Act::Run(Duration(10_000 * MS));
+    let machine = machine("i5-10600k");
+    let mut sim = start(&kernel, &machine, work);
     let setup = pinned("busy", 3);
     sim.add_task(setup).unwrap();
-    let events = |sim: &mut torpor_sim::hardware::Sim<_>, until| {
+    let events = |sim: &mut Machine<'_, Unobserved>, until| {
         sim.run(Instant(until), &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
         sim.stats().events
     };
@@ -129,7 +132,7 @@ fn a_tarball_and_a_revision_are_kernels_too() {
     for name in [tarball.display().to_string(), format!("{}:HEAD", git.display())] {
         let kernel = resolve(&name, Hz::H250);
         assert_eq!((kernel.release.major, kernel.release.minor), (6, 12), "{name}");
-        assert!(kernel.boot(&machine("rk3399")).is_ok(), "{name}");
+        assert!(kernel.boot(&machine("rk3399").hardware).is_ok(), "{name}");
         let said = match kernels().resolve(
             &format!("{name}:nothing").parse().unwrap(),
             Hz::H250,

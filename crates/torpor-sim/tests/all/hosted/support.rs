@@ -4,10 +4,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use torpor_engine::decision::Unobserved;
 use torpor_machine::platform::Platform;
+use torpor_machine::units::Instant;
 use torpor_machine::units::{CpuId, Duration, Hz};
-use torpor_sim::hardware::{Sim, Work};
-use torpor_sim::kernel::{Attributes, CpuSet, Kernel, Kernels, KernelsOptions, Machine, TaskSetup};
+use torpor_sim::kernel::{Attributes, CpuSet, Kernel, Kernels, KernelsOptions, TaskSetup};
+use torpor_sim::machine::{Act, Bench, Machine, TaskId};
 
 #[allow(unused_imports)] // each file of tests uses some
 pub use crate::upstream::{change_file, kernel_file, kernel_sources};
@@ -33,13 +35,18 @@ pub fn linux_6_12(test: &str) -> Option<Kernel> {
     KERNEL.get_or_init(|| Some(compile(&tree?))).clone()
 }
 
-pub fn machine(platform: &str) -> Machine {
-    Machine::of_platform(&Platform::resolve(platform).expect("it ships"))
+pub fn machine(platform: &str) -> Bench {
+    Bench::new(Platform::resolve(platform).expect("it ships"))
 }
 
-pub fn start<W: Work>(kernel: &Kernel, machine: &Machine, work: W) -> Sim<W> {
-    let instance = kernel.boot(machine).unwrap_or_else(|e| panic!("{e}"));
-    Sim::new(instance, machine.clone(), work)
+/// A machine on which `script` says what tasks do.
+pub fn start<'a>(
+    kernel: &Kernel,
+    bench: &'a Bench,
+    script: impl FnMut(TaskId, Instant) -> Act + 'a,
+) -> Machine<'a, Unobserved> {
+    let instance = kernel.boot(&bench.hardware).unwrap_or_else(|e| panic!("{e}"));
+    bench.start(instance, script)
 }
 
 pub fn task(name: &str) -> TaskSetup {

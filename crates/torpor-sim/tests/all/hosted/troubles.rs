@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_sim::hardware::{Step, TaskId};
 use torpor_sim::kernel::{Attributes, Kernel, KernelError, TroubleKind};
+use torpor_sim::machine::{Act, TaskId};
 
 fn resolve(tree: &Path) -> Result<Kernel, KernelError> {
     kernels().resolve(&tree.display().to_string().parse().unwrap(), Hz::H250, &|_, _| {})
@@ -185,10 +185,10 @@ fn make_bad_patch() -> Option<PathBuf> {
     Some(tree)
 }
 
-fn work(_: TaskId, now: Instant) -> Step {
+fn work(_: TaskId, now: Instant) -> Act {
     match now.0 % 3 {
-        0 => Step::Sleep(now + Duration(1_000_001)),
-        _ => Step::Run(Duration(500_000)),
+        0 => Act::Sleep(now + Duration(1_000_001)),
+        _ => Act::Run(Duration(500_000)),
     }
 }
 
@@ -250,8 +250,8 @@ fn stop_machine_waits_for_all_cpus() {
         }
         turn += 1;
         match turn % 2 {
-            0 => Step::Sleep(now + Duration(3_000_000)),
-            _ => Step::Change(task, Attributes::default()),
+            0 => Act::Sleep(now + Duration(3_000_000)),
+            _ => Act::Change(task, Attributes::default()),
         }
     };
     let mut sim = start(&kernel, &machine, work);

@@ -22,7 +22,7 @@ struct Shared {
 }
 
 #[derive(Clone, Debug)]
-pub struct LastMan {
+pub(super) struct LastMan {
     groups: Vec<Group>,
     /// Groups of each CPU: its core, its cluster and the package.
     groups_of: Vec<[usize; 3]>,
@@ -34,7 +34,7 @@ pub struct LastMan {
 
 impl LastMan {
     /// Returns none for a machine without such states.
-    pub fn of_platform(platform: &Platform) -> Option<LastMan> {
+    pub(super) fn of_platform(platform: &Platform) -> Option<LastMan> {
         let clusters = &platform.clusters;
         clusters.iter().flat_map(|c| &c.idle_states).find(|state| state.own.is_some())?;
         let (cpus, core_of) = (platform.cpu_count(), platform.core_of());
@@ -65,7 +65,7 @@ impl LastMan {
     }
 
     /// Enters a state; returns the part of its entry latency that this CPU does not pay.
-    pub fn enter(&mut self, cpu: usize, state: usize) -> Duration {
+    pub(super) fn enter(&mut self, cpu: usize, state: usize) -> Duration {
         self.inside[cpu] = Some(state);
         let (scope, shared) = self.states[self.cluster_of[cpu]][state];
         for group in groups(scope) {
@@ -78,7 +78,7 @@ impl LastMan {
     }
 
     /// A CPU goes from its state to a deeper one.
-    pub fn deepen(&mut self, cpu: usize, state: usize) -> Duration {
+    pub(super) fn deepen(&mut self, cpu: usize, state: usize) -> Duration {
         if let Some(before) = self.inside[cpu].take() {
             let (scope, _) = self.states[self.cluster_of[cpu]][before];
             for group in groups(scope) {
@@ -89,20 +89,20 @@ impl LastMan {
     }
 
     /// Takes a CPU offline, which leaves it in its deepest state.
-    pub fn offline(&mut self, cpu: usize) {
+    pub(super) fn offline(&mut self, cpu: usize) {
         let deepest = self.states[self.cluster_of[cpu]].len() - 1;
         self.enter(cpu, deepest);
     }
 
     /// Returns the exit latency that a CPU in this state does not pay unless it is the first one out.
-    pub fn shared_exit(&self, cpu: usize, state: usize) -> Duration {
+    pub(super) fn shared_exit(&self, cpu: usize, state: usize) -> Duration {
         let (_, shared) = self.states[self.cluster_of[cpu]][state];
         shared.map_or(Duration::ZERO, |shared| shared.exit)
     }
 
     /// Begins to leave a CPU's state; returns the time beyond its own exit latency. The second one waits while the first is still
     /// leaving.
-    pub fn leave(&mut self, cpu: usize, now: Instant) -> Duration {
+    pub(super) fn leave(&mut self, cpu: usize, now: Instant) -> Duration {
         let Some(state) = self.inside[cpu].take() else { return Duration::ZERO };
         let (scope, shared) = self.states[self.cluster_of[cpu]][state];
         let was_complete = self.is_complete(cpu, scope);

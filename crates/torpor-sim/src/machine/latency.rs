@@ -8,7 +8,7 @@ use torpor_machine::units::Duration;
 
 /// Latencies are drawn per CPU and state, so that every governor gets the same sequence of them.
 #[derive(Clone, Debug)]
-pub struct Latencies {
+pub(super) struct Latencies {
     /// `[cpu][state]`.
     states: Vec<Vec<Drawn>>,
 }
@@ -22,7 +22,7 @@ struct Drawn {
 
 impl Latencies {
     /// Returns none for a machine whose latencies are all constant.
-    pub fn of_platform(platform: &Platform, seed: u64) -> Option<Latencies> {
+    pub(super) fn of_platform(platform: &Platform, seed: u64) -> Option<Latencies> {
         let varies = |measured: &MeasuredLatency| {
             [&measured.entry, &measured.exit].into_iter().flatten().any(is_drawn)
         };
@@ -55,7 +55,7 @@ impl Latencies {
     }
 
     /// Draws the latencies of a sleep; `mean` has the state's entry and exit latency.
-    pub fn draw(
+    pub(super) fn draw(
         &mut self,
         cpu: usize,
         state: usize,

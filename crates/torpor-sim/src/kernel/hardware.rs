@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Machine of a hosted kernel, including the parts that the kernel does not see.
+//! Hardware that a hosted kernel starts on, including the parts that the kernel does not see.
 
-use crate::hardware::{LastMan, Latencies};
 use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
 use torpor_machine::platform::{Clock, CpufreqGovernor, Demotion, Platform, PollLoop};
 use torpor_machine::units::Duration;
 
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct Hardware {
     pub clusters: Vec<Cluster>,
     /// Cluster of each CPU, and the first thread of its core.
     pub cluster_of: Vec<usize>,
@@ -22,10 +21,7 @@ pub struct Machine {
     /// Time from sending an IPI to the interrupt.
     pub ipi_delivery: Duration,
     pub overheads: Overheads,
-    /// Shared states of a platform, whose latencies depend on other CPUs.
-    pub last_man: Option<LastMan>,
-    pub latencies: Option<Latencies>,
-    /// Whether the kernel's tracepoints are shown as [`crate::hardware::Seen::Traced`].
+    /// Whether the kernel's tracepoints are recorded.
     pub records: bool,
 }
 
@@ -124,8 +120,8 @@ pub struct Opp {
     pub power_uw: u32,
 }
 
-impl Machine {
-    pub fn of_platform(platform: &Platform) -> Machine {
+impl Hardware {
+    pub fn of_platform(platform: &Platform) -> Hardware {
         let is_asymmetric =
             platform.clusters.iter().any(|c| c.capacity != platform.clusters[0].capacity);
         let mut cluster_of = vec![0; platform.cpu_count()];
@@ -145,7 +141,7 @@ impl Machine {
             let states = platform.clusters[*cluster].idle_states.iter().enumerate();
             states.filter(|(_, s)| s.is_disabled).fold(0, |off, (n, _)| off | 1 << n)
         };
-        Machine {
+        Hardware {
             clusters: clusters.collect(),
             states_off: cluster_of.iter().map(off).collect(),
             is_online: vec![true; cluster_of.len()],
@@ -163,21 +159,8 @@ impl Machine {
                 step_ps: STEP_PS,
                 remote_step_ps: STEP_PS + LINE_PS,
             },
-            last_man: LastMan::of_platform(platform),
-            latencies: None,
             records: false,
         }
-    }
-
-    /// Replaces the CPUs: each is a core of the given cluster, online, with every idle state
-    /// enabled.
-    pub fn set_cpus(&mut self, cluster_of: Vec<usize>) {
-        self.is_online = vec![true; cluster_of.len()];
-        self.states_off = vec![0; cluster_of.len()];
-        self.core_of = (0..cluster_of.len()).collect();
-        self.cluster_of = cluster_of;
-        self.last_man = None;
-        self.latencies = None;
     }
 
     /// Checks that the machine fits into the host's tables.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The hardware's next events: a short list for each CPU, and a tournament of their first entries.
+//! The next events: a short list for each CPU, and a tournament of their first entries; and what is
+//! due outside the CPUs.
 
 use torpor_machine::units::Instant;
 
@@ -18,8 +19,16 @@ fn time(key: Key) -> Instant {
     Instant(((key >> 64) as u64 ^ 1 << 63) as i64)
 }
 
-/// Events of CPUs. Few have more than five at a time; a heap of all would move them through its
-/// levels one by one.
+/// Owner of an event outside the CPUs: a source of interrupts, a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Who {
+    pub kind: u8,
+    /// Among those of its kind.
+    pub index: u32,
+}
+
+/// Events in order of time, and of two at the same time the one outside first, then the older. Few
+/// CPUs have more than five at a time; a heap of all would move them through its levels one by one.
 pub(super) struct Queue<E> {
     /// Events of each CPU, the latest first.
     events: Vec<Vec<(Key, E)>>,
@@ -32,6 +41,8 @@ pub(super) struct Queue<E> {
     /// yet.
     taken: Option<u16>,
     pushed: u64,
+    /// What is due outside, the latest first: one entry for each owner.
+    outside: Vec<(Key, Who)>,
 }
 
 impl<E> Queue<E> {
@@ -46,6 +57,7 @@ impl<E> Queue<E> {
             winners,
             taken: None,
             pushed: 0,
+            outside: Vec::new(),
         }
     }
 
@@ -53,7 +65,37 @@ impl<E> Queue<E> {
     #[inline]
     pub(super) fn next_time(&mut self) -> Instant {
         let first = self.first();
-        time(self.keys[first])
+        time(self.keys[first]).min(self.outside_time())
+    }
+
+    fn outside_time(&self) -> Instant {
+        self.outside.last().map_or(Instant::NEVER, |(key, _)| time(*key))
+    }
+
+    /// Returns who is due outside before the next event of a CPU. It stays so until its time is set
+    /// anew.
+    #[inline]
+    pub(super) fn due_outside(&mut self) -> Option<Who> {
+        let first = self.first();
+        let &(key, who) = self.outside.last()?;
+        (time(key) <= time(self.keys[first])).then_some(who)
+    }
+
+    /// Sets when `who` is due outside; [`Instant::NEVER`] removes it. If the time does not change, it
+    /// keeps its place among equals.
+    pub(super) fn set(&mut self, who: Who, at: Instant) {
+        if let Some(place) = self.outside.iter().rposition(|(_, other)| *other == who) {
+            if time(self.outside[place].0) == at {
+                return;
+            }
+            self.outside.remove(place);
+        }
+        if at != Instant::NEVER {
+            self.pushed += 1;
+            let key = key(at, self.pushed);
+            let place = self.outside.partition_point(|(other, _)| *other > key);
+            self.outside.insert(place, (key, who));
+        }
     }
 
     /// The CPU that has the next event, if any has.
@@ -84,7 +126,7 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Takes the next event off, with its CPU.
+    /// Takes the next event of a CPU off, with the CPU.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(usize, E)> {
         let cpu = self.first();
@@ -127,6 +169,8 @@ impl<E> Queue<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     /// Removes the next event and compares it with that of a sorted list.
     fn compare(queue: &mut Queue<u64>, model: &mut Vec<(Instant, u64, usize)>) {
@@ -156,6 +200,51 @@ mod tests {
             }
             assert_eq!(queue.next_time(), Instant::NEVER);
             assert_eq!(queue.pop(), None);
+        }
+    }
+
+    fn who(index: u32) -> Who {
+        Who { kind: (index / 7) as u8, index: index % 7 }
+    }
+
+    #[test]
+    fn equal_times_keep_the_order_of_setting() {
+        let mut queue = Queue::<u64>::new(1);
+        queue.push(Instant(5), 0, 1);
+        queue.set(who(8), Instant(5));
+        queue.set(who(0), Instant(5));
+        queue.set(who(1), Instant(4));
+        // Set again to the same time, it keeps its turn; moved and moved back, it does not.
+        queue.set(who(8), Instant(5));
+        for (at, expected) in [(4, 1), (5, 8), (5, 0)] {
+            assert_eq!(
+                (queue.next_time(), queue.due_outside()),
+                (Instant(at), Some(who(expected)))
+            );
+            queue.set(who(expected), Instant::NEVER);
+        }
+        // A CPU's event comes after those.
+        assert_eq!((queue.next_time(), queue.due_outside()), (Instant(5), None));
+        assert_eq!(queue.pop(), Some((0, 1)));
+    }
+
+    proptest! {
+        #[test]
+        fn earliest_owner_is_due_first(
+            changes in prop::collection::vec((0..20u32, prop::option::of(0..50i64)), 1..300)
+        ) {
+            let mut queue = Queue::<u64>::new(2);
+            let mut model: BTreeMap<u32, (Instant, usize)> = BTreeMap::new();
+            for (turn, (owner, at)) in changes.into_iter().enumerate() {
+                queue.set(who(owner), at.map_or(Instant::NEVER, Instant));
+                match at.map(Instant) {
+                    Some(at) if model.get(&owner).is_some_and(|m| m.0 == at) => {}
+                    Some(at) => drop(model.insert(owner, (at, turn))),
+                    None => drop(model.remove(&owner)),
+                }
+                let first = model.iter().min_by_key(|(_, key)| **key);
+                prop_assert_eq!(queue.due_outside(), first.map(|(owner, _)| who(*owner)));
+            }
         }
     }
 }
