@@ -4,7 +4,7 @@
 //!
 //! One loop takes events in order of (time, sequence): an interrupt, the end of a computation, an
 //! idle state that is left. Each becomes a call into the kernel, which decides until its CPU
-//! computes or sleeps ([`follow`]).
+//! computes or sleeps.
 
 mod bench;
 mod call;
