@@ -72,7 +72,7 @@ def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
 
 def _by_oracle(known: Sequence[Run], good: Sequence[Run], key: str, what: str, oracle: Run) -> str:
     best, ties = _least(known, key)
-    over = best["metrics"][key]
+    over = best["metrics"][key] or 0.0
     own = oracle["metrics"][key] or 0
     if over <= 0 < own:
         return (

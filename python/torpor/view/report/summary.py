@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from markupsafe import Markup
 
@@ -119,7 +119,8 @@ def beginning(
         said = headline(compared, base, other, draws)
         more = [differences(compared, base, other)] if said and draws == "recording" else []
     title = said or finding.partition(". ")[0].rstrip(".")
-    charts = picture(compared, runs, section.get("oracle"))
+    oracle = cast("results.OracleOutcome | None", section.get("oracle"))
+    charts = picture(compared, runs, oracle)
     caption = _caption(compared, runs) if charts else ""
     figure = Markup(
         '<figure class="plotted">{}<figcaption class="caption">{}</figcaption></figure>'
