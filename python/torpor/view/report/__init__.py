@@ -28,7 +28,7 @@ class Page(str):
         return super().__new__(cls, render(result))
 
     def _repr_html_(self) -> str:
-        return _FRAME.format(page=self)
+        return str(_FRAME.format(page=self))
 
 
 #: Scripts of the page run, and reach nothing outside.
