@@ -48,6 +48,7 @@ __all__ = [
     "import_platform",
     "ioboosts",
     "load_trace",
+    "machine_named",
     "measure_latency",
     "metrics",
     "missing_file",

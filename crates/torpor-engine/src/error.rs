@@ -84,7 +84,13 @@ pub enum EngineError {
          hint: this is an error in Torpor, and neither can be trusted: please report it, with the \
          recording, the platform and the options; without `{oracle}` the replay runs"
     )]
-    BelowProof { path: String, governor: String, energy: String, oracle: String, least: String },
+    BelowProof {
+        path: Box<str>,
+        governor: Box<str>,
+        energy: Box<str>,
+        oracle: Box<str>,
+        least: Box<str>,
+    },
     #[error("cannot share memory with other processes: {reason}")]
     SharedMemory { reason: String },
     #[error("interrupted")]

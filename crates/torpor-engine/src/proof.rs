@@ -76,11 +76,11 @@ pub(crate) fn check(columns: &[Column], path: &str, has_power: bool) -> Result<(
         }
         if let Some(column) = columns.iter().find(is_below) {
             return Err(EngineError::BelowProof {
-                path: path.to_owned(),
-                governor: column.label.clone(),
-                energy: Column::shown(column.energy, has_power),
-                oracle: oracle.label.clone(),
-                least: Column::shown(least, has_power),
+                path: path.into(),
+                governor: column.label.as_str().into(),
+                energy: Column::shown(column.energy, has_power).into(),
+                oracle: oracle.label.as_str().into(),
+                least: Column::shown(least, has_power).into(),
             });
         }
     }

@@ -140,20 +140,12 @@ impl Source {
                 if stop.is_set() {
                     continue;
                 }
-                let Batch {
-                    events,
-                    names: new_names,
-                    carries,
-                    cpu_count,
-                    machine,
-                    read_bytes,
-                    held_bytes,
-                    ..
-                } = batch;
-                names.extend(new_names);
-                if !events.is_empty() {
-                    let machine = machine.as_deref();
-                    sink.events(events, &SoFar { names: &names, carries, cpu_count, machine });
+                let Batch { carries, cpu_count, read_bytes, held_bytes, .. } = batch;
+                names.extend(batch.names);
+                if !batch.events.is_empty() {
+                    let machine = batch.machine.as_deref();
+                    let so_far = SoFar { names: &names, carries, cpu_count, machine };
+                    sink.events(batch.events, &so_far);
                 }
                 if sink.held_bytes().saturating_add(held_bytes) > self.max_bytes {
                     is_over_memory = true;

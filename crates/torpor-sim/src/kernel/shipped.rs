@@ -89,6 +89,7 @@ fn listed(folder: &Path, named: &str, hz: Hz, made_with: &str) -> Option<(Manife
 mod tests {
     use super::*;
     use std::env::consts::ARCH;
+    use std::fs;
 
     fn shipped(folder: &Path, name: &str, hz: Hz, made_with: &str) -> Option<Vec<u8>> {
         let found = find_in(folder, &name.parse().unwrap(), hz, made_with);
