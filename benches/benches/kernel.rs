@@ -130,12 +130,12 @@ struct Measured {
 }
 
 /// Starts a kernel, with its tasks asleep or queued.
-fn started(kernel: &Kernel, cpus: usize) -> (f64, Sim<impl FnMut(TaskId, Instant) -> Step>) {
-    let (machine, tasks) = (machine(cpus), 100 * cpus / 8);
+fn started<'a>(kernel: &Kernel, bench: &'a Bench, cpus: usize) -> (f64, Machine<'a, Unobserved>) {
+    let tasks = 100 * cpus / 8;
     let began = cpu_s();
-    let instance = kernel.boot(&machine).unwrap_or_else(|e| panic!("{e}"));
+    let instance = kernel.boot(&bench.hardware).unwrap_or_else(|e| panic!("{e}"));
     let start_ms = (cpu_s() - began) * 1e3;
-    let mut sim = Sim::new(instance, machine, work(tasks));
+    let mut sim = bench.start(instance, work(tasks));
     for number in 0..tasks {
         let setup = TaskSetup {
             name: "worker".to_owned(),
