@@ -194,6 +194,7 @@ def test_damaged_results_are_refused_or_shown(result, tmp_path):
         try:
             file.write_text(json.dumps(changed))
             read = torpor.load(file)
+            read = read.to_dict() if hasattr(read, "to_dict") else read
             torpor.post(read, "csv")
             if read["kind"] != "check":
                 torpor.explain(read)

@@ -60,7 +60,7 @@ def reproduce(
 
     If it is ended early, the same command continues from the finished runs.
     """
-    if study is None:
+    if study is None and not is_calibrated:
         titles = [[word(name), word(load(name)[0]["title"])] for name in studies.names()]
         write_stdout(table_text(Table("studies", "", ["study", ""], titles)))
         print_note("torpor study run STUDY runs one, `all` every one")
@@ -70,7 +70,7 @@ def reproduce(
     obtain(kernels or ())
     check(folder=None, files=(report,))
     if is_calibrated:
-        if study == _ALL or len(kernels or []) > 1 or report or form != "text":
+        if study in (None, _ALL) or len(kernels or []) > 1 or report or form != "text":
             raise click.BadParameter(
                 "expected a STUDY, at most one --kernel, and no --format or --report"
             )
@@ -80,7 +80,7 @@ def reproduce(
         )
         write_stdout(_fits_text(fits))
         return
-    names = studies.names() if study == _ALL else [study]
+    names = [study] if study and study != _ALL else studies.names()
     ways: list[str | None] = [*kernels] if kernels else [None]
     results: list[shapes.Reproduction] = []
     words = ("reproduce", study, duration, seeds, *map(str, ways))

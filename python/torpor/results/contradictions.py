@@ -22,6 +22,8 @@ def _all(result: Mapping[str, Any]) -> Iterator[str]:
         yield from _of_counters(result)
     if result["kind"] == "reproduction":
         yield from _of_tables(result)
+    if result["kind"] == "fidelity":
+        yield from _of_decisions(result)
     for section in sections:
         for comparison in _comparisons(section):
             yield from _of_columns(comparison)
@@ -44,6 +46,16 @@ def _of_counters(result: Mapping[str, Any]) -> Iterator[str]:
                 )
             if column["label"] not in labels:
                 yield f"`{column['label']}` is a column of no interval"
+
+
+def _of_decisions(result: Mapping[str, Any]) -> Iterator[str]:
+    """Check that each decision is for a state there is."""
+    cells = [cell for governor in result["governors"] for cell in governor["confusion"]]
+    count = len(result["states"])
+    for decision in (*result["disagreements"], *cells):
+        for key in ("recorded", "chosen"):
+            if decision[key] >= count:
+                yield f"`{key}` is state {decision[key]}: expected one of {count} states"
 
 
 def _of_tables(result: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Recordings: their contents, what the recorded machine did, the files next to them."""
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -270,16 +271,23 @@ def identified(trace: _Path, dumps: tuple[str, str] | None = None) -> str | Path
 
     None if it identifies none, and for a pipe, which can be read once.
     """
-    machine = machine_of(dumps or dumps_to_use(Path(trace), None, None))
-    if machine is not None or not os.path.isfile(trace):
+    is_file = os.path.isfile(trace)
+    machine = machine_of(dumps or (dumps_to_use(Path(trace), None, None) if is_file else None))
+    if machine is not None or not is_file:
         return machine
     return catalog.platform_named(*_engine.machine_named(os.fspath(trace)))
 
 
 def recorded_on(traces: Iterable[_Path]) -> dict[str, str]:
     """Return the machine of each recording that identifies one which Torpor can read."""
-    found = {os.fspath(trace): identified(trace) for trace in traces}
-    return {trace: os.fspath(m) for trace, m in found.items() if m is not None and _is_machine(m)}
+    found = {}
+    for trace in (os.fspath(one) for one in traces):
+        # What reads a damaged recording says what is wrong with it.
+        with contextlib.suppress(_engine.TraceError):
+            machine = identified(trace)
+            if machine is not None and _is_machine(machine):
+                found[trace] = os.fspath(machine)
+    return found
 
 
 def _is_machine(machine: _Path) -> bool:
