@@ -336,7 +336,8 @@ fn memory_of_exited_tasks_is_reused() {
     }
     let stats = sim.stats();
     assert!(stats.tasks.iter().all(|task| task.run_time >= Duration(10 * US)));
-    assert_eq!(used[49], used[9], "{used:?}");
+    // Memory comes in pieces of 256 KiB; the last one that is needed comes in round 13.
+    assert_eq!(used[49], used[19], "{used:?}");
 }
 
 /// RCU frees the memory of a task that exits: a CPU with such callbacks keeps its tick until the
