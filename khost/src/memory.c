@@ -87,12 +87,14 @@ void khost_free(const void *memory)
 
 /* Per-CPU data: a copy of the image's section, and space for later allocations. */
 
+/* Some is needed for each other CPU: the kernel has a call_single_data_t for every pair. */
 #define DYNAMIC_SIZE (16UL << 10)
+#define DYNAMIC_SIZE_PER_CPU 48UL
 
 extern char __per_cpu_start[], __per_cpu_end[];
 
 unsigned long __per_cpu_offset[NR_CPUS];
-static unsigned long dynamic_used;
+static unsigned long dynamic_size, dynamic_used;
 
 static unsigned long static_size(void)
 {
@@ -101,9 +103,12 @@ static unsigned long static_size(void)
 
 void khost_setup_percpu(unsigned int cpus)
 {
-	unsigned long size = lines_of(static_size() + DYNAMIC_SIZE) * LINE;
-	char *areas = khost_alloc_pages(size * cpus);
+	unsigned long size;
+	char *areas;
 
+	dynamic_size = DYNAMIC_SIZE + DYNAMIC_SIZE_PER_CPU * cpus;
+	size = lines_of(static_size() + dynamic_size) * LINE;
+	areas = khost_alloc_pages(size * cpus);
 	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
 		char *area = areas + size * cpu;
 
@@ -117,9 +122,9 @@ void *khost_alloc_percpu(size_t size, size_t align)
 {
 	unsigned long at = ALIGN(dynamic_used, max(align, (size_t)8));
 
-	if (at + size > DYNAMIC_SIZE)
+	if (at + size > dynamic_size)
 		khost_trouble(KHOST_PANIC, "no memory: more than %lu bytes for each CPU",
-			      DYNAMIC_SIZE);
+			      dynamic_size);
 	dynamic_used = at + size;
 	return __per_cpu_start + static_size() + at;
 }
