@@ -5,6 +5,7 @@ A shown line is replaced by the printed one with the same label, such as a metri
 lines stay elided. The prose around a block is for its author to read again.
 """
 
+import doctest
 import re
 import textwrap
 
@@ -21,7 +22,19 @@ def _label(line: str) -> str:
 
 
 def refreshed(shown: str, printed: str) -> str:
-    """Return the shown output as it is printed now: each run of lines between elisions."""
+    """Return the shown output as it is printed now; a line with an elision that fits stays."""
+    elided = [line for line in shown.splitlines() if "..." in line and line.strip() != "..."]
+    fits = doctest.OutputChecker().check_output
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    lines = (
+        next((kept for kept in elided if fits(kept, line, flags)), line)
+        for line in _lines_now(shown, printed).splitlines()
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines_now(shown: str, printed: str) -> str:
+    """Return the printed lines of each run between whole elided lines."""
     rest = [line.rstrip() for line in printed.splitlines()]
     made: list[str] = []
     for run in re.split(r"^\.\.\.\n", shown, flags=re.M):

@@ -66,7 +66,6 @@ fn only_online_cpus_count_for_the_limit() {
 }
 
 #[test]
-#[ignore = "slow: and not run since per-CPU memory grows with the number of CPUs"]
 fn a_thousand_cpus_run() {
     let counted = count(&request(machine(1_024, ""), load(MIXED), &["menu"], 20)).unwrap();
     assert_eq!(counted.cpus.len(), 1_024);
