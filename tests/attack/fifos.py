@@ -114,7 +114,7 @@ def held(text: str, number: signal.Signals, folder: Path) -> None:
             except subprocess.TimeoutExpired:
                 raise BrokenError(f"{what}: goes on") from None
             # Until main() has set up its handlers, the signal is Python's own.
-            if number == signal.SIGINT and b", in main" not in said:
+            if number == signal.SIGINT and b"cli/__init__.py" not in said:
                 return
         if b"Traceback (most recent" in said or b"panicked at" in said:
             raise BrokenError(f"{what}: {said.decode(errors='replace')[-1500:]}")

@@ -8,9 +8,12 @@ import re
 import sys
 from importlib.util import find_spec
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from processes import ran
+from torpor.cli.app import app
 
 REPLAY = ("replay", "--platform", "pixel6", "-g", "menu", "-g", "teo")
 
@@ -275,3 +278,21 @@ def test_short_command_imports_no_pydantic(recording):
     )
     done = ran(sys.executable, "-c", script)
     assert (done.stderr.strip(), done.returncode) == ("[]", 0)
+
+
+def leaves():
+    """Return the words of each command that needs an argument or an option."""
+    found = []
+    for name, command in app.load_all().items():
+        commands = command.commands if isinstance(command, click.Group) else {None: command}
+        for sub in commands:
+            leaf = command if sub is None else command.get_command(None, sub)
+            if any(parameter.required for parameter in leaf.params):
+                found.append([name] if sub is None else [name, sub])
+    return found
+
+
+@pytest.mark.parametrize("words", leaves(), ids=" ".join)
+def test_a_missing_argument_is_named(words):
+    done = CliRunner().invoke(app.load_all()[words[0]], words[1:])
+    assert done.exit_code == 2 and "Missing" in done.output, (done.output, done.exception)

@@ -125,6 +125,8 @@ def test_an_error_of_a_table_names_the_file(recording, tmp_path):
         ("study", "run", "fifo.toml"),
         ("contest", "--corpus", "fifo"),
         ("diff", "fifo", "fifo"),
+        ("fidelity", "fifo"),
+        ("replay", "fifo"),
     ],
     ids=lambda words: f"{words[0]} {words[-1]}",
 )

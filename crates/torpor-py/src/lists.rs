@@ -167,7 +167,7 @@ pub(crate) fn trace_info(
 /// Returns the name that a recording has for its machine, and the machine's number of CPUs.
 #[pyfunction]
 pub(crate) fn machine_named(py: Python<'_>, path: PathBuf) -> PyResult<(Option<String>, u32)> {
-    py.detach(|| torpor_engine::machine_named(&path).map_err(trace_error))
+    watched(py, None, |_| torpor_engine::machine_named(&path).map_err(trace_error))?
 }
 
 /// Writes a recording in the format of the new file's name.

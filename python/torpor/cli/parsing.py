@@ -97,9 +97,12 @@ def _parameter(name: str, kind: Any, several: bool, told: Option, default: Any) 
     settings: dict[str, Any] = {
         "metavar": told.metavar,
         "shell_complete": completion.of_metavar(told.metavar),
-        "required": default is inspect.Parameter.empty,
-        "default": None if default is inspect.Parameter.empty or several else default,
     }
+    # Click asks for no value where it has a default, even None.
+    if default is inspect.Parameter.empty:
+        settings["required"] = True
+    else:
+        settings["default"] = None if several else default
     if told.is_argument:
         settings |= {"type": _click_type(kind, told), "nargs": -1 if several else 1}
         return Argument([name], told.help, **settings)

@@ -310,14 +310,7 @@ def recorded_machine(
     for trace in traces:
         machine = identified(trace, dumps)
         if machine is None:
-            name, cpus = _engine.machine_named(os.fspath(trace))
-            is_of = f"`{name}`" if name else "a machine without a name"
-            raise _engine.PlatformError(
-                f"recording `{os.fspath(trace)}` needs option `platform`: it is of {is_of} with "
-                f"{counted(cpus, 'CPU')}, which does not ship with Torpor, and has no "
-                "dump of its sysfs next to it\n"
-                "hint: `torpor platform list` lists machines; a file or a dump of sysfs works, too"
-            )
+            raise _without_machine(trace)
         if isinstance(machine, Path):
             found.setdefault(catalog.import_platform(machine)[0], machine)
         else:
@@ -329,6 +322,22 @@ def recorded_machine(
             "hint: `torpor platform list` lists machines; a file or a dump of sysfs is one, too"
         )
     return next(iter(found.values()))
+
+
+def _without_machine(trace: _Path) -> _engine.PlatformError:
+    if Path(trace).is_fifo():
+        why = "it comes through a pipe, which can be read once"
+    else:
+        name, cpus = _engine.machine_named(os.fspath(trace))
+        why = (
+            f"it is of {f'`{name}`' if name else 'a machine without a name'} with "
+            f"{counted(cpus, 'CPU')}, which does not ship with Torpor, and has no "
+            "dump of its sysfs next to it"
+        )
+    return _engine.PlatformError(
+        f"recording `{os.fspath(trace)}` needs option `platform`: {why}\n"
+        "hint: `torpor platform list` lists machines; a file or a dump of sysfs works, too"
+    )
 
 
 def dumps_to_use(trace: Path, before: _Path | None, after: _Path | None) -> tuple[str, str] | None:

@@ -10,6 +10,9 @@ use torpor_engine::model::SleepEnd;
 use torpor_machine::units::{Duration, Instant};
 use torpor_trace::EventKind;
 
+/// Bound of the time that a CPU spends in handlers at once, in ns: about four seconds.
+const MOST_HELD_NS: u64 = u32::MAX as u64;
+
 /// What the handlers of devices' interrupts on a CPU have done so far.
 #[derive(Default)]
 pub(super) struct Handled {
@@ -23,9 +26,10 @@ impl<S: Sink> Machine<'_, S> {
     /// Raises an interrupt, which an idle CPU handles after it has left its state.
     pub(super) fn raise(&mut self, cpu: usize, bits: u32) -> Result<(), Trouble> {
         let now = self.world.now;
-        // A device's handler runs with interrupts off, and the next one waits for its end.
+        // A device's handler runs with interrupts off: all others wait for its end. A timer that did
+        // not would expire, by this CPU's clock, what is due until then, and wake it too early.
         let handles_until = self.cpus[cpu].handles_until;
-        if bits == IRQ_DEVICE && handles_until > now {
+        if handles_until > now {
             self.world.queue.push(handles_until, cpu, Event::Ipi(bits));
             return Ok(());
         }
@@ -77,14 +81,14 @@ impl<S: Sink> Machine<'_, S> {
         if raised & (IRQ_RESCHEDULE | IRQ_CALL) != 0 {
             held += overheads.ipi_handling;
         }
-        let mut held_ns = self.cpus[cpu].time_for(held).0 as u64;
+        let mut held_ns = (self.cpus[cpu].time_for(held).0 as u64).min(MOST_HELD_NS);
         if has_device {
             self.cpus[cpu].handles_until = self.world.now + Duration(held_ns as i64);
         }
         let polls = self.cpus[cpu].asleep.as_ref().is_some_and(Sleep::polls);
         let it = self.instance.cpu_mut(cpu);
         // A polling CPU looks at them and polls on, unless it finds something to do.
-        it.irq_ns = if polls { 0 } else { held_ns as u32 };
+        it.irq_ns = if polls { 0 } else { u32::try_from(held_ns).expect("below the bound") };
         it.governor_timers = 0;
         let before = it.switches;
         if S::RECORDS && !polls {

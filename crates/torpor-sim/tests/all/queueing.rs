@@ -41,6 +41,28 @@ fn mm1_utilization_equals_the_load() {
     }
 }
 
+/// A CPU's clock is ahead while a handler runs; whatever expires by it has not expired elsewhere.
+#[test]
+fn timer_waits_for_the_end_of_a_handler() {
+    let tables = r#"
+[[task]]
+name = "sleeper"
+count = 6
+phase = [{ run_us = 20 }, { sleep_us = 700 }]
+
+[[interrupt]]
+name = "long"
+cpus = "0"
+interval_us = 1000
+handling_us = 1500
+"#;
+    let counted = count(&request(machine(2, ""), load(tables), &["menu"], 200)).unwrap();
+    let kind = &counted.kinds[0];
+    assert!(kind.passes <= 6 * 200_000 / 720, "{} passes", kind.passes);
+    let mean = kind.latency.latencies().mean().unwrap();
+    assert!(mean >= Duration::ZERO, "mean latency {mean:?}");
+}
+
 /// Each request is a task of its own, so that it is served at once with the others; for
 /// exponential lengths that changes nothing about the mean: 1 / (mu - lambda).
 #[test]

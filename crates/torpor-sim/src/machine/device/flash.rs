@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use torpor_machine::platform::Flash;
 use torpor_machine::units::{Duration, Instant};
 
-/// Size of what a die reads or programs at a time: a page on each of two planes. Samsung's 64-layer
-/// V-NAND has pages of 16 KiB (ISSCC 2017, paper 11.4).
+/// Size of what a die reads or programs at a time. Chosen: a page of 16 KiB on each of two planes;
+/// no data sheet of the devices that ship says.
 const STRIPE_KIB: u32 = 32;
 
 /// The part of a request that one die has.
