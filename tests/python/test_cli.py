@@ -284,7 +284,7 @@ def leaves():
     """Return the words of each command that needs an argument or an option."""
     found = []
     for name, command in app.load_all().items():
-        commands = command.commands if isinstance(command, click.Group) else {None: command}
+        commands = command.list_commands(None) if isinstance(command, click.Group) else [None]
         for sub in commands:
             leaf = command if sub is None else command.get_command(None, sub)
             if any(parameter.required for parameter in leaf.params):
