@@ -12,6 +12,7 @@ use crate::testing;
 use crate::totals::CpuTotals;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::collections::HashMap;
 use std::rc::Rc;
 use torpor_governor::{Fault, Inputs, Selection};
 use torpor_machine::platform::{Cluster, StatePower};
@@ -40,47 +41,75 @@ pub(super) fn cheapest(
     now: Instant,
     stopped: bool,
 ) -> Energy {
-    let Some(span) = spans.get(k) else { return Energy::ZERO };
-    let work = spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
-    let after = |resume: Instant, stopped: bool| {
-        let late = terms.price.over(resume.since(span.resume).max(Duration::ZERO));
-        let stopped = stopped && !span.ends_visit;
-        late + cheapest(model, spans, terms, k + 1, resume + work, stopped)
-    };
-    if now > span.wake || gives_up(span, now) {
-        return after(now, stopped);
+    All { model, spans, terms, known: HashMap::new() }.cheapest(k, now, stopped)
+}
+
+/// All sequences of decisions. Those from one point of the loop on cost the same whatever came
+/// before: each point is searched once.
+struct All<'a> {
+    model: &'a CpuModel,
+    spans: &'a [Span],
+    terms: Terms<'a>,
+    known: HashMap<(usize, i64, bool), Energy>,
+}
+
+impl All<'_> {
+    fn cheapest(&mut self, k: usize, now: Instant, stopped: bool) -> Energy {
+        if k == self.spans.len() {
+            return Energy::ZERO;
+        }
+        if let Some(known) = self.known.get(&(k, now.0, stopped)) {
+            return *known;
+        }
+        let found = self.search(k, now, stopped);
+        self.known.insert((k, now.0, stopped), found);
+        found
     }
-    let must_keep =
-        next_events(span, model.tick.hz.tick(), model.tick.floor(now), now, stopped).must_keep_tick;
-    let mut best = None;
-    for state in model.allowed() {
-        for stop in [false, true] {
-            let stopped = stopped || (stop && !must_keep);
-            let tick_at = if stopped { Instant::NEVER } else { model.tick.next(now) };
-            let alarms = Alarms::tick(tick_at);
-            let sleep = if model.states[state].is_polling {
-                let timeout = model.poll_timeout(now, model.default_poll_limit);
-                model.poll(now, span.wake, alarms, timeout)
-            } else {
-                model.sleep(state, now, span.wake, alarms)
-            };
-            let credit = terms.credit.filter(|_| state == model.deepest);
-            let credited = credit.map_or(Energy::ZERO, |c| c.between(now, sleep.resume));
-            let own = model.costs.sleep(span.opp, state, sleep.resume.since(now)) - credited;
-            let rest = match sleep.end {
-                SleepEnd::Event => after(sleep.resume, stopped),
-                SleepEnd::PollTimeout => cheapest(model, spans, terms, k, sleep.resume, stopped),
-                SleepEnd::Tick | SleepEnd::GovernorTimer => {
-                    let again = sleep.resume + model.tick_handling;
-                    model.costs.awake(span.opp, model.tick_handling)
-                        + cheapest(model, spans, terms, k, again, stopped)
-                }
-            };
-            let total = own + rest;
-            best = Some(best.map_or(total, |b: Energy| b.min(total)));
+
+    /// Adds the delay of a span's end to what comes after it.
+    fn after(&mut self, k: usize, resume: Instant, stopped: bool) -> Energy {
+        let span = &self.spans[k];
+        let work = self.spans.get(k + 1).map_or(Duration::ZERO, |s| s.start.since(span.resume));
+        let late = self.terms.price.over(resume.since(span.resume).max(Duration::ZERO));
+        late + self.cheapest(k + 1, resume + work, stopped && !span.ends_visit)
+    }
+
+    fn search(&mut self, k: usize, now: Instant, stopped: bool) -> Energy {
+        let (model, span) = (self.model, &self.spans[k]);
+        if now > span.wake || gives_up(span, now) {
+            return self.after(k, now, stopped);
+        }
+        let tick = &model.tick;
+        let must_keep =
+            next_events(span, tick.hz.tick(), tick.floor(now), now, stopped).must_keep_tick;
+        let choices = model.allowed().into_iter().flat_map(|state| [(state, false), (state, true)]);
+        let costs = choices
+            .map(|(state, stop)| self.choice(k, now, state, stopped || (stop && !must_keep)));
+        costs.min().expect("a state is allowed")
+    }
+
+    fn choice(&mut self, k: usize, now: Instant, state: usize, stopped: bool) -> Energy {
+        let (model, span) = (self.model, &self.spans[k]);
+        let tick_at = if stopped { Instant::NEVER } else { model.tick.next(now) };
+        let alarms = Alarms::tick(tick_at);
+        let sleep = if model.states[state].is_polling {
+            let timeout = model.poll_timeout(now, model.default_poll_limit);
+            model.poll(now, span.wake, alarms, timeout)
+        } else {
+            model.sleep(state, now, span.wake, alarms)
+        };
+        let credit = self.terms.credit.filter(|_| state == model.deepest);
+        let credited = credit.map_or(Energy::ZERO, |c| c.between(now, sleep.resume));
+        let own = model.costs.sleep(span.opp, state, sleep.resume.since(now)) - credited;
+        own + match sleep.end {
+            SleepEnd::Event => self.after(k, sleep.resume, stopped),
+            SleepEnd::PollTimeout => self.cheapest(k, sleep.resume, stopped),
+            SleepEnd::Tick | SleepEnd::GovernorTimer => {
+                let awake = model.costs.awake(span.opp, model.tick_handling);
+                awake + self.cheapest(k, sleep.resume + model.tick_handling, stopped)
+            }
         }
     }
-    best.expect("a state is allowed")
 }
 
 /// Searches spans of one CPU whose paths meet, exhaustively as well.
