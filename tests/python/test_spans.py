@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import torpor as library
-from torpor.ask.studies.adaptation import adaptation
-from torpor.cli.spans import _verdict
+from torpor_lab.cli.spans import _verdict
+from torpor_lab.studies.adaptation import adaptation
 
 
 def test_rows_are_the_same_in_every_form(tmp_path, torpor, recording):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from torpor import StudyError, platform_toml, simulate
-from torpor.ask import studies
+from torpor_lab import studies
 
 STUDY = """
 title = "t"

@@ -9,6 +9,7 @@ import click
 from torpor import __version__, _engine
 from torpor.cli.console import write_stdout
 from torpor.cli.parsing import Command, Group, LazyGroup
+from torpor.results import entry_points
 
 _GOVERNOR = {
     "list": Command("catalog.governors", "List the built-in governors and their parameters."),
@@ -33,13 +34,7 @@ _WORKLOAD = {
 _TRACE = {
     "info": Command("recording.info", "Report what a recording contains, lacks and lost."),
     "stats": Command("recording.stats", "Show what the recorded machine did."),
-    "spans": Command("spans", "Write one row per idle span, or the bound of what is known."),
     "convert": Command("recording.convert", "Write a recording in another format."),
-}
-_STUDY = {
-    "run": Command("reproduce", "Simulate what a published table measured, and judge it."),
-    "io-boost": Command("study.io_boost", "Compare IO boosts with the best fixed frequencies."),
-    "adaptation": Command("study.adaptation", "Show what a change of load costs governors."),
 }
 _STORE = {
     "list": Command("store.list_points", "Show what a store holds."),
@@ -67,8 +62,6 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
         "replay": Command("replay", "Replay recordings against governors, and compare them."),
         "simulate": Command("simulate", "Simulate a workload under each governor."),
         "sweep": Command("sweep", "Run every combination of governors, inputs and settings."),
-        "study": Group("Reproduce published tables, and run larger questions.", _STUDY),
-        "contest": Command("contest", "Run governors against a frozen corpus."),
     },
     "Inputs": {
         "governor": Group("List, check, tune and bisect governors.", _GOVERNOR),
@@ -114,6 +107,8 @@ def _show_version(ctx: click.Context, _param: click.Parameter, is_wanted: bool) 
         commit = f"commit {_engine.COMMIT}" if _engine.COMMIT else "commit not known"
         formats = [known["name"] for known in json.loads(_engine.trace_formats())["formats"]]
         extras = [extra for extra, module in _EXTRAS.items() if find_spec(module) is not None]
+        others = entry_points.listed("torpor.commands").values()
+        extras += sorted({home.partition(".")[0] for home in others})
         write_stdout(
             f"torpor {__version__} ({commit}; {_engine.TARGET}, abi3 from CPython 3.10)\n"
             f"recordings: {', '.join(formats)}; tables: Arrow, Parquet; "

@@ -89,6 +89,10 @@ class Kind(NamedTuple):
     inputs: Callable[[Any], list[Input]] = recordings_input
     #: Idle states of each column, for pictures of residency and wrong depth.
     states: Callable[[Any], list[tuple[str, Clusters]]] | None = None
+    #: Parts that contradict one another, in words.
+    contradictions: Callable[[Any], Iterator[str]] | None = None
+    #: Pictures of its page, for a kind without states.
+    pictures: Callable[[Any], list[Any]] | None = None
     #: File that grows until the result is complete.
     growing: Growing | None = None
 

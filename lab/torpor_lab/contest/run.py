@@ -7,8 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from torpor import _engine
-from torpor.ask.contest.corpus import (
+from torpor import Axes, SweepError, TorporError, __version__, platform_toml, sweep
+from torpor import check as check_governor
+from torpor.plugin import (
+    Post,
+    Progress,
+    Table,
+    counted,
+    expand_governors,
+    minus,
+    number,
+    parts,
+    toml,
+    word,
+)
+from torpor.plugin import axes as sweep_axes
+from torpor_lab.contest.corpus import (
     RELATIVE,
     RESTRICTED,
     Corpus,
@@ -17,23 +31,7 @@ from torpor.ask.contest.corpus import (
     Variant,
     read_corpus,
 )
-from torpor.ask.contest.score import (
-    BASE,
-    DEEPEST,
-    GAP_MIN_PCT,
-    Cell,
-    Standing,
-    cells,
-    standings,
-)
-from torpor.machine.catalog import platform_toml
-from torpor.machine.toml import toml
-from torpor.results.table import Post, Table, counted, minus, number, word
-from torpor.run import checks
-from torpor.run.sweeps.axes import Axes, Point, SweepError, expand_governors
-from torpor.run.sweeps.parts import Row
-from torpor.run.sweeps.parts import named as point_fields
-from torpor.run.sweeps.run import Progress, sweep
+from torpor_lab.contest.score import BASE, DEEPEST, GAP_MIN_PCT, Cell, Standing, cells, standings
 
 #: Column that the gap is measured from.
 ORACLE = "oracle"
@@ -111,7 +109,7 @@ class Contest:
         """Return everything as JSON has it."""
         return {
             "kind": "contest",
-            "torpor": _engine.__version__,
+            "torpor": __version__,
             "corpus": {"title": self.corpus.title, "version": self.corpus.version},
             "base": self.base,
             "entries": list(self.entries),
@@ -186,7 +184,7 @@ def contest(
     )
     done = sweep(list(points), store, threads=threads, progress=progress)
     kept = done.rows()
-    rows: dict[Scenario, list[Row]] = {scenario: [] for scenario in scenarios}
+    rows: dict[Scenario, list[parts.Row]] = {scenario: [] for scenario in scenarios}
     for point, name in done.names.items():
         if name in kept:
             rows[points[point]].append(kept[name])
@@ -243,9 +241,9 @@ def _points(
     *,
     seeds: int,
     duration: str,
-) -> dict[Point, Scenario]:
+) -> dict[sweep_axes.Point, Scenario]:
     """Return the points of every governor in every scenario."""
-    found: dict[Point, Scenario] = {}
+    found: dict[sweep_axes.Point, Scenario] = {}
     for scenario in scenarios:
         machine = scenario.machine
         within = [g for g in governors if g.partition(",")[0] != ORACLE]
@@ -298,8 +296,8 @@ def _us(limit: str) -> float:
     return float(limit.removesuffix("us") or 0)
 
 
-def _lost(point: Point) -> Row:
-    return point_fields(point) | {"error": "the store lost its point: run the contest again"}
+def _lost(point: sweep_axes.Point) -> parts.Row:
+    return parts.named(point) | {"error": "the store lost its point: run the contest again"}
 
 
 def _prices_mw(scenarios: Sequence[Scenario]) -> dict[str, float]:
@@ -351,8 +349,8 @@ def _excluded(
 
 def _rules(entry: str) -> Rules:
     try:
-        report = checks.check(entry)
-    except _engine.TorporError as error:
+        report = check_governor(entry)
+    except TorporError as error:
         return Rules(entry, None, None, None, None, str(error))
     timing = report["timing"] or {}
     return Rules(
