@@ -25,8 +25,10 @@ def exporting(module: dict[str, Any]) -> tuple[Callable[[str], Any], list[str]]:
         for line in stub:
             if line.startswith("from "):
                 home, names = line[5:].rstrip().split(" import ")
-                for name, _, public in (one.partition(" as ") for one in names.split(", ")):
-                    homes[public] = (home, name)
+                for name, known_as, public in (n.partition(" as ") for n in names.split(", ")):
+                    # Others are the stub's own.
+                    if known_as:
+                        homes[public] = (home, name)
 
     def load(name: str) -> Any:
         own = module["__name__"]

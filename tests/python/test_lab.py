@@ -112,5 +112,10 @@ def test_first_entry_point_of_a_name_counts(tmp_path, monkeypatch):
     entry_points.listed.cache_clear()
     try:
         assert entry_points.listed("torpor.commands") == {"x": "one:X"}
+        with pytest.raises(
+            torpor.TorporError, match=r"(?s)`x` of `torpor.commands`.*hint: .*`one`"
+        ):
+            entry_points.load("torpor.commands", "x")
+        assert entry_points.load("torpor.commands", "y") is None
     finally:
         entry_points.listed.cache_clear()

@@ -6,8 +6,8 @@ import json
 import pytest
 from sources import kernel_sources
 
-from torpor import StudyError, TorporError, platform_toml
-from torpor_lab import judge, studies
+from torpor import TorporError, platform_toml
+from torpor_lab import StudyError, judge, studies
 from torpor_lab.studies import files
 
 QUICK = ("--duration", "50ms", "--seeds", "2")

@@ -10,8 +10,8 @@ import pytest
 
 from torpor import workload_toml
 from torpor.view.chart import svg
-from torpor.view.report import charts
 from torpor.view.report.page import render_posts
+from torpor_lab import charts
 from torpor_lab.cli.study import settings
 from torpor_lab.studies.io_boost import io_boost_study
 

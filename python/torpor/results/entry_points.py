@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from torpor._engine import TorporError
 from torpor.results.files import read_text
 
 
@@ -30,9 +31,16 @@ def listed(group: str) -> dict[str, str]:
 
 
 def load(group: str, name: str) -> Any:
-    """Return the object of an entry point, or None if no package has it."""
+    """Return the object of an entry point, or None if no package has it.
+
+    Raises :class:`torpor.TorporError` where the package does not fit this Torpor.
+    """
     home, _, name_there = listed(group).get(name, "").partition(":")
-    return getattr(import_module(home), name_there) if home else None
+    try:
+        return getattr(import_module(home), name_there) if home else None
+    except (ImportError, AttributeError) as error:
+        hint = f"hint: install another version of `{home.partition('.')[0]}`, or remove it"
+        raise TorporError(f"entry point `{name}` of `{group}`: {error}\n{hint}") from error
 
 
 def _of_package(folder: str, group: str) -> dict[str, str]:
