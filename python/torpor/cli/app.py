@@ -38,8 +38,6 @@ _TRACE = {
 }
 _STORE = {
     "list": Command("store.list_points", "Show what a store holds."),
-    "show": Command("store.show", "Show governors against scenarios, and ranks."),
-    "page": Command("store.page", "Write a store as one HTML page."),
     "gc": Command("store.gc", "Make one file of all, with what killed sweeps left."),
     "merge": Command("store.merge", "Add the points of other stores to one."),
     "export": Command("store.export", "Write all points to one file."),
@@ -52,10 +50,6 @@ _KERNEL = {
     "unload": Command("kernel.unload", "Unload Torpor's governors."),
     "restore": Command("kernel.restore", "Undo the changes of a command that was killed."),
     "fetch": Command("kernel.fetch", "Fetch the source of a kernel to simulate."),
-}
-_SHADOW = {
-    "run": Command("shadow.run", "Run governors in the shadow of the one that decides."),
-    "show": Command("shadow.show", "Show the minutes of one machine or many as one table."),
 }
 _SECTIONS: dict[str, dict[str, Command | Group]] = {
     "Run governors": {
@@ -71,15 +65,15 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
         "schema": Command("catalog.schema", "Print the JSON schema of a TOML file."),
     },
     "Results": {
-        "explain": Command("saved.explain", "Explain a result in a few sentences."),
+        "show": Command("saved.show", "Explain a saved result, and show its tables."),
         "compare": Command("saved.compare", "Compare saved results of any kind side by side."),
         "gate": Command("gate", "Fail if a candidate is worse than a base beyond limits."),
-        "store": Group("Show and maintain the points of a sweep.", _STORE),
+        "store": Group("Maintain the points of a sweep.", _STORE),
     },
     "This machine": {
         "record": Command("record", "Record idle states, wake-ups and timers.", True),
         "stat": Command("stat", "Show the counters of the idle states as they move.", True),
-        "shadow": Group("Run other governors in the shadow of this machine's.", _SHADOW, "run"),
+        "shadow": Command("shadow", "Run other governors in the shadow of this machine's."),
         "snapshot": Command("counters.snapshot", "Save the idle states and their counters."),
         "diff": Command("counters.diff", "Count what happened between snapshots."),
         "ab": Command("ab", "Compare governors by running a command under each.", True),

@@ -218,13 +218,11 @@ class Group(NamedTuple):
 
     summary: str
     commands: "Mapping[str, Command]"
-    #: Command that runs where none of them is named.
-    default: str | None = None
 
     def load(self, name: str) -> "LazyGroup":
         """Make a group; its commands are imported later."""
         sections = {"Commands": self.commands}
-        return LazyGroup(sections, self.default, f"{name}.", name=name, help=self.summary)
+        return LazyGroup(sections, f"{name}.", name=name, help=self.summary)
 
 
 class LazyGroup(click.Group):
@@ -237,18 +235,16 @@ class LazyGroup(click.Group):
     def __init__(
         self,
         sections: Mapping[str, Mapping[str, Command | Group]],
-        default: str | None = None,
         prefix: str = "",
         **settings: Any,
     ) -> None:
-        """Take the commands by heading, and the one that runs where none is named.
+        """Take the commands by heading.
 
         ``prefix`` is that of other packages' commands in this group.
         """
-        super().__init__(**settings, context_settings=_HELP, no_args_is_help=default is None)
+        super().__init__(**settings, context_settings=_HELP, no_args_is_help=True)
         self._own = sections
         self._prefix = prefix
-        self._default = default
 
     @cached_property
     def _sections(self) -> dict[str, dict[str, Command | Group]]:
@@ -278,26 +274,6 @@ class LazyGroup(click.Group):
         if cmd_name not in self.commands and (entry := self._entry(cmd_name)) is not None:
             self.commands[cmd_name] = entry.load(cmd_name)
         return self.commands.get(cmd_name)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command before what names none."""
-        is_named = args and (args[0] in ("-h", "--help") or self._entry(args[0]) is not None)
-        if self._default and not is_named:
-            args = [self._default, *args]
-        return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; of a group with a default command, that command's with the others."""
-        if self._default is None:
-            super().format_help(ctx, formatter)
-            return
-        command = self.get_command(ctx, self._default)
-        assert command is not None
-        of = type(ctx)(command, info_name=ctx.info_name, parent=ctx.parent)
-        command.format_usage(of, formatter)
-        command.format_help_text(of, formatter)
-        self.format_commands(ctx, formatter)
-        command.format_options(of, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the group's own options, then its commands, a section for each heading."""

@@ -75,7 +75,7 @@ class Kind(NamedTuple):
     post: Callable[[Any], Post]
     #: Reason why a page has no trace for Perfetto, and how to get one.
     no_trace: str
-    #: Sentences of ``torpor explain`` and of pages; the name of a governor may be given.
+    #: Sentences of ``torpor show`` and of pages; the name of a governor may be given.
     explain: Callable[[Any, str | None], list[str]] | None = None
     #: Class of a loaded result.
     record: type[Record] = Record

@@ -331,9 +331,8 @@ class FidelityOptions(TypedDict, total=False):
     disagreements: Annotated[
         int,
         Option(
-            "How many of the first disagreements to show; default: 10.",
-            "--disagreements N",
-            int,
+            "How many of the first disagreements the result has.",
+            kind=int,
             least=0,
             default=10,
         ),
