@@ -34,10 +34,9 @@ from torpor.run.recordings import recorded_on as recorded_on
 from torpor.run.sweeps import axes as axes, parts as parts
 from torpor.run.sweeps.axes import expand_governors as expand_governors
 from torpor.run.sweeps.identity import file_hash as file_hash
-from torpor.run.sweeps.run import Progress as Progress
+from torpor.run.sweeps.run import Progress as Progress, Swept as Swept
 from torpor.view import chart as chart
 from torpor.view.chart import COLOURS as COLOURS, Chart as Chart, Series as Series, inline as inline
 from torpor.view.chart import inline_both as inline_both, svg as svg
-from torpor.view.post import post as post
 from torpor.view.report.page import render_posts as render_posts
 from torpor.view.report.pictures import scatter_picture as scatter_picture

@@ -34,6 +34,7 @@ from torpor_lab.studies.files import load
 
 #: Instead of a name.
 _ALL = "all"
+_CALIBRATED_TAKES = "expected a STUDY, at most one --kernel, and no --format or --report"
 
 _Kernels = Annotated[
     list[str] | None,
@@ -86,13 +87,9 @@ def reproduce(
     check(folder=None, files=(report,))
     if is_calibrated:
         if study in (None, _ALL) or len(kernels or []) > 1 or report or form != "text":
-            raise click.BadParameter(
-                "expected a STUDY, at most one --kernel, and no --format or --report"
-            )
-        kernel = kernels[0] if kernels else None
-        fits = studies.calibrate(
-            study, duration=duration, seeds=seeds, kernel=kernel, threads=threads
-        )
+            raise click.BadParameter(_CALIBRATED_TAKES)
+        way = kernels[0] if kernels else None
+        fits = studies.calibrate(study, duration=duration, seeds=seeds, kernel=way, threads=threads)
         write_stdout(_fits_text(fits))
         return
     names = [study] if study and study != _ALL else studies.names()
