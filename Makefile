@@ -112,7 +112,7 @@ tools:
 	@scripts/check-tools.sh >/dev/null
 
 # What the build needs, and what Torpor needs, once for each state of pyproject.toml.
-build/deps: pyproject.toml scripts/install-deps.sh | tools
+build/deps: pyproject.toml lab/pyproject.toml scripts/install-deps.sh | tools
 	@scripts/install-deps.sh $(VENV)
 	@touch $@
 

@@ -31,7 +31,7 @@ include_patterns = [
     "kapi/README.md",
     "kernel/README.md",
     "platforms/README.md",
-    "python/torpor/ask/studies/README.md",
+    "lab/torpor_lab/studies/README.md",
     "tests/data/guest/README.md",
     "tests/data/ioboost/README.md",
     "tests/guest/apparatus/README.md",

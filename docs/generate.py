@@ -196,17 +196,22 @@ def included(machines: list[dict]) -> str:
 
 
 def library() -> str:
-    """Signatures and docstrings of what ``torpor`` exports."""
+    """Signatures and docstrings of what ``torpor`` and ``torpor_lab`` export."""
+    # A wheel is built without it.
+    import torpor_lab
+
+    packages = (torpor, torpor_lab)
+    public = [(package, n) for package in packages for n in package.__all__ if n[0] != "_"]
     parts = [f"{HEAD}# Library\n"]
-    for name in sorted(n for n in torpor.__all__ if not n.startswith("_")):
-        thing = getattr(torpor, name)
+    for package, name in public:
+        thing, full = getattr(package, name), f"{package.__name__}.{name}"
         if inspect.ismodule(thing):
-            parts.append(f"## `torpor.{name}`\n\n{described(name, thing)}")
+            parts.append(f"## `{full}`\n\n{described(name, thing)}")
         elif inspect.isclass(thing) and issubclass(thing, Exception):
-            parts.append(f"## `torpor.{name}`\n\nAn exception; a {thing.__base__.__name__}.\n")
+            parts.append(f"## `{full}`\n\nAn exception; a {thing.__base__.__name__}.\n")
         elif callable(thing):
             signature = "" if inspect.isclass(thing) else str(inspect.signature(thing))
-            parts.append(f"## `torpor.{name}`\n\n{described(name + signature, thing)}")
+            parts.append(f"## `{full}`\n\n{described(name + signature, thing)}")
             for member, value in vars(thing).items() if inspect.isclass(thing) else ():
                 if member.startswith("_"):
                     continue
@@ -218,7 +223,7 @@ def library() -> str:
                     continue
                 parts.append(f"### `{name}.{member}`\n\n{described(shown, value)}")
         else:
-            parts.append(f"## `torpor.{name}`\n\n```text\n{thing!r}\n```\n")
+            parts.append(f"## `{full}`\n\n```text\n{thing!r}\n```\n")
     return "\n".join(parts)
 
 
@@ -487,7 +492,7 @@ def unpackaged() -> dict[Path, str]:
     pages = {REFERENCE / f"{page.__name__}.md": page() for page in PAGES}
     schemas = {
         SCHEMAS / f"{kind}.schema.json": json.dumps(torpor.toml_schema(kind), indent=1)
-        for kind in toml_schemas.KINDS
+        for kind in toml_schemas.kinds()
     }
     return pages | schemas
 

@@ -63,9 +63,9 @@ def options(command: Any) -> str:
     return "".join(rows)
 
 
-def subcommands(command: Any) -> dict[str, Any]:
-    """Return the commands of a group, by name; none of a command."""
-    return command.load_all() if hasattr(command, "load_all") else {}
+def subcommands(command: Any, *, is_own: bool = False) -> dict[str, Any]:
+    """Return the commands of a group, by name, or the package's own ones; none of a command."""
+    return command.load_all(is_own=is_own) if hasattr(command, "load_all") else {}
 
 
 def pages(command: Any, version: str) -> dict[str, str]:
@@ -74,7 +74,8 @@ def pages(command: Any, version: str) -> dict[str, str]:
 
     def walk(command: Any, path: list[str], above: str | None) -> None:
         name = "-".join(path)
-        subs = subcommands(command)
+        # A wheel has no pages of another package, which may be there where it is built.
+        subs = subcommands(command, is_own=True)
         summary = inspect.cleandoc(command.help).split("\n\n")[0].replace("\n", " ").rstrip(".")
         usage = "COMMAND [ARGUMENT...]" if subs else "[OPTION...] [ARGUMENT...]"
         parts = [

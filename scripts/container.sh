@@ -26,7 +26,7 @@ fi
 
 cp Containerfile "$place/context/"
 rm -f "$place/context/build/dist/"*
-cp "$wheel" "$place/context/build/dist/"
+cp "$wheel" "${wheel%/*}"/torpor_lab-*.whl "$place/context/build/dist/"
 # A proxy with a certificate of its own has it there; where apt does not replace it.
 printf '[global]\ncert = /mnt/certificates\n' >"$place/pip.conf"
 in_store build --pull-never --volume "$place/pip.conf:/etc/pip.conf:ro" \

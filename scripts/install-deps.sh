@@ -17,10 +17,12 @@ fi
 # Python 3.10 reads no TOML, and pip no extras of a project alone: so ask for both by hand.
 "$venv/bin/python" - "$extra" >build/requirements.txt <<'EOF'
 import re, sys
-text = open("pyproject.toml", encoding="utf-8").read()
+texts = [open(name, encoding="utf-8").read() for name in ("pyproject.toml", "lab/pyproject.toml")]
 def listed(key):
-    found = re.search(rf"^{key} = \[(.*?)\]$", text, re.M | re.S)
-    return re.findall(r'"([^"]+)"', found.group(1))
+    found = [re.search(rf"^{key} = \[(.*?)\]$", text, re.M | re.S) for text in texts]
+    names = [name for each in filter(None, found) for name in re.findall(r'"([^"]+)"', each[1])]
+    # Torpor's own packages come last, from here.
+    return [name for name in names if not name.startswith("torpor")]
 names = listed("requires") + listed("dependencies")
 if sys.argv[1]:
     names += listed(sys.argv[1])

@@ -19,6 +19,7 @@ followed "$log" "$venv/bin/python" -m pip install -v --no-build-isolation --no-d
     echo "the build failed; the first error is above" >&2
     exit 1
 }
+"$venv/bin/python" -m pip install --quiet --no-build-isolation --no-deps --force-reinstall ./lab
 # Reference, manual pages, types: of this build.
 "$venv/bin/python" docs/generate.py
 touch build/installed

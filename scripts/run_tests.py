@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHON_FOLDERS = ["python", "kernel", "tests", "scripts", "docs", "demo", "benches"]
+PYTHON_FOLDERS = ["python", "lab", "kernel", "tests", "scripts", "docs", "demo", "benches"]
+PACKAGES = "(python/torpor|lab/torpor_lab)/"
 RUST_DOC = ["cargo", "doc", "--release", "--workspace", "--no-deps", "--document-private-items"]
 #: Rustup's name of a part, and Debian's for a Rust that apt installed.
 RUST_PART = "{} is not installed (rustup component add {}, or apt-get install {})"
@@ -130,7 +131,7 @@ def changed_since(revision: str) -> list[str]:
 def tests_of(names: list[str]) -> list[str]:
     """Return pytest's arguments for changed files: test files, pages, and what names a module."""
     found = {name for name in names if re.fullmatch(r"tests/.*/test_\w+\.py", name)}
-    modules = [Path(name) for name in names if re.fullmatch(r"python/torpor/.*\.py", name)]
+    modules = [Path(name) for name in names if re.fullmatch(rf"{PACKAGES}.*\.py", name)]
     for path in sorted((ROOT / "tests" / "python").glob("test_*.py")):
         text = path.read_text(encoding="utf-8")
         for module in modules:
@@ -159,8 +160,8 @@ def run_since(revision: str) -> Count:
     if scripts := [n for n in names if n.endswith(".py")]:
         total += run("Python lint", [python, "-m", "ruff", "check", *scripts])
         total += run("Python format", [python, "-m", "ruff", "format", "--check", *scripts])
-    if any(name.startswith("python/torpor/") for name in names):
-        total += run("Python types", [python, "-m", "mypy", "python/torpor"])
+    if any(re.match(PACKAGES, name) for name in names):
+        total += run("Python types", [python, "-m", "mypy", "python/torpor", "lab/torpor_lab"])
     total += run("Spelling", [python, "-m", "codespell_lib", *names])
     crates = sorted({n.split("/")[1] for n in names if re.match(r"crates/[\w-]+/", n)})
     if crates:
@@ -214,7 +215,7 @@ def main() -> int:
     total += run("Python format", [python, "-m", "ruff", "format", "--check", *PYTHON_FOLDERS])
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     total += run("Spelling", [python, "-m", "codespell_lib", *tracked.stdout.split()])
-    total += run("Python types", [python, "-m", "mypy", "python/torpor"])
+    total += run("Python types", [python, "-m", "mypy", "python/torpor", "lab/torpor_lab"])
     total += run("Stub of the engine", [python, "-m", "mypy.stubtest", "torpor._engine"])
     # The extension module is left out here: the Python tests test it from outside. Benchmarks have
     # no tests; the lint has compiled them.

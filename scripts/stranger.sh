@@ -45,10 +45,13 @@ for suite in "$@"; do
         --include=python3-venv,ca-certificates --aptopt='Acquire::Languages "none"' "$suite" "$root"
     python=$(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     echo "$suite, $debian, Python $python"
-    # Dependencies of the wheel, by the host's network.
+    # Dependencies of the wheel, and the lab's if its wheel lies next to it; by the host's network.
+    lab=$(echo "${wheel%/*}"/torpor_lab-*.whl)
+    [ -e "$lab" ] || lab=
+    # shellcheck disable=SC2086 # none is no word
     python3 -m pip download --quiet --only-binary=:all: --python-version "$python" \
         --platform "manylinux_2_17_$architecture" --platform "manylinux2014_$architecture" \
-        --dest "$houses" "$wheel"
+        --dest "$houses" "$wheel" $lab
     rm -rf "$root/opt/wheels" "$root/opt/stranger"
     cp -r "$houses" "$root/opt/wheels"
     mkdir "$root/opt/stranger"
@@ -79,7 +82,8 @@ for suite in "$@"; do
         torpor=/$who/venv/bin/torpor
         timed "a venv" in_chroot "$who" python3 -m venv "/$who/venv"
         timed "the wheel and what it depends on" in_chroot "$who" "/$who/venv/bin/pip" install \
-            --no-index --find-links /opt/wheels torpor
+            --no-index --find-links /opt/wheels "torpor${lab:+[lab]}"
+        [ -z "$lab" ] || timed "the lab's studies" in_chroot "$who" $torpor study run
         # shellcheck disable=SC2086 # words
         timed "the first table" in_chroot "$who" $torpor $table
         # shellcheck disable=SC2086

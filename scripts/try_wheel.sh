@@ -25,6 +25,14 @@ for hz in 100 300 1000; do
     run simulate frames -p "pixel6,hz=$hz" -g menu --duration 20ms >table.txt
 done
 test -s report.html
+# With the lab, if its wheel lies next to it.
+for lab in "${wheel%/*}"/torpor_lab-*.whl; do
+    [ -e "$lab" ] || continue
+    run study run >table.txt 2>&1 && { echo "there is a lab before it is installed" >&2; exit 1; }
+    "$place/venv/bin/pip" install --quiet --no-deps "$lab"
+    run study run >table.txt
+    grep pixel6-teo table.txt
+done
 status=0
 run doctor >doctor.txt || status=$?
 cat doctor.txt

@@ -4,7 +4,7 @@
 #
 # The wheel has images of the default kernel for its architecture, and there is none without them;
 # their corresponding source lands next to it. The wheel is for any CPython from 3.10 on (abi3) and an old C library: zig links against the
-# glibc that $GLIBC names. Both land in build/dist. A wheel of this machine's architecture is
+# glibc that $GLIBC names. Both land in build/dist, and so does the wheel of the lab. A wheel of this machine's architecture is
 # installed into an empty venv, where no compiler is found, and has to give a first table.
 set -eu
 cd "$(dirname "$0")/.."
@@ -63,6 +63,9 @@ echo "audit"
 auditwheel show "$wheel" >build/wheel-audit.txt
 cat build/wheel-audit.txt
 grep -q "$tag" build/wheel-audit.txt || { echo "$wheel is not $tag" >&2; exit 1; }
+
+# The lab is Python alone: one wheel for all.
+$tools/bin/python -m pip wheel --quiet --no-deps --wheel-dir $dist ./lab
 
 [ "$architecture" = "$(uname -m)" ] || { echo "built: $wheel"; exit 0; }
 scripts/try_wheel.sh "$wheel"

@@ -72,7 +72,7 @@ fn main() {
 fn phone_minute() {
     const BROWSING: &str = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../python/torpor/ask/studies/workloads/browsing.toml"
+        "/../lab/torpor_lab/studies/workloads/browsing.toml"
     );
     for governor in ["menu", "teo", "shallowest", "teo,util_mode=shallowest", "teo,util_mode=step"]
     {

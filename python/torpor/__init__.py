@@ -9,30 +9,41 @@
 and pyarrow open without a copy. Every error is a :class:`TorporError`.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-# Names are loaded on first use. Until the command line handles SIGINT, Ctrl-C prints Python's
-# traceback; the fewer the imports before that, the shorter the time.
-_HOMES: dict[str, tuple[str, str]] = {}
-with open(f"{__file__}i", encoding="utf-8") as _stub:
-    for _line in _stub:
-        if _line.startswith("from "):
-            _module, _names = _line[5:].rstrip().split(" import ")
-            for _name, _, _public in (one.partition(" as ") for one in _names.split(", ")):
-                _HOMES[_public] = (_module, _name)
 
-__all__ = sorted(_HOMES)
+def exporting(module: dict[str, Any]) -> tuple[Callable[[str], Any], list[str]]:
+    """Return ``__getattr__`` and ``__all__`` of a module, by its ``globals()``: names of its stub.
+
+    Names are loaded on first use. Until the command line handles SIGINT, Ctrl-C prints Python's
+    traceback; the fewer the imports before that, the shorter the time.
+    """
+    homes: dict[str, tuple[str, str]] = {}
+    with open(f"{module['__file__']}i", encoding="utf-8") as stub:
+        for line in stub:
+            if line.startswith("from "):
+                home, names = line[5:].rstrip().split(" import ")
+                for name, known_as, public in (n.partition(" as ") for n in names.split(", ")):
+                    # Others are the stub's own.
+                    if known_as:
+                        homes[public] = (home, name)
+
+    def load(name: str) -> Any:
+        own = module["__name__"]
+        if name not in homes:
+            raise AttributeError(f"module `{own}` has no attribute `{name}`", name=name, obj=own)
+        path, there = homes[name]
+        home = import_module(path)
+        found = getattr(home, there) if hasattr(home, there) else import_module(f"{path}.{there}")
+        module[name] = found
+        return found
+
+    return load, sorted(homes)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module `torpor` has no attribute `{name}`", name=name, obj=__name__)
-    module, own = _HOMES[name]
-    home = import_module(module)
-    found = getattr(home, own) if hasattr(home, own) else import_module(f"{module}.{own}")
-    globals()[name] = found
-    return found
+__getattr__, __all__ = exporting(globals())
 
 
 def __dir__() -> list[str]:

@@ -2,14 +2,15 @@
 # Public names and their modules: for type checkers, and for __init__.py, which reads these lines.
 # ruff: noqa: I001
 # fmt: off
+from collections.abc import Callable
+from typing import Any
+
 from torpor._engine import CountersError as CountersError, EngineError as EngineError
 from torpor._engine import GovernorError as GovernorError, PlatformError as PlatformError
 from torpor._engine import TorporError as TorporError, TraceError as TraceError
 from torpor._engine import WorkloadError as WorkloadError, __version__ as __version__
 from torpor.ask.gates import GateError as GateError, Limit as Limit, gate as gate
 from torpor.ask.gates import read_limits as read_limits
-from torpor.ask.studies import StudyError as StudyError, reproduce as reproduce
-from torpor.ask.studies.io_boost import io_boost_study as io_boost_study
 from torpor.ask.toml_schemas import toml_schema as toml_schema, toml_schema_path as toml_schema_path
 from torpor.ask.tuning import tune as tune
 from torpor.machine.catalog import check_extraction as check_extraction
@@ -33,9 +34,7 @@ from torpor.results.kinds import explain as explain
 from torpor.results.load import load as load
 from torpor.results.over_recordings import over_recordings as over_recordings
 from torpor.results.record import Fidelity as Fidelity, Record as Record
-from torpor.results.record import Reproduction as Reproduction
 from torpor.run.checks import check as check, check_kinds as check_kinds
-from torpor.run.idle_spans import Spans as Spans, bound as bound, spans as spans
 from torpor.run.recordings import convert_trace as convert_trace, measure_latency as measure_latency
 from torpor.run.recordings import trace_info as trace_info, trace_sleeps as trace_sleeps
 from torpor.run.recordings import trace_stats as trace_stats
@@ -47,3 +46,6 @@ from torpor.run.sweeps.run import sweep as sweep
 from torpor.run.sweeps.store import open_store as open_store
 from torpor.run.verification import fidelity as fidelity
 from torpor.view.post import post as post
+
+# For plug-ins, whose names are those of their stubs, too.
+def exporting(module: dict[str, Any]) -> tuple[Callable[[str], Any], list[str]]: ...

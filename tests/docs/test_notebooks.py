@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
+FOLDER = Path(__file__).parents[2] / "lab" / "notebooks"
 
 
 def show(value: Any) -> str | None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The command line as a user sees it: a process, its two streams, its exit status."""
 
+import ast
 import csv
 import io
 import json
@@ -212,12 +213,12 @@ def test_wrong_usage_shows_the_right_one(torpor, recording, tmp_path, arguments,
 @pytest.mark.parametrize(
     "words",
     [
-        ["explain", "gone.json"],
+        ["show", "gone.json"],
         ["study", "run", "./gone.toml"],
         ["contest", "menu", "--no-rules", "--corpus", "gone.toml"],
         ["sweep", "gone.toml"],
         ["sweep", "-t", "gone.data", "-p", "pixel6", "-g", "teo"],
-        ["store", "show", "gone"],
+        ["show", "gone"],
         ["shadow", "gone.pipe", "-p", "pixel6"],
         ["gate", "gone", "gone", "-l", "gone.toml"],
         ["simulate", "./gone.toml", "-p", "pixel6"],
@@ -260,14 +261,19 @@ def test_version(torpor):
     assert ("tune" in second) == (find_spec("optuna") is not None)
 
 
-def test_starting_up_imports_nothing_that_only_some_need(torpor):
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["unheard-of"], ["replay"]])
+def test_help_and_usage_errors_import_only_click(words):
     script = (
-        "import sys, torpor.cli.app; "
-        "heavy = {'rich', 'jinja2', 'pyarrow', 'polars', 'pandas', 'csv', 'difflib'}; "
-        "print(sorted(m for m in heavy - {'difflib'} if m in sys.modules))"
+        f"import sys; sys.argv = {['torpor', *words]!r}; from torpor.cli import main; main(); "
+        "tops = {name.partition('.')[0] for name in sys.modules}; "
+        "print(sorted(tops - sys.stdlib_module_names), file=sys.stderr); "
+        "print('csv' in tops or 'difflib' in tops, file=sys.stderr)"
     )
-    done = ran(sys.executable, "-c", script)
-    assert done.stdout.strip() == "[]", done.stderr
+    done = ran(sys.executable, "-I", "-c", script)
+    *_, found, is_heavy = done.stderr.splitlines()
+    own = {"__main__", "_distutils_hack", "click", "torpor", "torpor_lab"}
+    assert {name for name in ast.literal_eval(found) if "sitecustom" not in name} <= own
+    assert is_heavy == "False"
 
 
 def test_short_command_imports_no_pydantic(recording):

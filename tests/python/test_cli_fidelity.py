@@ -173,7 +173,7 @@ def test_only_the_recorded_machine_is_verified(torpor, machine, status, tmp_path
     assert (", verified: menu-6.12 agrees in 100.00 %" in words(text)) == (not status)
     verdict = json.loads(file.read_text("utf-8"))["traces"][0]["agreement"]["verdict"]
     assert verdict["is_verified"] == (not status)
-    explained = torpor("explain", file, check=0).stdout
+    explained = torpor("show", file, check=0).stdout
     assert ("of whose decisions no governor" in explained) == bool(status)
 
 
@@ -199,5 +199,5 @@ def test_fidelity_of_another_machine_is_a_finding(torpor, machine, status, tmp_p
     file.write_text(
         torpor("fidelity", GUEST, "-p", machine, "--format", "json", check=status).stdout, "utf-8"
     )
-    assert (asks in words(torpor("explain", file, check=0).stdout)) == bool(status)
+    assert (asks in words(torpor("show", file, check=0).stdout)) == bool(status)
     assert library.load(file).is_verified == (not status)

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from torpor.ask.contest import contest, read_corpus
-from torpor.ask.contest.corpus import RELATIVE, RESTRICTED, SHIPPED, Scenario, Variant
-from torpor.ask.contest.run import _limits, _prices_mw, contest_post, sentences
-from torpor.ask.contest.score import Cell, are_apart, cells, standings
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.run import Swept
+from torpor_lab.contest import contest, read_corpus
+from torpor_lab.contest.corpus import RELATIVE, RESTRICTED, SHIPPED, Scenario, Variant
+from torpor_lab.contest.run import _limits, _prices_mw, contest_post, sentences
+from torpor_lab.contest.score import Cell, are_apart, cells, standings
 
 ROOT = Path(__file__).resolve().parents[2]
 PIXEL6 = Variant("pixel6", "pixel6")
@@ -411,7 +411,7 @@ def test_states_forbidden_by_pm_qos_do_not_matter(recording):
 
 def test_moments_add_up_to_the_replay(tmp_path, monkeypatch):
     import torpor
-    from torpor.ask.contest.explain import _spans, explain_post
+    from torpor_lab.contest.explain import _spans, explain_post
 
     monkeypatch.chdir(ROOT)
     found = contest(["tide"], tmp_path / "store", only=["web-server,pixel6"], has_rules=False)

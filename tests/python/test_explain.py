@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor explain` and `torpor compare`: sentences and rows that the numbers bear out."""
+"""`torpor show` and `torpor compare`: sentences and rows that the numbers bear out."""
 
 import copy
 import json
@@ -111,15 +111,15 @@ def test_saved_results_are_explained_and_compared(torpor, recording, tmp_path):
     (tmp_path / "a.json").write_text(torpor(*replay, check=0).stdout)
     stats = ("trace", "stats", "-p", "i5-10600k", recording, "--format", "json")
     (tmp_path / "b.json").write_text(torpor(*stats, check=0).stdout)
-    text = torpor("explain", "a.json", check=0).stdout
+    text = torpor("show", "a.json", check=0).stdout
     assert text.startswith("Against menu, teo ")
     text = torpor("compare", "a.json", "b.json", check=0).stdout
     assert re.search(r"^too deep \(above\) % +\d", text, re.M)
     found = json.loads(torpor("compare", "a.json", "b.json", "--format", "json", check=0).stdout)
     assert [source["label"] for source in found["sources"]] == ["a", "b"]
     (tmp_path / "c.json").write_text(json.dumps(found))
-    assert torpor("explain", "c.json", check=0).stdout
-    missing = torpor("explain", "none.json", check=2)
+    assert torpor("show", "c.json", check=0).stdout
+    missing = torpor("show", "none.json", check=2)
     assert "none.json" in missing.stderr
 
 
@@ -138,7 +138,7 @@ def test_incomparable_results_are_named(recording):
 
 
 def test_another_file_is_named_with_its_command(torpor, recording, tmp_path):
-    told = torpor("explain", recording, check=2).stderr
+    told = torpor("show", recording, check=2).stderr
     assert "perf.data" in told and "torpor replay" in told and "codec" not in told
     (tmp_path / "log").write_text("Core CPU Busy% Bzy_MHz\n0 0 1.00 800\n")
-    assert "turbostat" in torpor("explain", "log", check=2).stderr
+    assert "turbostat" in torpor("show", "log", check=2).stderr

@@ -121,7 +121,7 @@ def test_an_error_of_a_table_names_the_file(recording, tmp_path):
         ("sweep", "fifo"),
         ("simulate", "periodic", "-p", "pixel6", "--kernel", "fifo"),
         ("simulate", "periodic", "-p", "pixel6", "--kernel", "tree"),
-        ("explain", "fifo"),
+        ("show", "fifo"),
         ("study", "run", "fifo.toml"),
         ("contest", "--corpus", "fifo"),
         ("diff", "fifo", "fifo"),

@@ -34,11 +34,11 @@ def test_finished_rounds_are_compared(tmp_path, torpor):
     lines = [HEAD, run_of(0, "menu", 90), run_of(1, "menu", 10), run_of(1, "teo", 20)]
     file = tmp_path / "ab.jsonl"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines[:3]))
-    assert "no round is finished yet" in torpor("compare", file, check=2).stderr
+    assert "no round is finished yet" in torpor("show", file, check=2).stderr
     # The last line is under way, as is its round.
     late = [*lines, run_of(2, "teo", 99)]
     file.write_text("".join(f"{json.dumps(line)}\n" for line in late) + '{"half')
-    text = torpor("compare", file, check=0).stdout
+    text = torpor("show", file, check=0).stdout
     assert "1 of 5 rounds" in text
     assert "20.00" in text and "99.00" not in text
 

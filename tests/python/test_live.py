@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import torpor
+import torpor_lab
 
 
 @pytest.fixture
@@ -98,11 +99,11 @@ def test_results_show_themselves_and_explain_their_columns(recording, tmp_path):
     assert repr(stats) == f"<torpor.Record of {recording}: what the machine did>"
     shown = stats._repr_html_()
     assert "What ended sleeps" in shown and shown.count("<table ") == shown.count("</table>") >= 4
-    study = torpor.reproduce("i5-10600k-idle", duration="100ms", seeds=1)
+    study = torpor_lab.reproduce("i5-10600k-idle", duration="100ms", seeds=1)
     assert study.right["sign"][1] == 5 and study.failures == []
     stats_file = tmp_path / "study.json"
     stats_file.write_text(study.to_json())
-    assert type(torpor.load(stats_file)) is torpor.Reproduction
+    assert type(torpor.load(stats_file)) is torpor_lab.Reproduction
     for shown_by in (torpor.Replay, torpor.Simulation, torpor.Fidelity):
         assert "Columns, with what a row is of" in shown_by.__doc__
     assert "time_ns (ns)" in torpor.Replay.__doc__ and "seed (int)" in torpor.Simulation.__doc__

@@ -108,7 +108,7 @@ def test_one_format_is_taken(torpor, recording):
 def test_saved_result_posts_like_its_command(torpor, recording, tmp_path):
     (tmp_path / "r.json").write_text(torpor(*REPLAY, recording, "--format", "json", check=0).stdout)
     posted = torpor(*REPLAY, recording, "--format", "markdown", check=0).stdout
-    assert torpor("compare", "r.json", "--format", "markdown", check=0).stdout == posted
+    assert torpor("show", "r.json", "--format", "markdown", check=0).stdout == posted
 
 
 def nasty():

@@ -253,7 +253,7 @@ def _damage(rng, node):
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path, torpor):
     os.mkfifo(tmp_path / "r.json")
-    for command in (("compare", "r.json", "r.json"), ("explain", "r.json")):
+    for command in (("compare", "r.json", "r.json"), ("show", "r.json")):
         done = torpor(*command, check=2)
         assert "not a regular file" in done.stderr
     done = torpor("diff", "r.json", "r.json", check=2)

@@ -6,10 +6,9 @@ import json
 import pytest
 from sources import kernel_sources
 
-from torpor import StudyError, TorporError, platform_toml
-from torpor.ask import studies
-from torpor.ask.studies import files
-from torpor.results import judge
+from torpor import TorporError, platform_toml
+from torpor_lab import StudyError, judge, studies
+from torpor_lab.studies import files
 
 QUICK = ("--duration", "50ms", "--seeds", "2")
 STUDY = """

@@ -15,6 +15,7 @@ import pytest
 
 import test_shadow
 import torpor
+import torpor_lab
 from test_posting import Page, assert_is_mail
 from torpor.results import schema as shapes
 from torpor.results.kinds import posted
@@ -80,7 +81,7 @@ def diff(guest):
 
 
 def reproduction():
-    return torpor.reproduce("pixel6-teo", duration="100ms", seeds=1)
+    return torpor_lab.reproduce("pixel6-teo", duration="100ms", seeds=1)
 
 
 def beside(recording):

@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 
 import torpor as library
-from torpor.ask.studies.adaptation import adaptation
-from torpor.cli.spans import _verdict
+import torpor_lab
+from torpor_lab.cli.spans import _verdict
+from torpor_lab.studies.adaptation import adaptation
 
 
 def test_rows_are_the_same_in_every_form(tmp_path, torpor, recording):
-    found = library.spans(recording, platform="pixel6")
+    found = torpor_lab.spans(recording, platform="pixel6")
     frame = pl.DataFrame(found)
     assert len(found) == len(frame) == 5158
     for name in ("spans.parquet", "spans.arrow"):
@@ -30,7 +31,7 @@ def test_rows_are_the_same_in_every_form(tmp_path, torpor, recording):
 
 
 def test_a_row_has_knowledge_outcome_and_costs(recording):
-    frame = pl.DataFrame(library.spans(recording, platform="pixel6"))
+    frame = pl.DataFrame(torpor_lab.spans(recording, platform="pixel6"))
     cpu = frame.filter(pl.col("cpu") == 0)
     assert cpu["last_ns"].to_list()[1:] == cpu["length_ns"].to_list()[:-1]
     assert (frame["sleep_length_ns"] > 0).mean() > 0.9
@@ -45,14 +46,14 @@ def test_a_row_has_knowledge_outcome_and_costs(recording):
         pl.when(best_state=1).then("state1_energy_uj").otherwise("state0_energy_uj")
     ).to_series()
     assert cheapest.to_list() == chosen.to_list()
-    limited = pl.DataFrame(library.spans(recording, platform="pixel6", latency_limit="10us"))
+    limited = pl.DataFrame(torpor_lab.spans(recording, platform="pixel6", latency_limit="10us"))
     assert limited["state1_energy_uj"].null_count() == len(limited)
 
 
 def test_more_knowledge_bounds_higher_below_the_oracle(torpor, recording):
     done = torpor("trace", "spans", recording, "-p", "pixel6", "--bound", "--format", "json")
     rows = json.loads(done.stdout)
-    assert rows == library.bound(recording, platform="pixel6")
+    assert rows == torpor_lab.bound(recording, platform="pixel6")
     by = {(row["knows"], row["own_timers"]): row for row in rows}
     closed = [row["closed_pct"] for row in rows if row["cells"]]
     assert len(closed) == 6
@@ -70,7 +71,7 @@ def test_more_knowledge_bounds_higher_below_the_oracle(torpor, recording):
 
 def test_a_bound_needs_power(torpor, recording):
     with pytest.raises(library.EngineError, match="power is not known"):
-        library.bound(recording, platform="genoa-9354")
+        torpor_lab.bound(recording, platform="genoa-9354")
     done = torpor("trace", "spans", recording, "-p", "pixel6", "-o", "x.txt", check=2)
     assert "must end in .parquet, .arrow or .csv" in done.stderr
 

@@ -146,8 +146,8 @@ def test_an_odd_line_is_named_and_costs_itself(tmp_path, line):
 def test_commands_name_an_odd_line_and_go_on(tmp_path, torpor_process):
     made = filled(tmp_path / "store", 1)
     (made.path / "open" / f"{store._HOST}-left.jsonl").write_text("{}\nnull\n")
-    page = ["store", "page", "-o", tmp_path / "page.html"]
-    for words in (["store", "show"], ["store", "list"], page, ["store", "gc"]):
+    page = ["show", "--report", tmp_path / "page.html"]
+    for words in (["show"], ["store", "list"], page, ["store", "gc"]):
         done = torpor_process(*words, made.path, check=0)
         assert "left.jsonl`:1: " in done.stderr
         assert "more lines of it that cannot be read: 1" in done.stderr
@@ -161,7 +161,7 @@ def test_fifo_in_a_store_does_not_block(tmp_path, torpor_process):
     (made.path / "points" / "gone.parquet").symlink_to("nothing")
     (made.path / "points" / "loop.parquet").symlink_to("loop.parquet")
     (made.path / "points" / "folder.parquet").mkdir()
-    done = torpor_process("store", "show", made.path, check=0)
+    done = torpor_process("show", made.path, check=0)
     assert done.stderr.count("count as not done") == 5
     with pytest.warns(StoreWarning) as said:
         made.gc()
@@ -169,7 +169,7 @@ def test_fifo_in_a_store_does_not_block(tmp_path, torpor_process):
     assert len(made.rows()) == 2
     os.remove(made.path / "store.json")
     os.mkfifo(made.path / "store.json")
-    done = torpor_process("store", "show", made.path, check=2)
+    done = torpor_process("show", made.path, check=2)
     assert "not a regular file" in done.stderr
 
 

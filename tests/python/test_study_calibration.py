@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from torpor import StudyError, platform_toml, simulate
-from torpor.ask import studies
+from torpor import platform_toml, simulate
+from torpor_lab import StudyError, studies
 
 STUDY = """
 title = "t"

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import pytest
 
 from torpor import workload_toml
-from torpor.ask.studies.io_boost import io_boost_study
-from torpor.cli.study import settings
 from torpor.view.chart import svg
-from torpor.view.report import charts
 from torpor.view.report.page import render_posts
+from torpor_lab import charts
+from torpor_lab.cli.study import settings
+from torpor_lab.studies.io_boost import io_boost_study
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -16,8 +16,8 @@ import pytest
 import torpor as library
 from processes import ran
 from torpor.ask import toml_schemas
-from torpor.ask.studies import files
 from torpor.machine.toml import toml
+from torpor_lab.studies import files
 
 ROOT = Path(__file__).parents[2]
 
@@ -132,7 +132,7 @@ def test_an_editors_tool_accepts_all_that_ships():
     # As docs/generate.py writes them, which a fresh checkout has not run.
     folder = ROOT / "build" / "schemas"
     folder.mkdir(parents=True, exist_ok=True)
-    for kind in toml_schemas.KINDS:
+    for kind in toml_schemas.kinds():
         schema = json.dumps(library.toml_schema(kind), indent=1)
         (folder / f"{kind}.schema.json").write_text(f"{schema}\n", encoding="utf-8")
     status, said = taplo(ROOT)

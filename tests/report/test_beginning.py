@@ -9,7 +9,8 @@ import pytest
 
 import sample
 from torpor.view import report
-from torpor.view.report import charts, summary
+from torpor.view.report import summary
+from torpor_lab import charts
 
 
 @pytest.fixture(scope="module")

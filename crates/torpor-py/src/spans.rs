@@ -22,7 +22,7 @@ use torpor_machine::units::{Duration, parse_duration};
 /// Rows of a batch.
 const ROWS: usize = 65_536;
 
-/// The idle spans of recordings on a machine; see `torpor.spans`.
+/// The idle spans of recordings on a machine.
 #[pyclass(frozen, module = "torpor._engine")]
 pub struct Spans(Arc<All>);
 

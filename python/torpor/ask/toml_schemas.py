@@ -7,27 +7,31 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
-from torpor.ask.studies import files
 from torpor.machine.kernel_sources import cache_folder
+from torpor.results import entry_points
 from torpor.results.files import write_whole
 
-#: Files that have a schema.
-KINDS = ["platform", "workload", "study"]
+
+def kinds() -> list[str]:
+    """Return the files that have a schema."""
+    return ["platform", "workload", *entry_points.listed("torpor.schemas")]
 
 
 def toml_schema(kind: str) -> dict[str, Any]:
-    """Return the JSON schema (2020-12) of a TOML file: of a platform, a workload or a study.
+    """Return the JSON schema (2020-12) of a TOML file: a platform, a workload, or a study.
 
     Raises :class:`torpor.TorporError` for another kind.
 
     >>> "cluster" in toml_schema("platform")["properties"]
     True
     """
-    if kind not in KINDS:
+    if kind not in kinds():
         otherwise = "for results see torpor.schema()"
-        raise _engine.TorporError(_engine.unknown_name("schema", kind, KINDS, otherwise))
+        raise _engine.TorporError(_engine.unknown_name("schema", kind, kinds(), otherwise))
     text = _engine.toml_schema(kind)
-    return files.schema() if text is None else json.loads(text)
+    found: dict[str, Any]
+    found = entry_points.load("torpor.schemas", kind)() if text is None else json.loads(text)
+    return found
 
 
 def toml_schema_path(kind: str) -> Path:

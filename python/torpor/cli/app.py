@@ -9,6 +9,7 @@ import click
 from torpor import __version__, _engine
 from torpor.cli.console import write_stdout
 from torpor.cli.parsing import Command, Group, LazyGroup
+from torpor.results import entry_points
 
 _GOVERNOR = {
     "list": Command("catalog.governors", "List the built-in governors and their parameters."),
@@ -33,18 +34,10 @@ _WORKLOAD = {
 _TRACE = {
     "info": Command("recording.info", "Report what a recording contains, lacks and lost."),
     "stats": Command("recording.stats", "Show what the recorded machine did."),
-    "spans": Command("spans", "Write one row per idle span, or the bound of what is known."),
     "convert": Command("recording.convert", "Write a recording in another format."),
-}
-_STUDY = {
-    "run": Command("reproduce", "Simulate what a published table measured, and judge it."),
-    "io-boost": Command("study.io_boost", "Compare IO boosts with the best fixed frequencies."),
-    "adaptation": Command("study.adaptation", "Show what a change of load costs governors."),
 }
 _STORE = {
     "list": Command("store.list_points", "Show what a store holds."),
-    "show": Command("store.show", "Show governors against scenarios, and ranks."),
-    "page": Command("store.page", "Write a store as one HTML page."),
     "gc": Command("store.gc", "Make one file of all, with what killed sweeps left."),
     "merge": Command("store.merge", "Add the points of other stores to one."),
     "export": Command("store.export", "Write all points to one file."),
@@ -58,17 +51,11 @@ _KERNEL = {
     "restore": Command("kernel.restore", "Undo the changes of a command that was killed."),
     "fetch": Command("kernel.fetch", "Fetch the source of a kernel to simulate."),
 }
-_SHADOW = {
-    "run": Command("shadow.run", "Run governors in the shadow of the one that decides."),
-    "show": Command("shadow.show", "Show the minutes of one machine or many as one table."),
-}
 _SECTIONS: dict[str, dict[str, Command | Group]] = {
     "Run governors": {
         "replay": Command("replay", "Replay recordings against governors, and compare them."),
         "simulate": Command("simulate", "Simulate a workload under each governor."),
         "sweep": Command("sweep", "Run every combination of governors, inputs and settings."),
-        "study": Group("Reproduce published tables, and run larger questions.", _STUDY),
-        "contest": Command("contest", "Run governors against a frozen corpus."),
     },
     "Inputs": {
         "governor": Group("List, check, tune and bisect governors.", _GOVERNOR),
@@ -78,15 +65,15 @@ _SECTIONS: dict[str, dict[str, Command | Group]] = {
         "schema": Command("catalog.schema", "Print the JSON schema of a TOML file."),
     },
     "Results": {
-        "explain": Command("saved.explain", "Explain a result in a few sentences."),
+        "show": Command("saved.show", "Explain a saved result, and show its tables."),
         "compare": Command("saved.compare", "Compare saved results of any kind side by side."),
         "gate": Command("gate", "Fail if a candidate is worse than a base beyond limits."),
-        "store": Group("Show and maintain the points of a sweep.", _STORE),
+        "store": Group("Maintain the points of a sweep.", _STORE),
     },
     "This machine": {
         "record": Command("record", "Record idle states, wake-ups and timers.", True),
         "stat": Command("stat", "Show the counters of the idle states as they move.", True),
-        "shadow": Group("Run other governors in the shadow of this machine's.", _SHADOW, "run"),
+        "shadow": Command("shadow", "Run other governors in the shadow of this machine's."),
         "snapshot": Command("counters.snapshot", "Save the idle states and their counters."),
         "diff": Command("counters.diff", "Count what happened between snapshots."),
         "ab": Command("ab", "Compare governors by running a command under each.", True),
@@ -114,6 +101,8 @@ def _show_version(ctx: click.Context, _param: click.Parameter, is_wanted: bool) 
         commit = f"commit {_engine.COMMIT}" if _engine.COMMIT else "commit not known"
         formats = [known["name"] for known in json.loads(_engine.trace_formats())["formats"]]
         extras = [extra for extra, module in _EXTRAS.items() if find_spec(module) is not None]
+        others = entry_points.listed("torpor.commands").values()
+        extras += sorted({home.partition(".")[0] for home in others})
         write_stdout(
             f"torpor {__version__} ({commit}; {_engine.TARGET}, abi3 from CPython 3.10)\n"
             f"recordings: {', '.join(formats)}; tables: Arrow, Parquet; "

@@ -10,14 +10,17 @@ from typing import Any
 from click.shell_completion import CompletionItem
 
 import torpor
+from torpor.run.options import Option
 
 
-def of_metavar(metavar: str | None) -> Callable[[Any, Any, str], list[CompletionItem]]:
-    """Return what completes the values of such a metavar, as Click calls it."""
-    names = _BY_METAVAR.get((metavar or "").strip("[]."))
+def of(told: Option) -> Callable[[Any, Any, str], list[CompletionItem]]:
+    """Return what completes the values of an option, as Click calls it."""
+    names = _BY_METAVAR.get((told.metavar or "").strip("[]."))
 
     def complete(_ctx: Any, _param: Any, incomplete: str) -> list[CompletionItem]:
-        found = [CompletionItem(name) for name in names(incomplete)] if names else []
+        known = _starting(told.names(), incomplete) if told.names else []
+        known = names(incomplete) if names else known
+        found = [CompletionItem(name) for name in known]
         return found or [CompletionItem(incomplete, type="file")]
 
     return complete
@@ -42,12 +45,6 @@ def _governors(incomplete: str) -> list[str]:
     return _shipped("governors")(incomplete)
 
 
-def _studies(incomplete: str) -> list[str]:
-    from torpor.ask.studies.files import names
-
-    return _starting(names(), incomplete)
-
-
 def _releases(incomplete: str) -> list[str]:
     from torpor.machine.doctor import source_packages
 
@@ -60,7 +57,6 @@ _BY_METAVAR = {
     "P": _shipped("platforms"),
     "PLATFORM": _shipped("platforms"),
     "WORKLOAD": _shipped("workloads"),
-    "STUDY": _studies,
     "B": _shipped("ioboosts"),
     "K": _releases,
     "POLICY": _shipped("cpufreq_governors"),

@@ -30,9 +30,9 @@ def like(function: Callable[..., Any], name: str, spelled: str, **more: Any) -> 
     return option(spelled, _described(function).get(name, ""), **more)
 
 
-def argument(metavar: str, text: str) -> Any:
+def argument(metavar: str, text: str, **more: Any) -> Any:
     """Declare an argument of a command."""
-    return options.Option(text, metavar, is_argument=True)
+    return options.Option(text, metavar, is_argument=True, **more)
 
 
 _Command = Callable[..., None]

@@ -9,6 +9,7 @@ import enum
 import inspect
 import shlex
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
@@ -18,6 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from torpor.cli import completion
+from torpor.results import entry_points
 from torpor.run.options import Option
 
 #: The words of the command that runs: a process runs one.
@@ -96,7 +98,7 @@ def _parameter(name: str, kind: Any, several: bool, told: Option, default: Any) 
     """Make Click's parameter. What was not typed is None or empty."""
     settings: dict[str, Any] = {
         "metavar": told.metavar,
-        "shell_complete": completion.of_metavar(told.metavar),
+        "shell_complete": completion.of(told),
     }
     # Click asks for no value where it has a default, even None.
     if default is inspect.Parameter.empty:
@@ -178,6 +180,7 @@ class OnceCommand(click.Command):
 class Command(NamedTuple):
     """A command: the function ``module.function`` in :mod:`torpor.cli`, and its line in the help.
 
+    A function of another package is ``package.module:function``.
     ``runs_command``: options after the command to run belong to that command.
     """
 
@@ -187,8 +190,11 @@ class Command(NamedTuple):
 
     def load(self, name: str) -> click.Command:
         """Import the function and make a command of it."""
-        module, _, function = self.home.partition(".")
-        called = getattr(import_module(f"torpor.cli.{module}"), function or module)
+        module, colon, function = self.home.partition(":")
+        if not colon:
+            name_here, _, function = self.home.partition(".")
+            module, function = f"torpor.cli.{name_here}", function or name_here
+        called = getattr(import_module(module), function)
 
         def run(**values: Any) -> Any:
             # The function's own defaults hold for what was not typed.
@@ -212,28 +218,52 @@ class Group(NamedTuple):
 
     summary: str
     commands: "Mapping[str, Command]"
-    #: Command that runs where none of them is named.
-    default: str | None = None
 
     def load(self, name: str) -> "LazyGroup":
         """Make a group; its commands are imported later."""
-        return LazyGroup({"Commands": self.commands}, self.default, name=name, help=self.summary)
+        sections = {"Commands": self.commands}
+        return LazyGroup(sections, f"{name}.", name=name, help=self.summary)
 
 
 class LazyGroup(click.Group):
-    """A group whose help has sections, and imports no command."""
+    """A group whose help has sections, and imports no command.
+
+    Other packages add commands by entry points, which are read when somebody asks for what is not
+    Torpor's own, or for all.
+    """
 
     def __init__(
         self,
         sections: Mapping[str, Mapping[str, Command | Group]],
-        default: str | None = None,
+        prefix: str = "",
         **settings: Any,
     ) -> None:
-        """Take the commands by heading, and the one that runs where none is named."""
-        super().__init__(**settings, context_settings=_HELP, no_args_is_help=default is None)
-        self._sections = sections
-        self._entries = {n: e for under in sections.values() for n, e in under.items()}
-        self._default = default
+        """Take the commands by heading.
+
+        ``prefix`` is that of other packages' commands in this group.
+        """
+        super().__init__(**settings, context_settings=_HELP, no_args_is_help=True)
+        self._own = sections
+        self._prefix = prefix
+
+    @cached_property
+    def _sections(self) -> dict[str, dict[str, Command | Group]]:
+        sections = {heading: dict(under) for heading, under in self._own.items()}
+        heading = "Commands" if self._prefix else "Of other packages"
+        for full in entry_points.listed("torpor.commands"):
+            name = full.removeprefix(self._prefix)
+            if full == self._prefix + name and "." not in name:
+                found = entry_points.load("torpor.commands", full)
+                sections.setdefault(heading, {})[name] = found
+        return sections
+
+    @property
+    def _entries(self) -> dict[str, Command | Group]:
+        return {n: e for under in self._sections.values() for n, e in under.items()}
+
+    def _entry(self, name: str) -> Command | Group | None:
+        own = (under[name] for under in self._own.values() if name in under)
+        return next(own, None) or self._entries.get(name)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
@@ -241,28 +271,9 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> click.Command | None:
         """Load a command."""
-        if cmd_name not in self.commands and cmd_name in self._entries:
-            self.commands[cmd_name] = self._entries[cmd_name].load(cmd_name)
+        if cmd_name not in self.commands and (entry := self._entry(cmd_name)) is not None:
+            self.commands[cmd_name] = entry.load(cmd_name)
         return self.commands.get(cmd_name)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command before what names none."""
-        if self._default and (not args or args[0] not in (*self._entries, "-h", "--help")):
-            args = [self._default, *args]
-        return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; of a group with a default command, that command's with the others."""
-        if self._default is None:
-            super().format_help(ctx, formatter)
-            return
-        command = self.get_command(ctx, self._default)
-        assert command is not None
-        of = type(ctx)(command, info_name=ctx.info_name, parent=ctx.parent)
-        command.format_usage(of, formatter)
-        command.format_help_text(of, formatter)
-        self.format_commands(ctx, formatter)
-        command.format_options(of, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the group's own options, then its commands, a section for each heading."""
@@ -277,9 +288,10 @@ class LazyGroup(click.Group):
                 rows = [(f"{name:<{width}}", entry.summary) for name, entry in under.items()]
                 formatter.write_dl(rows)
 
-    def load_all(self) -> dict[str, click.Command]:
-        """Return every command, for what documents them."""
-        return {name: self._entries[name].load(name) for name in self._entries}
+    def load_all(self, *, is_own: bool = False) -> dict[str, click.Command]:
+        """Return every command, or Torpor's own ones, for what documents them."""
+        sections = self._own if is_own else self._sections
+        return {n: e.load(n) for under in sections.values() for n, e in under.items()}
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Return the names that begin so, without importing their modules."""

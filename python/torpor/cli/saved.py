@@ -1,40 +1,135 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor explain`, `torpor compare`: results that were saved with --format json or --parquet."""
+"""`torpor show`, `torpor compare`: results that were saved, and stores of sweeps."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
-from torpor import explain as explain_result
+import click
+
 from torpor._engine import TorporError
-from torpor.cli import options
-from torpor.cli.console import stdout_width, text_width, wrap, write_stdout
-from torpor.cli.deliver import check, print_result, write_report
+from torpor.ask.fleet import fleet
+from torpor.cli import options, sweeping
+from torpor.cli.console import (
+    fail,
+    post_text,
+    print_note,
+    stdout_width,
+    text_width,
+    wrap,
+    write_stdout,
+)
+from torpor.cli.deliver import check, print_post, print_result, write_report
 from torpor.cli.options import argument, option
 from torpor.results import compare as side_by_side
+from torpor.results.files import write_whole
+from torpor.results.kinds import KINDS, explain, posted
 from torpor.results.load import load
+from torpor.results.record import RESULT_FILE, view
 from torpor.results.text import distinct_names
+from torpor.run.sweeps import ranks
+from torpor.run.sweeps.columns import Points
+from torpor.run.sweeps.store import open_store, points_of
+
+_Base = Annotated[
+    str | None,
+    option("G", "Of a store: compare with this governor; default: the first that was named."),
+]
+_Only = Annotated[
+    list[str] | None,
+    option("--only AXIS=PATTERN", "Of a store: these points only: platform=pixel6."),
+]
+_Each = Annotated[
+    bool | None,
+    option(
+        "--each/--no-each",
+        "Of a store: a row for each scenario; default: for up to 30, and in CSV.",
+    ),
+]
 
 
-def explain(
-    results: Annotated[list[Path], argument("RESULT...", "Saved with --format json or --parquet.")],
+def show(
+    paths: Annotated[
+        list[Path],
+        argument(
+            "SAVED...", "Saved with --format json or --parquet; or stores of sweeps, shadows."
+        ),
+    ],
     governor: Annotated[
         str | None,
         option(
             "--governor -g G",
-            "Compare this governor with the first one. Default: the next one that is not a "
-            "reference.",
+            "Explain how this governor differs from the first one. Default: the next one that is "
+            "not a reference.",
         ),
     ] = None,
+    metrics: sweeping.Metrics = None,
+    base: _Base = None,
+    only: _Only = None,
+    each: _Each = None,
+    form: options.Form = "text",
+    report: options.ReportPath = None,
 ) -> None:
-    """Explain a result in a few sentences: what differs, where, and what it cannot show."""
+    """Explain a saved result in a few sentences, and show its tables once more.
+
+    Of a sweep's store: governors against scenarios, and ranks over scenarios with their
+    uncertainty. Of stores of `torpor shadow`: which governor for which class of machine and hour;
+    with --metric, --only or --each as of a sweep.
+    """
+    check(folder=None, files=(report,))
+    of_stores = {"metric": metrics, "only": only, "each": each}
+    if all(path.is_dir() and not (path / RESULT_FILE).exists() for path in paths):
+        points = points_of(map(open_store, paths))
+        if set(points["kind"]) != {"shadow"} or any(v is not None for v in of_stores.values()):
+            if governor is not None:
+                raise click.BadParameter("--governor is for a result: a sweep's store has --base")
+            post = ranks.view(
+                points,
+                metrics=metrics or sweeping.DEFAULT_METRICS,
+                base=base,
+                filters=sweeping.filters(only),
+                each=True if form == "csv" and each is None else each,
+            )
+            _write_page(points, sweeping.filters(only), paths[0], report)
+            print_post(post, form, points.rows() if form == "json" else None)
+            return
+        results = [fleet(paths, base=base)]
+    else:
+        for name, value in {**of_stores, "base": base}.items():
+            if value is not None:
+                raise click.BadParameter(f"--{name} is for a store, and `{paths[0]}` is a result")
+        results = [one for path in paths for one in _loaded(path)]
+    _show(results, governor, form, report)
+
+
+def _write_page(points: Points, only: dict[str, list[str]], store: Path, page: Path | None) -> None:
+    if page is not None:
+        own = ranks.filtered(ranks.against_oracle(points), only)
+        write_whole(page, view("report.sweep").render(own, store.resolve().name))
+        print_note(f"report: {page}")
+
+
+def _show(loaded: list[Any], governor: str | None, form: str, report: Path | None) -> None:
+    """Write results as a page, if requested, and print them in a form, explained as text."""
+    results = [one.to_dict() if hasattr(one, "to_dict") else one for one in loaded]
+    shown = results if len(results) > 1 else results[0]
+    write_report(shown, report)
+    if form != "text":
+        print_result(shown, form)
+        return
+    for result in results:
+        said = _sentences(result, governor)
+        write_stdout("\n".join([*said, "", ""] if said else []) + post_text(posted(result)))
+
+
+def _sentences(result: Any, governor: str | None) -> list[str]:
+    """Return what explains a result, folded; nothing for a kind that has nothing to explain."""
+    kind = KINDS.get(result["kind"])
+    if governor is None and (kind is None or kind.explain is None):
+        return []
     width = text_width(stdout_width())
-    for path in results:
-        for result in _loaded(path):
-            sentences = explain_result(result, governor=governor)
-            # A percent sign stays with its number.
-            kept = [sentence.replace(" %", "\xa0%") for sentence in sentences]
-            folded = "\n".join(wrap(sentence, width, indent="") for sentence in kept)
-            write_stdout(folded.replace("\xa0%", " %"))
+    # A percent sign stays with its number.
+    kept = [said.replace(" %", "\xa0%") for said in explain(result, governor=governor)]
+    return [wrap(said, width, indent="").replace("\xa0%", " %") for said in kept]
 
 
 def compare(
@@ -45,17 +140,13 @@ def compare(
     form: options.Form = "text",
     report: options.ReportPath = None,
 ) -> None:
-    """Compare saved results of any kind side by side.
-
-    One result alone is shown once more: with --format, as a table to post.
-    """
+    """Compare saved results of any kind side by side."""
     check(folder=None, files=(report,))
     loaded = [result for path in results for result in _loaded(path)]
     if len(loaded) == 1 and not labels:
-        found = loaded[0]
-    else:
-        names = labels or _names([str(path) for path in results], len(loaded))
-        found = side_by_side.compare(*loaded, labels=names)
+        fail(f"`{results[0]}` is one result", f"`torpor show {results[0]}` shows it")
+    names = labels or _names([str(path) for path in results], len(loaded))
+    found = side_by_side.compare(*loaded, labels=names)
     write_report(found, report)
     print_result(found, form)
 

@@ -23,7 +23,7 @@ from torpor.cli.console import (
     print_note,
     write_stdout,
 )
-from torpor.cli.deliver import check, deliver, print_result, write_report
+from torpor.cli.deliver import check, deliver
 from torpor.cli.exits import EXIT_FINDING, leave_if
 from torpor.cli.options import argument, option
 from torpor.cli.values import duration_ns
@@ -38,7 +38,8 @@ from torpor.run.options import ShadowOptions
 from torpor.run.sweeps.axes import Point
 
 if TYPE_CHECKING:
-    from torpor.run.shadow.live import Shadow, Tally, Window
+    from torpor.run.shadow.live import Plan, Shadow, Tally, Window
+    from torpor.run.shadow.metrics import Exporter
     from torpor.run.shadow.rollup import Rollup, Under
 
 _GOVERNORS = ("menu", "teo")
@@ -79,54 +80,61 @@ def _share(text: str | None) -> float | None:
     return share
 
 
+_Source = Annotated[
+    str | None,
+    argument(
+        "[FILE]",
+        "Output of `perf record -o -` as it grows; - is standard input. For any other "
+        "recording the result appears at its end. Default: this machine, by perf.",
+    ),
+]
+_Platform = Annotated[
+    str | None, options.machine("Machine: a name, a .toml file, or a dump. Default: this one.")
+]
+_Followed = Annotated[bool, option("--follow", "FILE grows: wait for more until Ctrl-C.")]
+_Interval = Annotated[str, option("--interval -i TIME", "Time between two tables.")]
+_Duration = Annotated[str | None, option("TIME", "End after so long, such as 600s.")]
+_Budget = Annotated[
+    str | None,
+    option(
+        "P%",
+        "Use at most this share of one core: record fewer events, then skip minutes, but "
+        "record one in ten at least.",
+    ),
+]
+_Store = Annotated[Path | None, option("--store DIR", "Keep each minute as points of a store.")]
+_Keep = Annotated[int | None, option("--keep DAYS", "Delete minutes that are older.", least=1)]
+_Class = Annotated[
+    str | None, option("--class NAME", "Class of machine in the store; default: its title.")
+]
+_Port = Annotated[
+    int | None,
+    option(
+        "--metrics PORT",
+        "OpenMetrics at http://localhost:PORT/metrics; 0: any port that is free.",
+        least=0,
+        most=65535,
+    ),
+]
+_Print = Annotated[
+    Printed | None, option("--print FILE", "Print a unit (systemd) or a dashboard (grafana).")
+]
+
+
 @options.of(ShadowOptions, after="governors")
-def run(
-    source: Annotated[
-        str | None,
-        argument(
-            "[FILE]",
-            "Output of `perf record -o -` as it grows; - is standard input. For any other "
-            "recording the result appears at its end. Default: this machine, by perf.",
-        ),
-    ] = None,
-    platform: Annotated[
-        str | None, options.machine("Machine: a name, a .toml file, or a dump. Default: this one.")
-    ] = None,
+def shadow(
+    source: _Source = None,
+    platform: _Platform = None,
     governors: Annotated[list[str] | None, options.governor(_GOVERNORS)] = None,
-    is_followed: Annotated[
-        bool, option("--follow", "FILE grows: wait for more until Ctrl-C.")
-    ] = False,
-    interval: Annotated[str, option("--interval -i TIME", "Time between two tables.")] = "2s",
-    duration: Annotated[str | None, option("TIME", "End after so long, such as 600s.")] = None,
-    budget: Annotated[
-        str | None,
-        option(
-            "P%",
-            "Use at most this share of one core: record fewer events, then skip minutes, but "
-            "record one in ten at least.",
-        ),
-    ] = None,
-    store: Annotated[
-        Path | None, option("--store DIR", "Keep each minute as points of a store.")
-    ] = None,
-    keep_days: Annotated[
-        int | None, option("--keep DAYS", "Delete minutes that are older.", least=1)
-    ] = None,
-    machine_class: Annotated[
-        str | None, option("--class NAME", "Class of machine in the store; default: its title.")
-    ] = None,
-    port: Annotated[
-        int | None,
-        option(
-            "--metrics PORT",
-            "OpenMetrics at http://localhost:PORT/metrics; 0: any port that is free.",
-            least=0,
-            most=65535,
-        ),
-    ] = None,
-    printed: Annotated[
-        Printed | None, option("--print FILE", "Print a unit (systemd) or a dashboard (grafana).")
-    ] = None,
+    is_followed: _Followed = False,
+    interval: _Interval = "2s",
+    duration: _Duration = None,
+    budget: _Budget = None,
+    store: _Store = None,
+    keep_days: _Keep = None,
+    machine_class: _Class = None,
+    port: _Port = None,
+    printed: _Print = None,
     report: options.ReportPath = None,
     form: options.Form = "text",
     **given: Any,
@@ -141,77 +149,107 @@ def run(
 
     Example: `sudo torpor shadow -g menu -g teo -g ./my.c` compares this machine's cost under menu
     with that under teo and a file, until Ctrl-C. With `--store DIR` it keeps each minute, and
-    `torpor shadow show DIR` shows what it has kept.
+    `torpor show DIR` shows what it has kept.
     """
-    from torpor.run.shadow.live import Plan, Shadow
-    from torpor.run.shadow.metrics import Exporter, openmetrics
-
     if printed is not None:
         folder = Path(str(resources.files("torpor.run.shadow")))
         write_stdout(read_text(folder / _FILES[printed]))
         return
     check(folder=None, files=(report,))
-    is_live = source is None
-    if not is_live and store is not None and not (is_followed or source == "-"):
+    if source is not None and store is not None and not (is_followed or source == "-"):
         fail("--store keeps minutes as they pass", "use --follow, or replay the recording")
-    names = governors or list(_GOVERNORS)
     machine = Machine()
-    known = facts(machine) if is_live else None
+    known = facts(machine) if source is None else None
     if known and known["hz"]:
         given.setdefault("hz", known["hz"])
-    found = platform or (counters.SYSFS if is_live else _machine_of(source or "-"))
-    interval_ns, limit_ns = duration_ns(interval), duration_ns(duration)
-    if not interval_ns:
-        fail("the interval must not be 0", "give a time such as `-i 2s`")
-    plan = Plan(
-        platform=str(found),
-        governors=names,
+    limit_ns = duration_ns(duration)
+    plan = _plan(
+        platform=str(platform or (_machine_of(source) if source else counters.SYSFS)),
+        governors=governors or list(_GOVERNORS),
         options=given,
         source=None if source is None else Path(source),
         follow=is_followed,
-        interval_s=interval_ns / 1e9,
+        interval_s=_interval_s(interval),
         duration_s=None if limit_ns is None else limit_ns / 1e9,
         budget=_share(budget),
     )
-    if is_live:
+    if source is None:
         note_if_never_idle(machine)
-    shadow = Shadow(plan, machine)
     with contextlib.ExitStack() as stack:
-        exporter = None
-        if port is not None:
-            try:
-                exporter = stack.enter_context(Exporter(port))
-            except OSError as error:
-                fail(f"port {port}: {error.strerror}", "--metrics 0 takes any port that is free")
-            print_note(f"metrics: http://localhost:{exporter.port}/metrics")
         rollup = None
+        exporter = _exporter(port, stack)
         if store is not None:
             named = machine_class or _class(platform, machine)
             rollup = stack.enter_context(_rollup(store, plan, named, keep_days))
-        place = InPlace() if sys.stdout.isatty() and form == "text" else None
+        ran, table = _session(plan, machine, rollup, exporter, form == "text")
+    raise click.exceptions.Exit(_end(ran, form, report, table))
+
+
+def _interval_s(text: str) -> float:
+    interval_ns = duration_ns(text)
+    if not interval_ns:
+        fail("the interval must not be 0", "give a time such as `-i 2s`")
+    return interval_ns / 1e9
+
+
+def _plan(**given: Any) -> "Plan":
+    # Perf and pidfds: --help needs neither.
+    from torpor.run.shadow.live import Plan
+
+    return Plan(**given)
+
+
+def _exporter(port: int | None, stack: contextlib.ExitStack) -> "Exporter | None":
+    """Serve metrics at a port, if one is asked for, until the block ends."""
+    if port is None:
+        return None
+    from torpor.run.shadow.metrics import Exporter
+
+    try:
+        exporter = stack.enter_context(Exporter(port))
+    except OSError as error:
+        fail(f"port {port}: {error.strerror}", "--metrics 0 takes any port that is free")
+    print_note(f"metrics: http://localhost:{exporter.port}/metrics")
+    return exporter
+
+
+def _session(
+    plan: "Plan",
+    machine: Machine,
+    rollup: "Rollup | None",
+    exporter: "Exporter | None",
+    is_text: bool,
+) -> "tuple[Shadow, Post]":
+    """Run until it ends, telling what is known so far; return that, and the last table."""
+    from torpor.run.shadow.live import Shadow
+    from torpor.run.shadow.metrics import openmetrics
+
+    shadow = Shadow(plan, machine)
+    under = None
+    if plan.source is None:
+        from torpor.run.shadow.rollup import Under
+
+        under = Under(lambda: idle_governor(machine))
+    place = InPlace() if sys.stdout.isatty() and is_text else None
+
+    def tell(shadow: Shadow, new: "list[Window]") -> None:
+        if under is not None:
+            under.look()
+        if rollup is not None:
+            rollup.add(new, under)
+        if exporter is not None:
+            exporter.text = openmetrics(shadow)
         if place is not None:
-            stack.callback(place.end)
+            place.show(post_text(_table(shadow, under, rollup)))
+        elif new and is_text:
+            write_stdout(post_text(_table(shadow, under, rollup)) + "\n")
 
-        under = None
-        if is_live:
-            from torpor.run.shadow.rollup import Under
-
-            under = Under(lambda: idle_governor(machine))
-
-        def tell(shadow: Shadow, new: "list[Window]") -> None:
-            if under is not None:
-                under.look()
-            if rollup is not None:
-                rollup.add(new, under)
-            if exporter is not None:
-                exporter.text = openmetrics(shadow)
-            if place is not None:
-                place.show(post_text(_table(shadow, under, rollup)))
-            elif new and form == "text":
-                write_stdout(post_text(_table(shadow, under, rollup)) + "\n")
-
+    try:
         shadow.run(tell)
-    raise click.exceptions.Exit(_end(shadow, form, report, _table(shadow, under, rollup)))
+    finally:
+        if place is not None:
+            place.end()
+    return shadow, _table(shadow, under, rollup)
 
 
 def _machine_of(source: str) -> str:
@@ -346,20 +384,3 @@ def _notes(shadow: "Shadow", rollup: "Rollup | None") -> list[str]:
     if rollup is not None and rollup.failure is not None:
         notes.append(f"not kept, {rollup.unwritten} minutes so far: {rollup.failure}")
     return [*notes, OPEN_LOOP, _SERIAL]
-
-
-def show(
-    stores: Annotated[list[Path], argument("DIR...", "Stores of `torpor shadow --store`.")],
-    base: Annotated[
-        str | None, option("G", "Compare with this governor; default: the first one.")
-    ] = None,
-    report: options.ReportPath = None,
-    form: options.Form = "text",
-) -> None:
-    """Show minutes of many machines: which governor for which class of machine and hour."""
-    from torpor.ask.fleet import fleet
-
-    check(folder=None, files=(report,))
-    result = fleet(stores, base=base)
-    write_report(result, report)
-    print_result(result, form)

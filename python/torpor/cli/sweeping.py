@@ -137,3 +137,12 @@ def patterns(text: str) -> dict[str, str]:
             raise click.BadParameter(f"`{text}`: expected AXIS=PATTERN, such as platform=pixel6")
         found[axis] = pattern
     return found
+
+
+def filters(texts: list[str] | None) -> dict[str, list[str]]:
+    """Read several of these; one axis may come again."""
+    found: dict[str, list[str]] = {}
+    for text in texts or []:
+        for axis, pattern in patterns(text).items():
+            found.setdefault(axis, []).append(pattern)
+    return found

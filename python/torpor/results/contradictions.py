@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+from torpor.results.kinds import KINDS
+
 
 def first(result: Mapping[str, Any]) -> str | None:
     """Return the first contradiction in words, or None."""
@@ -20,8 +22,8 @@ def _all(result: Mapping[str, Any]) -> Iterator[str]:
         yield "`traces` is empty: expected a recording"
     if result["kind"] == "diff":
         yield from _of_counters(result)
-    if result["kind"] == "reproduction":
-        yield from _of_tables(result)
+    if (own := KINDS[result["kind"]].contradictions) is not None:
+        yield from own(result)
     if result["kind"] == "fidelity":
         yield from _of_decisions(result)
     for section in sections:
@@ -56,13 +58,6 @@ def _of_decisions(result: Mapping[str, Any]) -> Iterator[str]:
         for key in ("recorded", "chosen"):
             if decision[key] >= count:
                 yield f"`{key}` is state {decision[key]}: expected one of {count} states"
-
-
-def _of_tables(result: Mapping[str, Any]) -> Iterator[str]:
-    for table in result["tables"]:
-        for row in table["rows"]:
-            if row["cells"].keys() != table["rows"][0]["cells"].keys():
-                yield f"`{row['title']}` has other columns than the first row of its table"
 
 
 def _comparisons(section: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -75,7 +75,7 @@ class Kind(NamedTuple):
     post: Callable[[Any], Post]
     #: Reason why a page has no trace for Perfetto, and how to get one.
     no_trace: str
-    #: Sentences of ``torpor explain`` and of pages; the name of a governor may be given.
+    #: Sentences of ``torpor show`` and of pages; the name of a governor may be given.
     explain: Callable[[Any, str | None], list[str]] | None = None
     #: Class of a loaded result.
     record: type[Record] = Record
@@ -89,6 +89,10 @@ class Kind(NamedTuple):
     inputs: Callable[[Any], list[Input]] = recordings_input
     #: Idle states of each column, for pictures of residency and wrong depth.
     states: Callable[[Any], list[tuple[str, Clusters]]] | None = None
+    #: Parts that contradict one another, in words.
+    contradictions: Callable[[Any], Iterator[str]] | None = None
+    #: Pictures of its page, for a kind without states.
+    pictures: Callable[[Any], list[Any]] | None = None
     #: File that grows until the result is complete.
     growing: Growing | None = None
 

@@ -151,21 +151,6 @@ class Fidelity(Record):
         return {found["governor"]: found["agreement"] for found in self["governors"]}
 
 
-@with_columns("reproduction")
-class Reproduction(Record):
-    """The outcome of :func:`torpor.reproduce`: a study's tables, and how they were judged."""
-
-    @property
-    def right(self) -> dict[str, tuple[int, int]]:
-        """By aspect (sign, order, size, range), the cells that are right, and those judged."""
-        return {aspect: (one["right"], one["of"]) for aspect, one in self["counts"].items()}
-
-    @property
-    def failures(self) -> list[str]:
-        """Rows that could not be simulated."""
-        return list(self["failures"])
-
-
 class Compared:
     """A result with a comparison: what :class:`Replay` and :class:`Simulation` share.
 

@@ -42,6 +42,8 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     #: It has no flags: its place on the command line says what it is.
     is_argument: bool = False
+    #: Names that a shell completes; without, those of the metavar.
+    names: Callable[[], Iterable[str]] | None = None
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -78,8 +80,8 @@ Isolate = Annotated[
 ]
 
 
-class _Machine(TypedDict, total=False):
-    """Options that replay, spans and simulation share."""
+class MachineOptions(TypedDict, total=False):
+    """Options of how a machine idles."""
 
     latency_limit: LatencyLimit
     hz: Annotated[
@@ -103,7 +105,7 @@ class _Machine(TypedDict, total=False):
     ]
 
 
-class _Run(_Machine, total=False):
+class _Run(MachineOptions, total=False):
     """Options that replay and simulation share."""
 
     threads: Annotated[
@@ -125,7 +127,7 @@ Cpus = Annotated[
 ]
 
 
-class _Part(TypedDict, total=False):
+class PartOptions(TypedDict, total=False):
     """Part of a recording."""
 
     recorded_on: Annotated[
@@ -150,17 +152,13 @@ class _Part(TypedDict, total=False):
     end: Annotated[str | None, Option("Leave out everything after this time: 3s.", "--to TIME")]
 
 
-class SpanOptions(_Machine, _Part, total=False):
-    """Options of :func:`torpor.spans`."""
-
-
-class ShadowOptions(_Machine, total=False):
+class ShadowOptions(MachineOptions, total=False):
     """Options of ``torpor shadow``."""
 
     cpus: Cpus
 
 
-class ReplayOptions(_Run, _Part, total=False):
+class ReplayOptions(_Run, PartOptions, total=False):
     """Options of :func:`torpor.replay`."""
 
     others: Annotated[
@@ -333,9 +331,8 @@ class FidelityOptions(TypedDict, total=False):
     disagreements: Annotated[
         int,
         Option(
-            "How many of the first disagreements to show; default: 10.",
-            "--disagreements N",
-            int,
+            "How many of the first disagreements the result has.",
+            kind=int,
             least=0,
             default=10,
         ),

@@ -8,7 +8,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-studies=$here/../../../python/torpor/ask/studies/workloads
+studies=$here/../../../lab/torpor_lab/studies/workloads
 
 record() {
 	name=$1

@@ -6,31 +6,40 @@ from importlib import import_module
 from typing import Any
 
 from torpor._engine import TorporError
+from torpor.results import entry_points
 from torpor.results.kind import Kind
 from torpor.results.table import Post
 
 __all__ = ["KINDS", "explain", "posted"]
 
 _NAMES = (
-    *("replay", "simulation", "diff", "ab", "reproduction"),
+    *("replay", "simulation", "diff", "ab"),
     *("trace_stats", "latency", "fidelity", "outcomes", "check", "beside", "shadow"),
 )
 
 
 class _Kinds(Mapping[str, Kind]):
-    """The kinds by name. The module of that name is loaded when a result of the kind is met."""
+    """The kinds by name, those of other packages after Torpor's.
+
+    The module of that name is loaded when a result of the kind is met.
+    """
 
     def __getitem__(self, name: str) -> Kind:
-        if name not in _NAMES:
+        kind: Kind | None
+        if name in _NAMES:
+            kind = import_module(f"{__name__}.{name}").KIND
+        else:
+            kind = entry_points.load("torpor.kinds", name)
+        if kind is None:
             raise KeyError(name)
-        kind: Kind = import_module(f"{__name__}.{name}").KIND
         return kind
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
+        yield from _NAMES
+        yield from entry_points.listed("torpor.kinds")
 
     def __len__(self) -> int:
-        return len(_NAMES)
+        return sum(1 for _ in self)
 
 
 KINDS: Mapping[Any, Kind] = _Kinds()

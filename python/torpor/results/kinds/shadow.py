@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Minutes of governors in the shadow of others, on one machine or many: ``torpor shadow show``."""
+"""Minutes of governors in the shadow of others, on one machine or many: ``torpor show``."""
 
 from typing import Literal, TypedDict
 
@@ -40,7 +40,7 @@ class ShadowGroup(TypedDict):
 
 
 class Shadows(TypedDict):
-    """Result of ``torpor shadow show``."""
+    """Result of ``torpor show``."""
 
     format: int
     kind: Literal["shadow"]

@@ -12,7 +12,7 @@ from torpor.results.kind import Clusters
 from torpor.results.kinds import KINDS
 from torpor.results.table import Table, word
 from torpor.view.report import bars
-from torpor.view.report.charts import by_hour, changes
+from torpor.view.report.charts import by_hour
 from torpor.view.report.environment import figure, prose
 from torpor.view.report.palette import state_class
 from torpor.view.report.parts import Fold
@@ -61,7 +61,7 @@ def stacks(panels: Sequence[Any], rows: str = "Governor", *, has_power: bool = F
 
 def pictures(result: Mapping[str, Any]) -> list[Picture]:
     """Return the pictures of a result; none for a kind that has none."""
-    draw = _OTHERS.get(result["kind"])
+    draw = _OTHERS.get(result["kind"]) or KINDS[result["kind"]].pictures
     return draw(result) if draw else _counted(_states(result))
 
 
@@ -176,29 +176,19 @@ def _bar(label: str, parts: list[tuple[str, str, int]]) -> dict[str, Any]:
     return bars.stacked(label, parts, "{:,} decisions".format) | {"power": ""}
 
 
-def _plot(title: str, lead: str, drawn: Any) -> list[Picture]:
+def scatter_picture(title: str, lead: str, drawn: Any) -> list[Picture]:
     """Return the picture of a scatter plot, or none if it has no dots."""
     lead += " Point at a dot to read it; every number is in the tables below."
     return [] if drawn is None else [Picture(title, lead, plotted(drawn))]
 
 
-def _reproduction(result: Any) -> list[Picture]:
-    lead = (
-        "Each number against the first column of its row: across, as published; up, as simulated. "
-        "On the line both agree; in the shaded quarters even the sign is wrong. Hollow: calibrated "
-        "or not judged."
-    )
-    return _plot("Changes, published and simulated", lead, changes(result))
-
-
 def _shadow(result: Any) -> list[Picture]:
     lead = "Below 0 is better. Lines are 95 % intervals; hollow dots may be no difference."
-    return _plot("Change by hour of the day", lead, by_hour(result))
+    return scatter_picture("Change by hour of the day", lead, by_hour(result))
 
 
 #: Pictures of kinds that have no states of their own.
 _OTHERS: dict[str, Callable[[Any], list[Picture]]] = {
     "fidelity": _fidelity,
-    "reproduction": _reproduction,
     "shadow": _shadow,
 }

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torpor.results.kinds import reproduction as shapes
+    from torpor_lab import reproduction as shapes
 
 #: A size is right when it is within this factor of the published one.
 SIZE_FACTOR = 2.0

@@ -5,8 +5,8 @@ A study is a TOML file with a published table, the workload that stands for what
 which cells that workload was calibrated on. :func:`reproduce` simulates it and judges the others.
 """
 
-from torpor.ask.studies.files import StudyError, names
-from torpor.ask.studies.fit import Fit, calibrate
-from torpor.ask.studies.run import reproduce
+from torpor_lab.studies.files import StudyError, names
+from torpor_lab.studies.fit import Fit, calibrate
+from torpor_lab.studies.run import reproduce
 
 __all__ = ["Fit", "StudyError", "calibrate", "names", "reproduce"]

@@ -9,12 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from torpor.ask.studies.files import FOLDER as STUDIES
-from torpor.machine.toml import toml
-from torpor.results.files import cause, read_text
-from torpor.results.shapes import FileShape
-from torpor.run.sweeps.axes import SweepError
-from torpor.run.sweeps.identity import file_hash
+from torpor import SweepError
+from torpor.plugin import FileShape, cause, file_hash, read_text, toml
+from torpor_lab.studies.files import FOLDER as STUDIES
 
 #: The corpus that ships.
 SHIPPED = Path(__file__).parent / "corpus-v2.toml"

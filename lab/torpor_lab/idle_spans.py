@@ -6,17 +6,28 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from torpor import _engine
-from torpor.results.text import csv_text
-from torpor.run import options
-from torpor.run.recordings import recorded_on
-from torpor.run.replays import replay
+from torpor import EngineError, GovernorError, replay
+from torpor.plugin import (
+    MachineOptions,
+    PartOptions,
+    WholeFile,
+    csv_text,
+    documented,
+    recorded_on,
+    to_json,
+)
+from torpor.plugin import Spans as EngineSpans
+from torpor.plugin import spans as engine_spans
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _Path = str | os.PathLike[str]
 _Progress = Callable[[str, int, int], None]
+
+
+class SpanOptions(MachineOptions, PartOptions, total=False):
+    """Options of :func:`torpor_lab.spans`."""
 
 
 class Spans:
@@ -31,7 +42,7 @@ class Spans:
     ``stateN_outcome`` (fit, above, below; null where the state is disabled).
     """
 
-    def __init__(self, found: _engine.Spans) -> None:
+    def __init__(self, found: EngineSpans) -> None:
         """Hold what the engine has read."""
         self._found = found
 
@@ -43,7 +54,7 @@ class Spans:
         """Return the rows as an Arrow C stream."""
         return self._found.__arrow_c_stream__(requested_schema)
 
-    def batches(self) -> Iterator[_engine.Table]:
+    def batches(self) -> Iterator[Any]:
         """Yield the rows, some ten thousand at a time."""
         number = 0
         while (table := self._found.batch(number)) is not None:
@@ -56,7 +67,7 @@ class Spans:
         Raises OSError if the file cannot be written.
         """
         if os.fspath(path).endswith(".csv"):
-            with _engine.WholeFile(os.fspath(path)) as file:
+            with WholeFile(os.fspath(path)) as file:
                 for text in self.csv():
                     file.write(text.encode())
         else:
@@ -70,16 +81,16 @@ class Spans:
             yield csv_text(zip(*columns.values(), strict=True), headings)
 
     def __repr__(self) -> str:
-        return f"<torpor.Spans: {len(self)} rows>"
+        return f"<torpor_lab.Spans: {len(self)} rows>"
 
 
-@options.documented(options.SpanOptions)
+@documented(SpanOptions)
 def spans(
     traces: _Path | Iterable[_Path],
     *,
     platform: _Path,
     progress: _Progress | None = None,
-    **given: "Unpack[options.SpanOptions]",
+    **given: "Unpack[SpanOptions]",
 ) -> Spans:
     """Read the idle spans of recordings: what was known, what came, what each state would cost.
 
@@ -94,7 +105,7 @@ def spans(
         PlatformError: The machine is unknown, or its file is wrong.
         EngineError: The options do not fit together.
 
-    >>> found = torpor.spans(recording, platform="pixel6")
+    >>> found = torpor_lab.spans(recording, platform="pixel6")
     >>> len(found), next(found.batches()).to_dict()["cause"][:3]
     (5158, ['interrupt', 'timer', 'timer'])
     """
@@ -119,14 +130,14 @@ class Bound(TypedDict):
     cross_validated_pct: float | None
 
 
-@options.documented(options.SpanOptions)
+@documented(SpanOptions)
 def bound(
     traces: _Path | Iterable[_Path],
     *,
     platform: _Path,
     base: str = "teo",
     progress: _Progress | None = None,
-    **given: "Unpack[options.SpanOptions]",
+    **given: "Unpack[SpanOptions]",
 ) -> list[Bound]:
     """Find the best that a governor could do that knows only so much, at the base's delay.
 
@@ -139,7 +150,7 @@ def bound(
 
     Raises as :func:`spans`, and GovernorError for an unknown base.
 
-    >>> for row in torpor.bound(recording, platform="pixel6")[:2]:
+    >>> for row in torpor_lab.bound(recording, platform="pixel6")[:2]:
     ...     print(row["knows"], round(row["closed_pct"]))
     teo 0
     timer, tick 22
@@ -195,11 +206,11 @@ def bound(
 def _cpu_energy_uj(run: Any) -> float:
     """Return the energy of the idle CPUs of a run: a span's choice decides nothing else."""
     if run["error"]:
-        raise _engine.GovernorError(run["error"])
+        raise GovernorError(run["error"])
     metrics: dict[str, float | None] = run["metrics"]
     energy_uj, power_mw = metrics["idle_energy_uj"], metrics["idle_power_mw"]
     if energy_uj is None or power_mw is None:
-        raise _engine.EngineError(
+        raise EngineError(
             "a bound needs energy, but the machine's power is not known\n"
             "hint: `torpor platform list` shows which machines have power"
         )
@@ -215,8 +226,8 @@ def _paths(traces: _Path | Iterable[_Path]) -> list[str]:
 
 
 def _spans(
-    paths: list[str], platform: _Path, progress: _Progress | None, given: options.SpanOptions
-) -> _engine.Spans:
+    paths: list[str], platform: _Path, progress: _Progress | None, given: SpanOptions
+) -> EngineSpans:
     machines = {} if given.get("recorded_on") else recorded_on(paths)
-    wanted = options.to_json(options.SpanOptions, given, identified=machines)
-    return _engine.spans(paths, os.fspath(platform), wanted, progress)
+    wanted = to_json(SpanOptions, given, identified=machines)
+    return engine_spans(paths, os.fspath(platform), wanted, progress)

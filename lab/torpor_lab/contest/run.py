@@ -3,12 +3,27 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from torpor import _engine
-from torpor.ask.contest.corpus import (
+from torpor import Axes, SweepError, TorporError, __version__, platform_toml, sweep
+from torpor import check as check_governor
+from torpor.plugin import (
+    Post,
+    Progress,
+    Swept,
+    Table,
+    counted,
+    expand_governors,
+    minus,
+    number,
+    parts,
+    toml,
+    word,
+)
+from torpor.plugin import axes as sweep_axes
+from torpor_lab.contest.corpus import (
     RELATIVE,
     RESTRICTED,
     Corpus,
@@ -17,23 +32,7 @@ from torpor.ask.contest.corpus import (
     Variant,
     read_corpus,
 )
-from torpor.ask.contest.score import (
-    BASE,
-    DEEPEST,
-    GAP_MIN_PCT,
-    Cell,
-    Standing,
-    cells,
-    standings,
-)
-from torpor.machine.catalog import platform_toml
-from torpor.machine.toml import toml
-from torpor.results.table import Post, Table, counted, minus, number, word
-from torpor.run import checks
-from torpor.run.sweeps.axes import Axes, Point, SweepError, expand_governors
-from torpor.run.sweeps.parts import Row
-from torpor.run.sweeps.parts import named as point_fields
-from torpor.run.sweeps.run import Progress, sweep
+from torpor_lab.contest.score import BASE, DEEPEST, GAP_MIN_PCT, Cell, Standing, cells, standings
 
 #: Column that the gap is measured from.
 ORACLE = "oracle"
@@ -111,7 +110,7 @@ class Contest:
         """Return everything as JSON has it."""
         return {
             "kind": "contest",
-            "torpor": _engine.__version__,
+            "torpor": __version__,
             "corpus": {"title": self.corpus.title, "version": self.corpus.version},
             "base": self.base,
             "entries": list(self.entries),
@@ -171,9 +170,7 @@ def contest(
     fronts |= other_fronts
     scenarios, missing = corpus.scenarios(data, half=half, only=only)
     if not scenarios:
-        absent = ", ".join(recording.name for recording in missing)
-        hint = "hint: --data FOLDER names where they are"
-        raise SweepError(f"nothing to run: recordings that are not here: {absent}\n{hint}")
+        raise _nothing_to_run(missing)
     names = [BASE, *corpus.baselines, DEEPEST, *others, ORACLE, *PRICES, *named]
     governors = list(dict.fromkeys(each for name in names for each in fronts.get(name, [name])))
     asked = {each for name in (*others, *named) for each in fronts.get(name, [name])}
@@ -185,23 +182,9 @@ def contest(
         duration=duration or corpus.duration,
     )
     done = sweep(list(points), store, threads=threads, progress=progress)
-    kept = done.rows()
-    rows: dict[Scenario, list[Row]] = {scenario: [] for scenario in scenarios}
-    for point, name in done.names.items():
-        if name in kept:
-            rows[points[point]].append(kept[name])
-        elif not done.is_interrupted:
-            # One that the store cannot read back is missed here, and nowhere else.
-            rows[points[point]].append(_lost(point))
+    rows = _rows(done, points, scenarios)
     found = _shown(cells(rows, fronts, _prices_mw(scenarios)), fronts, set(names))
     present = {point.governor for point in done.names}
-    known = [cell for cell in found if cell.group not in (RELATIVE, RESTRICTED)]
-    classes = {
-        group: standings([cell for cell in found if cell.group == group])
-        for group in dict.fromkeys(scenario.group for scenario in scenarios)
-    }
-    whole = {s: of for s, of in rows.items() if s.group not in (RELATIVE, RESTRICTED)}
-    front = standings(cells(whole, has_oracles=True), kind="replay")
     checked = list(dict.fromkeys(fronts.get(entry, [entry])[0] for entry in named))
     rules = [_rules(entry) for entry in checked] if has_rules and not done.is_interrupted else []
     return Contest(
@@ -210,9 +193,9 @@ def contest(
         scenarios,
         missing,
         found,
-        standings(known),
-        classes,
-        sorted(front, key=lambda s: (s.energy_pct is None, s.energy_pct or 0, s.governor)),
+        standings([cell for cell in found if cell.group not in (RELATIVE, RESTRICTED)]),
+        _classes(found, scenarios),
+        _front(rows),
         rules,
         tuple(n for n in corpus.baselines if n not in present),
         done.is_interrupted,
@@ -243,9 +226,9 @@ def _points(
     *,
     seeds: int,
     duration: str,
-) -> dict[Point, Scenario]:
+) -> dict[sweep_axes.Point, Scenario]:
     """Return the points of every governor in every scenario."""
-    found: dict[Point, Scenario] = {}
+    found: dict[sweep_axes.Point, Scenario] = {}
     for scenario in scenarios:
         machine = scenario.machine
         within = [g for g in governors if g.partition(",")[0] != ORACLE]
@@ -298,8 +281,41 @@ def _us(limit: str) -> float:
     return float(limit.removesuffix("us") or 0)
 
 
-def _lost(point: Point) -> Row:
-    return point_fields(point) | {"error": "the store lost its point: run the contest again"}
+def _nothing_to_run(missing: Iterable[Recording]) -> SweepError:
+    absent = ", ".join(recording.name for recording in missing)
+    hint = "hint: --data FOLDER names where they are"
+    return SweepError(f"nothing to run: recordings that are not here: {absent}\n{hint}")
+
+
+def _rows(
+    done: Swept, points: Mapping[sweep_axes.Point, Scenario], scenarios: Iterable[Scenario]
+) -> dict[Scenario, list[parts.Row]]:
+    """Return the finished points of each scenario."""
+    kept = done.rows()
+    rows: dict[Scenario, list[parts.Row]] = {scenario: [] for scenario in scenarios}
+    for point, name in done.names.items():
+        if name in kept:
+            rows[points[point]].append(kept[name])
+        elif not done.is_interrupted:
+            # One that the store cannot read back is missed here, and nowhere else.
+            rows[points[point]].append(_lost(point))
+    return rows
+
+
+def _classes(found: list[Cell], scenarios: Iterable[Scenario]) -> dict[str, list[Standing]]:
+    groups = dict.fromkeys(scenario.group for scenario in scenarios)
+    return {g: standings([cell for cell in found if cell.group == g]) for g in groups}
+
+
+def _front(rows: Mapping[Scenario, list[parts.Row]]) -> list[Standing]:
+    """Return energy and delay of all governors and oracles over all replays, least energy first."""
+    whole = {s: of for s, of in rows.items() if s.group not in (RELATIVE, RESTRICTED)}
+    front = standings(cells(whole, has_oracles=True), kind="replay")
+    return sorted(front, key=lambda s: (s.energy_pct is None, s.energy_pct or 0, s.governor))
+
+
+def _lost(point: sweep_axes.Point) -> parts.Row:
+    return parts.named(point) | {"error": "the store lost its point: run the contest again"}
 
 
 def _prices_mw(scenarios: Sequence[Scenario]) -> dict[str, float]:
@@ -351,8 +367,8 @@ def _excluded(
 
 def _rules(entry: str) -> Rules:
     try:
-        report = checks.check(entry)
-    except _engine.TorporError as error:
+        report = check_governor(entry)
+    except TorporError as error:
         return Rules(entry, None, None, None, None, str(error))
     timing = report["timing"] or {}
     return Rules(

@@ -9,10 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypedDict
 
-from torpor import _engine
-from torpor.run.idle_spans import spans
-from torpor.run.replays import replay
-from torpor.run.simulations import simulate
+from torpor import EngineError, GovernorError, replay, simulate
+from torpor_lab.idle_spans import spans
 
 _Path = str | os.PathLike[str]
 
@@ -105,11 +103,9 @@ def adaptation(
         decided = ran.decisions.to_polars()
     for run in ran.runs:
         if run["error"]:
-            raise _engine.GovernorError(run["error"])
+            raise GovernorError(run["error"])
     if decided["energy_uj"].null_count():
-        raise _engine.EngineError(
-            "windows are compared by energy: the machine's power is not known"
-        )
+        raise EngineError("windows are compared by energy: the machine's power is not known")
     marks = found.filter(pl.col("busy_ns") > _MARK_US * 900)["time_ns"].to_list()
     phases = list(itertools.pairwise(marks))[:changes]
     energies = {

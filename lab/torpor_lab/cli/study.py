@@ -6,20 +6,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from torpor.ask.studies import adaptation as learning
-from torpor.ask.studies import io_boost as study
-from torpor.cli import options, values
-from torpor.cli.console import fail, print_note
-from torpor.cli.deliver import print_post
-from torpor.cli.kernel import obtain
-from torpor.cli.options import argument, option
-from torpor.results.comparison import format_number
-from torpor.results.files import write_whole
-from torpor.results.record import view
-from torpor.results.table import Cell, Post, Table, number, word
+from torpor import plugin
+from torpor.plugin import (
+    Cell,
+    Post,
+    Table,
+    argument,
+    fail,
+    format_number,
+    number,
+    obtain,
+    option,
+    options,
+    print_note,
+    print_post,
+    values,
+    word,
+    write_whole,
+)
+from torpor_lab.studies import adaptation as learning
+from torpor_lab.studies import io_boost as study
 
 if TYPE_CHECKING:
-    from torpor.ask.studies.io_boost import Scatter
+    from torpor_lab.studies.io_boost import Scatter
 
 _Workload = Annotated[
     str | None,
@@ -80,11 +89,12 @@ def io_boost(
     )
     found = settings(result)
     if plot is not None:
-        charts, pages = view("report.charts"), view("report.page")
+        from torpor_lab import charts
+
         if plot.suffix == ".html":
-            write_whole(plot, pages.render_posts([charts.with_io_boost(found, result)]))
+            write_whole(plot, plugin.render_posts([charts.with_io_boost(found, result)]))
         else:
-            write_whole(plot, view("chart").svg(charts.io_boost(result)))
+            write_whole(plot, plugin.svg(charts.io_boost(result)))
         print_note(f"plot: {plot}")
     print_post(found, form, result)
 
@@ -107,7 +117,9 @@ def adaptation(
         platform=platform, governors=governors or learning.DEFAULT_GOVERNORS
     )
     if plot is not None:
-        write_whole(plot, view("report.charts").adaptation(found))
+        from torpor_lab import charts
+
+        write_whole(plot, charts.adaptation(found))
         print_note(f"plot: {plot}")
     lines = [
         [

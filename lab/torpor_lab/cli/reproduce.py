@@ -6,23 +6,35 @@ from typing import Annotated, cast
 
 import click
 
-from torpor.ask import studies
-from torpor.ask.studies.files import load
-from torpor.cli import options, values
-from torpor.cli.console import print_note, table_text, write_post, write_stdout
-from torpor.cli.deliver import check, write_report
-from torpor.cli.exits import EXIT_FINDING
-from torpor.cli.finished import finished_runs
-from torpor.cli.kernel import obtain
-from torpor.cli.options import argument, like, option
-from torpor.results.comparison import format_number
-from torpor.results.kinds import posted
-from torpor.results.kinds import reproduction as shapes
-from torpor.results.table import Cell, Table, word
-from torpor.view.post import post
+from torpor import post
+from torpor.plugin import (
+    EXIT_FINDING,
+    Cell,
+    Table,
+    argument,
+    check,
+    finished_runs,
+    format_number,
+    like,
+    obtain,
+    option,
+    options,
+    posted,
+    print_note,
+    table_text,
+    values,
+    word,
+    write_post,
+    write_report,
+    write_stdout,
+)
+from torpor_lab import reproduction as shapes
+from torpor_lab import studies
+from torpor_lab.studies.files import load
 
 #: Instead of a name.
 _ALL = "all"
+_CALIBRATED_TAKES = "expected a STUDY, at most one --kernel, and no --format or --report"
 
 _Kernels = Annotated[
     list[str] | None,
@@ -40,7 +52,11 @@ _Calibrated = Annotated[
 def reproduce(
     study: Annotated[
         str | None,
-        argument("[STUDY]", "A study: a name, a .toml file, or all. Default: list them."),
+        argument(
+            "[STUDY]",
+            "A study: a name, a .toml file, or all. Default: list them.",
+            names=studies.names,
+        ),
     ] = None,
     duration: Annotated[str | None, like(studies.reproduce, "duration", "TIME")] = None,
     seeds: Annotated[int | None, like(studies.reproduce, "seeds", "N", least=1)] = None,
@@ -71,13 +87,9 @@ def reproduce(
     check(folder=None, files=(report,))
     if is_calibrated:
         if study in (None, _ALL) or len(kernels or []) > 1 or report or form != "text":
-            raise click.BadParameter(
-                "expected a STUDY, at most one --kernel, and no --format or --report"
-            )
-        kernel = kernels[0] if kernels else None
-        fits = studies.calibrate(
-            study, duration=duration, seeds=seeds, kernel=kernel, threads=threads
-        )
+            raise click.BadParameter(_CALIBRATED_TAKES)
+        way = kernels[0] if kernels else None
+        fits = studies.calibrate(study, duration=duration, seeds=seeds, kernel=way, threads=threads)
         write_stdout(_fits_text(fits))
         return
     names = [study] if study and study != _ALL else studies.names()

@@ -4,14 +4,26 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from torpor.cli import options, progress
-from torpor.cli.console import fail, print_note, write_stdout
-from torpor.cli.deliver import check, print_post, write_page
-from torpor.cli.options import argument, option
-from torpor.results.table import Post, Table, counted, minus, number, word
-from torpor.run.idle_spans import Bound, bound
-from torpor.run.idle_spans import spans as read_spans
-from torpor.run.options import SpanOptions
+from torpor.plugin import (
+    Post,
+    Table,
+    argument,
+    check,
+    counted,
+    fail,
+    minus,
+    number,
+    option,
+    options,
+    print_note,
+    print_post,
+    progress,
+    word,
+    write_page,
+    write_stdout,
+)
+from torpor_lab.idle_spans import Bound, SpanOptions, bound
+from torpor_lab.idle_spans import spans as read_spans
 
 _FORMATS = (".parquet", ".arrow", ".csv")
 

@@ -6,11 +6,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, cast
 
-from torpor import _engine
-from torpor._engine import TorporError
-from torpor.machine.toml import toml
-from torpor.results.files import cause, read_text
-from torpor.results.shapes import FileShape
+from torpor import TorporError
+from torpor.plugin import FileShape, cause, read_text, toml, unknown_name
 
 FOLDER = Path(__file__).parent
 
@@ -142,7 +139,7 @@ def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
         known = names()
         if str(path) not in known:
             otherwise = "for a file of your own, give its path, ending in `.toml`"
-            raise StudyError(_engine.unknown_name("study", str(path), known, otherwise))
+            raise StudyError(unknown_name("study", str(path), known, otherwise))
         path = FOLDER / f"{path.name}.toml"
     try:
         content = toml(read_text(path))

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from torpor._engine import student_95
-from torpor.ask.contest.corpus import Scenario
-from torpor.results.comparison import interval
-from torpor.run.sweeps.parts import Row
+from torpor.plugin import interval, parts, student_95
+from torpor_lab.contest.corpus import Scenario
 
 #: Column that all are compared with.
 BASE = "teo"
@@ -137,7 +135,7 @@ class _Keys(NamedTuple):
 
 
 def cells(
-    rows: Mapping[Scenario, Sequence[Row]],
+    rows: Mapping[Scenario, Sequence[parts.Row]],
     fronts: Mapping[str, Sequence[str]] | None = None,
     prices_mw: Mapping[str, float] | None = None,
     *,
@@ -153,8 +151,8 @@ def cells(
     """
     made = []
     for scenario, of_it in rows.items():
-        by: dict[str, list[Row]] = {}
-        limited: dict[str, dict[str, list[Row]]] = {}
+        by: dict[str, list[parts.Row]] = {}
+        limited: dict[str, dict[str, list[parts.Row]]] = {}
         for row in of_it:
             limit = row["latency_limit"]
             if limit == (scenario.machine.latency_limit or None):
@@ -180,15 +178,15 @@ def cells(
 class _Front(NamedTuple):
     """Rows of a front's points: the governors, the same within limits of PM QoS, and the ends."""
 
-    own: list[list[Row]]
-    limited: list[list[Row]]
-    base: list[list[Row]]
-    base_limited: list[list[Row]]
-    fastest: list[Row]
-    deepest: list[Row]
+    own: list[list[parts.Row]]
+    limited: list[list[parts.Row]]
+    base: list[list[parts.Row]]
+    base_limited: list[list[parts.Row]]
+    fastest: list[parts.Row]
+    deepest: list[parts.Row]
 
 
-def _fastest(limited: Mapping[str, Mapping[str, list[Row]]]) -> list[Row]:
+def _fastest(limited: Mapping[str, Mapping[str, list[parts.Row]]]) -> list[parts.Row]:
     """Return the rows of the deepest state within the least limit."""
     of = limited.get(DEEPEST, {})
     return of[min(of, key=lambda limit: float(limit.removesuffix("us")))] if of else []
@@ -197,7 +195,7 @@ def _fastest(limited: Mapping[str, Mapping[str, list[Row]]]) -> list[Row]:
 def _cell(
     scenario: Scenario,
     name: str,
-    by: Mapping[str, list[Row]],
+    by: Mapping[str, list[parts.Row]],
     front: _Front,
     price_mw: float | None,
 ) -> Cell:
@@ -238,7 +236,7 @@ def _cell(
     )
 
 
-def _keys(scenario: Scenario, rows: Sequence[Row]) -> _Keys:
+def _keys(scenario: Scenario, rows: Sequence[parts.Row]) -> _Keys:
     if scenario.kind == "replay":
         energy = "relative_idle_power_pct" if scenario.is_relative else "idle_energy_uj"
         return _Keys(energy, "delay_mean_us", "delay_p99_us")
@@ -249,7 +247,7 @@ def _keys(scenario: Scenario, rows: Sequence[Row]) -> _Keys:
 
 
 def _with_own_figures(
-    cell: Cell, mine: list[Row], base: list[Row], keys: _Keys, price_mw: float | None
+    cell: Cell, mine: list[parts.Row], base: list[parts.Row], keys: _Keys, price_mw: float | None
 ) -> Cell:
     """Add what is said of a governor, and not of a front."""
     energy = _interval(mine, base, lambda row: row[keys.energy])
@@ -272,7 +270,7 @@ def _with_own_figures(
     )
 
 
-def _gap(scenario: Scenario, by: Mapping[str, list[Row]], key: str) -> float | None:
+def _gap(scenario: Scenario, by: Mapping[str, list[parts.Row]], key: str) -> float | None:
     """Return how much more energy teo takes than the oracle's bound."""
     if scenario.kind != "replay":
         return _mean(by[BASE], "over_oracle_mw")
@@ -284,13 +282,13 @@ def _gap(scenario: Scenario, by: Mapping[str, list[Row]], key: str) -> float | N
     return base - oracle / (1 + (_mean(by["oracle"], _OVER[key]) or 0) / 100)
 
 
-def _is_beyond(mine: list[Row], base: list[Row], key: str, gap: float) -> bool:
+def _is_beyond(mine: list[parts.Row], base: list[parts.Row], key: str, gap: float) -> bool:
     """Whether it takes less than the bound of teo's run, beyond chance."""
     change, whole = _interval(mine, base, lambda row: row[key]), _mean(base, key)
     return bool(change and whole) and (change.high < -100 * gap / whole - EQUAL_PCT)  # type: ignore[union-attr,operator]
 
 
-def _cost(row: Row, energy_key: str, price_mw: float) -> float | None:
+def _cost(row: parts.Row, energy_key: str, price_mw: float) -> float | None:
     """Return energy + P x delay: of a replay in uJ, of a simulation in mW.
 
     A simulation's is the latency of all wake-ups of idle CPUs, those by the governor's own timers
@@ -387,12 +385,12 @@ def energy_at(
     return min(found, default=None)
 
 
-def _point(rows: Sequence[Row], keys: _Keys) -> _Point | None:
+def _point(rows: Sequence[parts.Row], keys: _Keys) -> _Point | None:
     delay, energy = _mean(rows, keys.delay), _mean(rows, keys.energy)
     return None if delay is None or not energy else _Point(delay, energy)
 
 
-def _loses_throughput(mine: list[Row], base: list[Row]) -> bool:
+def _loses_throughput(mine: list[parts.Row], base: list[parts.Row]) -> bool:
     change = _interval(mine, base, lambda row: row["throughput"])
     return change is not None and change.high < 0 and change.mean < -THROUGHPUT_PCT
 
@@ -523,7 +521,7 @@ def _is_on_front(one: Standing, others: Sequence[Standing]) -> bool:
 
 
 def _interval(
-    mine: list[Row], base: list[Row], value: Callable[[Row], float | None]
+    mine: list[parts.Row], base: list[parts.Row], value: Callable[[parts.Row], float | None]
 ) -> Interval | None:
     """Return the change from the base, in percent of its mean, paired by seed."""
     of = {row["seed"]: value(row) for row in base}
@@ -543,7 +541,7 @@ def _is_real(change: Interval) -> bool:
     return change.low > 0 or change.high < 0
 
 
-def _mean(rows: Sequence[Row], key: str) -> float | None:
+def _mean(rows: Sequence[parts.Row], key: str) -> float | None:
     values = [row.get(key) for row in rows]
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None

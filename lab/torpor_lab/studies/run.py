@@ -9,17 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from torpor import _engine
-from torpor._engine import EngineError, GovernorError
-from torpor.ask.studies import files
-from torpor.results import judge
-from torpor.results import types as results
-from torpor.results.files import read_text
-from torpor.results.record import Reproduction, headed
-from torpor.run.simulations import Simulation, simulate
+from torpor import EngineError, GovernorError, Simulation, simulate
+from torpor.plugin import headed, read_text, unknown_name
+from torpor.plugin import types as results
+from torpor_lab import judge
+from torpor_lab.record import Reproduction
+from torpor_lab.studies import files
 
 if TYPE_CHECKING:
-    from torpor.results.kinds import reproduction as shapes
+    from torpor_lab import reproduction as shapes
 
     _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost", "background"]
 
@@ -238,7 +236,7 @@ class Runs:
         if known and row["metric"] not in known:
             raise files.StudyError(
                 f"study `{self._path}`: {row['title']}: "
-                + _engine.unknown_name("metric", row["metric"], sorted(known), "")
+                + unknown_name("metric", row["metric"], sorted(known), "")
             )
         base = table["columns"][0]
         if row.get("is_relative") and base in found and found[base].mean:

@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Published tables, simulated and judged: ``torpor study run``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from torpor.results import judge
-from torpor.results.comparison import format_number
-from torpor.results.kind import Input, Kind, Pair
-from torpor.results.numbers import listing
-from torpor.results.record import Reproduction as ReproductionRecord
-from torpor.results.sentences import cannot_show
-from torpor.results.table import UNKNOWN, Cell, Post, Table, counted, word
-from torpor.results.types import KernelInfo, Version
+from torpor import plugin
+from torpor.plugin import (
+    UNKNOWN,
+    Cell,
+    Input,
+    Kind,
+    Pair,
+    Post,
+    Table,
+    cannot_show,
+    counted,
+    format_number,
+    numbers,
+    types,
+    word,
+)
+from torpor_lab import judge
+from torpor_lab.record import Reproduction as ReproductionRecord
 
 
 class Judged(TypedDict):
@@ -113,13 +123,13 @@ class Reproduction(TypedDict):
 
     format: int
     kind: Literal["reproduction"]
-    torpor: Version
+    torpor: types.Version
     study: str
     title: str
     source: list[str]
     calibration: str
     #: Kernel that decided.
-    kernel: KernelInfo | None
+    kernel: types.KernelInfo | None
     platforms: list[str]
     durations: list[str]
     seeds: int
@@ -325,7 +335,7 @@ def explain(result: Reproduction, _governor: str | None) -> list[str]:
     if missing:
         reasons.append(f"{len(missing)} rows are not modelled ({', '.join(missing)})")
     return [
-        f"{result['study']}: {listing(parts) or '0 of 0 cells'} are right "
+        f"{result['study']}: {numbers.listing(parts) or '0 of 0 cells'} are right "
         f"({counted(result['seeds'], 'seed')}).",
         f"{len(wrong)} cells are wrong in one aspect at least"
         + (f"; the farthest is {far[1]}." if far else "."),
@@ -339,6 +349,27 @@ def inputs(result: Reproduction) -> list[Input]:
     return [Input("kernel", kernel["release"], kernel["source_sha256"])] if kernel else []
 
 
+def contradictions(result: Reproduction) -> Iterator[str]:
+    """Check that the rows of a table have the same columns."""
+    for table in result["tables"]:
+        for row in table["rows"]:
+            if row["cells"].keys() != table["rows"][0]["cells"].keys():
+                yield f"`{row['title']}` has other columns than the first row of its table"
+
+
+def pictures(result: Reproduction) -> list[Any]:
+    """Return the changes, published and simulated, as a picture of a page."""
+    from torpor_lab import charts
+
+    lead = (
+        "Each number against the first column of its row: across, as published; up, as simulated. "
+        "On the line both agree; in the shaded quarters even the sign is wrong. Hollow: calibrated "
+        "or not judged."
+    )
+    drawn = charts.changes(result)
+    return plugin.scatter_picture("Changes, published and simulated", lead, drawn)
+
+
 _NO_TRACE = (
     "the simulations of a study are many, and none is kept. "
     "`torpor simulate WORKLOAD -p PLATFORM --trace FILE.perfetto-trace` writes one."
@@ -349,6 +380,8 @@ KIND = Kind(
     _NO_TRACE,
     explain,
     record=ReproductionRecord,
+    contradictions=contradictions,
+    pictures=pictures,
     shape=Reproduction,
     inputs=inputs,
 )

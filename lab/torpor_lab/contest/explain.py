@@ -5,13 +5,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torpor.ask.contest.corpus import RELATIVE, Scenario
-from torpor.ask.contest.run import Contest
-from torpor.ask.contest.score import Cell
-from torpor.results.table import Cell as Value
-from torpor.results.table import Post, Table, number, word
-from torpor.run.replays import replay
-from torpor.run.sweeps.axes import SweepError
+from torpor import SweepError, replay
+from torpor.plugin import Cell as Value
+from torpor.plugin import Post, Table, number, word
+from torpor_lab.contest.corpus import RELATIVE, Scenario
+from torpor_lab.contest.run import Contest
+from torpor_lab.contest.score import Cell
 
 #: Scenarios shown for each side.
 _SCENARIOS = 5

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torpor import _engine
-from torpor.ask.studies import files
-from torpor.ask.studies.run import Calls, Runs
-from torpor.machine.toml import toml
-from torpor.run.simulations import Simulation
+from torpor import Simulation, platform_toml, workload_toml
+from torpor.plugin import toml
+from torpor_lab.studies import files
+from torpor_lab.studies.run import Calls, Runs
 
 #: Prefix of a path to a workload's number.
 _WORKLOAD = "workload."
@@ -132,7 +131,7 @@ class _Search:
         self._runs, self._of, self._rows, self._folder = runs, of, rows, folder
         paths = list(dict.fromkeys(fit for _, row in rows for fit in row["fits"]))
         self._is_workload = paths[0].startswith(_WORKLOAD)
-        read = _engine.workload_toml if self._is_workload else _engine.platform_toml
+        read = workload_toml if self._is_workload else platform_toml
         self._text = read(str(runs.beside(of)))
         content = toml(self._text)
         self._was = {path: _number_at(content, path, of) for path in paths}

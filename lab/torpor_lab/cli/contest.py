@@ -6,18 +6,26 @@ from typing import Annotated
 
 import click
 
-from torpor.ask.contest import corpus as corpora
-from torpor.ask.contest import run
-from torpor.ask.contest.explain import explain_post
-from torpor.ask.contest.score import BASE
-from torpor.cli import options, progress, sweeping
-from torpor.cli.console import print_note, write_post
-from torpor.cli.deliver import check, print_post, write_page
-from torpor.cli.exits import EXIT_FINDING
-from torpor.cli.kernel import obtain
-from torpor.cli.options import argument, like, option
-from torpor.results.files import write_whole
-from torpor.results.record import view
+from torpor.plugin import (
+    EXIT_FINDING,
+    argument,
+    check,
+    like,
+    obtain,
+    option,
+    options,
+    print_note,
+    print_post,
+    progress,
+    sweeping,
+    write_page,
+    write_post,
+    write_whole,
+)
+from torpor_lab.contest import corpus as corpora
+from torpor_lab.contest import run
+from torpor_lab.contest.explain import explain_post
+from torpor_lab.contest.score import BASE
 
 #: A contest shares its points with sweeps only on request.
 _STORE = Path("contest")
@@ -82,10 +90,14 @@ def contest(
         if found.is_interrupted:
             raise KeyboardInterrupt
     if plot is not None:
-        write_whole(plot, view("report.charts").front(found))
+        from torpor_lab import charts
+
+        write_whole(plot, charts.front(found))
         print_note(f"plot: {plot}")
     if report is not None:
-        drawn = view("report.charts").front_of_page(found)
+        from torpor_lab import charts
+
+        drawn = charts.front_of_page(found)
         shown = run.contest_post(found, has_cells=True)._replace(picture=drawn)
         write_page(shown, report, run.sentences(found))
     if is_explained:

@@ -10,12 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
 
-from torpor._engine import TorporError
-from torpor.ask.studies import files
-from torpor.machine import catalog as library
-from torpor.machine.toml import toml
-from torpor.results import types as results
-from torpor.run.simulations import simulate
+from torpor import TorporError, platform_toml, simulate, workload_toml
+from torpor.plugin import toml
+from torpor.plugin import types as results
+from torpor_lab.studies import files
 
 #: One job of psync on the author's RK3399.
 DEFAULT_WORKLOAD = files.FOLDER / "workloads" / "io-boost.toml"
@@ -114,7 +112,7 @@ def io_boost_study(
     boosted: Any = run(workload, cpufreq=cpufreq, io_boosts=list(io_boosts)).to_dict()
     settings = _settings(boosted, "boost", list(io_boosts))
     clusters = _clusters(platform)
-    text = library.workload_toml(str(workload))
+    text = workload_toml(str(workload))
     for kept_on in [None] if _PINNED.search(text) else [*clusters, None]:
         fixed = _fixed(clusters, kept_on)
         with tempfile.TemporaryDirectory() as folder:
@@ -185,7 +183,7 @@ class _Cluster(NamedTuple):
 def _clusters(platform: str | os.PathLike[str]) -> list[_Cluster]:
     return [
         _Cluster(each["name"], each["cpus"], tuple(opp["freq_khz"] for opp in each.get("opp", ())))
-        for each in toml(library.platform_toml(str(platform)))["cluster"]
+        for each in toml(platform_toml(str(platform)))["cluster"]
     ]
 
 

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Charts of studies, contests and reproductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torpor.plugin import (
+    COLOURS,
+    Chart,
+    Post,
+    Series,
+    chart,
+    inline,
+    inline_both,
+    minus,
+    numbers,
+    svg,
+)
+
+if TYPE_CHECKING:
+    from torpor_lab.contest.run import Contest
+    from torpor_lab.contest.score import Standing
+    from torpor_lab.reproduction import Reproduction
+    from torpor_lab.studies.adaptation import Adaptation
+    from torpor_lab.studies.io_boost import Scatter, Setting
+
+#: Energies of a contest's front beyond this are named instead: they would hide the differences.
+_FAR_PCT = 150.0
+#: How to read a chart of IO boosts.
+_IO_BOOST = (
+    "Up and left is better. On the line no other fixed frequency gives more IOPS for less energy; "
+    "small dots are the rest of them. Point at a dot to read it."
+)
+#: Least delay, as a ratio, on a logarithmic axis.
+_LEAST_RATIO = 0.01
+
+
+def with_io_boost(found: Post, result: Scatter) -> Post:
+    """Return the table of a study of IO boosts with its chart, for a page."""
+    facts = [*found.facts, f"{result['seeds']} runs of {result['duration']} each"]
+    picture = inline(io_boost(result))
+    return found._replace(facts=facts, notes=[*found.notes, _IO_BOOST], picture=picture)
+
+
+def io_boost(result: Scatter) -> Chart:
+    """Return IOPS over energy of IO boosts and of fixed frequencies."""
+    settings = result["settings"]
+    front = sorted((s for s in settings if s["is_front"]), key=lambda s: s["iops"])
+    others = [s for s in settings if s["kind"] == "fixed" and not s["is_front"]]
+    families: dict[str, list[Setting]] = {}
+    for setting in settings:
+        if setting["kind"] == "boost":
+            families.setdefault(setting["name"].partition(",")[0], []).append(setting)
+    series = [
+        Series("", [_setting(s, "") for s in others], "--strong", 2.0),
+        Series(
+            "best fixed frequencies, MHz",
+            [_setting(s, s["name"].partition(" MHz")[0]) for s in front],
+            "--muted",
+            3.0,
+            is_line=True,
+        ),
+    ]
+    for place, (name, own) in enumerate(families.items()):
+        colour = COLOURS[place % len(COLOURS)]
+        series.append(Series(name, [_setting(s, s["name"]) for s in own], colour, 5.0))
+    return Chart(
+        "IO boosts: IOPS over energy an IO",
+        "µJ an IO, all of the machine",
+        "IOPS",
+        series,
+        (
+            f"{result['workload']}; {result['platform']}",
+            f"idle {result['governor']}, {result['cpufreq']}",
+        ),
+        size=(960.0, 620.0),
+        hollow="with other parameters",
+    )
+
+
+def _setting(setting: Setting, label: str) -> chart.Point:
+    freqs = ", ".join(f"{name} {mhz:.0f} MHz" for name, mhz in setting["freq_mhz"].items())
+    iops, uj, mw = (numbers.number(setting[key]) for key in ("iops", "uj_per_io", "power_mw"))
+    hint = f"{setting['name']}: {iops} IOPS, {uj} µJ an IO, {mw} mW; on average {freqs}"
+    is_hollow = setting["kind"] == "boost" and "," in setting["name"]
+    return chart.Point(setting["uj_per_io"], setting["iops"], hint, label, is_hollow)
+
+
+def adaptation(found: Adaptation) -> str:
+    """Draw idle energy over the time since a change, a chart for each load."""
+    window_s = found["window_ms"] / 1000
+    charts = []
+    for load in dict.fromkeys(curve["load"] for curve in found["curves"]):
+        own = [curve for curve in found["curves"] if curve["load"] == load]
+        series = []
+        for place, curve in enumerate(own):
+            at = [((n + 0.5) * window_s, value) for n, value in enumerate(curve["windows_pct"])]
+            points = [chart.Point(x, y, _hint(curve["governor"], x, y)) for x, y in at]
+            colour = COLOURS[(place + 1) % len(COLOURS)]
+            series.append(Series(curve["governor"], points, colour, is_line=True))
+        title = f"{found['platform']}: idle energy after a change to {load}, oracle = 100"
+        charts.append(Chart(title, "s since the change", "%", series))
+    return svg(*charts)
+
+
+def front(found: Contest) -> str:
+    """Draw energy over delay of all replays: the oracle's front, and the governors."""
+    return svg(_front(found, found.front))
+
+
+def front_of_page(found: Contest) -> str:
+    """Draw the standings for a page, wide and for a phone; empty where no energy is known."""
+    chart = _front(found, found.standings)
+    return inline_both(chart) if chart.points else ""
+
+
+def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
+    oracles = [one for one in found.front if one.governor.partition(",")[0] == "oracle"]
+    known = [
+        (one.governor, one.delay_pct, one.energy_pct)
+        for one in dict.fromkeys((*governors, *oracles))
+        if one.delay_pct is not None and one.energy_pct is not None
+    ]
+    oracle, others, far = [], [], []
+    for name, delay, energy in known:
+        x = max(1 + delay / 100, _LEAST_RATIO)
+        hint = f"{name}: delay {minus(f'{delay:+.4g}')} %, energy {minus(f'{energy:+.4g}')} %"
+        if name.partition(",")[0] == "oracle":
+            oracle.append(chart.Point(x, energy, hint))
+        elif energy <= _FAR_PCT:
+            others.append(chart.Point(x, energy, hint, name))
+        else:
+            far.append(hint)
+    series = [
+        Series("oracle" if oracle else "", sorted(oracle), "--oracle", is_line=True),
+        Series("", others, "--ink", 4.0),
+    ]
+    title = f"Energy over delay, all replays of corpus {found.corpus.title}, from {found.base}"
+    facts = (f"beyond the picture: {'; '.join(far)}",) if far else ()
+    axes = (f"delay, {found.base} = 1 (log)", f"energy from {found.base}, %")
+    return Chart(title, *axes, series, facts, size=(960.0, 420.0), is_log_x=True)
+
+
+def _hint(name: str, x: float, y: float) -> str:
+    return f"{name}: {x:.4g}, {y:.4g}"
+
+
+def changes(result: Reproduction) -> str | None:
+    """Draw each change as published and as simulated; None without two numbers to compare."""
+    series = [
+        Series("sign right", [], "--oracle", 5.0),
+        Series("sign wrong", [], "--above", 5.0),
+        Series("calibrated, or not judged", [], "--muted", 5.0),
+    ]
+    right, wrong, open_ = series
+    for table in result["tables"]:
+        for row in table["rows"]:
+            cells = list(row["cells"].items())
+            for column, cell in cells[1:]:
+                base = cells[0][1]
+                there = _ratio(cell["published"], base["published"])
+                here = _ratio(cell["ours"], base["ours"])
+                if there is None or here is None:
+                    continue
+                hint = (
+                    f"{row['title']}, {column}: {minus(f'{100 * (there - 1):+.1f}')} % published, "
+                    f"{minus(f'{100 * (here - 1):+.1f}')} % here"
+                )
+                judged = cell["right"]
+                point = chart.Point(there, here, hint, is_hollow=judged is None)
+                of = open_ if judged is None else right if judged.get("sign", True) else wrong
+                of.points.append(point)
+    count = sum(len(one.points) for one in series)
+    if not count:
+        return None
+    title = f"{count} changes, as published and as simulated"
+    axes = ("change as published", "change as simulated")
+    return inline_both(Chart(title, *axes, series, is_change=True), wide=(560.0, 520.0))
+
+
+def _ratio(value: object, base: object) -> float | None:
+    if not isinstance(value, int | float) or not isinstance(base, int | float):
+        return None
+    return value / base if value > 0 and base > 0 else None
