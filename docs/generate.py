@@ -385,6 +385,9 @@ from typing import Any, Literal, TypedDict, final
 
 #: A run's metrics by key; None is not known.
 Metrics = dict[str, float | None]
+
+def engine_schema() -> dict[str, Any]: ...
+def of_kind(kind: str) -> Any: ...
 """
     ]
     for name, record in defs.items():

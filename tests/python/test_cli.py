@@ -260,7 +260,7 @@ def test_version(torpor):
 def test_starting_up_imports_nothing_that_only_some_need(torpor):
     script = (
         "import sys, torpor.cli.app; "
-        "heavy = {'rich', 'jinja2', 'pyarrow', 'polars', 'pandas', 'csv', 'difflib'}; "
+        "heavy = {'rich', 'jinja2', 'msgspec', 'pyarrow', 'polars', 'pandas', 'csv', 'difflib'}; "
         "print(sorted(m for m in heavy - {'difflib'} if m in sys.modules))"
     )
     done = ran(sys.executable, "-c", script)

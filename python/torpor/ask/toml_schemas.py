@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
-from torpor.ask.studies import files
 from torpor.machine.kernel_sources import cache_folder
 from torpor.results.files import write_whole
 
@@ -26,6 +25,8 @@ def toml_schema(kind: str) -> dict[str, Any]:
     if kind not in KINDS:
         otherwise = "for results see torpor.schema()"
         raise _engine.TorporError(_engine.unknown_name("schema", kind, KINDS, otherwise))
+    from torpor.ask.studies import files
+
     text = _engine.toml_schema(kind)
     return files.schema() if text is None else json.loads(text)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from torpor import _engine
-from torpor.results import schema as shapes
 
 
 class Param(TypedDict):
@@ -214,6 +213,8 @@ def schema() -> dict[str, Any]:
     >>> " ".join(sorted(schema()["kinds"])[:9])
     'ab beside check diff fidelity latency outcomes replay reproduction'
     """
+    from torpor.results import schema as shapes
+
     return shapes.schema()
 
 

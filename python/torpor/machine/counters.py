@@ -14,7 +14,6 @@ from torpor._engine import CountersError, TorporError
 from torpor.machine import cstate_counters as residency
 from torpor.machine import turbostat
 from torpor.results.files import write_whole
-from torpor.results.kinds.diff import DiffStateCounts
 from torpor.results.record import Record, headed
 from torpor.results.table import share
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         DiffGot,
         DiffGroup,
         DiffState,
+        DiffStateCounts,
         Interval,
         Note,
         ShareChange,
@@ -378,13 +378,13 @@ def _column(
     total = _counts([state for cpu in cpus for state in cpu["states"]])
     whole_us = sum(span * count for span, count in known) / 1e3 if is_timed else total["time_us"]
     total["residency_ratio"] = share(total["time_us"], whole_us, 1)
-    states = []
+    states: list[DiffStateCounts] = []
     for place in range(state_count):
         of_all = [cpu["states"][place] for cpu in cpus]
         counts = _counts(of_all)
         counts["residency_ratio"] = share(counts["time_us"], whole_us, 1)
         is_off = any(state["is_off"] for state in of_all)
-        states.append(DiffStateCounts(**counts, is_off=is_off))
+        states.append({**counts, "is_off": is_off})
     shown: DiffColumn = {
         "label": label,
         "rounds": len(spans),

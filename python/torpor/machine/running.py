@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -21,9 +21,11 @@ from torpor.machine.kernel.build import Builder
 from torpor.machine.kernel.status import Status, status
 from torpor.machine.kernel.system import System
 from torpor.machine.record import session
-from torpor.results.kinds.ab import AbRun
-from torpor.results.kinds.diff import Diff
 from torpor.results.record import Record
+
+if TYPE_CHECKING:
+    from torpor.results.kinds.ab import AbRun
+    from torpor.results.kinds.diff import Diff
 
 _Path = str | os.PathLike[str]
 _Tell = Callable[[str], None]

@@ -3,10 +3,12 @@
 
 import json
 import re
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from torpor.results.kinds.diff import CpuDelta, StateDelta
 from torpor.results.text import printable
+
+if TYPE_CHECKING:
+    from torpor.results.kinds.diff import CpuDelta, StateDelta
 
 #: Core state that a name requests: C6 and C6N are core state 6.
 _ASKS_FOR = re.compile(r"C(\d+)")
@@ -25,7 +27,7 @@ class _Got(TypedDict):
 
 class _CpuLog(TypedDict):
     cpu: int
-    states: list[StateDelta]
+    states: "list[StateDelta]"
     #: Share of time in each state, 0 to 1; None if no line has one.
     shares: list[float | None]
     got: list[_Got]

@@ -4,7 +4,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torpor import _engine
 from torpor.results import types as results
@@ -15,12 +15,6 @@ from torpor.results.table import Post
 SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Clusters of one column: each with its CPUs, time awake, and states.
 Clusters = list[dict[str, Any]]
-
-
-#: Number of a CPU, in the engine's range.
-CpuNumber = Annotated[int, ("minimum", 0), ("maximum", 2**32 - 1)]
-#: Two ends of a range.
-Pair = Annotated[list[float], ("minItems", 2), ("maxItems", 2)]
 
 
 class Column(NamedTuple):
@@ -63,8 +57,8 @@ class Growing(NamedTuple):
     #: Return whether a file with this first line is of the kind.
     begins: Callable[[Mapping[str, Any]], bool]
     #: Result of the whole lines so far. The second argument checks a line that is no result
-    #: against a record of the schema.
-    result: Callable[[Sequence[Any], Callable[[Any, str], None]], Any]
+    #: against its type.
+    result: Callable[[Sequence[Any], Callable[[Any, Any], None]], Any]
 
 
 class Kind(NamedTuple):

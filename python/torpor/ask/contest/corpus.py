@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 
 from torpor.ask.studies.files import FOLDER as STUDIES
 from torpor.machine.toml import toml
+from torpor.results import shapes
 from torpor.results.files import cause, read_text
-from torpor.results.shapes import FileShape
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.identity import file_hash
 
@@ -216,9 +216,6 @@ class Corpus:
         return found, missing
 
 
-_FILE = FileShape(Corpus)
-
-
 def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
     """Read a manifest. Raises :class:`SweepError` that names the entry and what is allowed."""
     try:
@@ -227,7 +224,7 @@ def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
         raise SweepError(f"read corpus `{path}`: {cause(error)}") from None
     except ValueError as error:
         raise SweepError(f"read corpus `{path}`: {error}") from None
-    if problem := _FILE.problem(data):
+    if problem := shapes.problem(Corpus, data, is_strict=True):
         raise SweepError(f"read corpus `{path}`: {problem}")
     kinds = {"recording": Recording, "workload": Workload, "variant": Variant}
     entries = {

@@ -24,7 +24,7 @@ from torpor.results.cells import (
     total,
 )
 from torpor.results.comparison import base_text, first_of, short_labels
-from torpor.results.kind import COUNTED, Clusters, Column, CpuNumber, Growing, Input, Kind, cluster
+from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
 from torpor.results.sentences import Counts as Sums
 from torpor.results.sentences import (
@@ -39,6 +39,7 @@ from torpor.results.sentences import (
     other_of,
     where,
 )
+from torpor.results.shapes import CpuNumber, Some
 from torpor.results.table import Post, Table, counted, number, share, word
 from torpor.results.types import Comparison, Version
 
@@ -63,7 +64,7 @@ class AbGroup(TypedDict):
     """CPUs that share their idle states."""
 
     cpus: list[CpuNumber]
-    states: Annotated[list[AbState], ("minItems", 1)]
+    states: Annotated[list[AbState], Some]
 
 
 class AbCounters(TypedDict):
@@ -96,8 +97,8 @@ class AbHead(TypedDict):
     kernel: str
     driver: str | None
     cpu_count: int
-    governors: Annotated[list[AbGovernor], ("minItems", 1)]
-    command: Annotated[list[str], ("minItems", 1)]
+    governors: Annotated[list[AbGovernor], Some]
+    command: Annotated[list[str], Some]
     rounds: int
     metric: str | None
     seed: int | None
@@ -331,12 +332,12 @@ def inputs(result: Ab) -> list[Input]:
     return [Input("kernel", result["kernel"], None), Input("governors", named, None)]
 
 
-def _finished(lines: Sequence[Any], check: Callable[[Any, str], None]) -> Ab:
+def _finished(lines: Sequence[Any], check: Callable[[Any, Any], None]) -> Ab:
     """Return the comparison of the rounds that `torpor ab -o` has finished."""
     head, *runs = lines or [None]
-    check(head, "AbHead")
+    check(head, AbHead)
     for run in runs:
-        check(run, "AbRun")
+        check(run, AbRun)
     finished = Counter(run["round"] for run in runs)
     count = len(head["governors"])
     whole = [run for run in runs if run["round"] > 0 and finished[run["round"]] == count]

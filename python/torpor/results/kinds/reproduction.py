@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from torpor.results import judge
 from torpor.results.comparison import format_number
-from torpor.results.kind import Input, Kind, Pair
+from torpor.results.kind import Input, Kind
 from torpor.results.numbers import listing
 from torpor.results.record import Reproduction as ReproductionRecord
 from torpor.results.sentences import cannot_show
+from torpor.results.shapes import Pair, Some
 from torpor.results.table import UNKNOWN, Cell, Post, Table, counted, word
 from torpor.results.types import KernelInfo, Version
 
@@ -104,7 +105,7 @@ class StudyJudged(TypedDict):
     columns: list[JudgedColumn]
     level_off_pct: Off | None
     change_off_pp: Off | None
-    predictors: Annotated[list[Predictor], ("minItems", 1)]
+    predictors: Annotated[list[Predictor], Some]
     second_base: SecondBase | None
 
 
