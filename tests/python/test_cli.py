@@ -267,6 +267,19 @@ def test_starting_up_imports_nothing_that_only_some_need(torpor):
     assert done.stdout.strip() == "[]", done.stderr
 
 
+def test_usage_errors_import_no_msgspec():
+    # A study's file is declared with msgspec's types.
+    script = (
+        "import sys, pkgutil, importlib, torpor.cli as cli; "
+        "names = {m.name for m in pkgutil.iter_modules(cli.__path__)}; "
+        "of_studies = {'study', 'reproduce', 'contest'}; "
+        "[importlib.import_module(f'torpor.cli.{name}') for name in names - of_studies]; "
+        "print('msgspec' in sys.modules)"
+    )
+    done = ran(sys.executable, "-c", script)
+    assert done.stdout.strip() == "False", done.stderr
+
+
 def test_short_command_imports_no_pydantic(recording):
     words = ["torpor", *REPLAY, str(recording), "-j", "1", "--no-isolate", "--format", "csv"]
     script = (

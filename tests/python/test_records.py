@@ -43,7 +43,7 @@ def test_a_simulation_has_its_own_shape(simulation):
 
 
 def test_result_tables_have_columns_and_units(simulation, replay):
-    declared = {(t["kind"], t["name"]): t for t in json.loads(_engine.tables())}
+    declared = {(t["kind"], t["name"]): t for t in _engine.tables()}
     for kind, result in (("simulation", simulation), ("replay", replay)):
         catalogue = result.to_dict()["catalogue"]
         for name in set(result.tables) - {"decisions"}:
@@ -258,6 +258,12 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, torpor):
         assert "not a regular file" in done.stderr
     done = torpor("diff", "r.json", "r.json", check=2)
     assert "r.json" in done.stderr
+
+
+def test_a_number_too_large_for_a_table_is_an_error():
+    record = Record({"kind": "ab", "runs": [{"round": 10**400}]})
+    with pytest.raises(torpor.TorporError, match="too large"):
+        record.table("runs")
 
 
 def test_unknown_table_lists_the_valid_ones(simulation):

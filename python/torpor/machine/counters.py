@@ -163,8 +163,8 @@ def diff(
 
 def _read(source: str | os.PathLike[str]) -> Snapshot | turbostat.Log:
     path = os.fspath(source)
-    kind, text = _engine.read_dump(path)
-    return turbostat.parse(path, text) if kind == "turbostat" else Snapshot(text, path)
+    kind, read = _engine.read_dump(path)
+    return turbostat.Log(path, read) if kind == "turbostat" else Snapshot(read, path)
 
 
 def _of_logs(logs: list[turbostat.Log], labels: Sequence[str] | None) -> list[_Counted]:
@@ -293,9 +293,9 @@ def _names(paths: list[str]) -> list[str]:
 
 def _interval(label: str, before: Snapshot | None, after: Snapshot) -> _Counted:
     if before is None:
-        delta: Delta = json.loads(_engine.counters_since_boot(after.to_json()))
+        delta: Delta = _engine.counters_since_boot(after.to_json())
     else:
-        delta = json.loads(_engine.counters_between(before.to_json(), after.to_json()))
+        delta = _engine.counters_between(before.to_json(), after.to_json())
     machine = after.to_dict()["machine"]
     interval: Interval = {
         "label": label,
@@ -424,7 +424,7 @@ def _changes(first: _Column, column: _Column) -> "dict[str, ShareChange | None]"
     keys: tuple[_Counter, ...] = ("above", "below")
     for key in keys:
         change = _engine.compare_shares(_pairs(first, key), _pairs(column, key))
-        changes[key] = json.loads(change)
+        changes[key] = change
     return changes
 
 

@@ -2,7 +2,6 @@
 """This machine: recorded, counted, loaded, its governors switched and compared."""
 
 import contextlib
-import json
 import os
 import re
 import subprocess
@@ -338,5 +337,5 @@ def idle_predict(
     with contextlib.suppress(KeyboardInterrupt):
         # One sleep: looking after the threads now and then would wake the machine up, too.
         time.sleep(length_ns / 1e9)
-    found: Slept = json.loads(load.finish())
+    found: Slept = load.finish()
     return found

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Logs of turbostat: idle states as requested, by the kernel's counters, and as got."""
 
-import json
 import re
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
@@ -73,11 +72,6 @@ class Log(NamedTuple):
         """The ``desc`` of each state, by its name."""
         states = self.data["cpus"][0]["states"]
         return dict(zip((state["name"] for state in states), self.data["descs"], strict=True))
-
-
-def parse(path: str, text: str) -> Log:
-    """Return the log that the engine has read from ``path``."""
-    return Log(path, json.loads(text))
 
 
 def counter_of(state: str, desc: str | None = None) -> str | None:

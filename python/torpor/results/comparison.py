@@ -267,14 +267,13 @@ def fill(
     ``samples``, each with its ``number`` and ``values``. With ``is_paired``, samples of the same
     number are pairs; without it a column is one sample, which has no measure of chance.
     """
-    import json
 
     table = {
         "metrics": list(metrics),
         "columns": list(columns),
         "sampling": "paired" if is_paired else "single",
     }
-    found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
+    found: results.Comparison = _engine.compare(table)
     return found
 
 

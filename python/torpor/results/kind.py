@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A kind of result: everything that Torpor knows about it, in one object."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -130,7 +129,7 @@ def cluster(
 @cache
 def counts() -> frozenset[str]:
     """Metrics that grow with time, so that two durations can be compared."""
-    catalogues = json.loads(_engine.metrics())
+    catalogues = _engine.metrics()
     kinds = (*catalogues["replay"], *catalogues["simulation"])
     return frozenset(metric["key"] for metric in kinds if metric["kind"] == "count")
 

@@ -6,7 +6,6 @@ check data against it. Type checkers read ``types.pyi``, which docs/generate.py 
 schema.
 """
 
-import json
 from functools import cache, reduce
 from operator import or_
 from typing import Annotated, Any, Literal, TypedDict
@@ -25,7 +24,7 @@ def __getattr__(name: str) -> Any:
 @cache
 def engine_schema() -> dict[str, Any]:
     """Return the engine's records as ``$defs``, and the name of that of each kind as ``kinds``."""
-    found: dict[str, Any] = json.loads(_engine.schema())
+    found: dict[str, Any] = _engine.schema()
     return found
 
 

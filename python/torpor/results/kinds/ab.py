@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Governors in turn on a live machine, under a command: ``torpor ab``."""
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -211,7 +210,7 @@ def compare(runs: list[AbRun], labels: list[str]) -> Comparison:
     measured = [(run["governor"], run["round"], values(run)) for run in runs]
     metrics = [
         metric
-        for metric in json.loads(_engine.metrics())["ab"]
+        for metric in _engine.metrics()["ab"]
         if all(found.get(metric["key"]) is not None for _, _, found in measured)
     ]
     columns = [

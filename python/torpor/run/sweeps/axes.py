@@ -354,7 +354,7 @@ def expand_params(spec: str) -> list[str]:
 
 def _known(lister: Any) -> list[str]:
     # The oracle is no governor: only a sweep that names it has it.
-    return [entry["name"] for entry in json.loads(lister()) if entry["name"] != "oracle"]
+    return [entry["name"] for entry in lister() if entry["name"] != "oracle"]
 
 
 #: The axes as options of a command.
