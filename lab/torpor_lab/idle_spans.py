@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Idle spans one by one, and a bound for governors with limited knowledge."""
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -174,7 +173,7 @@ def bound(
         delay_us = ran.runs[0]["metrics"]["delay_mean_us"] or 0.0
         delay = f"{delay_us * 1000:.0f}ns"
         found = _spans([path], platform, progress, given)
-        for row in json.loads(found.bounds(0, delay)):
+        for row in found.bounds(0, delay):
             pairs = [row[key] and row[key][0] for key in ("in_sample", "cross_validated")]
             add(row["knows"], row["own_timers"], row["cells"], *pairs)
         within = f"oracle,latency<={delay}"

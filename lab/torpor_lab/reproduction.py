@@ -10,13 +10,13 @@ from torpor.plugin import (
     Cell,
     Input,
     Kind,
-    Pair,
     Post,
     Table,
     cannot_show,
     counted,
     format_number,
     numbers,
+    shapes,
     types,
     word,
 )
@@ -39,10 +39,10 @@ class StudyCell(TypedDict):
     """A cell of a published table and the simulated value."""
 
     #: A number, a range, or ``more`` or ``less`` than the first column.
-    published: float | Pair | str | None
+    published: float | shapes.Pair | str | None
     ours: float | None
     #: The least and the greatest seed.
-    spread: Pair | None
+    spread: shapes.Pair | None
     is_calibrated: bool
     #: Why it is no prediction that counts: ``repeated`` (the same simulated cell has counted, or
     #: was calibrated, before), ``mechanical`` (it is so by the metric's definition).
@@ -74,7 +74,7 @@ class Off(TypedDict):
 
     median: float
     #: The least and the greatest median that one seed alone has; null with one seed.
-    spread: Pair | None
+    spread: shapes.Pair | None
     #: Number of predictions.
     of: int
 
@@ -114,7 +114,7 @@ class StudyJudged(TypedDict):
     columns: list[JudgedColumn]
     level_off_pct: Off | None
     change_off_pp: Off | None
-    predictors: Annotated[list[Predictor], ("minItems", 1)]
+    predictors: Annotated[list[Predictor], shapes.Some]
     second_base: SecondBase | None
 
 

@@ -17,14 +17,13 @@ from torpor.cli.kernel import obtain as obtain
 from torpor.cli.options import argument as argument, like as like, option as option
 from torpor.cli.parsing import Command as Command, Group as Group
 from torpor.machine.toml import toml as toml
-from torpor.results import numbers as numbers, types as types
+from torpor.results import numbers as numbers, shapes as shapes, types as types
 from torpor.results.comparison import format_number as format_number, interval as interval
 from torpor.results.files import cause as cause, read_text as read_text, write_whole as write_whole
-from torpor.results.kind import Input as Input, Kind as Kind, Pair as Pair
+from torpor.results.kind import Input as Input, Kind as Kind
 from torpor.results.kinds import posted as posted
 from torpor.results.record import headed as headed, with_columns as with_columns
 from torpor.results.sentences import cannot_show as cannot_show
-from torpor.results.shapes import FileShape as FileShape
 from torpor.results.table import UNKNOWN as UNKNOWN, Cell as Cell, Post as Post, Table as Table
 from torpor.results.table import counted as counted, minus as minus, number as number, word as word
 from torpor.results.text import csv_text as csv_text

@@ -80,7 +80,7 @@ def test_a_limit_that_meets_nothing_is_an_error():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "`limit` is missing: expected a list of 1 or more"),
+        ("", "`limit` is missing"),
         ("[", "read limits"),
         ("[[limit]]\nmetric='idle_power_mw'", "one of `worse_than`, `max` and `min`"),
         ("[[limit]]\nmetric='idle_power_mw'\nmax=1\nmin=1", "one of `worse_than`"),

@@ -447,7 +447,7 @@ def test_file_equals_the_options(recording, tmp_path):
     for text, message in (
         ("axis = 1", "`axis` is unknown: expected one of axes"),
         ("[axes]\ntraces = 1", "`axes.traces` is unknown: expected one of trace"),
-        ("[axes]\nseeds = 0", "`axes.seeds` is 0: expected a whole number from 1"),
+        ("[axes]\nseeds = 0", "`axes.seeds` is 0: expected a whole number >= 1"),
         ("[", "read sweep"),
     ):
         spec.write_text(text)

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `torpor governor check`: a governor against random and adversarial legal calls.
 
-use crate::errors::{check_error, parse_hz, value_error};
+use crate::errors::{check_error, parse_hz};
+use crate::plain::Plain;
 use pyo3::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ffi::OsString;
-use torpor_check::{KINDS, Options};
+use torpor_check::{KINDS, Options, Report};
 use torpor_governor::GovernorSpec;
 
-/// Returns the kinds of breaches, as a JSON list.
+/// Returns the kinds of breaches.
 #[pyfunction]
-pub(crate) fn check_kinds() -> String {
+pub(crate) fn check_kinds() -> Plain<Value> {
     let list = KINDS
         .iter()
         .map(|info| json!({"name": info.name, "title": info.title, "definition": info.definition}));
-    serde_json::Value::Array(list.collect()).to_string()
+    Plain(list.collect())
 }
 
-/// Checks one governor; its report as JSON. `progress` is called with the decisions made.
+/// Checks one governor; its report. `progress` is called with the decisions made.
 #[pyfunction]
 #[pyo3(signature = (governor, seed, decisions, hz, progress = None))]
 pub(crate) fn check(
@@ -27,7 +28,7 @@ pub(crate) fn check(
     decisions: u64,
     hz: u32,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Plain<Report>> {
     let spec = GovernorSpec::from_os(&governor).map_err(crate::errors::governor_error)?;
     let options = Options { seed, decisions, hz: parse_hz(hz)? };
     // An interrupt, or an error of the callback, is raised once the report is there to be dropped.
@@ -54,5 +55,5 @@ pub(crate) fn check(
     if let Some(failure) = failure {
         return Err(failure);
     }
-    serde_json::to_string(&report.map_err(check_error)?).map_err(value_error)
+    report.map(Plain).map_err(check_error)
 }

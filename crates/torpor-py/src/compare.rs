@@ -2,11 +2,13 @@
 //! Functions of the result model, for measurements made in Python.
 
 use crate::errors::value_error;
+use crate::plain::Plain;
+use crate::record::plain;
 use pyo3::prelude::*;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use torpor_result::interval::{self, Cluster};
-use torpor_result::{Column, Info, Sampling, elsewhere, metric, number};
+use torpor_result::{Column, Comparison, Info, Sampling, elsewhere, metric, number};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,19 +18,18 @@ struct Table {
     sampling: Sampling,
 }
 
-/// Compares columns. `table` is JSON with `metrics`, `columns` and `sampling`; so is the result.
+/// Compares columns. `table` has `metrics`, `columns` and `sampling`.
 #[pyfunction]
-pub(crate) fn compare(table: &str) -> PyResult<String> {
-    let table: Table = serde_json::from_str(table).map_err(value_error)?;
-    let found = torpor_result::compare(&table.metrics, &table.columns, table.sampling);
-    serde_json::to_string(&found).map_err(value_error)
+pub(crate) fn compare(table: &Bound<'_, PyAny>) -> PyResult<Plain<Comparison>> {
+    let table: Table = serde_json::from_value(plain(table, 0)?).map_err(value_error)?;
+    Ok(Plain(torpor_result::compare(&table.metrics, &table.columns, table.sampling)))
 }
 
-/// Returns the second share minus the first, as JSON. A share is the hits and tries of each CPU and
+/// Returns the second share minus the first. A share is the hits and tries of each CPU and
 /// round.
 #[pyfunction]
-pub(crate) fn compare_shares(first: Vec<Cluster>, second: Vec<Cluster>) -> String {
-    json!(interval::shares(&first, &second)).to_string()
+pub(crate) fn compare_shares(first: Vec<Cluster>, second: Vec<Cluster>) -> Plain<Value> {
+    Plain(json!(interval::shares(&first, &second)))
 }
 
 /// Corrects the p-values of several tests by Holm's method.
@@ -43,14 +44,13 @@ pub(crate) fn format_number(value: f64) -> String {
     number::value(value)
 }
 
-/// The metrics of each kind of comparison, as JSON.
+/// The metrics of each kind of comparison.
 #[pyfunction]
-pub(crate) fn metrics() -> String {
-    json!({
+pub(crate) fn metrics() -> Plain<Value> {
+    Plain(json!({
         "replay": metric::of_replay(),
         "simulation": metric::of_simulation(),
         "fidelity": elsewhere::FIDELITY,
         "ab": elsewhere::AB,
-    })
-    .to_string()
+    }))
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Snapshots and logs of idle counters, which cross as JSON.
 
-use crate::errors::{counters_error, value_error};
+use crate::errors::counters_error;
+use crate::plain::Plain;
 use crate::watch::watched;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use torpor_machine::counters::{Clock, Dump, Snapshot, delta, read_bytes, since_boot, to_json};
+use torpor_machine::counters::{
+    Clock, Delta, Dump, Snapshot, delta, read_bytes, since_boot, to_json,
+};
 
 /// A snapshot of the running machine.
 #[pyfunction]
@@ -27,27 +31,29 @@ pub(crate) fn read_counters(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     read.map(|snapshot| to_json(&snapshot)).map_err(counters_error)
 }
 
-/// Counters as a file has them: `snapshot` or `turbostat`, and the JSON of it.
+/// Counters as a file has them: `snapshot` or `turbostat`, and its JSON text or its data.
 #[pyfunction]
-pub(crate) fn read_dump(py: Python<'_>, path: PathBuf) -> PyResult<(&'static str, String)> {
+pub(crate) fn read_dump(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<(&'static str, Bound<'_, PyAny>)> {
     let read = watched(py, None, |_| torpor_machine::counters::read_dump(&path))?;
     Ok(match read.map_err(counters_error)? {
-        Dump::Snapshot(snapshot) => ("snapshot", to_json(&snapshot)),
-        Dump::Turbostat(log) => ("turbostat", serde_json::to_string(&log).map_err(value_error)?),
+        Dump::Snapshot(snapshot) => ("snapshot", to_json(&snapshot).into_bound_py_any(py)?),
+        Dump::Turbostat(log) => ("turbostat", Plain(log).into_pyobject(py)?),
     })
 }
 
-/// Returns the counts between two snapshots, as JSON.
+/// Returns the counts between two snapshots.
 #[pyfunction]
-pub(crate) fn counters_between(before: &str, after: &str) -> PyResult<String> {
-    let delta = delta(&from_text(before)?, &from_text(after)?);
-    serde_json::to_string(&delta).map_err(value_error)
+pub(crate) fn counters_between(before: &str, after: &str) -> PyResult<Plain<Delta>> {
+    Ok(Plain(delta(&from_text(before)?, &from_text(after)?)))
 }
 
-/// Returns the counts of a snapshot since boot, as JSON.
+/// Returns the counts of a snapshot since boot.
 #[pyfunction]
-pub(crate) fn counters_since_boot(snapshot: &str) -> PyResult<String> {
-    serde_json::to_string(&since_boot(&from_text(snapshot)?)).map_err(value_error)
+pub(crate) fn counters_since_boot(snapshot: &str) -> PyResult<Plain<Delta>> {
+    Ok(Plain(since_boot(&from_text(snapshot)?)))
 }
 
 fn from_text(text: &str) -> PyResult<Snapshot> {

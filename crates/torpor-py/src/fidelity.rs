@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Verifying a recording.
 
-use crate::errors::{counters_error, engine_error, platform_error, value_error};
+use crate::errors::{counters_error, engine_error, platform_error};
 use crate::hosting::{catalog, governor_specs, warn};
+use crate::plain::Plain;
 use crate::result::read as read_options;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use torpor_engine::verify::{VerifyOptions, VerifyRequest};
+use torpor_engine::verify::{Fidelity, VerifyOptions, VerifyRequest};
 use torpor_machine::platform::Platform;
 
-/// Verifies a recording; its result as JSON. See `torpor.fidelity`.
+/// Verifies a recording; its result. See `torpor.fidelity`.
 #[pyfunction]
 #[pyo3(signature = (trace, platform, governors, counters, options, progress = None))]
 pub(crate) fn verify(
@@ -22,7 +23,7 @@ pub(crate) fn verify(
     counters: Option<(PathBuf, PathBuf)>,
     options: &str,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Plain<Fidelity>> {
     let read = |path: &PathBuf| torpor_machine::counters::read(path).map_err(counters_error);
     let options: VerifyOptions = read_options(options)?;
     let isolate = options.isolate;
@@ -41,6 +42,5 @@ pub(crate) fn verify(
         (torpor_engine::verify::verify(&request, &catalog, watch), catalog)
     })?;
     warn(py, &catalog)?;
-    let fidelity = fidelity.map_err(engine_error)?;
-    serde_json::to_string(&fidelity).map_err(value_error)
+    fidelity.map(Plain).map_err(engine_error)
 }

@@ -2,8 +2,9 @@
 //! A load for the machine that this runs on.
 
 use crate::errors::{EngineError, value_error};
+use crate::plain::Plain;
 use pyo3::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use torpor_result::idle_predict;
 
@@ -29,15 +30,14 @@ impl IdlePredict {
         Ok(IdlePredict { running: Some(running) })
     }
 
-    /// Stops the threads and returns their counts as JSON.
-    fn finish(&mut self) -> PyResult<String> {
+    /// Stops the threads and returns their counts.
+    fn finish(&mut self) -> PyResult<Plain<Value>> {
         let running = self.running.take();
         let done = running.ok_or_else(|| value_error("it is over already"))?.finish();
-        let found = json!({
+        Ok(Plain(json!({
             "elapsed_ns": done.elapsed.as_nanos() as u64,
             "delays": done.delays,
             "pauses": done.pauses,
-        });
-        Ok(found.to_string())
+        })))
     }
 }

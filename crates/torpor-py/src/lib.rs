@@ -18,6 +18,7 @@ mod idle_predict;
 mod kernel;
 mod lists;
 mod panics;
+mod plain;
 mod record;
 mod result;
 mod schema;

@@ -5,6 +5,7 @@ use crate::errors::parse_hz;
 use crate::errors::{
     engine_error, governor_error, platform_error, sim_error, trace_error, value_error,
 };
+use crate::plain::Plain;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -31,9 +32,9 @@ fn param(name: &str, kind: &str, default: Value, description: &str) -> Value {
     json!({ "name": name, "type": kind, "default": default, "description": description })
 }
 
-/// The built-in governors and the engine's oracle, as a JSON list.
+/// The built-in governors and the engine's oracle.
 #[pyfunction]
-pub(crate) fn governors() -> PyResult<String> {
+pub(crate) fn governors() -> PyResult<Plain<Value>> {
     let mut list = Vec::new();
     for builtin in Catalog::builtins().map_err(governor_error)? {
         let params = builtin.params.iter();
@@ -47,12 +48,12 @@ pub(crate) fn governors() -> PyResult<String> {
     }
     let summary = "Knows every wake-up before it comes; the least idle energy that can be had";
     list.push(policy(torpor_engine::ORACLE, summary, "engine"));
-    Ok(Value::Array(list).to_string())
+    Ok(Plain(list.into()))
 }
 
-/// The built-in IO boosts, as a JSON list.
+/// The built-in IO boosts.
 #[pyfunction]
-pub(crate) fn ioboosts() -> PyResult<String> {
+pub(crate) fn ioboosts() -> PyResult<Plain<Value>> {
     let described = |boost: &BuiltinBoost| {
         let mut one = policy(boost.name, &boost.summary, "built in");
         let params = boost.params.iter();
@@ -62,19 +63,19 @@ pub(crate) fn ioboosts() -> PyResult<String> {
         one
     };
     let builtins = Catalog::ioboosts().map_err(governor_error)?;
-    Ok(Value::Array(builtins.iter().map(described).collect()).to_string())
+    Ok(Plain(builtins.iter().map(described).collect()))
 }
 
-/// The cpufreq governors of a kernel, as a JSON list.
+/// The cpufreq governors of a kernel.
 #[pyfunction]
-pub(crate) fn cpufreqs() -> String {
+pub(crate) fn cpufreqs() -> Plain<Value> {
     let all = Cpufreq::SUMMARIES.into_iter();
-    Value::Array(all.map(|(name, summary)| policy(name, summary, "kernel")).collect()).to_string()
+    Plain(all.map(|(name, summary)| policy(name, summary, "kernel")).collect())
 }
 
-/// The built-in machines, as a JSON list.
+/// The built-in machines.
 #[pyfunction]
-pub(crate) fn platforms() -> String {
+pub(crate) fn platforms() -> Plain<Value> {
     let list = torpor_machine::platform::builtins().into_iter().map(|builtin| {
         let platform = &builtin.platform;
         let mut states: Vec<&str> = Vec::new();
@@ -94,7 +95,7 @@ pub(crate) fn platforms() -> String {
             "power_missing": platform.power_missing,
         })
     });
-    Value::Array(list.collect()).to_string()
+    Plain(list.collect())
 }
 
 /// The TOML text of a machine, with the numbers after its name.
@@ -122,9 +123,9 @@ pub(crate) fn import_platform(
     Ok((imported.toml, imported.notes))
 }
 
-/// The formats of recordings, the events read from them, and what a reader may skip, as JSON.
+/// The formats of recordings, the events read from them, and what a reader may skip.
 #[pyfunction]
-pub(crate) fn trace_formats() -> String {
+pub(crate) fn trace_formats() -> Plain<Value> {
     let formats = torpor_trace::formats().iter().map(|format| {
         let torpor_trace::Format { name, files, recognised_by, .. } = format;
         json!({ "name": name, "files": files, "recognised_by": recognised_by })
@@ -132,12 +133,11 @@ pub(crate) fn trace_formats() -> String {
     let losses = torpor_trace::loss_kinds().iter().map(
         |loss| json!({ "key": loss.key, "severity": loss.severity.name(), "advice": loss.advice }),
     );
-    json!({
+    Plain(json!({
         "formats": formats.collect::<Vec<_>>(),
         "events": torpor_trace::event_names().collect::<Vec<_>>(),
         "losses": losses.collect::<Vec<_>>(),
-    })
-    .to_string()
+    }))
 }
 
 /// Returns what a file is by its beginning, and a hint.
@@ -146,14 +146,14 @@ pub(crate) fn what_file(head: &[u8]) -> (String, String) {
     torpor_trace::what(head)
 }
 
-/// Returns the contents of a recording, as JSON: the result's `trace` object, and its CPUs.
+/// Returns the contents of a recording: the result's `trace` object, and its CPUs.
 #[pyfunction]
 #[pyo3(signature = (path, progress = None))]
 pub(crate) fn trace_info(
     py: Python<'_>,
     path: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Plain<Value>> {
     let mut contents = Contents::default();
     let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut contents, watch))?
         .map_err(engine_error)?;
@@ -161,7 +161,7 @@ pub(crate) fn trace_info(
     let (cpus, event_to_exit) = contents.finish();
     info["cpus"] = json!(cpus);
     info["event_to_exit"] = json!(event_to_exit);
-    Ok(info.to_string())
+    Ok(Plain(info))
 }
 
 /// Returns the name that a recording has for its machine, and the machine's number of CPUs.

@@ -106,7 +106,7 @@ impl Record {
 }
 
 /// Returns Python's plain data as JSON has it; NaN and infinity are null.
-fn plain(data: &Bound<'_, PyAny>, depth: u32) -> PyResult<Value> {
+pub(crate) fn plain(data: &Bound<'_, PyAny>, depth: u32) -> PyResult<Value> {
     if depth > DEPTH_MAX {
         return Err(value_error(format!("a result is nested more than {DEPTH_MAX} levels deep")));
     }
@@ -121,7 +121,7 @@ fn plain(data: &Bound<'_, PyAny>, depth: u32) -> PyResult<Value> {
     } else if data.is_instance_of::<PyInt>() {
         match data.extract::<i64>() {
             Ok(number) => Ok(number.into()),
-            Err(_) => Ok(data.extract::<f64>()?.into()),
+            Err(_) => Ok(data.extract::<f64>().map_err(value_error)?.into()),
         }
     } else if let Ok(fields) = data.cast::<PyDict>() {
         let mut map = Map::new();

@@ -4,15 +4,16 @@
 use crate::columns;
 use crate::errors::{EngineError, engine_error, platform_error, value_error};
 use crate::hosting::{catalog, governor_specs, warn};
+use crate::plain::Plain;
 use crate::record::Record;
 use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
-use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use torpor_engine::{Loaded, Options, Outcome, Request};
+use torpor_engine::outcome::RunOutcome;
+use torpor_engine::{Loaded, Options, Outcome, Request, TraceInfo};
 use torpor_machine::platform::Platform;
 
 /// Result of a replay, and its decisions.
@@ -29,13 +30,9 @@ impl Result {
         Record::of_outcome(&self.outcome)
     }
 
-    /// The governors' runs of each recording alone, as JSON text: a small part of the whole.
-    fn runs(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| {
-            let runs: Vec<_> = self.outcome.traces.iter().map(|trace| &trace.runs).collect();
-            serde_json::to_string(&runs)
-        })
-        .map_err(|error| EngineError::new_err(format!("write runs as JSON: {error}")))
+    /// The governors' runs of each recording alone: a small part of the whole.
+    fn runs(&self) -> Plain<Vec<&Vec<RunOutcome>>> {
+        Plain(self.outcome.traces.iter().map(|trace| &trace.runs).collect())
     }
 
     /// The table of decisions.
@@ -116,9 +113,9 @@ pub struct LoadedTrace(Loaded);
 
 #[pymethods]
 impl LoadedTrace {
-    /// The result's `trace` object as JSON text.
-    fn info(&self) -> String {
-        json!(self.0.info()).to_string()
+    /// The result's `trace` object.
+    fn info(&self) -> Plain<TraceInfo> {
+        Plain(self.0.info())
     }
 
     /// Memory that its events use, in bytes.

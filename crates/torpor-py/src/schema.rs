@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! JSON Schemas of results, from their Rust types.
 
+use crate::plain::Plain;
 use pyo3::prelude::*;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 use torpor_result::metric;
 use torpor_result::record::Head;
 
-/// Returns `$defs`, and the name of each kind's definition, as JSON.
+/// Returns `$defs`, and the name of each kind's definition.
 #[pyfunction]
-pub(crate) fn schema() -> String {
+pub(crate) fn schema() -> Plain<Value> {
     let mut made = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let kinds = json!({
         "replay": name_of(made.subschema_for::<torpor_engine::Outcome>()),
@@ -44,13 +45,12 @@ pub(crate) fn schema() -> String {
         }
         record.insert("additionalProperties".to_owned(), json!(false));
     }
-    json!({
+    Plain(json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A result of Torpor",
         "$defs": defs,
         "kinds": kinds,
-    })
-    .to_string()
+    }))
 }
 
 /// JSON Schema of the TOML files of platforms or workloads; None for another kind.

@@ -3,13 +3,14 @@
 
 use crate::errors::{EngineError, engine_error, platform_error, value_error};
 use crate::hosting::{catalog, governor_specs, warn};
+use crate::plain::Plain;
 use crate::result::read;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use torpor_engine::live::{Plan, Shadow};
+use torpor_engine::live::{Plan, Report, Shadow};
 use torpor_machine::platform::Platform;
 
 /// The request of a shadow: what `replay` takes, without recordings.
@@ -64,8 +65,8 @@ impl ShadowSession {
 
     /// Replays what is settled. Returns the state, and the windows closed since the last call.
     #[pyo3(signature = (until_end = false))]
-    fn advance(&self, py: Python<'_>, until_end: bool) -> PyResult<String> {
-        json(&py.detach(|| self.lock().advance(until_end)).map_err(engine_error)?)
+    fn advance(&self, py: Python<'_>, until_end: bool) -> PyResult<Plain<Report>> {
+        py.detach(|| self.lock().advance(until_end)).map(Plain).map_err(engine_error)
     }
 
     /// Ends the recording. Returns the complete result, as a replay of the same events would.

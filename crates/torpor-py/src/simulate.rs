@@ -4,11 +4,12 @@
 use crate::errors::{platform_error, sim_error, trace_error};
 use crate::files::os_error;
 use crate::hosting::{catalog, governor_specs, warn};
+use crate::plain::Plain;
 use crate::record::Record;
 use crate::result::read;
 use crate::watch::{watched, watched_to_the_end};
 use pyo3::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,7 +90,7 @@ pub(crate) fn simulate(
     }
 }
 
-/// A recording as a workload: the TOML text, and what it holds as JSON.
+/// A recording as a workload: the TOML text, and what it holds.
 #[pyfunction]
 #[pyo3(signature = (path, platform, name, background = None))]
 pub(crate) fn extract_workload(
@@ -98,7 +99,7 @@ pub(crate) fn extract_workload(
     platform: Option<&str>,
     name: &str,
     background: Option<Vec<String>>,
-) -> PyResult<(String, String)> {
+) -> PyResult<(String, Plain<Value>)> {
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
     watched(py, None, |watch| {
         let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
@@ -108,29 +109,29 @@ pub(crate) fn extract_workload(
             Some(tasks) => extract::extract_background(&trace, machine, name, tasks, watch),
         };
         let made = made.map_err(sim_error)?;
-        Ok((made.text, json!(made.summary).to_string()))
+        Ok((made.text, Plain(json!(made.summary))))
     })?
 }
 
-/// Compares the simulation of a recording with the recording, as JSON.
+/// Compares the simulation of a recording with the recording.
 #[pyfunction]
 pub(crate) fn check_extraction(
     py: Python<'_>,
     path: PathBuf,
     platform: &str,
     governor: &str,
-) -> PyResult<String> {
+) -> PyResult<Plain<Value>> {
     let platform = Platform::resolve(platform).map_err(platform_error)?;
     watched(py, None, |watch| {
         let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
         let check = extract::check(&trace, &platform, governor, watch).map_err(sim_error)?;
-        Ok(json!(check).to_string())
+        Ok(Plain(json!(check)))
     })?
 }
 
-/// The workloads that ship, as JSON.
+/// The workloads that ship.
 #[pyfunction]
-pub(crate) fn workloads() -> String {
+pub(crate) fn workloads() -> Plain<Value> {
     let all: Vec<_> = workload::builtins()
         .iter()
         .map(|b| {
@@ -138,7 +139,7 @@ pub(crate) fn workloads() -> String {
             json!({ "name": b.name, "title": b.workload.title, "tasks": tasks })
         })
         .collect();
-    json!(all).to_string()
+    Plain(json!(all))
 }
 
 /// The text of a workload, with the numbers after its name: TOML, or rt-app's JSON.

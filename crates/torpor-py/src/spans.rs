@@ -3,6 +3,7 @@
 
 use crate::columns::{batch, columns, verdict};
 use crate::errors::{EngineError, engine_error, platform_error, value_error};
+use crate::plain::Plain;
 use crate::result::read;
 use crate::table::{Table, write_batches};
 use crate::watch::watched;
@@ -11,7 +12,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use torpor_engine::spans::{Spanned, SpannedCpu, bound::bounds};
@@ -160,10 +161,10 @@ impl Spans {
     }
 
     /// The bound for a governor with limited knowledge and a mean delay of at most `delay`, for one
-    /// of the recordings; JSON.
-    fn bounds(&self, py: Python<'_>, recording: usize, delay: &str) -> PyResult<String> {
+    /// of the recordings.
+    fn bounds(&self, py: Python<'_>, recording: usize, delay: &str) -> PyResult<Plain<Value>> {
         let delay = parse_duration(delay).map_err(value_error)?;
-        Ok(py.detach(|| json!(bounds(&self.0.traces[recording].cpus, delay)).to_string()))
+        Ok(Plain(py.detach(|| json!(bounds(&self.0.traces[recording].cpus, delay)))))
     }
 }
 

@@ -2,16 +2,17 @@
 //! Statistics of a recorded machine.
 
 use crate::columns;
-use crate::errors::{EngineError, counters_error, engine_error, platform_error, value_error};
+use crate::errors::{EngineError, counters_error, engine_error, platform_error};
+use crate::plain::Plain;
 use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use torpor_engine::TraceInfo;
-use torpor_engine::stats::{Stats, measurement};
+use torpor_engine::stats::{Measurement, Stats, TraceStats, measurement};
 use torpor_machine::platform::Platform;
 
-/// Returns the statistics of a recorded machine, as JSON. See `torpor.trace_stats`.
+/// Returns the statistics of a recorded machine. See `torpor.trace_stats`.
 #[pyfunction]
 #[pyo3(signature = (path, platform = None, counters = None, progress = None))]
 pub(crate) fn trace_stats(
@@ -20,7 +21,7 @@ pub(crate) fn trace_stats(
     platform: Option<&str>,
     counters: Option<(PathBuf, PathBuf)>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Plain<TraceStats>> {
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
     let read = |path: &PathBuf| torpor_machine::counters::read(path).map_err(counters_error);
     let counted = match &counters {
@@ -32,11 +33,10 @@ pub(crate) fn trace_stats(
     let mut stats = Stats::new(platform.as_ref());
     let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut stats, watch))?
         .map_err(engine_error)?;
-    let stats = stats.finish(&path.display().to_string(), &trace, counted.as_ref());
-    serde_json::to_string(&stats).map_err(value_error)
+    Ok(Plain(stats.finish(&path.display().to_string(), &trace, counted.as_ref())))
 }
 
-/// Returns the wake-up latencies of the recordings of one machine, as JSON. See
+/// Returns the wake-up latencies of the recordings of one machine. See
 /// `torpor.measure_latency`.
 #[pyfunction]
 #[pyo3(signature = (paths, platform = None, progress = None))]
@@ -45,7 +45,7 @@ pub(crate) fn measure_latency(
     paths: Vec<PathBuf>,
     platform: Option<&str>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Plain<Measurement>> {
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
     let mut read = Vec::new();
     for path in &paths {
@@ -54,7 +54,7 @@ pub(crate) fn measure_latency(
             .map_err(engine_error)?;
         read.push((TraceInfo::new(&path.display().to_string(), &trace), stats));
     }
-    serde_json::to_string(&measurement(platform.as_ref(), read)).map_err(value_error)
+    Ok(Plain(measurement(platform.as_ref(), read)))
 }
 
 /// Every sleep of a recording; see `torpor.trace_sleeps`.

@@ -4,6 +4,7 @@
 use crate::errors::{EngineError, value_error};
 use crate::files::os_error;
 use crate::panics::quietly;
+use crate::plain::Plain;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -26,7 +27,7 @@ use parquet::file::properties::WriterProperties;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::fs::File;
@@ -220,9 +221,9 @@ pub(crate) fn table_names(kind: &str) -> Vec<&'static str> {
     of_kind(kind).map(|table| table.name).collect()
 }
 
-/// Every table of every kind of result, as JSON.
+/// Every table of every kind of result.
 #[pyfunction]
-pub(crate) fn tables() -> String {
+pub(crate) fn tables() -> Plain<Value> {
     let column = |(name, kind, unit)| json!({"name": name, "type": kind, "unit": unit});
     let all = TABLES.iter().map(|table| {
         json!({
@@ -233,7 +234,7 @@ pub(crate) fn tables() -> String {
             "columns": table.columns().map(column).collect::<Vec<_>>(),
         })
     });
-    serde_json::Value::Array(all.collect()).to_string()
+    Plain(all.collect())
 }
 
 /// A table from a Parquet or Arrow IPC file.

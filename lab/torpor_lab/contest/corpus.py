@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from torpor import SweepError
-from torpor.plugin import FileShape, cause, file_hash, read_text, toml
+from torpor.plugin import cause, file_hash, read_text, shapes, toml
 from torpor_lab.studies.files import FOLDER as STUDIES
 
 #: The corpus that ships.
@@ -213,9 +213,6 @@ class Corpus:
         return found, missing
 
 
-_FILE = FileShape(Corpus)
-
-
 def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
     """Read a manifest. Raises :class:`SweepError` that names the entry and what is allowed."""
     try:
@@ -224,7 +221,7 @@ def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
         raise SweepError(f"read corpus `{path}`: {cause(error)}") from None
     except ValueError as error:
         raise SweepError(f"read corpus `{path}`: {error}") from None
-    if problem := _FILE.problem(data):
+    if problem := shapes.problem(Corpus, data, is_strict=True):
         raise SweepError(f"read corpus `{path}`: {problem}")
     kinds = {"recording": Recording, "workload": Workload, "variant": Variant}
     entries = {

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Finds study files and checks that they can be run."""
 
-import copy
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, cast
 
 from torpor import TorporError
-from torpor.plugin import FileShape, cause, read_text, toml, unknown_name
+from torpor.plugin import cause, read_text, shapes, toml, unknown_name
 
 FOLDER = Path(__file__).parent
 
@@ -16,12 +15,8 @@ class StudyError(TorporError):
     """A study is unknown, or its file is wrong."""
 
 
-_Some = ("minItems", 1)
-_Texts = Annotated[list[str], _Some]
 #: As published: a number, a range, a bound being a range to where values end, or its sign.
-Published = (
-    float | Annotated[list[float], ("minItems", 2), ("maxItems", 2)] | Literal["more", "less"]
-)
+Published = float | shapes.Pair | Literal["more", "less"]
 
 
 class Policies(TypedDict, total=False):
@@ -62,20 +57,20 @@ class Row(_Row, Setting, total=False):
     metric: str
     not_modelled: str
     published: dict[str, Published]
-    calibrated: _Texts
-    fits: _Texts
+    calibrated: shapes.Texts
+    fits: shapes.Texts
     noise_pct: float
     scale: float
     offset: float
     is_relative: bool
     values: dict[str, float]
-    disabled_states: Annotated[list[int], _Some]
+    disabled_states: Annotated[list[int], shapes.Some]
 
 
 class _Table(TypedDict):
     title: str
-    columns: _Texts
-    row: Annotated[list[Row], _Some]
+    columns: shapes.Texts
+    row: Annotated[list[Row], shapes.Some]
 
 
 class Table(_Table, Setting, total=False):
@@ -87,12 +82,12 @@ class Table(_Table, Setting, total=False):
 
 class _Study(TypedDict):
     title: str
-    source: _Texts
+    source: shapes.Texts
     platform: str
     duration: str
-    seeds: Annotated[int, ("minimum", 1)]
-    column: Annotated[list[Column], _Some]
-    table: Annotated[list[Table], _Some]
+    seeds: Annotated[int, shapes.Meta(ge=1)]
+    column: Annotated[list[Column], shapes.Some]
+    table: Annotated[list[Table], shapes.Some]
     calibration: str
 
 
@@ -101,15 +96,12 @@ class Study(_Study, Policies, total=False):
 
     #: A workload that runs with every other one, unless a table or a row has its own.
     background: str
-    note: _Texts
-
-
-_FILE = FileShape(Study)
+    note: shapes.Texts
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a study's file, for editors; :func:`load` says more."""
-    defs = copy.deepcopy(_FILE.defs)
+    defs = shapes.schemas_of(Study)
     defs["Row"]["oneOf"] = [{"required": ["metric"]}, {"required": ["not_modelled"]}]
     return {
         "$comment": "SPDX-License-Identifier: MIT OR GPL-2.0-only",
@@ -155,8 +147,8 @@ def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
 
 
 def _check(study: dict[str, Any]) -> None:
-    if problem := _FILE.problem(study):
-        raise StudyError(problem)
+    if found := shapes.problem(Study, study, is_strict=True):
+        raise StudyError(found)
     known: list[str] = []
     for index, column in enumerate(study["column"]):
         if column["name"] in known:

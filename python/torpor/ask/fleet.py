@@ -9,16 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from torpor._engine import TorporError
 from torpor.results import comparison
-from torpor.results.kinds import shadow as shapes
 from torpor.results.record import Record, headed
 from torpor.run.shadow.rollup import MINUTE_NS, begin_ns
 from torpor.run.sweeps.columns import LABEL, SCENARIO, Points, unknown_governor
 from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.store import open_store, points_of
+
+if TYPE_CHECKING:
+    from torpor.results.kinds import shadow as shapes
 
 #: Metrics of a comparison, in this order; the first that all have judges the governors.
 _METRICS = (

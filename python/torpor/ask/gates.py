@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -17,7 +17,6 @@ from torpor.results.files import read_text
 from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
-from torpor.results.shapes import FileShape
 from torpor.run.sweeps.columns import LABEL, unknown_governor, unlabelled
 from torpor.run.sweeps.parts import StoreWarning, catalogue
 from torpor.run.sweeps.ranks import label_of, scenario_of
@@ -42,10 +41,7 @@ class _Entry(_OfMetric, total=False):
 
 
 class _Limits(TypedDict):
-    limit: Annotated[list[_Entry], ("minItems", 1)]
-
-
-_FILE = FileShape(_Limits)
+    limit: list[_Entry]
 
 
 class GateError(TorporError):
@@ -109,8 +105,12 @@ def read_limits(path: _Path) -> list[Limit]:
         data = toml(read_text(path))
     except ValueError as error:
         raise GateError(f"read limits `{path}`: {error}") from None
-    if problem := _FILE.problem(data):
+    from torpor.results import shapes
+
+    if problem := shapes.problem(_Limits, data, is_strict=True):
         raise GateError(f"read limits `{path}`: {problem}")
+    if not data["limit"]:
+        raise GateError(f"read limits `{path}`: `limit` is empty: expected one or more")
     return [
         _limit(entry, f"read limits `{path}`: `limit[{n}]`")
         for n, entry in enumerate(data["limit"])

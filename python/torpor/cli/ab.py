@@ -4,7 +4,7 @@
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -18,7 +18,9 @@ from torpor.machine.kernel import ab as comparing
 from torpor.machine.kernel import governors as kernel_governors
 from torpor.machine.kernel import journal
 from torpor.machine.kernel.build import Builder
-from torpor.results.kinds import ab as shapes
+
+if TYPE_CHECKING:
+    from torpor.results.kinds import ab as shapes
 
 
 def ab(

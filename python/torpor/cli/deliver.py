@@ -139,7 +139,7 @@ def damage_status(losses: Iterable[Any]) -> int:
 
 def known_metrics(kind: str, patterns: Sequence[str] | None) -> Sequence[str]:
     """Return patterns of a kind's metrics; raise TorporError for one that no metric matches."""
-    known = [metric["key"] for metric in json.loads(_engine.metrics())[kind]]
+    known = [metric["key"] for metric in _engine.metrics()[kind]]
     for pattern in patterns or ():
         if not any(fnmatchcase(key, pattern) for key in known):
             raise TorporError(_engine.unknown_name("metric", pattern, known, ""))

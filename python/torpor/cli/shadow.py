@@ -30,7 +30,6 @@ from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine.record.machine import Machine, facts, idle_governor
 from torpor.results.files import read_text
-from torpor.results.kinds.shadow import OPEN_LOOP
 from torpor.results.numbers import duration as duration_text
 from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.run import recordings
@@ -383,4 +382,6 @@ def _notes(shadow: "Shadow", rollup: "Rollup | None") -> list[str]:
     notes += shadow.notes
     if rollup is not None and rollup.failure is not None:
         notes.append(f"not kept, {rollup.unwritten} minutes so far: {rollup.failure}")
+    from torpor.results.kinds.shadow import OPEN_LOOP
+
     return [*notes, OPEN_LOOP, _SERIAL]

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Catalogue of governors and machines, and the contents of a recording."""
 
-import json
 import os
 import re
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from torpor import _engine
-from torpor.results import schema as shapes
 
 
 class Param(TypedDict):
@@ -134,7 +132,7 @@ def governors() -> list[Policy]:
     >>> {"menu", "teo", "shallowest", "deepest", "oracle"} <= {g["name"] for g in governors()}
     True
     """
-    found: list[Policy] = json.loads(_engine.governors())
+    found: list[Policy] = _engine.governors()
     return found
 
 
@@ -144,7 +142,7 @@ def ioboosts() -> list[Policy]:
     >>> sorted(boost["name"] for boost in ioboosts())
     ['intel-pstate', 'iowait', 'none', 'per-task', 'per-task-v2']
     """
-    found: list[Policy] = json.loads(_engine.ioboosts())
+    found: list[Policy] = _engine.ioboosts()
     return found
 
 
@@ -154,7 +152,7 @@ def cpufreq_governors() -> list[Policy]:
     >>> [governor["name"] for governor in cpufreq_governors()]
     ['conservative', 'ondemand', 'performance', 'powersave', 'schedutil', 'userspace']
     """
-    found: list[Policy] = json.loads(_engine.cpufreqs())
+    found: list[Policy] = _engine.cpufreqs()
     return found
 
 
@@ -168,7 +166,7 @@ def platforms() -> list[Machine]:
     >>> next(p["cpus"] for p in platforms() if p["name"] == "pixel6")
     8
     """
-    found: list[Machine] = json.loads(_engine.platforms())
+    found: list[Machine] = _engine.platforms()
     return found
 
 
@@ -214,6 +212,8 @@ def schema() -> dict[str, Any]:
     >>> " ".join(sorted(schema()["kinds"])[:9])
     'ab beside check diff fidelity latency outcomes replay reproduction'
     """
+    from torpor.results import schema as shapes
+
     return shapes.schema()
 
 
@@ -297,7 +297,7 @@ def workloads() -> list[Work]:
     >>> "periodic" in [w["name"] for w in workloads()]
     True
     """
-    found: list[Work] = json.loads(_engine.workloads())
+    found: list[Work] = _engine.workloads()
     return found
 
 
@@ -336,8 +336,7 @@ def extract_workload(
     """
     machine = None if platform is None else os.fspath(platform)
     tasks = None if background is None else list(background)
-    text, summary = _engine.extract_workload(os.fspath(trace), machine, name, tasks)
-    return text, json.loads(summary)
+    return _engine.extract_workload(os.fspath(trace), machine, name, tasks)
 
 
 def check_extraction(
@@ -355,7 +354,7 @@ def check_extraction(
     ``simulated_autocorrelation`` have, by the time between two sleeps (``lags``), the correlation
     of their lengths and of their distances to the next timer.
     """
-    found: ExtractionCheck = json.loads(
-        _engine.check_extraction(os.fspath(trace), os.fspath(platform), governor)
+    found: ExtractionCheck = _engine.check_extraction(
+        os.fspath(trace), os.fspath(platform), governor
     )
     return found

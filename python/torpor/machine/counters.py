@@ -14,7 +14,6 @@ from torpor._engine import CountersError, TorporError
 from torpor.machine import cstate_counters as residency
 from torpor.machine import turbostat
 from torpor.results.files import write_whole
-from torpor.results.kinds.diff import DiffStateCounts
 from torpor.results.record import Record, headed
 from torpor.results.table import share
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         DiffGot,
         DiffGroup,
         DiffState,
+        DiffStateCounts,
         Interval,
         Note,
         ShareChange,
@@ -163,8 +163,8 @@ def diff(
 
 def _read(source: str | os.PathLike[str]) -> Snapshot | turbostat.Log:
     path = os.fspath(source)
-    kind, text = _engine.read_dump(path)
-    return turbostat.parse(path, text) if kind == "turbostat" else Snapshot(text, path)
+    kind, read = _engine.read_dump(path)
+    return turbostat.Log(path, read) if kind == "turbostat" else Snapshot(read, path)
 
 
 def _of_logs(logs: list[turbostat.Log], labels: Sequence[str] | None) -> list[_Counted]:
@@ -293,9 +293,9 @@ def _names(paths: list[str]) -> list[str]:
 
 def _interval(label: str, before: Snapshot | None, after: Snapshot) -> _Counted:
     if before is None:
-        delta: Delta = json.loads(_engine.counters_since_boot(after.to_json()))
+        delta: Delta = _engine.counters_since_boot(after.to_json())
     else:
-        delta = json.loads(_engine.counters_between(before.to_json(), after.to_json()))
+        delta = _engine.counters_between(before.to_json(), after.to_json())
     machine = after.to_dict()["machine"]
     interval: Interval = {
         "label": label,
@@ -378,13 +378,13 @@ def _column(
     total = _counts([state for cpu in cpus for state in cpu["states"]])
     whole_us = sum(span * count for span, count in known) / 1e3 if is_timed else total["time_us"]
     total["residency_ratio"] = share(total["time_us"], whole_us, 1)
-    states = []
+    states: list[DiffStateCounts] = []
     for place in range(state_count):
         of_all = [cpu["states"][place] for cpu in cpus]
         counts = _counts(of_all)
         counts["residency_ratio"] = share(counts["time_us"], whole_us, 1)
         is_off = any(state["is_off"] for state in of_all)
-        states.append(DiffStateCounts(**counts, is_off=is_off))
+        states.append({**counts, "is_off": is_off})
     shown: DiffColumn = {
         "label": label,
         "rounds": len(spans),
@@ -424,7 +424,7 @@ def _changes(first: _Column, column: _Column) -> "dict[str, ShareChange | None]"
     keys: tuple[_Counter, ...] = ("above", "below")
     for key in keys:
         change = _engine.compare_shares(_pairs(first, key), _pairs(column, key))
-        changes[key] = json.loads(change)
+        changes[key] = change
     return changes
 
 

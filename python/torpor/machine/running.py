@@ -2,14 +2,13 @@
 """This machine: recorded, counted, loaded, its governors switched and compared."""
 
 import contextlib
-import json
 import os
 import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -21,9 +20,11 @@ from torpor.machine.kernel.build import Builder
 from torpor.machine.kernel.status import Status, status
 from torpor.machine.kernel.system import System
 from torpor.machine.record import session
-from torpor.results.kinds.ab import AbRun
-from torpor.results.kinds.diff import Diff
 from torpor.results.record import Record
+
+if TYPE_CHECKING:
+    from torpor.results.kinds.ab import AbRun
+    from torpor.results.kinds.diff import Diff
 
 _Path = str | os.PathLike[str]
 _Tell = Callable[[str], None]
@@ -336,5 +337,5 @@ def idle_predict(
     with contextlib.suppress(KeyboardInterrupt):
         # One sleep: looking after the threads now and then would wake the machine up, too.
         time.sleep(length_ns / 1e9)
-    found: Slept = json.loads(load.finish())
+    found: Slept = load.finish()
     return found

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Logs of turbostat: idle states as requested, by the kernel's counters, and as got."""
 
-import json
 import re
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from torpor.results.kinds.diff import CpuDelta, StateDelta
 from torpor.results.text import printable
+
+if TYPE_CHECKING:
+    from torpor.results.kinds.diff import CpuDelta, StateDelta
 
 #: Core state that a name requests: C6 and C6N are core state 6.
 _ASKS_FOR = re.compile(r"C(\d+)")
@@ -25,7 +26,7 @@ class _Got(TypedDict):
 
 class _CpuLog(TypedDict):
     cpu: int
-    states: list[StateDelta]
+    states: "list[StateDelta]"
     #: Share of time in each state, 0 to 1; None if no line has one.
     shares: list[float | None]
     got: list[_Got]
@@ -71,11 +72,6 @@ class Log(NamedTuple):
         """The ``desc`` of each state, by its name."""
         states = self.data["cpus"][0]["states"]
         return dict(zip((state["name"] for state in states), self.data["descs"], strict=True))
-
-
-def parse(path: str, text: str) -> Log:
-    """Return the log that the engine has read from ``path``."""
-    return Log(path, json.loads(text))
 
 
 def counter_of(state: str, desc: str | None = None) -> str | None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Saved results side by side, whatever made them: the same metric in the same row."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,7 +73,7 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
 def _metrics(columns: list[Column]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the metrics that two columns have, in the catalogue's order; and the titles of the
     others."""
-    catalogues = json.loads(_engine.metrics())
+    catalogues = _engine.metrics()
     known: dict[str, dict[str, Any]] = {}
     for kind in ("replay", "simulation", "fidelity", "ab"):
         for metric in catalogues.get(kind, ()):

@@ -4,18 +4,20 @@
 Changes, their significance and the best governors are in a section's ``comparison``.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
-from typing import Any
+from typing import Any, TypeAlias
 
 from torpor import _engine
 from torpor.results import types as results
 from torpor.results.text import csv_text
 
-Result = results.Replay | results.Simulation
+Result: TypeAlias = "results.Replay | results.Simulation"
 #: Section with runs and a comparison of them.
-Section = results.TraceOutcome | results.Simulation
+Section: TypeAlias = "results.TraceOutcome | results.Simulation"
 
 # The catalogue is ASCII; people are used to the sign.
 _UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
@@ -36,7 +38,7 @@ def unit_text(unit: str) -> str:
     return _UNITS.get(unit, unit)
 
 
-def sections(result: "Result") -> list["Section"]:
+def sections(result: Result) -> list[Section]:
     """Return the parts of a result that have ``runs`` and a ``comparison`` of them.
 
     A replay has one a recording; anything else is one itself.
@@ -44,12 +46,12 @@ def sections(result: "Result") -> list["Section"]:
     return [*result["traces"]] if "traces" in result else [result]
 
 
-def section_name(section: "Section") -> str:
+def section_name(section: Section) -> str:
     """Return the recording or the workload."""
     return str(section["trace"]["path"] if "trace" in section else section["workload"]["name"])
 
 
-def base_text(comparison: "results.Comparison", draws: str = "runs") -> str | None:
+def base_text(comparison: results.Comparison, draws: str = "runs") -> str | None:
     """State the base of the changes if it is not the first column, and what noise hides.
 
     ``draws`` is what the samples are.
@@ -95,7 +97,7 @@ def first_of(key: str) -> int:
 
 
 def needed_text(
-    comparison: "results.Comparison", draws: str = "runs", other: int | None = None
+    comparison: results.Comparison, draws: str = "runs", other: int | None = None
 ) -> str:
     """Say how many paired draws would resolve the undecided differences.
 
@@ -162,7 +164,7 @@ SLEEP_CLASSES = {
 }
 
 
-def class_shares(sources: "Mapping[str, Any]") -> dict[str, float]:
+def class_shares(sources: Mapping[str, Any]) -> dict[str, float]:
     """Return the share of decisions in each class of the time to the next timer; empty for none.
 
     >>> class_shares({"recorded": {"timer_events": 3}, "guessed": {}, "none": {"tick_only": 1}})
@@ -173,7 +175,7 @@ def class_shares(sources: "Mapping[str, Any]") -> dict[str, float]:
     return {name: count / whole for name, count in counts.items()} if whole else {}
 
 
-def sources_text(sources: "Mapping[str, Any]") -> str:
+def sources_text(sources: Mapping[str, Any]) -> str:
     """Say the share of each class that occurs, the largest first.
 
     >>> sources_text({"recorded": {"timer_events": 3}, "guessed": {}, "none": {"tick_only": 1}})
@@ -195,7 +197,7 @@ def percent(share: float | None) -> str:
     return f"{whole:.2f} %"
 
 
-def agreement_text(found: "results.Agreement | results.Fidelity", machine: str | None) -> str:
+def agreement_text(found: results.Agreement | results.Fidelity, machine: str | None) -> str:
     """Return the share of the recorded decisions that the best governor reproduces."""
     verdict, decisions = found["verdict"], found["decisions"]
     word = "verified:" if verdict["is_verified"] else not_verified(machine)
@@ -234,7 +236,7 @@ def unverified(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def to_csv(result: "Result") -> str:
+def to_csv(result: Result) -> str:
     """Return one line a recording and governor, one column a metric; not known is empty."""
     catalogue = result["catalogue"]
     rows = []
@@ -258,21 +260,20 @@ def fill(
     columns: Iterable[Mapping[str, object]],
     *,
     is_paired: bool,
-) -> "results.Comparison":
+) -> results.Comparison:
     """Have the engine compare columns that were measured elsewhere.
 
     A metric has ``key``, ``title``, ``unit``, ``kind`` and ``direction``; a column ``label`` and
     ``samples``, each with its ``number`` and ``values``. With ``is_paired``, samples of the same
     number are pairs; without it a column is one sample, which has no measure of chance.
     """
-    import json
 
     table = {
         "metrics": list(metrics),
         "columns": list(columns),
         "sampling": "paired" if is_paired else "single",
     }
-    found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
+    found: results.Comparison = _engine.compare(table)
     return found
 
 
@@ -291,7 +292,7 @@ def interval(sample: Sequence[float]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change | None":
+def paired(first: Sequence[float], second: Sequence[float]) -> results.Change | None:
     """Return the change from first to second, paired by place; None for less than two pairs.
 
     >>> change = paired([1.0, 2.0, 3.0], [2.0, 3.0, 4.5])

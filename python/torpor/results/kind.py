@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A kind of result: everything that Torpor knows about it, in one object."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torpor import _engine
 from torpor.results import types as results
@@ -15,12 +14,6 @@ from torpor.results.table import Post
 SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Clusters of one column: each with its CPUs, time awake, and states.
 Clusters = list[dict[str, Any]]
-
-
-#: Number of a CPU, in the engine's range.
-CpuNumber = Annotated[int, ("minimum", 0), ("maximum", 2**32 - 1)]
-#: Two ends of a range.
-Pair = Annotated[list[float], ("minItems", 2), ("maxItems", 2)]
 
 
 class Column(NamedTuple):
@@ -63,8 +56,8 @@ class Growing(NamedTuple):
     #: Return whether a file with this first line is of the kind.
     begins: Callable[[Mapping[str, Any]], bool]
     #: Result of the whole lines so far. The second argument checks a line that is no result
-    #: against a record of the schema.
-    result: Callable[[Sequence[Any], Callable[[Any, str], None]], Any]
+    #: against its type.
+    result: Callable[[Sequence[Any], Callable[[Any, Any], None]], Any]
 
 
 class Kind(NamedTuple):
@@ -140,7 +133,7 @@ def cluster(
 @cache
 def counts() -> frozenset[str]:
     """Metrics that grow with time, so that two durations can be compared."""
-    catalogues = json.loads(_engine.metrics())
+    catalogues = _engine.metrics()
     kinds = (*catalogues["replay"], *catalogues["simulation"])
     return frozenset(metric["key"] for metric in kinds if metric["kind"] == "count")
 

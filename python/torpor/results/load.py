@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import torpor
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.results import conformance
 from torpor.results.files import open_regular
 from torpor.results.kinds import KINDS
 from torpor.results.record import RESULT_FILE, Record
@@ -42,9 +41,11 @@ def read_text(path: _Path) -> str:
 
 def parse_json(text: str, path: _Path) -> Any:
     """Return what JSON text says. ``path`` is named by the error, a :class:`ForeignError`."""
+    import msgspec
+
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError) as error:
         if not text.lstrip().startswith(("{", "[")):
             raise _foreign(text.encode(), path) from None
         raise ForeignError(f"`{path}` is not a result: {error}") from None
@@ -91,6 +92,8 @@ def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.
 
 def _growing(path: Path) -> "Record":
     """Return the result of the whole lines of a file that may be written to."""
+    from torpor.results import conformance
+
     whole = read_text(path).rpartition("\n")[0]
     lines = [parse_json(line, path) for line in whole.split("\n") if line]
     first = lines[0] if lines and isinstance(lines[0], dict) else {}
@@ -110,6 +113,8 @@ def _record(result: dict[str, Any]) -> Record:
 
 def _checked(data: Any, file: Path) -> dict[str, Any]:
     """Return the result in the shape of this Torpor."""
+    from torpor.results import conformance
+
     if not isinstance(data, dict) or "format" not in data or "kind" not in data:
         raise ForeignError(f"`{file}` is not a result of Torpor: `format` and `kind` are missing")
     if type(data["format"]) is not int or data["format"] < 1:

@@ -40,7 +40,7 @@ def with_columns(kind: str) -> Callable[[_Class], _Class]:
 
     def describe(cls: _Class) -> _Class:
         lines = [inspect.cleandoc(cls.__doc__ or ""), "", "Columns, with what a row is of:", ""]
-        for table in json.loads(_engine.tables()):
+        for table in _engine.tables():
             if table["kind"] != kind:
                 continue
             columns = [

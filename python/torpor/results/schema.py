@@ -5,14 +5,14 @@ A kind of result that Python makes has its shape in its own module; ``torpor.res
 those of the engine.
 """
 
-import json
+import copy
 from typing import Any, TypedDict
 
-from torpor import _engine
 from torpor.results.kinds import KINDS
 from torpor.results.kinds.ab import AbHead
 from torpor.results.kinds.diff import Counts
-from torpor.results.shapes import schema_of
+from torpor.results.shapes import schemas_of
+from torpor.results.types import engine_schema
 
 
 class SnapshotMachine(TypedDict):
@@ -78,12 +78,10 @@ def schema() -> dict[str, Any]:
     >>> " ".join(sorted(schema()["kinds"])[:9])
     'ab beside check diff fidelity latency outcomes replay reproduction'
     """
-    found: dict[str, Any] = json.loads(_engine.schema())
-    for kind in sorted(KINDS.values(), key=lambda kind: kind.name):
-        if kind.shape is not None:
-            found["kinds"][kind.name] = kind.shape.__name__
-            schema_of(kind.shape, found["$defs"])
-    # The first line of what `torpor ab -o` writes; the others are of AbRun.
-    schema_of(AbHead, found["$defs"])
+    found = copy.deepcopy(engine_schema())
+    shapes = {kind.name: kind.shape for kind in KINDS.values() if kind.shape}
+    found["kinds"] |= {name: shapes[name].__name__ for name in sorted(shapes)}
+    # The first line of what `torpor ab -o` writes is an AbHead; the others are of AbRun.
+    found["$defs"] = schemas_of(*shapes.values(), AbHead) | found["$defs"]
     found["oneOf"] = [{"$ref": f"#/$defs/{name}"} for name in found["kinds"].values()]
     return found

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Checking a governor against legal calls at random and at the edges."""
 
-import json
 from collections.abc import Callable
 from typing import TypedDict
 
@@ -29,7 +28,7 @@ def check_kinds() -> list[CheckKind]:
     ... }
     True
     """
-    found: list[CheckKind] = json.loads(_engine.check_kinds())
+    found: list[CheckKind] = _engine.check_kinds()
     return found
 
 
@@ -57,4 +56,4 @@ def check(
     Raises :class:`torpor.GovernorError` when the governor or the program around it cannot be
     compiled.
     """
-    return headed("check", json.loads(_engine.check(governor, seed, decisions, hz, progress)))
+    return headed("check", _engine.check(governor, seed, decisions, hz, progress))

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict, TypeVar, get_args, get
 from torpor import _engine
 
 _Path = str | os.PathLike[str]
-_BOOSTS = ", ".join(boost["name"] for boost in json.loads(_engine.ioboosts()))
+_BOOSTS = ", ".join(boost["name"] for boost in _engine.ioboosts())
 _Item = TypeVar("_Item")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

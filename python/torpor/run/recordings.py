@@ -2,7 +2,6 @@
 """Recordings: their contents, what the recorded machine did, the files next to them."""
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -132,7 +131,7 @@ def trace_info(path: _Path, *, progress: Callable[[str, int, int], None] | None 
 
     Raises :class:`torpor.TraceError` when the file is missing or no format that Torpor reads.
     """
-    found = _Info(json.loads(_engine.trace_info(os.fspath(path), progress)))
+    found = _Info(_engine.trace_info(os.fspath(path), progress))
     # Its keys have types, and it shows itself.
     return cast("Recorded", found)
 
@@ -183,13 +182,13 @@ def trace_stats(
     """
     dumps = dumps_to_use(Path(trace), before, after)
     platform = machine_of(dumps) if platform is None else platform
-    found = _engine.trace_stats(
+    found: dict[str, Any] = _engine.trace_stats(
         os.fspath(trace),
         None if platform is None else os.fspath(platform),
         dumps,
         progress,
     )
-    return Record(json.loads(found))
+    return Record(found)
 
 
 def measure_latency(
@@ -224,12 +223,12 @@ def measure_latency(
     """
     if platform is None and traces:
         platform = machine_of(dumps_to_use(Path(traces[0]), None, None))
-    measured = _engine.measure_latency(
+    measured: dict[str, Any] = _engine.measure_latency(
         [os.fspath(trace) for trace in traces],
         None if platform is None else os.fspath(platform),
         progress,
     )
-    return Record(json.loads(measured))
+    return Record(measured)
 
 
 def trace_sleeps(

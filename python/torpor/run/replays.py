@@ -2,7 +2,6 @@
 """Replay of recordings: the call, and the object that holds what came out."""
 
 import functools
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -181,7 +180,7 @@ class Trace:
     @property
     def info(self) -> "recordings.Recorded":
         """The result's ``trace`` object: format, clock, CPUs, events, losses."""
-        found: recordings.Recorded = json.loads(self._loaded.info())
+        found: recordings.Recorded = self._loaded.info()
         return found
 
     @functools.cached_property
@@ -244,7 +243,7 @@ def run_of(
     wanted = _options(given, lambda: trace.recorded_on)
     found = trace._loaded.replay(platform, [governor], wanted, progress)
     run: dict[str, Any]
-    ((run,),) = json.loads(found.runs())
+    ((run,),) = found.runs()
     return run
 
 

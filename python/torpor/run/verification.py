@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Verifying a recording: does the hosted governor decide as the recorded kernel's did?"""
 
-import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -85,7 +84,7 @@ def fidelity(
         if counted is None:
             raise
         return counted
-    return Fidelity(json.loads(verified))
+    return Fidelity(verified)
 
 
 def _reset_at_ns(trace: Path) -> int | None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Governors in turn on the live machine, the same command under each, round by round."""
 
+from __future__ import annotations
+
 import json
 import os
 import random
@@ -13,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from torpor import _engine
 from torpor.machine import counters
@@ -25,8 +27,10 @@ from torpor.machine.kernel.modules import Governor, resolve
 from torpor.machine.kernel.rapl import Meter
 from torpor.machine.kernel.system import System
 from torpor.machine.record.signals import Signals
-from torpor.results.kinds import ab as shapes
 from torpor.results.record import Record
+
+if TYPE_CHECKING:
+    from torpor.results.kinds import ab as shapes
 
 #: Without a --metric: a number as programs print it, the last one.
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -64,7 +68,9 @@ class Comparison:
 
 def result(comparison: Comparison) -> Record:
     """Return a comparison as a result."""
-    return Record(shapes.made(comparison.head, comparison.runs))
+    from torpor.results.kinds.ab import made
+
+    return Record(made(comparison.head, comparison.runs))
 
 
 @dataclass(frozen=True)

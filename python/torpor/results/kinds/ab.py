@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Governors in turn on a live machine, under a command: ``torpor ab``."""
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from torpor.results.cells import (
     total,
 )
 from torpor.results.comparison import base_text, first_of, short_labels
-from torpor.results.kind import COUNTED, Clusters, Column, CpuNumber, Growing, Input, Kind, cluster
+from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
 from torpor.results.sentences import Counts as Sums
 from torpor.results.sentences import (
@@ -39,6 +38,7 @@ from torpor.results.sentences import (
     other_of,
     where,
 )
+from torpor.results.shapes import CpuNumber, Some
 from torpor.results.table import Post, Table, counted, number, share, word
 from torpor.results.types import Comparison, Version
 
@@ -63,7 +63,7 @@ class AbGroup(TypedDict):
     """CPUs that share their idle states."""
 
     cpus: list[CpuNumber]
-    states: Annotated[list[AbState], ("minItems", 1)]
+    states: Annotated[list[AbState], Some]
 
 
 class AbCounters(TypedDict):
@@ -96,8 +96,8 @@ class AbHead(TypedDict):
     kernel: str
     driver: str | None
     cpu_count: int
-    governors: Annotated[list[AbGovernor], ("minItems", 1)]
-    command: Annotated[list[str], ("minItems", 1)]
+    governors: Annotated[list[AbGovernor], Some]
+    command: Annotated[list[str], Some]
     rounds: int
     metric: str | None
     seed: int | None
@@ -210,7 +210,7 @@ def compare(runs: list[AbRun], labels: list[str]) -> Comparison:
     measured = [(run["governor"], run["round"], values(run)) for run in runs]
     metrics = [
         metric
-        for metric in json.loads(_engine.metrics())["ab"]
+        for metric in _engine.metrics()["ab"]
         if all(found.get(metric["key"]) is not None for _, _, found in measured)
     ]
     columns = [
@@ -331,12 +331,12 @@ def inputs(result: Ab) -> list[Input]:
     return [Input("kernel", result["kernel"], None), Input("governors", named, None)]
 
 
-def _finished(lines: Sequence[Any], check: Callable[[Any, str], None]) -> Ab:
+def _finished(lines: Sequence[Any], check: Callable[[Any, Any], None]) -> Ab:
     """Return the comparison of the rounds that `torpor ab -o` has finished."""
     head, *runs = lines or [None]
-    check(head, "AbHead")
+    check(head, AbHead)
     for run in runs:
-        check(run, "AbRun")
+        check(run, AbRun)
     finished = Counter(run["round"] for run in runs)
     count = len(head["governors"])
     whole = [run for run in runs if run["round"] > 0 and finished[run["round"]] == count]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Rules of the kernel that a governor breaks: ``torpor governor check``."""
 
+from __future__ import annotations
+
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping
@@ -17,7 +19,7 @@ _INFINITE_NS = 2**62
 DEFAULT_HZ = 250
 
 
-def post(result: "results.Check") -> Post:
+def post(result: results.Check) -> Post:
     """Return a line for each finding; :func:`finding_text` has the rest."""
     rows = [
         [word(f["kind"]), number(f["count"]), number(f["call"]), number(f["seed"]), word(f["what"])]
@@ -41,7 +43,7 @@ def post(result: "results.Check") -> Post:
     return Post(title, facts, [Table("findings", "", headings, rows)] if rows else [], notes)
 
 
-def finding_text(finding: "results.Finding", report: "results.Check", width: int = 100) -> str:
+def finding_text(finding: results.Finding, report: results.Check, width: int = 100) -> str:
     """Return what happened, on which machine, after which calls, and how to repeat it."""
     where = f"call {finding['call']} of {len(finding['calls'])}" if finding["call"] else "the start"
     times = "once" if finding["count"] == 1 else f"{finding['count']:,} times"
@@ -63,7 +65,7 @@ def finding_text(finding: "results.Finding", report: "results.Check", width: int
     return "\n".join([*lines, f"    repeat: {shlex.join(command)}"])
 
 
-def _machine_lines(finding: "results.Finding") -> list[str]:
+def _machine_lines(finding: results.Finding) -> list[str]:
     rows = [["state", "exit latency", "residency", ""]]
     for index, state in enumerate(finding["states"]):
         off = [str(c["cpu"]) for c in finding["cpus"] if index in c["disabled"]]
@@ -77,7 +79,7 @@ def _machine_lines(finding: "results.Finding") -> list[str]:
     return _aligned(rows)
 
 
-def _call_table(finding: "results.Finding") -> list[str]:
+def _call_table(finding: results.Finding) -> list[str]:
     """Columns with the same ordinary value in each line are left out."""
     calls = finding["calls"]
     idle: list[Mapping[str, Any]] = [call for call in calls if call["does"] == "idle"]
@@ -114,7 +116,7 @@ def _of_idle(key: str, write: Any) -> Any:
     return lambda _i, call: write(call[key]) if call["does"] == "idle" else ""
 
 
-def _answer(_i: int, call: "results.CallRow") -> str:
+def _answer(_i: int, call: results.CallRow) -> str:
     if call["does"] != "idle":
         return ""
     if call["state"] is None:
@@ -122,7 +124,7 @@ def _answer(_i: int, call: "results.CallRow") -> str:
     return f"state {call['state']}, {'stop' if call['stop_tick'] else 'keep'} tick"
 
 
-def _slept(_i: int, call: "results.CallRow") -> str:
+def _slept(_i: int, call: results.CallRow) -> str:
     if call["residency_ns"] is None:
         return "" if call["state"] is None else "not entered"
     notes = [_time(call["residency_ns"])]
@@ -152,7 +154,7 @@ def _time(time_ns: int) -> str:
     return f"{time_ns} ns"
 
 
-def inputs(result: "results.Check") -> list[Input]:
+def inputs(result: results.Check) -> list[Input]:
     """Return the governor's source, if it has one."""
     sha256 = result["source_sha256"]
     return [Input("governor", result["governor"], sha256)] if sha256 else []

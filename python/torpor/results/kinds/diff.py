@@ -8,7 +8,7 @@ from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results.cells import count_cells, states_table, sum_or_none
 from torpor.results.comparison import percent
-from torpor.results.kind import COUNTED, Clusters, Column, CpuNumber, Growing, Kind, Sample, cluster
+from torpor.results.kind import COUNTED, Clusters, Column, Growing, Kind, Sample, cluster
 from torpor.results.sentences import (
     WRONG,
     Side,
@@ -19,6 +19,7 @@ from torpor.results.sentences import (
     state_text,
     where,
 )
+from torpor.results.shapes import CpuNumber, Some
 from torpor.results.table import UNKNOWN, Cell, Post, Table, minus, number, share, word
 from torpor.results.types import Version
 
@@ -98,8 +99,8 @@ class DiffGroup(TypedDict):
     """CPUs that share their idle states."""
 
     cpus: list[CpuNumber]
-    states: Annotated[list[DiffState], ("minItems", 1)]
-    columns: Annotated[list[DiffColumn], ("minItems", 1)]
+    states: Annotated[list[DiffState], Some]
+    columns: Annotated[list[DiffColumn], Some]
 
 
 class Note(TypedDict):
@@ -408,7 +409,7 @@ def samples(result: Diff) -> Iterator[Sample]:
             yield Sample(scenario, column["label"], 0, shares)
 
 
-def _last(lines: Sequence[Any], _check: Callable[[Any, str], None]) -> Any:
+def _last(lines: Sequence[Any], _check: Callable[[Any, Any], None]) -> Any:
     """Return the last line of `torpor stat --format json`: each has all counts since the first."""
     if not lines:
         raise TorporError("no line is finished yet")

@@ -301,7 +301,7 @@ class Shadow:
         return is_stopped
 
     def _advance(self, *, until_end: bool) -> list[Window]:
-        self._found = json.loads(self._session.advance(until_end))
+        self._found = self._session.advance(until_end)
         self.meter.read()
         offset_ns = time.time_ns() - self._now_ns()
         new = [self._window(found, offset_ns) for found in self._found["windows"]]

@@ -9,13 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypedDict, get_type_hints
 
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
 from torpor.results.files import read_text
-from torpor.results.shapes import Schema, Shapes
 from torpor.run import options
 from torpor.run.options import Option
 
@@ -246,7 +245,9 @@ def read_toml(path: str | os.PathLike[str]) -> Axes:
         data = toml(text)
     except ValueError as error:
         raise SweepError(f"read sweep `{path}`: {error}") from None
-    if problem := Shapes(_FILE, is_strict=True).problem("Sweep", data):
+    from torpor.results import shapes
+
+    if problem := shapes.problem(_file(), data, is_strict=True):
         raise SweepError(f"read sweep `{path}`: {problem}")
     numbers = ("seeds", "seed")
     given: dict[str, Any] = {
@@ -353,7 +354,7 @@ def expand_params(spec: str) -> list[str]:
 
 def _known(lister: Any) -> list[str]:
     # The oracle is no governor: only a sweep that names it has it.
-    return [entry["name"] for entry in json.loads(lister()) if entry["name"] != "oracle"]
+    return [entry["name"] for entry in lister() if entry["name"] != "oracle"]
 
 
 #: The axes as options of a command.
@@ -366,19 +367,18 @@ OPTIONS: dict[str, Option] = {
 _AXES = tuple(name for name in OPTIONS if name != "param")
 
 
-def _closed(**properties: Any) -> Schema:
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+def _file() -> Any:
+    """Return the type of a sweep's file."""
+    from msgspec import Meta
+
+    values: Any = str | float | list[str | float]
+    count = Annotated[int, Meta(ge=1)]
+    axes = dict.fromkeys(OPTIONS, values) | dict.fromkeys(("seeds", "seed"), count)
+    rows = list[dict[str, Any]]
+    keys = {"axes": TypedDict("axes", axes, total=False), "options": dict[str, Any]}  # type: ignore[operator]
+    return TypedDict("file", keys | {"tie": rows, "exclude": rows}, total=False)  # type: ignore[operator]
 
 
-_VALUE = {"type": ["string", "number"]}
-_VALUES = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]}
-_COUNT = {"type": "integer", "minimum": 1}
-_ROWS = {"type": "array", "items": {"type": "object"}}
-#: The keys of a sweep's file.
-_FILE = {
-    "Sweep": _closed(axes={"$ref": "Axes"}, options={"type": "object"}, tie=_ROWS, exclude=_ROWS),
-    "Axes": _closed(**dict.fromkeys(OPTIONS, _VALUES), seeds=_COUNT, seed=_COUNT),
-}
 #: Options of a simulation that axes, points or the runner decide.
 POINT_OPTIONS = (
     *("seeds", "seed", "cpufreq", "kernels", "io_boosts", "hz", "latency_limit"),

@@ -151,7 +151,7 @@ def _has_file(point: Point) -> bool:
 
 @cache
 def _shipped_governors() -> frozenset[str]:
-    return frozenset(entry["name"] for entry in json.loads(_engine.governors()))
+    return frozenset(entry["name"] for entry in _engine.governors())
 
 
 def _policy(spec: str) -> list[str]:

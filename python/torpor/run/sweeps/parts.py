@@ -71,7 +71,7 @@ class Line(NamedTuple):
 @cache
 def catalogue() -> list[dict[str, Any]]:
     """Return the metrics that a point may have: those of replays and of simulations."""
-    known = json.loads(_engine.metrics())
+    known = _engine.metrics()
     both = {metric["key"]: metric for kind in ("replay", "simulation") for metric in known[kind]}
     return list(both.values())
 
@@ -215,7 +215,7 @@ def _checksum(text: str) -> str:
 def columns() -> dict[str, tuple[str, tuple[type, ...]]]:
     """Return the columns of a point: the name of each one's type, and what it is in Python."""
     of = {"text": (str,), "int": (int,), "count": (int, float), "float": (float, int)}
-    tables = json.loads(_engine.tables())
+    tables = _engine.tables()
     (points,) = [table for table in tables if (table["kind"], table["name"]) == ("sweep", "points")]
     found = {column["name"]: column["type"] for column in points["columns"]}
     for metric in catalogue():
