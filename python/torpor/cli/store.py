@@ -70,7 +70,7 @@ def show(
     points = open_store(store).points()
     post = ranks.view(
         points,
-        metrics=metrics or sweeping.DEFAULT_METRICS,
+        metrics=metrics or ranks.DEFAULT_METRICS,
         base=base,
         filters=_filters(only),
         each=True if form == "csv" and each is None else each,

@@ -6,34 +6,16 @@ Changes, their significance and the best governors are in a section's ``comparis
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from operator import mul
 from typing import Any
 
 from torpor import _engine
 from torpor.results import types as results
+from torpor.results.catalogue import first_of
 from torpor.results.text import csv_text
 
 Result = results.Replay | results.Simulation
 #: Section with runs and a comparison of them.
 Section = results.TraceOutcome | results.Simulation
-
-# The catalogue is ASCII; people are used to the sign.
-_UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
-
-
-def title_text(metric: Mapping[str, Any]) -> str:
-    """Return a metric's title with its unit, for an axis."""
-    unit = unit_text(metric["unit"])
-    return f"{metric['title']}, {unit}" if unit else str(metric["title"])
-
-
-def unit_text(unit: str) -> str:
-    """Spell a unit as people do.
-
-    >>> unit_text("us"), unit_text("mW")
-    ('µs', 'mW')
-    """
-    return _UNITS.get(unit, unit)
 
 
 def sections(result: "Result") -> list["Section"]:
@@ -80,18 +62,8 @@ def correction_text(tests: int) -> str:
     return f"corrected for {tests} comparisons by Holm's method" if tests > 1 else ""
 
 
-#: Metrics shown first; the rest in the order of the table.
-FIRST = (
-    *("figure", "iops", "throughput", "power_mw", "package_w", "package_j", "idle_power_mw"),
-    *("over_oracle_pct", "relative_over_oracle_pct", "above_pct", "below_pct"),
-    *("task_latency_p99_us", "latency_p99_us", "latency_mean_us"),
-)
+#: Metrics whose need for draws is said.
 _NEEDED = 4
-
-
-def first_of(key: str) -> int:
-    """Return the rank of a metric by importance to the reader."""
-    return FIRST.index(key) if key in FIRST else len(FIRST)
 
 
 def needed_text(
@@ -107,7 +79,7 @@ def needed_text(
         for place, cell in enumerate(row["cells"]):
             change = cell["change"]
             needed = change.get("pairs_needed") if change else None
-            if needed and row["key"] in FIRST and other in (None, place):
+            if needed and first_of(row["key"]) < math.inf and other in (None, place):
                 of = f" of {labels[place]}" if len(labels) > 2 and other is None else ""
                 found.append(f"{row['title']}{of} {needed:,}")
     if not found:
@@ -274,21 +246,6 @@ def fill(
     }
     found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
     return found
-
-
-def interval(sample: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean, and the ends of Student's 95 % interval of it; of one value, that value.
-
-    >>> [round(end, 3) for end in interval([1.0, 2.0, 3.0])]
-    [2.0, -0.484, 4.484]
-    """
-    count, half = len(sample), 0.0
-    mean = math.fsum(sample) / count
-    if count > 1:
-        apart = [value - mean for value in sample]
-        variance = math.fsum(map(mul, apart, apart)) / (count - 1)
-        half = _engine.student_95(count - 1) * math.sqrt(variance / count)
-    return mean, mean - half, mean + half
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change | None":

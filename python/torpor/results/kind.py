@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A kind of result: everything that Torpor knows about it, in one object."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Annotated, Any, NamedTuple
 
-from torpor import _engine
 from torpor.results import types as results
+from torpor.results.catalogue import common_key, counts
 from torpor.results.record import Record
 from torpor.results.table import Post
 
-#: Names of the catalogue's metrics in other kinds of result.
-SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Clusters of one column: each with its CPUs, time awake, and states.
 Clusters = list[dict[str, Any]]
 
@@ -133,17 +129,9 @@ def cluster(
     }
 
 
-@cache
-def counts() -> frozenset[str]:
-    """Metrics that grow with time, so that two durations can be compared."""
-    catalogues = json.loads(_engine.metrics())
-    kinds = (*catalogues["replay"], *catalogues["simulation"])
-    return frozenset(metric["key"] for metric in kinds if metric["kind"] == "count")
-
-
 def with_rates(values: "results.Metrics", seconds: float) -> dict[str, float | None]:
     """Return metrics by common names, with counts as rates."""
-    found = {SAME.get(key, key): value for key, value in values.items()}
+    found = {common_key(key): value for key, value in values.items()}
     for key in counts() & found.keys():
         count = found.pop(key)
         if count is not None and seconds:

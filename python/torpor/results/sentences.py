@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from torpor._engine import TorporError
 from torpor.results import types as results
-from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
+from torpor.results.catalogue import RUNS, difference_unit, first_of, leading, metrics, unit_text
+from torpor.results.comparison import correction_text, needed_text, percent
 from torpor.results.table import counted, minus, share
 
 _NAMED = 4
@@ -134,14 +135,6 @@ def where(first: Side, second: Side) -> str:
     return sentence("; ".join(parts))
 
 
-#: Powers that a headline may have, the whole machine's first.
-POWERS = {
-    "power_mw": "power",
-    "idle_power_mw": "idle power",
-    "relative_idle_power_pct": "relative idle power",
-}
-
-
 def _rough(value: float) -> str:
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
@@ -154,24 +147,26 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     labels, samples = compared["labels"], compared["samples"]
     changes = {row["key"]: row["cells"][other]["change"] for row in compared["rows"]}
     parts, alike = [], []
-    key = next((key for key in POWERS if changes.get(key)), None)
+    key = next((key for key in leading("cost", *RUNS) if changes.get(key)), None)
     power = changes[key] if key else None
     if key and power:
+        metric = metrics()[key]
         pct = power["relative_pct"]
-        size, unit = (power["difference"], _unit_of(compared, key)) if pct is None else (pct, "%")
+        size, unit = (power["difference"], difference_unit(metric)) if pct is None else (pct, "%")
         if not _differs(compared, power):
-            alike.append(POWERS[key])
+            alike.append(metric["noun"])
         elif size < 0:
-            parts.append(f"saves {_rough(-size)} {unit} of {POWERS[key]}")
+            parts.append(f"saves {_rough(-size)} {unit} of {metric['noun']}")
         else:
-            parts.append(f"takes {_rough(size)} {unit} more {POWERS[key]}")
-    if latency := changes.get("latency_mean_us"):
+            parts.append(f"takes {_rough(size)} {unit} more {metric['noun']}")
+    delay, *_ = leading("delay", *RUNS)
+    if latency := changes.get(delay):
         late_us = latency["difference"]
         when = "later" if late_us > 0 else "earlier"
         if _differs(compared, latency) and late_us:
             parts.append(f"wakes {_rough(abs(late_us))} µs {when}")
         elif compared["sampling"] == "paired":
-            alike.append("wake-up latency")
+            alike.append(metrics()[delay]["noun"])
         else:
             parts.append("wakes as fast")
     if alike:
@@ -190,12 +185,6 @@ def _differs(compared: "results.Comparison", change: Any) -> bool:
     """Return whether a change counts: in one recording where the printed values differ."""
     is_single = compared["sampling"] == "single"
     return bool(change["text"]) and (is_single or bool(change["is_significant"]))
-
-
-def _unit_of(compared: "results.Comparison", key: str) -> str:
-    """Return the unit of a difference that has no percentage: a share's, or one from 0."""
-    row = next(row for row in compared["rows"] if row["key"] == key)
-    return "points" if row["kind"] == "share" else unit_text(row["unit"])
 
 
 def changed(compared: "results.Comparison", base: int, other: int, draws: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torpor.results import types as results
+from torpor.results.catalogue import distances, leading, metrics
 from torpor.results.comparison import class_shares, paired, percent
 from torpor.results.numbers import listing, number
 
@@ -56,17 +57,14 @@ def verdict(runs: Sequence[Run], sleep_length_sources: Mapping[str, Any] | None 
 
 def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
     oracle = next((r for r in runs if r["kind"] == "oracle" and not r["error"]), None)
-    if oracle:
-        for key, what in (
-            ("over_oracle_pct", "idle energy in total"),
-            ("relative_over_oracle_pct", "relative energy"),
-        ):
-            if _known(good, key):
-                return _by_oracle(_known(good, key), good, key, what, oracle)
-    # A simulation knows what its machine took in all; to sleep less and work less is no loss.
-    for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy in total")):
+    of_runs = metrics("simulation", "replay")
+    for key in distances().values() if oracle else ():
         if _known(good, key):
-            return _by_energy(_known(good, key), good, key, what)
+            return _by_oracle(_known(good, key), good, key, of_runs[key]["noun"], oracle)
+    # A simulation knows what its machine took in all; to sleep less and work less is no loss.
+    for key, metric in of_runs.items():
+        if metric["kind"] == "energy" and _known(good, key):
+            return _by_energy(_known(good, key), good, key, metric["noun"])
     return _by_depth(good)
 
 
@@ -137,14 +135,15 @@ def _by_depth(good: Sequence[Run]) -> str:
 def _latency(best: Run, good: Sequence[Run]) -> str:
     """Describe the cost of the best: its mean wake-up latency compared with the fastest
     governor's."""
-    known = _known(good, "latency_mean_us")
+    key, *_ = leading("delay", "replay")
+    known = _known(good, key)
     if best not in known:
         return ""
-    mean = best["metrics"]["latency_mean_us"] or 0.0
-    quickest, ties = _least(known, "latency_mean_us")
+    mean = best["metrics"][key] or 0.0
+    quickest, ties = _least(known, key)
     if best in ties:
         return f"; no governor wakes faster (mean {number(mean)} µs)"
-    low = quickest["metrics"]["latency_mean_us"] or 0.0
+    low = quickest["metrics"][key] or 0.0
     return (
         f"; its mean wake-up latency is {number(mean)} µs, "
         f"{number(mean - low)} µs more than {_name(quickest)}, the quickest"

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from torpor._engine import student_95
+from torpor._engine import Moments, half_width
 from torpor.ask.contest.corpus import Scenario
-from torpor.results.comparison import interval
 from torpor.run.sweeps.parts import Row
 
 #: Column that all are compared with.
@@ -362,7 +361,7 @@ def _at_delay(front: _Front, keys: _Keys) -> Interval | None:
     middle = math.fsum(known) / len(known)
     share = (len(known) - 1) / len(known)
     wide = math.sqrt(share * math.fsum((part - middle) ** 2 for part in known))
-    half = student_95(len(known) - 1) * wide
+    half = half_width(wide, len(known) - 1)
     return Interval(mean - half, mean, mean + half)
 
 
@@ -535,8 +534,9 @@ def _interval(
     if whole <= 0:
         return None
     changes = [100 * (a - b) / whole for a, b in known]
-    mean, low, high = interval(changes)
-    return Interval(low, mean, high)
+    mean, low, high = Moments(changes).interval()
+    # One seed has no interval.
+    return Interval(mean if low is None else low, mean, mean if high is None else high)
 
 
 def _is_real(change: Interval) -> bool:

@@ -4,13 +4,8 @@
 from typing import Any
 
 from torpor.results import types as results
-from torpor.results.comparison import (
-    SLEEP_CLASSES,
-    agreement_text,
-    percent,
-    sources_text,
-    unit_text,
-)
+from torpor.results.catalogue import unit_text
+from torpor.results.comparison import SLEEP_CLASSES, agreement_text, percent, sources_text
 from torpor.results.kind import Kind, saved_by
 from torpor.results.record import Fidelity
 from torpor.results.sentences import cannot_show, grouped

@@ -5,8 +5,9 @@ from typing import Any
 
 from torpor import _engine
 from torpor.results import types as results
+from torpor.results.catalogue import leading, unit_text
 from torpor.results.cells import RUN, SIDES, compared, missed_cells
-from torpor.results.comparison import needed_text, section_name, short_labels, unit_text
+from torpor.results.comparison import needed_text, section_name, short_labels
 from torpor.results.kind import Kind, saved_by
 from torpor.results.kinds import runs
 from torpor.results.over_recordings import over_recordings, sign_text
@@ -16,8 +17,6 @@ from torpor.results.table import UNKNOWN, Cell, Post, Table, number, share, word
 _FULL_TABLES = 4
 #: Causes of sleeps' ends that a terminal shows for each governor.
 _CAUSES = 8
-#: Metrics of a recording's line.
-_SHORT = ("sleeps", "above_pct", "below_pct", "latency_mean_us", "idle_power_mw")
 
 
 def post(result: "results.Replay") -> Post:
@@ -57,7 +56,8 @@ def _fact(section: "results.TraceOutcome") -> str:
 def _lines(result: "results.Replay") -> Table:
     """Return a line for each recording and governor."""
     known = {metric["key"]: metric for metric in result["catalogue"]}
-    keys = [key for key in _SHORT if key != "idle_power_mw" or result["platform"]["has_power"]]
+    has_power = result["platform"]["has_power"]
+    keys = [k for k in leading("line", "replay") if has_power or known[k]["kind"] != "power"]
     headings = ["recording", "gov"]
     headings += [f"{known[key]['title']} {unit_text(known[key]['unit'])}".rstrip() for key in keys]
     rows = []
