@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from torpor._engine import TorporError
 from torpor.results import comparison
-from torpor.results.catalogue import leading
+from torpor.results.catalogue import leading, wrong_pct
 from torpor.results.catalogue import metrics as catalogue
 from torpor.results.kinds import shadow as shapes
 from torpor.results.record import Record, headed
@@ -174,8 +174,8 @@ def _minutes(points: Points) -> Iterator[tuple[tuple[str, str, str], int, _Value
         values: _Values = {}
         for at in places:
             own = {k: column[at] for k, column in columns.items() if not math.isnan(column[at])}
-            if {"above_pct", "below_pct"} <= own.keys():
-                own["wrong_pct"] = own["above_pct"] + own["below_pct"]
+            if (wrong := wrong_pct(own)) is not None:
+                own["wrong_pct"] = wrong
             values[governors[at]] = own
         of = dict(zip(SCENARIO, map(str, scenarios[number]), strict=True))
         yield (of["source"], of["platform"], of["options"]), begin_ns(seed), values

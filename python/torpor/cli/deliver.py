@@ -15,9 +15,9 @@ from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.options import option
 from torpor.cli.parsing import typed
 from torpor.results.catalogue import metrics
-from torpor.results.comparison import sections, unverified
+from torpor.results.comparison import sections
 from torpor.results.files import write_whole
-from torpor.results.kinds import posted
+from torpor.results.kinds import posted, unverified
 from torpor.results.record import Compared, view
 from torpor.results.table import Post
 from torpor.run.recordings import convert_trace

@@ -18,7 +18,7 @@ Metric = dict[str, Any]
 
 #: Catalogues of governors' runs.
 RUNS = ("replay", "simulation")
-_ALL = ("fidelity", "ab", "shadow", *RUNS)
+_ALL = (*RUNS, "fidelity", "ab", "shadow")
 # The catalogue is ASCII; people are used to the sign.
 _UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
 
@@ -32,7 +32,11 @@ def _catalogues() -> dict[str, list[Metric]]:
 @cache
 def metrics(*kinds: str) -> dict[str, Metric]:
     """Return the metrics of these kinds of result by key, in order; without a kind, all."""
-    return {m["key"]: m for kind in kinds or _ALL for m in _catalogues()[kind]}
+    found: dict[str, Metric] = {}
+    for kind in kinds or _ALL:
+        for metric in _catalogues()[kind]:
+            found.setdefault(metric["key"], metric)
+    return found
 
 
 @cache
@@ -67,6 +71,12 @@ def distances() -> dict[str, str]:
     """Return the metrics of distance to the oracle, by the energy whose distance each is."""
     every = metrics(*RUNS)
     return {metric["lead"]["over"]: key for key, metric in every.items() if metric["lead"]["over"]}
+
+
+def wrong_pct(values: Mapping[str, float | None]) -> float | None:
+    """Return the share of sleeps of a wrong depth, either way; None if one is not known."""
+    above, below = (values.get(key) for key in leading("depth", *RUNS))
+    return None if above is None or below is None else above + below
 
 
 def common_key(key: str) -> str:

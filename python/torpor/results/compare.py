@@ -6,9 +6,9 @@ from typing import Any
 
 from torpor._engine import TorporError
 from torpor.results.catalogue import common_key, counts, metrics
-from torpor.results.comparison import fill, not_verified, unverified
+from torpor.results.comparison import fill, not_verified
 from torpor.results.kind import Column
-from torpor.results.kinds import KINDS
+from torpor.results.kinds import KINDS, unverified
 from torpor.results.record import Record, headed
 
 
@@ -71,13 +71,12 @@ def _metrics(columns: list[Column]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the metrics that two columns have, in the catalogue's order; and the titles of the
     others."""
     known: dict[str, dict[str, Any]] = {}
-    for kind in ("replay", "simulation", "fidelity", "ab"):
-        for metric in metrics(kind).values():
-            key = common_key(metric["key"])
-            if key in counts():
-                key = f"{key}_per_s"
-                metric = metric | {"unit": "1/s", "kind": "rate"}
-            known.setdefault(key, metric | {"key": key})
+    for metric in metrics().values():
+        key = common_key(metric["key"])
+        if key in counts():
+            key = f"{key}_per_s"
+            metric = metric | {"unit": "1/s", "kind": "rate"}
+        known.setdefault(key, metric | {"key": key})
     having = {key: sum(c.values.get(key) is not None for c in columns) for key in known}
     sums = {key for key, metric in known.items() if metric["lead"]["is_sum"]}
     shared = [m for key, m in known.items() if having[key] > 1 and key not in sums]

@@ -5,7 +5,7 @@ Changes, their significance and the best governors are in a section's ``comparis
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torpor import _engine
@@ -193,19 +193,6 @@ def not_verified(machine: str | None) -> str:
     return f"NOT verified: is {machine} the recorded machine?"
 
 
-def unverified(result: Mapping[str, Any]) -> list[str]:
-    """Return the recordings whose decisions the machine that the user named does not explain."""
-    if result["kind"] == "fidelity":
-        return [] if result["verdict"]["is_verified"] else [result["trace"]["path"]]
-    if result["kind"] != "replay" or result["options"]["recorded_on"] is None:
-        return []
-    return [
-        section["trace"]["path"]
-        for section in result.get("traces", ())
-        if section.get("agreement") and not section["agreement"]["verdict"]["is_verified"]
-    ]
-
-
 def to_csv(result: "Result") -> str:
     """Return one line a recording and governor, one column a metric; not known is empty."""
     catalogue = result["catalogue"]
@@ -246,22 +233,3 @@ def fill(
     }
     found: results.Comparison = json.loads(_engine.compare(json.dumps(table)))
     return found
-
-
-def paired(first: Sequence[float], second: Sequence[float]) -> "results.Change | None":
-    """Return the change from first to second, paired by place; None for less than two pairs.
-
-    >>> change = paired([1.0, 2.0, 3.0], [2.0, 3.0, 4.5])
-    >>> f"{change['difference']:.3f} {change['low']:.3f} {change['high']:.3f}"
-    '1.167 0.450 1.884'
-    >>> change["is_significant"]
-    True
-    """
-    metric = {"key": "x", "title": "x", "unit": "", "kind": "figure", "direction": "none"}
-    columns = [
-        {"label": label, "samples": [{"number": n, "values": {"x": x}} for n, x in enumerate(xs)]}
-        for label, xs in (("first", first), ("second", second))
-    ]
-    (row,) = fill([metric], columns, is_paired=True)["rows"]
-    change = row["cells"][1]["change"]
-    return change if change and change["low"] is not None else None

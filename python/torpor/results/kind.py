@@ -2,6 +2,7 @@
 """A kind of result: everything that Torpor knows about it, in one object."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from torpor.results import types as results
@@ -61,6 +62,8 @@ class Growing(NamedTuple):
     #: Result of the whole lines so far. The second argument checks a line that is no result
     #: against a record of the schema.
     result: Callable[[Sequence[Any], Callable[[Any, str], None]], Any]
+    #: TypedDicts of its lines that no result has.
+    lines: tuple[type, ...] = ()
 
 
 class Kind(NamedTuple):
@@ -87,6 +90,14 @@ class Kind(NamedTuple):
     states: Callable[[Any], list[tuple[str, Clusters]]] | None = None
     #: File that grows until the result is complete.
     growing: Growing | None = None
+    #: Its parts that contradict one another, in words, in a result of the right shape.
+    contradictions: Callable[[Any], Iterator[str]] = lambda _result: iter(())
+    #: Recordings whose decisions the machine that the user named does not explain.
+    unverified: Callable[[Any], list[str]] = lambda _result: []
+    #: What a file's text becomes, and the folder of its tables; None if it is a ``record``.
+    opened: Callable[[str, Path | None], Any] | None = None
+    #: Whether it has governors' runs on a platform, whose page is that of governors.
+    has_runs: bool = False
 
 
 _SAVED = "it was made from a result alone. `torpor {} --report` makes a page with a trace; {}"

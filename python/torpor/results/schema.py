@@ -10,7 +10,6 @@ from typing import Any, TypedDict
 
 from torpor import _engine
 from torpor.results.kinds import KINDS
-from torpor.results.kinds.ab import AbHead
 from torpor.results.kinds.diff import Counts
 from torpor.results.shapes import schema_of
 
@@ -83,7 +82,7 @@ def schema() -> dict[str, Any]:
         if kind.shape is not None:
             found["kinds"][kind.name] = kind.shape.__name__
             schema_of(kind.shape, found["$defs"])
-    # The first line of what `torpor ab -o` writes; the others are of AbRun.
-    schema_of(AbHead, found["$defs"])
+        for line in kind.growing.lines if kind.growing else ():
+            schema_of(line, found["$defs"])
     found["oneOf"] = [{"$ref": f"#/$defs/{name}"} for name in found["kinds"].values()]
     return found

@@ -72,7 +72,7 @@ def state_text(key: tuple[str, int, str]) -> str:
     return f"state {name}" + (f" of {cluster}" if cluster else "")
 
 
-def grouped(value: float) -> str:
+def count_text(value: float) -> str:
     return f"{value:,.0f}"
 
 
@@ -91,7 +91,7 @@ def sentence(text: str) -> str:
 def alone(side: Side) -> str:
     usage = sum(counts["usage"] for counts in side.states.values())
     shares = [f"{percent(share(total(side, s), usage, 1))} {w}" for s, w in WRONG.items()]
-    return sentence(f"{side.label}: {grouped(usage)} sleeps, {' and '.join(shares)}")
+    return sentence(f"{side.label}: {count_text(usage)} sleeps, {' and '.join(shares)}")
 
 
 def where(first: Side, second: Side) -> str:
@@ -108,14 +108,14 @@ def where(first: Side, second: Side) -> str:
         key = max(by_state, key=lambda k: by_state[k] * (1 if whole > 0 else -1))
         part, more = abs(by_state[key]), "more" if whole > 0 else "fewer"
         if part <= abs(whole):
-            of = f"{state_text(key)} has {grouped(part)} of the {grouped(abs(whole))} {more}"
+            of = f"{state_text(key)} has {count_text(part)} of the {count_text(abs(whole))} {more}"
         else:
             less = "fewer" if whole > 0 else "more"
-            rest = grouped(part - abs(whole))
-            of = f"{state_text(key)} has {grouped(part)} {more}, the others {rest} {less}"
+            rest = count_text(part - abs(whole))
+            of = f"{state_text(key)} has {count_text(part)} {more}, the others {rest} {less}"
         parts.append(
-            f"{second.label} sleeps {WRONG[side]} {grouped(total(second, side))} times, "
-            f"{first.label} {grouped(total(first, side))} times; {of}"
+            f"{second.label} sleeps {WRONG[side]} {count_text(total(second, side))} times, "
+            f"{first.label} {count_text(total(first, side))} times; {of}"
         )
     spans = [sum(c["time_ns"] for c in s.states.values()) for s in (first, second)]
     if all(spans):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from torpor._engine import Moments, half_width
 from torpor.ask.contest.corpus import Scenario
+from torpor.results.catalogue import distances
 from torpor.run.sweeps.parts import Row
 
 #: Column that all are compared with.
@@ -25,11 +26,6 @@ EQUAL_PCT = 0.1
 THROUGHPUT_PCT = 0.5
 #: Scores that are closer than this are equal: half or twice a constant here moves them by less.
 APART_PCT = 0.3
-#: The distance to the oracle's bound of each energy of a replay.
-_OVER = {
-    "idle_energy_uj": "over_oracle_pct",
-    "relative_idle_power_pct": "relative_over_oracle_pct",
-}
 
 _NEVER_IDLE = "the CPUs are never idle"
 _BEYOND = "less energy than the oracle's bound: other work"
@@ -280,7 +276,7 @@ def _gap(scenario: Scenario, by: Mapping[str, list[Row]], key: str) -> float | N
     if oracle is None or base is None:
         return None
     # The oracle's own run can cost more than its bound.
-    return base - oracle / (1 + (_mean(by["oracle"], _OVER[key]) or 0) / 100)
+    return base - oracle / (1 + (_mean(by["oracle"], distances()[key]) or 0) / 100)
 
 
 def _is_beyond(mine: list[Row], base: list[Row], key: str, gap: float) -> bool:

@@ -1,36 +1,40 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Every kind of result, in one list. All that shows, explains or compares results reads it."""
+"""Every kind of result: each module here is one, with its ``KIND``.
+
+All that shows, explains, checks or compares results asks :data:`KINDS`; no other file names a kind.
+"""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from torpor._engine import TorporError
 from torpor.results.kind import Kind
 from torpor.results.table import Post
 
-__all__ = ["KINDS", "explain", "posted"]
-
-_NAMES = (
-    *("replay", "simulation", "diff", "ab", "reproduction"),
-    *("trace_stats", "latency", "fidelity", "outcomes", "check", "beside", "shadow"),
-)
+__all__ = ["KINDS", "explain", "posted", "unverified"]
 
 
 class _Kinds(Mapping[str, Kind]):
     """The kinds by name. The module of that name is loaded when a result of the kind is met."""
 
+    @cached_property
+    def _names(self) -> list[str]:
+        return [module.name for module in iter_modules(__path__)]
+
     def __getitem__(self, name: str) -> Kind:
-        if name not in _NAMES:
+        if name not in self._names:
             raise KeyError(name)
         kind: Kind = import_module(f"{__name__}.{name}").KIND
         return kind
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(_NAMES)
+        return len(self._names)
 
 
 KINDS: Mapping[Any, Kind] = _Kinds()
@@ -69,6 +73,11 @@ def explain(result: Any, *, governor: str | None = None) -> list[str]:
             f"nothing to explain in a result of kind `{_name(data)}`: expected {expected}"
         )
     return [sentence for sentence in found.explain(data, governor) if sentence]
+
+
+def unverified(result: Any) -> list[str]:
+    """Return the recordings whose decisions the machine that the user named does not explain."""
+    return KINDS[_name(result)].unverified(result)
 
 
 def _name(result: Any) -> str:

@@ -354,5 +354,7 @@ KIND = Kind(
     columns=columns,
     inputs=inputs,
     states=states,
-    growing=Growing(lambda first: {"governors", "command", "rounds"} <= set(first), _finished),
+    growing=Growing(
+        lambda first: {"governors", "command", "rounds"} <= set(first), _finished, (AbHead,)
+    ),
 )

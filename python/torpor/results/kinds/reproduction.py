@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Published tables, simulated and judged: ``torpor study run``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from torpor.results import judge
@@ -339,6 +339,14 @@ def inputs(result: Reproduction) -> list[Input]:
     return [Input("kernel", kernel["release"], kernel["source_sha256"])] if kernel else []
 
 
+def contradictions(result: Reproduction) -> Iterator[str]:
+    """Compare the columns of each table's rows."""
+    for table in result["tables"]:
+        for row in table["rows"]:
+            if row["cells"].keys() != table["rows"][0]["cells"].keys():
+                yield f"`{row['title']}` has other columns than the first row of its table"
+
+
 _NO_TRACE = (
     "the simulations of a study are many, and none is kept. "
     "`torpor simulate WORKLOAD -p PLATFORM --trace FILE.perfetto-trace` writes one."
@@ -351,4 +359,5 @@ KIND = Kind(
     record=ReproductionRecord,
     shape=Reproduction,
     inputs=inputs,
+    contradictions=contradictions,
 )

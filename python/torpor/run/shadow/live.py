@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from torpor import _engine
 from torpor.machine.record.machine import Machine, read
 from torpor.machine.record.signals import Signals
-from torpor.results.catalogue import leading
+from torpor.results.catalogue import leading, wrong_pct
 from torpor.run import options
 from torpor.run.shadow.cost import Meter
 from torpor.run.shadow.feed import Feed, Following, Recorder
@@ -348,7 +348,7 @@ def values_of(run: Mapping[str, Any], duration_ns: int, cpus: int) -> dict[str, 
     if sleeps:
         for key in ("above", "below"):
             found[f"{key}_pct"] = 100 * run[key] / sleeps
-        found["wrong_pct"] = found["above_pct"] + found["below_pct"]
+        found["wrong_pct"] = wrong_pct(found) or 0.0
     if run["latency_count"]:
         found["latency_mean_us"] = run["latency_sum_ns"] / run["latency_count"] / 1e3
     if (energy_uj := run["idle_energy_uj"]) is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from torpor.results.numbers import number
+from torpor.results.numbers import number_text
 from torpor.results.table import Post, minus
 from torpor.view.chart import COLOURS, Chart, Point, Series, inline, inline_both, svg
 
@@ -79,8 +79,9 @@ def io_boost(result: Scatter) -> Chart:
 def _setting(setting: Setting, label: str) -> Point:
     freqs = ", ".join(f"{name} {mhz:.0f} MHz" for name, mhz in setting["freq_mhz"].items())
     hint = (
-        f"{setting['name']}: {number(setting['iops'])} IOPS, {number(setting['uj_per_io'])} µJ an "
-        f"IO, {number(setting['power_mw'])} mW; on average {freqs}"
+        f"{setting['name']}: {number_text(setting['iops'])} IOPS, "
+        f"{number_text(setting['uj_per_io'])} µJ an IO, {number_text(setting['power_mw'])} mW; "
+        f"on average {freqs}"
     )
     is_hollow = setting["kind"] == "boost" and "," in setting["name"]
     return Point(setting["uj_per_io"], setting["iops"], hint, label, is_hollow)

@@ -21,7 +21,7 @@ from torpor.results.comparison import (
     sources_text,
 )
 from torpor.results.kinds import explain
-from torpor.results.numbers import number
+from torpor.results.numbers import number_text
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
 from torpor.view.chart import Chart, Point, Series, inline_both
@@ -237,7 +237,7 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
     base = compared["base"]
     wakeups = _row(compared, "wakeups")
     if wakeups and base is not None and (count := wakeups["cells"][base]["value"]) is not None:
-        found.append(Chip(f"{number(round(count))} wake-ups"))
+        found.append(Chip(f"{number_text(round(count))} wake-ups"))
     if "trace" not in section or draws == "recording":
         return found
     sources = section["inputs"]["sleep_length_sources"]
@@ -255,7 +255,7 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
         found.append(Chip("recorded decisions not compared"))
     lost = sum(loss["count"] for loss in section["trace"]["losses"] if loss["severity"] != "info")
     if lost:
-        found.append(Chip(f"{number(lost)} pieces lost", is_warning=True))
+        found.append(Chip(f"{number_text(lost)} pieces lost", is_warning=True))
     return found
 
 

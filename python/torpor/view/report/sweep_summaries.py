@@ -2,7 +2,7 @@
 """The figures over scenarios of a sweep's page, for each choice that its reader has.
 
 A choice is a base, and one value of one axis or all scenarios. A page has those of them for which
-it has room; for the others, ``torpor store view --only`` makes tables.
+it has room; for the others, ``torpor store show --only`` makes tables.
 """
 
 import re
@@ -33,23 +33,26 @@ class Summaries:
         """List the choices; a page that does not have all scenarios has one."""
         self._cells, self._labels, self._is_whole = cells, labels, bool(axes)
         self._columns = {name: place for place, name in enumerate(SCENARIO)}
-        bases = range(len(cells.governors) if axes else 1)
-        every: list[tuple[str, int, Sequence[int]]] = [
-            (f"{base}", base, range(len(cells.scenarios))) for base in bases
+        bases = [n for n, name in enumerate(cells.governors) if name != "oracle"]
+        every = [
+            (f"{base}{name}", base, own)
+            for name, own in self._chosen(axes)
+            for base in (bases if axes else bases[:1])
         ]
-        for base in bases:
-            every += [(f"{base} {name}", base, own) for name, own in self._chosen(axes)]
         room = _LINES_MAX // max(1, metrics * len(cells.governors))
         self._choices = every[: max(1, room)]
         #: Figures of each metric, by choice.
         self.found: dict[str, list[Any]] = {name: [] for name, *_ in self._choices}
 
-    def _chosen(self, axes: Sequence[str]) -> Iterator[tuple[str, list[int]]]:
+    def _chosen(self, axes: Sequence[str]) -> Iterator[tuple[str, Sequence[int]]]:
+        scenarios = self._cells.scenarios
+        yield "", range(len(scenarios))
         for axis in axes:
             of: dict[str, list[int]] = {}
-            for number, scenario in enumerate(self._cells.scenarios):
-                of.setdefault(axis_text(scenario[self._columns[axis]]), []).append(number)
-            yield from ((f"{axis}={value}", own) for value, own in of.items())
+            for number, scenario in enumerate(scenarios):
+                value = axis_text(scenario[self._columns[axis]])
+                of.setdefault(f" {axis}={value}", []).append(number)
+            yield from of.items()
 
     def add(self, metric: Mapping[str, Any], means: Mapping[str, _Column]) -> None:
         """Add the figures of a metric, from its means by governor and scenario."""
@@ -65,9 +68,9 @@ class Summaries:
         means: Mapping[str, _Column],
         numbers: Sequence[int],
     ) -> dict[str, Any]:
-        count, lines = summed(metric, means) if base != "oracle" else (0, [])
+        count, lines = summed(metric, means)
         found: dict[str, Any] = {"count": count, "lines": lines}
-        if "oracle" in means and lines:
+        if "oracle" in means:
             # It knows the future, and has a place in the picture alone.
             both, (_, (_, change, _)) = summed(metric, {base: means[base], "": means["oracle"]})
             found["oracle"] = change[0] if both >= count else None

@@ -174,7 +174,7 @@ const summary = (metric, base) => {
   return data.summaries[base + chosen.join("")]?.[metric];
 };
 const lacking = () => element("p", "This page has no such figures: choose a value of one axis, " +
-  "or run torpor store view with --only for each.", { class: "none" });
+  "or run torpor store show with --only.", { class: "none" });
 const everyone = data.governors.map((_, governor) => governor);
 
 /** The words at the points; those that would cover each other move down, or are left to the marks'
@@ -250,7 +250,7 @@ const drawScatter = (base) => {
   const [changesX, changesY] = [ofX, ofY].map((of) =>
     new Map([...of.lines.map(([name, [change]]) => [name, change]), ["oracle", of.oracle ?? null]]));
   const points = data.governors.map((name) => ({ name, x: changesX.get(name), y: changesY.get(name) }))
-    .filter((point) => point.x !== null && point.y !== null);
+    .filter((point) => point.x != null && point.y != null);
   if (!points.length) {
     figure.replaceChildren(element("p", "No scenario has both metrics for every governor.", { class: "none" }));
     return;
