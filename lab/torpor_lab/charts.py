@@ -82,7 +82,7 @@ def io_boost(result: Scatter) -> Chart:
 
 def _setting(setting: Setting, label: str) -> chart.Point:
     freqs = ", ".join(f"{name} {mhz:.0f} MHz" for name, mhz in setting["freq_mhz"].items())
-    iops, uj, mw = (numbers.number(setting[key]) for key in ("iops", "uj_per_io", "power_mw"))
+    iops, uj, mw = (numbers.number_text(setting[key]) for key in ("iops", "uj_per_io", "power_mw"))
     hint = f"{setting['name']}: {iops} IOPS, {uj} µJ an IO, {mw} mW; on average {freqs}"
     is_hollow = setting["kind"] == "boost" and "," in setting["name"]
     return chart.Point(setting["uj_per_io"], setting["iops"], hint, label, is_hollow)

@@ -350,7 +350,7 @@ def inputs(result: Reproduction) -> list[Input]:
 
 
 def contradictions(result: Reproduction) -> Iterator[str]:
-    """Check that the rows of a table have the same columns."""
+    """Compare the columns of each table's rows."""
     for table in result["tables"]:
         for row in table["rows"]:
             if row["cells"].keys() != table["rows"][0]["cells"].keys():

@@ -3,8 +3,8 @@
 # ruff: noqa: I001
 # fmt: off
 from torpor import exporting as exporting
-from torpor._engine import Spans as Spans, WholeFile as WholeFile, spans as spans
-from torpor._engine import student_95 as student_95, unknown_name as unknown_name
+from torpor._engine import Moments as Moments, Spans as Spans, WholeFile as WholeFile
+from torpor._engine import half_width as half_width, spans as spans, unknown_name as unknown_name
 from torpor.cli import options as options, progress as progress, sweeping as sweeping
 from torpor.cli import values as values
 from torpor.cli.console import fail as fail, print_note as print_note, table_text as table_text
@@ -18,7 +18,8 @@ from torpor.cli.options import argument as argument, like as like, option as opt
 from torpor.cli.parsing import Command as Command, Group as Group
 from torpor.machine.toml import toml as toml
 from torpor.results import numbers as numbers, shapes as shapes, types as types
-from torpor.results.comparison import format_number as format_number, interval as interval
+from torpor.results.catalogue import distances as distances
+from torpor.results.comparison import format_number as format_number
 from torpor.results.files import cause as cause, read_text as read_text, write_whole as write_whole
 from torpor.results.kind import Input as Input, Kind as Kind
 from torpor.results.kinds import posted as posted

@@ -58,7 +58,8 @@ _COMMANDS = [
     ("sweep -w frames -p pixel6 -g menu -g mine.c --seeds 8 --duration 2s -o store", ""),
     ("contest ./mine.c -o store --no-rules --only requests* --seeds 2 --duration 1s", ""),
     (
-        "governor tune teo --param util_shift=2..9 -w frames -p pixel6 --duration 1s --trials 4 -o store",
+        "governor tune teo --param util_shift=2..9 -w frames -p pixel6 --duration 1s --trials 4"
+        " -o store",
         "",
     ),
     ("fidelity {guest}", ""),

@@ -71,7 +71,7 @@ def test_a_governor_is_named_or_the_choice_is(recording):
     assert torpor.explain(made, governor="oracle")[0].startswith("Against menu, oracle ")
     with pytest.raises(torpor.TorporError, match="no `cake` to compare with menu: expected teo,"):
         torpor.explain(made, governor="cake")
-    with pytest.raises(torpor.TorporError, match="kind `check`: expected replay, simulation"):
+    with pytest.raises(torpor.TorporError, match=r"`check`: expected .*replay, .*simulation"):
         torpor.explain({"kind": "check"})
 
 

@@ -21,7 +21,6 @@ from torpor import TorporError
 from torpor.ask.fleet import fleet
 from torpor.cli.shadow import _table
 from torpor.machine.record.errors import RecordError
-from torpor.results import comparison
 from torpor.results.kinds import explain, posted
 from torpor.run.shadow import feed, live, metrics, rollup
 from torpor.run.sweeps.axes import Point
@@ -99,10 +98,10 @@ def test_a_tally_is_the_engines_paired_interval():
     tally = live.Tally()
     for pair in zip(base, other, strict=True):
         tally.add(*pair, at_ns=0)
-    change = comparison.paired(base, other)
-    mean = sum(base) / 4
-    expected = [100 * change[key] / mean for key in ("difference", "low", "high")]
-    assert list(tally.change) == pytest.approx(expected) and tally.sign == 0
+    # Differences -1, -0.5, -1.5, 0.5: standard error 0.42696, t of 3 degrees of freedom 3.18245.
+    half = 3.18245 * 0.42696
+    expected = [100 * end / 10.625 for end in (-0.625, -0.625 - half, -0.625 + half)]
+    assert list(tally.change) == pytest.approx(expected, rel=1e-4) and tally.sign == 0
 
 
 def test_a_verdict_holds_since_it_changed():

@@ -14,6 +14,7 @@ import pytest
 from attack.stores import a_row
 
 import torpor
+from torpor.results.catalogue import RUNS, metrics
 from torpor.run.sweeps import parts, store
 from torpor.run.sweeps.parts import StoreWarning
 from torpor.run.sweeps.ranks import view
@@ -234,7 +235,7 @@ def test_a_table_decodes_its_own_metrics_alone(tmp_path, monkeypatch):
         parts, "_decoded", lambda data, names: read.update(names) or decode(data, names)
     )
     view(made.points())
-    keys = {metric["key"] for metric in parts.catalogue()}
+    keys = set(metrics(*RUNS))
     assert [name for name in read if name in keys] == ["idle_power_mw"]
 
 

@@ -4,14 +4,14 @@
 import pytest
 
 import torpor
-from torpor.run.sweeps import parts
+from torpor.results.catalogue import RUNS, metrics
 from torpor.run.sweeps import ranks as view
 from torpor.run.sweeps.columns import Points
 
 
 def point(governor, scenario, value, seed=None, error=None):
     """A row as a store returns it, with one metric."""
-    row = dict.fromkeys([*view.SCENARIO, *(metric["key"] for metric in parts.catalogue())], None)
+    row = dict.fromkeys([*view.SCENARIO, *metrics(*RUNS)], None)
     row |= {"point": f"{governor}{scenario}{seed}", "kind": "replay", "options": "{}"}
     row |= {"source": scenario, "platform": "m", "governor": governor, "seed": seed}
     return row | {"error": error, "engine": "e", "idle_power_mw": value}

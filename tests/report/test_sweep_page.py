@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import torpor
-from torpor.run.sweeps import parts
+from torpor.results import catalogue
 from torpor.run.sweeps import ranks as view
 from torpor.run.sweeps.columns import Points
 from torpor.view.report import sweep
@@ -30,7 +30,9 @@ def points(scenarios: int, seeds: int = 1) -> list[dict]:
         level = 1 + scenario
         for number, governor in enumerate(GOVERNORS):
             for seed in range(1, seeds + 1):
-                row = dict.fromkeys([metric["key"] for metric in parts.catalogue()])
+                row = dict.fromkeys(
+                    [metric["key"] for metric in catalogue.metrics(*catalogue.RUNS).values()]
+                )
                 row |= dict.fromkeys(view.SCENARIO)
                 row |= {"point": f"{scenario}-{governor}-{seed}", "kind": "simulation"}
                 row |= {"source": f"workload {scenario % 100}", "platform": f"p{scenario // 100}"}
@@ -124,7 +126,7 @@ def test_large_sweep_keeps_extremes_and_ranks(monkeypatch):
     # Over all of them, as the commands' table has it.
     (table,) = view.view(Points.of(rows), each=False).tables
     keys = [metric["key"] for metric in data["metrics"]]
-    summary = data["summaries"][keys.index("idle_power_mw")]
+    summary = data["summaries"]["0"][keys.index("idle_power_mw")]
     assert summary["count"] == 40
     shown = [[name, 40.0, *change, *rank] for name, change, rank in summary["lines"]]
     assert shown == [[cell.value for cell in line] for line in table.rows]
@@ -140,7 +142,7 @@ def test_a_large_page_reads_a_column_twice_at_most(monkeypatch):
         return every[name]
 
     sweep.render(Points(len(every), counted, GOVERNORS), "x")
-    metrics = {metric["key"] for metric in parts.catalogue()}
+    metrics = {metric["key"] for metric in catalogue.metrics(*catalogue.RUNS).values()}
     # The sentence at the top reads its own again.
     assert {key for key in metrics if read[key] > 2} == {"idle_power_mw"}
     assert {read[key] for key in metrics} == {1, 2, 3}

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use torpor_result::interval::{self, Cluster};
-use torpor_result::{Column, Comparison, Info, Sampling, elsewhere, metric, number};
+use torpor_result::{Column, Comparison, Info, Sampling, metric, number};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +32,42 @@ pub(crate) fn compare_shares(first: Vec<Cluster>, second: Vec<Cluster>) -> Plain
     Plain(json!(interval::shares(&first, &second)))
 }
 
+/// Moments of a sample that is not kept.
+#[pyclass(module = "torpor._engine")]
+#[derive(Default)]
+pub(crate) struct Moments(interval::Moments);
+
+#[pymethods]
+impl Moments {
+    /// Begins with values, from which it computes more exactly than by adding them.
+    #[new]
+    #[pyo3(signature = (values = Vec::new()))]
+    fn new(values: Vec<f64>) -> Moments {
+        if values.is_empty() { Moments::default() } else { Moments((&values[..]).into()) }
+    }
+
+    fn add(&mut self, value: f64) {
+        self.0.add(value);
+    }
+
+    #[getter]
+    fn count(&self) -> usize {
+        self.0.count
+    }
+
+    /// The mean, and the ends of Student's 95 % interval of it if there are two values.
+    fn interval(&self) -> (f64, Option<f64>, Option<f64>) {
+        let found = self.0.interval();
+        (self.0.mean, found.map(|i| i.low), found.map(|i| i.high))
+    }
+}
+
+/// Returns half of Student's 95 % interval of an estimate with this standard error.
+#[pyfunction]
+pub(crate) fn half_width(error: f64, freedom: usize) -> f64 {
+    interval::half_width(error, freedom)
+}
+
 /// Corrects the p-values of several tests by Holm's method.
 #[pyfunction]
 pub(crate) fn holm(chances: Vec<f64>) -> Vec<f64> {
@@ -47,10 +83,5 @@ pub(crate) fn format_number(value: f64) -> String {
 /// The metrics of each kind of comparison.
 #[pyfunction]
 pub(crate) fn metrics() -> Plain<Value> {
-    Plain(json!({
-        "replay": metric::of_replay(),
-        "simulation": metric::of_simulation(),
-        "fidelity": elsewhere::FIDELITY,
-        "ab": elsewhere::AB,
-    }))
+    Plain(metric::catalogues())
 }

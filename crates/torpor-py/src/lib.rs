@@ -39,7 +39,9 @@ mod _engine {
     #[pymodule_export]
     use super::check::{check, check_kinds};
     #[pymodule_export]
-    use super::compare::{compare, compare_shares, format_number, holm, metrics};
+    use super::compare::{
+        Moments, compare, compare_shares, format_number, half_width, holm, metrics,
+    };
     #[pymodule_export]
     use super::counters::{
         counters_between, counters_since_boot, read_counters, read_dump, take_counters,
@@ -61,7 +63,7 @@ mod _engine {
     use super::lists::{
         convert_trace, cpufreqs, format_cpu_list, governors, import_platform, ioboosts,
         machine_named, missing_file, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
-        student_95, trace_formats, trace_info, unknown_name, what_file,
+        trace_formats, trace_info, unknown_name, what_file,
     };
     #[pymodule_export]
     use super::record::Record;

@@ -198,12 +198,6 @@ pub(crate) fn parse_cpu_list(text: &str) -> PyResult<Vec<u32>> {
     Ok(cpus.into_iter().map(|cpu| cpu.0).collect())
 }
 
-/// Student's t quantile of a 95 % interval.
-#[pyfunction]
-pub(crate) fn student_95(freedom: usize) -> f64 {
-    torpor_result::interval::student_95(freedom)
-}
-
 /// Returns why a file that does not exist cannot be read, with what is there instead.
 #[pyfunction]
 pub(crate) fn missing_file(path: std::path::PathBuf) -> String {

@@ -365,6 +365,7 @@ mod tests {
             direction,
             definition: Cow::Borrowed(""),
             is_optional: false,
+            lead: Default::default(),
         }
     }
 

@@ -37,32 +37,67 @@ impl Interval {
     }
 }
 
-/// Returns the mean of at least two paired differences, and its standard error.
-fn mean_and_error(differences: &[f64]) -> Option<(f64, f64)> {
-    let pairs = differences.len();
-    if pairs < 2 {
-        return None;
+/// Count, mean and spread of a sample: all that Student's interval of its mean needs, however large
+/// it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    pub count: usize,
+    pub mean: f64,
+    /// Sum of the squared distances from the mean.
+    squares: f64,
+}
+
+impl Moments {
+    /// Adds a value to a sample that is not kept (Welford, Technometrics 4, 1962, 419-420).
+    pub fn add(&mut self, value: f64) {
+        self.count += 1;
+        let gap = value - self.mean;
+        self.mean += gap / self.count as f64;
+        self.squares += gap * (value - self.mean);
     }
-    let mean = differences.iter().sum::<f64>() / pairs as f64;
-    let squares: f64 = differences.iter().map(|d| (d - mean) * (d - mean)).sum();
-    Some((mean, (squares / (pairs - 1) as f64 / pairs as f64).sqrt()))
+
+    /// Returns the standard error of the mean; `None` for less than two values.
+    pub fn error(&self) -> Option<f64> {
+        let error = || (self.squares / (self.count - 1) as f64 / self.count as f64).sqrt();
+        (self.count > 1).then(error)
+    }
+
+    /// Returns Student's 95 % interval of the mean; `None` for less than two values.
+    pub fn interval(&self) -> Option<Interval> {
+        let half = half_width(self.error()?, self.count - 1);
+        Some(Interval::new(self.mean, self.mean - half, self.mean + half))
+    }
+}
+
+/// Sums in two passes, which lose fewer digits.
+impl From<&[f64]> for Moments {
+    fn from(values: &[f64]) -> Moments {
+        let count = values.len();
+        let mean = values.iter().sum::<f64>() / count as f64;
+        let squares = values.iter().map(|d| (d - mean) * (d - mean)).sum();
+        Moments { count, mean, squares }
+    }
+}
+
+/// Returns half of Student's 95 % interval of an estimate with this standard error.
+pub fn half_width(error: f64, freedom: usize) -> f64 {
+    student(0.95, freedom) * error
 }
 
 /// Returns the interval of the mean of paired differences; two of them at least.
 pub fn paired(differences: &[f64]) -> Option<Interval> {
-    let (mean, error) = mean_and_error(differences)?;
-    let half = student_95(differences.len() - 1) * error;
-    Some(Interval::new(mean, mean - half, mean + half))
+    Moments::from(differences).interval()
 }
 
 /// The two-sided p-value of the mean difference, by Student's
 /// paired test. `None` for less than two pairs.
 pub fn paired_p(differences: &[f64]) -> Option<f64> {
-    let (mean, error) = mean_and_error(differences)?;
-    if mean == 0.0 {
+    let found = Moments::from(differences);
+    let error = found.error()?;
+    if found.mean == 0.0 {
         return Some(1.0);
     }
-    Some((1.0 - within(mean.abs() / error, differences.len() - 1)).max(0.0))
+    Some((1.0 - within(found.mean.abs() / error, differences.len() - 1)).max(0.0))
 }
 
 /// Corrects the p-values of several tests for their number by Holm's method (Scandinavian Journal
@@ -89,7 +124,8 @@ const POWER: f64 = 0.8;
 /// cases, with a test at 5 % over `tests`. `None` for no difference, and for more than
 /// [`PAIRS_MAX`].
 pub fn pairs_needed(differences: &[f64], tests: usize) -> Option<usize> {
-    let (mean, error) = mean_and_error(differences)?;
+    let found = Moments::from(differences);
+    let (mean, error) = (found.mean, found.error()?);
     let spread = error * (differences.len() as f64).sqrt();
     let is_enough = |pairs: usize| {
         // From here on, Student's points are the normal distribution's to a thousandth.
@@ -107,11 +143,6 @@ pub fn pairs_needed(differences: &[f64], tests: usize) -> Option<usize> {
         if is_enough(middle) { enough = middle } else { few = middle }
     }
     Some(enough)
-}
-
-/// The two-sided 95 % point of Student's distribution.
-pub fn student_95(freedom: usize) -> f64 {
-    student(0.95, freedom)
 }
 
 /// The t of which this share of Student's distribution is in [-t, t].
@@ -219,6 +250,17 @@ mod tests {
         assert!(!paired(&[0.0, 0.0]).unwrap().is_significant);
     }
 
+    #[test]
+    fn moments_need_no_sample() {
+        let values = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
+        let mut streamed = Moments::default();
+        values.iter().for_each(|value| streamed.add(*value));
+        let (whole, found) = (paired(&values).unwrap(), streamed.interval().unwrap());
+        is_near(found.difference, whole.difference, 1e-12);
+        is_near(found.half(), whole.half(), 1e-12);
+        assert_eq!(Moments::default().interval(), None);
+    }
+
     /// Student's own ten patients: t = 4.062 with 9 degrees of freedom, p = 0.002833 (R's `sleep`).
     #[test]
     fn the_paired_test_is_students() {
@@ -255,7 +297,7 @@ mod tests {
     #[test]
     fn student_quantiles_match_tables() {
         for (freedom, point) in [(1, 12.706), (2, 4.303), (9, 2.262), (30, 2.042), (1000, 1.962)] {
-            is_near(student_95(freedom), point, 5e-4);
+            is_near(half_width(1.0, freedom), point, 5e-4);
         }
     }
 

@@ -16,6 +16,7 @@ use torpor_engine::summary::{self, CpuCounts, RunCounts};
 use torpor_machine::platform::{Cluster, IdleState, Platform, StatePower};
 use torpor_machine::toml::format_cpu_list;
 use torpor_machine::units::{CpuId, Duration, Energy, Power};
+use torpor_result::metric::Place;
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::work::Flows;
 use torpor_result::{
@@ -375,17 +376,19 @@ pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
                     difference is exact for this load, and no interval shows how others vary";
         return vec![note.to_owned()];
     }
-    let keys = [("above_pct", "too deep"), ("below_pct", "too shallow")];
-    let metrics = runs.iter().flat_map(|outcome| keys.map(|key| (outcome, key)));
+    let of_depth = |info: &&Info| info.lead.places.iter().any(|(place, _)| *place == Place::Depth);
+    let all = metric::of_simulation().iter().filter(of_depth);
+    let metrics = runs.iter().flat_map(|outcome| all.clone().map(move |info| (outcome, info)));
     metrics
-        .filter_map(|(outcome, (key, title))| {
-            let values = outcome.seeds.iter().filter_map(|seed| seed.metrics[key]);
+        .filter_map(|(outcome, info)| {
+            let values = outcome.seeds.iter().filter_map(|seed| seed.metrics[&*info.key]);
             let (low, high) = values.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
             (high - low > AGREE_PCT).then(|| {
                 format!(
-                    "seeds disagree under {}: {title} from {low:.1} to {high:.1} %, so the mean \
-                 represents none of them; --warm-up leaves out the start, --seeds 1 --seed N shows one",
-                    outcome.run.governor
+                    "seeds disagree under {}: {} from {low:.1} to {high:.1} %, so the mean represents \
+                     none of them; --warm-up leaves out the start, --seeds 1 --seed N shows one",
+                    outcome.run.governor,
+                    info.noun()
                 )
             })
         })

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from torpor.plugin import interval, parts, student_95
+from torpor.plugin import Moments, distances, half_width, parts
 from torpor_lab.contest.corpus import Scenario
 
 #: Column that all are compared with.
@@ -24,11 +24,6 @@ EQUAL_PCT = 0.1
 THROUGHPUT_PCT = 0.5
 #: Scores that are closer than this are equal: half or twice a constant here moves them by less.
 APART_PCT = 0.3
-#: The distance to the oracle's bound of each energy of a replay.
-_OVER = {
-    "idle_energy_uj": "over_oracle_pct",
-    "relative_idle_power_pct": "relative_over_oracle_pct",
-}
 
 _NEVER_IDLE = "the CPUs are never idle"
 _BEYOND = "less energy than the oracle's bound: other work"
@@ -279,7 +274,7 @@ def _gap(scenario: Scenario, by: Mapping[str, list[parts.Row]], key: str) -> flo
     if oracle is None or base is None:
         return None
     # The oracle's own run can cost more than its bound.
-    return base - oracle / (1 + (_mean(by["oracle"], _OVER[key]) or 0) / 100)
+    return base - oracle / (1 + (_mean(by["oracle"], distances()[key]) or 0) / 100)
 
 
 def _is_beyond(mine: list[parts.Row], base: list[parts.Row], key: str, gap: float) -> bool:
@@ -360,7 +355,7 @@ def _at_delay(front: _Front, keys: _Keys) -> Interval | None:
     middle = math.fsum(known) / len(known)
     share = (len(known) - 1) / len(known)
     wide = math.sqrt(share * math.fsum((part - middle) ** 2 for part in known))
-    half = student_95(len(known) - 1) * wide
+    half = half_width(wide, len(known) - 1)
     return Interval(mean - half, mean, mean + half)
 
 
@@ -533,8 +528,9 @@ def _interval(
     if whole <= 0:
         return None
     changes = [100 * (a - b) / whole for a, b in known]
-    mean, low, high = interval(changes)
-    return Interval(low, mean, high)
+    mean, low, high = Moments(changes).interval()
+    # One seed has no interval.
+    return Interval(mean if low is None else low, mean, mean if high is None else high)
 
 
 def _is_real(change: Interval) -> bool:

@@ -13,30 +13,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torpor._engine import TorporError
 from torpor.results import comparison
+from torpor.results.catalogue import leading, wrong_pct
+from torpor.results.catalogue import metrics as catalogue
 from torpor.results.record import Record, headed
 from torpor.run.shadow.rollup import MINUTE_NS, begin_ns
 from torpor.run.sweeps.columns import LABEL, SCENARIO, Points, unknown_governor
-from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.store import open_store, points_of
 
 if TYPE_CHECKING:
     from torpor.results.kinds import shadow as shapes
 
+#: Catalogues of a minute's metrics.
+_KINDS = ("replay", "shadow")
 #: Metrics of a comparison, in this order; the first that all have judges the governors.
-_METRICS = (
-    *("idle_power_mw", "relative_idle_power_pct", "wrong_pct", "above_pct", "below_pct"),
-    *("latency_mean_us", "delay_total_us", "sleeps"),
-)
-#: Metrics of a rollup's two shares.
-_WRONG = {
-    "key": "wrong_pct",
-    "title": "wrong depth",
-    "unit": "%",
-    "kind": "share",
-    "direction": "lower",
-    "definition": "Share of all sleeps that were too deep or too shallow.",
-    "is_optional": False,
-}
+_METRICS = leading("shadow", *_KINDS)
 #: With fewer machine-hours, minutes are the samples.
 _HOURS_MIN = 3
 _HOUR_NS = 60 * MINUTE_NS
@@ -186,8 +176,8 @@ def _minutes(points: Points) -> Iterator[tuple[tuple[str, str, str], int, _Value
         values: _Values = {}
         for at in places:
             own = {k: column[at] for k, column in columns.items() if not math.isnan(column[at])}
-            if {"above_pct", "below_pct"} <= own.keys():
-                own["wrong_pct"] = own["above_pct"] + own["below_pct"]
+            if (wrong := wrong_pct(own)) is not None:
+                own["wrong_pct"] = wrong
             values[governors[at]] = own
         of = dict(zip(SCENARIO, map(str, scenarios[number]), strict=True))
         yield (of["source"], of["platform"], of["options"]), begin_ns(seed), values
@@ -279,7 +269,7 @@ def _group(
 
 
 def _compared(drawn: Sequence[_Values], governors: Sequence[str]) -> Any:
-    known = {metric["key"]: metric for metric in (*catalogue(), _WRONG)}
+    known = catalogue(*_KINDS)
     metrics = [known[key] for key in _METRICS if all(key in v[g] for v in drawn for g in governors)]
     columns = [
         {

@@ -12,13 +12,14 @@ from typing import Any, TypedDict
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml
+from torpor.results.catalogue import RUNS, metrics
 from torpor.results.comparison import fill
 from torpor.results.files import read_text
 from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
 from torpor.run.sweeps.columns import LABEL, unknown_governor, unlabelled
-from torpor.run.sweeps.parts import StoreWarning, catalogue
+from torpor.run.sweeps.parts import StoreWarning
 from torpor.run.sweeps.ranks import label_of, scenario_of
 from torpor.run.sweeps.store import Store, open_store
 
@@ -296,7 +297,7 @@ def _compare(
 
 
 def _known_metrics() -> dict[str, dict[str, Any]]:
-    return {metric["key"]: metric for metric in catalogue()}
+    return metrics(*RUNS)
 
 
 def _chosen(samples: _Samples, governor: str | None, side: str) -> _Samples:

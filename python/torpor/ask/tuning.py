@@ -9,11 +9,18 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from torpor.results.catalogue import RUNS, leading
 from torpor.results.sentences import cannot_show
 from torpor.results.table import Cell, Post, Table, counted, minus, number, word
 from torpor.run.sweeps.axes import PLACES, Axes, Point, SweepError, split_numbers
 from torpor.run.sweeps.parts import Row
-from torpor.run.sweeps.ranks import change_parts, change_unit, mean_change, metric_info
+from torpor.run.sweeps.ranks import (
+    DEFAULT_METRICS,
+    change_parts,
+    change_unit,
+    mean_change,
+    metric_info,
+)
 from torpor.run.sweeps.run import sweep
 
 if TYPE_CHECKING:
@@ -27,6 +34,9 @@ _RANGE = re.compile(r"(log:)?(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)")
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _OBJECTIVE = re.compile(rf"(\w+)(?:=({_NUMBER}))?(?:@(.+))?")
+
+#: Searched for by default: little power, short waits.
+OBJECTIVES = (*DEFAULT_METRICS, leading("delay", *RUNS)[0])
 
 _Path = str | os.PathLike[str]
 #: Values of a setting by objective; None is unknown.
@@ -202,7 +212,7 @@ def tune(
     train: Axes,
     store: _Path,
     *,
-    objectives: Sequence[str] = ("idle_power_mw", "latency_mean_us"),
+    objectives: Sequence[str] = OBJECTIVES,
     holdout: Axes | None = None,
     references: Sequence[str] = ("menu", "teo"),
     trials: int = 100,

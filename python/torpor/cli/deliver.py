@@ -14,9 +14,10 @@ from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.options import option
 from torpor.cli.parsing import typed
-from torpor.results.comparison import sections, unverified
+from torpor.results.catalogue import metrics
+from torpor.results.comparison import sections
 from torpor.results.files import write_whole
-from torpor.results.kinds import posted
+from torpor.results.kinds import posted, unverified
 from torpor.results.record import Compared, view
 from torpor.results.table import Post
 from torpor.run.recordings import convert_trace
@@ -139,7 +140,7 @@ def damage_status(losses: Iterable[Any]) -> int:
 
 def known_metrics(kind: str, patterns: Sequence[str] | None) -> Sequence[str]:
     """Return patterns of a kind's metrics; raise TorporError for one that no metric matches."""
-    known = [metric["key"] for metric in _engine.metrics()[kind]]
+    known = list(metrics(kind))
     for pattern in patterns or ():
         if not any(fnmatchcase(key, pattern) for key in known):
             raise TorporError(_engine.unknown_name("metric", pattern, known, ""))

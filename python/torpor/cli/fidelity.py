@@ -9,7 +9,7 @@ from torpor.cli import options, progress
 from torpor.cli.deliver import check, print_result, trace_of, write_report
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.options import argument, option
-from torpor.results.comparison import unverified
+from torpor.results.kinds import unverified
 from torpor.run import verification
 from torpor.run.options import FidelityOptions
 

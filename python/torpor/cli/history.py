@@ -13,7 +13,7 @@ from torpor.cli.deliver import check, write_page
 from torpor.cli.exits import EXIT_FINDING
 from torpor.cli.options import argument, option
 from torpor.results.table import minus
-from torpor.run.sweeps import run
+from torpor.run.sweeps import ranks, run
 from torpor.run.sweeps.axes import Axes
 from torpor.run.sweeps.ranks import change_unit, metric_info
 
@@ -47,7 +47,7 @@ def history(
     with progress.if_watched() as bar:
         done = run.sweep(axes, store, progress=sweeping.shown_by(bar), **how)
     rows = list(done.rows().values())
-    shown = histories.ladder_post(rows, steps, metrics or sweeping.DEFAULT_METRICS)
+    shown = histories.ladder_post(rows, steps, metrics or ranks.DEFAULT_METRICS)
     write_page(shown, report, histories.ladder_sentences(shown))
     write_post(shown, form)
     if done.is_interrupted:

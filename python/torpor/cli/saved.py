@@ -84,7 +84,7 @@ def show(
                 raise click.BadParameter("--governor is for a result: a sweep's store has --base")
             post = ranks.view(
                 points,
-                metrics=metrics or sweeping.DEFAULT_METRICS,
+                metrics=metrics or ranks.DEFAULT_METRICS,
                 base=base,
                 filters=sweeping.filters(only),
                 each=True if form == "csv" and each is None else each,

@@ -29,6 +29,7 @@ from torpor.cli.options import argument, option
 from torpor.cli.values import duration_ns
 from torpor.machine import counters
 from torpor.machine.record.machine import Machine, facts, idle_governor
+from torpor.results.catalogue import difference_unit, metrics
 from torpor.results.files import read_text
 from torpor.results.numbers import duration as duration_text
 from torpor.results.table import Cell, Post, Table, counted, number, word
@@ -47,13 +48,6 @@ _SERIAL = (
     "95 %: Student's interval of the minutes' paired differences; minutes that follow one another "
     "are alike, so that it is narrower than days would show"
 )
-_WORDS = {
-    "idle_power_mw": "idle power",
-    "relative_idle_power_pct": "relative idle power",
-    "wrong_pct": "share of sleeps of a wrong depth",
-}
-#: Units of differences from a base of 0; a share's are points.
-_UNITS = {"idle_power_mw": "mW"}
 
 
 class Printed(str, Enum):
@@ -348,14 +342,15 @@ def _facts(shadow: "Shadow") -> list[str]:
     """Return the verdict on each governor, and what Torpor takes."""
     facts = []
     base = shadow.plan.governors[0]
-    what = _WORDS.get(shadow.judged or "", "")
+    metric = metrics()[shadow.judged] if shadow.judged else None
+    what = metric["noun"] if metric else ""
     for name, tally in shadow.tallies.items():
         # Without a base to divide by, the difference itself.
         is_relative = None not in tally.change
         mean, low, high = tally.change if is_relative else tally.difference
         if not tally.count or shadow.sums[name].error or None in (mean, low, high):
             continue
-        unit = "%" if is_relative else _UNITS.get(shadow.judged or "", "points")
+        unit = "%" if is_relative else difference_unit(metric) if metric else "points"
         than = f"{low:+.2f} to {high:+.2f} {unit}, {counted(tally.count, 'minute')}"
         since = f"since {_clock(tally.since_ns)}"
         if tally.sign:

@@ -15,6 +15,7 @@ from torpor.cli.console import print_note
 from torpor.cli.kernel import obtain
 from torpor.cli.options import option
 from torpor.cli.progress import ProgressBar
+from torpor.results.catalogue import leading
 from torpor.run.options import Option, ReplayOptions, SimulateOptions, fields
 from torpor.run.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
 
@@ -22,12 +23,10 @@ if TYPE_CHECKING:
     from torpor.run.sweeps.run import Progress
 
 Metrics = Annotated[
-    list[str] | None, option("--metric -m KEY", "A metric's key; default: idle_power_mw.")
+    list[str] | None,
+    option("--metric -m KEY", f"A metric's key; default: {leading('cost', 'replay')[0]}."),
 ]
 StorePath = Annotated[Path, option("--store -o DIR", "Where points are kept.")]
-
-#: Shown if no metric is named.
-DEFAULT_METRICS = ("idle_power_mw",)
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.I)
 

@@ -32,7 +32,7 @@ def tune(
             "--objective KEY[=TARGET][@AXIS=PATTERN]",
             "A metric to improve, or a target value for it, optionally in some scenarios only: "
             "throughput=11233@cpufreq=performance. Repeat it for several. Default: "
-            "idle_power_mw and latency_mean_us.",
+            f"{' and '.join(tuning.OBJECTIVES)}.",
         ),
     ] = None,
     held_traces: Annotated[
@@ -70,7 +70,7 @@ def tune(
             wanted,
             train,
             store,
-            objectives=objectives or ("idle_power_mw", "latency_mean_us"),
+            objectives=objectives or tuning.OBJECTIVES,
             holdout=held,
             trials=trials,
             seed=seed,

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from torpor.results import types as results
-from torpor.results.comparison import short_labels, unit_text
+from torpor.results.catalogue import unit_text
+from torpor.results.comparison import short_labels
 from torpor.results.table import CHANGE, Cell, Table, number, share
 
 #: Columns of a state, after its name.

@@ -4,15 +4,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torpor import _engine
 from torpor._engine import TorporError
-from torpor.results.comparison import fill, not_verified, unverified
-from torpor.results.kind import SAME, Column, counts
-from torpor.results.kinds import KINDS
+from torpor.results.catalogue import common_key, counts, metrics
+from torpor.results.comparison import fill, not_verified
+from torpor.results.kind import Column
+from torpor.results.kinds import KINDS, unverified
 from torpor.results.record import Record, headed
-
-#: Sums over a run that another metric gives as a rate or a mean.
-_SUMS = ("energy_uj", "idle_energy_uj", "delay_total_us", "package_j", "dram_j", "platform_j")
 
 
 def compare(*results: Any, labels: list[str] | None = None) -> Record:
@@ -73,19 +70,18 @@ def compare(*results: Any, labels: list[str] | None = None) -> Record:
 def _metrics(columns: list[Column]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the metrics that two columns have, in the catalogue's order; and the titles of the
     others."""
-    catalogues = _engine.metrics()
     known: dict[str, dict[str, Any]] = {}
-    for kind in ("replay", "simulation", "fidelity", "ab"):
-        for metric in catalogues.get(kind, ()):
-            key, title = SAME.get(metric["key"], metric["key"]), metric["title"]
-            if key in counts():
-                key = f"{key}_per_s"
-                metric = metric | {"unit": "1/s", "kind": "rate"}
-            known.setdefault(key, metric | {"key": key, "title": title})
+    for metric in metrics().values():
+        key = common_key(metric["key"])
+        if key in counts():
+            key = f"{key}_per_s"
+            metric = metric | {"unit": "1/s", "kind": "rate"}
+        known.setdefault(key, metric | {"key": key})
     having = {key: sum(c.values.get(key) is not None for c in columns) for key in known}
-    shared = [m for key, m in known.items() if having[key] > 1 and key not in _SUMS]
+    sums = {key for key, metric in known.items() if metric["lead"]["is_sum"]}
+    shared = [m for key, m in known.items() if having[key] > 1 and key not in sums]
     lonely = [
-        m["title"] for key, m in known.items() if having[key] == 1 or (having[key] and key in _SUMS)
+        m["title"] for key, m in known.items() if having[key] == 1 or (having[key] and key in sums)
     ]
     return shared, list(dict.fromkeys(lonely))
 

@@ -7,35 +7,17 @@ Changes, their significance and the best governors are in a section's ``comparis
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from operator import mul
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from torpor import _engine
 from torpor.results import types as results
+from torpor.results.catalogue import first_of
 from torpor.results.text import csv_text
 
 Result: TypeAlias = "results.Replay | results.Simulation"
 #: Section with runs and a comparison of them.
 Section: TypeAlias = "results.TraceOutcome | results.Simulation"
-
-# The catalogue is ASCII; people are used to the sign.
-_UNITS = {"us": "µs", "uJ": "µJ", "uW": "µW"}
-
-
-def title_text(metric: Mapping[str, Any]) -> str:
-    """Return a metric's title with its unit, for an axis."""
-    unit = unit_text(metric["unit"])
-    return f"{metric['title']}, {unit}" if unit else str(metric["title"])
-
-
-def unit_text(unit: str) -> str:
-    """Spell a unit as people do.
-
-    >>> unit_text("us"), unit_text("mW")
-    ('µs', 'mW')
-    """
-    return _UNITS.get(unit, unit)
 
 
 def sections(result: Result) -> list[Section]:
@@ -82,18 +64,8 @@ def correction_text(tests: int) -> str:
     return f"corrected for {tests} comparisons by Holm's method" if tests > 1 else ""
 
 
-#: Metrics shown first; the rest in the order of the table.
-FIRST = (
-    *("figure", "iops", "throughput", "power_mw", "package_w", "package_j", "idle_power_mw"),
-    *("over_oracle_pct", "relative_over_oracle_pct", "above_pct", "below_pct"),
-    *("task_latency_p99_us", "latency_p99_us", "latency_mean_us"),
-)
+#: Metrics whose need for draws is said.
 _NEEDED = 4
-
-
-def first_of(key: str) -> int:
-    """Return the rank of a metric by importance to the reader."""
-    return FIRST.index(key) if key in FIRST else len(FIRST)
 
 
 def needed_text(
@@ -109,7 +81,7 @@ def needed_text(
         for place, cell in enumerate(row["cells"]):
             change = cell["change"]
             needed = change.get("pairs_needed") if change else None
-            if needed and row["key"] in FIRST and other in (None, place):
+            if needed and first_of(row["key"]) < math.inf and other in (None, place):
                 of = f" of {labels[place]}" if len(labels) > 2 and other is None else ""
                 found.append(f"{row['title']}{of} {needed:,}")
     if not found:
@@ -223,19 +195,6 @@ def not_verified(machine: str | None) -> str:
     return f"NOT verified: is {machine} the recorded machine?"
 
 
-def unverified(result: Mapping[str, Any]) -> list[str]:
-    """Return the recordings whose decisions the machine that the user named does not explain."""
-    if result["kind"] == "fidelity":
-        return [] if result["verdict"]["is_verified"] else [result["trace"]["path"]]
-    if result["kind"] != "replay" or result["options"]["recorded_on"] is None:
-        return []
-    return [
-        section["trace"]["path"]
-        for section in result.get("traces", ())
-        if section.get("agreement") and not section["agreement"]["verdict"]["is_verified"]
-    ]
-
-
 def to_csv(result: Result) -> str:
     """Return one line a recording and governor, one column a metric; not known is empty."""
     catalogue = result["catalogue"]
@@ -275,37 +234,3 @@ def fill(
     }
     found: results.Comparison = _engine.compare(table)
     return found
-
-
-def interval(sample: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean, and the ends of Student's 95 % interval of it; of one value, that value.
-
-    >>> [round(end, 3) for end in interval([1.0, 2.0, 3.0])]
-    [2.0, -0.484, 4.484]
-    """
-    count, half = len(sample), 0.0
-    mean = math.fsum(sample) / count
-    if count > 1:
-        apart = [value - mean for value in sample]
-        variance = math.fsum(map(mul, apart, apart)) / (count - 1)
-        half = _engine.student_95(count - 1) * math.sqrt(variance / count)
-    return mean, mean - half, mean + half
-
-
-def paired(first: Sequence[float], second: Sequence[float]) -> results.Change | None:
-    """Return the change from first to second, paired by place; None for less than two pairs.
-
-    >>> change = paired([1.0, 2.0, 3.0], [2.0, 3.0, 4.5])
-    >>> f"{change['difference']:.3f} {change['low']:.3f} {change['high']:.3f}"
-    '1.167 0.450 1.884'
-    >>> change["is_significant"]
-    True
-    """
-    metric = {"key": "x", "title": "x", "unit": "", "kind": "figure", "direction": "none"}
-    columns = [
-        {"label": label, "samples": [{"number": n, "values": {"x": x}} for n, x in enumerate(xs)]}
-        for label, xs in (("first", first), ("second", second))
-    ]
-    (row,) = fill([metric], columns, is_paired=True)["rows"]
-    change = row["cells"][1]["change"]
-    return change if change and change["low"] is not None else None

@@ -2,16 +2,14 @@
 """A kind of result: everything that Torpor knows about it, in one object."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from torpor import _engine
 from torpor.results import types as results
+from torpor.results.catalogue import common_key, counts
 from torpor.results.record import Record
 from torpor.results.table import Post
 
-#: Names of the catalogue's metrics in other kinds of result.
-SAME = {"deepest_pct": "deepest_residency_pct", "idle_pct": "idle_residency_pct"}
 #: Clusters of one column: each with its CPUs, time awake, and states.
 Clusters = list[dict[str, Any]]
 
@@ -58,6 +56,8 @@ class Growing(NamedTuple):
     #: Result of the whole lines so far. The second argument checks a line that is no result
     #: against its type.
     result: Callable[[Sequence[Any], Callable[[Any, Any], None]], Any]
+    #: TypedDicts of its lines that no result has.
+    lines: tuple[type, ...] = ()
 
 
 class Kind(NamedTuple):
@@ -82,12 +82,18 @@ class Kind(NamedTuple):
     inputs: Callable[[Any], list[Input]] = recordings_input
     #: Idle states of each column, for pictures of residency and wrong depth.
     states: Callable[[Any], list[tuple[str, Clusters]]] | None = None
-    #: Parts that contradict one another, in words.
-    contradictions: Callable[[Any], Iterator[str]] | None = None
     #: Pictures of its page, for a kind without states.
     pictures: Callable[[Any], list[Any]] | None = None
     #: File that grows until the result is complete.
     growing: Growing | None = None
+    #: Its parts that contradict one another, in words, in a result of the right shape.
+    contradictions: Callable[[Any], Iterator[str]] = lambda _result: iter(())
+    #: Recordings whose decisions the machine that the user named does not explain.
+    unverified: Callable[[Any], list[str]] = lambda _result: []
+    #: What a file's text becomes, and the folder of its tables; None if it is a ``record``.
+    opened: Callable[[str, Path | None], Any] | None = None
+    #: Whether it has governors' runs on a platform, whose page is that of governors.
+    has_runs: bool = False
 
 
 _SAVED = "it was made from a result alone. `torpor {} --report` makes a page with a trace; {}"
@@ -130,17 +136,9 @@ def cluster(
     }
 
 
-@cache
-def counts() -> frozenset[str]:
-    """Metrics that grow with time, so that two durations can be compared."""
-    catalogues = _engine.metrics()
-    kinds = (*catalogues["replay"], *catalogues["simulation"])
-    return frozenset(metric["key"] for metric in kinds if metric["kind"] == "count")
-
-
 def with_rates(values: "results.Metrics", seconds: float) -> dict[str, float | None]:
     """Return metrics by common names, with counts as rates."""
-    found = {SAME.get(key, key): value for key, value in values.items()}
+    found = {common_key(key): value for key, value in values.items()}
     for key in counts() & found.keys():
         count = found.pop(key)
         if count is not None and seconds:

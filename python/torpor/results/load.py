@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torpor
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results.files import open_regular
@@ -83,10 +82,9 @@ def load(path: _Path) -> "Replay | Simulation | Record | list[Record] | _engine.
     result = _checked(data, file)
     if result is not data:
         text = json.dumps(result)
-    if result["kind"] == "replay":
-        return torpor.Replay(text, path if path.is_dir() else None)
-    if result["kind"] == "simulation":
-        return torpor.Simulation(text)
+    if opened := KINDS[result["kind"]].opened:
+        made: Replay | Simulation = opened(text, path if path.is_dir() else None)
+        return made
     return _record(result)
 
 
@@ -107,8 +105,7 @@ def _growing(path: Path) -> "Record":
 
 
 def _record(result: dict[str, Any]) -> Record:
-    found = KINDS.get(result["kind"])
-    return (found.record if found else Record)(result)
+    return KINDS[result["kind"]].record(result)
 
 
 def _checked(data: Any, file: Path) -> dict[str, Any]:

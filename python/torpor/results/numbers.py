@@ -14,8 +14,8 @@ __all__ = [
     "duration",
     "grouped",
     "listing",
-    "number",
-    "share",
+    "number_text",
+    "share_text",
     "signed",
 ]
 
@@ -25,7 +25,7 @@ _MINUS = "\N{MINUS SIGN}"
 _SPACE = "\N{NO-BREAK SPACE}"
 
 
-def number(value: float | None) -> str:
+def number_text(value: float | None) -> str:
     """Format a number with thousands set apart, a count (an `int`) whole."""
     if value is None:
         return NOT_KNOWN
@@ -53,7 +53,7 @@ def signed(value: float) -> str:
     return "±0" if float(text) == 0 else text.replace("-", _MINUS)
 
 
-def share(part: float, whole: float) -> str:
+def share_text(part: float, whole: float) -> str:
     """Return percent of `whole`, or a dash if that is 0."""
     return f"{100 * part / whole:.1f}{_SPACE}%" if whole else "–"
 

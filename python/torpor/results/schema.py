@@ -9,7 +9,6 @@ import copy
 from typing import Any, TypedDict
 
 from torpor.results.kinds import KINDS
-from torpor.results.kinds.ab import AbHead
 from torpor.results.kinds.diff import Counts
 from torpor.results.shapes import schemas_of
 from torpor.results.types import engine_schema
@@ -79,9 +78,11 @@ def schema() -> dict[str, Any]:
     'ab beside check diff fidelity latency outcomes replay reproduction'
     """
     found = copy.deepcopy(engine_schema())
+    lines: list[type] = []
     shapes = {kind.name: kind.shape for kind in KINDS.values() if kind.shape}
+    for kind in KINDS.values():
+        lines += kind.growing.lines if kind.growing else ()
     found["kinds"] |= {name: shapes[name].__name__ for name in sorted(shapes)}
-    # The first line of what `torpor ab -o` writes is an AbHead; the others are of AbRun.
-    found["$defs"] = schemas_of(*shapes.values(), AbHead) | found["$defs"]
+    found["$defs"] = schemas_of(*shapes.values(), *lines) | found["$defs"]
     found["oneOf"] = [{"$ref": f"#/$defs/{name}"} for name in found["kinds"].values()]
     return found

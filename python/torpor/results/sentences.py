@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from torpor._engine import TorporError
 from torpor.results import types as results
-from torpor.results.comparison import correction_text, first_of, needed_text, percent, unit_text
+from torpor.results.catalogue import RUNS, difference_unit, first_of, leading, metrics, unit_text
+from torpor.results.comparison import correction_text, needed_text, percent
 from torpor.results.table import counted, minus, share
 
 _NAMED = 4
@@ -71,7 +72,7 @@ def state_text(key: tuple[str, int, str]) -> str:
     return f"state {name}" + (f" of {cluster}" if cluster else "")
 
 
-def grouped(value: float) -> str:
+def count_text(value: float) -> str:
     return f"{value:,.0f}"
 
 
@@ -90,7 +91,7 @@ def sentence(text: str) -> str:
 def alone(side: Side) -> str:
     usage = sum(counts["usage"] for counts in side.states.values())
     shares = [f"{percent(share(total(side, s), usage, 1))} {w}" for s, w in WRONG.items()]
-    return sentence(f"{side.label}: {grouped(usage)} sleeps, {' and '.join(shares)}")
+    return sentence(f"{side.label}: {count_text(usage)} sleeps, {' and '.join(shares)}")
 
 
 def where(first: Side, second: Side) -> str:
@@ -107,14 +108,14 @@ def where(first: Side, second: Side) -> str:
         key = max(by_state, key=lambda k: by_state[k] * (1 if whole > 0 else -1))
         part, more = abs(by_state[key]), "more" if whole > 0 else "fewer"
         if part <= abs(whole):
-            of = f"{state_text(key)} has {grouped(part)} of the {grouped(abs(whole))} {more}"
+            of = f"{state_text(key)} has {count_text(part)} of the {count_text(abs(whole))} {more}"
         else:
             less = "fewer" if whole > 0 else "more"
-            rest = grouped(part - abs(whole))
-            of = f"{state_text(key)} has {grouped(part)} {more}, the others {rest} {less}"
+            rest = count_text(part - abs(whole))
+            of = f"{state_text(key)} has {count_text(part)} {more}, the others {rest} {less}"
         parts.append(
-            f"{second.label} sleeps {WRONG[side]} {grouped(total(second, side))} times, "
-            f"{first.label} {grouped(total(first, side))} times; {of}"
+            f"{second.label} sleeps {WRONG[side]} {count_text(total(second, side))} times, "
+            f"{first.label} {count_text(total(first, side))} times; {of}"
         )
     spans = [sum(c["time_ns"] for c in s.states.values()) for s in (first, second)]
     if all(spans):
@@ -134,14 +135,6 @@ def where(first: Side, second: Side) -> str:
     return sentence("; ".join(parts))
 
 
-#: Powers that a headline may have, the whole machine's first.
-POWERS = {
-    "power_mw": "power",
-    "idle_power_mw": "idle power",
-    "relative_idle_power_pct": "relative idle power",
-}
-
-
 def _rough(value: float) -> str:
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
@@ -154,24 +147,26 @@ def headline(compared: "results.Comparison", base: int, other: int, draws: str =
     labels, samples = compared["labels"], compared["samples"]
     changes = {row["key"]: row["cells"][other]["change"] for row in compared["rows"]}
     parts, alike = [], []
-    key = next((key for key in POWERS if changes.get(key)), None)
+    key = next((key for key in leading("cost", *RUNS) if changes.get(key)), None)
     power = changes[key] if key else None
     if key and power:
+        metric = metrics()[key]
         pct = power["relative_pct"]
-        size, unit = (power["difference"], _unit_of(compared, key)) if pct is None else (pct, "%")
+        size, unit = (power["difference"], difference_unit(metric)) if pct is None else (pct, "%")
         if not _differs(compared, power):
-            alike.append(POWERS[key])
+            alike.append(metric["noun"])
         elif size < 0:
-            parts.append(f"saves {_rough(-size)} {unit} of {POWERS[key]}")
+            parts.append(f"saves {_rough(-size)} {unit} of {metric['noun']}")
         else:
-            parts.append(f"takes {_rough(size)} {unit} more {POWERS[key]}")
-    if latency := changes.get("latency_mean_us"):
+            parts.append(f"takes {_rough(size)} {unit} more {metric['noun']}")
+    delay, *_ = leading("delay", *RUNS)
+    if latency := changes.get(delay):
         late_us = latency["difference"]
         when = "later" if late_us > 0 else "earlier"
         if _differs(compared, latency) and late_us:
             parts.append(f"wakes {_rough(abs(late_us))} µs {when}")
         elif compared["sampling"] == "paired":
-            alike.append("wake-up latency")
+            alike.append(metrics()[delay]["noun"])
         else:
             parts.append("wakes as fast")
     if alike:
@@ -190,12 +185,6 @@ def _differs(compared: "results.Comparison", change: Any) -> bool:
     """Return whether a change counts: in one recording where the printed values differ."""
     is_single = compared["sampling"] == "single"
     return bool(change["text"]) and (is_single or bool(change["is_significant"]))
-
-
-def _unit_of(compared: "results.Comparison", key: str) -> str:
-    """Return the unit of a difference that has no percentage: a share's, or one from 0."""
-    row = next(row for row in compared["rows"] if row["key"] == key)
-    return "points" if row["kind"] == "share" else unit_text(row["unit"])
 
 
 def changed(compared: "results.Comparison", base: int, other: int, draws: str) -> str:

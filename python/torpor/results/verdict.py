@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from torpor._engine import Moments
 from torpor.results import types as results
-from torpor.results.comparison import class_shares, paired, percent
-from torpor.results.numbers import listing, number
+from torpor.results.catalogue import distances, leading, metrics, wrong_pct
+from torpor.results.comparison import class_shares, percent
+from torpor.results.numbers import listing, number_text
 
 if TYPE_CHECKING:
     from torpor.results.types import RunOutcome as Run
@@ -56,17 +58,14 @@ def verdict(runs: Sequence[Run], sleep_length_sources: Mapping[str, Any] | None 
 
 def _best(runs: Sequence[Run], good: Sequence[Run]) -> str:
     oracle = next((r for r in runs if r["kind"] == "oracle" and not r["error"]), None)
-    if oracle:
-        for key, what in (
-            ("over_oracle_pct", "idle energy in total"),
-            ("relative_over_oracle_pct", "relative energy"),
-        ):
-            if _known(good, key):
-                return _by_oracle(_known(good, key), good, key, what, oracle)
+    of_runs = metrics("simulation", "replay")
+    for key in distances().values():
+        if oracle and _known(good, key):
+            return _by_oracle(_known(good, key), good, key, of_runs[key]["noun"], oracle)
     # A simulation knows what its machine took in all; to sleep less and work less is no loss.
-    for key, what in (("energy_uj", "energy"), ("idle_energy_uj", "idle energy in total")):
-        if _known(good, key):
-            return _by_energy(_known(good, key), good, key, what)
+    for key, metric in of_runs.items():
+        if metric["kind"] == "energy" and _known(good, key):
+            return _by_energy(_known(good, key), good, key, metric["noun"])
     return _by_depth(good)
 
 
@@ -77,26 +76,26 @@ def _by_oracle(known: Sequence[Run], good: Sequence[Run], key: str, what: str, o
     if over <= 0 < own:
         return (
             f"{_name(best)} uses the least {what} that is known; the oracle's search was left "
-            f"incomplete, and what it found uses {number(own)} % more."
+            f"incomplete, and what it found uses {number_text(own)} % more."
         )
     if len(good) == 1:
-        return f"{_name(best)} uses {number(over)} % more {what} than the oracle."
+        return f"{_name(best)} uses {number_text(over)} % more {what} than the oracle."
     rivals = [r for r in known if r not in ties]
     span = ""
     if rivals:
         most = _most(rivals, key)
-        farthest = number(most["metrics"][key])
+        farthest = number_text(most["metrics"][key])
         span = f" (the farthest, {_name(most)}, is {farthest} % above)"
     verb = "are" if len(ties) > 1 else "is"
     return (
         f"{listing([_name(r) for r in ties])} {verb} nearest the oracle in {what}, "
-        f"{number(over)} % above it{span}{_latency(best, good)}."
+        f"{number_text(over)} % above it{span}{_latency(best, good)}."
     )
 
 
 def _by_energy(known: Sequence[Run], good: Sequence[Run], key: str, what: str) -> str:
     best, ties = _least(known, key)
-    energy = number(best["metrics"][key])
+    energy = number_text(best["metrics"][key])
     if len(good) == 1:
         return f"{_name(best)} uses {energy} µJ of {what}."
     if _is_undecided(known):
@@ -120,9 +119,9 @@ def _by_depth(good: Sequence[Run]) -> str:
     best, ties = _least(known, "wrong_pct")
     metrics = best["metrics"]
     detail = (
-        f"{number(_value(metrics, 'wrong_pct'))} % of its sleeps "
-        f"({number(metrics['above_pct'])} % too deep, "
-        f"{number(metrics['below_pct'])} % too shallow)"
+        f"{number_text(_value(metrics, 'wrong_pct'))} % of its sleeps "
+        f"({number_text(metrics['above_pct'])} % too deep, "
+        f"{number_text(metrics['below_pct'])} % too shallow)"
     )
     if len(good) == 1:
         return f"{_name(best)} picks the wrong depth in {detail}; {why}."
@@ -137,17 +136,18 @@ def _by_depth(good: Sequence[Run]) -> str:
 def _latency(best: Run, good: Sequence[Run]) -> str:
     """Describe the cost of the best: its mean wake-up latency compared with the fastest
     governor's."""
-    known = _known(good, "latency_mean_us")
+    key, *_ = leading("delay", "replay")
+    known = _known(good, key)
     if best not in known:
         return ""
-    mean = best["metrics"]["latency_mean_us"] or 0.0
-    quickest, ties = _least(known, "latency_mean_us")
+    mean = best["metrics"][key] or 0.0
+    quickest, ties = _least(known, key)
     if best in ties:
-        return f"; no governor wakes faster (mean {number(mean)} µs)"
-    low = quickest["metrics"]["latency_mean_us"] or 0.0
+        return f"; no governor wakes faster (mean {number_text(mean)} µs)"
+    low = quickest["metrics"][key] or 0.0
     return (
-        f"; its mean wake-up latency is {number(mean)} µs, "
-        f"{number(mean - low)} µs more than {_name(quickest)}, the quickest"
+        f"; its mean wake-up latency is {number_text(mean)} µs, "
+        f"{number_text(mean - low)} µs more than {_name(quickest)}, the quickest"
     )
 
 
@@ -162,8 +162,7 @@ def _known(runs: Sequence[Run], key: str) -> Sequence[Run]:
 def _value(metrics: dict[str, float | None], key: str) -> float | None:
     if key != "wrong_pct":
         return metrics.get(key)
-    above, below = metrics.get("above_pct"), metrics.get("below_pct")
-    return None if above is None or below is None else above + below
+    return wrong_pct(metrics)
 
 
 def _seeds(run: Run) -> list[results.SeedOutcome]:
@@ -180,26 +179,25 @@ def _least(runs: Sequence[Run], key: str) -> tuple[Run, list[Run]]:
     """Return the least, and all that tie with it: the printed number is the same, or the seeds
     that both have run do not separate them."""
     best = min(runs, key=lambda run: _value(run["metrics"], key) or 0.0)
-    text = number(_value(best["metrics"], key))
+    text = number_text(_value(best["metrics"], key))
 
     def is_tied(run: Run) -> bool:
-        if run is best or number(_value(run["metrics"], key)) == text:
+        if run is best or number_text(_value(run["metrics"], key)) == text:
             return True
-        change = paired(*_pairs(best, run, key))
-        return change is not None and not change["is_significant"]
+        _, low, high = Moments(_differences(best, run, key)).interval()
+        return low is not None and high is not None and low <= 0 <= high
 
     return best, [run for run in runs if is_tied(run)]
 
 
-def _pairs(first: Run, second: Run, key: str) -> tuple[list[float], list[float]]:
-    """Return the values that both had under the same seeds."""
+def _differences(first: Run, second: Run, key: str) -> list[float]:
+    """Return the second's values less the first's, under the seeds that both have run."""
     values: list[dict[int, float]] = [{}, {}]
     for of_seed, run in zip(values, (first, second), strict=True):
         for seed in _seeds(run):
             if (value := _value(seed["metrics"], key)) is not None:
                 of_seed[seed["seed"]] = value
-    shared = [seed for seed in values[0] if seed in values[1]]
-    return [values[0][seed] for seed in shared], [values[1][seed] for seed in shared]
+    return [values[1][seed] - value for seed, value in values[0].items() if seed in values[1]]
 
 
 def _most(runs: Sequence[Run], key: str) -> Run:

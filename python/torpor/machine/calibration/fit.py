@@ -67,6 +67,7 @@ def fit(
     inverse = np.linalg.inv(upper)
     values = inverse @ (basis.T @ right)
     sigma = np.linalg.norm(right - matrix @ values) / spare**0.5
-    halves = _engine.student_95(spare) * sigma * np.linalg.norm(inverse, axis=1)
-    pairs = zip(values.tolist(), halves.tolist(), strict=True)
+    errors = sigma * np.linalg.norm(inverse, axis=1)
+    halves = [_engine.half_width(error, spare) for error in errors.tolist()]
+    pairs = zip(values.tolist(), halves, strict=True)
     return [Estimate(value, value - half, value + half) for value, half in pairs]

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Every kind of result, in one list. All that shows, explains or compares results reads it."""
+"""Every kind of result: each module here is one, with its ``KIND``.
+
+All that shows, explains, checks or compares results asks :data:`KINDS`; no other file names a kind.
+"""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from torpor._engine import TorporError
@@ -10,12 +15,7 @@ from torpor.results import entry_points
 from torpor.results.kind import Kind
 from torpor.results.table import Post
 
-__all__ = ["KINDS", "explain", "posted"]
-
-_NAMES = (
-    *("replay", "simulation", "diff", "ab"),
-    *("trace_stats", "latency", "fidelity", "outcomes", "check", "beside", "shadow"),
-)
+__all__ = ["KINDS", "explain", "posted", "unverified"]
 
 
 class _Kinds(Mapping[str, Kind]):
@@ -24,9 +24,13 @@ class _Kinds(Mapping[str, Kind]):
     The module of that name is loaded when a result of the kind is met.
     """
 
+    @cached_property
+    def _names(self) -> list[str]:
+        return [module.name for module in iter_modules(__path__)]
+
     def __getitem__(self, name: str) -> Kind:
         kind: Kind | None
-        if name in _NAMES:
+        if name in self._names:
             kind = import_module(f"{__name__}.{name}").KIND
         else:
             kind = entry_points.load("torpor.kinds", name)
@@ -35,7 +39,7 @@ class _Kinds(Mapping[str, Kind]):
         return kind
 
     def __iter__(self) -> Iterator[str]:
-        yield from _NAMES
+        yield from self._names
         yield from entry_points.listed("torpor.kinds")
 
     def __len__(self) -> int:
@@ -78,6 +82,11 @@ def explain(result: Any, *, governor: str | None = None) -> list[str]:
             f"nothing to explain in a result of kind `{_name(data)}`: expected {expected}"
         )
     return [sentence for sentence in found.explain(data, governor) if sentence]
+
+
+def unverified(result: Any) -> list[str]:
+    """Return the recordings whose decisions the machine that the user named does not explain."""
+    return KINDS[_name(result)].unverified(result)
 
 
 def _name(result: Any) -> str:

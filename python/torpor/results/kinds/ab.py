@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from torpor import _engine
 from torpor._engine import TorporError
 from torpor.results import comparison
+from torpor.results.catalogue import first_of, metrics
 from torpor.results.cells import (
     COUNTERS,
     RUN,
@@ -22,7 +23,7 @@ from torpor.results.cells import (
     sum_or_none,
     total,
 )
-from torpor.results.comparison import base_text, first_of, short_labels
+from torpor.results.comparison import base_text, short_labels
 from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
 from torpor.results.sentences import Counts as Sums
@@ -208,9 +209,9 @@ def made(head: AbHead, runs: list[AbRun]) -> Ab:
 def compare(runs: list[AbRun], labels: list[str]) -> Comparison:
     """Return the comparison by those metrics that all runs have, paired by round."""
     measured = [(run["governor"], run["round"], values(run)) for run in runs]
-    metrics = [
+    known = [
         metric
-        for metric in _engine.metrics()["ab"]
+        for metric in metrics("ab").values()
         if all(found.get(metric["key"]) is not None for _, _, found in measured)
     ]
     columns = [
@@ -224,7 +225,7 @@ def compare(runs: list[AbRun], labels: list[str]) -> Comparison:
         }
         for label in labels
     ]
-    return comparison.fill(metrics, columns, is_paired=True)
+    return comparison.fill(known, columns, is_paired=True)
 
 
 def values(run: AbRun) -> dict[str, float | None]:
@@ -354,5 +355,7 @@ KIND = Kind(
     columns=columns,
     inputs=inputs,
     states=states,
-    growing=Growing(lambda first: {"governors", "command", "rounds"} <= set(first), _finished),
+    growing=Growing(
+        lambda first: {"governors", "command", "rounds"} <= set(first), _finished, (AbHead,)
+    ),
 )

@@ -13,8 +13,8 @@ from torpor.results.sentences import (
     WRONG,
     Side,
     cannot_show,
+    count_text,
     counts_of,
-    grouped,
     other_of,
     state_text,
     where,
@@ -289,10 +289,10 @@ def explain(result: Diff, governor: str | None) -> list[str]:
             total = group["columns"][0]["total"]
             worst = max(sides[0].states, key=lambda k: sides[0].states[k]["above"])
             said.append(
-                f"CPU {cpus}: {grouped(total['usage'] or 0)} sleeps, "
+                f"CPU {cpus}: {count_text(total['usage'] or 0)} sleeps, "
                 f"{percent(total['above_ratio'])} too deep and {percent(total['below_ratio'])} too "
-                f"shallow; {state_text(worst)} has {grouped(sides[0].states[worst]['above'])} of "
-                "those too deep."
+                f"shallow; {state_text(worst)} has {count_text(sides[0].states[worst]['above'])} "
+                "of those too deep."
             )
             continue
         labels = [side.label for side in sides]
@@ -343,7 +343,7 @@ def _work(base: DiffColumn, column: DiffColumn) -> str:
     if None not in means:
         slept = f", of {means[0]:,.1f} µs on average against {means[1]:,.1f} µs"
     return (
-        f"{column['label']} has {grouped(after)} sleeps "
+        f"{column['label']} has {count_text(after)} sleeps "
         f"({minus(f'{100 * (after / before - 1):+.2f}')} %){slept}: "
         "shares are compared, counts are not."
     )
@@ -409,6 +409,20 @@ def samples(result: Diff) -> Iterator[Sample]:
             yield Sample(scenario, column["label"], 0, shares)
 
 
+def contradictions(result: Diff) -> Iterator[str]:
+    """Compare each group's columns with its states and with the intervals."""
+    labels = {interval["label"] for interval in result["intervals"]}
+    for place, group in enumerate(result["groups"]):
+        for column in group["columns"]:
+            if len(column["states"]) != len(group["states"]):
+                yield (
+                    f"group {place} has {len(group['states'])} states, and its column "
+                    f"`{column['label']}` {len(column['states'])}"
+                )
+            if column["label"] not in labels:
+                yield f"`{column['label']}` is a column of no interval"
+
+
 def _last(lines: Sequence[Any], _check: Callable[[Any, Any], None]) -> Any:
     """Return the last line of `torpor stat --format json`: each has all counts since the first."""
     if not lines:
@@ -426,4 +440,5 @@ KIND = Kind(
     samples=samples,
     states=states,
     growing=Growing(lambda first: first.get("kind") == "diff", _last),
+    contradictions=contradictions,
 )

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Verification of a recording: how well governors explain its decisions."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from torpor.results import types as results
-from torpor.results.comparison import (
-    SLEEP_CLASSES,
-    agreement_text,
-    percent,
-    sources_text,
-    unit_text,
-)
+from torpor.results.catalogue import unit_text
+from torpor.results.comparison import SLEEP_CLASSES, agreement_text, percent, sources_text
 from torpor.results.kind import Kind, saved_by
 from torpor.results.record import Fidelity
-from torpor.results.sentences import cannot_show, grouped
+from torpor.results.sentences import cannot_show, count_text
 from torpor.results.table import Cell, Post, Table, number, share, word
 
 #: Sources of the time to the next timer.
@@ -195,8 +191,8 @@ def explain(result: "results.Fidelity", _governor: str | None) -> list[str]:
     if wrong:
         most = max(wrong, key=lambda c: c["count"])
         said.append(
-            f"Most often, {grouped(most['count'])} times, it chooses state {most['chosen']} where "
-            f"the kernel chose {most['recorded']}."
+            f"Most often, {count_text(most['count'])} times, it chooses state {most['chosen']} "
+            f"where the kernel chose {most['recorded']}."
         )
     commonest = share(decisions["commonest"], decisions["compared"], 1)
     said.append(
@@ -216,4 +212,27 @@ def _by_class(governor: "results.GovernorFidelity") -> dict[str, dict[str, int]]
     return found
 
 
-KIND = Kind("fidelity", post, saved_by("fidelity"), explain, record=Fidelity)
+def contradictions(result: "results.Fidelity") -> Iterator[str]:
+    """Check that each decision is for a state there is."""
+    cells = [cell for governor in result["governors"] for cell in governor["confusion"]]
+    count = len(result["states"])
+    for decision in (*result["disagreements"], *cells):
+        for key in ("recorded", "chosen"):
+            if decision[key] >= count:
+                yield f"`{key}` is state {decision[key]}: expected one of {count} states"
+
+
+def unverified(result: "results.Fidelity") -> list[str]:
+    """Return the recording if no governor explains its decisions."""
+    return [] if result["verdict"]["is_verified"] else [result["trace"]["path"]]
+
+
+KIND = Kind(
+    "fidelity",
+    post,
+    saved_by("fidelity"),
+    explain,
+    record=Fidelity,
+    contradictions=contradictions,
+    unverified=unverified,
+)

@@ -6,7 +6,7 @@ from typing import Any
 
 from torpor.results import types as results
 from torpor.results.kind import Kind, saved_by
-from torpor.results.sentences import cannot_show, grouped
+from torpor.results.sentences import cannot_show, count_text
 from torpor.results.table import Cell, Post, Table, counted, number, word
 
 _CAUSES = {
@@ -55,8 +55,8 @@ def post(result: "results.Measurement") -> Post:
             for x in traces
         ),
         f"machine: {machine}",
-        f"{grouped(measured)} wake-ups with a known time of their cause; "
-        f"{grouped(result['cut_sleeps'])} sleeps without a recorded begin or end",
+        f"{count_text(measured)} wake-ups with a known time of their cause; "
+        f"{count_text(result['cut_sleeps'])} sleeps without a recorded begin or end",
     ]
     notes = [cannot_show([_ENTRY])]
     if any(row["cause"] == "interrupt" for row in rows):
@@ -106,7 +106,7 @@ def explain(result: "results.Measurement", _governor: str | None) -> list[str]:
             against = "" if advertised is None else f", advertised {advertised / 1e3:,.0f} µs"
             said.append(
                 f"{' '.join(cell.text for cell in _state(row))}: median {row['p50_ns'] / 1e3:,.2f} "
-                f"µs after {grouped(row['count'])} wake-ups by {_CAUSES[row['cause']]}{against}."
+                f"µs after {count_text(row['count'])} wake-ups by {_CAUSES[row['cause']]}{against}."
             )
     return [*said, cannot_show([_ENTRY])]
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict
 from torpor.results.cells import COUNTED, wrong_cells
 from torpor.results.comparison import percent
 from torpor.results.kind import Kind, saved_by
-from torpor.results.sentences import WRONG, cannot_show, grouped
+from torpor.results.sentences import WRONG, cannot_show, count_text
 from torpor.results.table import Post, Table, counted, number, share, word
 from torpor.results.types import TraceInfo, VerdictCheck, Version
 
@@ -91,12 +91,12 @@ def post(result: Outcomes) -> Post:
 
 def explain(result: Outcomes, _governor: str | None) -> list[str]:
     lacks = " and no ".join(result["lacks"])
-    said = [f"{result['trace']['path']}: {grouped(result['sleeps'])} sleeps."]
+    said = [f"{result['trace']['path']}: {count_text(result['sleeps'])} sleeps."]
     if (verdicts := result["verdicts"]) is not None:
         alike = percent(share(verdicts["agreeing"], verdicts["compared"], 1))
         said.append(
             f"The kernel's verdicts match its rule on the recorded lengths in {alike} of "
-            f"{grouped(verdicts['compared'])} sleeps."
+            f"{count_text(verdicts['compared'])} sleeps."
         )
     for side in WRONG:
         states: list[Any] = [state for state in result["states"] if state[side]]  # type: ignore[literal-required]
@@ -104,8 +104,8 @@ def explain(result: Outcomes, _governor: str | None) -> list[str]:
             worst = max(states, key=lambda state: state[side])
             said.append(
                 f"State {worst['state']} {worst['name'] or ''} of {worst['cluster']} has most "
-                f"sleeps that are {WRONG[side]}: {grouped(worst[side])} of "
-                f"{grouped(worst['usage'])}."
+                f"sleeps that are {WRONG[side]}: {count_text(worst[side])} of "
+                f"{count_text(worst['usage'])}."
             )
     said.append(cannot_show([f"which governor decided, since it has no {lacks}"]))
     return said

@@ -3,12 +3,14 @@
 
 from typing import Any
 
+import torpor
 from torpor import _engine
+from torpor.results import runs
 from torpor.results import types as results
+from torpor.results.catalogue import leading, unit_text
 from torpor.results.cells import RUN, SIDES, compared, missed_cells
-from torpor.results.comparison import needed_text, section_name, short_labels, unit_text
+from torpor.results.comparison import needed_text, section_name, short_labels
 from torpor.results.kind import Kind, saved_by
-from torpor.results.kinds import runs
 from torpor.results.over_recordings import over_recordings, sign_text
 from torpor.results.table import UNKNOWN, Cell, Post, Table, number, share, word
 
@@ -16,8 +18,6 @@ from torpor.results.table import UNKNOWN, Cell, Post, Table, number, share, word
 _FULL_TABLES = 4
 #: Causes of sleeps' ends that a terminal shows for each governor.
 _CAUSES = 8
-#: Metrics of a recording's line.
-_SHORT = ("sleeps", "above_pct", "below_pct", "latency_mean_us", "idle_power_mw")
 
 
 def post(result: "results.Replay") -> Post:
@@ -57,7 +57,8 @@ def _fact(section: "results.TraceOutcome") -> str:
 def _lines(result: "results.Replay") -> Table:
     """Return a line for each recording and governor."""
     known = {metric["key"]: metric for metric in result["catalogue"]}
-    keys = [key for key in _SHORT if key != "idle_power_mw" or result["platform"]["has_power"]]
+    has_power = result["platform"]["has_power"]
+    keys = [k for k in leading("line", "replay") if has_power or known[k]["kind"] != "power"]
     headings = ["recording", "gov"]
     headings += [f"{known[key]['title']} {unit_text(known[key]['unit'])}".rstrip() for key in keys]
     rows = []
@@ -117,6 +118,17 @@ def over(result: "results.Replay") -> list[Table]:
     return [Table("over", title, headings, rows, keys=2)]
 
 
+def unverified(result: "results.Replay") -> list[str]:
+    """Return the recordings that the named machine does not explain; none where none is named."""
+    if result["options"]["recorded_on"] is None:
+        return []
+    return [
+        section["trace"]["path"]
+        for section in result["traces"]
+        if (found := section.get("agreement")) and not found["verdict"]["is_verified"]
+    ]
+
+
 KIND = Kind(
     "replay",
     post,
@@ -125,4 +137,8 @@ KIND = Kind(
     columns=runs.columns,
     samples=runs.samples,
     inputs=runs.inputs,
+    contradictions=runs.contradictions,
+    unverified=unverified,
+    opened=lambda text, folder: torpor.Replay(text, folder),
+    has_runs=True,
 )

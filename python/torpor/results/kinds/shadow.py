@@ -3,9 +3,10 @@
 
 from typing import Literal, TypedDict
 
-from torpor.results.comparison import short_labels, unit_text
+from torpor.results.catalogue import RUNS, leading, unit_text
+from torpor.results.comparison import short_labels
 from torpor.results.kind import Kind
-from torpor.results.sentences import POWERS, cannot_show, differences, headline
+from torpor.results.sentences import cannot_show, differences, headline
 from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.results.types import Comparison, Row, Version
 
@@ -178,7 +179,7 @@ def explain(result: Shadows, governor: str | None) -> list[str]:
             continue
         for place, label in enumerate(found["labels"]):
             if place != base and governor in (None, label):
-                is_power = group["judged"] in POWERS
+                is_power = group["judged"] in leading("cost", *RUNS)
                 text = headline(found, base, place, group["draw"]) if is_power else ""
                 text = text or differences(found, base, place)
                 said.append(f"{group['machine_class']}: {text[0].lower()}{text[1:]}")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Simulations of a workload under several governors."""
 
+import torpor
+from torpor.results import runs
 from torpor.results import types as results
 from torpor.results.cells import RUN, SIDES, change_cell, compared, missed_cells
 from torpor.results.kind import Kind, saved_by
-from torpor.results.kinds import runs
 from torpor.results.table import Post, Table, counted, number, word
 
 
@@ -68,4 +69,7 @@ KIND = Kind(
     columns=runs.columns,
     samples=runs.samples,
     inputs=runs.inputs,
+    contradictions=runs.contradictions,
+    opened=lambda text, _folder: torpor.Simulation(text),
+    has_runs=True,
 )

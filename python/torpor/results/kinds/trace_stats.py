@@ -23,8 +23,8 @@ from torpor.results.sentences import (
     Side,
     add,
     cannot_show,
+    count_text,
     counts_of,
-    grouped,
     none,
 )
 from torpor.results.sentences import total as side_total
@@ -167,7 +167,7 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
         add(side.cpus.setdefault(state["cpu"], none()), counts)
     seconds = result["trace"]["duration_ns"] / 1e9
     name = PurePath(result["trace"]["path"]).name
-    said = [f"{name}: {grouped(result['sleeps'])} sleeps in {seconds:.2f} s."]
+    said = [f"{name}: {count_text(result['sleeps'])} sleeps in {seconds:.2f} s."]
     reasons = []
     if not result["sleeps"]:
         return [*said, cannot_show(["anything about idle states, with 0 sleeps"])]
@@ -183,7 +183,7 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
         worst = max(side.states, key=lambda k: side.states[k][worse])
         said.append(
             f"State {worst[2]}{f' of {worst[0]}' if worst[0] else ''} has "
-            f"{grouped(side.states[worst][worse])} of {grouped(sums[worse])} sleeps that are "
+            f"{count_text(side.states[worst][worse])} of {count_text(sums[worse])} sleeps that are "
             f"{WRONG[worse]}."
         )
         wakers = [w for w in result["wakeups"] if w.get(worse)]
@@ -192,19 +192,19 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
             name = f"{top['kind']} {top['name']}".rstrip()
             mean_us = top["slept_ns"] / top["count"] / 1e3
             said.append(
-                f"{name} ended {grouped(top[worse])} of these, among "
-                f"{grouped(top['count'])} sleeps of {mean_us:,.1f} µs on average that it ended."
+                f"{name} ended {count_text(top[worse])} of these, among "
+                f"{count_text(top['count'])} sleeps of {mean_us:,.1f} µs on average that it ended."
             )
     tick = result["tick"]
     if tick["wakeups"] is not None:
-        said.append(f"The tick alone ended {grouped(tick['wakeups'])} sleeps.")
+        said.append(f"The tick alone ended {count_text(tick['wakeups'])} sleeps.")
     else:
         reasons.append("the tick's part: the recording has 0 timer events")
     if not result["latency"]:
         reasons.append("wake-up latency, for which 0 causes are recorded")
     lost = sum(x["count"] for x in result["trace"]["losses"] if x["severity"] != "info")
     if lost:
-        reasons.append(f"what was in {grouped(lost)} lost pieces")
+        reasons.append(f"what was in {count_text(lost)} lost pieces")
     return [*said, cannot_show(reasons)]
 
 

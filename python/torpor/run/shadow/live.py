@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from torpor import _engine
 from torpor.machine.record.machine import Machine, read
 from torpor.machine.record.signals import Signals
+from torpor.results.catalogue import leading, wrong_pct
 from torpor.run import options
 from torpor.run.shadow.cost import Meter
 from torpor.run.shadow.feed import Feed, Following, Recorder
@@ -30,9 +31,6 @@ _PATIENCE_S = 180.0
 _SAMPLE_NS = 45 * 10**9
 #: Time that perf has to end.
 _END_S = 30.0
-
-#: The metric of the verdict: the first that the machine's windows have.
-_JUDGED = ("idle_power_mw", "relative_idle_power_pct", "wrong_pct")
 
 
 @dataclass(frozen=True)
@@ -97,35 +95,33 @@ class Sums:
 class Tally:
     """Paired differences from the base, a window each: their mean and Student's 95 % interval.
 
-    It holds three numbers, however many windows there are.
+    It holds a few numbers, however many windows there are.
     """
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.count = 0
-        self._mean = self._squares = self._base = 0.0
+        self._differences = _engine.Moments()
+        self._base = 0.0
         self._sign = 0
         #: Wall clock of the window since which the verdict is what it is.
         self.since_ns: int | None = None
 
     def add(self, base: float, other: float, at_ns: int) -> None:
         """Take a window."""
-        self.count += 1
-        gap = other - base - self._mean
-        self._mean += gap / self.count
-        self._squares += gap * (other - base - self._mean)
+        self._differences.add(other - base)
         self._base += (base - self._base) / self.count
         if self.since_ns is None or self._sign != self.sign:
             self._sign, self.since_ns = self.sign, at_ns
 
     @property
+    def count(self) -> int:
+        """The number of windows."""
+        return self._differences.count
+
+    @property
     def difference(self) -> tuple[float, float | None, float | None]:
         """The mean difference and its interval, in the metric's unit."""
-        if self.count < 2:
-            return self._mean, None, None
-        error = math.sqrt(self._squares / (self.count - 1) / self.count)
-        half = _engine.student_95(self.count - 1) * error
-        return self._mean, self._mean - half, self._mean + half
+        return self._differences.interval()
 
     @property
     def change(self) -> tuple[float | None, float | None, float | None]:
@@ -337,7 +333,7 @@ class Shadow:
         base = window.values.get(self.plan.governors[0])
         if base is None or not window.is_sample:
             return
-        self.judged = self.judged or next((key for key in _JUDGED if key in base), None)
+        self.judged = self.judged or next((key for key in leading("cost") if key in base), None)
         for name, tally in self.tallies.items():
             other = window.values.get(name)
             if other is not None and self.judged in other and self.judged in base:
@@ -352,7 +348,7 @@ def values_of(run: Mapping[str, Any], duration_ns: int, cpus: int) -> dict[str, 
     if sleeps:
         for key in ("above", "below"):
             found[f"{key}_pct"] = 100 * run[key] / sleeps
-        found["wrong_pct"] = found["above_pct"] + found["below_pct"]
+        found["wrong_pct"] = wrong_pct(found) or 0.0
     if run["latency_count"]:
         found["latency_mean_us"] = run["latency_sum_ns"] / run["latency_count"] / 1e3
     if (energy_uj := run["idle_energy_uj"]) is not None:

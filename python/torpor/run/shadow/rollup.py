@@ -18,10 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torpor.results.catalogue import RUNS, metrics
 from torpor.run.shadow.live import Window
 from torpor.run.sweeps.axes import Point
 from torpor.run.sweeps.identity import content_of, name_of
-from torpor.run.sweeps.parts import Row, catalogue, named, read_columns, row_of
+from torpor.run.sweeps.parts import Row, named, read_columns, row_of
 from torpor.run.sweeps.store import Writer, open_store
 
 MINUTE_NS = 60 * 10**9
@@ -135,19 +136,17 @@ class Rollup:
                 self._prune()
 
     def _rows(self, window: Window, under: str | None) -> Iterator[Row]:
-        known = {metric["key"] for metric in catalogue()}
+        known = metrics(*RUNS)
         seed = seed_of(window)
         for governor in self._governors:
-            values = window.values.get(governor)
-            error = "the governor has failed" if values is None else None
-            metrics: dict[str, float | None] = {
-                k: v for k, v in (values or {}).items() if k in known
-            }
+            found = window.values.get(governor)
+            error = "the governor has failed" if found is None else None
+            values: dict[str, float | None] = {k: v for k, v in (found or {}).items() if k in known}
             point = replace(self._point, governor=governor, seed=seed)
             if under is not None:
                 point = replace(point, options=json.dumps({"under": under}))
             name = name_of(named(point), self._contents[governor])
-            yield row_of(name, point, metrics, error, window.duration_ns / 1e6)
+            yield row_of(name, point, values, error, window.duration_ns / 1e6)
 
     def _prune(self) -> None:
         """Delete this host's minutes that are older than minutes are kept, and no other point."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from torpor import _engine
+from torpor.results.catalogue import RUNS, metrics
 from torpor.results.files import NotRegularError, open_regular
 from torpor.run.sweeps.axes import Point, SweepError
 from torpor.run.sweeps.identity import engine_id
@@ -66,14 +67,6 @@ class Line(NamedTuple):
     text: bytes
     has_error: bool
     run_ms: float
-
-
-@cache
-def catalogue() -> list[dict[str, Any]]:
-    """Return the metrics that a point may have: those of replays and of simulations."""
-    known = _engine.metrics()
-    both = {metric["key"]: metric for kind in ("replay", "simulation") for metric in known[kind]}
-    return list(both.values())
 
 
 def shard_bytes(path: Path) -> bytes:
@@ -218,7 +211,7 @@ def columns() -> dict[str, tuple[str, tuple[type, ...]]]:
     tables = _engine.tables()
     (points,) = [table for table in tables if (table["kind"], table["name"]) == ("sweep", "points")]
     found = {column["name"]: column["type"] for column in points["columns"]}
-    for metric in catalogue():
+    for metric in metrics(*RUNS).values():
         found[metric["key"]] = "count" if metric["kind"] == "count" else "float"
     return {
         name: (kind, (*of[kind], *(() if name in _REQUIRED else (type(None),))))
@@ -283,7 +276,7 @@ def warn(damage: Iterable[str | None]) -> None:
 
 @cache
 def _metric_keys() -> frozenset[str]:
-    return frozenset(metric["key"] for metric in catalogue())
+    return frozenset(metrics(*RUNS))
 
 
 def flat(record: Row) -> Row:

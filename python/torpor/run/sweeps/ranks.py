@@ -31,16 +31,20 @@ from itertools import groupby, pairwise
 from statistics import fmean
 from typing import Any
 
-from torpor._engine import unknown_name
-from torpor.results.comparison import interval
+from torpor._engine import Moments, unknown_name
+from torpor.results.catalogue import RUNS, distances, leading
+from torpor.results.catalogue import metrics as catalogue
 from torpor.results.table import Cell, Post, Table, Value, counted, number, word
 from torpor.results.text import distinct_names
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.columns import LABEL, SCENARIO, Points, Scenario, unknown_governor
-from torpor.run.sweeps.parts import Row, catalogue
+from torpor.run.sweeps.parts import Row
 
 #: More scenarios than this are no table to read.
 _EACH_MAX = 30
+
+#: What a machine without work takes.
+DEFAULT_METRICS = leading("cost", "replay")[:1]
 
 #: A mean, and the ends of its 95 % interval.
 _Interval = tuple[float | None, float | None, float | None]
@@ -119,7 +123,7 @@ class Cells:
 def view(
     points: Points,
     *,
-    metrics: Sequence[str] = ("idle_power_mw",),
+    metrics: Sequence[str] = DEFAULT_METRICS,
     base: str | None = None,
     filters: Mapping[str, Sequence[str]] | None = None,
     each: bool | None = None,
@@ -189,14 +193,6 @@ def failures(points: Points) -> list[int]:
     return points.in_order([at for at, error in enumerate(points["error"]) if error])
 
 
-#: An energy, and the metric of its distance to the oracle's. Machines without known power have the
-#: second one, by CPU time: that of two governors differs by their last wake-ups.
-_DISTANCES = (
-    ("idle_energy_uj", "over_oracle_pct"),
-    ("relative_idle_power_pct", "relative_over_oracle_pct"),
-)
-
-
 def against_oracle(points: Points) -> Points:
     """Return the points, replays with their distance to the oracle where the store has its point.
 
@@ -215,7 +211,7 @@ def against_oracle(points: Points) -> Points:
         if governors[at] == "oracle" and is_replay[at]
     }
 
-    def distances(energy: str, distance: str) -> list[float | None]:
+    def over(energy: str, distance: str) -> list[float | None]:
         energies, known = points[energy], points[distance]
         # The oracle's own run can cost more than its bound.
         least = {
@@ -232,7 +228,7 @@ def against_oracle(points: Points) -> Points:
             for at, value in enumerate(energies)
         ]
 
-    return points.changed({pair[1]: functools.partial(distances, *pair) for pair in _DISTANCES})
+    return points.changed({pair[1]: functools.partial(over, *pair) for pair in distances().items()})
 
 
 def metric_info(key: str, *, is_judged: bool = False) -> dict[str, Any]:
@@ -241,7 +237,7 @@ def metric_info(key: str, *, is_judged: bool = False) -> dict[str, Any]:
     Raises :class:`SweepError` if there is none of that name, or if a change of it is neither
     better nor worse and ``is_judged``.
     """
-    known = {metric["key"]: metric for metric in catalogue()}
+    known = catalogue(*RUNS)
     if key not in known:
         raise SweepError(unknown_name("metric", key, list(known), ""))
     if is_judged and known[key]["direction"] == "none":
@@ -434,9 +430,6 @@ def summed(
     lines = []
     for place, governor in enumerate(ranked):
         parts = change_parts(metric, zip(values[0], values[place], strict=True))
-        mean, low, high = (
-            mean_change(metric, [] if end is None else [end]) for end in _interval(parts)
-        )
         rank = None
         if is_ranked:
             own = [line[place] for line in ranks]
@@ -445,8 +438,16 @@ def summed(
                 end and min(max(end, 1.0), float(len(ranked))) for end in _interval(own)
             )
             rank = (at, first, last)
-        lines.append((governor, (mean, low, high), rank))
+        lines.append((governor, interval_of_changes(metric, parts), rank))
     return len(whole), lines
+
+
+def interval_of_changes(metric: Mapping[str, Any], parts: Sequence[float]) -> _Interval:
+    """Return the mean of :func:`change_parts` with its interval, in :func:`change_unit`."""
+    mean, low, high = (
+        mean_change(metric, [] if end is None else [end]) for end in _interval(parts)
+    )
+    return mean, low, high
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -471,4 +472,4 @@ def _interval(sample: Sequence[float]) -> _Interval:
     """
     if len(sample) < 3:
         return (fmean(sample) if sample else None), None, None
-    return interval(sample)
+    return Moments(sample).interval()

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from torpor import _engine
+from torpor.results.catalogue import RUNS, metrics
 from torpor.results.files import NotRegularError, open_regular, write_whole
 from torpor.results.text import csv_text
 from torpor.run.sweeps.axes import SweepError
@@ -41,7 +42,6 @@ from torpor.run.sweeps.parts import (
     Columns,
     DamagedError,
     Row,
-    catalogue,
     line_of,
     nested,
     read_columns,
@@ -484,6 +484,7 @@ def _table(records: list[Row]) -> _engine.Table:
 
 def _table_of(lines: list[bytes]) -> _engine.Table:
     """Return the table of points from their JSON: the engine reads text faster than objects."""
-    head = json.dumps({"kind": "sweep", "catalogue": catalogue()})
+    known = [{k: m[k] for k in m if k not in ("noun", "lead")} for m in metrics(*RUNS).values()]
+    head = json.dumps({"kind": "sweep", "catalogue": known})
     text = f'{head[:-1]}, "points": [{b",".join(lines).decode()}]}}'
     return _engine.Record(text).table("points")

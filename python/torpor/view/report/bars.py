@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from torpor.results import types as results
-from torpor.results.numbers import cpu_list, duration, listing, number, share
+from torpor.results.numbers import cpu_list, duration, listing, number_text, share_text
 from torpor.view.report.palette import state_class
 
 #: What a picture of wrong depths shows, of a governor or a column.
@@ -55,7 +55,7 @@ def residency(
                 for state in own["states"]
             ]
             power = own.get("idle_power_mw")
-            bars.append(stacked(run["governor"], times, duration) | {"power": number(power)})
+            bars.append(stacked(run["governor"], times, duration) | {"power": number_text(power)})
         if not bars:
             continue
         panels.append(
@@ -84,7 +84,7 @@ def stacked(
             "name": name,
             "class": css,
             "width": f"{100 * size / whole if whole else 0:.3f}",
-            "share": share(size, whole),
+            "share": share_text(size, whole),
             "time": write(size),
             "drawn": size > 0,
         }
@@ -142,8 +142,8 @@ def wrong_depth(
                 }
                 for cluster, group in groupby(rows, key=lambda row: row.cluster)
             ],
-            "above": number(sum(row.above for row in rows)),
-            "below": number(sum(row.below for row in rows)),
+            "above": number_text(sum(row.above for row in rows)),
+            "below": number_text(sum(row.below for row in rows)),
         }
         for governor, rows in faulty
     ]

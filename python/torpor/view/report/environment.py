@@ -16,7 +16,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from torpor.machine.kernel_sources import cache_folder
-from torpor.results.comparison import unit_text
+from torpor.results.catalogue import unit_text
 from torpor.results.files import read_text
 from torpor.results.numbers import duration, grouped
 from torpor.results.table import CHANGE, Post, Table

@@ -13,9 +13,9 @@ from torpor.results import types as results
 from torpor.results.cells import compared
 from torpor.results.comparison import Result, Section, section_name, sections
 from torpor.results.kinds import posted, replay, simulation
-from torpor.results.kinds.runs import verdict_of
-from torpor.results.numbers import cpu_list, number, share
+from torpor.results.numbers import cpu_list, number_text, share_text
 from torpor.results.over_recordings import over_recordings
+from torpor.results.runs import verdict_of
 from torpor.results.table import Table, counted, word
 from torpor.results.text import distinct_names
 from torpor.view.report import bars, inputs, strip, summary
@@ -105,7 +105,7 @@ def machine(result: Result) -> Markup:
         cells = [
             [
                 word(f"{place} {state['name']}"),
-                *(word(number(state[key] / 1000)) for key in _TIMES.values()),
+                *(word(number_text(state[key] / 1000)) for key in _TIMES.values()),
                 word("polling" if state["polling"] else "idle"),
                 word("disabled" if state["disabled"] else ""),
             ]
@@ -274,7 +274,7 @@ def _agreement(title: str, own: strip.Strip, packed: strip.Packed, oracle: int |
             of = strip.against_oracle(segments, packed["rows"][oracle])
             both, deeper, shallower = of["both_ns"], of["deeper_ns"], of["shallower_ns"]
             times = (both - deeper - shallower, deeper, shallower)
-            shares = [share(time, both) for time in times]
-        rows.append(list(map(word, (row["governor"], number(len(segments)), *shares))))
+            shares = [share_text(time, both) for time in times]
+        rows.append(list(map(word, (row["governor"], number_text(len(segments)), *shares))))
     headings = ["Governor", "sleeps", "same state", "deeper", "shallower"]
     return Table("strip", f"{title}: agreement with the oracle", headings, rows)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from torpor.results import types as results
 from torpor.results.comparison import SLEEP_CLASSES, agreement_text
-from torpor.results.numbers import number, share
+from torpor.results.numbers import number_text, share_text
 from torpor.results.table import Table, word
 from torpor.view.report.environment import prose, table_html
 
@@ -86,7 +86,7 @@ def _table(title: str, headings: list[str], rows: Iterable[Iterable[object]]) ->
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else number(value)
+    return value if isinstance(value, str) else number_text(value)
 
 
 def _sources(title: str, names: dict[str, str], columns: dict[str, dict[str, int]]) -> Markup:
@@ -98,7 +98,7 @@ def _sources(title: str, names: dict[str, str], columns: dict[str, dict[str, int
         (
             names.get(key, key),
             *((first[key],) if is_counted else ()),
-            *(share(counts.get(key, 0), sum(counts.values())) for counts in columns.values()),
+            *(share_text(counts.get(key, 0), sum(counts.values())) for counts in columns.values()),
         )
         for key in keys
     ]

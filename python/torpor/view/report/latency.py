@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from torpor.results import types as results
-from torpor.results.numbers import duration, share
+from torpor.results.numbers import duration, share_text
 from torpor.results.table import Table, word
 from torpor.view.chart import SIZES, Chart, Point, Series, inline_both, places
 from torpor.view.report.summary import Style, styles
@@ -44,7 +44,7 @@ def latency(
         series.append(Series("", points, of.colour, 0.0, is_line=True, dashes=of.dashes))
         all_totals.append(totals)
         known = [duration(own[key]) for key in ("p50_ns", "p99_ns", "max_ns")]
-        known.append(share(totals[start], own["count"]))
+        known.append(share_text(totals[start], own["count"]))
         rows.append(list(map(word, (run["governor"], *known))))
     chart = Chart(
         "Share of wake-ups within a latency",

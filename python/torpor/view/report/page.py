@@ -45,7 +45,8 @@ def render(
     made: list[Part] = []
     strips, limits, machines = [], [], []
     for one in results:
-        if one.get("kind") in ("replay", "simulation"):
+        kind = KINDS.get(one.get("kind"))
+        if kind and kind.has_runs:
             found = governors.parts(one, 1 + len(made))
             made += [found.top, *found.parts]
             strips += found.strips

@@ -74,7 +74,7 @@ def state_counts(result: Mapping[str, Any]) -> set[int]:
     """The numbers of states that have colours in the pictures of a result."""
     if result["kind"] == "fidelity":
         return {len(result["states"]), 2}
-    if result["kind"] in ("replay", "simulation"):
+    if KINDS[result["kind"]].has_runs:
         return {len(cluster["states"]) for cluster in result["platform"]["clusters"]}
     return {len(cluster["states"]) for _, clusters in _states(result) for cluster in clusters}
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from torpor._engine import TorporError
 from torpor.results import types as results
+from torpor.results.catalogue import RUNS, leading, title_text, unit_text
 from torpor.results.cells import compared as comparison_table
 from torpor.results.comparison import (
     Section,
@@ -18,11 +19,9 @@ from torpor.results.comparison import (
     percent,
     short_labels,
     sources_text,
-    title_text,
-    unit_text,
 )
 from torpor.results.kinds import explain
-from torpor.results.numbers import number
+from torpor.results.numbers import number_text
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
 from torpor.view.chart import Chart, Point, Series, inline_both
@@ -32,23 +31,23 @@ from torpor.view.report.parts import Chip, Part
 #: Colours of governors that compete, in their order; the next ones have dashed lines.
 _COLOURS = ("--ink", "--link", "--above", "--below")
 _DASHES = ("", "5 3", "2 2", "8 3 2 3")
-#: Powers, the whole machine's first: up in the picture.
-POWERS = ("power_mw", "idle_power_mw", "relative_idle_power_pct")
-_DELAY = "latency_mean_us"
+#: The picture has these powers, the whole machine's first, against this delay.
+_POWERS, _DELAY = leading("cost", *RUNS), leading("delay", *RUNS)[0]
 #: A reference with so many times the power of the governors would hide their differences.
 _FAR = 2.5
 #: From so large a ratio on, the axis of delays is logarithmic.
 _LOG_RATIO = 8
 #: With a smaller share of known timers, a replay says little.
 _RECORDED_SHARE_MIN = 0.5
-#: Metrics that matter, by group; the first ones that are known, at most so many of each.
-_GROUPS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
-    ("Work", 2, ("iops", "io_latency_p99_us", "throughput", "flow_p99_us", "missed_periods")),
-    ("Power", 2, (*POWERS[:2], "over_oracle_pct", POWERS[2], "relative_over_oracle_pct")),
-    ("Delay", 2, (_DELAY, "latency_p99_us", "task_latency_p99_us")),
-    ("Depth", 2, ("above_pct", "below_pct")),
-    ("Wake-ups", 2, ("wakeups", "tick_wakeups")),
-)
+#: Groups of metrics that matter, as places of the catalogue; how many each has at most, and all.
+_GROUPS = {
+    "Work": "work",
+    "Power": "power",
+    "Delay": "delay",
+    "Depth": "depth",
+    "Wake-ups": "wakeups",
+}
+_GROUP_ROWS = 2
 _ROWS = 8
 #: Sentences next to the picture; the rest is with the limits.
 _SENTENCES = 3
@@ -86,7 +85,7 @@ def is_reference(label: str) -> bool:
 def best_other(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> int | None:
     """Return the column to compare with the base: the competitor that takes the least power."""
     base = compared["base"]
-    known = _row(compared, *POWERS)
+    known = _row(compared, *_POWERS)
     if base is None:
         return None
     places = [place for place, run in enumerate(runs) if not run["error"]]
@@ -208,9 +207,10 @@ def groups(compared: results.Comparison) -> list[tuple[str, list[Any]]]:
     rows = {row["key"]: row for row in compared["rows"]}
     found: list[tuple[str, list[Any]]] = []
     left = _ROWS
-    for name, most, keys in _GROUPS:
+    for name, place in _GROUPS.items():
+        keys = leading(place, *RUNS)
         known = [rows[key] for key in keys if key in rows and _is_known(rows[key])]
-        own = known[: min(most, left)]
+        own = known[: min(_GROUP_ROWS, left)]
         left -= len(own)
         if own:
             found.append((name, own))
@@ -237,7 +237,7 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
     base = compared["base"]
     wakeups = _row(compared, "wakeups")
     if wakeups and base is not None and (count := wakeups["cells"][base]["value"]) is not None:
-        found.append(Chip(f"{number(round(count))} wake-ups"))
+        found.append(Chip(f"{number_text(round(count))} wake-ups"))
     if "trace" not in section or draws == "recording":
         return found
     sources = section["inputs"]["sleep_length_sources"]
@@ -255,7 +255,7 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
         found.append(Chip("recorded decisions not compared"))
     lost = sum(loss["count"] for loss in section["trace"]["losses"] if loss["severity"] != "info")
     if lost:
-        found.append(Chip(f"{number(lost)} pieces lost", is_warning=True))
+        found.append(Chip(f"{number_text(lost)} pieces lost", is_warning=True))
     return found
 
 
@@ -268,7 +268,7 @@ def picture(
 
     ``oracle`` is what a replay proves, which is a line that no point can be below.
     """
-    power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
+    power, delay = _row(compared, *_POWERS), _row(compared, _DELAY)
     places = _drawn(compared, runs)
     if power is None or delay is None or len(places) < 2:
         return None
@@ -310,7 +310,7 @@ def picture(
 
 def _drawn(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> list[int]:
     """Return the columns of the picture: those with both values, references not too far off."""
-    power, delay = _row(compared, *POWERS), _row(compared, _DELAY)
+    power, delay = _row(compared, *_POWERS), _row(compared, _DELAY)
     if power is None or delay is None:
         return []
     known = [
@@ -333,7 +333,7 @@ def _caption(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -
     drawn = _drawn(compared, runs)
     if any(is_reference(runs[place]["governor"]) for place in drawn):
         said.append("Hollow: references, which always take the same state.")
-    power = _row(compared, *POWERS)
+    power = _row(compared, *_POWERS)
     far = [
         f"{run['governor']} ({_text(power, power['cells'][place])})"
         for place, run in enumerate(runs)

@@ -13,12 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
-from torpor._engine import student_95
-from torpor.results.comparison import unit_text
+from torpor.results.catalogue import RUNS, leading, metrics, unit_text
 from torpor.results.sentences import REFERENCES
 from torpor.results.table import counted, minus
 from torpor.run.sweeps.columns import LABEL, SCENARIO, Points
-from torpor.run.sweeps.parts import catalogue
 from torpor.run.sweeps.ranks import (
     Cells,
     change_of,
@@ -31,10 +29,8 @@ from torpor.run.sweeps.ranks import (
     varied,
 )
 from torpor.view.report.environment import page
-from torpor.view.report.summary import POWERS
+from torpor.view.report.sweep_summaries import Summaries, axis_text
 
-#: From so many degrees of freedom, Student's quantile is the normal one but for 0.1 %.
-_FREEDOM = 1000
 #: Digits of a number in the page's data: more than are shown.
 _DIGITS = 6
 #: A page of more points has some of their scenarios: each point takes some 400 bytes.
@@ -56,10 +52,15 @@ def render(points: Points, title: str) -> str:
     is_whole = len(points) <= _POINTS_MAX
     shown: Sequence[int] = range(len(every))
     if is_whole:
-        known = [metric for metric in catalogue() if is_known(points[metric["key"]])]
-        summaries = None
+        known = [metric for metric in metrics(*RUNS).values() if is_known(points[metric["key"]])]
+        axes = varied(every)
+        summaries = Summaries(cells, list(map(label_of, every)), axes, len(known))
+        for metric in known:
+            summaries.add(metric, cells.means(points[metric["key"]]))
     else:
-        shown, known, summaries = _summed(points, cells)
+        axes = []
+        summaries = Summaries(cells, [], axes, 0)
+        shown, known = _extreme(points, cells, summaries)
     scenarios = [every[number] for number in shown]
     data = {
         "metrics": [
@@ -67,14 +68,16 @@ def render(points: Points, title: str) -> str:
             | {"unit": unit_text(metric["unit"])}
             for metric in known
         ],
+        #: Metrics that are chosen at first: the first of each that points have.
+        "leading": {place: leading(place, "replay") for place in ("cost", "delay")},
         "governors": cells.governors,
         #: As commands name them.
         "specs": [points.named[label] for label in cells.governors],
-        #: Quantiles by degrees of freedom, from 1; the last one holds for all beyond it.
-        "student_95": [round(student_95(n), 5) for n in range(1, min(len(scenarios), _FREEDOM))],
         #: Axes by which scenarios can be chosen.
-        "axes": varied(every) if is_whole else [],
-        "summaries": summaries,
+        "axes": axes,
+        "is_whole": is_whole,
+        #: Figures of each metric over the scenarios of a choice (:class:`Summaries`).
+        "summaries": summaries.found,
         "scenarios": [
             {"label": label_of(scenario), **found}
             for scenario, found in zip(
@@ -115,7 +118,7 @@ def verdict(points: Points, cells: Cells) -> tuple[str, str]:
 
     Idle power is what the page shows first. A change that may be chance is no verdict.
     """
-    for key in POWERS[1:]:
+    for key in leading("cost", "replay"):
         column = points[key]
         if is_known(column):
             break
@@ -130,7 +133,7 @@ def verdict(points: Points, cells: Cells) -> tuple[str, str]:
     ]
     if not known:
         return "", ""
-    title = metric["title"].partition(",")[0]
+    title = metric["noun"]
     base, over = cells.governors[0], counted(count, "scenario")
     certain = [each for each in known if each[3] is not None and each[3] < 0]
     mean, name, low, high = min(certain or known)
@@ -145,28 +148,25 @@ def verdict(points: Points, cells: Cells) -> tuple[str, str]:
     return f"{name} takes {change} than {base}, on average over {over}.", f"{ends}."
 
 
-def _summed(
-    points: Points, cells: Cells
-) -> tuple[list[int], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the scenarios with the largest changes from the base, and each metric's summary.
+def _extreme(
+    points: Points, cells: Cells, summaries: Summaries
+) -> tuple[list[int], list[dict[str, Any]]]:
+    """Return the scenarios with the largest changes from the base, and the metrics of any point.
 
-    Every metric and governor has its extremes in turn, until there are so many. Metrics that no
-    point has are left out.
+    Every metric and governor has its extremes in turn, until there are so many.
     """
     ranked = [name for name in cells.governors if name != "oracle"]
     most = max(1, min(_EXTREMES_MAX, _POINTS_MAX // len(cells.governors)))
     each = max(1, most // (2 * len(cells.governors)))
     known: list[dict[str, Any]] = []
-    summaries: list[dict[str, Any]] = []
     extremes: list[list[int]] = []
-    for metric in catalogue():
+    for metric in metrics(*RUNS).values():
         column = points[metric["key"]]
         if not is_known(column):
             continue
         means = cells.means(column)
         known.append(metric)
-        count, lines = summed(metric, means)
-        summaries.append({"count": count, "lines": lines})
+        summaries.add(metric, means)
         for governor in ranked[1:]:
             changes = [
                 (change, number)
@@ -181,7 +181,7 @@ def _summed(
                 extremes.append([number for _, number in find(each, changes)])
     turns = chain.from_iterable(zip_longest(*extremes))
     found = list(dict.fromkeys(number for number in turns if number is not None))
-    return sorted(found[:most]), known, summaries
+    return sorted(found[:most]), known
 
 
 def _scenarios(
@@ -202,10 +202,7 @@ def _scenarios(
             {
                 "source": str(of["source"]),
                 "platform": str(of["platform"]),
-                "at": {
-                    column: "none" if value in (None, "{}") else str(value)
-                    for column, value in of.items()
-                },
+                "at": {column: axis_text(value) for column, value in of.items()},
                 "seeds": len(seeds),
                 "cells": [[] if own is not None else None for own in rows[-1]],
                 "command": command(kinds[number], of, seeds),

@@ -48,16 +48,16 @@ const fill = (select, entries, chosen) => {
 const metricEntries = data.metrics.map((metric, index) => [
   index, metric.title + (metric.unit ? ", " + metric.unit : ""),
 ]);
-const metricIndex = (...keys) => {
+const metricIndex = (keys) => {
   for (const key of keys) {
     const found = data.metrics.findIndex((metric) => metric.key === key);
     if (found >= 0) return found;
   }
   return 0;
 };
-fill($("metric"), metricEntries, metricIndex("idle_power_mw", "power_mw"));
+fill($("metric"), metricEntries, metricIndex(data.leading.cost));
 // A page of some scenarios has sums over all of them, against the first governor.
-fill($("base"), (data.summaries ? data.governors.slice(0, 1) : data.governors).map((name, index) => [index, name]), 0);
+fill($("base"), (data.is_whole ? data.governors : data.governors.slice(0, 1)).map((name, index) => [index, name]), 0);
 for (const axis of data.axes) {
   const label = element("label", axis[0].toUpperCase() + axis.slice(1).replace("_", " ") + " "), select = element("select", undefined, { id: axis });
   fill(select, [["", "all"], ...[...new Set(data.scenarios.map((scenario) => scenario.at[axis]))].sort().map((name) => [name, name])], "");
@@ -65,13 +65,12 @@ for (const axis of data.axes) {
   $("controls").append(label);
 }
 const ratioMetrics = metricEntries.filter(([index]) => data.metrics[index].direction !== "none");
-fill($("across"), ratioMetrics, metricIndex("idle_power_mw", "power_mw"));
-fill($("up"), ratioMetrics, metricIndex("latency_mean_us"));
+fill($("across"), ratioMetrics, metricIndex(data.leading.cost));
+fill($("up"), ratioMetrics, metricIndex(data.leading.delay));
 
 const shown = () => data.scenarios.filter((scenario) =>
   data.axes.every((axis) => !$(axis).value || scenario.at[axis] === $(axis).value));
 const valueOf = (scenario, governor, metric) => scenario.cells[governor]?.[metric] ?? null;
-const isOracle = (governor) => data.governors[governor].split(",")[0] === "oracle";
 
 const isShare = (metric) => data.metrics[metric].kind === "share";
 const changeUnit = (metric) => isShare(metric) ? "pp" : "%";
@@ -169,21 +168,14 @@ const drawMap = (all, metric, base) => {
   }
 };
 
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-/** The scenarios in which all of `governors` have all of `metrics`. */
-const finished = (scenarios, governors, metrics) => scenarios.filter((scenario) =>
-  governors.every((governor) => metrics.every((metric) => valueOf(scenario, governor, metric) !== null)));
-/** A governor's changes from the base, so that their mean can be taken: logarithms of ratios, or
-    differences of shares. */
-const changes = (scenarios, metric, base, governor) => isShare(metric)
-  ? scenarios.map((scenario) => change(scenario, governor, metric, base))
-  : scenarios
-    .filter((scenario) => valueOf(scenario, governor, metric) > 0 && valueOf(scenario, base, metric) > 0)
-    .map((scenario) => Math.log(valueOf(scenario, governor, metric) / valueOf(scenario, base, metric)));
-/** The mean of these, in per cent or percentage points. */
-const meanChange = (metric) => (values) => isShare(metric) ? mean(values) : 100 * Math.expm1(mean(values));
+/** The engine's figures over the scenarios of what is chosen; undefined where the page has none. */
+const summary = (metric, base) => {
+  const chosen = data.axes.filter((axis) => $(axis).value).map((axis) => ` ${axis}=${$(axis).value}`);
+  return data.summaries[base + chosen.join("")]?.[metric];
+};
+const lacking = () => element("p", "This page has no such figures: choose a value of one axis, " +
+  "or run torpor store show with --only.", { class: "none" });
 const everyone = data.governors.map((_, governor) => governor);
-const competitors = everyone.filter((governor) => !isOracle(governor));
 
 /** The words at the points; those that would cover each other move down, or are left to the marks'
     own titles where there is no room. */
@@ -246,21 +238,19 @@ const drawChart = (figure, { title, across, up, series, xText = signed }) => {
   figure.replaceChildren(svg);
 };
 
-const drawScatter = (scenarios, base) => {
+const drawScatter = (base) => {
   const across = Number($("across").value), up = Number($("up").value);
-  const whole = finished(scenarios, competitors, [across, up]);
-  const known = data.summaries ? competitors : everyone.filter((governor) => finished(whole, [governor], [across, up]).length === whole.length);
-  const of = (metric, governor) => {
-    if (data.summaries) return data.summaries[metric].lines[competitors.indexOf(governor)][1][0];
-    const found = changes(whole, metric, base, governor);
-    return found.length ? meanChange(metric)(found) : null;
-  };
-  const points = known.map((governor) => ({ governor, x: of(across, governor), y: of(up, governor) }))
-    .filter((point) => point.x !== null && point.y !== null);
-  $("scatter-of").textContent = data.summaries
-    ? `${data.summaries[across].count} scenarios across, ${data.summaries[up].count} up.`
-    : `${whole.length} of ${scenarios.length} scenarios.`;
+  const [ofX, ofY] = [across, up].map((metric) => summary(metric, base));
   const figure = $("scatter");
+  $("scatter-of").textContent = ofX ? `${ofX.count} scenarios across, ${ofY.count} up.` : "";
+  if (!ofX) {
+    figure.replaceChildren(lacking());
+    return;
+  }
+  const [changesX, changesY] = [ofX, ofY].map((of) =>
+    new Map([...of.lines.map(([name, [change]]) => [name, change]), ["oracle", of.oracle ?? null]]));
+  const points = data.governors.map((name) => ({ name, x: changesX.get(name), y: changesY.get(name) }))
+    .filter((point) => point.x != null && point.y != null);
   if (!points.length) {
     figure.replaceChildren(element("p", "No scenario has both metrics for every governor.", { class: "none" }));
     return;
@@ -273,11 +263,11 @@ const drawScatter = (scenarios, base) => {
   const titles = [across, up].map((metric) => `${data.metrics[metric].title}, ${changeUnit(metric)}`);
   points.sort((a, b) => a.x - b.x);
   for (const point of points) {
-    const name = data.governors[point.governor];
+    const { name } = point;
     point.isHollow = isDominated(point);
     point.hint = `${name}: ${signed(point.x)} ${changeUnit(across)}, ${signed(point.y)} ${changeUnit(up)}`;
     // Many points are reduced to those that matter.
-    point.label = points.length <= 12 || !point.isHollow || point.governor === base ? name : "";
+    point.label = points.length <= 12 || !point.isHollow || name === data.governors[base] ? name : "";
   }
   drawChart(figure, {
     title: `${titles[1]} against ${titles[0]}, change from ${data.governors[base]}`,
@@ -285,48 +275,23 @@ const drawScatter = (scenarios, base) => {
   });
 };
 
-/** The mean and Student's 95 % interval of it, as `shown` writes them. Two values have none: it would
- * be 13 times as wide as they are apart. */
-const interval = (values, shown) => {
-  if (values.length < 3) return [values.length ? shown([mean(values)]) : null, null, null];
-  const at = mean(values), freedom = values.length - 1;
-  const variance = values.reduce((sum, value) => sum + (value - at) ** 2, 0) / freedom;
-  const quantile = data.student_95[Math.min(freedom, data.student_95.length) - 1];
-  const half = quantile * Math.sqrt(variance / values.length);
-  return [at, at - half, at + half].map((end) => shown([end]));
-};
-
-const drawRanks = (scenarios, metric, base) => {
-  const info = data.metrics[metric];
-  const ranked = competitors;
-  const whole = finished(scenarios, ranked, [metric]);
-  const sign = info.direction === "higher" ? -1 : 1;
-  const rankOf = (scenario, governor) => {
-    const values = ranked.map((other) => sign * valueOf(scenario, other, metric));
-    const mine = sign * valueOf(scenario, governor, metric);
-    return values.filter((value) => value < mine).length +
-      (values.filter((value) => value === mine).length + 1) / 2;
-  };
+const drawRanks = (metric, base) => {
+  const info = data.metrics[metric], found = summary(metric, base);
+  if (!found) {
+    $("ranks").replaceChildren(lacking());
+    return;
+  }
+  const isRanked = info.direction !== "none", lines = [...found.lines];
   const headings = ["governor", isShare(metric) ? "mean change pp" : "geomean change %", "95 %"];
-  if (info.direction !== "none") headings.push("mean rank", "95 %");
-  const summed = data.summaries?.[metric];
-  const lines = summed ? ranked.map((governor, index) => {
-    const [, ratio, rank] = summed.lines[index];
-    return { governor, ratio, rank };
-  }) : ranked.map((governor) => ({
-    governor,
-    ratio: interval(changes(whole, metric, base, governor), meanChange(metric)),
-    // No rank is better than the first one or worse than the last.
-    rank: interval(whole.map((scenario) => rankOf(scenario, governor)), ([end]) =>
-      Math.min(Math.max(end, 1), ranked.length)),
-  }));
-  if (info.direction !== "none") lines.sort((a, b) => a.rank[0] - b.rank[0]);
+  if (isRanked) {
+    headings.push("mean rank", "95 %");
+    lines.sort(([, , a], [, , b]) => a[0] - b[0]);
+  }
   const between = ([, low, high], text) => low === null ? "–" : `${text(low)} to ${text(high)}`;
-  const both = (found, text) => [found[0] === null ? "–" : text(found[0]), between(found, text)];
-  const table = tableOf(headings, lines.map(({ governor, ratio, rank }) =>
-    [data.governors[governor], ...both(ratio, (v) => signed(v, 2)),
-      ...(info.direction === "none" ? [] : both(rank, (v) => v.toFixed(2)))]));
-  table.prepend(element("caption", `${info.title}, ${summed?.count ?? whole.length} scenarios that all finished`));
+  const both = (ends, text) => [ends[0] === null ? "–" : text(ends[0]), between(ends, text)];
+  const table = tableOf(headings, lines.map(([name, change, rank]) =>
+    [name, ...both(change, (v) => signed(v, 2)), ...(isRanked ? both(rank, (v) => v.toFixed(2)) : [])]));
+  table.prepend(element("caption", `${info.title}, ${found.count} scenarios that all finished`));
   $("ranks").replaceChildren(table);
 };
 
@@ -336,9 +301,9 @@ const draw = () => {
     .map((text, index) => index % 2 ? element("code", text) : text));
   $("detail").replaceChildren();
   drawMap(scenarios, metric, base);
-  drawScatter(scenarios, base);
-  if (!data.summaries) drawCurves(scenarios, metric, base);
-  drawRanks(scenarios, metric, base);
+  drawScatter(base);
+  drawCurves(metric, base);
+  drawRanks(metric, base);
 };
 document.querySelectorAll("select").forEach((select) => select.addEventListener("change", draw));
 document.querySelectorAll("form:not([method])").forEach((form) => form.addEventListener("submit", (event) => event.preventDefault()));

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Governors that were run: parts that replays and simulations share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from torpor import _engine
@@ -24,8 +25,8 @@ from torpor.results.sentences import (
     Side,
     alone,
     cannot_show,
+    count_text,
     differences,
-    grouped,
     headline,
     other_of,
     sentence,
@@ -237,7 +238,8 @@ def _inputs(section: Any, runs: Sequence[Any]) -> str:
     parts = []
     ticks = [(run["metrics"].get("tick_wakeups"), run) for run in runs]
     said = [
-        f"{grouped(count)} of {grouped(run['metrics']['sleeps'])} sleeps with {run['governor']}"
+        f"{count_text(count)} of {count_text(run['metrics']['sleeps'])} sleeps "
+        f"with {run['governor']}"
         for count, run in ticks
         if count is not None and run["metrics"].get("sleeps")
     ]
@@ -261,7 +263,7 @@ def _limits(result: Any, section: Any) -> str:
             reasons.append(f"in {unknown} of the decisions the next timer is not recorded")
         lost = sum(x["count"] for x in section["trace"]["losses"] if x["severity"] != "info")
         if lost:
-            reasons.append(f"{grouped(lost)} pieces of the recording are lost")
+            reasons.append(f"{count_text(lost)} pieces of the recording are lost")
         agreement = section.get("agreement")
         if agreement and not agreement["verdict"]["is_verified"]:
             reasons.append(
@@ -321,3 +323,57 @@ def samples(result: Any) -> Iterator[Sample]:
             seeds: Any = run.get("seeds") or [{"seed": 0, "metrics": run["metrics"]}]
             for seed in seeds:
                 yield Sample(scenario, run["governor"], seed["seed"], seed["metrics"])
+
+
+def contradictions(result: Any) -> Iterator[str]:
+    """Compare runs with columns, states with the platform, and strips with both."""
+    for section in sections(result):
+        count, columns = len(section["runs"]), len(section["comparison"]["labels"])
+        if count != columns:
+            yield f"{count} runs for {columns} columns"
+        yield from _of_states(result["platform"], section)
+        yield from _of_strips(section)
+
+
+def _of_states(platform: Mapping[str, Any], section: Mapping[str, Any]) -> Iterator[str]:
+    """Compare each column's clusters and states with the platform's."""
+    counts = {cluster["name"]: len(cluster["states"]) for cluster in platform["clusters"]}
+    if len(counts) != len(platform["clusters"]):
+        yield "two clusters of the platform have one name"
+    for run in section["runs"]:
+        named = [("name", cluster) for cluster in run["clusters"]]
+        named += [("cluster", cpu) for cpu in run["cpus"]]
+        for key, part in named:
+            count = counts.get(part[key])
+            if count is None:
+                yield f"`{run['governor']}` has a cluster `{part[key]}`, the platform has none"
+            elif [state["index"] for state in part["states"]] != list(range(count)):
+                yield (
+                    f"the states of `{part[key]}` under `{run['governor']}` are not "
+                    f"the platform's 0 to {count - 1}"
+                )
+
+
+def _of_strips(section: Mapping[str, Any]) -> Iterator[str]:
+    """Check that sleeps lie within their strip, one after the other, in states there are."""
+    state_counts = {
+        cpu: len(cluster["states"])
+        for run in section["runs"]
+        for cluster in run["clusters"]
+        for cpu in cluster["cpus"]
+    }
+    drawn: list[str] | None = None
+    for strip in section.get("strips", ()):
+        start, end, cpu = strip["start_ns"], strip["end_ns"], strip["cpu"]
+        names = [row["governor"] for row in strip["rows"]]
+        if drawn not in (None, names):
+            yield f"the strip of CPU {cpu} does not have the columns of the one before"
+        drawn = names
+        for row in strip["rows"]:
+            edges = [edge for begin, until, _ in row["segments"] for edge in (begin, until)]
+            # The last sleep may end after the window, by the exit latency.
+            if any(a > b for a, b in pairwise([start, *edges])) or edges[-2:-1] > [end]:
+                yield f"the sleeps of CPU {cpu} under `{row['governor']}` are out of order"
+            deepest = max((state for _, _, state in row["segments"]), default=-1)
+            if deepest >= state_counts.get(cpu, deepest + 1):
+                yield f"CPU {cpu} sleeps in state {deepest}, which its cluster does not have"
