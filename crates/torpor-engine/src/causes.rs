@@ -44,13 +44,13 @@ pub struct Causes {
 }
 
 impl Causes {
-    pub fn new(by: By, ended: Vec<Ended>, names: Names) -> Causes {
+    pub fn new(by: By, ended: Vec<Ended>, names: &Names) -> Causes {
         let mut cpus: HashMap<CpuId, Vec<Ended>> = HashMap::new();
         for each in ended {
             cpus.entry(each.cpu).or_default().push(each);
         }
         cpus.values_mut().for_each(|of_cpu| of_cpu.sort_by_key(|each| each.exit));
-        Causes { by, cpus, names }
+        Causes { by, cpus, names: names.clone() }
     }
 
     pub(crate) fn held_bytes(&self) -> usize {

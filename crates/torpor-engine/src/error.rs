@@ -5,7 +5,7 @@ use torpor_machine::platform::PlatformError;
 use torpor_machine::units::{CpuId, Duration};
 use torpor_trace::TraceError;
 
-/// Why a replay could not be done.
+/// Reason for which a replay could not be done.
 #[derive(Debug, Error)]
 pub enum EngineError {
     #[error(

@@ -38,6 +38,7 @@ pub mod summary;
 #[path = "../tests/support/mod.rs"]
 mod testing;
 mod timed;
+pub mod timeline;
 pub mod totals;
 pub mod trace_info;
 pub mod verify;
@@ -51,7 +52,7 @@ pub use options::{
 pub use outcome::Outcome;
 pub use pool::on_threads;
 pub use reading::{Loaded, stream};
-pub use recorded::{Contents, RecordedCpu, RecordedState, RecordedUsage, machine_named};
+pub use recorded::{RecordedCpu, RecordedState, RecordedUsage, machine_named};
 pub use session::{
     asks_for_oracle, check_disabled_states, describe_governor, run, run_on, spans_of,
 };

@@ -149,7 +149,7 @@ pub struct InputsInfo {
     /// Share of all CPUs' time in the sleeps that are left out. Power and shares of time are those
     /// of the rest.
     pub cut_pct: f64,
-    /// Idle entries that another entry followed without an exit.
+    /// Idle entries that another entry, or a task, followed without an exit.
     pub unclosed_entries: u64,
     /// The tick rate of the replay.
     pub tick_hz: u32,

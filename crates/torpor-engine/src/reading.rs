@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Reads a recording for a replay; memory holds its spans, not its events.
 //!
-//! The first pass gives the spans, a second one the task information of each. A recording of one
-//! part stays in memory for the second pass; a longer one is read again.
+//! The first pass gives the spans and what ended the sleeps, a second one the task information of
+//! each span, which depends on the highest frequency of the whole recording. A recording of one part
+//! stays in memory for the second pass; a longer one is read again.
 
 use crate::causes::Causes;
 use crate::error::EngineError;
@@ -10,6 +11,7 @@ use crate::input::{Draft, Follower, Recording};
 use crate::options::{By, Progress};
 use crate::prepared::Kept;
 use crate::stats::Stats;
+use crate::timeline::Folding;
 use crate::trace_info::TraceInfo;
 use std::path::Path;
 use torpor_machine::platform::Platform;
@@ -113,22 +115,26 @@ fn error(error: TraceError) -> EngineError {
     }
 }
 
-/// Reads the recording and reconstructs its spans. `shown` names it in progress reports. With
-/// `recorded_on`, as for a [`Draft`], the first events are kept to verify the recorded decisions.
+/// Reads the recording and reconstructs its spans, and finds what ended its sleeps if `by` asks for
+/// causes. `shown` names it in progress reports. With `recorded_on`, as for a [`Draft`], the first
+/// events are kept to verify the recorded decisions.
 pub(crate) fn draft(
     source: &Source,
     shown: &str,
     recorded_on: Option<&Platform>,
+    by: Option<By>,
     progress: &dyn Progress,
-) -> Result<(Trace, Recording, Head), EngineError> {
+) -> Result<(Trace, Recording, Option<Causes>, Head), EngineError> {
     let mut drafting = Drafting {
-        draft: Draft::new(recorded_on),
+        folding: Folding::new((Draft::new(recorded_on), by.map(|_| Stats::logging()))),
         head: Head::default(),
         parts: 0,
         keeps_head: recorded_on.is_some(),
     };
     let trace = watched(source, &mut drafting, format!("reading {shown}, MiB"), progress)?;
-    Ok((trace, drafting.draft.finish(), drafting.head))
+    let (draft, stats) = drafting.folding.finish();
+    let causes = by.zip(stats).map(|(by, stats)| Causes::new(by, stats.into_log(), &trace.names));
+    Ok((trace, draft.finish(), causes, drafting.head))
 }
 
 /// Feeds all events to `follower`: those of `head`, if there are no others.
@@ -149,20 +155,8 @@ pub(crate) fn follow(
     Ok(())
 }
 
-/// Reads the recording again for the causes of its sleeps' ends.
-pub(crate) fn causes(
-    by: By,
-    source: &Source,
-    shown: &str,
-    progress: &dyn Progress,
-) -> Result<Causes, EngineError> {
-    let mut stats = Stats::logging();
-    let trace = watched(source, &mut stats, format!("what woke {shown}, MiB"), progress)?;
-    Ok(Causes::new(by, stats.into_log(), trace.names))
-}
-
 struct Drafting {
-    draft: Draft,
+    folding: Folding<(Draft, Option<Stats<'static>>)>,
     head: Head,
     parts: usize,
     keeps_head: bool,
@@ -170,7 +164,7 @@ struct Drafting {
 
 impl Sink for Drafting {
     fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
-        self.draft.observe(&events, so_far);
+        self.folding.observe(&events, so_far);
         self.parts += 1;
         if self.parts == 1 {
             self.head = Head { events, is_all: true };
@@ -183,7 +177,7 @@ impl Sink for Drafting {
     }
 
     fn held_bytes(&self) -> u64 {
-        self.draft.held_bytes().saturating_add(bytes_of(&self.head.events) as u64)
+        self.folding.held_bytes().saturating_add(bytes_of(&self.head.events) as u64)
     }
 }
 

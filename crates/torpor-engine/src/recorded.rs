@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Sleeps of the recorded machine, by state, from the events.
 
-use crate::input::{Draft, EventToExit};
+use crate::timeline::{Change, Fold, Moment, Sleep, Timeline};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use torpor_machine::units::{CpuId, Instant, StateIdx};
-use torpor_trace::{Event, EventKind, Sink, SoFar, Trace, TraceError};
+use torpor_machine::units::{CpuId, Instant};
+use torpor_trace::{Event, Sink, SoFar, Trace, TraceError};
 
 /// One CPU of a recording. A sleep counts if the recording has both its ends.
 #[derive(Clone, Debug, Serialize)]
@@ -29,31 +29,6 @@ pub struct RecordedState {
     pub usage: u64,
     /// From the entry events to the exit events.
     pub time_ns: i64,
-}
-
-/// Reads a recording for its CPUs' sleeps, and for the delay from wake-up events to exits.
-pub struct Contents {
-    usage: RecordedUsage,
-    draft: Draft,
-}
-
-impl Default for Contents {
-    fn default() -> Contents {
-        Contents { usage: RecordedUsage::default(), draft: Draft::new(None) }
-    }
-}
-
-impl Contents {
-    pub fn finish(self) -> (Vec<RecordedCpu>, EventToExit) {
-        (self.usage.finish(), self.draft.finish().stats.event_to_exit)
-    }
-}
-
-impl Sink for Contents {
-    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
-        self.draft.observe(&events, so_far);
-        self.usage.events(events, so_far);
-    }
 }
 
 /// Finds a recording's machine in its first part.
@@ -94,43 +69,39 @@ struct Cpu {
     cut_sleeps: u64,
     first: Instant,
     last: Instant,
-    asleep: Option<(usize, Instant)>,
     /// Usage and time by state.
     states: BTreeMap<usize, (u64, i64)>,
 }
 
 impl Cpu {
     fn since(first: Instant) -> Cpu {
-        let states = BTreeMap::new();
-        Cpu { sleeps: 0, cut_sleeps: 0, first, last: first, asleep: None, states }
+        Cpu { sleeps: 0, cut_sleeps: 0, first, last: first, states: BTreeMap::new() }
     }
 
-    fn go(&mut self, state: StateIdx, time: Instant) {
-        let entered = self.asleep.take();
-        match (entered, state.index()) {
-            (Some((index, since)), None) => {
-                let (usage, time_ns) = self.states.entry(index).or_default();
-                *usage += 1;
-                *time_ns += time.since(since).0;
-            }
-            (Some(_), Some(_)) | (None, None) => self.cut_sleeps += 1,
-            (None, Some(_)) => {}
-        }
-        if let Some(index) = state.index() {
-            self.sleeps += 1;
-            self.asleep = Some((index, time));
-        }
+    fn settle(&mut self, sleep: &Sleep) {
+        let Some((index, exit)) = sleep.state.index().zip(sleep.exit) else {
+            self.cut_sleeps += 1;
+            return;
+        };
+        let (usage, time_ns) = self.states.entry(index).or_default();
+        *usage += 1;
+        *time_ns += exit.since(sleep.entry).0;
     }
 }
 
-impl Sink for RecordedUsage {
-    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
-        for event in &events {
-            let cpu = self.0.entry(event.cpu).or_insert_with(|| Cpu::since(event.time));
-            cpu.last = event.time;
-            if let EventKind::CpuIdle { state } = event.kind {
-                cpu.go(state, event.time);
-            }
+impl Fold for RecordedUsage {
+    fn take(&mut self, moment: &Moment<'_>) {
+        let Event { time, cpu, .. } = *moment.event;
+        let cpu = self.0.entry(cpu).or_insert_with(|| Cpu::since(time));
+        cpu.last = time;
+        cpu.sleeps += u64::from(matches!(moment.change, Change::Slept { .. }));
+        cpu.cut_sleeps += u64::from(moment.change == Change::Woke { is_known: false });
+        moment.change.settled().into_iter().for_each(|sleep| cpu.settle(sleep));
+    }
+
+    fn end(&mut self, timeline: &Timeline) {
+        for sleep in timeline.unsettled() {
+            self.0.entry(sleep.cpu).or_insert_with(|| Cpu::since(sleep.entry)).settle(sleep);
         }
     }
 }
@@ -141,7 +112,7 @@ impl RecordedUsage {
         let recorded = |(number, cpu): (CpuId, Cpu)| RecordedCpu {
             cpu: number.0,
             sleeps: cpu.sleeps,
-            cut_sleeps: cpu.cut_sleeps + u64::from(cpu.asleep.is_some()),
+            cut_sleeps: cpu.cut_sleeps,
             first_ns: cpu.first.0,
             last_ns: cpu.last.0,
             states: cpu
@@ -157,7 +128,9 @@ impl RecordedUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use torpor_trace::{Carries, Names};
+    use crate::timeline::Folding;
+    use torpor_machine::units::StateIdx;
+    use torpor_trace::{Carries, EventKind, Names};
 
     #[test]
     fn a_sleep_counts_with_both_ends() {
@@ -181,11 +154,11 @@ mod tests {
         let names = Names::default();
         let carries = Carries::default();
         let so_far = SoFar { names: &names, carries, cpu_count: 4, machine: None };
-        let mut usage = RecordedUsage::default();
+        let mut usage = Folding::new(RecordedUsage::default());
         for part in moments.chunks(2) {
             usage.events(part.iter().copied().map(event).collect(), &so_far);
         }
-        let [cpu] = &usage.finish()[..] else { panic!("one CPU") };
+        let [cpu] = &usage.finish().finish()[..] else { panic!("one CPU") };
         assert_eq!((cpu.cpu, cpu.first_ns, cpu.last_ns), (3, 10, 50));
         assert_eq!((cpu.sleeps, cpu.cut_sleeps), (4, 3));
         assert_eq!(cpu.states, [RecordedState { index: 1, usage: 2, time_ns: 8 }]);

@@ -3,7 +3,7 @@
 
 use crate::causes::Causes;
 use crate::error::EngineError;
-use crate::input::{CpuInput, EventToExit, Follower, Recording, TickGrid};
+use crate::input::{CpuInput, Draft, EventToExit, Follower, Recording, TickGrid};
 use crate::model::CpuModel;
 use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
 use crate::oracle::Aim;
@@ -17,6 +17,7 @@ use crate::spans::{Spanned, SpannedCpu};
 use crate::stats::Stats;
 use crate::strip::{self, Lane, Slept};
 use crate::summary::{self, RunCounts};
+use crate::timeline::Folding;
 use crate::trace_info::TraceInfo;
 use crate::verify::{self, Fidelity, VerifyOptions, VerifyRequest};
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::idle::power_mw;
 use torpor_result::metric;
 use torpor_result::record::{self, Described, compare_single};
-use torpor_trace::{Sink, SoFar, Trace};
+use torpor_trace::Trace;
 
 /// Runs a request. A governor that cannot be loaded is an error; one that fails later has its error
 /// in its own [`RunOutcome`].
@@ -123,15 +124,18 @@ impl<'a> Session<'a> {
     ) -> Result<Prepared, EngineError> {
         let shown = path.display().to_string();
         let source = reading::open(path, progress)?;
-        let (trace, recording, head) = reading::draft(&source, &shown, machine, progress)?;
+        let by = self.request.options.by;
+        let (trace, recording, causes, head) =
+            reading::draft(&source, &shown, machine, by, progress)?;
         // The source is closed after the task events.
         let follow = |follower: Follower<'_>, head: &Head| {
             let source = source;
-            reading::follow(follower, &source, &shown, head, progress)?;
-            let by = self.request.options.by;
-            by.map(|by| reading::causes(by, &source, &shown, progress)).transpose()
+            reading::follow(follower, &source, &shown, head, progress)
         };
-        self.prepare(&shown, machine, trace, recording, head, follow, progress)
+        let mut prepared =
+            self.prepare(&shown, machine, trace, recording, head, follow, progress)?;
+        prepared.causes = causes;
+        Ok(prepared)
     }
 
     fn take(&self, loaded: &Loaded, progress: &dyn Progress) -> Result<TraceOutcome, EngineError> {
@@ -152,20 +156,23 @@ impl<'a> Session<'a> {
         machine: Option<&Platform>,
         progress: &dyn Progress,
     ) -> Result<Prepared, EngineError> {
-        let recording = Recording::new(&loaded.trace, machine);
+        let by = self.request.options.by;
+        let folds = (Draft::new(machine), by.map(|_| Stats::logging()));
+        let (draft, stats) = Folding::whole(&loaded.trace, folds);
+        let recording = draft.finish();
         let wanted = if machine.is_some() { loaded.trace.events.clone() } else { Vec::new() };
         let head = Head { events: wanted, is_all: true };
         let follow = |mut follower: Follower<'_>, _: &Head| {
             follower.observe(&loaded.trace.events);
             follower.finish();
-            Ok(self.request.options.by.map(|by| {
-                let mut stats = Stats::logging();
-                stats.events(loaded.trace.events.clone(), &SoFar::whole(&loaded.trace));
-                Causes::new(by, stats.into_log(), loaded.trace.names.clone())
-            }))
+            Ok(())
         };
         let bare = loaded.bare.clone();
-        self.prepare(&loaded.path, machine, bare, recording, head, follow, progress)
+        let mut prepared =
+            self.prepare(&loaded.path, machine, bare, recording, head, follow, progress)?;
+        let names = &loaded.trace.names;
+        prepared.causes = by.zip(stats).map(|(by, s)| Causes::new(by, s.into_log(), names));
+        Ok(prepared)
     }
 
     /// Makes inputs of a recording. `trace` has no events; `follow` feeds them to the follower.
@@ -177,17 +184,17 @@ impl<'a> Session<'a> {
         trace: Trace,
         mut recording: Recording,
         head: Head,
-        follow: impl FnOnce(Follower<'_>, &Head) -> Result<Option<Causes>, EngineError>,
+        follow: impl FnOnce(Follower<'_>, &Head) -> Result<(), EngineError>,
         progress: &dyn Progress,
     ) -> Result<Prepared, EngineError> {
         let info = TraceInfo::new(shown, &trace);
-        let causes = self.lay_out(&info, machine, &trace, &mut recording, |f| follow(f, &head))?;
+        self.lay_out(&info, machine, &trace, &mut recording, |f| follow(f, &head))?;
         let agreement = self.agreement(shown, machine, trace, head, progress)?;
         if progress.cancelled() {
             return Err(EngineError::Interrupted);
         }
         let recorded_on = machine.map(|machine| machine.name.clone());
-        Ok(Prepared { info, recorded_on, recording, agreement, causes })
+        Ok(Prepared { info, recorded_on, recording, agreement, causes: None })
     }
 
     fn replay(
@@ -268,15 +275,15 @@ impl<'a> Session<'a> {
         strip::strips(lanes, labels.zip(sleeps))
     }
 
-    /// Places a recording on the machine. Returns the result of `follow`.
-    fn lay_out<T>(
+    /// Places a recording on the machine; `follow` feeds the events to the follower.
+    fn lay_out(
         &self,
         info: &TraceInfo,
         machine: Option<&Platform>,
         trace: &Trace,
         recording: &mut Recording,
-        follow: impl FnOnce(Follower<'_>) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
+        follow: impl FnOnce(Follower<'_>) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
         let Request { platform, options, .. } = self.request;
         let shown = &info.path;
         if recording.span_count() == 0 {
@@ -300,7 +307,8 @@ impl<'a> Session<'a> {
         let shown = path.display().to_string();
         let source = reading::open(path, progress)?;
         let machine = self.recorded_on(&shown);
-        let (trace, mut recording, head) = reading::draft(&source, &shown, machine, progress)?;
+        let (trace, mut recording, _, head) =
+            reading::draft(&source, &shown, machine, None, progress)?;
         let info = TraceInfo::new(&shown, &trace);
         self.lay_out(&info, machine, &trace, &mut recording, |follower| {
             reading::follow(follower, &source, &shown, &head, progress)
@@ -449,7 +457,8 @@ impl<'a> Session<'a> {
 
     /// Returns the result of a recording's runs, with the decisions that were kept.
     ///
-    /// # Errors A governor is below what an oracle proved.
+    /// # Errors
+    /// If a governor costs less than an oracle proved possible.
     pub(crate) fn trace_outcome(
         &self,
         trace: TraceInfo,

@@ -301,8 +301,8 @@ fn left_out(cut_sleeps: u64, cut_pct: f64, unclosed_entries: u64) -> impl Iterat
     });
     let unclosed = (unclosed_entries > 0).then(|| {
         format!(
-            "{unclosed_entries} idle entries have no exit before the next entry, which is used \
-             instead: events are missing"
+            "{unclosed_entries} idle entries have no exit before the next entry or task, which is \
+             used instead: events are missing"
         )
     });
     cut.into_iter().chain(unclosed)

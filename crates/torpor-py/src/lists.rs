@@ -10,7 +10,9 @@ use crate::watch::watched;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use torpor_engine::{Contents, Progress, TraceInfo};
+use torpor_engine::input::Draft;
+use torpor_engine::timeline::Folding;
+use torpor_engine::{Progress, RecordedUsage, TraceInfo};
 use torpor_governor::{BuiltinBoost, Catalog};
 use torpor_machine::platform::ImportOptions;
 use torpor_machine::units::CpuId;
@@ -154,13 +156,13 @@ pub(crate) fn trace_info(
     path: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Plain<Value>> {
-    let mut contents = Contents::default();
+    let mut contents = Folding::new((RecordedUsage::default(), Draft::new(None)));
     let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut contents, watch))?
         .map_err(engine_error)?;
     let mut info = json!(TraceInfo::new(&path.display().to_string(), &trace));
-    let (cpus, event_to_exit) = contents.finish();
-    info["cpus"] = json!(cpus);
-    info["event_to_exit"] = json!(event_to_exit);
+    let (usage, draft) = contents.finish();
+    info["cpus"] = json!(usage.finish());
+    info["event_to_exit"] = json!(draft.finish().stats.event_to_exit);
     Ok(Plain(info))
 }
 

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use torpor_engine::TraceInfo;
 use torpor_engine::stats::{Measurement, Stats, TraceStats, measurement};
+use torpor_engine::timeline::Folding;
 use torpor_machine::platform::Platform;
 
 /// Returns the statistics of a recorded machine. See `torpor.trace_stats`.
@@ -30,9 +31,10 @@ pub(crate) fn trace_stats(
         }
         None => None,
     };
-    let mut stats = Stats::new(platform.as_ref());
+    let mut stats = Folding::new(Stats::new(platform.as_ref()));
     let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut stats, watch))?
         .map_err(engine_error)?;
+    let stats = stats.finish();
     Ok(Plain(stats.finish(&path.display().to_string(), &trace, counted.as_ref())))
 }
 
@@ -49,10 +51,10 @@ pub(crate) fn measure_latency(
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
     let mut read = Vec::new();
     for path in &paths {
-        let mut stats = Stats::new(platform.as_ref());
+        let mut stats = Folding::new(Stats::new(platform.as_ref()));
         let trace = watched(py, progress, |watch| torpor_engine::stream(path, &mut stats, watch))?
             .map_err(engine_error)?;
-        read.push((TraceInfo::new(&path.display().to_string(), &trace), stats));
+        read.push((TraceInfo::new(&path.display().to_string(), &trace), stats.finish()));
     }
     Ok(Plain(measurement(platform.as_ref(), read)))
 }
@@ -65,10 +67,10 @@ pub(crate) fn trace_sleeps(
     path: PathBuf,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
-    let mut stats = Stats::logging();
+    let mut stats = Folding::new(Stats::logging());
     let trace = watched(py, progress, |watch| torpor_engine::stream(&path, &mut stats, watch))?
         .map_err(engine_error)?;
-    py.detach(|| columns::sleeps(stats.into_log(), &trace.names))
+    py.detach(|| columns::sleeps(stats.finish().into_log(), &trace.names))
         .map(Table::new)
         .map_err(|error| EngineError::new_err(format!("table `sleeps`: {error}")))
 }

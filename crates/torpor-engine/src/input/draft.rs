@@ -6,11 +6,12 @@ use super::segment::Collector;
 use super::spans::{Evidence, Joiner};
 use super::tick::{self, TickGrid};
 use super::{CpuInput, InputStats, Recording, SleepSource, Span, WakeStamp};
+use crate::timeline::{Fold, Moment, Timeline};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{Carries, Event, SoFar};
 
-/// Builds a [`Recording`] from events that arrive in parts, without its task information.
+/// Builds a [`Recording`] from a timeline, without its task information.
 ///
 /// FIDELITY(recording-head): the tick, the kinds of events and the timers armed before the
 /// recording began are learned from the first part, which must be long enough, and hold for all.
@@ -47,23 +48,8 @@ impl Draft {
         }
     }
 
-    /// Takes the next events, in order of time.
-    pub fn observe(&mut self, events: &[Event], so_far: &SoFar<'_>) {
-        // A recording in one part becomes spans only after all of it was read.
-        self.draw();
-        super::note_frequencies(&mut self.freq_max_khz, events, so_far.cpu_count);
-        let reading = self.reading.get_or_insert_with(|| Reading::new(events, so_far));
-        reading.collector.observe(events, so_far.cpu_count);
-    }
-
-    /// Returns the memory of the spans so far.
-    pub fn held_bytes(&self) -> u64 {
-        let spans: usize = self.joiners.iter().map(|joiner| joiner.spans.capacity()).sum();
-        spans.saturating_mul(size_of::<Span>()) as u64
-    }
-
+    /// Returns the recording, which has ended.
     pub fn finish(mut self) -> Recording {
-        self.close();
         self.infer_timers();
         self.judge_rcu();
         let taken = self.joiners.iter_mut().map(|joiner| std::mem::take(&mut joiner.spans));
@@ -78,20 +64,7 @@ impl Draft {
         }
     }
 
-    /// Turns the last sleeps into spans, and counts those that the end cuts.
-    pub(super) fn close(&mut self) {
-        if let Some(reading) = &mut self.reading {
-            reading.collector.finish();
-        }
-        self.draw();
-        if let Some(Reading { collector, .. }) = &self.reading {
-            self.stats.unclosed_entries = collector.unclosed_entries;
-            self.stats.cut_sleeps = collector.cut_sleeps;
-        }
-        self.stats.cut_sleeps += self.joiners.iter().filter_map(Joiner::open_since).count() as u64;
-    }
-
-    /// Returns the CPU's inputs, given its spans, once the draft is closed.
+    /// Returns the CPU's inputs, given its spans, once the recording has ended.
     pub(super) fn input(&self, number: usize, spans: Vec<Span>) -> CpuInput {
         let mut cut = self
             .reading
@@ -112,13 +85,12 @@ impl Draft {
         joiner.map_or_else(Vec::new, |joiner| std::mem::take(&mut joiner.spans))
     }
 
-    /// Returns the start of the span that the CPU is in, or whose end is not known yet. All earlier
-    /// ones are complete.
-    pub(super) fn open_start(&self, number: usize) -> Option<Instant> {
+    /// Returns the start of the span that the CPU is in, or whose end is not known yet, given the
+    /// beginning of a sleep that is not settled. All earlier ones are complete.
+    pub(super) fn open_start(&self, number: usize, entry: Option<Instant>) -> Option<Instant> {
         let joiner = self.joiners.get(number);
-        let last = || self.reading.as_ref()?.collector.last_enter(number);
-        let enter = joiner.and_then(Joiner::open_since).or_else(last)?;
-        Some(joiner.map_or(enter, |joiner| joiner.not_before(enter)))
+        let entry = joiner.and_then(Joiner::open_since).or(entry)?;
+        Some(joiner.map_or(entry, |joiner| joiner.not_before(entry)))
     }
 
     pub(super) fn stats(&self) -> &InputStats {
@@ -181,6 +153,41 @@ impl Draft {
                 };
             }
         }
+    }
+}
+
+impl Fold for Draft {
+    fn part(&mut self, events: &[Event], so_far: &SoFar<'_>) {
+        // A recording in one part becomes spans only after all of it was read.
+        self.draw();
+        super::note_frequencies(&mut self.freq_max_khz, events, so_far.cpu_count);
+        let reading = self.reading.get_or_insert_with(|| Reading::new(events, so_far));
+        reading.collector.part(events, so_far);
+    }
+
+    fn take(&mut self, moment: &Moment<'_>) {
+        if let Some(reading) = &mut self.reading {
+            reading.collector.take(moment);
+        }
+    }
+
+    /// Turns the last sleeps into spans, and counts those that the end cuts.
+    fn end(&mut self, timeline: &Timeline) {
+        if let Some(reading) = &mut self.reading {
+            reading.collector.end(timeline);
+        }
+        self.draw();
+        if let Some(Reading { collector, .. }) = &self.reading {
+            self.stats.unclosed_entries = collector.unclosed_entries;
+            self.stats.cut_sleeps = collector.cut_sleeps;
+        }
+        self.stats.cut_sleeps += self.joiners.iter().filter_map(Joiner::open_since).count() as u64;
+    }
+
+    /// Returns the memory of the spans so far.
+    fn held_bytes(&self) -> u64 {
+        let spans: usize = self.joiners.iter().map(|joiner| joiner.spans.capacity()).sum();
+        spans.saturating_mul(size_of::<Span>()) as u64
     }
 }
 

@@ -13,6 +13,7 @@ use super::draft::Draft;
 use super::tasks::Counter;
 use super::util::Tracker;
 use super::{CpuIndex, CpuInput, CutSleeps, InputStats, Recording, SleepSource, Span, TickGrid};
+use crate::timeline::Folding;
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind, SoFar, Trace};
@@ -24,7 +25,7 @@ const TIMER_MAX: Duration = Duration(10_000_000_000);
 
 /// Turns the events of a growing recording into spans.
 pub(crate) struct Growing {
-    draft: Draft,
+    draft: Folding<Draft>,
     counter: Counter,
     tracker: Tracker,
     /// Spans that have begun, in order, with what the tasks add to them; by CPU number.
@@ -44,9 +45,9 @@ impl Growing {
         recorded_on: Option<&Platform>,
         machine: impl Fn(CpuId) -> (u32, Option<u32>),
     ) -> Growing {
-        let mut draft = Draft::new(recorded_on);
+        let mut draft = Folding::new(Draft::new(recorded_on));
         draft.observe(head, so_far);
-        draft.draw();
+        draft.fold.draw();
         let cpus = 0..so_far.cpu_count;
         let input =
             |number| CpuInput { cpu: CpuId(number), spans: Vec::new(), cut: Default::default() };
@@ -55,11 +56,11 @@ impl Growing {
         let index = CpuIndex::new(&recording, so_far.cpu_count);
         let trace = described(head, so_far);
         let mut growing = Growing {
-            counter: Counter::new(index.clone(), &trace, draft.tick()),
-            tracker: Tracker::new(index, &trace, draft.freq_max_khz(), machine),
+            counter: Counter::new(index.clone(), &trace, draft.fold.tick()),
+            tracker: Tracker::new(index, &trace, draft.fold.freq_max_khz(), machine),
             complete: vec![Vec::new(); recording.cpus.len()],
             begun: recording.cpus,
-            clears_rcu: draft.is_rcu_wrong(),
+            clears_rcu: draft.fold.is_rcu_wrong(),
             draft,
             now: Instant(i64::MIN),
         };
@@ -68,21 +69,21 @@ impl Growing {
     }
 
     pub(crate) fn tick(&self) -> Option<TickGrid> {
-        self.draft.tick()
+        self.draft.fold.tick()
     }
 
     pub(crate) fn freq_max_khz(&self) -> &[u32] {
-        self.draft.freq_max_khz()
+        self.draft.fold.freq_max_khz()
     }
 
     /// Returns the counters so far.
     pub(crate) fn stats(&self) -> &InputStats {
-        self.draft.stats()
+        self.draft.fold.stats()
     }
 
     /// Returns the CPU's sleep at the recording's beginning.
     pub(crate) fn cut_at_start(&self, number: usize) -> CutSleeps {
-        CutSleeps { from: None, ..self.draft.input(number, Vec::new()).cut }
+        CutSleeps { from: None, ..self.draft.fold.input(number, Vec::new()).cut }
     }
 
     #[cfg(test)]
@@ -100,7 +101,7 @@ impl Growing {
         // A CPU that the head does not know has no place, and its spans would stay.
         let so_far = SoFar { cpu_count: self.begun.len() as u32, ..*so_far };
         self.draft.observe(events, &so_far);
-        self.draft.draw();
+        self.draft.fold.draw();
         self.follow(events);
     }
 
@@ -118,7 +119,7 @@ impl Growing {
     fn collect(&mut self) {
         for (number, begun) in self.begun.iter_mut().enumerate() {
             let complete = &mut self.complete[number];
-            let mut spans = self.draft.take_spans(number);
+            let mut spans = self.draft.fold.take_spans(number);
             if self.clears_rcu {
                 spans.iter_mut().for_each(|span| span.rcu_holds_tick = false);
             }
@@ -128,7 +129,8 @@ impl Growing {
                 begun.spans.extend_from_slice(more);
             }
             if begun.spans.len() == complete.len() {
-                let open = self.draft.open_start(number);
+                let sleep = self.draft.timeline.sleep(CpuId(number as u32));
+                let open = self.draft.fold.open_start(number, sleep.map(|sleep| sleep.entry));
                 begun.spans.extend(open.map(Span::begun));
             }
         }
@@ -148,7 +150,7 @@ impl Growing {
     /// Sets the inferred timers of the CPU's first `count` spans, up to an unknown one whose start
     /// is after `given_up`. Returns the number of those that are known.
     fn infer(&mut self, number: usize, count: usize, given_up: Instant) -> usize {
-        let Some(timers) = self.draft.inferred() else { return count };
+        let Some(timers) = self.draft.fold.inferred() else { return count };
         for (index, span) in self.complete[number][..count].iter_mut().enumerate() {
             match timers.next_after(CpuId(number as u32), span.start) {
                 Some(expires) => {
@@ -177,7 +179,7 @@ impl Growing {
 
     /// Ends the recording. Returns the CPUs' last spans, and the sleeps at its edges.
     pub(crate) fn finish(&mut self) -> Vec<CpuInput> {
-        self.draft.close();
+        self.draft.end();
         self.collect();
         for (begun, complete) in self.begun.iter_mut().zip(&self.complete) {
             // The last one is cut.
@@ -189,7 +191,7 @@ impl Growing {
             let count = self.complete[number].len();
             self.infer(number, count, Instant::NEVER);
             let spans = self.take(number, count);
-            self.draft.input(number, spans)
+            self.draft.fold.input(number, spans)
         });
         inputs.collect()
     }

@@ -16,10 +16,11 @@ mod tick;
 mod timers;
 mod util;
 
+use crate::timeline::Folding;
 use std::collections::BTreeMap;
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_trace::{SoFar, Trace};
+use torpor_trace::Trace;
 
 pub use draft::Draft;
 pub use follow::Follower;
@@ -260,7 +261,7 @@ pub struct InputStats {
     pub event_to_exit: EventToExit,
     pub merged_ticks: u64,
     pub merged_poll_timeouts: u64,
-    /// `cpu_idle` entries that followed an entry without an exit between them.
+    /// Sleeps whose exit the recording lacks: the next entry, or a task, shows that they ended.
     pub unclosed_entries: u64,
     /// Recorded sleeps left out because the recording cuts them at its edge.
     pub cut_sleeps: u64,
@@ -286,9 +287,7 @@ impl Recording {
     /// Reconstructs the inputs of a recording in memory, without its task information. See
     /// [`Draft::new`] for `recorded_on`.
     pub fn new(trace: &Trace, recorded_on: Option<&Platform>) -> Recording {
-        let mut draft = Draft::new(recorded_on);
-        draft.observe(&trace.events, &SoFar::whole(trace));
-        draft.finish()
+        Folding::whole(trace, Draft::new(recorded_on)).finish()
     }
 
     /// Sets each span's OPP: the platform's lowest one at or above the recorded frequency, or else

@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recorded sleeps, with everything that the recording shows about each.
+//! Recorded sleeps, with what decides whether they would have ended so under another governor.
 
 use super::CutSleeps;
 use super::infer::InferredTimers;
 use super::tick::TickFunction;
 use super::timers::{Expiry, TimerTracker};
-use torpor_machine::units::{Duration, Instant, StateIdx};
-use torpor_trace::{Carries, Event, EventKind, InterruptCause, PrevState, Wakeups, Woken};
+use crate::timeline::{Change, Fold, Moment, Sleep, Timeline};
+use torpor_machine::units::{CpuId, Duration, Instant};
+use torpor_trace::{Carries, Event, EventKind, InterruptCause, PrevState, SoFar};
 
-/// One recorded sleep, from `cpu_idle` entry to exit, with the events up to the next entry.
+/// One recorded sleep, with the events up to the next entry or task.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    pub enter: Instant,
+    pub sleep: Sleep,
+    /// The exit, or the time by which the CPU had left the state if the recording lacks that.
     pub exit: Instant,
-    pub state: StateIdx,
-    /// Time of the first task that another CPU woke onto this one, or of the first IPI that it
-    /// sent.
-    pub remote_waking: Option<Instant>,
+    pub seen: Seen,
+}
+
+/// Events of a CPU's own that belong to a sleep.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
     /// An interrupt on this CPU woke a task, onto any CPU.
     pub local_waking: bool,
-    /// Time of the first task that another CPU woke onto this one, or of the first reschedule
-    /// interrupt.
-    pub resched: Option<Instant>,
-    /// There was a reschedule interrupt.
-    pub resched_ipi: bool,
     pub first_interrupt: Option<Instant>,
+    /// The first reschedule interrupt.
+    pub resched: Option<Instant>,
     pub tick_expired: bool,
     /// Expiry time of the first timer, other than the tick, that fired.
     pub timer_expired: Option<Instant>,
     pub device_interrupt: bool,
     pub ipi: bool,
-    /// A task ran before the next idle entry.
-    pub switched: bool,
     pub next_hrtimer: Instant,
     pub next_wheel: Instant,
     pub freq_khz: u32,
@@ -47,25 +46,21 @@ pub(crate) const RCU_HOLD: Duration = Duration(12_500_000);
 
 #[derive(Default)]
 struct CpuState {
-    open: Option<Segment>,
-    /// The segment that has ended and whose following events are being collected.
-    closing: Option<Segment>,
+    /// What belongs to the sleep that is not settled.
+    seen: Option<Seen>,
     segments: Vec<Segment>,
     /// The recording has shown a sleep of this CPU, whole or not.
     has_slept: bool,
     cut: CutSleeps,
     freq_khz: u32,
     rcu_raised: Option<Instant>,
-    /// The task on the CPU; the idle task until another is seen.
-    running_pid: i32,
 }
 
-/// Divides events into sleeps, by CPU.
+/// Collects sleeps with their evidence, by CPU.
 pub(super) struct Collector {
     timers: TimerTracker,
     /// Only for recordings without timer events.
     inferred: Option<InferredTimers>,
-    wakeups: Wakeups,
     cpus: Vec<CpuState>,
     pub unclosed_entries: u64,
     /// Sleeps that began before the recording or outlast it, or that lack one end.
@@ -79,56 +74,16 @@ impl Collector {
         Collector {
             timers: TimerTracker::new(head, tick),
             inferred: (!carries.hrtimers).then(InferredTimers::default),
-            wakeups: Wakeups::default(),
             cpus: Vec::new(),
             unclosed_entries: 0,
             cut_sleeps: 0,
         }
     }
 
-    /// Takes the next events, of `cpu_count` CPUs.
-    pub(super) fn observe(&mut self, events: &[Event], cpu_count: u32) {
-        let cpu_count = self.cpus.len().max(cpu_count as usize);
-        self.cpus.resize_with(cpu_count, CpuState::default);
-        for event in events {
-            let expiry = self.timers.observe(event);
-            if let Some(woken) = self.wakeups.observe(event) {
-                self.wake(woken);
-            }
-            if event.cpu.index() >= cpu_count {
-                continue;
-            }
-            match event.kind {
-                EventKind::CpuIdle { state } if state == StateIdx::RUNNING => self.wake_up(event),
-                EventKind::CpuIdle { state } => self.fall_asleep(event, state),
-                _ => self.note(event),
-            }
-            if let Some(expiry) = expiry {
-                if let Some(segment) = self.cpus[event.cpu.index()].current() {
-                    segment.expire(expiry, event.time);
-                }
-            }
-        }
-    }
-
-    /// Completes the last sleeps at the end of the recording.
-    pub(super) fn finish(&mut self) {
-        for state in &mut self.cpus {
-            state.segments.extend(state.closing.take());
-            state.cut.from = state.open.take().map(|segment| segment.enter);
-            self.cut_sleeps += u64::from(state.cut.from.is_some());
-        }
-    }
-
-    /// Returns the sleeps at the recording's edges, by CPU number.
-    pub(super) fn cut(&self, cpu: usize) -> CutSleeps {
-        self.cpus[cpu].cut
-    }
-
     /// Returns the exits of complete sleeps that no task ended or followed.
     pub(super) fn taskless_exits(&self) -> impl Iterator<Item = Instant> {
         let done = self.cpus.iter().flat_map(|state| &state.segments);
-        done.filter(|s| !s.switched && s.remote_waking.is_none()).map(|s| s.exit)
+        done.filter(|s| s.sleep.ran.is_none() && s.remote_waking().is_none()).map(|s| s.exit)
     }
 
     /// Takes the complete sleeps out, with their CPU numbers.
@@ -137,10 +92,9 @@ impl Collector {
         cpus.flat_map(|(cpu, state)| state.segments.drain(..).map(move |segment| (cpu, segment)))
     }
 
-    /// Returns the beginning of the CPU's last sleep, if that is not complete.
-    pub(super) fn last_enter(&self, cpu: usize) -> Option<Instant> {
-        let state = self.cpus.get(cpu)?;
-        state.open.as_ref().or(state.closing.as_ref()).map(|segment| segment.enter)
+    /// Returns the sleeps at the recording's edges, by CPU number.
+    pub(super) fn cut(&self, cpu: usize) -> CutSleeps {
+        self.cpus[cpu].cut
     }
 
     pub(super) fn inferred_mut(&mut self) -> Option<&mut InferredTimers> {
@@ -152,49 +106,26 @@ impl Collector {
         self.inferred.as_ref()
     }
 
-    fn wake_up(&mut self, event: &Event) {
-        let here = &mut self.cpus[event.cpu.index()];
-        match here.open.take() {
-            Some(mut segment) => {
-                segment.exit = event.time;
-                here.closing = Some(segment);
-            }
-            // The sleep began before the recording did, or its entry was lost.
-            None => {
-                self.cut_sleeps += 1;
-                if !here.has_slept {
-                    here.cut.until = Some(event.time);
-                }
-            }
-        }
-        here.has_slept = true;
+    fn settle(&mut self, sleep: &Sleep, left: Instant) {
+        let Some(here) = self.cpus.get_mut(sleep.cpu.index()) else { return };
+        let Some(seen) = here.seen.take() else { return };
+        self.unclosed_entries += u64::from(sleep.exit.is_none());
+        let exit = sleep.exit.unwrap_or(left);
+        here.segments.push(Segment { sleep: *sleep, exit, seen });
     }
 
-    fn fall_asleep(&mut self, event: &Event, state: StateIdx) {
-        let (time, cpu) = (event.time, event.cpu);
+    fn fall_asleep(&mut self, cpu: CpuId, time: Instant) {
         let here = &mut self.cpus[cpu.index()];
-        if let Some(mut lost) = here.open.take() {
-            self.unclosed_entries += 1;
-            lost.exit = time;
-            here.closing = Some(lost);
-        }
-        here.segments.extend(here.closing.take());
         here.has_slept = true;
         let rcu_holds_tick = here.rcu_raised.is_some_and(|raised| time.since(raised) < RCU_HOLD);
-        here.open = Some(Segment {
-            enter: time,
-            exit: time,
-            state,
-            remote_waking: None,
+        here.seen = Some(Seen {
             local_waking: false,
-            resched: None,
-            resched_ipi: false,
             first_interrupt: None,
+            resched: None,
             tick_expired: false,
             timer_expired: None,
             device_interrupt: false,
             ipi: false,
-            switched: false,
             next_hrtimer: self.timers.next_hrtimer(cpu, time),
             next_wheel: self.timers.next_wheel(cpu, time),
             freq_khz: here.freq_khz,
@@ -202,77 +133,50 @@ impl Collector {
         });
     }
 
-    /// Notes that another CPU woke a task onto a sleeping CPU.
-    fn wake(&mut self, woken: Woken) {
-        if woken.waker == woken.cpu {
-            return;
-        }
-        let target = self.cpus.get_mut(woken.cpu.index());
-        if let Some(segment) = target.and_then(|target| target.asleep_at(woken.at)) {
-            advance(&mut segment.remote_waking, woken.at);
-            advance(&mut segment.resched, woken.at);
+    /// Notes the end of a sleep that began before the recording did, or whose entry was lost.
+    fn wake_unseen(&mut self, cpu: CpuId, time: Instant) {
+        self.cut_sleeps += 1;
+        let here = &mut self.cpus[cpu.index()];
+        if !std::mem::replace(&mut here.has_slept, true) {
+            here.cut.until = Some(time);
         }
     }
 
     /// Notes an event of a CPU that sleeps or has just woken up.
-    fn note(&mut self, event: &Event) {
-        let (time, cpu) = (event.time, event.cpu);
+    fn note(&mut self, event: &Event, timeline: &Timeline) {
+        let Event { time, cpu, .. } = *event;
         let here = &mut self.cpus[cpu.index()];
         match event.kind {
             EventKind::CpuFrequency { freq_khz } => here.freq_khz = freq_khz,
-            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, .. } => {
-                here.running_pid = next_pid;
-                // An exited task never wakes again, and a recording has any number of them.
-                if prev_pid != 0 && prev_state != PrevState::Dead {
-                    if let Some(inferred) = &mut self.inferred {
-                        inferred.switched_out(prev_pid, time);
-                    }
-                }
-                if next_pid != 0 {
-                    if let Some(segment) = &mut here.closing {
-                        segment.switched = true;
-                    }
+            // An exited task never wakes again, and a recording has any number of them.
+            EventKind::SchedSwitch { prev_pid, prev_state, .. }
+                if prev_pid != 0 && prev_state != PrevState::Dead =>
+            {
+                if let Some(inferred) = &mut self.inferred {
+                    inferred.switched_out(prev_pid, time);
                 }
             }
             EventKind::SchedWaking { pid, target_cpu } => {
                 // While no task runs, an interrupt did the waking. A task's timer is armed where
                 // the task ran last.
-                let is_interrupt = here.running_pid == 0;
+                let is_interrupt = timeline.running(cpu).is_none_or(|run| run.pid == 0);
                 if let Some(inferred) = &mut self.inferred {
                     let is_timer = is_interrupt && target_cpu == cpu;
                     inferred.woken(pid, is_timer.then_some(cpu), time);
                 }
-                if let Some(segment) = here.current().filter(|_| is_interrupt) {
-                    segment.local_waking = true;
-                }
-            }
-            EventKind::IpiSend { target_cpu, cause } if target_cpu != cpu => {
-                let asleep = self.cpus.get_mut(target_cpu.index());
-                if let Some(segment) = asleep.and_then(|asleep| asleep.open.as_mut()) {
-                    segment.remote_waking.get_or_insert(time);
-                    if cause == InterruptCause::Reschedule {
-                        segment.reschedule(time);
-                    }
+                if let Some(seen) = here.seen.as_mut().filter(|_| is_interrupt) {
+                    seen.local_waking = true;
                 }
             }
             EventKind::IrqEntry { .. } => {
-                if let Some(segment) = here.current() {
-                    segment.device_interrupt = true;
-                    segment.first_interrupt.get_or_insert(time);
+                if let Some(seen) = &mut here.seen {
+                    seen.device_interrupt = true;
+                    seen.first_interrupt.get_or_insert(time);
                 }
             }
             EventKind::InterruptEntry { cause } => {
-                if let Some(segment) = here.current() {
-                    segment.first_interrupt.get_or_insert(time);
-                    match cause {
-                        InterruptCause::LocalTimer => {}
-                        InterruptCause::Other => segment.device_interrupt = true,
-                        InterruptCause::Reschedule => {
-                            segment.ipi = true;
-                            segment.reschedule(time);
-                        }
-                        _ => segment.ipi = true,
-                    }
+                if let Some(seen) = &mut here.seen {
+                    seen.interrupt(cause, time);
                 }
             }
             EventKind::SoftirqRaise { vec: RCU_SOFTIRQ } => here.rcu_raised = Some(time),
@@ -283,7 +187,78 @@ impl Collector {
     }
 }
 
+impl Fold for Collector {
+    fn part(&mut self, _: &[Event], so_far: &SoFar<'_>) {
+        let cpu_count = self.cpus.len().max(so_far.cpu_count as usize);
+        self.cpus.resize_with(cpu_count, CpuState::default);
+    }
+
+    fn take(&mut self, moment: &Moment<'_>) {
+        let Event { time, cpu, .. } = *moment.event;
+        let expiry = self.timers.observe(moment.event);
+        if cpu.index() >= self.cpus.len() {
+            return;
+        }
+        if let Some(sleep) = moment.change.settled() {
+            self.settle(sleep, time);
+        }
+        match moment.change {
+            Change::Slept { .. } => self.fall_asleep(cpu, time),
+            Change::Woke { is_known: false } => self.wake_unseen(cpu, time),
+            _ => self.note(moment.event, moment.timeline),
+        }
+        if let (Some(expiry), Some(seen)) = (expiry, &mut self.cpus[cpu.index()].seen) {
+            seen.expire(expiry, time);
+        }
+    }
+
+    /// Completes the last sleeps.
+    fn end(&mut self, timeline: &Timeline) {
+        for sleep in timeline.unsettled() {
+            if sleep.exit.is_some() {
+                self.settle(sleep, sleep.entry);
+            } else if let Some(here) = self.cpus.get_mut(sleep.cpu.index()) {
+                here.cut.from = Some(sleep.entry);
+                self.cut_sleeps += 1;
+            }
+        }
+    }
+}
+
 impl Segment {
+    /// Returns the time of the first task that another CPU woke onto this one, or of the first IPI
+    /// that it sent.
+    pub(super) fn remote_waking(&self) -> Option<Instant> {
+        let Sleep { woken, sent, .. } = self.sleep;
+        woken.into_iter().chain(sent.map(|(at, _)| at)).min()
+    }
+
+    /// Returns the time of the first task that another CPU woke onto this one, or of the first
+    /// reschedule interrupt.
+    pub(super) fn resched(&self) -> Option<Instant> {
+        let Sleep { woken, resched_sent, .. } = self.sleep;
+        woken.into_iter().chain(resched_sent).chain(self.seen.resched).min()
+    }
+
+    /// Returns true if there was a reschedule interrupt.
+    pub(super) fn has_resched_ipi(&self) -> bool {
+        self.sleep.resched_sent.is_some() || self.seen.resched.is_some()
+    }
+}
+
+impl Seen {
+    fn interrupt(&mut self, cause: InterruptCause, time: Instant) {
+        self.first_interrupt.get_or_insert(time);
+        match cause {
+            InterruptCause::LocalTimer => {}
+            InterruptCause::Other => self.device_interrupt = true,
+            _ => self.ipi = true,
+        }
+        if cause == InterruptCause::Reschedule {
+            self.resched.get_or_insert(time);
+        }
+    }
+
     fn expire(&mut self, expiry: Expiry, time: Instant) {
         match expiry {
             Expiry::Tick => self.tick_expired = true,
@@ -293,33 +268,5 @@ impl Segment {
             Expiry::Deferred => {}
         }
         self.first_interrupt.get_or_insert(time);
-    }
-
-    fn reschedule(&mut self, time: Instant) {
-        self.resched.get_or_insert(time);
-        self.resched_ipi = true;
-    }
-}
-
-/// Keeps the earlier time.
-fn advance(first: &mut Option<Instant>, time: Instant) {
-    *first = Some(first.map_or(time, |first| first.min(time)));
-}
-
-impl CpuState {
-    /// Returns the last sleep, if the CPU was in it at that time and no task has run since.
-    fn asleep_at(&mut self, time: Instant) -> Option<&mut Segment> {
-        let is_open = self.open.is_some();
-        let segment = self.current()?;
-        (segment.enter <= time && (is_open || time <= segment.exit)).then_some(segment)
-    }
-
-    /// Returns the sleep that an event on this CPU belongs to: the open one, or the last one if no
-    /// task has run since.
-    fn current(&mut self) -> Option<&mut Segment> {
-        match &mut self.open {
-            Some(segment) => Some(segment),
-            None => self.closing.as_mut().filter(|s| !s.switched),
-        }
     }
 }

@@ -52,7 +52,7 @@ impl Joiner {
         stats: &mut InputStats,
     ) {
         let wake = evidence.wake(cpu, &segment);
-        if segment.rcu_holds_tick {
+        if segment.seen.rcu_holds_tick {
             stats.rcu_held_ticks += u64::from(wake == Wake::Tick);
             stats.rcu_stopped_ticks += u64::from(evidence.outlasts_tick(&segment));
         }
@@ -72,7 +72,7 @@ impl Joiner {
 
     /// Returns the start of the span that the recording's end cuts.
     pub(super) fn open_since(&self) -> Option<Instant> {
-        self.first.as_ref().map(|segment| segment.enter)
+        self.first.as_ref().map(|segment| segment.sleep.entry)
     }
 
     /// Returns `enter`, or the end of the span before if that is later.
@@ -82,26 +82,26 @@ impl Joiner {
 
     fn span(&mut self, cpu: CpuId, opening: &Segment, last: &Segment, evidence: &Evidence) -> Span {
         let (wake, stamp) = evidence.moment(cpu, last);
-        let start = self.not_before(opening.enter);
+        let start = self.not_before(opening.sleep.entry);
         let resume = last.exit.max(start);
         self.busy_until = resume;
         Span {
             start,
             wake: wake.clamp(start, resume),
             resume,
-            next_hrtimer: opening.next_hrtimer,
-            next_wheel: opening.next_wheel,
-            freq_khz: opening.freq_khz,
+            next_hrtimer: opening.seen.next_hrtimer,
+            next_wheel: opening.seen.next_wheel,
+            freq_khz: opening.seen.freq_khz,
             opp: 0,
             util: 0,
             source: SleepSource::TimerEvents,
             stamp,
-            ends_visit: last.switched || !evidence.carries.switches,
-            is_resched: (last.switched || last.resched_ipi)
-                && last.resched.is_some_and(|at| at <= wake),
+            ends_visit: last.sleep.ran.is_some() || !evidence.carries.switches,
+            is_resched: (last.sleep.ran.is_some() || last.has_resched_ipi())
+                && last.resched().is_some_and(|at| at <= wake),
             nr_iowait: 0,
             nr_running: 0,
-            rcu_holds_tick: opening.rcu_holds_tick && !evidence.outlasts_tick(opening),
+            rcu_holds_tick: opening.seen.rcu_holds_tick && !evidence.outlasts_tick(opening),
         }
     }
 }
@@ -110,19 +110,19 @@ impl Evidence {
     /// Returns true if the sleep is longer than a tick, so the tick was stopped.
     fn outlasts_tick(&self, segment: &Segment) -> bool {
         let tick = self.tick.map_or(Hz::H100, |grid| grid.hz).tick();
-        segment.exit.since(segment.enter) > tick + TICK_WAKE_WINDOW
+        segment.exit.since(segment.sleep.entry) > tick + TICK_WAKE_WINDOW
     }
 
     fn wake(&self, cpu: CpuId, segment: &Segment) -> Wake {
-        let caused = segment.remote_waking.is_some()
-            || segment.local_waking
-            || segment.timer_expired.is_some()
-            || segment.device_interrupt
-            || segment.ipi;
-        if segment.switched || caused {
+        let caused = segment.remote_waking().is_some()
+            || segment.seen.local_waking
+            || segment.seen.timer_expired.is_some()
+            || segment.seen.device_interrupt
+            || segment.seen.ipi;
+        if segment.sleep.ran.is_some() || caused {
             return Wake::Event;
         }
-        if segment.tick_expired {
+        if segment.seen.tick_expired {
             return Wake::Tick;
         }
         if self.state(cpu, segment).is_some_and(IdleState::is_polling) {
@@ -133,22 +133,22 @@ impl Evidence {
         let on_tick = !self.carries.hrtimers
             && self.tick.is_some_and(|grid| {
                 segment.exit.since(grid.floor(segment.exit)) <= TICK_WAKE_WINDOW
-                    && grid.floor(segment.exit) > segment.enter
+                    && grid.floor(segment.exit) > segment.sleep.entry
             });
         if on_tick { Wake::Tick } else { Wake::Event }
     }
 
     /// Returns the time of the event that caused a wake-up, and its source.
     fn moment(&self, cpu: CpuId, segment: &Segment) -> (Instant, WakeStamp) {
-        let asleep = |t: &Instant| segment.enter <= *t && *t <= segment.exit;
-        if let Some(at) = segment.remote_waking.filter(asleep) {
-            let at = segment.timer_expired.filter(asleep).map_or(at, |timer| timer.min(at));
+        let asleep = |t: &Instant| segment.sleep.entry <= *t && *t <= segment.exit;
+        if let Some(at) = segment.remote_waking().filter(asleep) {
+            let at = segment.seen.timer_expired.filter(asleep).map_or(at, |timer| timer.min(at));
             return (at, WakeStamp::WakingEvent);
         }
-        if let Some(at) = segment.timer_expired.filter(asleep) {
+        if let Some(at) = segment.seen.timer_expired.filter(asleep) {
             return (at, WakeStamp::TimerExpiry);
         }
-        if let Some(at) = segment.first_interrupt.filter(asleep) {
+        if let Some(at) = segment.seen.first_interrupt.filter(asleep) {
             return (at, WakeStamp::InterruptEvent);
         }
         let paid = self
@@ -160,6 +160,6 @@ impl Evidence {
     fn state(&self, cpu: CpuId, segment: &Segment) -> Option<&IdleState> {
         let platform = self.recorded_on.as_ref()?;
         let cluster = platform.cluster_of(cpu)?;
-        platform.clusters[cluster].idle_states.get(segment.state.index()?)
+        platform.clusters[cluster].idle_states.get(segment.sleep.state.index()?)
     }
 }

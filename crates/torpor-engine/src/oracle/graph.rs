@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! All decisions of one CPU that may pay, whatever it is credited with.
+//! The decisions of one CPU that may be worth taking, as a graph.
 //!
-//! If CPUs share a cluster's power, a rest saves it only while all others rest, and their decisions
-//! are not known yet. So a decision is dropped only if another one costs no more, however little or
-//! much of a rest is credited: up to the whole power, and only where all CPUs may rest.
+//! A [`Node`] is a moment at which the CPU decides, an [`Edge`] one decision, and a [`Way`] how the
+//! CPU gets to a node: from a rest (a sleep in the deepest state) that ends there, or from no rest.
+//! A path from the first node to the last is a [`Plan`]. For example, a span begins at 0 us, its
+//! event is at 300 us and a tick at 200 us; state C1 takes 80 us to leave, WFI nothing:
 //!
-//! A node is a moment at which the CPU decides, an edge one decision. Paths that decide at the same
-//! moment share a node, so there are few to a span: states that have settled before an event end
-//! when their exit latency is over, whenever they were entered. If spans are too short for that,
-//! paths multiply; the decisions of a node are therefore listed only once some state of all CPUs needs
-//! them.
+//! ```text
+//! at 0, span 0 ──WFI, tick stopped──────────────────────────────► at 300, span 1
+//!      ├────────C1, tick stopped────────────────────────────────► at 380, span 1
+//!      └────────WFI, tick kept───► at 200, span 0 ──C1──────────►   (the same node)
+//! ```
+//!
+//! Paths that decide at the same moment share a node, so there are few to a span: a state that has
+//! settled before the event ends when its exit latency is over, whenever it was entered.
+//!
+//! The CPUs of a cluster save its power only while all of them rest, and what the others do is not
+//! known here. So a decision is dropped only if another one costs no more for any credit: from none
+//! to the whole power, where all CPUs may rest. If spans are too short for paths to meet again, they
+//! multiply; so a [`Builder`] lists a node's decisions only when [`together`](super::together) gets
+//! there.
 
 use super::credit::Credit;
 use super::{Plan, Safe, Search};

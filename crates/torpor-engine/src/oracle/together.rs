@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The cheapest paths of several CPUs through their graphs, if rests save power while all rest.
+//! The cheapest paths of several CPUs through their [`graph`](super::graph)s, if the cluster saves
+//! power while all of them rest.
 //!
-//! Dynamic programming over what all CPUs do: the CPU whose next decision comes first decides. All
-//! rest from the moment at which the last of them begins to until the first of them ends, so the
-//! last one's decision is credited with that time.
+//! Dynamic programming over what all CPUs do. A [`State`] holds the way of each CPU to its next
+//! decision; the CPU whose decision comes first takes each of its edges, and of the states with the
+//! same ways the cheapest is kept. All rest from the moment at which the last of them begins to until
+//! the first of them ends, and the last one's decision is credited with that time. For example:
+//!
+//! ```text
+//! turn  decision            A rests until  B rests until  credited
+//! 0     A rests until 500   500            -              nothing: B is awake
+//! 100   B rests until 400   500            400            100 to 400
+//! 400   B rests until 600   500            600            400 to 500
+//! 500   A stays awake       -              600            nothing
+//! ```
 
 use super::Plan;
 use super::credit::Credit;

@@ -158,8 +158,7 @@ fn toml(times_ns: &[i64], cause: CauseTime, traces: &[TraceInfo]) -> Vec<String>
 /// Returns the latencies of recordings of one machine, each with what has read it.
 pub fn measurement(platform: Option<&Platform>, read: Vec<(TraceInfo, Stats<'_>)>) -> Measurement {
     let (mut recordings, mut latencies, mut cut_sleeps) = (Vec::new(), Latencies::default(), 0);
-    for (info, mut stats) in read {
-        stats.settle_all();
+    for (info, stats) in read {
         recordings.push(info);
         latencies.merge(stats.latency);
         cut_sleeps += stats.cut_sleeps;

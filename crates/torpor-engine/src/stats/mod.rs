@@ -9,6 +9,7 @@ mod tests;
 
 use crate::input::{TickFunction, TickGrid, tick_function};
 use crate::model::{CpuModel, Verdict};
+use crate::timeline::{Change, Fold, Moment, Run, Sleep, Timeline};
 use crate::trace_info::TraceInfo;
 pub use latency::{Latencies, measurement};
 pub use outcome::{
@@ -16,15 +17,13 @@ pub use outcome::{
     StateStats, TaskStats, TickStats, TraceStats, VerdictCheck, VerdictSource, WakeupStats,
 };
 pub(crate) use sleep::Cause;
-use sleep::Sleep;
+use sleep::Ending;
 use std::collections::{BTreeMap, HashMap};
 use torpor_machine::counters::{Delta, StateDelta};
 use torpor_machine::platform::{Cluster, IdleState, Platform};
 use torpor_machine::units::{CpuId, Duration, Instant, NSEC_PER_SEC, StateIdx};
 use torpor_result::record::Head;
-use torpor_trace::{
-    Event, EventKind, InterruptCause, Name, Names, Sink, SoFar, Timer, Trace, Wakeups, Woken,
-};
+use torpor_trace::{Event, EventKind, InterruptCause, Name, Names, SoFar, Timer, Trace};
 
 /// Counts while a recording is read.
 #[derive(Default)]
@@ -33,7 +32,6 @@ pub struct Stats<'a> {
     /// Models of each cluster of the platform.
     models: Vec<CpuModel>,
     cpus: BTreeMap<CpuId, Cpu>,
-    pairing: Wakeups,
     states: BTreeMap<(CpuId, usize), Counts>,
     wakeups: BTreeMap<Cause, Counts>,
     tasks: BTreeMap<Option<Name>, Task>,
@@ -77,10 +75,10 @@ impl Ended {
 
 #[derive(Default)]
 struct Cpu {
-    sleep: Option<Sleep>,
+    /// What belongs to the sleep that is not settled.
+    ending: Option<Ending>,
     /// An IPI was sent to it while it was awake, and has not arrived.
     is_called: bool,
-    running: Option<(Option<Name>, Instant)>,
     /// Interrupts that have not returned, the outermost first.
     handlers: Vec<(Cause, Instant)>,
 }
@@ -149,31 +147,20 @@ impl<'a> Stats<'a> {
     }
 
     /// Returns the sleeps of the recording with their causes.
-    pub fn into_log(mut self) -> Vec<Ended> {
-        self.settle_all();
+    pub fn into_log(self) -> Vec<Ended> {
         self.log.unwrap_or_default()
     }
 
-    fn settle_all(&mut self) {
-        let numbers: Vec<CpuId> = self.cpus.keys().copied().collect();
-        for number in numbers {
-            self.settle(number);
-        }
-    }
-
-    fn observe(&mut self, event: &Event, names: &Names) {
-        let (time, number) = (event.time, event.cpu);
-        if let Some(Woken { at, waker, cpu, .. }) = self.pairing.observe(event) {
-            self.call(waker, cpu, at, None);
-        }
-        match event.kind {
+    fn observe(&mut self, moment: &Moment<'_>) {
+        let Event { time, cpu: number, .. } = *moment.event;
+        match moment.event.kind {
             EventKind::SchedWaking { .. } => self.has_wakings = true,
-            EventKind::CpuIdle { state } => self.idle(number, state, time),
-            EventKind::SchedSwitch { next_pid, next_comm, .. } => {
-                self.switch(number, next_pid, next_comm, time);
+            EventKind::SchedSwitch { next_pid, next_comm, .. } if next_pid != 0 => {
+                self.tasks.entry(next_comm).or_default().switches += 1;
             }
-            EventKind::IpiSend { target_cpu, cause } => {
-                self.call(number, target_cpu, time, Some(cause));
+            EventKind::IpiSend { target_cpu, .. } if target_cpu != number => {
+                let sleep = moment.timeline.sleep(target_cpu);
+                self.cpu(target_cpu).is_called |= !sleep.is_some_and(|sleep| sleep.covers(time));
             }
             EventKind::TickStop { success } => self.tick_stops[usize::from(success)] += 1,
             EventKind::HrtimerStart { timer, expires, .. } => {
@@ -190,31 +177,31 @@ impl<'a> Stats<'a> {
                 let due = self.armed.remove(&timer).filter(|&due| due <= now && is_near);
                 let is_tick = self.tick.as_ref().is_some_and(|tick| tick.is(function));
                 let cause = if is_tick { Cause::Tick } else { Cause::Timer(function) };
-                self.with_sleep(number, |sleep| sleep.hrtimer(cause, due));
+                self.with_sleep(moment, |ending, sleep| ending.hrtimer(sleep, cause, due));
             }
             EventKind::TimerExpireEntry { function, .. } => {
                 let cause = Cause::Timer(function);
-                self.with_sleep(number, |sleep| sleep.wheel_timer(cause));
+                self.with_sleep(moment, |ending, _| ending.wheel_timer(cause));
             }
             EventKind::CpuIdleMiss { below, .. } => {
                 let miss = if below { Verdict::Below } else { Verdict::Above };
-                self.with_sleep(number, |sleep| sleep.miss = miss);
+                self.with_sleep(moment, |ending, _| ending.miss = Some(miss));
             }
             EventKind::IrqEntry { irq, name } => {
-                self.enter(number, Cause::Irq(irq, name), time);
+                self.enter(moment, Cause::Irq(irq, name));
                 // An arm64 kernel has an interrupt number for each kind of IPI and one name for
                 // all; only the sender's event shows the purpose.
-                if name.is_some_and(|name| names.text(name) == "IPI") {
+                if name.is_some_and(|name| moment.names.text(name) == "IPI") {
                     self.cpu(number).is_called = false;
-                    self.with_sleep(number, |sleep| sleep.is_ipi(irq));
+                    self.with_sleep(moment, |ending, sleep| ending.is_ipi(sleep, irq));
                 }
             }
             EventKind::IrqExit { .. } | EventKind::InterruptExit { .. } => {
-                self.leave(number, time);
+                self.leave(moment);
             }
-            EventKind::InterruptEntry { cause } => self.enter(number, Cause::Ipi(cause), time),
+            EventKind::InterruptEntry { cause } => self.enter(moment, Cause::Ipi(cause)),
             EventKind::SoftirqExit { .. } => {
-                self.with_sleep(number, |sleep| sleep.softirq_ended(time));
+                self.with_sleep(moment, |ending, sleep| ending.softirq_ended(sleep, time));
             }
             _ => {}
         }
@@ -224,88 +211,51 @@ impl<'a> Stats<'a> {
         self.cpus.entry(number).or_default()
     }
 
-    /// Updates a CPU's sleep: the current one, or the last one until a task has run.
-    fn with_sleep(&mut self, number: CpuId, see: impl FnOnce(&mut Sleep)) {
-        if let Some(sleep) = &mut self.cpu(number).sleep {
-            see(sleep);
+    /// Updates what is known of the CPU's sleep: the current one, or the last one until a task has
+    /// run.
+    fn with_sleep(&mut self, moment: &Moment<'_>, see: impl FnOnce(&mut Ending, &Sleep)) {
+        let cpu = moment.event.cpu;
+        if let (Some(ending), Some(sleep)) = (&mut self.cpu(cpu).ending, moment.timeline.sleep(cpu))
+        {
+            see(ending, sleep);
         }
     }
 
-    fn idle(&mut self, number: CpuId, state: StateIdx, time: Instant) {
-        match state.index() {
-            Some(state) => {
-                self.settle(number);
-                let cpu = self.cpu(number);
-                cpu.sleep = Some(Sleep::new(state, time));
-                let is_called = std::mem::take(&mut cpu.is_called);
-                let shows_polling = self.shows_ipis || self.polls(number, state);
-                self.with_sleep(number, |sleep| {
-                    (sleep.is_sent_before, sleep.shows_polling) = (is_called, shows_polling);
-                });
-                let cpu = self.cpu(number);
-                // No CPU idles in an interrupt: remaining handlers have no recorded exit.
-                cpu.handlers.clear();
-            }
-            None => match &mut self.cpu(number).sleep {
-                Some(sleep) if sleep.exit.is_none() => sleep.exit = Some(time),
-                _ => self.cut_sleeps += 1,
-            },
-        }
+    fn fall_asleep(&mut self, moment: &Moment<'_>) {
+        let number = moment.event.cpu;
+        let Some(&Sleep { state, .. }) = moment.timeline.sleep(number) else { return };
+        let shows_polling = self.shows_ipis || self.polls(number, state);
+        let cpu = self.cpu(number);
+        let is_sent_before = std::mem::take(&mut cpu.is_called);
+        cpu.ending = Some(Ending { is_sent_before, shows_polling, ..Ending::default() });
+        // No CPU idles in an interrupt: remaining handlers have no recorded exit.
+        cpu.handlers.clear();
     }
 
     /// Returns true if the state is known to poll.
-    fn polls(&self, number: CpuId, state: usize) -> bool {
+    fn polls(&self, number: CpuId, state: StateIdx) -> bool {
         let cluster =
             |platform: &'a Platform| Some(&platform.clusters[platform.cluster_of(number)?]);
         let cluster = self.platform.and_then(cluster);
-        let state = cluster.and_then(|cluster| cluster.idle_states.get(state));
+        let state = cluster.and_then(|cluster| cluster.idle_states.get(state.index()?));
         state.is_some_and(IdleState::is_polling)
     }
 
-    fn switch(&mut self, number: CpuId, next: i32, comm: Option<Name>, time: Instant) {
-        let cpu = self.cpu(number);
-        let left = cpu.running.take();
-        if next != 0 {
-            cpu.running = Some((comm, time));
-            if let Some(sleep) = cpu.sleep.as_mut().filter(|sleep| sleep.exit.is_some()) {
-                sleep.ran.get_or_insert(comm);
-            }
-            self.settle(number);
-            self.tasks.entry(comm).or_default().switches += 1;
-        }
-        if let Some((comm, since)) = left {
-            self.tasks.entry(comm).or_default().run_ns += time.since(since).0;
-        }
-    }
-
-    /// Notes an event on one CPU that wakes another.
-    fn call(&mut self, from: CpuId, target: CpuId, time: Instant, ipi: Option<InterruptCause>) {
-        if from == target {
-            return;
-        }
-        let cpu = self.cpu(target);
-        match cpu.sleep.as_mut().filter(|sleep| sleep.covers(time)) {
-            Some(sleep) => match ipi {
-                Some(purpose) => sleep.sent = sleep.sent.or(Some((time, purpose))),
-                None => sleep.woken = sleep.woken.into_iter().chain([time]).min(),
-            },
-            None => cpu.is_called |= ipi.is_some(),
-        }
-    }
-
-    fn enter(&mut self, number: CpuId, cause: Cause, time: Instant) {
+    fn enter(&mut self, moment: &Moment<'_>, cause: Cause) {
+        let Event { time, cpu: number, .. } = *moment.event;
         self.interrupts.entry(cause).or_default().count += 1;
         let cpu = self.cpu(number);
         cpu.handlers.push((cause, time));
         cpu.is_called &= matches!(cause, Cause::Irq(..) | Cause::Ipi(InterruptCause::LocalTimer));
-        self.with_sleep(number, |sleep| sleep.interrupted(cause, time));
+        self.with_sleep(moment, |ending, _| ending.interrupted(cause, time));
     }
 
-    fn leave(&mut self, number: CpuId, time: Instant) {
+    fn leave(&mut self, moment: &Moment<'_>) {
+        let Event { time, cpu: number, .. } = *moment.event;
         let handlers = &mut self.cpu(number).handlers;
         let handler = handlers.pop();
         if handlers.is_empty() {
-            self.with_sleep(number, |sleep| sleep.interrupt_returned(time));
+            self.with_sleep(moment, |ending, sleep| ending.interrupt_returned(sleep, time));
         }
         if let Some((cause, since)) = handler {
             let counted = self.interrupts.entry(cause).or_default();
@@ -314,48 +264,49 @@ impl<'a> Stats<'a> {
         }
     }
 
-    /// Counts a CPU's last sleep, which is complete.
-    fn settle(&mut self, number: CpuId) {
-        let Some(sleep) = self.cpu(number).sleep.take() else { return };
-        let Some(exit) = sleep.exit else {
+    /// Counts a sleep about which all is known.
+    fn settle(&mut self, sleep: &Sleep) {
+        let Sleep { cpu: number, entry, ran, .. } = *sleep;
+        let Some(ending) = self.cpu(number).ending.take() else { return };
+        let (Some(state), Some(exit)) = (sleep.state.index(), sleep.exit) else {
             self.cut_sleeps += 1;
             return;
         };
-        let (place, advertised) = self.place(number, sleep.state);
-        let measured = match sleep.latency(advertised) {
+        let (place, advertised) = self.place(number, state);
+        let measured = match ending.latency(sleep, advertised) {
             Ok((CauseTime::Waking, _)) if !self.has_wakings => Err(LeftOut::Unknown),
             measured => measured,
         };
         self.latency.add(place, measured);
+        let cause = ending.cause(sleep);
         if let Some(log) = &mut self.log {
-            let Sleep { state, entry, ran, .. } = sleep;
             let known = measured.ok().filter(|(cause, _)| *cause != CauseTime::Interrupt);
-            let (cause, latency) = (sleep.cause(), known.map(|(_, latency)| latency));
+            let latency = known.map(|(_, latency)| latency);
             log.push(Ended { cpu: number, state, entry, exit, latency, cause, ran });
         }
-        let slept = exit.since(sleep.entry);
+        let slept = exit.since(entry);
+        let miss = ending.miss.unwrap_or(Verdict::Fit);
         let cluster = self.platform.and_then(|platform| platform.cluster_of(number));
         let model = cluster.map(|cluster| &self.models[cluster]);
-        let verdict = match model.filter(|model| sleep.state < model.states.len()) {
+        let verdict = match model.filter(|model| state < model.states.len()) {
             Some(model) => {
-                let verdict = model.verdict(sleep.state, slept);
+                let verdict = model.verdict(state, slept);
                 self.verdicts.compared += 1;
-                self.verdicts.agreeing += u64::from(verdict == sleep.miss);
+                self.verdicts.agreeing += u64::from(verdict == miss);
                 verdict
             }
             None => Verdict::Fit,
         };
-        self.states.entry((number, sleep.state)).or_default().add(slept, verdict, sleep.miss);
-        self.wakeups.entry(sleep.cause()).or_default().add(slept, verdict, sleep.miss);
-        if let Some(comm) = sleep.ran {
-            self.tasks.entry(comm).or_default().after_sleeps.add(slept, verdict, sleep.miss);
+        self.states.entry((number, state)).or_default().add(slept, verdict, miss);
+        self.wakeups.entry(cause).or_default().add(slept, verdict, miss);
+        if let Some(comm) = ran {
+            self.tasks.entry(comm).or_default().after_sleeps.add(slept, verdict, miss);
         }
     }
 
     /// Returns the statistics of the recording that `trace` describes. `counters` is the growth of
     /// sysfs counters meanwhile.
     pub fn finish(mut self, path: &str, trace: &Trace, counters: Option<&Delta>) -> TraceStats {
-        self.settle_all();
         let source = match (trace.carries.cpu_idle_miss, self.platform) {
             (true, _) => Some(VerdictSource::CpuIdleMiss),
             (false, Some(_)) => Some(VerdictSource::Platform),
@@ -536,15 +487,44 @@ fn is_arrival(event: &Event, names: &Names) -> bool {
     }
 }
 
-impl Sink for Stats<'_> {
-    fn events(&mut self, events: Vec<Event>, so_far: &SoFar<'_>) {
+impl Fold for Stats<'_> {
+    fn part(&mut self, events: &[Event], so_far: &SoFar<'_>) {
         // The first part has a million events, or all of them.
         if !std::mem::replace(&mut self.is_tick_known, true) {
-            self.tick = tick_function(&events, so_far);
+            self.tick = tick_function(events, so_far);
             self.shows_ipis = events.iter().any(|event| is_arrival(event, so_far.names));
         }
-        for event in &events {
-            self.observe(event, so_far.names);
+    }
+
+    fn take(&mut self, moment: &Moment<'_>) {
+        if let Some(sleep) = moment.change.settled() {
+            self.settle(sleep);
         }
+        let left = match moment.change {
+            Change::Slept { lost, .. } => {
+                self.fall_asleep(moment);
+                lost
+            }
+            Change::Switched { left, .. } => left.filter(|run| run.pid != 0),
+            Change::Woke { is_known } => {
+                self.cut_sleeps += u64::from(!is_known);
+                None
+            }
+            Change::None => None,
+        };
+        if let Some(Run { comm, since, .. }) = left {
+            self.tasks.entry(comm).or_default().run_ns += moment.event.time.since(since).0;
+        }
+        self.observe(moment);
+    }
+
+    fn end(&mut self, timeline: &Timeline) {
+        timeline.unsettled().for_each(|sleep| self.settle(sleep));
+    }
+
+    /// Returns the memory of the settled sleeps.
+    fn held_bytes(&self) -> u64 {
+        let ended = self.log.as_ref().map_or(0, Vec::capacity);
+        ended.saturating_mul(size_of::<Ended>()) as u64
     }
 }

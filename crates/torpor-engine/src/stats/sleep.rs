@@ -3,6 +3,7 @@
 
 use super::{CauseTime, LeftOut};
 use crate::model::Verdict;
+use crate::timeline::Sleep;
 use torpor_machine::units::{Duration, Instant};
 use torpor_trace::{FunctionId, InterruptCause, Name};
 
@@ -21,62 +22,28 @@ pub(crate) enum Cause {
     Unknown,
 }
 
-/// A sleep from its entry until the next entry, or until a task ran after it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sleep {
-    pub state: usize,
-    pub entry: Instant,
-    pub exit: Option<Instant>,
+/// Events of a CPU's own from the entry of a sleep until the next one, or until a task ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ending {
     /// The kernel's verdict, if recorded.
-    pub miss: Verdict,
-    /// Time of the first `sched_waking` on another CPU that gave this one a task.
-    pub woken: Option<Instant>,
-    /// Time and purpose of the first IPI sent to the CPU during the sleep.
-    pub sent: Option<(Instant, InterruptCause)>,
+    pub miss: Option<Verdict>,
     /// An IPI that was sent before the sleep had not arrived.
     pub is_sent_before: bool,
     /// The recording shows the IPIs that arrive, or the machine polls in this state.
     pub shows_polling: bool,
     /// The earliest expiry of the hrtimers that ended the sleep or were due at its end.
-    due: Option<Instant>,
+    pub due: Option<Instant>,
     /// Entry of the first interrupt, and the last return or end of a softirq inside the state.
-    handled: Option<Instant>,
-    returned: Option<Instant>,
+    pub handled: Option<Instant>,
+    pub returned: Option<Instant>,
     /// Another interrupt followed the first.
-    is_followed: bool,
-    /// The task that ran first after it.
-    pub ran: Option<Option<Name>>,
-    cause: Option<Cause>,
+    pub is_followed: bool,
+    pub cause: Option<Cause>,
     /// The interrupt that ended it has not returned: its handler shows its purpose.
-    is_in_first: bool,
+    pub is_in_first: bool,
 }
 
-impl Sleep {
-    pub(super) fn new(state: usize, entry: Instant) -> Sleep {
-        Sleep {
-            state,
-            entry,
-            exit: None,
-            miss: Verdict::Fit,
-            woken: None,
-            sent: None,
-            is_sent_before: false,
-            shows_polling: false,
-            due: None,
-            handled: None,
-            returned: None,
-            is_followed: false,
-            ran: None,
-            cause: None,
-            is_in_first: false,
-        }
-    }
-
-    /// Returns true if the CPU was asleep at that time.
-    pub(super) fn covers(&self, time: Instant) -> bool {
-        self.entry <= time && self.exit.is_none_or(|exit| time <= exit)
-    }
-
+impl Ending {
     pub(super) fn interrupted(&mut self, cause: Cause, time: Instant) {
         if self.cause.is_none() {
             self.cause = Some(cause);
@@ -88,20 +55,20 @@ impl Sleep {
     }
 
     /// Marks the interrupt of this number as an IPI.
-    pub(super) fn is_ipi(&mut self, number: u32) {
+    pub(super) fn is_ipi(&mut self, sleep: &Sleep, number: u32) {
         if matches!(self.cause, Some(Cause::Irq(irq, _)) if irq == number) {
-            let purpose = self.sent.map_or(InterruptCause::Other, |(_, purpose)| purpose);
+            let purpose = sleep.sent.map_or(InterruptCause::Other, |(_, purpose)| purpose);
             self.cause = Some(Cause::Ipi(purpose));
         }
     }
 
-    pub(super) fn interrupt_returned(&mut self, time: Instant) {
+    pub(super) fn interrupt_returned(&mut self, sleep: &Sleep, time: Instant) {
         self.is_in_first = false;
-        self.softirq_ended(time);
+        self.softirq_ended(sleep, time);
     }
 
-    pub(super) fn softirq_ended(&mut self, time: Instant) {
-        if self.exit.is_none() {
+    pub(super) fn softirq_ended(&mut self, sleep: &Sleep, time: Instant) {
+        if sleep.exit.is_none() {
             self.returned = Some(time);
         }
     }
@@ -109,7 +76,7 @@ impl Sleep {
     /// Notes that an hrtimer expired. It is the cause if it expired in the interrupt that ended the
     /// sleep, or if the recording has no interrupts. A timer that expires with the tick replaces
     /// the tick as the cause. The hardware was armed for the earliest of all.
-    pub(super) fn hrtimer(&mut self, cause: Cause, due: Option<Instant>) {
+    pub(super) fn hrtimer(&mut self, sleep: &Sleep, cause: Cause, due: Option<Instant>) {
         let is_first = match self.cause {
             None => true,
             Some(
@@ -120,7 +87,7 @@ impl Sleep {
             ) => self.is_in_first,
             _ => false,
         };
-        let is_pending = due.zip(self.exit).is_some_and(|(due, exit)| due <= exit);
+        let is_pending = due.zip(sleep.exit).is_some_and(|(due, exit)| due <= exit);
         if is_first || is_pending {
             self.due = self.due.into_iter().chain(due).min();
         }
@@ -138,8 +105,8 @@ impl Sleep {
 
     /// Returns the cause. Without an interrupt it is the other CPU's event, unless that is known to
     /// have reached a CPU that polled.
-    pub(super) fn cause(&self) -> Cause {
-        match (self.cause, self.sent, self.woken) {
+    pub(super) fn cause(&self, sleep: &Sleep) -> Cause {
+        match (self.cause, sleep.sent, sleep.woken) {
             (Some(cause), ..) => cause,
             (None, None, None) => Cause::Unknown,
             _ if self.shows_polling => Cause::Poll,
@@ -150,13 +117,17 @@ impl Sleep {
 
     /// Returns the time from the cause to the exit, without that of handlers inside the state, and
     /// what shows the cause. `advertised` is the state's latency, if known.
-    pub(super) fn latency(&self, advertised: Duration) -> Result<(CauseTime, Duration), LeftOut> {
-        let exit = self.exit.ok_or(LeftOut::Unknown)?;
-        let (cause, at) = self.caused()?;
-        if at < self.entry {
+    pub(super) fn latency(
+        &self,
+        sleep: &Sleep,
+        advertised: Duration,
+    ) -> Result<(CauseTime, Duration), LeftOut> {
+        let exit = sleep.exit.ok_or(LeftOut::Unknown)?;
+        let (cause, at) = self.caused(sleep)?;
+        if at < sleep.entry {
             return Err(LeftOut::BeforeEntry);
         }
-        if at < self.entry + advertised {
+        if at < sleep.entry + advertised {
             return Err(LeftOut::DuringEntry);
         }
         let handled = self.handled.filter(|&handled| handled < exit);
@@ -172,12 +143,12 @@ impl Sleep {
     }
 
     /// Returns the event that shows when the cause came, and that time.
-    fn caused(&self) -> Result<(CauseTime, Instant), LeftOut> {
-        let sent = self.sent.map(|(at, _)| (CauseTime::Ipi, at));
-        let called = sent.or(self.woken.map(|at| (CauseTime::Waking, at)));
+    fn caused(&self, sleep: &Sleep) -> Result<(CauseTime, Instant), LeftOut> {
+        let sent = sleep.sent.map(|(at, _)| (CauseTime::Ipi, at));
+        let called = sent.or(sleep.woken.map(|at| (CauseTime::Waking, at)));
         // A broadcast: the CPU's timer stops in the state, and another CPU's timer wakes it.
-        let is_broadcast = matches!(self.sent, Some((_, InterruptCause::LocalTimer)));
-        let shown = match self.cause() {
+        let is_broadcast = matches!(sleep.sent, Some((_, InterruptCause::LocalTimer)));
+        let shown = match self.cause(sleep) {
             _ if self.is_followed => return Err(LeftOut::SeveralCauses),
             Cause::Unknown => None,
             Cause::Timer(_) | Cause::Tick | Cause::Ipi(InterruptCause::LocalTimer)
@@ -197,7 +168,7 @@ impl Sleep {
             // invisible.
             Cause::Timer(_) | Cause::Tick => self
                 .due
-                .filter(|&due| self.handled.is_some() || Some(due) <= self.exit)
+                .filter(|&due| self.handled.is_some() || Some(due) <= sleep.exit)
                 .map(|due| (CauseTime::Timer, due)),
             _ if self.due.is_some() => return Err(LeftOut::SeveralCauses),
             Cause::Ipi(_) if self.is_sent_before => return Err(LeftOut::BeforeEntry),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 
 use super::*;
+use crate::timeline::Folding;
 use torpor_machine::counters::CpuDelta;
 use torpor_trace::{Carries, Function, FunctionId, Timer};
 
@@ -50,11 +51,9 @@ impl Recording {
         carries: Carries,
         counters: Option<&Delta>,
     ) -> TraceStats {
-        let mut stats = Stats::new(platform);
-        let so_far = SoFar { names: &self.names, carries, cpu_count: 2, machine: None };
-        stats.events(self.events, &so_far);
-        let trace = Trace { names: self.names, carries, ..Trace::default() };
-        stats.finish("a recording", &trace, counters)
+        let Recording { names, events } = self;
+        let trace = Trace { names, events, carries, ..Trace::default() };
+        Folding::whole(&trace, Stats::new(platform)).finish("a recording", &trace, counters)
     }
 
     /// Arms the timer of a CPU, lets the CPU sleep from 100 on, and handles the timer at `fires`.
@@ -86,12 +85,8 @@ impl Recording {
 
     fn measured(mut self, platform: Option<&Platform>) -> Measurement {
         self.events.sort_by_key(|event| event.time);
-        let mut stats = Stats::new(platform);
-        let carries = Carries::default();
-        stats.events(
-            self.events,
-            &SoFar { names: &self.names, carries, cpu_count: 2, machine: None },
-        );
+        let trace = Trace { names: self.names, events: self.events, ..Trace::default() };
+        let stats = Folding::whole(&trace, Stats::new(platform));
         let info = TraceInfo::new("some/recording.dat", &Trace::default());
         measurement(platform, vec![(info, stats)])
     }

@@ -29,7 +29,6 @@ pub(super) struct Answers {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asleep {
     pub decision: usize,
-    pub from: Instant,
     pub was_interrupted: bool,
 }
 

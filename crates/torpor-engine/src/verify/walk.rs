@@ -8,6 +8,7 @@ use super::recorded::{Asked, Calls, Hold, Recorded, Reflected, Step};
 use super::tick::TickEvent;
 use crate::input::{RCU_HOLD, RCU_SOFTIRQ, TickFunction, TimerTracker};
 use crate::model::CpuModel;
+use crate::timeline::{Change, Fold, Folding, Moment, Sleep, Timeline};
 use std::collections::HashSet;
 use torpor_governor::StateDesc;
 use torpor_machine::units::{CpuId, Duration, Instant, StateIdx};
@@ -83,27 +84,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn run(mut self) -> Calls {
+    pub(super) fn run(self) -> Calls {
         let trace = self.trace;
-        for event in &trace.events {
-            if self.is_reset_at(event) {
-                self.reset();
-            }
-            self.timers.observe(event);
-            if event.cpu.index() < self.cpus.len() {
-                self.observe(event);
-            }
-        }
-        for number in 0..self.cpus.len() {
-            self.reflect(number);
-        }
-        self.calls
+        Folding::whole(trace, self).calls
     }
 
-    fn observe(&mut self, event: &Event) {
-        let (at, number) = (event.time, event.cpu.index());
+    fn observe(&mut self, moment: &Moment<'_>) {
+        let Event { time: at, cpu: id, kind } = *moment.event;
+        let number = id.index();
         let cpu = &mut self.cpus[number];
-        match event.kind {
+        match kind {
             EventKind::TickStop { success } => {
                 if success {
                     cpu.tick.stop();
@@ -123,7 +113,7 @@ impl<'a> Walk<'a> {
             }
             _ => cpu.tick.other_event(),
         }
-        match event.kind {
+        match kind {
             EventKind::SchedSwitch { prev_pid, next_pid, .. } => {
                 if prev_pid == 0 {
                     self.leave(number);
@@ -132,8 +122,13 @@ impl<'a> Walk<'a> {
                     self.cpus[number].begin_loop(at);
                 }
             }
-            EventKind::CpuIdle { state } if state == StateIdx::RUNNING => self.wake(number, at),
-            EventKind::CpuIdle { state } => self.enter(number, at, state),
+            EventKind::CpuIdle { state } => match moment.change {
+                Change::Woke { is_known } => {
+                    let sleep = moment.timeline.sleep(id).filter(|_| is_known);
+                    self.wake(number, at, sleep);
+                }
+                _ => self.enter(number, at, state),
+            },
             EventKind::Probed { probe, value } if self.uses_probes => {
                 self.probed(number, at, probe, value.get());
             }
@@ -202,7 +197,7 @@ impl<'a> Walk<'a> {
                 asked.hold = Hold::Stopped;
             }
             let decision = self.calls.decisions.len();
-            cpu.asleep = Some(Asleep { decision, from: at, was_interrupted: false });
+            cpu.asleep = Some(Asleep { decision, was_interrupted: false });
             self.calls.decisions.push(recorded);
             self.calls.steps.push(Step::Ask(decision));
         }
@@ -210,15 +205,15 @@ impl<'a> Walk<'a> {
         cpu.tick.entered();
     }
 
-    fn wake(&mut self, number: usize, at: Instant) {
+    fn wake(&mut self, number: usize, at: Instant, sleep: Option<&Sleep>) {
         let cpu = &mut self.cpus[number];
         cpu.is_idle = true;
-        let Some(asleep) = cpu.asleep.take() else { return };
+        let Some((asleep, sleep)) = cpu.asleep.take().zip(sleep) else { return };
         let recorded = &mut self.calls.decisions[asleep.decision];
         let model = &self.machine[recorded.slot].model;
         let Some(index) = recorded.entered else { return };
         let Some(state) = model.states.get(index) else { return };
-        let between = at.since(asleep.from);
+        let between = at.since(sleep.entry);
         let residency = Duration((between - self.assumptions.residency_overhead).0.max(0));
         recorded.reflected = Some(Reflected {
             state: index,
@@ -384,6 +379,22 @@ impl<'a> Walk<'a> {
             asked: asked.refined(),
             reflected: None,
         })
+    }
+}
+
+impl Fold for Walk<'_> {
+    fn take(&mut self, moment: &Moment<'_>) {
+        if self.is_reset_at(moment.event) {
+            self.reset();
+        }
+        self.timers.observe(moment.event);
+        if moment.event.cpu.index() < self.cpus.len() {
+            self.observe(moment);
+        }
+    }
+
+    fn end(&mut self, _: &Timeline) {
+        (0..self.cpus.len()).for_each(|number| self.reflect(number));
     }
 }
 

@@ -48,6 +48,27 @@ fn a_wakeup_belongs_to_the_woken_cpu() {
     }
 }
 
+/// The exit at 130 us was lost; the CPU idles again at 301 us.
+#[test]
+fn a_task_ends_a_sleep_without_exit() {
+    let events = vec![
+        idle(0, 0, 1),
+        switch(131, 0, 0, 7),
+        switch(300, 0, 7, 0),
+        idle(301, 0, 1),
+        idle(900, 0, -1),
+        switch(901, 0, 0, 7),
+    ];
+    let mut trace = Trace { events, ..Trace::default() };
+    trace.meta.cpu_count = 1;
+    trace.carries.switches = true;
+    let recording = Recording::new(&trace, None);
+    let [first, second] = &recording.cpus[0].spans[..] else { panic!("two sleeps") };
+    assert_eq!((first.resume, first.ends_visit), (Instant(131_000), true));
+    assert_eq!((second.start, second.resume), (Instant(301_000), Instant(900_000)));
+    assert_eq!(recording.stats.unclosed_entries, 1);
+}
+
 fn recordings() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use torpor_engine::input::{Draft, Follower, Recording, Span, WakeStamp};
 use torpor_engine::outcome::TraceOutcome;
+use torpor_engine::timeline::Folding;
 use torpor_engine::{Loaded, Options, RecordedUsage, Request, Unwatched, run, run_on};
 use torpor_governor::Catalog;
 use torpor_trace::{Event, Sink, SoFar, Trace};
@@ -31,9 +32,9 @@ fn replayed(path: &Path) -> TraceOutcome {
 
 /// Reconstructs the recording's inputs from its events in parts.
 fn in_parts<'a>(trace: &Trace, parts: impl Iterator<Item = &'a [Event]> + Clone) -> Recording {
-    let mut draft = Draft::new(None);
+    let mut draft = Folding::new(Draft::new(None));
     parts.clone().for_each(|part| draft.observe(part, &SoFar::whole(trace)));
-    let mut recording = draft.finish();
+    let mut recording = draft.finish().finish();
     let mut follower = Follower::new(&mut recording, trace, |_| (1024, None));
     parts.for_each(|part| follower.observe(part));
     follower.finish();
@@ -159,7 +160,7 @@ fn outcome(name: &str, lines: impl IntoIterator<Item = String>) -> (TraceOutcome
         "# tracer: nop\n#\n# entries-in-buffer/entries-written: 1/1   #P:4\n#\n".to_owned();
     let content: String = std::iter::once(header).chain(lines).collect();
     let path = saved(name, content.as_bytes());
-    let mut usage = RecordedUsage::default();
+    let mut usage = Folding::new(RecordedUsage::default());
     torpor_trace::stream(&path, &mut usage).unwrap();
     let replayed = replayed(&path);
     std::fs::remove_file(path).expect("it was written");
@@ -167,7 +168,7 @@ fn outcome(name: &str, lines: impl IntoIterator<Item = String>) -> (TraceOutcome
         assert!(run.error.is_none(), "{:?}", run.error);
         assert!(run.metrics["wakeups"].unwrap() as u64 <= replayed.inputs.spans);
     }
-    (replayed, usage)
+    (replayed, usage.finish())
 }
 
 fn plain(lines: Vec<(u64, String)>) -> Vec<String> {

@@ -2,7 +2,7 @@
 //! Compares an extracted workload with its recording: simulates it, and analyzes the simulation's
 //! recording like the original one.
 
-use super::{Autocorrelation, Story, drawn, follow, toml};
+use super::{Autocorrelation, Story, folded, follow, toml};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::Counted;
@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::workload::from_toml;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use torpor_engine::input::Recording;
+use torpor_engine::input::{Draft, Recording};
 use torpor_engine::{EngineError, Progress, Unwatched};
 use torpor_governor::{Catalog, GovernorSpec};
 use torpor_machine::platform::{CpufreqGovernor, Overheads, Platform};
@@ -132,7 +132,7 @@ fn compare(
     let Request { platform, options, governors, .. } = request;
     let duration = options.duration;
     simulated.window = Some((Instant(0), Instant(0) + duration));
-    let recording = drawn(&simulated, Some(platform), progress)?;
+    let recording = folded(&simulated, Draft::new(Some(platform)), progress)?.finish();
     let again = follow::follow(&simulated, Some(platform), &recording, progress)?;
     let mut worked: HashMap<&str, f64> = HashMap::new();
     for thread in &again.threads {
@@ -158,7 +158,7 @@ fn compare(
             simulated_wakeups: wakeups.get(name).copied().unwrap_or(0),
         }
     });
-    let recorded = drawn(trace, Some(platform), progress)?;
+    let recorded = folded(trace, Draft::new(Some(platform)), progress)?.finish();
     let was_recorded = |cpu: CpuId| recorded.cpus.iter().any(|input| input.cpu == cpu);
     let idle = IdleDistance::between(
         idle_lengths(&recorded, was_recorded),

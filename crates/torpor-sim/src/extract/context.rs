@@ -2,6 +2,7 @@
 //! Finds the context in which a CPU woke a task: a task, a timer or an interrupt.
 
 use torpor_engine::input::CpuInput;
+use torpor_engine::timeline::Run;
 use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{Carries, Event, EventKind, InterruptCause, UNKNOWN_PID};
 
@@ -20,15 +21,13 @@ pub(super) enum Waker {
 
 #[derive(Clone, Default)]
 struct CpuContext {
-    /// Running task; 0 is the idle task, `None` is unknown.
-    pid: Option<i32>,
     irqs: u32,
     hrtimers: u32,
     timer_interrupts: u32,
     softirq: Option<u32>,
 }
 
-/// Follows every CPU's context.
+/// Follows the interrupts of every CPU.
 pub(super) struct Contexts {
     cpus: Vec<CpuContext>,
     tells_timers: bool,
@@ -43,9 +42,9 @@ impl Contexts {
         let Some(cpu) = self.cpus.get_mut(event.cpu.index()) else { return };
         let leave = |depth: &mut u32| *depth = depth.saturating_sub(1);
         match event.kind {
-            EventKind::SchedSwitch { next_pid, .. } => {
-                // Interrupts end before tasks switch, so an exit was lost.
-                *cpu = CpuContext { pid: Some(next_pid), ..CpuContext::default() };
+            // Interrupts end before tasks switch and the CPU idles: remaining exits were lost.
+            EventKind::SchedSwitch { .. } | EventKind::CpuIdle { .. } => {
+                *cpu = CpuContext::default();
             }
             EventKind::IrqEntry { .. } => cpu.irqs += 1,
             EventKind::IrqExit { .. } => leave(&mut cpu.irqs),
@@ -61,18 +60,12 @@ impl Contexts {
             EventKind::HrtimerExpireExit { .. } => leave(&mut cpu.hrtimers),
             EventKind::SoftirqEntry { vec } => cpu.softirq = Some(vec),
             EventKind::SoftirqExit { .. } => cpu.softirq = None,
-            // The CPU is idle, so its interrupts have ended.
-            EventKind::CpuIdle { .. } => *cpu = CpuContext { pid: Some(0), ..Default::default() },
             _ => {}
         }
     }
 
-    /// Returns the CPU's current task, interrupted or not.
-    pub(super) fn running(&self, cpu: CpuId) -> Option<i32> {
-        self.cpus.get(cpu.index()).and_then(|c| c.pid)
-    }
-
-    pub(super) fn waker(&self, cpu: CpuId) -> Waker {
+    /// Returns what wakes a task on a CPU that runs this task, interrupted or not.
+    pub(super) fn waker(&self, cpu: CpuId, running: Option<Run>) -> Waker {
         let Some(cpu) = self.cpus.get(cpu.index()) else { return Waker::Interrupt };
         let in_timer_softirq = cpu.softirq.is_some_and(|vec| TIMER_SOFTIRQS.contains(&vec));
         if cpu.hrtimers > 0 || cpu.timer_interrupts > 0 || in_timer_softirq {
@@ -81,7 +74,7 @@ impl Contexts {
         if cpu.irqs > 0 || cpu.softirq.is_some() {
             return Waker::Interrupt;
         }
-        match cpu.pid {
+        match running.map(|run| run.pid) {
             Some(pid) if pid != 0 && pid != UNKNOWN_PID => Waker::Task(pid),
             _ if self.tells_timers => Waker::Interrupt,
             _ => Waker::AnyInterrupt,

@@ -7,9 +7,10 @@ use crate::error::SimError;
 use std::collections::{BTreeSet, HashMap};
 use torpor_engine::Progress;
 use torpor_engine::input::{CpuInput, Recording};
+use torpor_engine::timeline::{Change, Fold, Moment, Run, Timeline};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
-use torpor_trace::{EventKind, Name, PrevState, Trace, UNKNOWN_PID};
+use torpor_trace::{Event, EventKind, Name, PrevState, Trace, UNKNOWN_PID};
 
 /// One thing a task did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,38 +109,15 @@ pub(super) fn follow(
     for input in &recording.cpus {
         inputs[input.cpu.index()] = Some(input);
     }
-    let mut follower = Follower {
+    let follower = Follower {
         speeds: Speeds::new(trace, platform),
         contexts: Contexts::new(cpus, trace.carries),
         inputs,
         by_pid: HashMap::new(),
+        has_wakings: trace.event_counts.contains_key("sched_waking"),
         followed: Followed { window, threads: Vec::new(), wake_ups: Vec::new() },
     };
-    let has_wakings = trace.event_counts.contains_key("sched_waking");
-    for (number, event) in trace.events.iter().enumerate() {
-        if number % super::EVENTS_A_LOOK == 0 {
-            super::go_on(progress)?;
-        }
-        let (cpu, now) = (event.cpu, event.time);
-        match event.kind {
-            EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm } => {
-                follower.leave(cpu, now, prev_pid, prev_state);
-                follower.enter(cpu, now, next_pid, next_comm);
-            }
-            EventKind::SchedWaking { pid, .. } => follower.waking(cpu, now, pid),
-            EventKind::SchedWakeup { pid, .. } if !has_wakings => follower.waking(cpu, now, pid),
-            EventKind::CpuFrequency { freq_khz } => {
-                follower.close_run_on(cpu, now);
-                follower.speeds.set(cpu, freq_khz);
-            }
-            _ => {}
-        }
-        follower.contexts.observe(event);
-    }
-    for thread in 0..follower.followed.threads.len() {
-        follower.close_run(thread, window.1);
-    }
-    Ok(follower.followed)
+    Ok(super::folded(trace, follower, progress)?.followed)
 }
 
 struct Follower<'a> {
@@ -147,7 +125,43 @@ struct Follower<'a> {
     contexts: Contexts,
     inputs: Vec<Option<&'a CpuInput>>,
     by_pid: HashMap<i32, usize>,
+    has_wakings: bool,
     followed: Followed,
+}
+
+impl Fold for Follower<'_> {
+    fn take(&mut self, moment: &Moment<'_>) {
+        let Event { time: now, cpu, kind } = *moment.event;
+        let running = moment.timeline.running(cpu);
+        match (kind, moment.change) {
+            (
+                EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm },
+                Change::Switched { left, .. },
+            ) => {
+                // The CPU's first switch shows which task ran from the beginning.
+                let since = if left.is_none() { self.followed.window.0 } else { now };
+                self.leave(cpu, (now, since), prev_pid, prev_state);
+                let was_idle = left.is_some_and(|run| run.pid == 0);
+                self.enter(cpu, (now, was_idle), next_pid, next_comm);
+            }
+            (EventKind::SchedWaking { pid, .. }, _) => self.waking(cpu, now, pid, running),
+            (EventKind::SchedWakeup { pid, .. }, _) if !self.has_wakings => {
+                self.waking(cpu, now, pid, running);
+            }
+            (EventKind::CpuFrequency { freq_khz }, _) => {
+                let task = running.and_then(|run| self.by_pid.get(&run.pid));
+                task.copied().into_iter().for_each(|task| self.close_run(task, now));
+                self.speeds.set(cpu, freq_khz);
+            }
+            _ => {}
+        }
+        self.contexts.observe(moment.event);
+    }
+
+    fn end(&mut self, _: &Timeline) {
+        let end = self.followed.window.1;
+        (0..self.followed.threads.len()).for_each(|thread| self.close_run(thread, end));
+    }
 }
 
 impl Follower<'_> {
@@ -170,13 +184,11 @@ impl Follower<'_> {
         })
     }
 
-    fn leave(&mut self, cpu: CpuId, now: Instant, pid: i32, left: PrevState) {
+    /// Ends the run of a task; one that is new has run `since` then.
+    fn leave(&mut self, cpu: CpuId, (now, since): (Instant, Instant), pid: i32, left: PrevState) {
         if pid == 0 || pid == UNKNOWN_PID {
             return;
         }
-        // The CPU's first switch shows which task ran from the beginning.
-        let is_first = self.contexts.running(cpu).is_none();
-        let since = if is_first { self.followed.window.0 } else { now };
         let index = self.thread(pid, since, State::Running { cpu, since });
         self.close_run(index, now);
         let thread = &mut self.followed.threads[index];
@@ -186,7 +198,13 @@ impl Follower<'_> {
         };
     }
 
-    fn enter(&mut self, cpu: CpuId, now: Instant, pid: i32, comm: Option<Name>) {
+    fn enter(
+        &mut self,
+        cpu: CpuId,
+        (now, was_idle): (Instant, bool),
+        pid: i32,
+        comm: Option<Name>,
+    ) {
         if pid == 0 || pid == UNKNOWN_PID {
             return;
         }
@@ -195,10 +213,7 @@ impl Follower<'_> {
             match self.followed.threads[index].early {
                 Some(early) => self.end_wait(index, early),
                 None => {
-                    let at = match self.contexts.running(cpu) {
-                        Some(0) => event_time(self.input(cpu), now),
-                        _ => now,
-                    };
+                    let at = if was_idle { event_time(self.input(cpu), now) } else { now };
                     self.wake_up(at, cpu, index, Cause::Unseen);
                 }
             }
@@ -210,12 +225,12 @@ impl Follower<'_> {
         thread.state = State::Running { cpu, since: now };
     }
 
-    fn waking(&mut self, cpu: CpuId, now: Instant, pid: i32) {
+    fn waking(&mut self, cpu: CpuId, now: Instant, pid: i32, running: Option<Run>) {
         let asleep = State::Blocked { cpu: None, since: self.followed.window.0 };
         let index = self.thread(pid, self.followed.window.0, asleep);
-        let is_idle = self.contexts.running(cpu) == Some(0);
+        let is_idle = running.is_some_and(|run| run.pid == 0);
         let event = if is_idle { event_time(self.input(cpu), now) } else { now };
-        let waker = self.contexts.waker(cpu);
+        let waker = self.contexts.waker(cpu, running);
         let state = self.followed.threads[index].state;
         let cause = match (waker, state) {
             // A waker that is not followed counts as an event from outside.
@@ -272,13 +287,6 @@ impl Follower<'_> {
 
     fn input(&self, cpu: CpuId) -> Option<&CpuInput> {
         self.inputs.get(cpu.index()).copied().flatten()
-    }
-
-    fn close_run_on(&mut self, cpu: CpuId, now: Instant) {
-        let running = self.contexts.running(cpu).and_then(|pid| self.by_pid.get(&pid));
-        if let Some(&index) = running {
-            self.close_run(index, now);
-        }
     }
 
     /// Adds the work of a running task until now.

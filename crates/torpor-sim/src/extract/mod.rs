@@ -29,6 +29,7 @@ use follow::{Act, Cause, Followed, Thread};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use torpor_engine::input::{Draft, Recording};
+use torpor_engine::timeline::{Fold, Folding};
 use torpor_engine::{EngineError, Progress};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Instant};
@@ -101,19 +102,15 @@ fn go_on(progress: &dyn Progress) -> Result<(), SimError> {
     if progress.cancelled() { Err(EngineError::Interrupted.into()) } else { Ok(()) }
 }
 
-/// Returns the idle spans of the recording.
-fn drawn(
-    trace: &Trace,
-    recorded_on: Option<&Platform>,
-    progress: &dyn Progress,
-) -> Result<Recording, SimError> {
-    let mut draft = Draft::new(recorded_on);
+/// Folds the recording's timeline.
+fn folded<F: Fold>(trace: &Trace, fold: F, progress: &dyn Progress) -> Result<F, SimError> {
+    let mut folding = Folding::new(fold);
     for events in trace.events.chunks(EVENTS_A_LOOK) {
         go_on(progress)?;
-        draft.observe(events, &SoFar::whole(trace));
+        folding.observe(events, &SoFar::whole(trace));
     }
     go_on(progress)?;
-    Ok(draft.finish())
+    Ok(folding.finish())
 }
 
 /// Contents of a workload.
@@ -151,9 +148,8 @@ impl Story {
                 );
             }
         }
-        let recording = drawn(trace, recorded_on, progress)?;
+        let recording = folded(trace, Draft::new(recorded_on), progress)?.finish();
         let followed = follow::follow(trace, recorded_on, &recording, progress)?;
-        go_on(progress)?;
         let idle_interrupts = idle_interrupts(&recording, &followed);
         go_on(progress)?;
         let names = followed.threads.iter().map(|thread| unique_name(thread, trace)).collect();

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use torpor_engine::timeline::Folding;
 use torpor_engine::verify::{VerifyOptions, VerifyRequest, verify};
 use torpor_engine::{Options, Progress, RecordedUsage, Request};
 use torpor_governor::Catalog;
@@ -81,9 +82,9 @@ fn every_command(path: &Path, machine: &str, what: &str, ends: &mut Ends) {
     let catalog = Catalog::new(Default::default());
     let platform = Platform::resolve(machine).expect("it ships");
     ends.see(what, |_| {
-        let mut usage = RecordedUsage::default();
+        let mut usage = Folding::new(RecordedUsage::default());
         torpor_trace::stream(path, &mut usage)?;
-        let shown: Vec<u32> = usage.finish().iter().map(|cpu| cpu.cpu).collect();
+        let shown: Vec<u32> = usage.finish().finish().iter().map(|cpu| cpu.cpu).collect();
         Ok::<_, torpor_trace::TraceError>(shown)
     });
     let cpu_map = (0..4).map(|cpu| (CpuId(cpu), CpuId(cpu))).collect();
