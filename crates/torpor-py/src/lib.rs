@@ -9,6 +9,7 @@
 mod check;
 mod columns;
 mod compare;
+mod content;
 mod counters;
 mod errors;
 mod fidelity;
@@ -39,6 +40,8 @@ mod _engine {
     use super::check::{check, check_kinds};
     #[pymodule_export]
     use super::compare::{compare, compare_shares, format_number, holm, metrics};
+    #[pymodule_export]
+    use super::content::{platform_content, platform_text, workload_content};
     #[pymodule_export]
     use super::counters::{
         counters_between, counters_since_boot, read_counters, read_dump, take_counters,

@@ -26,8 +26,6 @@ from torpor.ask.contest.score import (
     cells,
     standings,
 )
-from torpor.machine.catalog import platform_toml
-from torpor.machine.toml import toml
 from torpor.results.table import Post, Table, counted, minus, number, word
 from torpor.run import checks
 from torpor.run.sweeps.axes import Axes, Point, SweepError, expand_governors
@@ -279,7 +277,7 @@ def _limits(machine: Variant) -> list[str]:
     A state that some cluster leaves later than another has the limit of the later one.
     """
     latencies_us: dict[int, float] = {}
-    for cluster in toml(platform_toml(machine.platform))["cluster"]:
+    for cluster in _engine.platform_content(machine.platform)["cluster"]:
         for index, state in enumerate(cluster["idle_state"]):
             latency_us = state.get("latency_us")
             if latency_us is None:
@@ -310,7 +308,7 @@ def _prices_mw(scenarios: Sequence[Scenario]) -> dict[str, float]:
     found = {}
     for machine in {scenario.machine for scenario in scenarios}:
         power_mw, cpus = 0.0, 0
-        for cluster in toml(platform_toml(machine.platform))["cluster"]:
+        for cluster in _engine.platform_content(machine.platform)["cluster"]:
             state = next(one for one in cluster["idle_state"] if not one.get("polling"))
             count = _count(cluster["cpus"])
             own_mw = state.get("power_mw", state.get("power_per_opp_mw", [None])[0])

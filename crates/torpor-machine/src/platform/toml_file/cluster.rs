@@ -159,7 +159,7 @@ fn check_states(report: &mut Report, cluster: &Table, states: &[Table]) {
     if cluster.has("idle_state") && !(1..=STATE_COUNT_MAX).contains(&states.len()) {
         // An `idle_state` that is no array at all has been reported already.
         let is_counted =
-            !states.is_empty() || cluster.field("idle_state").is_some_and(|f| f.raw == "[]");
+            !states.is_empty() || cluster.field("idle_state").is_some_and(|f| f.is_empty_array);
         if is_counted {
             let message = format!("{} idle states", states.len());
             let mut finding = cluster.finding("idle_state", message);

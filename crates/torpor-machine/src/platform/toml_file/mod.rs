@@ -10,10 +10,9 @@ mod polling;
 mod state_keys;
 
 use crate::platform::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
-use crate::toml::{Finding, Report, Table, format_cpu_list};
+use crate::toml::{Document, Finding, Problem, Report, Table, format_cpu_list};
 use crate::units::{CpuId, Duration, Hz, Power};
 pub(super) use keys::PLATFORM;
-use sha2::{Digest, Sha256};
 
 /// Default: in the demo recording (a virtual machine on an AMD EPYC), half of the local timer
 /// interrupts take less than 2.9 us from entry to exit.
@@ -26,14 +25,29 @@ const TIMER_START_DEFAULT: Duration = Duration(500);
 
 /// Reads the text of a platform file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
-    crate::toml::read(text, &PLATFORM, |report, file| build(report, file, text))
-        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+    from_document(&parse(origin, text)?)
+}
+
+pub(super) fn parse(origin: &str, text: &str) -> Result<Document, PlatformError> {
+    Document::parse(origin, text).map_err(|problems| invalid(origin, problems))
+}
+
+/// Reads a platform from what a file, or any other description of a machine, holds.
+pub fn from_document(document: &Document) -> Result<Platform, PlatformError> {
+    document
+        .read(&PLATFORM, |report, file| build(report, file, document))
+        .map_err(|problems| invalid(&document.origin, problems))
 }
 
 /// Reads the text of a file that holds one IO device.
 pub fn io_device_from_toml(origin: &str, text: &str) -> Result<IoDevice, PlatformError> {
-    crate::toml::read(text, &keys::IO_DEVICE, io_device::build)
-        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+    parse(origin, text)?
+        .read(&keys::IO_DEVICE, io_device::build)
+        .map_err(|problems| invalid(origin, problems))
+}
+
+fn invalid(origin: &str, problems: Vec<Problem>) -> PlatformError {
+    PlatformError::Invalid { origin: origin.to_owned(), problems }
 }
 
 /// Returns the JSON Schema of platform files, for editors. [`from_toml`] also checks what must hold
@@ -42,10 +56,10 @@ pub fn json_schema() -> String {
     crate::toml::json_schema(&PLATFORM, "Torpor platform")
 }
 
-fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
+fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Platform> {
     let mut sources = cite_sources(report, file);
     let tables = file.tables("cluster");
-    if tables.is_empty() && file.field("cluster").is_some_and(|f| f.raw.starts_with('[')) {
+    if tables.is_empty() && file.field("cluster").is_some_and(|f| f.is_empty_array) {
         let message = "a machine has at least one cluster".to_owned();
         report.push(file.finding("cluster", message));
     }
@@ -66,7 +80,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
         name: file.text("name")?.to_owned(),
         title: file.text("title")?.to_owned(),
         sources,
-        sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: document.sha256(),
         hz: Hz::from_u32(file.number("hz")? as u32)?,
         timer_start: file.number("timer_start_us").map_or(TIMER_START_DEFAULT, from_us),
         tick_handling: file.number("tick_handling_us").map_or(TICK_HANDLING_DEFAULT, from_us),
@@ -185,7 +199,7 @@ fn check_capacities(report: &mut Report, clusters: &[Table]) {
 
 /// Reports `key` if it is present without its source key.
 fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
-    let is_bare = table.field(key).is_some_and(|field| !report.is_given(&field.span));
+    let is_bare = table.field(key).is_some_and(|field| !field.is_given());
     if is_bare && !table.has(source) {
         report.push(missing_source(table, key, source));
     }
