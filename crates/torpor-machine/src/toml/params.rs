@@ -145,11 +145,7 @@ fn unknown(path: &str, leaves: &[Leaf<'_>]) -> String {
     format!("`{path}` is not a number of its file; expected one of {}{hint}", shown.join(", "))
 }
 
-fn collect<'a>(
-    content: &'a mut Content,
-    keys: &mut Vec<[String; 2]>,
-    leaves: &mut Vec<Leaf<'a>>,
-) {
+fn collect<'a>(content: &'a mut Content, keys: &mut Vec<[String; 2]>, leaves: &mut Vec<Leaf<'a>>) {
     for entry in &mut content.entries {
         keys.push([entry.key.clone(), entry.key.clone()]);
         collect_item(&mut entry.item, keys, leaves);
@@ -157,11 +153,7 @@ fn collect<'a>(
     }
 }
 
-fn collect_item<'a>(
-    item: &'a mut Item,
-    keys: &mut Vec<[String; 2]>,
-    leaves: &mut Vec<Leaf<'a>>,
-) {
+fn collect_item<'a>(item: &'a mut Item, keys: &mut Vec<[String; 2]>, leaves: &mut Vec<Leaf<'a>>) {
     if let Value::Number(_) = item.value {
         return leaves.push(Leaf { keys: keys.clone(), item });
     }
@@ -180,12 +172,7 @@ fn collect_item<'a>(
 }
 
 /// Adds a number that the file leaves out and may have.
-fn add(
-    content: &mut Content,
-    parts: &[&str],
-    given: Item,
-    shape: &'static Shape,
-) -> Option<()> {
+fn add(content: &mut Content, parts: &[&str], given: Item, shape: &'static Shape) -> Option<()> {
     let (last, above) = parts.split_last()?;
     let (mut content, mut shape) = (content, shape);
     let mut above = above.iter();

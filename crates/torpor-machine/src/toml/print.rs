@@ -27,7 +27,8 @@ fn table(out: &mut String, content: &Content, path: &str) {
     }
     for entry in content.entries.iter().filter(|entry| has_headers(&entry.item)) {
         let Value::Array(items) = &entry.item.value else { continue };
-        let path = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        let path =
+            if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
         for item in items {
             let Value::Table(content) = &item.value else { continue };
             out.push('\n');

@@ -185,12 +185,7 @@ fn raw(report: &Report, item: &Item) -> String {
 }
 
 /// Checks a value against its key's kind; reports a wrong one and returns `None`.
-fn read_value(
-    report: &mut Report,
-    key: &'static Key,
-    full: &str,
-    item: &Item,
-) -> Option<Value> {
+fn read_value(report: &mut Report, key: &'static Key, full: &str, item: &Item) -> Option<Value> {
     let outcome = match (key.kind, &item.value) {
         (Kind::Tables(shape), Written::Array(array)) => {
             return read_tables(report, shape, full, array);

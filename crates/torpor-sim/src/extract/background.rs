@@ -60,9 +60,8 @@ pub(super) fn write(
 /// Returns the table of a task; with `stagger` every CPU has one.
 fn task(name: &str, stagger: Option<Duration>, rounds: &[(Duration, Duration)]) -> Content {
     let phase = |key: &str, length| Content::default().with(key, us(length));
-    let phases = rounds.iter().flat_map(|(gap, work)| {
-        [phase("sleep_us", *gap), phase("run_us", *work)]
-    });
+    let phases =
+        rounds.iter().flat_map(|(gap, work)| [phase("sleep_us", *gap), phase("run_us", *work)]);
     Content::default()
         .with("name", name)
         .maybe("each_cpu", stagger.map(|_| true))

@@ -33,7 +33,9 @@ impl Sort {
         match self {
             Sort::Channel => "a channel needs a `wait` and a `wake` of the same name",
             Sort::Mutex => "a mutex needs a `lock` and an `unlock`",
-            Sort::Condition => "a condition needs one task that waits for it, and one that wakes it",
+            Sort::Condition => {
+                "a condition needs one task that waits for it, and one that wakes it"
+            }
         }
     }
 }

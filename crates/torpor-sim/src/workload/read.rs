@@ -221,9 +221,10 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
     }
     let count = table.number("count").unwrap_or(1.0);
     let effect = match (table.text("wake"), table.text("spawn")) {
-        (Some(name), _) => {
-            Effect::Wake { channel: names.woken(Sort::Channel, table, "wake", name), count: count as u64 }
-        }
+        (Some(name), _) => Effect::Wake {
+            channel: names.woken(Sort::Channel, table, "wake", name),
+            count: count as u64,
+        },
         (None, Some(name)) => {
             let task = names.task(report, table, "spawn", name)?;
             Effect::Spawn { task, count: count as u32 }

@@ -177,7 +177,11 @@ fn work_is_scaled_by_frequency() {
     let woken = "{ wait = \"task-8\", not_before_us = 600, at_least_us = 600 }, { run_us = 1000 },";
     assert!(text.contains(woken), "{text}");
     // Without a frequency and a machine, time is work.
-    let text = extract(&small_trace(None), None, "small", &Unwatched).unwrap().document.to_toml().into_owned();
+    let text = extract(&small_trace(None), None, "small", &Unwatched)
+        .unwrap()
+        .document
+        .to_toml()
+        .into_owned();
     assert!(text.contains("{ run_us = 500 }, { wake = \"task-8\" }"), "{text}");
 }
 

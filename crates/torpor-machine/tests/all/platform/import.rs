@@ -62,7 +62,8 @@ fn options() -> ImportOptions {
 
 fn imported(root: &Path) -> (Platform, Imported) {
     let imported = import_sysfs(root, &options()).unwrap_or_else(|error| panic!("{error}"));
-    let platform = from_toml("imported", &imported.document.to_toml()).unwrap_or_else(|error| panic!("{error}"));
+    let platform = from_toml("imported", &imported.document.to_toml())
+        .unwrap_or_else(|error| panic!("{error}"));
     (platform, imported)
 }
 

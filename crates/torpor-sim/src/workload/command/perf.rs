@@ -93,9 +93,8 @@ pub(super) fn read(report: &mut Report<'_>, line: &Line) -> Option<Content> {
 fn ping_pong([ping, pong]: [&str; 2], loops: u64, work_us: f64, sync: bool) -> Vec<Content> {
     let wake = |to: &str| phase("wake", format!("to-{to}")).with("sync", sync);
     let wait = |to: &str| phase("wait", format!("to-{to}"));
-    let task = |name: &str, phases: Vec<Content>| {
-        task(name).with("repeat", loops).with("phase", phases)
-    };
+    let task =
+        |name: &str, phases: Vec<Content>| task(name).with("repeat", loops).with("phase", phases);
     vec![
         task(ping, vec![phase("run_us", work_us), wake(pong), wait(ping)]),
         task(pong, vec![wait(pong), phase("run_us", work_us), wake(ping)]),

@@ -58,8 +58,7 @@ pub(super) fn turbostat(report: &mut Report<'_>, line: &Line) -> Option<Content>
         "chosen: {gap_us} us from one read to the next (--gap_us), one CPU 200 us after the \
          other, 300 us of work to add up and print"
     );
-    let content =
-        workload("turbostat", title, &[&format!("`{}`", line.whole), &reported, &chosen]);
+    let content = workload("turbostat", title, &[&format!("`{}`", line.whole), &reported, &chosen]);
     Some(
         content
             .with("task", vec![task("turbostat").with("phase", phases)])
@@ -84,10 +83,8 @@ pub(super) fn idle_predict(report: &mut Report<'_>, line: &Line) -> Option<Conte
         }
     }
     let short = vec![phase("run_us", 5u32), phase("sleep_us", delay_us)];
-    let phases = vec![
-        phase("repeat", loops - 1).with("do", short),
-        phase("sleep_us", 1_000_000u32),
-    ];
+    let phases =
+        vec![phase("repeat", loops - 1).with("do", short), phase("sleep_us", 1_000_000u32)];
     let thread = task("thread")
         .with("count", threads)
         .with("stagger_us", (1e6 / threads as f64).floor())

@@ -39,9 +39,8 @@ const GLOBAL_KEYS: &[&str] = &[
     "mem_buffer_size",
     "cumulative_slack",
 ];
-const TASK_KEYS: &[&str] = &[
-    "instance", "loop", "policy", "priority", "cpus", "delay", "util_min", "util_max", "phases",
-];
+const TASK_KEYS: &[&str] =
+    &["instance", "loop", "policy", "priority", "cpus", "delay", "util_min", "util_max", "phases"];
 const DEADLINE_KEYS: &[&str] = &["dl-runtime", "dl-period", "dl-deadline"];
 const NO_DEADLINES: &str = "SCHED_DEADLINE is not simulated";
 /// rt-app's names of scheduling policies.
@@ -108,7 +107,8 @@ fn build(report: &mut Report, file: &Object, name: &str) -> Option<Content> {
         let instances = thread.integer(report, "instance", 0.0, 1e4).unwrap_or(1.0) as u32;
         count += instances;
         let span = entry.key_span.clone();
-        let reader = Thread { name: &entry.key, span: span.clone(), instances, timers: &mut timers };
+        let reader =
+            Thread { name: &entry.key, span: span.clone(), instances, timers: &mut timers };
         let task = task(report, &thread, policy, reader);
         tasks.extend(task.map(|task| Item::from(task).at(span.clone(), &*thread.path)));
     }

@@ -312,10 +312,13 @@ impl Job {
     /// Sets a key, at the place of the value of the option that says so.
     fn set(&mut self, key: &str, item: impl Into<Item>, by: Option<&Setting>) {
         let item = item.into();
-        self.keys.set(key, match by {
-            Some(setting) => item.at(setting.value_span(), &*setting.key),
-            None => item,
-        });
+        self.keys.set(
+            key,
+            match by {
+                Some(setting) => item.at(setting.value_span(), &*setting.key),
+                None => item,
+            },
+        );
     }
 
     /// Returns the table; `number` makes the name unique.

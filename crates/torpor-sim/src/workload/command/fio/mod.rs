@@ -122,7 +122,12 @@ fn has_value(key: &str) -> bool {
         .contains(&key)
 }
 
-fn build(report: &mut Report<'_>, name: &str, given: &str, sections: &[Section]) -> Option<Content> {
+fn build(
+    report: &mut Report<'_>,
+    name: &str,
+    given: &str,
+    sections: &[Section],
+) -> Option<Content> {
     let title = "fio: jobs as given on its command line or in its file";
     let work =
         "work of submitting a request and of taking its result: the engine's, which is chosen";
