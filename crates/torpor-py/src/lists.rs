@@ -107,7 +107,8 @@ pub(crate) fn platform_toml(name: &str) -> PyResult<String> {
     Ok(document.to_toml().into_owned())
 }
 
-/// Imports sysfs or a device tree: the TOML text, the same as values, and notes on what was assumed.
+/// Imports sysfs or a device tree: the TOML text, the same as values, and notes on what was
+/// assumed.
 #[pyfunction]
 #[pyo3(signature = (root, name, title = None, hz = None, energy_model = None))]
 pub(crate) fn import_platform<'py>(

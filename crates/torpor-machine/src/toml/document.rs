@@ -236,8 +236,8 @@ impl Document {
         &mut self.content
     }
 
-    /// Checks it by a shape and passes it to `build`, which returns `None` only if it has reported a
-    /// problem.
+    /// Checks it by a shape and passes it to `build`, which returns `None` only if it has reported
+    /// a problem.
     pub fn read<T>(
         &self,
         shape: &'static Shape,
