@@ -178,9 +178,11 @@ impl Table {
 
 /// The value as its text has it, or as TOML.
 fn raw(report: &Report, item: &Item) -> String {
-    match item.span == NOWHERE {
-        true => report::clip(&inline(item), RAW_CHARS_MAX),
-        false => report.raw(item.span.clone()),
+    match (&item.value, item.span == NOWHERE) {
+        (_, false) => report.raw(item.span.clone()),
+        (Written::Array(_), true) => "[…]".to_owned(),
+        (Written::Table(_), true) => "{…}".to_owned(),
+        (_, true) => report::clip(&inline(item), RAW_CHARS_MAX),
     }
 }
 
