@@ -70,10 +70,8 @@ fn main() {
 
 /// Simulates the calibrated workload of the Pixel 6 study, with schedutil as on the phone.
 fn phone_minute() {
-    const BROWSING: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../lab/torpor_lab/studies/workloads/browsing.toml"
-    );
+    const BROWSING: &str =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/torpor_lab/studies/workloads/browsing.toml");
     for governor in ["menu", "teo", "shallowest", "teo,util_mode=shallowest", "teo,util_mode=step"]
     {
         let request = Request {

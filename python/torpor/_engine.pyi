@@ -60,6 +60,8 @@ __all__ = [
     "parse_cpu_list",
     "parse_duration_ns",
     "parse_parquet",
+    "platform_content",
+    "platform_text",
     "platform_toml",
     "platforms",
     "read_counters",
@@ -80,6 +82,7 @@ __all__ = [
     "unknown_name",
     "verify",
     "what_file",
+    "workload_content",
     "workload_toml",
     "workloads",
 ]
@@ -216,13 +219,15 @@ def hosted_kernel_id(
 ) -> str: ...
 def platforms() -> Any: ...
 def platform_toml(name: str) -> str: ...
+def platform_content(name: str) -> dict[str, Any]: ...
+def platform_text(content: dict[str, Any]) -> str: ...
 def import_platform(
     root: str,
     name: str,
     title: str | None = None,
     hz: int | None = None,
     energy_model: str | None = None,
-) -> tuple[str, list[str]]: ...
+) -> tuple[str, dict[str, Any], list[str]]: ...
 def take_counters(root: str, taken_at_ns: int, monotonic_ns: int) -> str: ...
 def read_counters(path: str) -> str: ...
 def read_dump(path: str) -> tuple[str, Any]: ...
@@ -285,7 +290,7 @@ def verify(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Any: ...
 def simulate(
-    workload: str,
+    workload: str | dict[str, Any],
     platform: str,
     governors: list[str],
     options: str,
@@ -300,6 +305,7 @@ class IdlePredict:
 
 def workloads() -> Any: ...
 def workload_toml(name: str) -> str: ...
+def workload_content(name: str) -> dict[str, Any]: ...
 def extract_workload(
     path: str, platform: str | None, name: str, background: list[str] | None = None
 ) -> tuple[str, Any]: ...

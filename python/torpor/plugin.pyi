@@ -4,7 +4,9 @@
 # fmt: off
 from torpor import exporting as exporting
 from torpor._engine import Moments as Moments, Spans as Spans, WholeFile as WholeFile
-from torpor._engine import half_width as half_width, spans as spans, unknown_name as unknown_name
+from torpor._engine import half_width as half_width, platform_content as platform_content
+from torpor._engine import spans as spans, unknown_name as unknown_name
+from torpor._engine import workload_content as workload_content
 from torpor.cli import options as options, progress as progress, sweeping as sweeping
 from torpor.cli import values as values
 from torpor.cli.console import fail as fail, print_note as print_note, table_text as table_text

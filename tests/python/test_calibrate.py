@@ -116,18 +116,18 @@ def system_of(model):
 
 def calibrated(model, meter="auto", plan=None):
     system = system_of(model)
-    text = machine.describe(system, "mine", None, 250)
-    clusters = machine.clusters_of(text, system)
+    content = machine.describe(system, "mine", None, 250)
+    clusters = machine.clusters_of(content, system)
     found = meters.find(system.machine, meter)
     plan = plan or calibration.Plan()
     windows, stopping = calibration.measure(plan, system, clusters, found, model)
-    return text, clusters, windows, stopping
+    return content, clusters, windows, stopping
 
 
 def test_the_fit_recovers_the_model_within_its_intervals(tmp_path):
     model = Model(tmp_path)
     before = model.disabled()
-    text, clusters, windows, stopping = calibrated(model)
+    content, clusters, windows, stopping = calibrated(model)
     assert stopping is None and len(windows) == 3 * 3 * 3
     assert model.disabled() == before and "1" in before
     figures = calibration.figures(clusters, windows)
@@ -144,11 +144,11 @@ def test_the_fit_recovers_the_model_within_its_intervals(tmp_path):
     assert states[2].entry_uj.high - states[2].entry_uj.low < 10
 
     # 55 uJ less 0.4 uJ, at 120 mW saved, are 455 us; the kernel's table says 300.
-    rows = machine.table(figures, clusters, machine.targets_of(text))
+    rows = machine.table(figures, clusters, machine.targets_of(content))
     assert [row[1] for row in rows] == ["POLL", "C1", "C6"] and rows[2][5] == "300"
     assert float(rows[2][4]) == pytest.approx(455, rel=0.1)
 
-    toml, notes = machine.with_power(text, clusters, figures, "measured: a model")
+    toml, notes = machine.with_power(content, clusters, figures, "measured: a model")
     assert notes == []
     (tmp_path / "mine.toml").write_text(toml)
     made = torpor.replay(
@@ -257,13 +257,13 @@ def test_uncalibratable_machine_says_why(tmp_path):
 
 def test_figures_out_of_order_share_their_mean(tmp_path):
     model = Model(tmp_path)
-    text, clusters, windows, _ = calibrated(model)
+    content, clusters, windows, _ = calibrated(model)
     figures = calibration.figures(clusters, windows)
     (poll, c1, c6) = figures.clusters[0]
     swapped = figures._replace(
         clusters=[[poll._replace(power_mw=c1.power_mw), c1._replace(power_mw=poll.power_mw), c6]]
     )
-    toml, notes = machine.with_power(text, clusters, swapped, "measured: a model")
+    toml, notes = machine.with_power(content, clusters, swapped, "measured: a model")
     assert len(notes) == 2 and "out of order" in notes[0]
     (tmp_path / "mine.toml").write_text(toml)
     assert torpor.replay(

@@ -15,7 +15,8 @@ from processes import start
 def test_without_run_it_writes_a_workload(torpor, tmp_path):
     text = torpor("workload", "idle-predict", check=0).stdout
     # After the line that names its schema.
-    assert text.partition("\n")[2].strip() == library.workload_toml("idle-predict").strip()
+    command = "idle_predict --threads 8 --loop 10 --delay_us 20"
+    assert text.partition("\n")[2].strip() == library.workload_toml(command).strip()
     arguments = ("--threads", "3", "--loop", "5", "--delay", "1234567us")
     text = torpor("workload", "idle-predict", *arguments, check=0).stdout
     for key in ("count = 3", "stagger_us = 333333", "repeat = 4", "sleep_us = 1234567 }"):

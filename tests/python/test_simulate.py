@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import torpor as library
+from torpor.machine.toml import toml
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("--duration", "200ms", "--seeds", "3")
@@ -365,3 +366,15 @@ def test_strips_have_every_sleep_of_every_cpu():
     (section,) = library.replay(str(guest), decisions=False, **given).to_dict()["traces"]
     strip, counted = slept_ns(section)
     assert len(strip) >= 4 and strip == counted
+
+
+def test_workload_may_be_a_value():
+    content = toml(library.workload_toml("periodic"))
+    given = {"platform": "pixel6", "governors": "menu", "duration": "200ms", "seeds": 1}
+    by_name, by_value = (library.simulate(each, **given) for each in ("periodic", content))
+    assert by_value.metrics("menu") == by_name.metrics("menu")
+    content["task"][0]["count"] = "many"
+    with pytest.raises(library.WorkloadError) as error:
+        library.simulate(content, **given)
+    message = str(error.value)
+    assert 'task[0].count = "many"' in message and ":1:" not in message

@@ -9,6 +9,7 @@
 mod check;
 mod columns;
 mod compare;
+mod content;
 mod counters;
 mod errors;
 mod fidelity;
@@ -42,6 +43,8 @@ mod _engine {
     use super::compare::{
         Moments, compare, compare_shares, format_number, half_width, holm, metrics,
     };
+    #[pymodule_export]
+    use super::content::{platform_content, platform_text, workload_content};
     #[pymodule_export]
     use super::counters::{
         counters_between, counters_since_boot, read_counters, read_dump, take_counters,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Catalogues, and parsing of CPU lists and durations.
 
+use crate::content::to_python;
 use crate::errors::parse_hz;
 use crate::errors::{
     engine_error, governor_error, platform_error, sim_error, trace_error, value_error,
@@ -8,6 +9,7 @@ use crate::errors::{
 use crate::plain::Plain;
 use crate::watch::watched;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use torpor_engine::input::Draft;
@@ -103,26 +105,29 @@ pub(crate) fn platforms() -> Plain<Value> {
 /// The TOML text of a machine, with the numbers after its name.
 #[pyfunction]
 pub(crate) fn platform_toml(name: &str) -> PyResult<String> {
-    torpor_machine::platform::resolve(name)
-        .and_then(|_| torpor_machine::platform::text(name))
-        .map_err(platform_error)
+    let document = torpor_machine::platform::document(name).map_err(platform_error)?;
+    torpor_machine::platform::from_document(&document).map_err(platform_error)?;
+    Ok(document.to_toml().into_owned())
 }
 
-/// Imports sysfs or a device tree: the TOML text, and notes on what was assumed.
+/// Imports sysfs or a device tree: the TOML text, the same as values, and notes on what was
+/// assumed.
 #[pyfunction]
 #[pyo3(signature = (root, name, title = None, hz = None, energy_model = None))]
-pub(crate) fn import_platform(
-    py: Python<'_>,
+pub(crate) fn import_platform<'py>(
+    py: Python<'py>,
     root: PathBuf,
     name: String,
     title: Option<String>,
     hz: Option<u32>,
     energy_model: Option<PathBuf>,
-) -> PyResult<(String, Vec<String>)> {
+) -> PyResult<(String, Bound<'py, PyDict>, Vec<String>)> {
     let options = ImportOptions { name, title, hz: hz.map(parse_hz).transpose()?, energy_model };
     let imported =
         py.detach(|| torpor_machine::platform::import(&root, &options)).map_err(platform_error)?;
-    Ok((imported.toml, imported.notes))
+    let document = imported.document;
+    let content = to_python(py, &document.content)?;
+    Ok((document.to_toml().into_owned(), content, imported.notes))
 }
 
 /// The formats of recordings, the events read from them, and what a reader may skip.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Simulations, and the workloads that ship.
 
+use crate::content::of_python;
 use crate::errors::{platform_error, sim_error, trace_error};
 use crate::files::os_error;
 use crate::hosting::{catalog, governor_specs, warn};
@@ -9,12 +10,14 @@ use crate::record::Record;
 use crate::result::read;
 use crate::watch::{watched, watched_to_the_end};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use torpor_engine::Progress;
 use torpor_machine::platform::Platform;
+use torpor_machine::toml::Document;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Journal, Options, Request, extract, workload};
 
@@ -53,7 +56,7 @@ impl Simulation {
 #[pyo3(signature = (workload, platform, governors, options, journal = None, progress = None))]
 pub(crate) fn simulate(
     py: Python<'_>,
-    workload: &str,
+    workload: &Bound<'_, PyAny>,
     platform: &str,
     governors: Vec<OsString>,
     options: &str,
@@ -67,7 +70,7 @@ pub(crate) fn simulate(
     options.journal = opened.transpose()?;
     let (isolate, journal) = (options.isolate, options.journal.clone());
     let request = Request {
-        workload: workload::resolve(workload).map_err(sim_error)?,
+        workload: workload_of(workload)?,
         platform: Platform::resolve(platform).map_err(platform_error)?,
         governors: governor_specs(&governors)?,
         options,
@@ -90,6 +93,18 @@ pub(crate) fn simulate(
     }
 }
 
+/// Returns the workload of this name, or with this content.
+fn workload_of(given: &Bound<'_, PyAny>) -> PyResult<workload::Workload> {
+    let made = match given.cast::<PyDict>() {
+        Ok(content) => {
+            let document = Document::of("the workload", "", of_python(content)?);
+            workload::from_document(&document)
+        }
+        Err(_) => workload::resolve(&given.extract::<String>()?),
+    };
+    made.map_err(sim_error)
+}
+
 /// A recording as a workload: the TOML text, and what it holds.
 #[pyfunction]
 #[pyo3(signature = (path, platform, name, background = None))]
@@ -109,7 +124,7 @@ pub(crate) fn extract_workload(
             Some(tasks) => extract::extract_background(&trace, machine, name, tasks, watch),
         };
         let made = made.map_err(sim_error)?;
-        Ok((made.text, Plain(json!(made.summary))))
+        Ok((made.document.to_toml().into_owned(), Plain(json!(made.summary))))
     })?
 }
 
@@ -142,8 +157,10 @@ pub(crate) fn workloads() -> Plain<Value> {
     Plain(json!(all))
 }
 
-/// The text of a workload, with the numbers after its name: TOML, or rt-app's JSON.
+/// The TOML text of a workload, with the numbers after its name.
 #[pyfunction]
 pub(crate) fn workload_toml(name: &str) -> PyResult<String> {
-    workload::resolve(name).and_then(|_| workload::text(name)).map_err(sim_error)
+    let document = workload::document(name).map_err(sim_error)?;
+    workload::from_document(&document).map_err(sim_error)?;
+    Ok(document.to_toml().into_owned())
 }

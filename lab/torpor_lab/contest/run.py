@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from torpor import Axes, SweepError, TorporError, __version__, platform_toml, sweep
+from torpor import Axes, SweepError, TorporError, __version__, sweep
 from torpor import check as check_governor
 from torpor.plugin import (
     Post,
@@ -19,7 +19,7 @@ from torpor.plugin import (
     minus,
     number,
     parts,
-    toml,
+    platform_content,
     word,
 )
 from torpor.plugin import axes as sweep_axes
@@ -262,7 +262,7 @@ def _limits(machine: Variant) -> list[str]:
     A state that some cluster leaves later than another has the limit of the later one.
     """
     latencies_us: dict[int, float] = {}
-    for cluster in toml(platform_toml(machine.platform))["cluster"]:
+    for cluster in platform_content(machine.platform)["cluster"]:
         for index, state in enumerate(cluster["idle_state"]):
             latency_us = state.get("latency_us")
             if latency_us is None:
@@ -326,7 +326,7 @@ def _prices_mw(scenarios: Sequence[Scenario]) -> dict[str, float]:
     found = {}
     for machine in {scenario.machine for scenario in scenarios}:
         power_mw, cpus = 0.0, 0
-        for cluster in toml(platform_toml(machine.platform))["cluster"]:
+        for cluster in platform_content(machine.platform)["cluster"]:
             state = next(one for one in cluster["idle_state"] if not one.get("polling"))
             count = _count(cluster["cpus"])
             own_mw = state.get("power_mw", state.get("power_per_opp_mw", [None])[0])

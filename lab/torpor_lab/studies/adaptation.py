@@ -25,18 +25,6 @@ _MARK_US = 20_000
 #: A window is steady that costs this much more than the steady state, at most.
 STEADY_PCT = 10.0
 
-_WORKLOAD = """
-name = "two-loads"
-title = "A job whose waits are short for a while, then long for a while"
-source = "made for this study"
-
-[[task]]
-name = "job"
-cpus = "0"
-{phases}
-{devices}
-"""
-
 
 class Curve(TypedDict):
     """A governor after the changes to one load."""
@@ -83,12 +71,11 @@ def adaptation(
 
     names = list(governors)
     with tempfile.TemporaryDirectory() as folder:
-        workload, trace = Path(folder) / "two-loads.toml", Path(folder) / "run.perfetto-trace"
-        workload.write_text(_workload(), encoding="utf-8")
+        trace = Path(folder) / "run.perfetto-trace"
         # A load takes longer than its waits: the governor's exits count, too.
         duration = f"{(changes + 2) * PHASE_MS * 4 // 3}ms"
         simulate(
-            workload, platform=platform, governors="teo", seeds=1, duration=duration, trace=trace
+            _workload(), platform=platform, governors="teo", seeds=1, duration=duration, trace=trace
         )
         found = pl.DataFrame(spans(trace, platform=platform, cpus=[0]))
         # A cluster that never rests leaves the oracle each CPU's own energy to minimise.
@@ -122,21 +109,23 @@ def adaptation(
     )
 
 
-def _workload() -> str:
-    phases, devices = [], []
+def _workload() -> dict[str, Any]:
+    phases: list[dict[str, Any]] = []
+    devices = []
     for number, (_, mean) in enumerate(LOADS):
         work_us = 30
         count = PHASE_MS * 1000 // (mean + work_us)
-        phases.append(
-            f'[[task.phase]]\nrepeat = {count}\ndo = [{{ io = "d{number}" }}, '
-            f"{{ run_us = {work_us} }}]\n"
-            f"[[task.phase]]\nrun_us = {_MARK_US}\n"
-        )
-        devices.append(
-            f'[[device]]\nname = "d{number}"\n'
-            f'service_us = {{ dist = "exponential", mean = {mean} }}\nservers = 1\n'
-        )
-    return _WORKLOAD.format(phases="\n".join(phases), devices="\n".join(devices))
+        phases.append({"repeat": count, "do": [{"io": f"d{number}"}, {"run_us": work_us}]})
+        phases.append({"run_us": _MARK_US})
+        service = {"dist": "exponential", "mean": mean}
+        devices.append({"name": f"d{number}", "service_us": service, "servers": 1})
+    return {
+        "name": "two-loads",
+        "title": "A job whose waits are short for a while, then long for a while",
+        "source": "made for this study",
+        "task": [{"name": "job", "cpus": "0", "phase": phases}],
+        "device": devices,
+    }
 
 
 def _windows(decided: Any, phases: list[tuple[int, int]]) -> list[list[float]]:

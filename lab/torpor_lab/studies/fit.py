@@ -2,7 +2,6 @@
 """Calibrates a study: fits numbers of machines and workloads to its calibrated cells."""
 
 import contextlib
-import json
 import math
 import os
 import tempfile
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torpor import Simulation, platform_toml, workload_toml
-from torpor.plugin import toml
+from torpor import Simulation
+from torpor.plugin import platform_content, workload_content
 from torpor_lab.studies import files
 from torpor_lab.studies.run import Calls, Runs
 
@@ -118,24 +117,20 @@ def calibrate(
         runs = Runs(path, content, calls)
         runs.works_in(Path(folder))
         for (of, *_), rows in groups.items():
-            found.append(_Search(runs, of, rows, Path(folder)).run())
+            found.append(_Search(runs, of, rows).run())
     return found
 
 
 class _Search:
     """Numbers of one machine, or of one workload."""
 
-    def __init__(
-        self, runs: Runs, of: str, rows: Sequence[tuple[files.Table, files.Row]], folder: Path
-    ) -> None:
-        self._runs, self._of, self._rows, self._folder = runs, of, rows, folder
+    def __init__(self, runs: Runs, of: str, rows: Sequence[tuple[files.Table, files.Row]]) -> None:
+        self._runs, self._of, self._rows = runs, of, rows
         paths = list(dict.fromkeys(fit for _, row in rows for fit in row["fits"]))
         self._is_workload = paths[0].startswith(_WORKLOAD)
-        read = workload_toml if self._is_workload else platform_toml
-        self._text = read(str(runs.beside(of)))
-        content = toml(self._text)
+        read = workload_content if self._is_workload else platform_content
+        content = read(str(runs.beside(of)))
         self._was = {path: _number_at(content, path, of) for path in paths}
-        self._tries = 0
 
     def run(self) -> Fit:
         rules = _OF_WORKLOAD if self._is_workload else _OF_MACHINE
@@ -205,20 +200,16 @@ class _Search:
 
     def _changed(self, numbers: dict[str, float]) -> "files.Setting":
         """The machine, or the workload, with other numbers."""
-        if not self._is_workload:
-            return {"platform": self._of + "".join(f",{p}={v:.6g}" for p, v in numbers.items())}
-        content = toml(self._text)
-        for path, value in numbers.items():
-            *parents, last = path.removeprefix(_WORKLOAD).split(".")
-            table = _at(content, parents)
-            is_count = isinstance(table[last], int) and last == "count"
-            table[last] = max(round(value), 1) if is_count else float(f"{value:.6g}")
-        self._tries += 1
-        folder = self._folder / f"try-{self._tries}"
-        folder.mkdir()
-        file = folder / f"{Path(self._of).stem}.toml"
-        file.write_text("".join(f"{k} = {_toml(v)}\n" for k, v in content.items()), "utf-8")
-        return {"workload": str(file)}
+        typed = {
+            path: str(max(round(value), 1)) if self._is_count(path) else f"{value:.6g}"
+            for path, value in numbers.items()
+        }
+        given = [f",{path.removeprefix(_WORKLOAD)}={number}" for path, number in typed.items()]
+        changed = self._of + "".join(given)
+        return {"workload": changed} if self._is_workload else {"platform": changed}
+
+    def _is_count(self, path: str) -> bool:
+        return self._is_workload and path.endswith(".count") and self._was[path].is_integer()
 
 
 def _worst(off: Sequence[float]) -> float:
@@ -259,12 +250,3 @@ def _number_at(content: dict[str, Any], path: str, of: str) -> float:
             "workload workload.task.main.phase.0.run_us.mean"
         )
     return float(at)
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML, on one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value)

@@ -3,15 +3,12 @@
 
 import itertools
 import os
-import re
-import tempfile
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict
 
-from torpor import TorporError, platform_toml, simulate, workload_toml
-from torpor.plugin import toml
+from torpor import TorporError, simulate
+from torpor.plugin import platform_content, workload_content
 from torpor.plugin import types as results
 from torpor_lab.studies import files
 
@@ -43,8 +40,8 @@ DEFAULT_PLATFORM = "rk3399,cluster.little.opp.0.active_power_mw=27.642"
 #: More combinations of OPPs than this, and clusters are gone through one by one.
 COMBINATIONS_MAX = 100
 
-_PINNED = re.compile(r"^\s*(cpus|cpus_allowed)\s*=", re.MULTILINE)
-_JOB = re.compile(r"^\[\[(fio|task)\]\][^\S\n]*(?:#.*)?\n", re.MULTILINE)
+#: The jobs of a workload, and the key by which each has its CPUs.
+_PINS = {"fio": "cpus_allowed", "task": "cpus"}
 
 
 class Setting(TypedDict):
@@ -112,16 +109,13 @@ def io_boost_study(
     boosted: Any = run(workload, cpufreq=cpufreq, io_boosts=list(io_boosts)).to_dict()
     settings = _settings(boosted, "boost", list(io_boosts))
     clusters = _clusters(platform)
-    text = workload_toml(str(workload))
-    for kept_on in [None] if _PINNED.search(text) else [*clusters, None]:
+    content = workload_content(str(workload))
+    is_pinned = any(pin in job for kind, pin in _PINS.items() for job in content.get(kind, ()))
+    for kept_on in [None] if is_pinned else [*clusters, None]:
         fixed = _fixed(clusters, kept_on)
-        with tempfile.TemporaryDirectory() as folder:
-            kept = workload
-            if kept_on is not None:
-                kept = Path(folder) / "kept.toml"
-                kept.write_text(_keep_on(text, kept_on), "utf-8")
-            policies = [f"userspace,freq_khz={'/'.join(map(str, freqs))}" for freqs in fixed]
-            found: Any = run(kept, cpufreq=policies, io_boosts="none").to_dict()
+        kept = workload if kept_on is None else _keep_on(content, kept_on)
+        policies = [f"userspace,freq_khz={'/'.join(map(str, freqs))}" for freqs in fixed]
+        found: Any = run(kept, cpufreq=policies, io_boosts="none").to_dict()
         names = [_name(freqs, clusters, kept_on) for freqs in fixed]
         settings += _settings(found, "fixed", names)
     front = _front([setting for setting in settings if setting["kind"] == "fixed"])
@@ -183,7 +177,7 @@ class _Cluster(NamedTuple):
 def _clusters(platform: str | os.PathLike[str]) -> list[_Cluster]:
     return [
         _Cluster(each["name"], each["cpus"], tuple(opp["freq_khz"] for opp in each.get("opp", ())))
-        for each in toml(platform_toml(str(platform)))["cluster"]
+        for each in platform_content(str(platform))["cluster"]
     ]
 
 
@@ -201,10 +195,14 @@ def _fixed(clusters: list[_Cluster], kept_on: _Cluster | None) -> list[tuple[int
     return list(dict.fromkeys(found))
 
 
-def _keep_on(text: str, cluster: _Cluster) -> str:
+def _keep_on(content: dict[str, Any], cluster: _Cluster) -> dict[str, Any]:
     """The same workload with all of its tasks on one cluster."""
-    pin = {"fio": "cpus_allowed", "task": "cpus"}
-    return _JOB.sub(lambda found: f'{found[0]}{pin[found[1]]} = "{cluster.cpus}"\n', text)
+    jobs = {
+        kind: [{**job, pin: cluster.cpus} for job in content[kind]]
+        for kind, pin in _PINS.items()
+        if kind in content
+    }
+    return {**content, **jobs}
 
 
 def _name(freqs: tuple[int, ...], clusters: list[_Cluster], kept_on: _Cluster | None) -> str:

@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from torpor import EngineError, GovernorError, Simulation, simulate
-from torpor.plugin import headed, read_text, unknown_name
+from torpor import EngineError, GovernorError, Simulation, TorporError, simulate
+from torpor.plugin import headed, unknown_name, workload_content
 from torpor.plugin import types as results
 from torpor_lab import judge
 from torpor_lab.record import Reproduction
@@ -40,7 +40,10 @@ _SETTING: "tuple[_SettingKey, ...]" = (
     "background",
 )
 
-_PLACEHOLDER = re.compile(r'"@(\w+)@"')
+_Workload = str | Path | dict[str, Any]
+
+#: A text of a workload in whose place a row has a number.
+_PLACEHOLDER = re.compile(r"@(\w+)@")
 
 
 def reproduce(
@@ -262,10 +265,9 @@ class Runs:
         first = next(iter(groups.values()))
         first.update({judge.key_of(name): name for name in ran.references})
         metrics: dict[str, _Metrics] = {}
-        with tempfile.TemporaryDirectory() as folder:
-            workload = self._workload(ran.workload, dict(ran.values), folder)
-            for machine, columns in groups.items():
-                metrics |= self._simulate_on(machine, columns, workload, ran, title)
+        workload = self._workload(ran.workload, dict(ran.values))
+        for machine, columns in groups.items():
+            metrics |= self._simulate_on(machine, columns, workload, ran, title)
         names = [*ran.columns, *map(judge.key_of, ran.references)]
         return {column: metrics[column] for column in names}
 
@@ -273,7 +275,7 @@ class Runs:
         self,
         machine: "_Machine",
         columns: dict[str, str],
-        workload: str | Path,
+        workload: _Workload,
         ran: _Setting,
         title: str,
     ) -> dict[str, _Metrics]:
@@ -299,7 +301,7 @@ class Runs:
         self,
         machine: "_Machine",
         columns: dict[str, str],
-        workload: str | Path,
+        workload: _Workload,
         ran: _Setting,
         title: str,
     ) -> dict[str, _Metrics]:
@@ -351,26 +353,35 @@ class Runs:
         """Return what ships, by its name, or the path of a file next to the study."""
         return self._path.parent / name if re.search(r"\.toml(,|$)", name) else name
 
-    def _workload(self, name: str, values: dict[str, float], folder: str) -> str | Path:
+    def _workload(self, name: str, values: dict[str, float]) -> _Workload:
         """A workload's name or path; one next to the study has its placeholders filled in."""
         path = self.beside(name)
         if isinstance(path, str) or not values:
             return path
         try:
-            text = read_text(path)
-        except OSError as error:
-            raise files.StudyError(f"study `{self._path}`: `{path}`: {error.strerror}") from error
-        missing = set(_PLACEHOLDER.findall(text)) ^ values.keys()
-        if missing:
+            content = workload_content(str(path))
+        except TorporError as error:
+            raise files.StudyError(f"study `{self._path}`: {error}") from error
+        found: set[str] = set()
+        filled: dict[str, Any] = _filled(content, values, found)
+        if missing := found ^ values.keys():
             raise files.StudyError(
                 f"study `{self._path}`: values and the placeholders of `{name}` do not match: "
                 f"{', '.join(sorted(missing))}"
             )
-        filled = Path(folder) / path.name
-        filled.write_text(
-            _PLACEHOLDER.sub(lambda found: repr(values[found[1]]), text), encoding="utf-8"
-        )
         return filled
+
+
+def _filled(item: Any, values: dict[str, float], found: set[str]) -> Any:
+    """Return a part of a workload with numbers in it; ``found`` gets the names of these."""
+    if isinstance(item, dict):
+        return {key: _filled(each, values, found) for key, each in item.items()}
+    if isinstance(item, list):
+        return [_filled(each, values, found) for each in item]
+    if isinstance(item, str) and (name := _PLACEHOLDER.fullmatch(item)):
+        found.add(name[1])
+        return values.get(name[1])
+    return item
 
 
 class _Machine(NamedTuple):

@@ -55,8 +55,8 @@ def calibrate(
     if plan.window_s <= 0:
         raise click.BadParameter("a window of 0 measures nothing: expected a time such as 5s")
     system = kernel.make_system(is_dry_run=is_dry_run)
-    text = machine.describe(system, name or output.stem, title, hz)
-    clusters = machine.clusters_of(text, system)
+    content = machine.describe(system, name or output.stem, title, hz)
+    clusters = machine.clusters_of(content, system)
     calibration.check(plan, clusters)
     found = meters.find(system.machine, meter)
     asked = calibration.windows(plan, clusters)
@@ -84,8 +84,8 @@ def calibrate(
         f"{system.machine.release()}; 95 % intervals"
     )
     figures = calibration.figures(clusters, measured)
-    toml, notes = machine.with_power(text, clusters, figures, source)
-    _print_figures(figures, clusters, machine.targets_of(text))
+    toml, notes = machine.with_power(content, clusters, figures, source)
+    _print_figures(figures, clusters, machine.targets_of(content))
     for note in notes:
         print_note(f"note: {note}")
     write_toml("platform", toml, output)

@@ -255,11 +255,8 @@ def _class(platform: str | None, machine: Machine) -> str:
     """Return a name for machines like this one."""
     if platform is not None:
         return platform
-    import re
-
-    text, _ = _engine.import_platform(counters.SYSFS, "machine")
-    title = re.search(r'^title = "(.*)"$', text, re.M)
-    return f"{title[1] if title else host_platform.machine()}, {len(machine.cpus())} CPUs"
+    _, content, _ = _engine.import_platform(counters.SYSFS, "machine")
+    return f"{content['title']}, {len(machine.cpus())} CPUs"
 
 
 def _rollup(folder: Path, plan: Any, machine_class: str, keep_days: int | None) -> "Rollup":

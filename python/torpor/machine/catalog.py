@@ -171,7 +171,7 @@ def platforms() -> list[Machine]:
 
 
 def idle_predict_toml(threads: int = 8, loop: int = 10, *, delay_us: float = 20) -> str:
-    """Return the workload ``idle-predict`` with other numbers, as TOML text.
+    """Return the workload of a command line of ``idle_predict``, as TOML text.
 
     Args:
         threads: How many there are.
@@ -188,22 +188,10 @@ def idle_predict_toml(threads: int = 8, loop: int = 10, *, delay_us: float = 20)
             f"threads={threads}, loop={loop}, delay_us={delay_us}: expected at least 1 thread, "
             "2 sleeps per round, and a length of at least 0 us"
         )
-    text = workload_toml("idle-predict")
-    if (threads, loop, delay_us) == (8, 10, 20):
-        return text
     # All digits, without a needless fraction.
-    delay = f"{delay_us:.15g}"
-    for shipped, wanted in (
-        ("Eight threads", f"{threads} threads"),
-        ("sleep 20 us nine times", f"sleep {delay} us {loop - 1} times"),
-        ("count = 8", f"count = {threads}"),
-        ("stagger_us = 125000", f"stagger_us = {1_000_000 // threads}"),
-        ("repeat = 9", f"repeat = {loop - 1}"),
-        ("{ sleep_us = 20 }", f"{{ sleep_us = {delay} }}"),
-    ):
-        assert shipped in text, shipped
-        text = text.replace(shipped, wanted)
-    return text
+    return workload_toml(
+        f"idle_predict --threads {threads} --loop {loop} --delay_us {delay_us:.15g}"
+    )
 
 
 def schema() -> dict[str, Any]:
@@ -288,7 +276,8 @@ def import_platform(
     not one that a kernel accepts.
     """
     model = None if energy_model is None else os.fspath(energy_model)
-    return _engine.import_platform(os.fspath(root), name, title, hz, model)
+    text, _, notes = _engine.import_platform(os.fspath(root), name, title, hz, model)
+    return text, notes
 
 
 def workloads() -> list[Work]:

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -92,7 +92,7 @@ class Simulation(Compared):
 
 @options.documented(options.SimulateOptions)
 def simulate(
-    workload: _Path,
+    workload: _Path | dict[str, Any],
     *,
     platform: _Path,
     governors: str | Iterable[str] = DEFAULT_GOVERNORS,
@@ -104,7 +104,8 @@ def simulate(
 
     Args:
         workload: Name of a workload that ships, the path of a file (TOML, rt-app's JSON, fio's job
-            file), or a command line such as ``perf bench sched pipe -l 1000``.
+            file), or a command line such as ``perf bench sched pipe -l 1000``; or what a TOML
+            file would hold, as ``tomllib`` reads it.
         platform: Name of a built-in machine, or the path of a TOML file.
         governors: ``NAME``, ``PATH.c``, ``NAME@TREE`` or ``NAME@TREE:REV``, each with
             ``,param=value`` where wanted. The first is what the others are compared with.
@@ -132,7 +133,9 @@ def simulate(
     if isinstance(governors, str):
         governors = [governors]
     governors = options.not_empty("governors", list(governors))
-    workload, platform = os.fspath(workload), os.fspath(platform)
+    if not isinstance(workload, dict):
+        workload = os.fspath(workload)
+    platform = os.fspath(platform)
     wanted = options.to_json(options.SimulateOptions, given)
     opened = None if store is None else open_store(store, create=True)
     runs = (os.fspath(opened.runs), engine_id()) if opened else None
@@ -143,7 +146,8 @@ def simulate(
         return made
     results = made.to_dict()["runs"]
     new = sum(len(run["seeds"]) for run in results) - made.resumed_runs
-    if new > 0 and made.store_failure is None:
+    # A sweep names points by the name of their workload.
+    if isinstance(workload, str) and new > 0 and made.store_failure is None:
         run_ms = 1000 * (time.monotonic() - began_s) / new
         try:
             keep_rows(opened, points(workload, platform, governors, given), results, run_ms)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The machines that ship with Torpor, and the lookup of a name on the command line.
 
-use crate::platform::toml_file::{PLATFORM, io_device_from_toml};
-use crate::platform::{ImportOptions, IoDevice, Platform, PlatformError, from_toml, import};
+use crate::platform::toml_file::{PLATFORM, io_device_from_toml, parse};
+use crate::platform::{
+    ImportOptions, IoDevice, Platform, PlatformError, from_document, from_toml, import,
+};
 use crate::recent::Recent;
-use crate::toml::{Builtins, Param, Typed, read_text};
+use crate::toml::{Builtins, Document, Param, Typed, read_text};
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -48,55 +50,74 @@ pub fn io_devices() -> Vec<IoDevice> {
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
 pub fn resolve(typed: &str) -> Result<Platform, PlatformError> {
     let source = Source::new(typed)?;
-    if let Some(platform) = RECENT.get(|(by, text)| by == typed && *text == source.text) {
+    let text = source.text();
+    if let Some(platform) = RECENT.get(|(by, known)| by == typed && *known == text) {
         return Ok(platform);
     }
-    let mut platform = from_toml(&source.origin, &source.filled(typed)?)?;
-    platform.name += source.parts.suffix;
-    RECENT.keep((typed.to_owned(), source.text), platform.clone());
+    let key = (typed.to_owned(), text.into_owned());
+    let suffix = source.parts.suffix;
+    let mut platform = from_document(&source.filled(typed)?)?;
+    platform.name += suffix;
+    RECENT.keep(key, platform.clone());
     Ok(platform)
 }
 
 /// By what was typed and the text that was found.
-static RECENT: Recent<(String, Cow<'static, str>), Platform, 16> = Recent::new();
+static RECENT: Recent<(String, String), Platform, 16> = Recent::new();
 
-/// Returns the TOML text of the machine called `typed`, as [`resolve`] reads it.
-pub fn text(typed: &str) -> Result<String, PlatformError> {
+/// Returns what [`resolve`] reads.
+pub fn document(typed: &str) -> Result<Document, PlatformError> {
     Source::new(typed)?.filled(typed)
 }
 
-/// A machine's file, as it is before numbers are replaced.
+/// A machine's description, as it is before numbers are replaced.
 struct Source<'a> {
-    /// Its name in errors.
-    origin: String,
-    text: Cow<'static, str>,
+    found: Found,
     parts: Typed<'a>,
+}
+
+enum Found {
+    /// A file's name in errors, and its text.
+    File(String, Cow<'static, str>),
+    Dump(Document),
 }
 
 impl<'a> Source<'a> {
     fn new(typed: &'a str) -> Result<Source<'a>, PlatformError> {
         let parts = Typed::new(typed).map_err(|reason| wrong(typed, reason))?;
         let (name, path) = (parts.name, Path::new(parts.name));
-        let (origin, text) = if name.ends_with(".toml") {
+        let found = if name.ends_with(".toml") {
             let action = "read platform";
             let text = read_text(path);
             let text =
                 text.map_err(|source| PlatformError::Io { path: path.into(), action, source })?;
-            (name.to_owned(), text.into())
+            Found::File(name.to_owned(), text.into())
         } else if parts.is_path() {
-            (name.to_owned(), from_dump(path)?.into())
+            Found::Dump(from_dump(path)?)
         } else {
             let hint = "for a file of your own, give its path, ending in `.toml`";
             let (origin, text) = PLATFORMS.find(name, hint)?;
-            (origin, text.into())
+            Found::File(origin, text.into())
         };
-        Ok(Source { origin, text, parts })
+        Ok(Source { found, parts })
     }
 
-    /// Returns the text with the numbers after the name.
-    fn filled(&self, typed: &str) -> Result<String, PlatformError> {
-        let text = with_devices(self.text.to_string(), &self.parts.params);
-        self.parts.fill(&text, &PLATFORM).map_err(|reason| wrong(typed, reason))
+    fn text(&self) -> Cow<'_, str> {
+        match &self.found {
+            Found::File(_, text) => Cow::Borrowed(text),
+            Found::Dump(document) => document.to_toml(),
+        }
+    }
+
+    /// Returns the description with the numbers after the name.
+    fn filled(self, typed: &str) -> Result<Document, PlatformError> {
+        let mut document = match self.found {
+            Found::File(origin, text) => parse(&origin, &text)?,
+            Found::Dump(document) => document,
+        };
+        add_devices(&mut document, &self.parts.params);
+        self.parts.fill(&mut document, &PLATFORM).map_err(|reason| wrong(typed, reason))?;
+        Ok(document)
     }
 }
 
@@ -105,27 +126,23 @@ fn wrong(typed: &str, reason: String) -> PlatformError {
 }
 
 /// Adds the shipped IO devices of which numbers are replaced.
-fn with_devices(mut text: String, params: &[Param<'_>]) -> String {
-    for &(name, device) in IO_DEVICES.files {
+fn add_devices(document: &mut Document, params: &[Param<'_>]) {
+    for &(name, text) in IO_DEVICES.files {
         let prefix = format!("io_device.{name}.");
         let is_changed = params.iter().any(|(path, _)| path.starts_with(&prefix));
-        let has_own = || {
-            from_toml("", &text)
-                .is_ok_and(|platform| platform.io_devices.iter().any(|own| own.name == name))
-        };
-        if is_changed && !has_own() {
-            text += &format!("\n[[io_device]]\n{device}");
+        if is_changed && !document.content.has_named("io_device", name) {
+            let device = parse(name, text).expect("a shipped IO device is TOML");
+            document.content_mut().push("io_device", device.content.elsewhere());
         }
     }
-    text
 }
 
 /// Imports a dump. The machine has the file's name, with `-` for what a name cannot hold.
-fn from_dump(path: &Path) -> Result<String, PlatformError> {
+fn from_dump(path: &Path) -> Result<Document, PlatformError> {
     let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     let is_legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let name: String = stem.chars().map(|c| if is_legal(c) { c } else { '-' }).collect();
-    Ok(import(path, &ImportOptions::named(name))?.toml)
+    Ok(import(path, &ImportOptions::named(name))?.document)
 }
 
 impl Platform {
@@ -181,7 +198,7 @@ mod tests {
 
     #[test]
     fn absent_number_needs_no_source() {
-        assert!(!text("rk3399").unwrap().contains("ipi_delivery_us"));
+        assert!(document("rk3399").unwrap().content.get("ipi_delivery_us").is_none());
         let given = resolve("rk3399,ipi_delivery_us=2.5").unwrap();
         assert_eq!(given.overheads.ipi_delivery, crate::units::Duration(2500));
     }

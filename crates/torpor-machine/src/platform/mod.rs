@@ -12,7 +12,7 @@ mod model;
 mod poll_loop;
 mod toml_file;
 
-pub use builtin::{Builtin, builtins, io_devices, resolve, text};
+pub use builtin::{Builtin, builtins, document, io_devices, resolve};
 pub use demotion::{Demotion, SleepHistory};
 pub use error::PlatformError;
 pub use import::{
@@ -21,4 +21,4 @@ pub use import::{
 pub use io_device::{Completion, Flash, IoDevice, ServiceTime};
 pub use model::*;
 pub use poll_loop::PollLoop;
-pub use toml_file::{from_toml, io_device_from_toml, json_schema};
+pub use toml_file::{from_document, from_toml, io_device_from_toml, json_schema};

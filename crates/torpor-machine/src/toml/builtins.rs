@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! TOML files that ship with Torpor, and the lookup of a name or path on the command line.
 
+use crate::toml::document::Document;
 use crate::toml::keys::Shape;
-use crate::toml::params::{Param, fill_params, split_params};
+use crate::toml::params::{Param, set_params, split_params};
 use crate::units::{UnknownName, open_input};
 use std::io;
 use std::path::Path;
@@ -37,9 +38,12 @@ impl<'a> Typed<'a> {
         self.name.contains('/') || self.name.ends_with(".toml")
     }
 
-    /// Returns `text` with the typed numbers in it.
-    pub fn fill(&self, text: &str, shape: &'static Shape) -> Result<String, String> {
-        fill_params(text, &self.params, shape)
+    /// Sets the typed numbers.
+    pub fn fill(&self, document: &mut Document, shape: &'static Shape) -> Result<(), String> {
+        if self.params.is_empty() {
+            return Ok(());
+        }
+        set_params(document.content_mut(), &self.params, shape)
     }
 }
 

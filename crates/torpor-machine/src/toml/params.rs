@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `NAME,path=number`: a file's text with numbers replaced, as a governor's parameters are.
+//! `NAME,path=number`: a document with numbers replaced, as a governor's parameters are.
 
+use crate::toml::document::{Content, Item, Value};
 use crate::toml::keys::{Kind, Shape};
 use crate::units::closest;
 use std::collections::BTreeSet;
-use std::ops::Range;
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// Comment after a number that the file did not have; such a number needs no source.
-pub(crate) const GIVEN: &str = " # given with the name";
 
 /// A path into the file, and the number to put there.
 pub type Param<'a> = (&'a str, &'a str);
@@ -45,47 +41,40 @@ fn is_number(text: &str) -> bool {
     is_one_word
         && DeTable::parse(&line).is_ok_and(|table| {
             let mut values = table.get_ref().values();
-            values.next().is_some_and(|value| as_number(value).is_some())
+            values.next().is_some_and(|value| {
+                matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_))
+            })
         })
 }
 
-fn as_number(value: &Spanned<DeValue<'_>>) -> Option<Range<usize>> {
-    matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_)).then(|| value.span())
-}
-
-/// The file's text with these numbers in it.
+/// Sets these numbers.
 ///
 /// A path is the keys from the file's root, with an entry of an array by its `name` or its index:
 /// `cluster.big.idle_state.1.exit_latency_us`. It may omit keys as long as one number of the file
 /// matches; after `*.` it means all that match. A whole path may also name a number that the file
 /// leaves out.
-pub fn fill_params(
-    text: &str,
+pub(super) fn set_params(
+    content: &mut Content,
     params: &[Param<'_>],
     shape: &'static Shape,
-) -> Result<String, String> {
-    let mut filled = text.to_owned();
+) -> Result<(), String> {
     for (path, value) in params {
-        if let Some(path) = path.strip_prefix("*.") {
-            for place in find_all(&filled, path)? {
-                filled.replace_range(place, value);
-            }
-            continue;
-        }
-        let (place, new) = find(&filled, path, value, shape)?;
-        filled.replace_range(place, &new);
+        let (path, is_all) = match path.strip_prefix("*.") {
+            Some(path) => (path, true),
+            None => (*path, false),
+        };
+        set(content, path, is_all, value, shape)?;
     }
-    Ok(filled)
+    Ok(())
 }
 
-/// A number of the file: the path to it, with name and index of each entry of an array, and its
-/// place.
-struct Leaf {
+/// A number of the file, and the path to it, with name and index of each entry of an array.
+struct Leaf<'a> {
     keys: Vec<[String; 2]>,
-    span: Range<usize>,
+    item: &'a mut Item,
 }
 
-impl Leaf {
+impl Leaf<'_> {
     fn is_whole(&self, path: &[&str]) -> bool {
         self.keys.len() == path.len()
             && self.keys.iter().zip(path).all(|(key, part)| key.iter().any(|k| k == part))
@@ -106,54 +95,41 @@ impl Leaf {
     }
 }
 
-fn find(
-    text: &str,
+fn set(
+    content: &mut Content,
     path: &str,
+    is_all: bool,
     value: &str,
     shape: &'static Shape,
-) -> Result<(Range<usize>, String), String> {
-    // Errors of the file itself are reported by the full read.
-    let Ok(file) = DeTable::parse(text) else { return Ok((0..0, String::new())) };
+) -> Result<(), String> {
     let parts: Vec<&str> = path.split('.').collect();
+    let given = || Item::from(Value::Number(value.to_owned()));
     let mut leaves = Vec::new();
-    collect(file.get_ref(), &mut Vec::new(), &mut leaves);
-    let whole: Vec<&Leaf> = leaves.iter().filter(|leaf| leaf.is_whole(&parts)).collect();
-    let fitting: Vec<&Leaf> = leaves.iter().filter(|leaf| leaf.fits(&parts)).collect();
-    if let [leaf] = whole[..] {
-        return Ok((leaf.span.clone(), value.to_owned()));
+    collect(content, &mut Vec::new(), &mut leaves);
+    let whole: Vec<usize> = (0..leaves.len()).filter(|&n| leaves[n].is_whole(&parts)).collect();
+    let fitting: Vec<usize> = (0..leaves.len()).filter(|&n| leaves[n].fits(&parts)).collect();
+    let meant = if whole.len() == 1 && !is_all { whole } else { fitting };
+    if meant.len() > 1 && !is_all {
+        let shown: Vec<String> = meant.iter().take(8).map(|&n| leaves[n].shown()).collect();
+        let more = if meant.len() > shown.len() { ", ..." } else { "" };
+        let (count, shown) = (meant.len(), shown.join(", "));
+        return Err(format!(
+            "`{path}` occurs {count} times in its file: expected one of {shown}{more}"
+        ));
     }
-    match fitting[..] {
-        [leaf] => Ok((leaf.span.clone(), value.to_owned())),
-        [] => match absent(text, file.get_ref(), &parts, shape) {
-            Some((at, before, after)) => Ok((at..at, format!("{before}{value}{after}"))),
-            None => Err(unknown(path, &leaves)),
-        },
-        _ => {
-            let shown: Vec<String> = fitting.iter().take(8).map(|leaf| leaf.shown()).collect();
-            let more = if fitting.len() > shown.len() { ", ..." } else { "" };
-            let count = fitting.len();
-            let shown = shown.join(", ");
-            Err(format!("`{path}` occurs {count} times in its file: expected one of {shown}{more}"))
+    for &n in &meant {
+        *leaves[n].item = given();
+    }
+    if meant.is_empty() {
+        let error = unknown(path, &leaves);
+        if is_all || add(content, &parts, given(), shape).is_none() {
+            return Err(error);
         }
     }
+    Ok(())
 }
 
-/// The places of all numbers that fit, the last one first.
-fn find_all(text: &str, path: &str) -> Result<Vec<Range<usize>>, String> {
-    let Ok(file) = DeTable::parse(text) else { return Ok(Vec::new()) };
-    let parts: Vec<&str> = path.split('.').collect();
-    let mut leaves = Vec::new();
-    collect(file.get_ref(), &mut Vec::new(), &mut leaves);
-    let fitting = leaves.iter().filter(|leaf| leaf.fits(&parts));
-    let mut places: Vec<Range<usize>> = fitting.map(|leaf| leaf.span.clone()).collect();
-    if places.is_empty() {
-        return Err(unknown(path, &leaves));
-    }
-    places.sort_by_key(|place| std::cmp::Reverse(place.start));
-    Ok(places)
-}
-
-fn unknown(path: &str, leaves: &[Leaf]) -> String {
+fn unknown(path: &str, leaves: &[Leaf<'_>]) -> String {
     let last = path.rsplit('.').next().unwrap_or(path);
     let keys = leaves.iter().filter_map(|leaf| leaf.keys.last()).map(|[key, _]| key.as_str());
     // Not the indices of arrays.
@@ -169,93 +145,70 @@ fn unknown(path: &str, leaves: &[Leaf]) -> String {
     format!("`{path}` is not a number of its file; expected one of {}{hint}", shown.join(", "))
 }
 
-fn collect(table: &DeTable<'_>, keys: &mut Vec<[String; 2]>, leaves: &mut Vec<Leaf>) {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    for (key, value) in entries {
-        let name = key.get_ref().to_string();
-        keys.push([name.clone(), name]);
-        collect_value(value, keys, leaves);
+fn collect<'a>(content: &'a mut Content, keys: &mut Vec<[String; 2]>, leaves: &mut Vec<Leaf<'a>>) {
+    for entry in &mut content.entries {
+        keys.push([entry.key.clone(), entry.key.clone()]);
+        collect_item(&mut entry.item, keys, leaves);
         keys.pop();
     }
 }
 
-fn collect_value(
-    value: &Spanned<DeValue<'_>>,
-    keys: &mut Vec<[String; 2]>,
-    leaves: &mut Vec<Leaf>,
-) {
-    match value.get_ref() {
-        DeValue::Table(table) => collect(table, keys, leaves),
-        DeValue::Array(array) => {
-            for (idx, item) in array.iter().enumerate() {
+fn collect_item<'a>(item: &'a mut Item, keys: &mut Vec<[String; 2]>, leaves: &mut Vec<Leaf<'a>>) {
+    if let Value::Number(_) = item.value {
+        return leaves.push(Leaf { keys: keys.clone(), item });
+    }
+    match &mut item.value {
+        Value::Table(content) => collect(content, keys, leaves),
+        Value::Array(items) => {
+            for (idx, item) in items.iter_mut().enumerate() {
                 let idx = idx.to_string();
-                keys.push([name_of(item).unwrap_or_else(|| idx.clone()), idx]);
-                collect_value(item, keys, leaves);
+                keys.push([item.name().unwrap_or(&idx).to_owned(), idx]);
+                collect_item(item, keys, leaves);
                 keys.pop();
             }
         }
-        _ => leaves.extend(as_number(value).map(|span| Leaf { keys: keys.clone(), span })),
+        _ => {}
     }
 }
 
-fn name_of(item: &Spanned<DeValue<'_>>) -> Option<String> {
-    let DeValue::Table(table) = item.get_ref() else { return None };
-    match table.get("name")?.get_ref() {
-        DeValue::String(name) => Some(name.to_string()),
-        _ => None,
-    }
-}
-
-/// Returns the place for an absent number that the file may have, and its surroundings.
-fn absent(
-    text: &str,
-    file: &DeTable<'_>,
-    parts: &[&str],
-    shape: &'static Shape,
-) -> Option<(usize, String, String)> {
+/// Adds a number that the file leaves out and may have.
+fn add(content: &mut Content, parts: &[&str], given: Item, shape: &'static Shape) -> Option<()> {
     let (last, above) = parts.split_last()?;
-    let (mut table, mut shape, mut at) = (file, shape, None);
+    let (mut content, mut shape) = (content, shape);
     let mut above = above.iter();
     while let Some(part) = above.next() {
         let key = shape.keys.iter().find(|key| key.name == *part)?;
-        let value = table.iter().find(|(k, _)| k.get_ref() == *part)?.1;
-        let (inner, item) = match (key.kind, value.get_ref()) {
-            (Kind::Tables(inner), DeValue::Array(array)) => {
+        let entry = content.entries.iter_mut().find(|entry| entry.key == *part)?;
+        let (inner, item) = match (key.kind, &mut entry.item.value) {
+            (Kind::Tables(inner), Value::Array(items)) => {
                 let wanted = above.next()?;
-                let is_wanted = |(idx, item): &(usize, &Spanned<DeValue<'_>>)| {
-                    idx.to_string() == **wanted || name_of(item).as_deref() == Some(*wanted)
+                let is_wanted = |(idx, item): &(usize, &mut Item)| {
+                    idx.to_string() == **wanted || item.name() == Some(*wanted)
                 };
-                (inner, array.iter().enumerate().find(is_wanted)?.1)
+                (inner, &mut items.iter_mut().enumerate().find(is_wanted)?.1.value)
             }
-            (Kind::NumberOr { shape, .. }, DeValue::Table(_)) => (shape, value),
+            (Kind::NumberOr { shape, .. }, value) => (shape, value),
             _ => return None,
         };
-        let DeValue::Table(content) = item.get_ref() else { return None };
-        (table, shape, at) = (content, inner, Some(item.span()));
+        let Value::Table(table) = item else { return None };
+        (content, shape) = (table, inner);
     }
     let key = shape.keys.iter().find(|key| key.name == *last)?;
     let is_number = matches!(
         key.kind,
         Kind::Number { .. } | Kind::Integer { .. } | Kind::Hz | Kind::NumberOr { .. }
     );
-    if !is_number || table.keys().any(|k| k.get_ref() == *last) {
+    if !is_number || content.get(last).is_some() {
         return None;
     }
-    let Some(span) = at else { return Some((0, format!("{last} = "), format!("{GIVEN}\n"))) };
-    if text.get(span.start..)?.starts_with('{') {
-        let comma = if table.is_empty() { "" } else { "," };
-        return Some((span.start.checked_add(1)?, format!(" {last} = "), comma.to_owned()));
-    }
-    let end =
-        text.get(span.start..)?.find('\n').map_or(text.len(), |n| span.start.saturating_add(n));
-    Some((end, format!("\n{last} = "), GIVEN.to_owned()))
+    content.set(last, given);
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toml::{optional, required};
+    use crate::toml::{Document, optional, required};
 
     const NUMBER: Kind = Kind::Number { max: 100.0 };
     static MEAN: Shape =
@@ -285,38 +238,47 @@ exit_us = 2
 run_us = { mean = 3 }
 ";
 
+    /// The file with a number set, as it is printed.
     fn filled(path: &str, value: &str) -> Result<String, String> {
-        fill_params(TEXT, &[(path, value)], &FILE)
+        let mut document = Document::parse("x.toml", TEXT).unwrap();
+        set_params(document.content_mut(), &[(path, value)], &FILE)?;
+        Ok(document.to_toml().into_owned())
+    }
+
+    fn printed(text: &str) -> String {
+        let mut document = Document::parse("x.toml", text).unwrap();
+        document.content_mut();
+        document.to_toml().into_owned()
     }
 
     #[test]
     fn number_is_found_by_path_index_or_part() {
-        let wanted = TEXT.replace("exit_us = 2", "exit_us = 7.5");
+        let wanted = printed(&TEXT.replace("exit_us = 2", "exit_us = 7.5"));
         for path in ["state.b.exit_us", "state.1.exit_us", "b.exit_us"] {
             assert_eq!(filled(path, "7.5").as_ref(), Ok(&wanted), "{path}");
         }
-        assert_eq!(filled("hz", "100"), Ok(TEXT.replace("250", "100")));
-        assert_eq!(filled("run_us.mean", "4"), Ok(TEXT.replace("mean = 3", "mean = 4")));
-        assert_eq!(filled("mean", "4"), Ok(TEXT.replace("mean = 3", "mean = 4")));
+        assert_eq!(filled("hz", "100"), Ok(printed(&TEXT.replace("250", "100"))));
+        assert_eq!(filled("run_us.mean", "4"), Ok(printed(&TEXT.replace("mean = 3", "mean = 4"))));
+        assert_eq!(filled("mean", "4"), Ok(printed(&TEXT.replace("mean = 3", "mean = 4"))));
     }
 
     #[test]
     fn a_star_means_all_that_fit() {
         let both =
             TEXT.replace("exit_us = 1", "exit_us = 25").replace("exit_us = 2\n", "exit_us = 25\n");
-        assert_eq!(filled("*.exit_us", "25"), Ok(both));
+        assert_eq!(filled("*.exit_us", "25"), Ok(printed(&both)));
         assert_eq!(filled("*.state.b.exit_us", "3"), filled("state.b.exit_us", "3"));
         assert!(filled("*.exit", "1").unwrap_err().contains("did you mean `exit_us`?"));
     }
 
     #[test]
     fn absent_number_is_inserted_at_its_place() {
-        assert_eq!(filled("floor", "1"), Ok(format!("floor = 1{GIVEN}\n{TEXT}")));
-        let sd = TEXT.replace("{ mean = 3", "{ sd = 1, mean = 3");
-        assert_eq!(filled("state.b.run_us.sd", "1"), Ok(sd));
-        let (first, rest) = TEXT.split_once("[[state]]").unwrap();
-        let entry = format!("{first}[[state]]\nentry_us = 5{GIVEN}{rest}");
-        assert_eq!(filled("state.a.entry_us", "5"), Ok(entry));
+        let floor = TEXT.replace("# ticks", "\nfloor = 1");
+        assert_eq!(filled("floor", "1"), Ok(printed(&floor)));
+        let sd = TEXT.replace("mean = 3", "mean = 3, sd = 1");
+        assert_eq!(filled("state.b.run_us.sd", "1"), Ok(printed(&sd)));
+        let entry = TEXT.replace("exit_us = 1", "exit_us = 1\nentry_us = 5");
+        assert_eq!(filled("state.a.entry_us", "5"), Ok(printed(&entry)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 /// One thing wrong in a file, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// From 1; so is the column, in characters.
+    /// From 1; so is the column, in characters. 0 if no line of a text has it.
     pub line: usize,
     pub column: usize,
     /// The key in full, such as `cluster[0].idle_state[1].exit_latency_us`.
@@ -30,11 +30,15 @@ impl Problem {
             write!(f, " = {value}")?;
         }
         writeln!(f, ": {}", self.message)?;
-        writeln!(f, "{:gutter$}--> {origin}:{}:{}", "", self.line, self.column)?;
-        writeln!(f, "{:gutter$} |", "")?;
-        writeln!(f, "{} | {}", self.line, self.snippet)?;
-        let (indent, marks) = (self.column.saturating_sub(1), "^".repeat(self.width.max(1)));
-        write!(f, "{:gutter$} | {:indent$}{marks}", "", "")?;
+        if self.line == 0 {
+            write!(f, " --> {origin}")?;
+        } else {
+            writeln!(f, "{:gutter$}--> {origin}:{}:{}", "", self.line, self.column)?;
+            writeln!(f, "{:gutter$} |", "")?;
+            writeln!(f, "{} | {}", self.line, self.snippet)?;
+            let (indent, marks) = (self.column.saturating_sub(1), "^".repeat(self.width.max(1)));
+            write!(f, "{:gutter$} | {:indent$}{marks}", "", "")?;
+        }
         if let Some(allowed) = &self.allowed {
             write!(f, "\n{:gutter$} = allowed: {allowed}", "")?;
         }

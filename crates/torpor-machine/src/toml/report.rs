@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Collects what is wrong with a file, with the place in its text.
 
-use crate::toml::params::GIVEN;
+use crate::toml::document::NOWHERE;
 use crate::toml::problem::Problem;
 use crate::toml::table::Table;
 use std::ops::Range;
 
 /// The widest line and value worth showing whole.
 const SHOWN_CHARS_MAX: usize = 100;
+pub(super) const RAW_CHARS_MAX: usize = 40;
 
 pub struct Report<'a> {
     text: &'a str,
@@ -40,7 +41,10 @@ impl<'a> Report<'a> {
         let width = self.text[start..end.min(shown_end).max(start)].chars().count();
         let room = SHOWN_CHARS_MAX.saturating_sub(before).max(1);
         self.problems.push(Problem {
-            line: self.text[..start].matches('\n').count().saturating_add(1),
+            line: match finding.span == NOWHERE {
+                true => 0,
+                false => self.text[..start].matches('\n').count().saturating_add(1),
+            },
             column: before.saturating_add(1),
             key: finding.key,
             value: finding.value,
@@ -64,15 +68,10 @@ impl<'a> Report<'a> {
         self.push(Finding { allowed, ..table.finding(key, message.into()) });
     }
 
-    /// Whether the number at this place was given with the file's name: it needs no source.
-    pub fn is_given(&self, span: &Range<usize>) -> bool {
-        self.text[self.floor(span.end)..].starts_with(GIVEN)
-    }
-
     /// The text of a value, shortened if it is long.
     pub fn raw(&self, span: Range<usize>) -> String {
         let (start, end) = (self.floor(span.start), self.floor(span.end));
-        clip(self.text[start..end.max(start)].lines().next().unwrap_or(""), 40)
+        clip(self.text[start..end.max(start)].lines().next().unwrap_or(""), RAW_CHARS_MAX)
     }
 
     /// The problems in the order of the file.
@@ -87,7 +86,7 @@ impl<'a> Report<'a> {
     }
 }
 
-fn clip(text: &str, chars_max: usize) -> String {
+pub(super) fn clip(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),

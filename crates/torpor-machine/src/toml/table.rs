@@ -2,19 +2,20 @@
 //! One TOML table read by its [`Shape`]: every key known, every value of the right kind.
 
 use crate::toml::cpulist::parse_cpu_list;
+use crate::toml::document::{Content, Entry, Item, NOWHERE, Value as Written};
 use crate::toml::keys::{Key, Kind, Shape};
-use crate::toml::problem::Problem;
-use crate::toml::report::{Finding, Report};
+use crate::toml::print::inline;
+use crate::toml::report::{self, Finding, RAW_CHARS_MAX, Report};
 use crate::units::CpuId;
 use crate::units::closest;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 pub struct Table {
-    /// Such as `cluster[0].`; empty for the file itself.
+    /// Such as `cluster[0].`; empty for the file itself. What its language calls it, if not TOML.
     pub path: String,
+    /// Its name in its text, if that is not TOML.
+    pub shown: Option<String>,
     /// The table's header, where missing keys are reported.
     pub span: Range<usize>,
     fields: BTreeMap<&'static str, Field>,
@@ -25,6 +26,9 @@ pub struct Field {
     pub span: Range<usize>,
     /// The value as written.
     pub raw: String,
+    pub is_empty_array: bool,
+    /// Its key in full.
+    key: String,
     /// `None` when the value was wrong and has been reported.
     value: Option<Value>,
 }
@@ -39,51 +43,24 @@ enum Value {
     Tables(Vec<Table>),
 }
 
-/// Reads a file of the given shape and passes it to `build`, which returns `None` only if it has
-/// reported a problem.
-pub fn read<T>(
-    text: &str,
-    shape: &'static Shape,
-    build: impl FnOnce(&mut Report, &Table) -> Option<T>,
-) -> Result<T, Vec<Problem>> {
-    let mut report = Report::new(text);
-    let made = match DeTable::parse(text) {
-        Ok(file) => {
-            let file = Table::read(&mut report, shape, String::new(), 0..0, file.get_ref());
-            build(&mut report, &file)
-        }
-        Err(error) => {
-            report.push(Finding {
-                span: error.span().unwrap_or(0..0),
-                key: "syntax".to_owned(),
-                message: error.message().trim_end().replace('\n', ", "),
-                ..Finding::default()
-            });
-            None
-        }
-    };
-    let problems = report.finish();
-    if problems.is_empty() {
-        Ok(made.expect("a file without problems makes what it is for"))
-    } else {
-        Err(problems)
+impl Field {
+    /// Whether no text has the value: it needs no source.
+    pub fn is_given(&self) -> bool {
+        self.span == NOWHERE
     }
 }
 
 impl Table {
-    fn read(
+    pub(super) fn read(
         report: &mut Report,
         shape: &'static Shape,
         path: String,
         span: Range<usize>,
-        content: &DeTable<'_>,
+        content: &Content,
     ) -> Table {
-        let mut table = Table { path, span, fields: BTreeMap::new() };
-        // The parser sorts by name; problems read better in the order of the file.
-        let mut entries: Vec<_> = content.iter().collect();
-        entries.sort_by_key(|(written, _)| written.span().start);
-        for (written, value) in entries {
-            table.add(report, shape, written, value);
+        let mut table = Table { path, shown: None, span, fields: BTreeMap::new() };
+        for entry in &content.entries {
+            table.add(report, shape, entry);
         }
         for key in shape.keys.iter().filter(|key| key.is_required) {
             if !table.fields.contains_key(key.name) {
@@ -99,19 +76,13 @@ impl Table {
         table
     }
 
-    fn add(
-        &mut self,
-        report: &mut Report,
-        shape: &'static Shape,
-        written: &Spanned<impl AsRef<str>>,
-        value: &Spanned<DeValue<'_>>,
-    ) {
-        let spelling = written.get_ref().as_ref();
+    fn add(&mut self, report: &mut Report, shape: &'static Shape, entry: &Entry) {
+        let (spelling, item) = (entry.key.as_str(), &entry.item);
         let Some(key) = shape.keys.iter().find(|key| key.name == spelling) else {
             let names: Vec<&str> = shape.keys.iter().map(|key| key.name).collect();
             let near = closest(&spelling.replace('-', "_"), names.iter().copied());
             report.push(Finding {
-                span: written.span(),
+                span: entry.span.clone(),
                 key: format!("{}{spelling}", self.path),
                 message: "unknown key".to_owned(),
                 allowed: Some(names.join(", ")),
@@ -120,11 +91,14 @@ impl Table {
             });
             return;
         };
-        let full = format!("{}{}", self.path, key.name);
+        let full = || format!("{}{}", self.path, key.name);
+        let full = item.shown.clone().unwrap_or_else(full);
         let field = Field {
-            span: value.span(),
-            raw: report.raw(value.span()),
-            value: read_value(report, key, &full, value),
+            span: item.span.clone(),
+            raw: raw(report, item),
+            is_empty_array: item.is_empty_array(),
+            value: read_value(report, key, &full, item),
+            key: full,
         };
         self.fields.insert(key.name, field);
     }
@@ -194,59 +168,65 @@ impl Table {
 
     /// A finding at one of this table's values.
     pub fn finding(&self, key: &str, message: String) -> Finding {
-        let (span, value) = match self.fields.get(key) {
-            Some(field) => (field.span.clone(), Some(field.raw.clone())),
-            None => (self.span.clone(), None),
+        let (span, key, value) = match self.fields.get(key) {
+            Some(field) => (field.span.clone(), field.key.clone(), Some(field.raw.clone())),
+            None => (self.span.clone(), format!("{}{key}", self.path), None),
         };
-        Finding { span, key: format!("{}{key}", self.path), value, message, ..Finding::default() }
+        Finding { span, key, value, message, ..Finding::default() }
+    }
+}
+
+/// The value as its text has it, or as TOML.
+fn raw(report: &Report, item: &Item) -> String {
+    match (&item.value, item.span == NOWHERE) {
+        (_, false) => report.raw(item.span.clone()),
+        (Written::Array(_), true) => "[…]".to_owned(),
+        (Written::Table(_), true) => "{…}".to_owned(),
+        (_, true) => report::clip(&inline(item), RAW_CHARS_MAX),
     }
 }
 
 /// Checks a value against its key's kind; reports a wrong one and returns `None`.
-fn read_value(
-    report: &mut Report,
-    key: &'static Key,
-    full: &str,
-    value: &Spanned<DeValue<'_>>,
-) -> Option<Value> {
-    let outcome = match (key.kind, value.get_ref()) {
-        (Kind::Tables(shape), DeValue::Array(array)) => {
+fn read_value(report: &mut Report, key: &'static Key, full: &str, item: &Item) -> Option<Value> {
+    let outcome = match (key.kind, &item.value) {
+        (Kind::Tables(shape), Written::Array(array)) => {
             return read_tables(report, shape, full, array);
         }
-        (Kind::NumberOr { shape, .. }, DeValue::Table(content)) => {
-            let table = Table::read(report, shape, format!("{full}."), value.span(), content);
+        (Kind::NumberOr { shape, .. }, Written::Table(content)) => {
+            let path = format!("{full}.");
+            let table = Table::read(report, shape, path, item.span.clone(), content);
             return Some(Value::Tables(vec![table]));
         }
-        (Kind::Text, DeValue::String(text)) => check_text(text).map(Value::Text),
-        (Kind::Word, DeValue::String(text)) => check_word(text).map(Value::Text),
-        (Kind::Cpus, DeValue::String(text)) => parse_cpu_list(text).map(Value::Cpus),
-        (Kind::Texts, DeValue::String(text)) => check_text(text).map(|t| Value::Texts(vec![t])),
-        (Kind::Texts, DeValue::Array(array)) if !array.is_empty() => array
+        (Kind::Text, Written::Text(text)) => check_text(text).map(Value::Text),
+        (Kind::Word, Written::Text(text)) => check_word(text).map(Value::Text),
+        (Kind::Cpus, Written::Text(text)) => parse_cpu_list(text).map(Value::Cpus),
+        (Kind::Texts, Written::Text(text)) => check_text(text).map(|t| Value::Texts(vec![t])),
+        (Kind::Texts, Written::Array(array)) if !array.is_empty() => array
             .iter()
-            .map(|item| match item.get_ref() {
-                DeValue::String(text) => check_text(text),
+            .map(|item| match &item.value {
+                Written::Text(text) => check_text(text),
                 _ => Err("not a string".to_owned()),
             })
             .collect::<Result<_, _>>()
             .map(Value::Texts),
-        (Kind::Choice(choices), DeValue::String(text)) if choices.contains(&text.as_ref()) => {
-            Ok(Value::Text(text.to_string()))
+        (Kind::Choice(choices), Written::Text(text)) if choices.contains(&text.as_str()) => {
+            Ok(Value::Text(text.clone()))
         }
-        (Kind::Choice(_), DeValue::String(_)) => Err("unknown value".to_owned()),
-        (Kind::Choices(choices), DeValue::Array(array)) => {
+        (Kind::Choice(_), Written::Text(_)) => Err("unknown value".to_owned()),
+        (Kind::Choices(choices), Written::Array(array)) => {
             check_choices(choices, array).map(Value::Texts)
         }
-        (Kind::Bool, DeValue::Boolean(value)) => Ok(Value::Bool(*value)),
-        (Kind::Number { max } | Kind::NumberOr { max, .. }, item) => {
-            check_number(item, max).map(Value::Number)
+        (Kind::Bool, Written::Bool(value)) => Ok(Value::Bool(*value)),
+        (Kind::Number { max } | Kind::NumberOr { max, .. }, value) => {
+            check_number(value, max).map(Value::Number)
         }
-        (Kind::Integer { max }, item) => check_number(item, max)
+        (Kind::Integer { max }, value) => check_number(value, max)
             .and_then(|n| if n.fract() == 0.0 { Ok(n) } else { Err("not a whole number".into()) })
             .map(Value::Number),
-        (Kind::Hz, item) => check_hz(item).map(Value::Number),
-        (Kind::Numbers { max }, DeValue::Array(array)) => array
+        (Kind::Hz, value) => check_hz(value).map(Value::Number),
+        (Kind::Numbers { max }, Written::Array(array)) => array
             .iter()
-            .map(|item| check_number(item.get_ref(), max))
+            .map(|item| check_number(&item.value, max))
             .collect::<Result<_, _>>()
             .map(Value::Numbers),
         (_, other) => Err(format!("this is {}", noun_of(other))),
@@ -255,9 +235,9 @@ fn read_value(
         Ok(value) => Some(value),
         Err(message) => {
             report.push(Finding {
-                span: value.span(),
+                span: item.span.clone(),
                 key: full.to_owned(),
-                value: Some(report.raw(value.span())),
+                value: Some(raw(report, item)),
                 message,
                 allowed: Some(allowed(key.kind)),
                 ..Finding::default()
@@ -271,22 +251,24 @@ fn read_tables(
     report: &mut Report,
     shape: &'static Shape,
     full: &str,
-    array: &[Spanned<DeValue<'_>>],
+    array: &[Item],
 ) -> Option<Value> {
     let mut tables = Vec::new();
     for (idx, item) in array.iter().enumerate() {
-        let DeValue::Table(content) = item.get_ref() else {
+        let full = item.shown.clone().unwrap_or_else(|| format!("{full}[{idx}]"));
+        let Written::Table(content) = &item.value else {
             report.push(Finding {
-                span: item.span(),
-                key: format!("{full}[{idx}]"),
-                value: Some(report.raw(item.span())),
-                message: format!("this is {}", noun_of(item.get_ref())),
+                span: item.span.clone(),
+                key: full,
+                value: Some(report.raw(item.span.clone())),
+                message: format!("this is {}", noun_of(&item.value)),
                 allowed: Some(allowed(Kind::Tables(shape))),
                 ..Finding::default()
             });
             return None;
         };
-        tables.push(Table::read(report, shape, format!("{full}[{idx}]."), item.span(), content));
+        let table = Table::read(report, shape, full + ".", item.span.clone(), content);
+        tables.push(Table { shown: item.shown.clone(), ..table });
     }
     Some(Value::Tables(tables))
 }
@@ -295,17 +277,17 @@ fn check_text(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("this is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
-fn check_choices(choices: &[&str], array: &[Spanned<DeValue<'_>>]) -> Result<Vec<String>, String> {
+fn check_choices(choices: &[&str], array: &[Item]) -> Result<Vec<String>, String> {
     let mut chosen: Vec<String> = Vec::new();
     for item in array {
-        match item.get_ref() {
-            DeValue::String(text) if chosen.iter().any(|c| c == text) => {
+        match &item.value {
+            Written::Text(text) if chosen.iter().any(|c| c == text) => {
                 return Err(format!("`{text}` is there twice"));
             }
-            DeValue::String(text) if choices.contains(&text.as_ref()) => {
-                chosen.push(text.to_string());
+            Written::Text(text) if choices.contains(&text.as_str()) => {
+                chosen.push(text.clone());
             }
-            DeValue::String(text) => return Err(format!("there is no choice `{text}` here")),
+            Written::Text(text) => return Err(format!("there is no choice `{text}` here")),
             other => return Err(format!("an entry is {}", noun_of(other))),
         }
     }
@@ -320,12 +302,9 @@ fn check_word(text: &str) -> Result<String, String> {
     }
 }
 
-fn check_number(value: &DeValue<'_>, max: f64) -> Result<f64, String> {
+fn check_number(value: &Written, max: f64) -> Result<f64, String> {
     let number = match value {
-        DeValue::Integer(integer) => {
-            i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|n| n as f64)
-        }
-        DeValue::Float(float) => float.as_str().parse().ok(),
+        Written::Number(text) => text.parse::<f64>().ok(),
         other => return Err(format!("this is {}, not a number", noun_of(other))),
     };
     match number {
@@ -336,7 +315,7 @@ fn check_number(value: &DeValue<'_>, max: f64) -> Result<f64, String> {
     }
 }
 
-fn check_hz(value: &DeValue<'_>) -> Result<f64, String> {
+fn check_hz(value: &Written) -> Result<f64, String> {
     let hz = check_number(value, f64::from(u32::MAX))?;
     match crate::units::Hz::from_u32(hz as u32) {
         Some(known) if f64::from(known.get()) == hz => Ok(hz),
@@ -344,15 +323,15 @@ fn check_hz(value: &DeValue<'_>) -> Result<f64, String> {
     }
 }
 
-fn noun_of(value: &DeValue<'_>) -> &'static str {
+fn noun_of(value: &Written) -> &'static str {
     match value {
-        DeValue::String(_) => "a string",
-        DeValue::Integer(_) | DeValue::Float(_) => "a number",
-        DeValue::Boolean(_) => "a truth value",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(array) if array.is_empty() => "an empty array",
-        DeValue::Array(_) => "an array",
-        DeValue::Table(_) => "a table",
+        Written::Text(_) => "a string",
+        Written::Number(_) => "a number",
+        Written::Bool(_) => "a truth value",
+        Written::Date(_) => "a date",
+        Written::Array(array) if array.is_empty() => "an empty array",
+        Written::Array(_) => "an array",
+        Written::Table(_) => "a table",
     }
 }
 

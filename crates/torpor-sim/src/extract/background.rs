@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes some tasks of a recording as a background workload that repeats with the recording's
+//! Makes of some tasks of a recording a background workload that repeats with the recording's
 //! length; each CPU starts at a different offset.
 //!
 //! A task's pauses and work keep their order, since the kernel's own work comes in bursts.
 
+use super::workload::{head, us};
 use super::{Act, Story, go_on, own_cpu, runs};
 use crate::error::SimError;
 use torpor_engine::Progress;
+use torpor_machine::toml::Content;
 use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::Trace;
 
 /// Most intervals to keep between interrupts that woke no task.
 const LENGTHS_MAX: usize = 32;
-const PHASES_A_LINE: usize = 6;
 
 /// `patterns` match names of tasks; a `*` at the end matches any rest.
 pub(super) fn write(
@@ -21,20 +22,13 @@ pub(super) fn write(
     name: &str,
     patterns: &[String],
     progress: &dyn Progress,
-) -> Result<String, SimError> {
+) -> Result<Content, SimError> {
     let (start, end) = story.followed.window;
     let span = end.since(start);
-    // REUSE-IgnoreStart
-    let mut out = format!(
-        "# SPDX-License-Identifier: MIT OR GPL-2.0-only\n\
-         name = \"{name}\"\n\
-         title = \"What a machine does apart from its work, again and again: {:.3} s\"\n\
-         source = \"extracted from a {} recording, SHA-256 {}\"\n",
-        span.0 as f64 / 1e9,
-        trace.meta.format,
-        trace.meta.sha256,
-    );
-    // REUSE-IgnoreEnd
+    let title = "What a machine does apart from its work, again and again";
+    let meta = &trace.meta;
+    let source = format!("extracted from a {} recording, SHA-256 {}", meta.format, meta.sha256);
+    let mut content = head(name, title, span, source);
     let mut is_empty = true;
     for (index, thread) in story.followed.threads.iter().enumerate() {
         go_on(progress)?;
@@ -50,7 +44,7 @@ pub(super) fn write(
         }
         is_empty = false;
         let stagger = own.map(|_| Duration(span.0 / 7));
-        out += &task(&story.names[index], stagger, &rounds);
+        content.push("task", task(&story.names[index], stagger, &rounds));
     }
     if is_empty {
         return Err(SimError::Option {
@@ -59,28 +53,24 @@ pub(super) fn write(
             hint: "--background 'kworker*' --background 'rcu*'".to_owned(),
         });
     }
-    Ok(out + &interrupt(story, trace.meta.cpu_count.max(1)))
+    add_interrupt(&mut content, story, trace.meta.cpu_count.max(1));
+    Ok(content)
 }
 
 /// Returns the table of a task; with `stagger` every CPU has one.
-fn task(name: &str, stagger: Option<Duration>, rounds: &[(Duration, Duration)]) -> String {
-    let mut out = format!("\n[[task]]\nname = \"{name}\"\n");
-    if let Some(stagger) = stagger {
-        out += &format!("each_cpu = true\nstagger_us = {}\n", us(stagger));
-    }
-    out += "phase = [\n";
-    for line in rounds.chunks(PHASES_A_LINE / 2) {
-        let phase = |(gap, work): &(Duration, Duration)| {
-            format!("{{ sleep_us = {} }}, {{ run_us = {} }}", us(*gap), us(*work))
-        };
-        let phases: Vec<String> = line.iter().map(phase).collect();
-        out += &format!("    {},\n", phases.join(", "));
-    }
-    out + "]\n"
+fn task(name: &str, stagger: Option<Duration>, rounds: &[(Duration, Duration)]) -> Content {
+    let phase = |key: &str, length| Content::default().with(key, us(length));
+    let phases =
+        rounds.iter().flat_map(|(gap, work)| [phase("sleep_us", *gap), phase("run_us", *work)]);
+    Content::default()
+        .with("name", name)
+        .maybe("each_cpu", stagger.map(|_| true))
+        .maybe("stagger_us", stagger.map(us))
+        .with("phase", phases.collect::<Vec<_>>())
 }
 
-/// Returns the table of the interrupts that woke no task, of one of `recorded` CPUs.
-fn interrupt(story: &Story, recorded: u32) -> String {
+/// Adds the interrupts that woke no task, of one of `recorded` CPUs.
+fn add_interrupt(content: &mut Content, story: &Story, recorded: u32) {
     let (start, end) = story.followed.window;
     let first = recorded_cpu(story).copied();
     let mut times: Vec<Instant> = (story.idle_interrupts.iter())
@@ -89,24 +79,26 @@ fn interrupt(story: &Story, recorded: u32) -> String {
         .collect();
     times.sort_unstable();
     if times.len() < 2 {
-        return String::new();
+        return;
     }
     let activity = story.autocorrelation.activity();
     let mut lengths = quantiles(&times);
-    let mut named = String::new();
     if let Some(activity) = activity {
         narrow(&mut lengths, activity.share);
-        named = format!("activity = \"{}\"\n", runs::NAME);
     }
-    let lengths: Vec<String> = lengths.into_iter().map(us).collect();
-    format!(
-        "\n# Timers of the kernel and IPIs on one CPU of {recorded}: they woke no task.\n\
-         [[interrupt]]\nname = \"other\"\neach_cpu_us = {}\n{named}\
-         interval_us = {{ dist = \"empirical\", values = [{}] }}\n{}",
-        us(Duration(end.since(start).0 / 7)),
-        lengths.join(", "),
-        activity.map_or_else(String::new, runs::Measured::toml),
-    )
+    let lengths: Vec<_> = lengths.into_iter().map(us).collect();
+    let interrupt = Content::default()
+        .comment(format!(
+            "Timers of the kernel and IPIs on one CPU of {recorded}: they woke no task."
+        ))
+        .with("name", "other")
+        .with("each_cpu_us", us(Duration(end.since(start).0 / 7)))
+        .maybe("activity", activity.map(|_| runs::NAME))
+        .with("interval_us", Content::default().with("dist", "empirical").with("values", lengths));
+    content.push("interrupt", interrupt);
+    if let Some(activity) = activity {
+        content.push("activity", activity.table());
+    }
 }
 
 /// Returns the first CPU whose idleness was recorded.
@@ -173,8 +165,4 @@ fn narrow(lengths: &mut [Duration], share: f64) {
     for length in lengths {
         *length = Duration(libm::round(length.0 as f64 * scale) as i64);
     }
-}
-
-fn us(length: Duration) -> String {
-    super::toml::us(length)
 }

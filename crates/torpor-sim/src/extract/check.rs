@@ -2,14 +2,14 @@
 //! Compares an extracted workload with its recording: simulates it, and analyzes the simulation's
 //! recording like the original one.
 
-use super::{Autocorrelation, Story, folded, follow, toml};
+use super::{Autocorrelation, Story, document, folded, follow, workload};
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::machine::Counted;
 use crate::options::{Options, Request};
 use crate::record::Recorder;
 use crate::session::Session;
-use crate::workload::from_toml;
+use crate::workload::from_document;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use torpor_engine::input::{Draft, Recording};
@@ -76,7 +76,7 @@ pub fn check(
     progress: &dyn Progress,
 ) -> Result<Check, SimError> {
     let story = Story::of(trace, Some(platform), progress)?;
-    let text = toml::write(&story, trace, Some(platform), "recording", progress)?;
+    let content = workload::write(&story, trace, Some(platform), "recording", progress)?;
     let (start, end) = story.followed.window;
     let duration = end.since(start);
     // The work of tasks includes the time of interrupts and IPIs.
@@ -87,7 +87,7 @@ pub fn check(
         ..platform.clone()
     };
     let request = Request {
-        workload: from_toml("the extracted workload", &text)?,
+        workload: from_document(&document(content))?,
         platform: without_overheads,
         governors: vec![governor.parse::<GovernorSpec>()?],
         options: Options {

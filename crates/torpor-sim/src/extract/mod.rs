@@ -19,7 +19,7 @@ mod context;
 mod follow;
 mod runs;
 mod speed;
-mod toml;
+mod workload;
 
 pub use check::{Check, IdleDistance, TaskCheck, check};
 pub use runs::{Autocorrelation, Lag, Measured};
@@ -32,13 +32,13 @@ use torpor_engine::input::{Draft, Recording};
 use torpor_engine::timeline::{Fold, Folding};
 use torpor_engine::{EngineError, Progress};
 use torpor_machine::platform::Platform;
+use torpor_machine::toml::{Content, Document};
 use torpor_machine::units::{CpuId, Instant};
 use torpor_trace::{SoFar, Trace};
 
 /// A workload made from a recording.
 pub struct Extracted {
-    /// The workload as a file.
-    pub text: String,
+    pub document: Document,
     pub summary: Summary,
 }
 
@@ -74,8 +74,8 @@ pub fn extract(
     progress: &dyn Progress,
 ) -> Result<Extracted, SimError> {
     let story = Story::of(trace, recorded_on, progress)?;
-    let text = toml::write(&story, trace, recorded_on, &fit_name(name), progress)?;
-    Ok(Extracted { text, summary: story.summary() })
+    let content = workload::write(&story, trace, recorded_on, &fit_name(name), progress)?;
+    Ok(Extracted { document: document(content), summary: story.summary() })
 }
 
 /// As [`extract`], of the tasks whose names match `patterns`, as a background.
@@ -90,8 +90,12 @@ pub fn extract_background(
     progress: &dyn Progress,
 ) -> Result<Extracted, SimError> {
     let story = Story::of(trace, recorded_on, progress)?;
-    let text = background::write(&story, trace, &fit_name(name), patterns, progress)?;
-    Ok(Extracted { text, summary: story.summary() })
+    let content = background::write(&story, trace, &fit_name(name), patterns, progress)?;
+    Ok(Extracted { document: document(content), summary: story.summary() })
+}
+
+fn document(content: Content) -> Document {
+    Document::of("the extracted workload", "", content)
 }
 
 /// Events between two checks of `progress`. The first chunk also shows the constants of a

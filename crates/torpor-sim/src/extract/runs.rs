@@ -6,6 +6,7 @@ use crate::error::SimError;
 use serde::{Deserialize, Serialize};
 use torpor_engine::Progress;
 use torpor_engine::input::{CpuInput, Recording};
+use torpor_machine::toml::{Content, Item, Value};
 use torpor_machine::units::Duration;
 
 /// Bounds of the classes of lags, in ms.
@@ -56,13 +57,14 @@ pub struct Measured {
 
 impl Measured {
     /// Returns the entry of a workload file.
-    pub(super) fn toml(self) -> String {
-        format!(
-            "\n# Measured: what the lengths of sleeps of a CPU have in common while they are close.\n\
-             [[activity]]\nname = \"{NAME}\"\nmean_us = {}\nsd = {:.3}\n",
-            self.mean_ns / 1000,
-            self.sd,
-        )
+    pub(super) fn table(self) -> Content {
+        Content::default()
+            .comment(
+                "Measured: what the lengths of sleeps of a CPU have in common while they are close.",
+            )
+            .with("name", NAME)
+            .with("mean_us", self.mean_ns / 1000)
+            .with("sd", Item::from(Value::Number(format!("{:.3}", self.sd))))
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A second workload in the background, such as the kernel threads of an idle machine.
 
-use super::{Barrier, DeviceRef, Effect, Op, TaskKind, Workload};
+use super::{Barrier, DeviceRef, Effect, List, Op, TaskKind, Workload};
 use sha2::{Digest, Sha256};
 
 /// Offsets of the second workload's indices in the combined one.
@@ -80,36 +80,14 @@ impl Workload {
 
 impl Shift {
     fn op(&self, op: &mut Op) {
-        match op {
-            Op::Wait { channel, .. } | Op::Wake { channel, .. } | Op::Notify { channel, .. } => {
-                *channel += self.channels;
+        op.change(|list, index| {
+            *index += match list {
+                List::Channels => self.channels,
+                List::Barriers => self.barriers,
+                List::Devices => self.devices,
+                List::Flows => self.flows,
+                List::Tasks => self.tasks,
             }
-            Op::Await { channel, release } => {
-                *channel += self.channels;
-                release.iter_mut().for_each(|channel| *channel += self.channels);
-            }
-            Op::Barrier(barrier) => *barrier += self.barriers,
-            Op::IoWork { device, .. } | Op::IoSubmit { device, .. } => *device += self.devices,
-            Op::FlowBegin(flow) | Op::FlowEnd(flow) => *flow += self.flows,
-            Op::Spawn { task, .. } => *task += self.tasks,
-            Op::Run(_)
-            | Op::Sleep(_)
-            | Op::Until(_)
-            | Op::Period(_)
-            | Op::Timer { .. }
-            | Op::Call { .. }
-            | Op::Goto(_)
-            | Op::KthreadTake { .. }
-            | Op::KthreadComplete { .. }
-            | Op::IoEvery { .. }
-            | Op::IoLookup { .. }
-            | Op::IoHit
-            | Op::IoBegin { .. }
-            | Op::IoWait(_)
-            | Op::IoFill { .. }
-            | Op::IoPace { .. }
-            | Op::LoopBegin { .. }
-            | Op::LoopEnd { .. } => {}
-        }
+        });
     }
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The workloads that ship with Torpor, and the lookup of a name on the command line.
 
-use super::command::{is_command, job_file_to_toml, to_toml};
+use super::command::{is_command, of_command, of_job_file};
 use super::keys::WORKLOAD;
-use super::{Workload, from_rtapp, from_toml};
+use super::read::parse;
+use super::rtapp::of_rtapp;
+use super::{Workload, from_document, from_toml};
 use crate::error::SimError;
 use std::path::Path;
-use torpor_machine::toml::{Builtins, Typed, read_text};
+use torpor_machine::toml::{Builtins, Document, Typed, read_text};
 
 static WORKLOADS: Builtins = Builtins {
     kind: "workload",
@@ -38,51 +40,32 @@ pub(super) fn is_builtin(name: &str) -> bool {
 /// ending: `.toml`, `.json` for rt-app's, or `.fio`. After a built-in name and a TOML file,
 /// `,path=number` replaces a number of the file.
 pub fn resolve(typed: &str) -> Result<Workload, SimError> {
-    match read(typed)? {
-        Text::Toml { origin, text, given } => {
-            let mut workload = from_toml(&origin, &text)?;
-            workload.name += given;
-            Ok(workload)
-        }
-        Text::RtApp(text) => {
-            let name = Path::new(typed).file_stem().unwrap_or_default().to_string_lossy();
-            from_rtapp(typed, &name, &text)
-        }
-    }
+    let (document, given) = read(typed)?;
+    let mut workload = from_document(&document)?;
+    workload.name += given;
+    Ok(workload)
 }
 
-/// Returns the text of the workload called `typed`, as [`resolve`] reads it: TOML, or rt-app's JSON.
-pub fn text(typed: &str) -> Result<String, SimError> {
-    match read(typed)? {
-        Text::Toml { text, .. } | Text::RtApp(text) => Ok(text),
-    }
+/// Returns what [`resolve`] reads.
+pub fn document(typed: &str) -> Result<Document, SimError> {
+    read(typed).map(|(document, _)| document)
 }
 
-enum Text<'a> {
-    /// Name in errors, the text, and parameters after its name.
-    Toml {
-        origin: String,
-        text: String,
-        given: &'a str,
-    },
-    RtApp(String),
-}
-
-fn read(typed: &str) -> Result<Text<'_>, SimError> {
-    let toml = |text: String| Text::Toml { origin: typed.to_owned(), text, given: "" };
+/// Returns the document, and the parameters after its name.
+fn read(typed: &str) -> Result<(Document, &str), SimError> {
     let path = Path::new(typed);
-    let is_file = path.is_file();
-    if !is_file && is_command(typed) {
-        return Ok(toml(to_toml(typed)?));
+    if !path.is_file() && is_command(typed) {
+        return Ok((of_command(typed)?, ""));
     }
     let open = |path: &Path| {
         read_text(path).map_err(|source| SimError::Read { path: path.to_owned(), source })
     };
     if typed.ends_with(".json") {
-        return Ok(Text::RtApp(open(path)?));
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        return Ok((of_rtapp(typed, &name, &open(path)?)?, ""));
     }
     if typed.ends_with(".fio") {
-        return Ok(toml(job_file_to_toml(typed, &open(path)?)?));
+        return Ok((of_job_file(typed, &open(path)?)?, ""));
     }
     let wrong = |reason| SimError::Param { typed: typed.to_owned(), reason };
     let parts = Typed::new(typed).map_err(wrong)?;
@@ -93,6 +76,7 @@ fn read(typed: &str) -> Result<Text<'_>, SimError> {
         let (origin, text) = WORKLOADS.find(parts.name, hint).map_err(SimError::UnknownWorkload)?;
         (origin, text.to_owned())
     };
-    let text = parts.fill(&text, &WORKLOAD).map_err(wrong)?;
-    Ok(Text::Toml { origin, text, given: parts.suffix })
+    let mut document = parse(&origin, &text)?;
+    parts.fill(&mut document, &WORKLOAD).map_err(wrong)?;
+    Ok((document, parts.suffix))
 }

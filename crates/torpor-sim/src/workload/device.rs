@@ -2,7 +2,7 @@
 //! Devices that tasks send requests to: a workload's own, the machine's, or one that ships.
 
 use super::read::dist;
-use super::{Op, Workload};
+use super::{List, Workload};
 use crate::error::SimError;
 use crate::machine::Topology;
 use crate::random::{Dist, Stream};
@@ -296,9 +296,11 @@ impl Workload {
         }
         self.devices = kept;
         for step in self.tasks.iter_mut().flat_map(|task| &mut task.program) {
-            if let Op::IoWork { device, .. } | Op::IoSubmit { device, .. } = &mut step.op {
-                *device = places[*device];
-            }
+            step.op.change(|list, index| {
+                if list == List::Devices {
+                    *index = places[*index];
+                }
+            });
         }
     }
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Every key a workload file may hold.
+//! Every key a workload file may hold, but for those of phases.
 
 use super::attributes::POLICIES;
 use super::fio::{ENGINES, IODEPTH_MAX};
+use super::program::PHASE;
 use torpor_machine::shape;
 use torpor_machine::toml::{Kind, LENGTH_OR_DISTRIBUTION, Shape};
 
 /// An hour in us.
 const TIME_MAX_US: f64 = 3.6e9;
-const TIME: Kind = Kind::Number { max: TIME_MAX_US };
-const DIST: Kind = LENGTH_OR_DISTRIBUTION;
+pub(super) const TIME: Kind = Kind::Number { max: TIME_MAX_US };
+pub(super) const DIST: Kind = LENGTH_OR_DISTRIBUTION;
 /// `SCHED_CAPACITY_SCALE`.
 const CLAMP: Kind = Kind::Integer { max: 1024.0 };
 const COUNT_MAX: f64 = 1e6;
-const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
+pub(super) const COUNT: Kind = Kind::Integer { max: COUNT_MAX };
 
 /// Passes through phases: benchmarks go round millions of times.
-const REPEAT: Kind = Kind::Integer { max: 1e12 };
+pub(super) const REPEAT: Kind = Kind::Integer { max: 1e12 };
 
-const DIRECTIONS: &[&str] = &["randread", "randwrite", "read", "write"];
+pub(super) const DIRECTIONS: &[&str] = &["randread", "randwrite", "read", "write"];
 const MIXED_DIRECTIONS: &[&str] =
     &["randread", "randwrite", "read", "write", "randrw", "rw", "readwrite"];
 
@@ -66,42 +67,6 @@ static TASK: Shape = shape! {
     optional uclamp_max: CLAMP, UCLAMP_MAX;
     optional repeat: REPEAT, "Number of passes through its phases. Default: endless.";
     required phase: Kind::Tables(&PHASE), "Its steps, in order.";
-};
-
-pub(super) static PHASE: Shape = shape! {
-    optional run_us: DIST, "Work: time on the machine's biggest CPU at its highest frequency.";
-    optional sleep_us: DIST, "Sleeps on a timer.";
-    optional until_us: TIME, "Sleeps until this time of the run. A late task continues at once, \
-        and the pass counts as missed.";
-    optional period_us: TIME, "Sleeps until the next multiple of this since the task's start. A \
-        late task continues at once, and the pass counts as missed.";
-    optional wait: Kind::Word, "Waits on a channel until a task or an interrupt wakes it.";
-    optional wake: Kind::Word, "Wakes a channel; a wake-up without a waiter is kept.";
-    optional barrier: Kind::Word, "Waits until all tasks with this barrier have reached it.";
-    optional io: Kind::Word, "A request to a device (one of `device`, the platform's or one that \
-        ships); waits until it is done.";
-    optional bs: Kind::Text, "With `io`: its size, such as `4k`. Default: 4k.";
-    optional rw: Kind::Choice(DIRECTIONS), "With `io`: the operation. Default: a read.";
-    optional spawn: Kind::Word, "Starts another task of that name.";
-    optional call: Kind::Cpus, "Runs a function on these CPUs, one after another, and spins until \
-        each is done, as `smp_call_function_single()` does. The IPI wakes an idle CPU. Offline \
-        CPUs are skipped.";
-    optional handling_us: DIST, "With `call`: duration of the function, in addition to the IPI. \
-        Default: 0.";
-    optional asleep: Kind::Bool, "With `call`: sleeps until the function wakes it, as MSR reads of \
-        another CPU do since Linux 4.17. Default: false.";
-    optional begin: Kind::Word, "Begins a flow, such as a frame, at the event that last woke the \
-        task, or, if the task is late, at the time when it was due.";
-    optional end: Kind::Word, "Ends the oldest flow of that name that is in progress.";
-    optional count: COUNT, "With `wait`, `wake` and `spawn`: the number. Default: 1.";
-    optional not_before_us: TIME, "With `wait`: the earliest time of the run at which a pending \
-        wake-up is accepted.";
-    optional at_least_us: TIME, "With `wait`: the shortest wait before a pending wake-up is \
-        accepted.";
-    optional sync: Kind::Bool, "With `wake`: a synchronous wake-up (`WF_SYNC`): the waker is about \
-        to sleep, as pipes do.";
-    optional repeat: REPEAT, "Repeats the phases in `do` this many times.";
-    optional do: Kind::Tables(&PHASE), "With `repeat`: phases.";
 };
 
 static FIO: Shape = shape! {

@@ -17,18 +17,29 @@ mod rtapp;
 
 pub use activity::{Activity, Runs};
 pub use attributes::Clamp;
-pub use builtin::{Builtin, builtins, resolve, text};
-pub use command::{is_command, job_file_to_toml, to_toml};
+pub use builtin::{Builtin, builtins, document, resolve};
+pub use command::{is_command, of_job_file};
 pub use device::{Device, DeviceRef, Transfer, TransferKind};
-pub use read::{from_toml, json_schema};
+pub use program::{Draw, List, Op, Step};
+pub use read::{from_document, from_toml, json_schema};
 pub use rtapp::from_rtapp;
 
 use crate::kernel::Policy;
 use crate::random::Dist;
 use std::collections::BTreeSet;
-use torpor_machine::units::{CpuId, Duration, Instant};
+use torpor_machine::units::{CpuId, Duration};
 
-/// A workload. All are built by [`from_toml`]: it checks every invariant below.
+/// The licence of files that are made; REUSE would take a whole line for this file's own.
+pub(crate) const LICENSE: &str = concat!("SPDX-License", "-Identifier: MIT OR GPL-2.0-only");
+
+/// Returns a valid name of a workload, a task or a channel.
+pub(crate) fn fit(name: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = name.chars().map(fit).collect();
+    if name.is_empty() { "job".to_owned() } else { name }
+}
+
+/// A workload. All are built by [`from_document`]: it checks every invariant below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     pub name: String,
@@ -107,155 +118,6 @@ pub struct TaskKind {
     pub depth: usize,
     /// Number of its own timers, for [`Op::Timer`].
     pub timers: usize,
-}
-
-/// A step of a program, with its place in the file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    pub op: Op,
-    /// For example `phase[2].do[0]`.
-    pub place: String,
-}
-
-/// A distribution, and the task's stream that it draws from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Draw {
-    pub dist: Dist,
-    pub stream: usize,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Op {
-    /// Work, as time on the machine's biggest CPU at its highest frequency.
-    Run(Draw),
-    /// CPU time of an IO in the job's context, times the device's `work_ratio`, and the extra time
-    /// if the job slept for the result.
-    IoWork {
-        device: usize,
-        work: Duration,
-        asleep: Duration,
-    },
-    Goto(usize),
-    /// Takes the next request that the device has served for this CPU, or sleeps until one is done;
-    /// does the work of its completion.
-    KthreadTake {
-        device: usize,
-    },
-    /// Completes the request that it has taken.
-    KthreadComplete {
-        device: usize,
-    },
-    /// Sleeps on a timer.
-    Sleep(Draw),
-    /// Sleeps until a time of the run.
-    Until(Instant),
-    /// Sleeps until the next multiple of a period since the task's start.
-    Period(Duration),
-    /// Takes `count` from a channel, or waits until it holds as many. Pending wake-ups are taken at
-    /// `not_before`, and after `at_least`, at the earliest. The number is the first group's channel;
-    /// those of the other groups follow.
-    Wait {
-        channel: usize,
-        count: u64,
-        not_before: Instant,
-        at_least: Duration,
-    },
-    /// Puts `count` into a channel.
-    Wake {
-        channel: usize,
-        count: u64,
-        sync: bool,
-    },
-    /// Waits for a notification of the channel, and first puts one into another channel, as a
-    /// condition variable releases its mutex.
-    Await {
-        channel: usize,
-        release: Option<usize>,
-    },
-    /// Wakes the first or all waiters of a channel; no wake-up is kept.
-    Notify {
-        channel: usize,
-        all: bool,
-    },
-    /// Sleeps until a period after the timer's last expiry, initially the task's start. A late task
-    /// continues at once; its next period begins now, or, with an absolute timer, at the missed
-    /// expiry.
-    Timer {
-        timer: usize,
-        period: Duration,
-        is_absolute: bool,
-    },
-    Barrier(usize),
-    /// Runs a function on a CPU, and waits for its end asleep or in a loop.
-    Call {
-        cpu: usize,
-        handling: Draw,
-        asleep: bool,
-    },
-    /// Submits a request, and continues at `next`. The service time is drawn from the task's stream,
-    /// so that it does not depend on other tasks.
-    IoSubmit {
-        device: usize,
-        stream: usize,
-        transfer: Transfer,
-        /// Mix of reads and writes.
-        mix: Option<Mix>,
-        next: usize,
-    },
-    /// Continues after every `count` results, and at `next` otherwise.
-    IoEvery {
-        count: u64,
-        next: usize,
-    },
-    /// Looks up the page cache: continues at `write`, at `hit`, or on a miss with the next step.
-    IoLookup {
-        mix: Option<Mix>,
-        /// Without a cache no block is read twice.
-        cache: Option<Cache>,
-        stream: usize,
-        write: usize,
-        hit: usize,
-    },
-    /// Counts an IO that the page cache served.
-    IoHit,
-    /// Begins the next IO, or jumps to the job's `end`.
-    IoBegin {
-        runtime: Option<Duration>,
-        number_ios: Option<u64>,
-        end: usize,
-    },
-    /// Takes a request's result, or waits for one.
-    IoWait(IoWait),
-    /// Continues with a submission, or jumps to `wait` while `iodepth` requests are in flight. After
-    /// `runtime` or `number_ios` the job submits no more, and ends with its last result.
-    IoFill {
-        iodepth: u32,
-        runtime: Option<Duration>,
-        number_ios: Option<u64>,
-        wait: usize,
-    },
-    /// Sleeps until the next request is due, the first at the task's start; a late job continues at
-    /// once. Then jumps to `next`.
-    IoPace {
-        period: Duration,
-        next: usize,
-    },
-    /// Begins a flow at the event that woke the task, or ends the oldest one.
-    FlowBegin(usize),
-    FlowEnd(usize),
-    Spawn {
-        task: usize,
-        count: u32,
-    },
-    /// Repeats the steps up to the matching [`Op::LoopEnd`]; `end` is the step after that.
-    LoopBegin {
-        times: u64,
-        end: usize,
-    },
-    /// `begin` is the first step of the loop.
-    LoopEnd {
-        begin: usize,
-    },
 }
 
 /// A file in the page cache. A job reads each block once before it reads any again.

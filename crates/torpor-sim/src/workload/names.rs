@@ -4,11 +4,45 @@
 use super::read::from_us;
 use super::{DeviceRef, Flow, Hint};
 use std::collections::HashMap;
-use torpor_machine::toml::{Finding, Report, Table};
+use torpor_machine::toml::{Document, Finding, Report, Table};
 use torpor_machine::units::closest;
+
+/// The use of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Sort {
+    Channel,
+    /// A channel that holds one from the beginning.
+    Mutex,
+    /// A channel that keeps no wake-up.
+    Condition,
+}
+
+impl Sort {
+    /// Messages if nothing wakes it, and if nothing waits on it.
+    fn messages(self) -> [&'static str; 2] {
+        match self {
+            Sort::Channel => {
+                ["no task or interrupt wakes this channel", "no task waits on this channel"]
+            }
+            Sort::Mutex => ["this mutex is never unlocked", "this mutex is never locked"],
+            Sort::Condition => ["nothing wakes those that wait for this", "no task waits for this"],
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Sort::Channel => "a channel needs a `wait` and a `wake` of the same name",
+            Sort::Mutex => "a mutex needs a `lock` and an `unlock`",
+            Sort::Condition => {
+                "a condition needs one task that waits for it, and one that wakes it"
+            }
+        }
+    }
+}
 
 /// A channel, and where it is first waited on and woken.
 struct Channel {
+    sort: Sort,
     name: String,
     waited: Option<Finding>,
     woken: Option<Finding>,
@@ -52,7 +86,7 @@ pub(super) struct Names {
     /// First mention of each device that is defined elsewhere, and whether it is a file.
     named_devices: Vec<(Finding, bool)>,
     channels: Vec<Channel>,
-    channel_index: HashMap<String, usize>,
+    channel_index: HashMap<(Sort, String), usize>,
     pub barriers: Index,
     flows: Index,
     activities: Index,
@@ -111,21 +145,22 @@ impl Names {
     }
 
     /// Returns the devices that the workload does not define.
-    pub(super) fn named_devices(&mut self, origin: &str, text: &str) -> Vec<DeviceRef> {
+    pub(super) fn named_devices(&mut self, document: &Document) -> Vec<DeviceRef> {
         let findings = std::mem::take(&mut self.named_devices);
         let names = self.devices.names.split_off(self.devices.names.len() - findings.len());
         let named = names.into_iter().zip(findings);
         let named = named.map(|(name, (at, is_file))| DeviceRef::Named {
             name,
             is_file,
-            unknown: DeviceRef::unknown(at, text),
-            origin: origin.to_owned(),
+            unknown: DeviceRef::unknown(at, &document.text),
+            origin: document.origin.clone(),
         });
         named.collect()
     }
 
-    fn channel(&mut self, at: &Table, key: &str, name: &str) -> usize {
-        if let Some(&known) = self.channel_index.get(name) {
+    fn channel(&mut self, sort: Sort, at: &Table, key: &str, name: &str) -> usize {
+        let id = (sort, name.to_owned());
+        if let Some(&known) = self.channel_index.get(&id) {
             let (groups, channel) = (self.groups, &mut self.channels[known]);
             if channel.groups != groups {
                 let message = format!(
@@ -137,27 +172,28 @@ impl Names {
             return known;
         }
         self.channels.push(Channel {
+            sort,
             name: name.to_owned(),
             waited: None,
             woken: None,
             groups: self.groups,
             uneven: None,
         });
-        self.channel_index.insert(name.to_owned(), self.channels.len() - 1);
+        self.channel_index.insert(id, self.channels.len() - 1);
         self.channels.len() - 1
     }
 
-    pub(super) fn waited(&mut self, at: &Table, name: &str) -> usize {
-        let index = self.channel(at, "wait", name);
-        let message = "no task or interrupt wakes this channel".to_owned();
-        self.channels[index].waited.get_or_insert_with(|| at.finding("wait", message));
+    pub(super) fn waited(&mut self, sort: Sort, at: &Table, key: &str, name: &str) -> usize {
+        let index = self.channel(sort, at, key, name);
+        let finding = || at.finding(key, sort.messages()[0].to_owned());
+        self.channels[index].waited.get_or_insert_with(finding);
         index
     }
 
-    pub(super) fn woken(&mut self, at: &Table, key: &str, name: &str) -> usize {
-        let index = self.channel(at, key, name);
-        let message = "no task waits on this channel".to_owned();
-        self.channels[index].woken.get_or_insert_with(|| at.finding(key, message));
+    pub(super) fn woken(&mut self, sort: Sort, at: &Table, key: &str, name: &str) -> usize {
+        let index = self.channel(sort, at, key, name);
+        let finding = || at.finding(key, sort.messages()[1].to_owned());
+        self.channels[index].woken.get_or_insert_with(finding);
         index
     }
 
@@ -174,7 +210,7 @@ impl Names {
                 let others = names.iter().filter(|n| **n != channel.name).map(String::as_str);
                 let hint = closest(&channel.name, others)
                     .map(|near| format!("did you mean `{near}`?"))
-                    .or(Some("a channel needs a `wait` and a `wake` of the same name".into()));
+                    .or(Some(channel.sort.hint().to_owned()));
                 report.push(Finding { hint, ..finding });
             }
             if let Some(finding) = channel.uneven.take() {
@@ -277,7 +313,7 @@ impl Names {
                     1 => channel.name.clone(),
                     _ => format!("{}#{group}", channel.name),
                 },
-                held: 0,
+                held: u64::from(channel.sort == Sort::Mutex),
             }));
         }
         (channels, begins)

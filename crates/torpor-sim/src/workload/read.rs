@@ -3,25 +3,38 @@
 
 use super::attributes::{Clamp, is_realtime, policy_of};
 use super::keys::WORKLOAD;
-use super::names::Names;
+use super::names::{Names, Sort};
 use super::program;
 use super::{
-    Activity, Arrivals, Barrier, Device, DeviceRef, Effect, Interrupt, Op, TaskKind, Workload,
+    Activity, Arrivals, Barrier, Device, DeviceRef, Effect, Interrupt, List, TaskKind, Workload,
     device, fio,
 };
 use crate::error::SimError;
 use crate::kernel::Policy;
 use crate::random::Dist;
-use sha2::{Digest, Sha256};
-use torpor_machine::toml::{Report, Table};
+use torpor_machine::toml::{Document, Problem, Report, Table};
 use torpor_machine::units::{CpuId, Duration};
 
 pub(super) const WEIGHT_DEFAULT: f64 = 1024.0;
 
 /// Reads the text of a workload file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Workload, SimError> {
-    torpor_machine::toml::read(text, &WORKLOAD, |report, file| build(report, file, origin, text))
-        .map_err(|problems| SimError::Workload { origin: origin.to_owned(), problems })
+    from_document(&parse(origin, text)?)
+}
+
+pub(super) fn parse(origin: &str, text: &str) -> Result<Document, SimError> {
+    Document::parse(origin, text).map_err(|problems| invalid(origin, problems))
+}
+
+/// Reads a workload from what a file, a command line or a recording holds.
+pub fn from_document(document: &Document) -> Result<Workload, SimError> {
+    document
+        .read(&WORKLOAD, |report, file| build(report, file, document))
+        .map_err(|problems| invalid(&document.origin, problems))
+}
+
+pub(super) fn invalid(origin: &str, problems: Vec<Problem>) -> SimError {
+    SimError::Workload { origin: origin.to_owned(), problems }
 }
 
 /// Returns the JSON Schema of workload files, for editors.
@@ -29,15 +42,14 @@ pub fn json_schema() -> String {
     torpor_machine::toml::json_schema(&WORKLOAD, "Torpor workload")
 }
 
-fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<Workload> {
+fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Workload> {
     let mut names = Names::default();
     names.declare_tasks(report, file.tables("task"), file.tables("fio"));
     names.declare_devices(report, file.tables("device"));
     names.declare_flows(report, file.tables("flow"));
     names.declare_activities(report, file.tables("activity"));
     // A key that is not a list has already been reported.
-    let is_list = |key| file.field(key).is_none_or(|f| f.raw.starts_with('['));
-    let is_empty = |key| file.tables(key).is_empty() && is_list(key);
+    let is_empty = |key| file.field(key).is_none_or(|field| field.is_empty_array);
     if is_empty("task") && is_empty("fio") {
         let mut finding = file.finding("task", "a workload has at least one task".to_owned());
         finding.allowed = Some("`[[task]]` or `[[fio]]`".to_owned());
@@ -56,15 +68,17 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
     let activities: Vec<Option<Activity>> =
         file.tables("activity").iter().map(|table| activity(report, table)).collect();
     let devices: Option<Vec<Device>> = devices.into_iter().collect();
-    let named = names.named_devices(origin, text);
+    let named = names.named_devices(document);
 
     let mut tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
     let mut interrupts: Vec<Interrupt> = interrupts.into_iter().collect::<Option<_>>()?;
     let (channels, begins) = names.channels();
     for step in tasks.iter_mut().flat_map(|task| &mut task.program) {
-        if let Op::Wait { channel, .. } | Op::Wake { channel, .. } = &mut step.op {
-            *channel = begins[*channel];
-        }
+        step.op.change(|list, index| {
+            if list == List::Channels {
+                *index = begins[*index];
+            }
+        });
     }
     for interrupt in &mut interrupts {
         if let Effect::Wake { channel, .. } = &mut interrupt.effect {
@@ -79,7 +93,7 @@ fn build(report: &mut Report, file: &Table, origin: &str, text: &str) -> Option<
         name: file.text("name")?.to_owned(),
         title: file.text("title")?.to_owned(),
         sources: file.texts("source").to_vec(),
-        sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: document.sha256(),
         barriers: Barrier::all(&names.barriers.names, &tasks),
         tasks,
         interrupts,
@@ -124,7 +138,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
         depth: program.depth,
-        timers: 0,
+        timers: program.timers.names.len(),
         program: program.steps,
     })
 }
@@ -207,9 +221,10 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
     }
     let count = table.number("count").unwrap_or(1.0);
     let effect = match (table.text("wake"), table.text("spawn")) {
-        (Some(name), _) => {
-            Effect::Wake { channel: names.woken(table, "wake", name), count: count as u64 }
-        }
+        (Some(name), _) => Effect::Wake {
+            channel: names.woken(Sort::Channel, table, "wake", name),
+            count: count as u64,
+        },
         (None, Some(name)) => {
             let task = names.task(report, table, "spawn", name)?;
             Effect::Spawn { task, count: count as u32 }

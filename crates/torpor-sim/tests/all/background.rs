@@ -77,7 +77,8 @@ fn recorded_background_does_the_recorded_work() {
     let trace = recorded(frames(""), 2, 4_000);
     let patterns = ["back*".to_owned()];
     let made = extract_background(&trace, None, "b", &patterns, &Unwatched).unwrap();
-    let background = from_toml("b.toml", &made.text).unwrap_or_else(|e| panic!("{e}"));
+    let background =
+        from_toml("b.toml", &made.document.to_toml()).unwrap_or_else(|e| panic!("{e}"));
     // Its three tasks, and not those that draw frames.
     assert_eq!(background.tasks.len(), 3);
     // For three times as long as was recorded.

@@ -5,7 +5,7 @@ use crate::support::{count, machine, request};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::Duration;
 use torpor_sim::workload::{
-    self, IoWait, Op, Step, TransferKind, from_toml, job_file_to_toml, to_toml,
+    self, IoWait, Op, Step, TransferKind, from_document, from_toml, of_job_file,
 };
 use torpor_sim::{SimError, Workload};
 
@@ -67,7 +67,7 @@ fn job_file_has_global_and_job_sections() {
     let text = "; random reads, then writes\n[global]\nioengine=libaio\ndirect=1\nfilename=ufs\nbs=8k\n\
                 runtime=2\n\n[reads]\nrw=randread\niodepth=32\n\n[writes]\nstonewall\nrw=randwrite\n\
                 iodepth=1\nfsync=8\nsize=1m\n";
-    let load = from_toml("job.fio", &job_file_to_toml("job.fio", text).unwrap()).unwrap();
+    let load = from_document(&of_job_file("job.fio", text).unwrap()).unwrap();
     assert_eq!(load.name, "job");
     let [reads, writes] = &load.tasks[..] else { panic!("{:?}", load.tasks) };
     let fill = |task: &torpor_sim::workload::TaskKind| match task.program[0].op {
@@ -131,7 +131,7 @@ fn every_command_is_a_workload_that_runs() {
 fn files_are_on_the_chosen_device() {
     let jobs = "[global]\nrw=randread\ndirect=1\n[a]\nfilename=testfile\n[b]\ndirectory=/mnt/x\n\
                 [c]\nfilename=/mnt/x/file:other\n[d]\nfilename=/dev/md0\n[e]\n[f]\nfilename=nvme\n";
-    let workload = from_toml("job.fio", &job_file_to_toml("job.fio", jobs).unwrap()).unwrap();
+    let workload = from_document(&of_job_file("job.fio", jobs).unwrap()).unwrap();
     let resolved = |platform: &str, device: Option<&str>| {
         let platform = Platform::resolve(platform).unwrap();
         let mut request = request(platform, workload.clone(), &["menu"], 100);
@@ -217,10 +217,32 @@ fn fio_rate_is_kept() {
     assert_eq!((counted.kinds[0].ios, counted.kinds[0].ended), (7, 1));
 }
 
+/// What is shown for a file, read as one, is the same workload: the printer leaves nothing out.
 #[test]
-fn commands_toml_gives_the_same_workload() {
-    let text = to_toml("perf bench sched messaging -g 3 -l 5").unwrap();
-    assert!(text.contains("count = 60\ngroup = 20"), "{text}");
-    let load = from_toml("x", &text).unwrap();
-    assert_eq!(load, command("perf bench sched messaging -g 3 -l 5"));
+fn shown_file_is_the_same_workload() {
+    for line in [
+        "perf bench sched messaging -g 3 -l 5",
+        "fio --filename nvme --rw write --bs 128k --rate 10m --direct 1",
+        "turbostat -i 0.1 -n 3",
+        "idle_predict -t 4 -l 10 -d 20",
+        "frames,task.ui.period_us=8000",
+    ] {
+        let text = workload::document(line).unwrap_or_else(|e| panic!("{e}"));
+        let text = text.to_toml();
+        let shown = from_toml("x", &text).unwrap_or_else(|e| panic!("{text}\n{e}"));
+        let name = shown.name.clone();
+        assert_eq!(shown, Workload { name, ..command(line) }, "{text}");
+    }
+}
+
+#[test]
+fn error_in_a_job_file_names_its_line() {
+    let file = tempfile::Builder::new().suffix(".fio").tempfile().unwrap();
+    std::fs::write(file.path(), "[a]\nfilename=nvme\niodepth=2\ncpus_allowed=3-1\n").unwrap();
+    let path = file.path().to_str().unwrap();
+    for line in [path.to_owned(), format!("fio {path}")] {
+        let error = refused(&line);
+        assert!(error.contains("cpus_allowed = 3-1"), "{error}");
+        assert!(error.contains(&format!("{path}:4:14")), "{error}");
+    }
 }

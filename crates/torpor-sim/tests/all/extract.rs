@@ -23,7 +23,7 @@ fn activity_is_found_with_size_and_decay() {
         ));
         let (trace, _) = recorded(workload, 120_000);
         let summary = extract(&trace, None, "t", &Unwatched).unwrap();
-        (summary.summary.activity, summary.text)
+        (summary.summary.activity, summary.document.to_toml().into_owned())
     };
     let (found, text) =
         of("activity = \"a\"\n", "[[activity]]\nname = \"a\"\nmean_us = 100000\nsd = 0.9\n\n");
@@ -121,7 +121,7 @@ fn causes_are_distinguished() {
     let (trace, platform) = recorded(frames(PACKETS), 2_000);
     let made = extract(&trace, Some(&platform), "made up!", &Unwatched).unwrap();
     let summary = made.summary;
-    let workload = from_toml("made.toml", &made.text).unwrap();
+    let workload = from_toml("made.toml", &made.document.to_toml()).unwrap();
     assert_eq!(workload.name, "made_up_");
     assert_eq!((summary.tasks, workload.tasks.len()), (6, 6));
     // 120 frames, some of which find the task awake; some 666 packets; three times some 390 sleeps
@@ -168,14 +168,20 @@ fn work_is_scaled_by_frequency() {
     // At half of the machine's 2 GHz, 500 us before and after the wake-up are 250 us of work.
     let text = extract(&small_trace(Some(1_000_000)), Some(&machine(2, "")), "small", &Unwatched)
         .unwrap()
-        .text;
+        .document
+        .to_toml()
+        .into_owned();
     let waker = "start_us = 100\nrepeat = 1\nphase = [\n    \
                  { run_us = 250 }, { wake = \"task-8\" }, { run_us = 250 },\n]";
     assert!(text.contains(waker), "{text}");
     let woken = "{ wait = \"task-8\", not_before_us = 600, at_least_us = 600 }, { run_us = 1000 },";
     assert!(text.contains(woken), "{text}");
     // Without a frequency and a machine, time is work.
-    let text = extract(&small_trace(None), None, "small", &Unwatched).unwrap().text;
+    let text = extract(&small_trace(None), None, "small", &Unwatched)
+        .unwrap()
+        .document
+        .to_toml()
+        .into_owned();
     assert!(text.contains("{ run_us = 500 }, { wake = \"task-8\" }"), "{text}");
 }
 

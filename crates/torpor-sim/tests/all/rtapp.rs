@@ -3,8 +3,9 @@
 
 use crate::support::{count, machine, request};
 use proptest::prelude::*;
+use torpor_sim::Workload;
 use torpor_sim::machine::Counted;
-use torpor_sim::workload::{from_rtapp, from_toml};
+use torpor_sim::workload::{Op, TaskKind, from_rtapp, from_toml};
 
 fn run(text: &str, ms: i64) -> Counted {
     let workload = from_rtapp("test.json", "test", text).unwrap_or_else(|e| panic!("{e}"));
@@ -171,6 +172,39 @@ fn policies_are_those_of_a_workload_file() {
     }
 }
 
+/// Phases of a workload file and events of rt-app are the same steps.
+#[test]
+fn rtapp_events_are_phases_of_a_task() {
+    let events = r#"{ "tasks": {
+        "a": { "loop": 1, "util_min": 100, "util_max": 700, "lock": "m", "run": 5,
+            "wait": { "ref": "c", "mutex": "m" }, "unlock": "m", "fork": "b",
+            "timer": { "ref": "unique", "period": 400, "mode": "absolute" } },
+        "b": { "instance": 0, "loop": 1, "phases": { "p": {
+            "loop": 3, "run": 7, "sync": { "ref": "c", "mutex": "m" }, "broad": "c" } } } } }"#;
+    let phases = "name = \"t\"\ntitle = \"t\"\nsource = \"s\"\n\
+        [[task]]\nname = \"a\"\nrepeat = 1\nuclamp_min = 100\nuclamp_max = 700\nphase = [\n\
+            { lock = \"m\" }, { run_us = 5 }, { await = \"c\", release = \"m\" },\n\
+            { unlock = \"m\" }, { spawn = \"b\" },\n\
+            { period_us = 400, timer = \"u\", absolute = true },\n]\n\
+        [[task]]\nname = \"b\"\ncount = 0\nrepeat = 1\n[[task.phase]]\nrepeat = 3\ndo = [\n\
+            { run_us = 7 }, { notify = \"c\" }, { await = \"c\", release = \"m\" },\n\
+            { notify = \"c\", all = true },\n]\n";
+    let read = from_rtapp("t.json", "t", events).unwrap_or_else(|e| panic!("{e}"));
+    let made = from_toml("t.toml", phases).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(read.channels, made.channels);
+    let ops = |workload: &Workload| -> Vec<Op> {
+        let steps = workload.tasks.iter().flat_map(|task| &task.program);
+        steps.map(|step| step.op.clone()).collect()
+    };
+    assert_eq!(ops(&read), ops(&made));
+    for (read, made) in read.tasks.iter().zip(&made.tasks) {
+        let program = Vec::new();
+        let read = TaskKind { program: program.clone(), ..read.clone() };
+        assert_eq!(read, TaskKind { program, ..made.clone() });
+    }
+    assert_eq!(read.tasks[0].program[0].place, "tasks.a.lock", "places are rt-app's");
+}
+
 #[test]
 fn unsimulated_event_is_refused_with_its_line() {
     let event = |event: &str| format!("{{ \"tasks\": {{\n\"t\": {{ \"run\": 5,\n{event} }} }} }}");
@@ -186,8 +220,8 @@ fn unsimulated_event_is_refused_with_its_line() {
         (event("\"slep\": 5"), "did you mean `sleep`?"),
         (event("\"sleep\": -5"), "a whole number from 0"),
         (event("\"sleep\": \"5\""), "tasks.t.sleep"),
-        (event("\"suspend\": \"x\""), "no thread resumes or signals this"),
-        (event("\"resume\": \"x\""), "no thread waits for this"),
+        (event("\"suspend\": \"x\""), "tasks.t.suspend = \"x\": nothing wakes those that wait"),
+        (event("\"resume\": \"x\""), "tasks.t.resume = \"x\": no task waits"),
         (event("\"lock\": \"x\""), "never unlocked"),
         (event("\"timer\": { \"ref\": \"unique\" }"), "not complete"),
         (event("\"wait\": { \"ref\": \"c\" }"), "tasks.t.wait.mutex: this key is missing"),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The running machine as a platform: its clusters, and the file with what was measured."""
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Sequence
 from typing import Any
 
 from torpor import _engine
@@ -9,26 +10,24 @@ from torpor.machine.calibration import Figures, StatePower
 from torpor.machine.calibration.errors import CalibrationError
 from torpor.machine.calibration.fit import Estimate
 from torpor.machine.calibration.states import Cluster
-from torpor.machine.catalog import import_platform
 from torpor.machine.kernel.system import System
-from torpor.machine.toml import toml
 
 
-def describe(system: System, name: str, title: str | None, hz: int | None) -> str:
-    """Return the machine's TOML as sysfs describes it, without power."""
+def describe(system: System, name: str, title: str | None, hz: int | None) -> dict[str, Any]:
+    """Return the machine as sysfs describes it, without power: what its TOML would hold."""
     if system.driver is None:
         raise CalibrationError(
             "this machine has no idle driver, so no idle state is entered and counted"
         )
-    text, _ = import_platform(system.machine.cpu_dir, name=name, title=title, hz=hz)
-    return text
+    _, content, _ = _engine.import_platform(str(system.machine.cpu_dir), name, title, hz)
+    return content
 
 
-def clusters_of(text: str, system: System) -> list[Cluster]:
+def clusters_of(content: dict[str, Any], system: System) -> list[Cluster]:
     """Return the clusters to measure: their online CPUs, and states not off by default."""
     online = set(system.machine.online_cpus())
     found = []
-    for cluster in toml(text)["cluster"]:
+    for cluster in content["cluster"]:
         cpus = [cpu for cpu in _engine.parse_cpu_list(cluster["cpus"]) if cpu in online]
         states = [
             (index, state["name"])
@@ -60,7 +59,7 @@ class _State:
 
 
 def with_power(
-    text: str, clusters: Sequence[Cluster], figures: Figures, source: str
+    content: dict[str, Any], clusters: Sequence[Cluster], figures: Figures, source: str
 ) -> tuple[str, list[str]]:
     """Return the platform's TOML with what was measured, and notes on what had to give way.
 
@@ -84,33 +83,24 @@ def with_power(
                 notes.append(
                     f"{state.name}: an entry of {state.entry_uj.value:.4g} uJ is written as 0"
                 )
-    return "\n".join(_lines(text, measured, figures, source)) + "\n", notes
+    content = copy.deepcopy(content)
+    floor = figures.floor_mw
+    content["package_floor_power_mw"] = _six(max(floor.value, 0.0))
+    said = f"{source}: {_interval(floor, 'mW')}, with all CPUs in their deepest state"
+    content["package_floor_power_source"] = said
+    for described in content["cluster"]:
+        for state in described["idle_state"]:
+            if of := measured.get(described["name"], {}).get(state["name"]):
+                state["power_mw"] = _six(of.power_mw)
+                if of.entry_uj is not None:
+                    state["energy_per_entry_uj"] = _six(of.entry_uj)
+                state["power_source"] = f"{source}: {of.said}"
+    return _engine.platform_text(content), notes
 
 
-def _lines(
-    text: str, measured: dict[str, dict[str, _State]], figures: Figures, source: str
-) -> Iterator[str]:
-    cluster = state = ""
-    for line in text.splitlines():
-        # The header of an imported file states that it has no power.
-        if line.startswith("#"):
-            continue
-        yield line
-        key, _, value = line.partition(" = ")
-        if line.startswith("hz = "):
-            floor = figures.floor_mw
-            yield f"package_floor_power_mw = {max(floor.value, 0.0):.6g}"
-            said = f"{source}: {_interval(floor, 'mW')}, with all CPUs in their deepest state"
-            yield f"package_floor_power_source = {_quoted(said)}"
-        elif line == "[[cluster]]":
-            cluster = ""
-        elif key == "name":
-            cluster, state = (_plain(value), "") if not cluster else (cluster, _plain(value))
-        elif key == "target_residency_us" and (of := measured.get(cluster, {}).get(state)):
-            yield f"power_mw = {of.power_mw:.6g}"
-            if of.entry_uj is not None:
-                yield f"energy_per_entry_uj = {of.entry_uj:.6g}"
-            yield f"power_source = {_quoted(f'{source}: {of.said}')}"
+def _six(value: float) -> float:
+    """Round to six digits."""
+    return float(f"{value:.6g}")
 
 
 def _falling(values: Sequence[float]) -> list[float]:
@@ -141,11 +131,11 @@ def table(figures: Figures, clusters: Sequence[Cluster], targets: Any) -> list[l
     return rows
 
 
-def targets_of(text: str) -> dict[str, dict[str, float]]:
+def targets_of(content: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Return the target residencies in µs, by cluster and state."""
     return {
         cluster["name"]: {s["name"]: s["target_residency_us"] for s in cluster["idle_state"]}
-        for cluster in toml(text)["cluster"]
+        for cluster in content["cluster"]
     }
 
 
@@ -163,12 +153,3 @@ def _break_even(states: Sequence[StatePower], place: int) -> str:
 
 def _interval(estimate: Estimate, unit: str) -> str:
     return f"{estimate.value:.4g} {unit}".rstrip() + f" [{estimate.low:.4g}, {estimate.high:.4g}]"
-
-
-def _plain(value: str) -> str:
-    text = toml(f"x = {value}")["x"]
-    return str(text)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 from torpor import _engine
-from torpor.machine.toml import toml
 from torpor.results.files import open_regular
 from torpor.run import recordings
 from torpor.run.sweeps.axes import Point, split_numbers
@@ -129,7 +128,7 @@ def file_hash(path: str) -> str:
 @cache
 def platform_hz(name: str) -> int:
     """Return the tick rate that a machine says it has."""
-    return int(toml(_engine.platform_toml(name)).get("hz", 250))
+    return int(_engine.platform_content(name)["hz"])
 
 
 def _governor(spec: str) -> list[Any]:

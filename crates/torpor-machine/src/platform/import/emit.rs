@@ -1,95 +1,84 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Writes an imported machine as TOML that a person can edit.
+//! Describes an imported machine as a platform file does.
 
 use super::ImportOptions;
-use super::share::{Group, Latency, Machine, Sources, State, group};
+use super::share::{Group, Latency, Machine, Opp, Sources, State, group};
 use crate::platform::Scope;
-use crate::toml::format_cpu_list;
-use std::fmt::Write as _;
+use crate::toml::{Content, format_cpu_list};
 
-/// The output has no licence line: a machine's own numbers have no author.
-pub(super) fn platform(options: &ImportOptions, machine: &Machine, notes: &[String]) -> String {
+/// It has no licence line: a machine's own numbers have no author.
+pub(super) fn platform(options: &ImportOptions, machine: &Machine, notes: &[String]) -> Content {
     let Machine { origin, sources, .. } = machine;
-    let mut out = format!(
-        "# Imported from {origin}, which does not know the power of an idle state: energy on this\n\
-         # machine is not known. Where it was measured, add `power_mw` and `power_source`. Latencies are\n\
-         # the advertised ones; `torpor platform measure` measures them in a recording.\n",
-    );
-    for note in notes {
-        line(&mut out, format_args!("# Note: {note}."));
-    }
     let titles = [options.title.as_deref(), machine.title.as_deref()];
     let title = titles.into_iter().flatten().find(|title| !title.trim().is_empty());
     let title = title.map_or_else(|| format!("Imported from {origin}"), str::to_owned);
-    line(&mut out, format_args!("name = {}", quote(&options.name)));
-    line(&mut out, format_args!("title = {}", quote(&title)));
-    line(&mut out, format_args!("source = {}", quote(&sources.machine)));
-    let hz = options.hz.map_or(250, |hz| hz.get());
-    line(&mut out, format_args!("hz = {hz}"));
+    let mut content = Content::default()
+        .comment(format!(
+            "Imported from {origin}, which does not know the power of an idle state: energy on this"
+        ))
+        .comment(
+            "machine is not known. Where it was measured, add `power_mw` and `power_source`. \
+             Latencies are",
+        )
+        .comment("the advertised ones; `torpor platform measure` measures them in a recording.");
+    for note in notes {
+        content = content.comment(format!("Note: {note}."));
+    }
+    content = content
+        .with("name", &*options.name)
+        .with("title", title)
+        .with("source", &*sources.machine)
+        .with("hz", options.hz.map_or(250, |hz| hz.get()));
     let groups = group(&machine.cpus);
     for (group, name) in groups.iter().zip(names(&groups)) {
-        cluster(&mut out, group, &name, sources);
+        content.push("cluster", cluster(group, name, sources));
     }
-    out
+    content
 }
 
-fn cluster(out: &mut String, group: &Group, name: &str, sources: &Sources) {
+fn cluster(group: &Group, name: String, sources: &Sources) -> Content {
     let cpu = &group.like;
-    line(out, format_args!("\n[[cluster]]\nname = {}", quote(name)));
-    line(out, format_args!("cpus = {}", quote(&format_cpu_list(&group.cpus))));
-    line(out, format_args!("capacity = {}", cpu.capacity.unwrap_or(1024)));
-    if cpu.capacity.is_some() {
-        line(out, format_args!("capacity_source = {}", quote(&sources.capacity)));
-    }
-    line(out, format_args!("idle_state_source = {}", quote(&sources.idle_states)));
-    if !cpu.opps.is_empty() {
-        line(out, format_args!("opp_source = {}", quote(&sources.opps)));
-    }
-    if let Some(latency_ns) = cpu.clock_latency_ns {
-        line(out, format_args!("clock_latency_ns = {latency_ns}"));
-    }
-    if cpu.opps.iter().any(|opp| opp.power_uw.is_some()) {
-        line(out, format_args!("power_source = {}", quote(&sources.power)));
-    }
-    for state in &cpu.states {
-        idle_state(out, state);
-    }
-    for opp in &cpu.opps {
-        line(out, format_args!("\n[[cluster.opp]]\nfreq_khz = {}", opp.freq_khz));
-        if let Some(power_uw) = opp.power_uw {
-            line(out, format_args!("active_power_mw = {}", power_uw as f64 / 1e3));
-        }
-    }
+    let has_power = cpu.opps.iter().any(|opp| opp.power_uw.is_some());
+    let opp = |opp: &Opp| {
+        let power_mw = opp.power_uw.map(|power_uw| power_uw as f64 / 1e3);
+        Content::default().with("freq_khz", opp.freq_khz).maybe("active_power_mw", power_mw)
+    };
+    let opps: Vec<Content> = cpu.opps.iter().map(opp).collect();
+    Content::default()
+        .with("name", name)
+        .with("cpus", format_cpu_list(&group.cpus))
+        .with("capacity", cpu.capacity.unwrap_or(1024))
+        .maybe("capacity_source", cpu.capacity.map(|_| &*sources.capacity))
+        .with("idle_state_source", &*sources.idle_states)
+        .maybe("opp_source", (!opps.is_empty()).then_some(&*sources.opps))
+        .maybe("clock_latency_ns", cpu.clock_latency_ns)
+        .maybe("power_source", has_power.then_some(&*sources.power))
+        .maybe("opp", (!opps.is_empty()).then_some(opps))
+        .with("idle_state", cpu.states.iter().map(idle_state).collect::<Vec<_>>())
 }
 
-fn idle_state(out: &mut String, state: &State) {
-    line(out, format_args!("\n[[cluster.idle_state]]\nname = {}", quote(&state.name)));
-    if !state.desc.is_empty() {
-        line(out, format_args!("desc = {}", quote(&state.desc)));
-    }
-    if state.is_polling {
-        line(out, format_args!("polling = true"));
-    }
-    match state.latency {
-        Latency::Whole { us } => line(out, format_args!("latency_us = {us}")),
-        Latency::Parts { entry_us, exit_us, wakeup_us } => {
-            line(out, format_args!("entry_latency_us = {entry_us}"));
-            line(out, format_args!("exit_latency_us = {exit_us}"));
-            if let Some(wakeup_us) = wakeup_us {
-                line(out, format_args!("wakeup_latency_us = {wakeup_us}"));
-            }
-        }
-    }
-    line(out, format_args!("target_residency_us = {}", state.residency_us));
-    if state.is_disabled {
-        line(out, format_args!("default_status = \"disabled\""));
-    }
-    match state.scope {
-        Scope::Cpu => {}
-        Scope::Core => line(out, format_args!("scope = \"core\"")),
-        Scope::Cluster => line(out, format_args!("scope = \"cluster\"")),
-        Scope::Package => line(out, format_args!("scope = \"package\"")),
-    }
+fn idle_state(state: &State) -> Content {
+    let mut content = Content::default()
+        .with("name", &*state.name)
+        .maybe("desc", (!state.desc.is_empty()).then_some(&*state.desc))
+        .maybe("polling", state.is_polling.then_some(true));
+    content = match state.latency {
+        Latency::Whole { us } => content.with("latency_us", us),
+        Latency::Parts { entry_us, exit_us, wakeup_us } => content
+            .with("entry_latency_us", entry_us)
+            .with("exit_latency_us", exit_us)
+            .maybe("wakeup_latency_us", wakeup_us),
+    };
+    let scope = match state.scope {
+        Scope::Cpu => None,
+        Scope::Core => Some("core"),
+        Scope::Cluster => Some("cluster"),
+        Scope::Package => Some("package"),
+    };
+    content
+        .with("target_residency_us", state.residency_us)
+        .maybe("default_status", state.is_disabled.then_some("disabled"))
+        .maybe("scope", scope)
 }
 
 /// `little`, `mid` and `big` if the clusters' capacities differ, otherwise numbers.
@@ -111,14 +100,4 @@ fn names(groups: &[Group]) -> Vec<String> {
         }
     };
     groups.iter().enumerate().map(name).collect()
-}
-
-/// A TOML basic string; JSON's escapes are all among TOML's. DEL alone TOML forbids in the raw.
-fn quote(text: &str) -> String {
-    let text: String = text.chars().filter(|&c| c != '\u{7f}').collect();
-    serde_json::to_string(&text).expect("a string can be written as JSON")
-}
-
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(out, "{text}").expect("strings take all text");
 }

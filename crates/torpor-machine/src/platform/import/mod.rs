@@ -2,8 +2,8 @@
 //! Machines described elsewhere, turned into platform files.
 //!
 //! `sysfs` and `device_tree` each read a `share` of every CPU; `energy` adds the kernel's energy
-//! model; `emit` puts like CPUs together into clusters and writes the TOML. What comes out has
-//! been read back by [`crate::platform::from_toml`].
+//! model; `emit` puts like CPUs together into clusters. What comes out has been checked by
+//! [`crate::platform::from_document`].
 
 mod device_tree;
 mod emit;
@@ -13,6 +13,7 @@ mod sysfs;
 
 use crate::counters::{CountersError, PerfDomain, Snapshot};
 use crate::platform::{PlatformError, Scope};
+use crate::toml::Document;
 use crate::units::{Hz, open_regular};
 use share::Machine;
 use std::io::Read as _;
@@ -32,10 +33,10 @@ pub struct ImportOptions {
     pub energy_model: Option<PathBuf>,
 }
 
-/// A platform file, and what its reader should know about how it came to be.
+/// A platform's description, and what its reader should know about how it came to be.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    pub toml: String,
+    pub document: Document,
     /// One sentence each; also in the file, as comments.
     pub notes: Vec<String>,
 }
@@ -132,9 +133,10 @@ fn finish(
     if options.hz.is_none() {
         notes.push(format!("{} does not tell the tick rate: 250 is assumed", machine.origin));
     }
-    let toml = emit::platform(options, &machine, &notes);
-    match crate::platform::from_toml("the imported platform", &toml) {
-        Ok(_) => Ok(Imported { toml, notes }),
+    let content = emit::platform(options, &machine, &notes);
+    let document = Document::of("the imported platform", "", content);
+    match crate::platform::from_document(&document) {
+        Ok(_) => Ok(Imported { document, notes }),
         Err(error) => Err(Failure {
             reason: format!("its contents do not make a platform\n{error}"),
             hint: "if the machine really says so, write the file by hand".to_owned(),

@@ -1,15 +1,125 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One cluster: its OPPs, its idle states, and what must hold between them.
 
-use super::{cite, driver, from_us, missing_source, need_source, polling};
+use super::{
+    ENERGY, POWER, POWER_MAX_MW, TIME, cite, driver, from_us, missing_source, need_source, polling,
+};
 use crate::platform::{
     Clock, Cluster, IdleState, MeasuredLatency, Opp, OwnLatency, Scope, Smt, StatePower,
 };
-use crate::toml::{Distribution, Report, Table};
+use crate::shape;
+use crate::toml::{Distribution, Kind, LENGTH_OR_DISTRIBUTION, Report, Shape, Table};
 use crate::units::{Duration, Energy, Power};
 
 /// `CPUIDLE_STATE_MAX`.
 const STATE_COUNT_MAX: usize = 10;
+
+pub(crate) static CLUSTER: Shape = shape! {
+    required name: Kind::Text, "Name of the cluster, such as `little`.";
+    required cpus: Kind::Cpus, "Its CPUs as the kernel lists them, such as `0-3,7`.";
+    required capacity: Kind::Integer { max: 1024.0 }, "`cpu_capacity` in sysfs; 1024 for the \
+        machine's biggest CPU.";
+    optional capacity_source: Kind::Texts, "Where the capacity comes from.";
+    required idle_state_source: Kind::Texts, "Where the idle states come from.";
+    optional opp_source: Kind::Texts, "Where the OPPs come from; required with `opp`.";
+    optional power_source: Kind::Texts, "Where the cluster's power numbers come from; required \
+        with any of them.";
+    optional energy_model_source: Kind::Texts, "Where `energy_model_power_mw` comes from; required \
+        with it.";
+    optional opp: Kind::Tables(&OPP), "Operating points, ascending in frequency.";
+    optional clock_latency_ns: TIME, "Longest time a change of frequency takes (device tree \
+        `clock-latency-ns`, sysfs `cpuinfo_transition_latency`). Default: 0, not known and at \
+        once.";
+    optional rate_limit_us: TIME, "The driver's own bound between two changes \
+        (`transition_delay_us`). Default: the kernel's rule on `clock_latency_ns`.";
+    optional fast_switch: Kind::Bool, "Whether the scheduler itself changes the frequency, at \
+        once. Default: a kernel thread does, in `clock_latency_ns`.";
+    optional threads_per_core: Kind::Integer { max: 8.0 }, "Hardware threads (CPUs) of a core. \
+        Default: 1: a CPU is a core.";
+    optional sibling_stride: Kind::Integer { max: 8192.0 }, "From one thread of a core to its \
+        next, counted in `cpus`. Default: the number of cores: all first threads come before all \
+        second ones. 1: they are neighbours.";
+    optional smt_speed_pct: Kind::Integer { max: 100.0 }, "Speed of a thread while another thread \
+        of its core works, in percent of its speed alone. Simulations only. Default: 100.";
+    optional smt_source: Kind::Texts, "Where `smt_speed_pct` comes from; required with it.";
+    required idle_state: Kind::Tables(&IDLE_STATE), "1 to 10 states, shallowest first.";
+};
+
+pub(crate) static OPP: Shape = shape! {
+    required freq_khz: Kind::Integer { max: u32::MAX as f64 }, "Frequency, as in cpufreq.";
+    optional active_power_mw: POWER, "Power of one busy CPU.";
+    optional energy_model_power_mw: POWER, "Power in the kernel's energy model, by which it places \
+        tasks. Simulations only. Default: `active_power_mw`.";
+    optional static_power_mw: POWER, "Power of the cluster, on top of its CPUs', unless all of \
+        them are in their deepest state. Default: 0.";
+};
+
+pub(crate) static IDLE_STATE: Shape = shape! {
+    required name: Kind::Text, "Name as in sysfs.";
+    optional desc: Kind::Text, "Description as in sysfs.";
+    optional entry_latency_us: TIME, "Time from the decision until the state is reached. Default: \
+        0.";
+    optional exit_latency_us: TIME, "Time from the wake-up event until the CPU runs again.";
+    optional wakeup_latency_us: TIME, "Worst case from wake-up event to running. Default: entry \
+        plus exit latency.";
+    optional latency_us: TIME, "Instead of the other three latencies: the only one in sysfs. It is \
+        the exit latency, and entry takes 0.";
+    optional measured_entry_latency_us: LENGTH_OR_DISTRIBUTION, "Measured entry latency, if it \
+        differs from the one that governors see. Default: the advertised one.";
+    optional measured_exit_latency_us: LENGTH_OR_DISTRIBUTION, "Measured exit latency, if it \
+        differs from the one that governors see. A simulation draws from a distribution; elsewhere \
+        its mean counts. Default: the advertised one.";
+    optional measured_latency_source: Kind::Texts, "Where the measured latencies come from.";
+    required target_residency_us: TIME, "Shortest stay that pays off (sysfs `residency`, device \
+        tree `min-residency-us`).";
+    optional polling: Kind::Bool, "Whether the CPU spins (`CPUIDLE_FLAG_POLLING`). Without \
+        `driver`, as `poll_idle` does.";
+    optional driver: Kind::Choice(&["poll_idle", "arm_poll_idle"]), "The loop of a polling state: \
+        the kernel's `poll_idle()`, or the `wfe` loop posted for arm64.";
+    optional relax_ns: TIME, "With `poll_idle`: the time of one `cpu_relax()`. The polling limit \
+        is noticed at every 201st. Default: 47.";
+    optional event_stream_us: TIME, "With `arm_poll_idle`: period of the timer's event stream, at \
+        which the polling limit is noticed. Default: 100.";
+    optional wfet: Kind::Bool, "With `arm_poll_idle`: whether CPUs have `wfet` (FEAT_WFxT), which \
+        ends each wait at the polling limit. Then there is no `event_stream_us`.";
+    optional poll_limit_us: TIME, "With `arm_poll_idle`: its `poll_limit`, which governors see as \
+        the latency and target residency of the next state. Default: 100.";
+    optional default_status: Kind::Choice(&["enabled", "disabled"]), "As in sysfs: whether the \
+        state is used by default.";
+    optional scope: Kind::Choice(&["cpu", "core", "cluster", "package"]), "The CPUs that must all \
+        be in the state before it saves energy. Default: `cpu`.";
+    optional own_entry_latency_us: TIME, "With a wider `scope` than `cpu`: the entry latency of a \
+        CPU that is not the last of them to enter. Simulations only. Default: the state's.";
+    optional own_exit_latency_us: TIME, "With a wider `scope` than `cpu`: the exit latency of a \
+        CPU that leaves while not all of them are in the state. Simulations only. Default: the \
+        state's.";
+    optional power_mw: POWER, "Power of one CPU resting in the state.";
+    optional power_per_opp_mw: Kind::Numbers { max: POWER_MAX_MW }, "Power of one CPU resting in \
+        the state, one value for each OPP, in their order. Instead of `power_mw`.";
+    optional energy_per_entry_uj: ENERGY, "Energy of one entry and exit, in addition to `power_mw` \
+        over the residency. Default: the energy with which the state breaks even with the next \
+        shallower one at its target residency.";
+    optional power_source: Kind::Texts, "Where this state's power comes from, if not from the \
+        cluster's `power_source`.";
+    optional refill_us: TIME, "Time that the first task after a sleep in the state loses to cold \
+        caches, on the biggest CPU at its highest frequency. Simulations only. Default: 0.";
+    optional refill_source: Kind::Texts, "Where `refill_us` comes from.";
+    optional reject_pct: Kind::Number { max: 100.0 }, "Share of the entries that the driver \
+        refuses (sysfs `rejected`). Simulations only. Default: 0.";
+    optional reject_us: TIME, "With `reject_pct`: the time of a refused entry. Default: the entry \
+        latency, and at least 1.";
+    optional reject_source: Kind::Texts, "Where `reject_pct` comes from.";
+    optional demote_to: Kind::Text, "Name of the shallower state that the hardware enters instead \
+        after short sleeps. Default: it enters the requested state.";
+    optional demote_after: Kind::Integer { max: 65536.0 }, "With `demote_to`: number of \
+        consecutive short sleeps that demote the following requests, until a sleep is not short. \
+        Default: 1.";
+    optional demote_below_us: TIME, "With `demote_to`: a sleep is short below this residency. \
+        Default: the target residency.";
+    optional undemote_us: TIME, "With `demote_to`: a demoted CPU that is still idle after this \
+        time enters the requested state. Default: never.";
+    optional demote_source: Kind::Texts, "Where the demotion comes from.";
+};
 
 pub(super) fn build(
     report: &mut Report,
@@ -159,7 +269,7 @@ fn check_states(report: &mut Report, cluster: &Table, states: &[Table]) {
     if cluster.has("idle_state") && !(1..=STATE_COUNT_MAX).contains(&states.len()) {
         // An `idle_state` that is no array at all has been reported already.
         let is_counted =
-            !states.is_empty() || cluster.field("idle_state").is_some_and(|f| f.raw == "[]");
+            !states.is_empty() || cluster.field("idle_state").is_some_and(|f| f.is_empty_array);
         if is_counted {
             let message = format!("{} idle states", states.len());
             let mut finding = cluster.finding("idle_state", message);

@@ -1,11 +1,64 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! IO devices: a machine's own, and those that ship by themselves.
 
-use super::from_us;
+use super::{TIME, from_us};
 use crate::platform::io_device::{Completion, IdleWork};
 use crate::platform::{Flash, IoDevice, ServiceTime};
-use crate::toml::{Distribution, Finding, Report, Table};
+use crate::shape;
+use crate::toml::{Distribution, Finding, Kind, LENGTH_OR_DISTRIBUTION, Report, Shape, Table};
 use crate::units::Duration;
+
+pub(crate) static IO_DEVICE: Shape = shape! {
+    required name: Kind::Word, "The device's name, as a workload gives it.";
+    required source: Kind::Texts, "Where its numbers come from, or that they are chosen.";
+    optional nr_hw_queues: Kind::Integer { max: 8192.0 }, "Hardware queues (block layer's \
+        `nr_hw_queues`). Default: one for each CPU.";
+    optional queue_depth: Kind::Integer { max: 65536.0 }, "Number of requests in each hardware \
+        queue. Those beyond wait in the kernel until a completion has been handled.";
+    optional command_queue: Kind::Bool, "False: the device takes one request at a time, and gets \
+        the next one after the CPU has handled the last. Default: true.";
+    optional parallelism: Kind::Integer { max: 65536.0 }, "Requests that the device serves at a \
+        time. Default: 1.";
+    optional dies: Kind::Integer { max: 65536.0 }, "Instead of `parallelism`: flash dies, of \
+        which each has up to 32 KiB of a request, by its address. A read works on them for \
+        `read_us`; each does one thing at a time.";
+    optional channels: Kind::Integer { max: 65536.0 }, "With `dies`: data read leave over the \
+        die's channel, one request at a time, while the die waits. Default: one per die.";
+    optional channel_per_kib_us: TIME, "With `dies`: time on the channel for each KiB. Default: 0.";
+    optional program_us: TIME, "With `dies`: a write is done when the buffer has it, after \
+        `write_us`; a die then takes this long to program up to 32 KiB of it, and a flush waits for \
+        that. Default: 0.";
+    optional buffer_kib: Kind::Integer { max: 4_194_304.0 }, "With `program_us`: the size of the \
+        buffer. A write that finds no space waits. Default: all.";
+    required read_us: LENGTH_OR_DISTRIBUTION, "Time of the device for a read, of any size: a \
+        number or a distribution.";
+    optional read_per_kib_us: TIME, "Additional time for each KiB of a read, on the link that all \
+        requests share. Default: 0.";
+    required write_us: LENGTH_OR_DISTRIBUTION, "As `read_us`, of a write.";
+    optional write_per_kib_us: TIME, "As `read_per_kib_us`, of a write.";
+    optional flush_us: LENGTH_OR_DISTRIBUTION, "Time of a cache flush, which `fsync` requests. \
+        Default: 0: a device without a volatile cache.";
+    optional idle_after_us: TIME, "Time after its last request at which a device that was written \
+        to starts background work, such as emptying its cache. Default: never.";
+    optional idle_work_us: LENGTH_OR_DISTRIBUTION, "With `idle_after_us`: the length of that work. \
+        Requests that arrive during it wait.";
+    optional irq_cpu: Kind::Cpus, "The CPU that takes its interrupts. Default: each queue's own \
+        CPU.";
+    optional completion: Kind::Choice(&["irq", "threaded", "worker"]), "Where the driver completes \
+        a request: in the interrupt or the softirq that it raises; in an interrupt thread, with \
+        Linux's policy and priority (SCHED_FIFO, 50), which also does the work of `irq_us`; or in \
+        a work item with WQ_HIGHPRI, which does the work of `softirq_us` wherever the request came \
+        from. Threads and workers stay on the interrupt's CPU. Default: irq.";
+    optional interrupts_per_io: Kind::Integer { max: 16.0 }, "Interrupts of one request. The last \
+        one comes when the device has served it; each earlier one answers a command of the driver, \
+        and its handler sends the next command. Default: 1.";
+    optional irq_us: TIME, "Work of the driver's interrupt handler, in addition to that of any \
+        interrupt: time on the biggest CPU at its highest frequency. Default: 0.";
+    optional softirq_us: TIME, "Work of completing one request after the interrupt handler. \
+        Default: 0.";
+    optional work_ratio: Kind::Number { max: 1000.0 }, "Factor on the CPU work for a request: on \
+        `irq_us`, `softirq_us` and the default work of a `fio` job. Default: 1.";
+};
 
 pub(super) fn build(report: &mut Report, table: &Table) -> Option<IoDevice> {
     let queues = queues(report, table);

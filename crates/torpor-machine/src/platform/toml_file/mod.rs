@@ -1,19 +1,73 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Platform files. `keys` lists the keys, `toml` checks each value, `cluster` and this file build
-//! the model and check what must hold between values.
+//! Platform files: their keys, of which `toml` checks each value, the model that is built of them, and
+//! what must hold between values.
 
 mod cluster;
 mod driver;
 mod io_device;
-mod keys;
 mod polling;
-mod state_keys;
 
 use crate::platform::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
-use crate::toml::{Finding, Report, Table, format_cpu_list};
+use crate::shape;
+use crate::toml::{Document, Finding, Kind, Problem, Report, Shape, Table, format_cpu_list};
 use crate::units::{CpuId, Duration, Hz, Power};
-pub(super) use keys::PLATFORM;
-use sha2::{Digest, Sha256};
+
+/// Device-tree cells and sysfs counters are 32 bits wide.
+const TIME: Kind = Kind::Number { max: u32::MAX as f64 };
+/// A megawatt; an error of unit is larger than that sooner or later.
+const POWER_MAX_MW: f64 = 1e9;
+const POWER: Kind = Kind::Number { max: POWER_MAX_MW };
+/// A joule: a second of a whole server's socket is a hundred.
+const ENERGY: Kind = Kind::Number { max: 1e6 };
+
+/// In the order of [`crate::platform::CpufreqGovernor`].
+pub(crate) const CPUFREQ_GOVERNORS: &[&str] = &["performance", "powersave", "schedutil"];
+
+/// Parts of a machine whose power its numbers can contain.
+const POWER_PARTS: &[&str] = &["cpu", "cluster", "uncore", "package", "dram", "machine"];
+
+pub(crate) static PLATFORM: Shape = shape! {
+    required name: Kind::Word, "Short name, as typed after `--platform`.";
+    required title: Kind::Text, "The machine in words.";
+    required source: Kind::Texts, "Where the machine's layout comes from.";
+    required hz: Kind::Hz, "Tick rate (`CONFIG_HZ`) its kernels are usually built with.";
+    optional tick_handling_us: TIME, "Time that the CPU is busy with a tick interrupt that wakes \
+        it from idle. Default: 3.";
+    optional tick_handling_source: Kind::Texts, "Where `tick_handling_us` comes from.";
+    optional timer_start_us: TIME, "Time that an idle governor needs to start and to cancel a \
+        timer of its own. Default: 0.5.";
+    optional timer_start_source: Kind::Texts, "Where `timer_start_us` comes from.";
+    optional context_switch_us: TIME, "Time to switch from one task to another, for simulations. \
+        Default: 0.";
+    optional ipi_send_us: TIME, "Time a CPU spends on sending a reschedule IPI. Simulations only. \
+        Default: 0.";
+    optional ipi_delivery_us: TIME, "From the sending of a reschedule IPI to the interrupt. \
+        Simulations only. Default: 0.";
+    optional ipi_handling_us: TIME, "From the end of an idle state, or from the work, to the \
+        switch that a reschedule IPI requests. Simulations only. Default: 0.";
+    optional virt_exit_us: TIME, "In a virtual machine: the additional cost of sending an IPI, \
+        because it exits to the hypervisor. Default: 0.";
+    optional overhead_source: Kind::Texts, "Where these five come from.";
+    optional power_includes: Kind::Choices(POWER_PARTS), "Parts of the machine whose power its \
+        numbers include: `cpu`, the cores with their own caches; `cluster`, the parts that its \
+        CPUs share; `uncore`, the parts that all CPUs share; `package`, everything that the chip's \
+        energy counter counts; `dram`; `machine`, the whole at its plug.";
+    optional power_missing: Kind::Texts, "Power that the numbers lack, or that nobody has \
+        published.";
+    optional package_floor_power_mw: POWER, "Power of the package with every CPU in its deepest \
+        state, in addition to the CPUs' own power. Default: 0.";
+    optional package_floor_power_source: Kind::Texts, "Where `package_floor_power_mw` comes from.";
+    optional package_awake_power_mw: POWER, "Power of the package in addition to its CPUs while \
+        any of them works or polls. Simulations only. Default: 0.";
+    optional package_awake_power_source: Kind::Texts, "Where `package_awake_power_mw` comes from.";
+    optional package_awake_rise_us: TIME, "Time in which `package_awake_power_mw` rises from 0 to \
+        its full value while the package is awake, and falls while it is not. Default: 0, at once.";
+    optional package_awake_rise_source: Kind::Texts, "Where `package_awake_rise_us` comes from.";
+    optional cpufreq_governor: Kind::Choice(CPUFREQ_GOVERNORS), "The governor that sets \
+        frequencies in a simulation. Default: `performance`.";
+    required cluster: Kind::Tables(&cluster::CLUSTER), "CPUs with the same clock, idle states and power.";
+    optional io_device: Kind::Tables(&io_device::IO_DEVICE), "Devices for a workload's IO.";
+};
 
 /// Default: in the demo recording (a virtual machine on an AMD EPYC), half of the local timer
 /// interrupts take less than 2.9 us from entry to exit.
@@ -26,14 +80,29 @@ const TIMER_START_DEFAULT: Duration = Duration(500);
 
 /// Reads the text of a platform file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Platform, PlatformError> {
-    crate::toml::read(text, &PLATFORM, |report, file| build(report, file, text))
-        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+    from_document(&parse(origin, text)?)
+}
+
+pub(super) fn parse(origin: &str, text: &str) -> Result<Document, PlatformError> {
+    Document::parse(origin, text).map_err(|problems| invalid(origin, problems))
+}
+
+/// Reads a platform from what a file, or any other description of a machine, holds.
+pub fn from_document(document: &Document) -> Result<Platform, PlatformError> {
+    document
+        .read(&PLATFORM, |report, file| build(report, file, document))
+        .map_err(|problems| invalid(&document.origin, problems))
 }
 
 /// Reads the text of a file that holds one IO device.
 pub fn io_device_from_toml(origin: &str, text: &str) -> Result<IoDevice, PlatformError> {
-    crate::toml::read(text, &keys::IO_DEVICE, io_device::build)
-        .map_err(|problems| PlatformError::Invalid { origin: origin.to_owned(), problems })
+    parse(origin, text)?
+        .read(&io_device::IO_DEVICE, io_device::build)
+        .map_err(|problems| invalid(origin, problems))
+}
+
+fn invalid(origin: &str, problems: Vec<Problem>) -> PlatformError {
+    PlatformError::Invalid { origin: origin.to_owned(), problems }
 }
 
 /// Returns the JSON Schema of platform files, for editors. [`from_toml`] also checks what must hold
@@ -42,10 +111,10 @@ pub fn json_schema() -> String {
     crate::toml::json_schema(&PLATFORM, "Torpor platform")
 }
 
-fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
+fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Platform> {
     let mut sources = cite_sources(report, file);
     let tables = file.tables("cluster");
-    if tables.is_empty() && file.field("cluster").is_some_and(|f| f.raw.starts_with('[')) {
+    if tables.is_empty() && file.field("cluster").is_some_and(|f| f.is_empty_array) {
         let message = "a machine has at least one cluster".to_owned();
         report.push(file.finding("cluster", message));
     }
@@ -66,7 +135,7 @@ fn build(report: &mut Report, file: &Table, text: &str) -> Option<Platform> {
         name: file.text("name")?.to_owned(),
         title: file.text("title")?.to_owned(),
         sources,
-        sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: document.sha256(),
         hz: Hz::from_u32(file.number("hz")? as u32)?,
         timer_start: file.number("timer_start_us").map_or(TIMER_START_DEFAULT, from_us),
         tick_handling: file.number("tick_handling_us").map_or(TICK_HANDLING_DEFAULT, from_us),
@@ -185,7 +254,7 @@ fn check_capacities(report: &mut Report, clusters: &[Table]) {
 
 /// Reports `key` if it is present without its source key.
 fn need_source(report: &mut Report, table: &Table, key: &str, source: &str) {
-    let is_bare = table.field(key).is_some_and(|field| !report.is_given(&field.span));
+    let is_bare = table.field(key).is_some_and(|field| !field.is_given());
     if is_bare && !table.has(source) {
         report.push(missing_source(table, key, source));
     }

@@ -22,7 +22,7 @@ fn options() -> ImportOptions {
 
 fn platform(imported: Result<Imported, PlatformError>) -> Platform {
     let imported = imported.unwrap_or_else(|error| panic!("{error}"));
-    from_toml("imported", &imported.toml).unwrap_or_else(|error| panic!("{error}"))
+    from_toml("imported", &imported.document.to_toml()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn capacities(machine: &Platform) -> Vec<u32> {
@@ -401,7 +401,7 @@ fn firmware_frequencies_are_noted() {
 /// Allowed outcomes for a damaged blob.
 fn is_platform_or_reason(bytes: &[u8]) -> bool {
     match import_device_tree("damaged", bytes, &options()) {
-        Ok(imported) => from_toml("t", &imported.toml).is_ok(),
+        Ok(imported) => from_toml("t", &imported.document.to_toml()).is_ok(),
         Err(error) => error.to_string().contains("hint: "),
     }
 }

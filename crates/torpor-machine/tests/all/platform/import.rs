@@ -62,7 +62,8 @@ fn options() -> ImportOptions {
 
 fn imported(root: &Path) -> (Platform, Imported) {
     let imported = import_sysfs(root, &options()).unwrap_or_else(|error| panic!("{error}"));
-    let platform = from_toml("imported", &imported.toml).unwrap_or_else(|error| panic!("{error}"));
+    let platform = from_toml("imported", &imported.document.to_toml())
+        .unwrap_or_else(|error| panic!("{error}"));
     (platform, imported)
 }
 
@@ -227,7 +228,7 @@ fn offline_cpu_counts_as_its_neighbour() {
     let (platform, imported) = imported(root.path());
     assert_eq!(platform.cpu_count(), 4);
     assert!(imported.notes.iter().any(|n| n.starts_with("CPU 2 shows no idle states")));
-    assert!(imported.toml.contains("# Note: CPU 2 shows no idle states"));
+    assert!(imported.document.to_toml().contains("# Note: CPU 2 shows no idle states"));
 }
 
 #[test]
@@ -328,7 +329,7 @@ fn import_without_hz_notes_250() {
     let root = tree(1, &CORTEX);
     let options = ImportOptions { title: Some("A \"B\"\n".into()), ..ImportOptions::named("a") };
     let imported = import_sysfs(root.path(), &options).unwrap();
-    assert_eq!(from_toml("t", &imported.toml).unwrap().hz, Hz::H250);
+    assert_eq!(from_toml("t", &imported.document.to_toml()).unwrap().hz, Hz::H250);
     assert!(imported.notes.iter().any(|note| note.contains("250 is assumed")));
 }
 
@@ -372,7 +373,7 @@ fn snapshot_has_tick_rate_and_cpu_name() {
     snapshot.machine.title = Some("A CPU".to_owned());
     let options = ImportOptions { hz: None, ..options() };
     let imported = import_snapshot(root.path(), &snapshot, &options).unwrap();
-    let platform = from_toml("t", &imported.toml).unwrap();
+    let platform = from_toml("t", &imported.document.to_toml()).unwrap();
     assert_eq!((platform.hz, platform.title.as_str()), (Hz::H300, "A CPU"));
     assert!(!imported.notes.iter().any(|note| note.contains("tick rate")));
 }
@@ -405,7 +406,7 @@ fn links_out_of_a_copy_are_not_followed() {
         assert!(reasons.iter().filter(|r| r.contains("link out of the copy")).count() >= 2);
     }
     let whole = import_sysfs(root.path(), &options()).unwrap();
-    assert!(!whole.toml.contains("hunter2"));
+    assert!(!whole.document.to_toml().contains("hunter2"));
     fs::remove_file(cpus.join("cpu0/cpuidle/state1/name")).unwrap();
     let name = cpus.join("cpu0/cpuidle/state1/name");
     link(name.to_str().unwrap(), &secret.path().join("key"));
@@ -436,7 +437,7 @@ fn the_energy_model_gives_power_and_perf_domains() {
         put(root.path(), &format!("energy_model/{path}"), value);
     }
     for imported in [beside, import_sysfs(root.path(), &options()).unwrap()] {
-        let platform = from_toml("t", &imported.toml).unwrap();
+        let platform = from_toml("t", &imported.document.to_toml()).unwrap();
         let rows: Vec<_> = platform
             .clusters
             .iter()
@@ -465,7 +466,7 @@ fn the_energy_model_gives_power_and_perf_domains() {
 fn this_machine_imports_or_gives_a_reason() {
     let root = Path::new("/sys/devices/system/cpu");
     match import_sysfs(root, &options()) {
-        Ok(imported) => drop(from_toml("t", &imported.toml).unwrap()),
+        Ok(imported) => drop(from_toml("t", &imported.document.to_toml()).unwrap()),
         Err(error) => assert!(error.to_string().contains("hint: "), "{error}"),
     }
 }
@@ -497,7 +498,7 @@ proptest! {
         put(root.path(), "cpufreq/policy0/scaling_available_frequencies", "1 2");
         put(root.path(), file, bytes);
         match import_sysfs(root.path(), &options()) {
-            Ok(imported) => prop_assert!(from_toml("t", &imported.toml).is_ok()),
+            Ok(imported) => prop_assert!(from_toml("t", &imported.document.to_toml()).is_ok()),
             Err(error) => prop_assert!(error.to_string().contains("hint: ")),
         }
     }

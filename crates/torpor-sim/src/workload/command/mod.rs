@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Makes workload files of command lines of benchmarks, and of fio's job files.
+//! Makes workloads of command lines of benchmarks, and of fio's job files.
 //!
 //! Values that a command line lacks, such as CPU time, are chosen, and named in the workload's
 //! `source`; `torpor workload show` prints it.
@@ -8,14 +8,13 @@ mod fio;
 mod options;
 mod perf;
 mod threads;
-mod toml;
 
 use super::builtin::is_builtin;
+use super::{LICENSE, fit};
 use crate::error::SimError;
 use options::{Line, Setting};
 use std::path::Path;
-use toml::File;
-use torpor_machine::toml::Report;
+use torpor_machine::toml::{Content, Document, Item, Report};
 
 /// Programs that can be the first word.
 const PROGRAMS: [&str; 5] = ["fio", "perf", "turbostat", "idle_predict", "periodic"];
@@ -32,20 +31,27 @@ pub fn is_command(text: &str) -> bool {
     }
 }
 
-/// Returns the workload file of a command line.
+/// Returns the workload of a command line.
 ///
 /// # Errors
 /// If there is no such command, an option is unknown or its value is wrong, or a job file that it
 /// names cannot be read.
-pub fn to_toml(command: &str) -> Result<String, SimError> {
-    build(command, command, |report| {
+pub(super) fn of_command(command: &str) -> Result<Document, SimError> {
+    let mut job_file = None;
+    let document = build(command, command, |report| {
         let line = Line::split(report, command)?;
         let Some(program) = line.words.first() else {
             report.push(line.finding(None, "there is no command", &PROGRAMS));
             return None;
         };
         match program.text.as_str() {
-            "fio" => fio::of_line(report, &line),
+            "fio" => match fio::job_file(report, &line) {
+                Some((path, text)) => {
+                    job_file = Some((path.to_owned(), text));
+                    Some(Content::default())
+                }
+                None => fio::of_line(report, &line),
+            },
             "perf" => perf::read(report, &line),
             "turbostat" => threads::turbostat(report, &line),
             "idle_predict" => threads::idle_predict(report, &line),
@@ -55,14 +61,18 @@ pub fn to_toml(command: &str) -> Result<String, SimError> {
                 None
             }
         }
-    })
+    })?;
+    match job_file {
+        Some((path, text)) => build(&path, &text, |report| fio::of_file(report, "fio", &text)),
+        None => Ok(document),
+    }
 }
 
-/// Returns the workload file of a fio job file.
+/// Returns the workload of a fio job file.
 ///
 /// # Errors
 /// If an option is unknown or its value is wrong.
-pub fn job_file_to_toml(path: &str, text: &str) -> Result<String, SimError> {
+pub fn of_job_file(path: &str, text: &str) -> Result<Document, SimError> {
     let name = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
     build(path, text, |report| fio::of_file(report, &name, text))
 }
@@ -70,15 +80,34 @@ pub fn job_file_to_toml(path: &str, text: &str) -> Result<String, SimError> {
 fn build(
     origin: &str,
     text: &str,
-    read: impl FnOnce(&mut Report<'_>) -> Option<File>,
-) -> Result<String, SimError> {
+    read: impl FnOnce(&mut Report<'_>) -> Option<Content>,
+) -> Result<Document, SimError> {
     let mut report = Report::new(text);
-    let file = read(&mut report);
+    let content = read(&mut report);
     let problems = report.finish();
-    match file {
-        Some(file) if problems.is_empty() => Ok(file.text()),
+    match content {
+        Some(content) if problems.is_empty() => Ok(Document::of(origin, text, content)),
         _ => Err(SimError::Workload { origin: origin.to_owned(), problems }),
     }
+}
+
+/// Begins a workload with its sources. `name` may be any text.
+fn workload(name: &str, title: &str, sources: &[&str]) -> Content {
+    Content::default()
+        .comment(LICENSE)
+        .with("name", fit(name))
+        .with("title", title)
+        .with("source", sources.to_vec())
+}
+
+/// Begins a task.
+fn task(name: &str) -> Content {
+    Content::default().with("name", name)
+}
+
+/// Returns a phase with one key.
+fn phase(key: &str, item: impl Into<Item>) -> Content {
+    Content::default().with(key, item)
 }
 
 /// Reads a whole number from `least` to `most`.
@@ -94,10 +123,16 @@ fn count(report: &mut Report<'_>, setting: &Setting, least: u64, most: u64) -> O
 
 /// Reads a number above 0.
 fn positive(report: &mut Report<'_>, setting: &Setting, most: f64) -> Option<f64> {
+    within(report, setting, f64::MIN_POSITIVE, most)
+}
+
+/// Reads a number from `least` to `most`.
+fn within(report: &mut Report<'_>, setting: &Setting, least: f64, most: f64) -> Option<f64> {
     let number = setting.value.as_ref().and_then(|value| value.parse().ok());
-    let number = number.filter(|n: &f64| *n > 0.0 && *n <= most);
+    let number = number.filter(|n: &f64| (least..=most).contains(n));
     if number.is_none() {
-        report.push(setting.finding("not such a number", Some(format!("above 0, to {most}"))));
+        let from = if least > 0.0 { "above" } else { "from" };
+        report.push(setting.finding("not such a number", Some(format!("{from} 0, to {most}"))));
     }
     number
 }

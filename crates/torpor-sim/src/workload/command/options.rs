@@ -138,6 +138,13 @@ fn dashed(name: &str) -> String {
 }
 
 impl Setting {
+    /// Returns the place of its value, which is last.
+    pub(super) fn value_span(&self) -> Range<usize> {
+        let length = self.value.as_ref().map_or(0, String::len);
+        let start = if length > 0 { self.span.end.saturating_sub(length) } else { self.span.start };
+        start..self.span.end
+    }
+
     pub(super) fn finding(&self, message: &str, allowed: Option<String>) -> Finding {
         Finding {
             span: self.span.clone(),

@@ -2,9 +2,8 @@
 //! `perf bench sched`: pipe, messaging and seccomp-notify of Linux 6.12's tools/perf/bench.
 
 use super::options::{Known, Line};
-use super::toml::File;
-use super::{count, positive};
-use torpor_machine::toml::Report;
+use super::{count, phase, positive, task, workload};
+use torpor_machine::toml::{Content, Report};
 
 const SUITES: [&str; 3] = ["pipe", "messaging", "seccomp-notify"];
 
@@ -26,7 +25,7 @@ const OPTIONS: &[Known] = &[
     Known { names: &["work_us"], takes_value: true },
 ];
 
-pub(super) fn read(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn read(report: &mut Report<'_>, line: &Line) -> Option<Content> {
     // `perf bench -f simple -r 3 sched pipe`: options before `sched` only affect the output.
     let words: Vec<&str> = line.words.iter().map(|w| w.text.as_str()).collect();
     let Some(at) = words.iter().position(|word| *word == "sched") else {
@@ -64,49 +63,54 @@ pub(super) fn read(report: &mut Report<'_>, line: &Line) -> Option<File> {
         ),
     };
     let work_us = work_us.unwrap_or(WORK_US);
-    let file = |title: &str| File::new(suite, title).source(format!("`{}`", line.whole));
+    let given = format!("`{}`", line.whole);
     Some(match *suite {
         "messaging" => {
-            let loops = loops.unwrap_or(100);
-            file("Senders and receivers, 20 of each a group, each sender to each receiver")
-                .source("shape: tools/perf/bench/sched-messaging.c of Linux 6.12; here a group has one queue, and a sender waits for space before its next round")
-                .source(chosen)
-                .table(&messaging(groups, loops, work_us))
+            let title = "Senders and receivers, 20 of each a group, each sender to each receiver";
+            let shape = "shape: tools/perf/bench/sched-messaging.c of Linux 6.12; here a group has \
+                         one queue, and a sender waits for space before its next round";
+            let content = workload(suite, title, &[&given, shape, &chosen]);
+            content.with("task", messaging(groups, loops.unwrap_or(100), work_us))
         }
-        "pipe" => file("Two tasks that hand a byte to and fro")
-            .source("shape: tools/perf/bench/sched-pipe.c of Linux 6.12")
-            .source(chosen)
-            .table(&ping_pong(["ping", "pong"], loops.unwrap_or(1_000_000), work_us, true)),
-        _ => file("A task whose system calls another one answers")
-            .source("shape: tools/perf/bench/sched-seccomp-notify.c of Linux 6.12: a call is notified, received and answered; without --sync-mode nobody says that it is about to sleep")
-            .source(chosen)
-            .table(&ping_pong(
-                ["caller", "supervisor"],
-                loops.unwrap_or(1_000_000),
-                work_us,
-                sync_mode,
-            )),
+        "pipe" => {
+            let title = "Two tasks that hand a byte to and fro";
+            let shape = "shape: tools/perf/bench/sched-pipe.c of Linux 6.12";
+            let tasks = ping_pong(["ping", "pong"], loops.unwrap_or(1_000_000), work_us, true);
+            workload(suite, title, &[&given, shape, &chosen]).with("task", tasks)
+        }
+        _ => {
+            let title = "A task whose system calls another one answers";
+            let shape = "shape: tools/perf/bench/sched-seccomp-notify.c of Linux 6.12: a call is \
+                         notified, received and answered; without --sync-mode nobody says that it \
+                         is about to sleep";
+            let names = ["caller", "supervisor"];
+            let tasks = ping_pong(names, loops.unwrap_or(1_000_000), work_us, sync_mode);
+            workload(suite, title, &[&given, shape, &chosen]).with("task", tasks)
+        }
     })
 }
 
-fn ping_pong([ping, pong]: [&str; 2], loops: u64, work_us: f64, sync: bool) -> String {
-    format!(
-        "[[task]]\nname = \"{ping}\"\nrepeat = {loops}\n\
-         phase = [{{ run_us = {work_us} }}, {{ wake = \"to-{pong}\", sync = {sync} }}, \
-         {{ wait = \"to-{ping}\" }}]\n\n\
-         [[task]]\nname = \"{pong}\"\nrepeat = {loops}\n\
-         phase = [{{ wait = \"to-{pong}\" }}, {{ run_us = {work_us} }}, \
-         {{ wake = \"to-{ping}\", sync = {sync} }}]\n"
-    )
+fn ping_pong([ping, pong]: [&str; 2], loops: u64, work_us: f64, sync: bool) -> Vec<Content> {
+    let wake = |to: &str| phase("wake", format!("to-{to}")).with("sync", sync);
+    let wait = |to: &str| phase("wait", format!("to-{to}"));
+    let task =
+        |name: &str, phases: Vec<Content>| task(name).with("repeat", loops).with("phase", phases);
+    vec![
+        task(ping, vec![phase("run_us", work_us), wake(pong), wait(ping)]),
+        task(pong, vec![wait(pong), phase("run_us", work_us), wake(ping)]),
+    ]
 }
 
-fn messaging(groups: u64, loops: u64, work_us: f64) -> String {
-    let (tasks, messages) = (groups * FANOUT, loops * FANOUT);
-    format!(
-        "[[task]]\nname = \"sender\"\ncount = {tasks}\ngroup = {FANOUT}\nrepeat = {loops}\nphase = [\n    \
-         {{ repeat = {FANOUT}, do = [{{ run_us = {work_us} }}, {{ wake = \"message\" }}] }},\n    \
-         {{ wait = \"space\", count = {FANOUT} }},\n]\n\n\
-         [[task]]\nname = \"receiver\"\ncount = {tasks}\ngroup = {FANOUT}\nrepeat = {messages}\n\
-         phase = [{{ wait = \"message\" }}, {{ run_us = {work_us} }}, {{ wake = \"space\" }}]\n"
-    )
+fn messaging(groups: u64, loops: u64, work_us: f64) -> Vec<Content> {
+    let task = |name: &str, repeat: u64| {
+        task(name).with("count", groups * FANOUT).with("group", FANOUT).with("repeat", repeat)
+    };
+    let run = || phase("run_us", work_us);
+    let round = phase("repeat", FANOUT).with("do", vec![run(), phase("wake", "message")]);
+    let space = phase("wait", "space").with("count", FANOUT);
+    vec![
+        task("sender", loops).with("phase", vec![round, space]),
+        task("receiver", loops * FANOUT)
+            .with("phase", vec![phase("wait", "message"), run(), phase("wake", "space")]),
+    ]
 }

@@ -3,9 +3,8 @@
 //! threads.
 
 use super::options::{Known, Line, Setting};
-use super::toml::File;
-use super::{count, positive};
-use torpor_machine::toml::Report;
+use super::{count, phase, positive, task, within, workload};
+use torpor_machine::toml::{Content, Report};
 
 const THREADS_MAX: u64 = 1_000_000;
 const LOOPS_MAX: u64 = 1_000_000_000_000;
@@ -31,7 +30,7 @@ const TURBOSTAT: &[Known] = &[
 ];
 
 /// Reads registers of each CPU every interval, with one IPI per read.
-pub(super) fn turbostat(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn turbostat(report: &mut Report<'_>, line: &Line) -> Option<Content> {
     let (mut interval_s, mut rounds, mut reads, mut gap_us) = (5.0, None, 10, 150.0);
     for setting in &settings(report, line, TURBOSTAT) {
         match setting.key.as_str() {
@@ -42,24 +41,29 @@ pub(super) fn turbostat(report: &mut Report<'_>, line: &Line) -> Option<File> {
             _ => {}
         }
     }
-    let max = rounds.map_or(String::new(), |n| format!("max = {}\n", n.saturating_mul(reads)));
     let interval_us = interval_s * 1e6;
-    let file = File::new("turbostat", "turbostat on an idle machine: bursts of register reads")
-        .source(format!("`{}`", line.whole))
-        .source(format!(
-            "{reads} inter-processor interrupts a CPU, one a register: ten were reported by Youquan \
-             Song, LKML, 18 Oct 2012, of `turbostat -v` (--reads)"
-        ))
-        .source(format!(
-            "chosen: {gap_us} us from one read to the next (--gap_us), one CPU 200 us after the \
-             other, 300 us of work to add up and print"
-        ));
-    Some(file.table(&format!(
-        "[[task]]\nname = \"turbostat\"\n\
-         phase = [{{ run_us = 300 }}, {{ period_us = {interval_us} }}]\n\n\
-         [[interrupt]]\nname = \"read\"\neach_cpu_us = 200\ninterval_us = {interval_us}\n\
-         burst = {reads}\nburst_gap_us = {gap_us}\n{max}"
-    )))
+    let read = task("read")
+        .with("each_cpu_us", 200u32)
+        .with("interval_us", interval_us)
+        .with("burst", reads)
+        .with("burst_gap_us", gap_us)
+        .maybe("max", rounds.map(|n| n.saturating_mul(reads)));
+    let phases = vec![phase("run_us", 300u32), phase("period_us", interval_us)];
+    let title = "turbostat on an idle machine: bursts of register reads";
+    let reported = format!(
+        "{reads} inter-processor interrupts a CPU, one a register: ten were reported by Youquan \
+         Song, LKML, 18 Oct 2012, of `turbostat -v` (--reads)"
+    );
+    let chosen = format!(
+        "chosen: {gap_us} us from one read to the next (--gap_us), one CPU 200 us after the \
+         other, 300 us of work to add up and print"
+    );
+    let content = workload("turbostat", title, &[&format!("`{}`", line.whole), &reported, &chosen]);
+    Some(
+        content
+            .with("task", vec![task("turbostat").with("phase", phases)])
+            .with("interrupt", vec![read]),
+    )
 }
 
 const IDLE_PREDICT: &[Known] = &[
@@ -69,26 +73,30 @@ const IDLE_PREDICT: &[Known] = &[
 ];
 
 /// Repeats a few equal sleeps, then one of a second.
-pub(super) fn idle_predict(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn idle_predict(report: &mut Report<'_>, line: &Line) -> Option<Content> {
     let (mut threads, mut loops, mut delay_us) = (8, 10, 20.0);
     for setting in &settings(report, line, IDLE_PREDICT) {
         match setting.key.as_str() {
             "threads" => threads = count(report, setting, 1, THREADS_MAX)?,
             "loop" => loops = count(report, setting, 2, LOOPS_MAX)?,
-            _ => delay_us = positive(report, setting, 3.6e9)?,
+            _ => delay_us = within(report, setting, 0.0, 3.6e9)?,
         }
     }
-    let file = File::new("idle_predict", "Short sleeps that say nothing of the next long one")
-        .source(format!("`{}`", line.whole))
-        .source("idle_predict of Youquan Song, LKML, 18 Oct 2012: N threads, (loop - 1) times usleep(delay), then sleep(1)")
-        .source("chosen: 5 us of work between sleeps; threads start evenly over the first second");
-    let stagger_us = (1e6 / threads as f64).floor();
-    Some(file.table(&format!(
-        "[[task]]\nname = \"thread\"\ncount = {threads}\nstagger_us = {stagger_us}\nphase = [\n    \
-         {{ repeat = {}, do = [{{ run_us = 5 }}, {{ sleep_us = {delay_us} }}] }},\n    \
-         {{ sleep_us = 1000000 }},\n]\n",
-        loops - 1
-    )))
+    let short = vec![phase("run_us", 5u32), phase("sleep_us", delay_us)];
+    let phases =
+        vec![phase("repeat", loops - 1).with("do", short), phase("sleep_us", 1_000_000u32)];
+    let thread = task("thread")
+        .with("count", threads)
+        .with("stagger_us", (1e6 / threads as f64).floor())
+        .with("phase", phases);
+    let sources = [
+        &*format!("`{}`", line.whole),
+        "idle_predict of Youquan Song, LKML, 18 Oct 2012: N threads, (loop - 1) times \
+         usleep(delay), then sleep(1)",
+        "chosen: 5 us of work between sleeps; threads start evenly over the first second",
+    ];
+    let title = "Short sleeps that say nothing of the next long one";
+    Some(workload("idle_predict", title, &sources).with("task", vec![thread]))
 }
 
 const PERIODIC: &[Known] = &[
@@ -99,7 +107,7 @@ const PERIODIC: &[Known] = &[
 ];
 
 /// Runs light periodic work, as in Doug Smythies' sweeps.
-pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<Content> {
     let (mut threads, mut hz, mut work_us) = (1, 73.0, None);
     let mut load_pct = None;
     for setting in &settings(report, line, PERIODIC) {
@@ -116,12 +124,15 @@ pub(super) fn periodic(report: &mut Report<'_>, line: &Line) -> Option<File> {
         (None, Some(pct)) => (period_us * pct / 100.0, format!("work: --load {pct} % of a period")),
         (None, None) => (300.0, "chosen: 300 us of work a period (--work_us, --load)".to_owned()),
     };
-    let file = File::new("periodic", "Threads that work a little, periodically")
-        .source(format!("`{}`", line.whole))
-        .source("shape: Doug Smythies' periodic load on an idle server, LKML, 17 Sep 2022")
-        .source(format!("{origin}; chosen: threads start 1 ms after one another"));
-    Some(file.table(&format!(
-        "[[task]]\nname = \"thread\"\ncount = {threads}\nstagger_us = 1000\n\
-         phase = [{{ run_us = {work_us} }}, {{ period_us = {period_us} }}]\n"
-    )))
+    let thread = task("thread")
+        .with("count", threads)
+        .with("stagger_us", 1000u32)
+        .with("phase", vec![phase("run_us", work_us), phase("period_us", period_us)]);
+    let sources = [
+        &*format!("`{}`", line.whole),
+        "shape: Doug Smythies' periodic load on an idle server, LKML, 17 Sep 2022",
+        &format!("{origin}; chosen: threads start 1 ms after one another"),
+    ];
+    let title = "Threads that work a little, periodically";
+    Some(workload("periodic", title, &sources).with("task", vec![thread]))
 }

@@ -10,16 +10,15 @@ mod events;
 mod json;
 mod object;
 
-use super::{Barrier, TaskKind, Workload};
+use super::read::{from_document, invalid};
+use super::{LICENSE, Workload, fit};
 use crate::error::SimError;
-use crate::workload::Clamp;
-use crate::workload::attributes::{POLICIES, is_realtime, policy_of};
-use events::{Names, Program};
+use crate::workload::attributes::{NICE_WEIGHTS, POLICIES, is_realtime};
+use events::{Thread, Timers};
 use json::Value;
 use object::Object;
-use sha2::{Digest, Sha256};
-use torpor_machine::toml::{Finding, Report};
-use torpor_machine::units::{CpuId, Duration};
+use torpor_machine::toml::{Content, Document, Finding, Item, Report, format_cpu_list};
+use torpor_machine::units::CpuId;
 
 const HOUR_US: f64 = 3.6e9;
 
@@ -40,7 +39,8 @@ const GLOBAL_KEYS: &[&str] = &[
     "mem_buffer_size",
     "cumulative_slack",
 ];
-const TASK_KEYS: &[&str] = &["instance", "loop", "policy", "priority", "cpus", "delay", "phases"];
+const TASK_KEYS: &[&str] =
+    &["instance", "loop", "policy", "priority", "cpus", "delay", "util_min", "util_max", "phases"];
 const DEADLINE_KEYS: &[&str] = &["dl-runtime", "dl-period", "dl-deadline"];
 const NO_DEADLINES: &str = "SCHED_DEADLINE is not simulated";
 /// rt-app's names of scheduling policies.
@@ -50,10 +50,14 @@ const PRIORITY_DEFAULT: f64 = 10.0;
 
 /// Reads the text of an rt-app file. `origin` names it in errors, `name` the workload.
 pub fn from_rtapp(origin: &str, name: &str, text: &str) -> Result<Workload, SimError> {
+    from_document(&of_rtapp(origin, name, text)?)
+}
+
+pub(super) fn of_rtapp(origin: &str, name: &str, text: &str) -> Result<Document, SimError> {
     let mut report = Report::new(text);
-    let workload = match json::parse(text) {
+    let content = match json::parse(text) {
         Ok(json) => Object::of(&mut report, String::new(), &json)
-            .and_then(|file| build(&mut report, &file, name, text)),
+            .and_then(|file| build(&mut report, &file, name)),
         Err(error) => {
             report.push(Finding {
                 span: error.at..error.at + 1,
@@ -65,13 +69,13 @@ pub fn from_rtapp(origin: &str, name: &str, text: &str) -> Result<Workload, SimE
         }
     };
     let problems = report.finish();
-    match workload {
-        Some(workload) if problems.is_empty() => Ok(workload),
-        _ => Err(SimError::Workload { origin: origin.to_owned(), problems }),
+    match content {
+        Some(content) if problems.is_empty() => Ok(Document::of(origin, text, content)),
+        _ => Err(invalid(origin, problems)),
     }
 }
 
-fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<Workload> {
+fn build(report: &mut Report, file: &Object, name: &str) -> Option<Content> {
     for entry in file.entries.iter().filter(|e| !FILE_KEYS.contains(&e.key.as_str())) {
         file.unknown(report, entry, FILE_KEYS, None);
     }
@@ -96,29 +100,25 @@ fn build(report: &mut Report, file: &Object, name: &str, text: &str) -> Option<W
         let finding = file.finding(report, entry, "a workload has at least one task");
         report.push(finding);
     }
-    let mut names = Names::default();
+    let (mut timers, mut count) = (Timers::new(), 0);
     let mut tasks = Vec::new();
     for entry in threads.entries {
         let thread = Object::of(report, threads.key(entry), &entry.json)?;
-        tasks.push(task(report, &thread, &entry.key, policy, &mut names));
+        let instances = thread.integer(report, "instance", 0.0, 1e4).unwrap_or(1.0) as u32;
+        count += instances;
+        let span = entry.key_span.clone();
+        let reader =
+            Thread { name: &entry.key, span: span.clone(), instances, timers: &mut timers };
+        let task = task(report, &thread, policy, reader);
+        tasks.extend(task.map(|task| Item::from(task).at(span.clone(), &*thread.path)));
     }
-    names.check_timers(report);
-    names.check_channels(report);
-    let tasks: Vec<TaskKind> = tasks.into_iter().collect::<Option<_>>()?;
-    Some(Workload {
-        name: name.to_owned(),
-        title: format!("rt-app: {} threads", tasks.iter().map(|t| t.count).sum::<u32>()),
-        sources: vec!["an rt-app file".to_owned()],
-        sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
-        barriers: Barrier::all(&names.barriers, &tasks),
-        channels: names.channels(),
-        tasks,
-        interrupts: Vec::new(),
-        devices: Vec::new(),
-        flows: Vec::new(),
-        activities: Vec::new(),
-        notes: Vec::new(),
-    })
+    events::check_timers(report, timers);
+    let content = Content::default()
+        .comment(LICENSE)
+        .with("name", fit(name))
+        .with("title", format!("rt-app: {count} threads"))
+        .with("source", "an rt-app file");
+    Some(content.with("task", tasks))
 }
 
 fn check_global(report: &mut Report, global: &Object) {
@@ -151,82 +151,81 @@ fn policy_name(report: &mut Report, object: &Object, entry: &json::Entry) -> &'s
     "normal"
 }
 
+/// Returns a thread as a task, with each key at its place in the file.
 fn task(
     report: &mut Report,
     thread: &Object,
-    name: &str,
     default_policy: &'static str,
-    names: &mut Names,
-) -> Option<TaskKind> {
-    let count = thread.integer(report, "instance", 1.0, 1e4).unwrap_or(1.0) as u32;
-    let delay_us = thread.integer(report, "delay", 0.0, HOUR_US).unwrap_or(0.0);
-    let passes = thread.integer(report, "loop", -1.0, 1e9).unwrap_or(-1.0);
+    mut reader: Thread<'_>,
+) -> Option<Content> {
+    let number = |report: &mut Report, key, min, max| {
+        let number = thread.integer(report, key, min, max);
+        number.map(|number| thread.item(key, number))
+    };
     let at = thread.find("policy");
     let policy = at.map_or(default_policy, |entry| policy_name(report, thread, entry));
     // rt-app's `priority` is a nice level, or a realtime priority.
-    let (nice, priority) = match is_realtime(policy) {
-        true => (0.0, thread.integer(report, "priority", 1.0, 99.0).unwrap_or(PRIORITY_DEFAULT)),
-        false => (thread.integer(report, "priority", -20.0, 19.0).unwrap_or(0.0), 0.0),
+    let priority = match is_realtime(policy) {
+        true => {
+            let priority = thread.integer(report, "priority", 1.0, 99.0);
+            ("rt_priority", priority.unwrap_or(PRIORITY_DEFAULT))
+        }
+        false => {
+            let nice = thread.integer(report, "priority", -20.0, 19.0).unwrap_or(0.0);
+            ("weight", f64::from(NICE_WEIGHTS[(nice + 20.0) as usize]))
+        }
     };
-    let cpus = thread.find("cpus").map(|entry| cpus(report, thread, entry));
+    let passes = thread.integer(report, "loop", -1.0, 1e9).filter(|passes| *passes >= 0.0);
     for entry in thread.entries.iter().filter(|e| DEADLINE_KEYS.contains(&e.key.as_str())) {
         thread.unknown(report, entry, TASK_KEYS, Some(NO_DEADLINES));
     }
-    let mut program = Program::new(name, count);
+    let task = Content::default()
+        .with("name", Item::from(fit(reader.name)).at(reader.span.clone(), &*thread.path))
+        .with("count", thread.item("instance", reader.instances))
+        .maybe("cpus", thread.find("cpus").and_then(|entry| cpus(report, thread, entry)))
+        .maybe("start_us", number(report, "delay", 0.0, HOUR_US))
+        .with("policy", thread.item("policy", policy))
+        .with(priority.0, thread.item("priority", priority.1))
+        .maybe("uclamp_min", number(report, "util_min", 0.0, 1024.0))
+        .maybe("uclamp_max", number(report, "util_max", 0.0, 1024.0))
+        .maybe("repeat", passes.map(|passes| thread.item("loop", passes)));
+    Some(task.with("phase", phases(report, thread, &mut reader)?))
+}
+
+fn phases(report: &mut Report, thread: &Object, reader: &mut Thread<'_>) -> Option<Vec<Item>> {
     let is_own = |key: &str| TASK_KEYS.contains(&key) || DEADLINE_KEYS.contains(&key);
+    let events = thread.entries.iter().filter(|entry| !is_own(&entry.key));
+    let mut found = Vec::new();
     match thread.find("phases") {
         Some(entry) => {
-            for other in thread.entries.iter().filter(|e| !is_own(&e.key)) {
+            for other in events {
                 let why = "with `phases`, events must be in a phase";
                 thread.unknown(report, other, TASK_KEYS, Some(why));
             }
             let phases = Object::of(report, thread.key(entry), &entry.json)?;
             for entry in phases.entries {
-                let phase = Object::of(report, phases.key(entry), &entry.json)?;
-                program.phase(report, &phase, names);
+                found.extend(reader.phase(report, &phases, entry));
             }
         }
         None => {
-            let events = thread.entries.iter().filter(|e| !is_own(&e.key));
             for entry in events {
-                program.event(report, thread, entry, names);
+                found.extend(reader.event(report, thread, entry));
             }
         }
     }
-    if program.steps.is_empty() && thread.entries.iter().all(|e| is_own(&e.key)) {
+    if found.is_empty() && thread.entries.iter().all(|entry| is_own(&entry.key)) {
         report.push(Finding {
+            span: reader.span.clone(),
             key: thread.path.clone(),
             message: "a thread does at least one thing".to_owned(),
             allowed: Some(events::NAMES.join(", ")),
             ..Finding::default()
         });
     }
-    Some(TaskKind {
-        name: name.to_owned(),
-        count,
-        groups: 1,
-        cpus: match cpus {
-            Some(cpus) => Some(cpus?),
-            None => None,
-        },
-        start: Duration((delay_us * 1e3) as i64),
-        stagger: Duration::ZERO,
-        policy: policy_of(policy, priority as u32),
-        clamp: if is_realtime(policy) { Clamp::REALTIME } else { Clamp::NONE },
-        each_cpu: false,
-        activity: None,
-        timer_slack: Duration::ZERO,
-        slice: Duration::ZERO,
-        weight: crate::workload::attributes::NICE_WEIGHTS[(nice + 20.0) as usize],
-        repeat: (passes >= 0.0).then_some(passes as u64),
-        draws: program.draws,
-        depth: program.depth,
-        timers: program.timers.len(),
-        program: program.steps,
-    })
+    Some(found)
 }
 
-fn cpus(report: &mut Report, thread: &Object, entry: &json::Entry) -> Option<Vec<CpuId>> {
+fn cpus(report: &mut Report, thread: &Object, entry: &json::Entry) -> Option<Item> {
     let number = |item: &json::Json| match item.value {
         Value::Number(cpu) if cpu.fract() == 0.0 && (0.0..=65_535.0).contains(&cpu) => {
             Some(CpuId(cpu as u32))
@@ -243,5 +242,8 @@ fn cpus(report: &mut Report, thread: &Object, entry: &json::Entry) -> Option<Vec
         finding.allowed = Some("whole numbers in `[ ]`, such as [0, 1]".to_owned());
         report.push(finding);
     }
-    cpus
+    let mut cpus = cpus?;
+    cpus.sort();
+    cpus.dedup();
+    Some(thread.item("cpus", format_cpu_list(&cpus)))
 }

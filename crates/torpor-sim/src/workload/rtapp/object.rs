@@ -2,7 +2,7 @@
 //! An object of an rt-app file, with what is wrong in it reported at its place.
 
 use super::json::{Entry, Json, Value};
-use torpor_machine::toml::{Finding, Report};
+use torpor_machine::toml::{Finding, Item, Report};
 use torpor_machine::units::closest;
 
 /// An object and its path, such as `tasks.thread0.phases.p1`.
@@ -36,6 +36,14 @@ impl<'a> Object<'a> {
 
     pub(super) fn find(&self, key: &str) -> Option<&'a Entry> {
         self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// Returns what a key means, at the place of its value; without the key, at none.
+    pub(super) fn item(&self, key: &str, item: impl Into<Item>) -> Item {
+        match self.find(key) {
+            Some(entry) => item.into().at(entry.json.span.clone(), self.key(entry)),
+            None => item.into(),
+        }
     }
 
     pub(super) fn finding(&self, report: &Report, entry: &Entry, message: &str) -> Finding {

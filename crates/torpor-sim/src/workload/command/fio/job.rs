@@ -2,11 +2,9 @@
 //! Makes a `[[fio]]` table of the options of a job.
 
 use super::super::options::Setting;
-use super::super::toml::{fit, quoted};
-use super::super::{count, positive};
+use super::super::{count, fit, positive};
 use super::names::{NOT_SIMULATED, SIMULATED, WITHOUT_MEANING, first};
-use std::fmt::Write as _;
-use torpor_machine::toml::Report;
+use torpor_machine::toml::{Content, Item, Report};
 use torpor_machine::units::closest;
 
 /// Engines of fio, with the simulated one that submits and waits alike.
@@ -27,8 +25,8 @@ const DIRECTIONS: [&str; 7] =
 #[derive(Default)]
 pub(super) struct Job {
     name: String,
-    /// Keys and values, in their order.
-    keys: Vec<(&'static str, String)>,
+    /// Its keys, without name and start.
+    keys: Content,
     pub(super) start_s: f64,
     pub(super) runtime_s: Option<f64>,
     pub(super) waits_for_previous: bool,
@@ -52,39 +50,35 @@ impl Job {
             ));
         }
         job.device(get("filename"), get("directory"));
-        job.keys.push(("ioengine", quoted(engine)));
+        job.set("ioengine", engine, get("ioengine"));
         if !is_direct {
-            job.keys.push(("direct", "false".to_owned()));
+            job.keys.set("direct", false);
         }
         job.direction(report, get("rw"), get("rwmixread"), get("rwmixwrite"))?;
         let bytes = match get("bs") {
             Some(setting) => size(report, setting)?,
             None => 4096,
         };
-        job.keys.push(("bs", quoted(&bytes.to_string())));
+        job.set("bs", bytes.to_string(), get("bs"));
         job.depth(report, get("iodepth"), engine)?;
         if !is_direct {
             job.goes_through_the_page_cache(report, get("rw"), get("size"))?;
         }
         if let Some(setting) = get("numjobs") {
             let number = count(report, setting, 1, 1_000_000)?;
-            job.keys.push(("numjobs", number.to_string()));
+            job.set("numjobs", number, Some(setting));
         }
         if let Some(setting) = get("thinktime") {
             let us = time_s(report, setting, 1e-6)? * 1e6;
-            job.keys.push(("thinktime_us", us.to_string()));
+            job.set("thinktime_us", us, Some(setting));
         }
         if let Some(setting) = get("cpus_allowed") {
             let cpus = setting.value.as_deref().unwrap_or("");
-            if cpus.is_empty() || !cpus.chars().all(|c| c.is_ascii_digit() || ",-".contains(c)) {
-                report.push(setting.finding("not a list of CPUs", Some("such as 0-3,7".into())));
-                return None;
-            }
-            job.keys.push(("cpus_allowed", quoted(cpus)));
+            job.set("cpus_allowed", cpus, Some(setting));
         }
         if let Some(setting) = get("fsync") {
             let every = count(report, setting, 0, 1_000_000)?;
-            job.keys.push(("fsync", every.to_string()));
+            job.set("fsync", every, Some(setting));
         }
         job.rate(report, get("rate"), get("rate_iops"), bytes)?;
         job.end(
@@ -170,10 +164,10 @@ impl Job {
                 if !directory.is_empty() && !file.starts_with('/') {
                     file = format!("{}/{file}", directory.trim_end_matches('/'));
                 }
-                return self.keys.push(("filename", quoted(&file)));
+                return self.set("filename", file, filename);
             }
         };
-        self.keys.push(("device", quoted(device)));
+        self.set("device", device, filename);
     }
 
     fn direction(
@@ -196,14 +190,14 @@ impl Job {
                 known
             }
         };
-        self.keys.push(("rw", quoted(direction)));
+        self.set("rw", direction, rw);
         if matches!(direction, "rw" | "readwrite" | "randrw") {
             let reads = match (reads, writes) {
                 (Some(setting), _) => count(report, setting, 0, 100)?,
                 (None, Some(setting)) => 100 - count(report, setting, 0, 100)?,
                 (None, None) => 50,
             };
-            self.keys.push(("rwmixread", reads.to_string()));
+            self.keys.set("rwmixread", reads);
         }
         Some(())
     }
@@ -235,7 +229,7 @@ impl Job {
         let is_share = |s: &&Setting| s.value.as_ref().is_some_and(|v| v.ends_with('%'));
         if let Some(setting) = file.filter(|s| !is_share(s)) {
             let mib = (size(report, setting)? >> 20).clamp(1, 1_000_000_000);
-            self.keys.push(("size_mib", mib.to_string()));
+            self.set("size_mib", mib, Some(setting));
             self.notes.push(format!(
                 "job `{}`: memory is taken to hold the {mib} MiB of its file",
                 self.name
@@ -255,7 +249,7 @@ impl Job {
         if engine == "psync" && depth > 1 {
             self.notes.push(format!("`iodepth={depth}` counts as 1: the engine is synchronous"));
         } else {
-            self.keys.push(("iodepth", depth.to_string()));
+            self.set("iodepth", depth, Some(setting));
         }
         Some(())
     }
@@ -273,7 +267,7 @@ impl Job {
             (None, Some(setting)) => size(report, setting)? as f64 / bs as f64,
             (None, None) => return Some(()),
         };
-        self.keys.push(("rate_iops", rate.to_string()));
+        self.set("rate_iops", rate, iops.or(bytes_s));
         Some(())
     }
 
@@ -288,7 +282,7 @@ impl Job {
         if let Some(setting) = runtime {
             let runtime_s = time_s(report, setting, 1.0)?;
             self.runtime_s = Some(runtime_s);
-            self.keys.push(("runtime", runtime_s.to_string()));
+            self.set("runtime", runtime_s, Some(setting));
         }
         let mut ios: Option<u64> = None;
         if let Some(setting) = number_ios {
@@ -310,22 +304,29 @@ impl Job {
             }
         }
         if let Some(ios) = ios {
-            self.keys.push(("number_ios", ios.min(1_000_000_000_000).to_string()));
+            self.keys.set("number_ios", ios.min(1_000_000_000_000));
         }
         Some(())
     }
 
+    /// Sets a key, at the place of the value of the option that says so.
+    fn set(&mut self, key: &str, item: impl Into<Item>, by: Option<&Setting>) {
+        let item = item.into();
+        self.keys.set(
+            key,
+            match by {
+                Some(setting) => item.at(setting.value_span(), &*setting.key),
+                None => item,
+            },
+        );
+    }
+
     /// Returns the table; `number` makes the name unique.
-    pub(super) fn table(&self, number: usize) -> String {
-        let name = if number > 1 { format!("{}.{number}", self.name) } else { self.name.clone() };
-        let mut text = format!("[[fio]]\nname = {}\n", quoted(&name));
-        for (key, value) in &self.keys {
-            writeln!(text, "{key} = {value}").expect("strings take all text");
-        }
-        if self.start_s > 0.0 {
-            writeln!(text, "startdelay = {}", self.start_s).expect("strings take all text");
-        }
-        text
+    pub(super) fn table(self, number: usize) -> Content {
+        let name = if number > 1 { format!("{}.{number}", self.name) } else { self.name };
+        let mut table = Content::default().with("name", name);
+        table.entries.extend(self.keys.entries);
+        table.maybe("startdelay", (self.start_s > 0.0).then_some(self.start_s))
     }
 }
 

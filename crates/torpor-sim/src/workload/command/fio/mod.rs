@@ -8,9 +8,9 @@ mod job;
 mod names;
 
 use super::options::{Line, Setting, Word};
-use super::toml::File;
+use super::workload;
 use job::Job;
-use torpor_machine::toml::{Finding, Report};
+use torpor_machine::toml::{Content, Finding, Report};
 use torpor_machine::units::open_input;
 
 /// A job, or the global section.
@@ -20,7 +20,7 @@ struct Section {
 }
 
 /// `fio --name=job --rw=randread …`, or `fio job.fio`.
-pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
+pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<Content> {
     let (mut sections, mut files) = (vec![section("global")], Vec::new());
     let mut words = line.words.iter().skip(1).peekable();
     while let Some(word) = words.next() {
@@ -49,11 +49,6 @@ pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
             }
         }
     }
-    if let [file] = files[..] {
-        if sections.len() == 1 && sections[0].settings.is_empty() {
-            return of_named_file(report, line, file);
-        }
-    }
     if let Some(file) = files.first() {
         report.push(line.finding(
             Some(file),
@@ -70,31 +65,25 @@ pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<File> {
     build(report, "fio", &line.whole, &sections)
 }
 
-fn of_named_file(report: &mut Report<'_>, line: &Line, file: &Word) -> Option<File> {
-    let text = open_input(file.text.as_ref()).and_then(std::io::read_to_string);
-    let text = match text {
-        Ok(text) => text,
-        Err(error) => {
-            let message = format!("this job file cannot be read: {error}");
-            report.push(line.finding(Some(file), &message, &[]));
-            return None;
-        }
-    };
-    let mut inner = Report::new(&text);
-    let made = of_file(&mut inner, "fio", &text);
-    let problems = inner.finish();
-    if let Some(first) = problems.first() {
-        let place = format!("{}:{}: {}", file.text, first.line, first.message);
-        let mut finding = line.finding(Some(file), &place, &[]);
-        (finding.allowed, finding.hint) = (first.allowed.clone(), first.hint.clone());
-        report.push(finding);
+/// Returns the path and the text of the job file of `fio job.fio`; a file that cannot be read is
+/// reported. `None` for a line with options.
+pub(super) fn job_file<'l>(report: &mut Report<'_>, line: &'l Line) -> Option<(&'l str, String)> {
+    let [_, file] = &line.words[..] else { return None };
+    if file.text.starts_with("--") {
         return None;
     }
-    made
+    let text = open_input(file.text.as_ref()).and_then(std::io::read_to_string);
+    let error = match text {
+        Ok(text) => return Some((&file.text, text)),
+        Err(error) => error,
+    };
+    let message = format!("this job file cannot be read: {error}");
+    report.push(line.finding(Some(file), &message, &[]));
+    None
 }
 
 /// Reads a job file: `[global]`, then one section per job.
-pub(super) fn of_file(report: &mut Report<'_>, name: &str, text: &str) -> Option<File> {
+pub(super) fn of_file(report: &mut Report<'_>, name: &str, text: &str) -> Option<Content> {
     let (mut sections, mut at) = (vec![section("global")], 0);
     for line in text.split_inclusive('\n') {
         let begin = at;
@@ -133,13 +122,18 @@ fn has_value(key: &str) -> bool {
         .contains(&key)
 }
 
-fn build(report: &mut Report<'_>, name: &str, given: &str, sections: &[Section]) -> Option<File> {
+fn build(
+    report: &mut Report<'_>,
+    name: &str,
+    given: &str,
+    sections: &[Section],
+) -> Option<Content> {
     let title = "fio: jobs as given on its command line or in its file";
-    let mut file = File::new(name, title).source(format!("`{given}`"));
-    file = file.source(
-        "work of submitting a request and of taking its result: the engine's, which is chosen",
-    );
-    let (mut shared, mut jobs, mut begin_s) = (Vec::new(), 0, Some(0.0));
+    let work =
+        "work of submitting a request and of taking its result: the engine's, which is chosen";
+    let mut content = workload(name, title, &[&format!("`{given}`"), work]);
+    let (mut shared, mut jobs, mut begin_s) = (Vec::new(), Vec::new(), Some(0.0));
+    let mut notes: Vec<String> = Vec::new();
     let (mut idle, mut missing) = (Vec::new(), Vec::new());
     let mut latest_end_s: Option<f64> = Some(0.0);
     for section in sections {
@@ -156,7 +150,7 @@ fn build(report: &mut Report<'_>, name: &str, given: &str, sections: &[Section])
                 }
             }
         }
-        if job.waits_for_previous && jobs > 0 {
+        if job.waits_for_previous && !jobs.is_empty() {
             begin_s = latest_end_s;
             if begin_s.is_none() {
                 missing.push("stonewall (after a job without a runtime)".to_owned());
@@ -165,13 +159,10 @@ fn build(report: &mut Report<'_>, name: &str, given: &str, sections: &[Section])
         job.start_s += begin_s.unwrap_or(0.0);
         let end_s = job.runtime_s.map(|runtime| job.start_s + runtime);
         latest_end_s = latest_end_s.zip(end_s).map(|(latest, end)| latest.max(end));
-        for note in &job.notes {
-            file = file.note(note.clone());
-        }
-        jobs += 1;
-        file = file.table(&job.table(jobs));
+        notes.append(&mut job.notes);
+        jobs.push(job.table(jobs.len() + 1));
     }
-    if jobs == 0 {
+    if jobs.is_empty() {
         report.push(Finding {
             key: "fio".to_owned(),
             message: "there is no job".to_owned(),
@@ -181,10 +172,13 @@ fn build(report: &mut Report<'_>, name: &str, given: &str, sections: &[Section])
         return None;
     }
     if !idle.is_empty() {
-        file = file.note(format!("fio's options without meaning here: {}", idle.join(", ")));
+        notes.push(format!("fio's options without meaning here: {}", idle.join(", ")));
     }
     if !missing.is_empty() {
-        file = file.note(format!("fio's options that are not simulated: {}", missing.join(", ")));
+        notes.push(format!("fio's options that are not simulated: {}", missing.join(", ")));
     }
-    Some(file)
+    if !notes.is_empty() {
+        content.set("note", notes);
+    }
+    Some(content.with("fio", jobs))
 }
