@@ -80,7 +80,7 @@ def test_leading_metrics_are_of_the_catalogue():
 
 def test_a_kind_of_result_is_one_file(tmp_path, monkeypatch):
     (tmp_path / "made_up.py").write_text(KIND)
-    monkeypatch.setitem(vars(kinds.KINDS), "_names", [*kinds.KINDS, "made_up"])
+    monkeypatch.setitem(vars(kinds.KINDS), "_names", [*kinds.KINDS._names, "made_up"])
     monkeypatch.setattr(kinds, "__path__", [*kinds.__path__, str(tmp_path)])
     data = {"format": torpor.results.record._engine.FORMAT, "kind": "made_up"}
     data |= {"torpor": {"version": "1"}, "sleeps": 3}

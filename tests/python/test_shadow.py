@@ -77,7 +77,7 @@ def scripted(monkeypatch):
                     "settled_ns": settled,
                     "cpus": 2,
                 }
-                return json.dumps({**found, "windows": closed})
+                return {**found, "windows": closed}
 
         monkeypatch.setattr(torpor._engine, "ShadowSession", Session, raising=False)
 

@@ -7,10 +7,10 @@ A record is declared once, as a typed dict or a dataclass. msgspec checks data a
     >>> @dataclass
     ... class Limit:
     ...     metric: str
-    ...     most: Annotated[float, Meta(ge=0)] = 0.0
+    ...     most: Annotated[int, Meta(ge=0)] = 0
     >>> problem(Limit, {"metric": "idle_power_mw", "most": 4})
     >>> problem(Limit, {"metric": "idle_power_mw", "most": -1})
-    '`most` is -1: expected a number >= 0'
+    '`most` is -1: expected a whole number >= 0'
 
 and makes the JSON schema that is published and that editors use (:func:`schemas_of`).
 """

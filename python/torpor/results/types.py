@@ -33,8 +33,17 @@ def of_kind(kind: str) -> Any:
     return _named(engine_schema()["kinds"][kind])
 
 
-@cache
+#: Types made so far: a record that is made again would be another type of the same name.
+_made: dict[str, Any] = {}
+
+
 def _named(name: str) -> Any:
+    if name not in _made:
+        _made[name] = _record(name)
+    return _made[name]
+
+
+def _record(name: str) -> Any:
     schema = engine_schema()["$defs"][name]
     if "properties" not in schema:
         return _type(schema)
