@@ -378,3 +378,20 @@ def test_workload_may_be_a_value():
         library.simulate(content, **given)
     message = str(error.value)
     assert 'task[0].count = "many"' in message and ":1:" not in message
+
+
+def test_a_wrong_workload_value_is_shown():
+    given = {"platform": "pixel6", "governors": "menu", "duration": "10ms", "seeds": 1}
+    with pytest.raises(library.WorkloadError) as error:
+        library.simulate({"name": "x", "task": [3]}, **given)
+    message = str(error.value)
+    # A value has no text, and so no line.
+    assert "task[0] = 3" in message and "title: this key is missing" in message
+    assert ":1:1" not in message
+
+
+def test_a_workload_that_holds_itself_is_refused():
+    content = {}
+    content["task"] = [content]
+    with pytest.raises(library.TorporError, match="nested more than"):
+        library.simulate(content, platform="pixel6", governors="menu")

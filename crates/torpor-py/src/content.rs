@@ -2,6 +2,7 @@
 //! What platforms and workloads hold, as plain Python values and back.
 
 use crate::errors::{platform_error, sim_error, value_error};
+use crate::record::DEPTH_MAX;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString};
@@ -54,19 +55,26 @@ fn item_to_python<'py>(py: Python<'py>, item: &Item) -> PyResult<Bound<'py, PyAn
 }
 
 pub(crate) fn of_python(made: &Bound<'_, PyDict>) -> PyResult<Content> {
+    table_of_python(made, 0)
+}
+
+fn table_of_python(made: &Bound<'_, PyDict>, depth: u32) -> PyResult<Content> {
     let mut content = Content::default();
     for (key, value) in made {
-        content.set(&key.extract::<String>()?, item_of_python(&value)?);
+        content.set(&key.extract::<String>()?, item_of_python(&value, depth + 1)?);
     }
     Ok(content)
 }
 
-fn item_of_python(value: &Bound<'_, PyAny>) -> PyResult<Item> {
+fn item_of_python(value: &Bound<'_, PyAny>, depth: u32) -> PyResult<Item> {
+    if depth > DEPTH_MAX {
+        return Err(value_error(format!("a value is nested more than {DEPTH_MAX} levels deep")));
+    }
     if let Ok(table) = value.cast::<PyDict>() {
-        return Ok(of_python(table)?.into());
+        return Ok(table_of_python(table, depth)?.into());
     }
     if let Ok(items) = value.cast::<PyList>() {
-        let items = items.iter().map(|item| item_of_python(&item));
+        let items = items.iter().map(|item| item_of_python(&item, depth + 1));
         return Ok(items.collect::<PyResult<Vec<Item>>>()?.into());
     }
     if let Ok(text) = value.cast::<PyString>() {

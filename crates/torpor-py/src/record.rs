@@ -13,7 +13,7 @@ use torpor_machine::units::UnknownName;
 use torpor_result::tables::of_kind;
 
 /// Deeper nesting is an error, as in serde's reader of JSON: a list may contain itself.
-const DEPTH_MAX: u32 = 128;
+pub(crate) const DEPTH_MAX: u32 = 128;
 
 /// Origin of a result.
 trait Source: Send + Sync {

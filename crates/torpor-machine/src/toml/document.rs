@@ -244,7 +244,10 @@ impl Document {
         build: impl FnOnce(&mut Report, &Table) -> Option<T>,
     ) -> Result<T, Vec<Problem>> {
         let mut report = Report::new(&self.text);
-        let file = Table::read(&mut report, shape, String::new(), 0..0, &self.content);
+        // Where keys are missing: at the beginning of a text, if there is one.
+        let has_text = self.is_as_written || !self.text.is_empty();
+        let begin = if has_text { 0..0 } else { NOWHERE };
+        let file = Table::read(&mut report, shape, String::new(), begin, &self.content);
         let made = build(&mut report, &file);
         let problems = report.finish();
         if problems.is_empty() {

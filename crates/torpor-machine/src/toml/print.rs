@@ -4,7 +4,7 @@
 use crate::toml::document::{Content, Item, Value};
 use std::fmt::Write as _;
 
-/// Tables without a name on one line.
+/// Number of tables without a name that share a line.
 const TABLES_A_LINE: usize = 4;
 
 pub(super) fn file(content: &Content) -> String {

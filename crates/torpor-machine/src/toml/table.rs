@@ -260,7 +260,7 @@ fn read_tables(
             report.push(Finding {
                 span: item.span.clone(),
                 key: full,
-                value: Some(report.raw(item.span.clone())),
+                value: Some(raw(report, item)),
                 message: format!("this is {}", noun_of(&item.value)),
                 allowed: Some(allowed(Kind::Tables(shape))),
                 ..Finding::default()
