@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Makes of some tasks of a recording a background workload that repeats with the recording's
+//! Turns some tasks of a recording into a background workload that repeats with the recording's
 //! length; each CPU starts at a different offset.
 //!
 //! A task's pauses and work keep their order, since the kernel's own work comes in bursts.

@@ -33,7 +33,23 @@ pub fn from_document(document: &Document) -> Result<Workload, SimError> {
         .map_err(|problems| invalid(&document.origin, problems))
 }
 
-pub(super) fn invalid(origin: &str, problems: Vec<Problem>) -> SimError {
+/// Reads a text in another language than TOML. What `read` reports is the error; it returns `None`
+/// only after a report.
+pub(super) fn reported<T>(
+    origin: &str,
+    text: &str,
+    read: impl FnOnce(&mut Report<'_>) -> Option<T>,
+) -> Result<T, SimError> {
+    let mut report = Report::new(text);
+    let found = read(&mut report);
+    let problems = report.finish();
+    match found {
+        Some(found) if problems.is_empty() => Ok(found),
+        _ => Err(invalid(origin, problems)),
+    }
+}
+
+fn invalid(origin: &str, problems: Vec<Problem>) -> SimError {
     SimError::Workload { origin: origin.to_owned(), problems }
 }
 

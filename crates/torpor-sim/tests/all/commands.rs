@@ -239,6 +239,13 @@ fn shown_file_is_the_same_workload() {
 }
 
 #[test]
+fn unreadable_job_file_is_one_error() {
+    let error = refused("fio missing.fio");
+    assert_eq!(error.matches("missing.fio: ").count(), 1, "{error}");
+    assert!(error.contains("cannot be read"), "{error}");
+}
+
+#[test]
 fn error_in_a_job_file_names_its_line() {
     let file = tempfile::Builder::new().suffix(".fio").tempfile().unwrap();
     std::fs::write(file.path(), "[a]\nfilename=nvme\niodepth=2\ncpus_allowed=3-1\n").unwrap();

@@ -10,6 +10,7 @@ mod perf;
 mod threads;
 
 use super::builtin::is_builtin;
+use super::read::reported;
 use super::{LICENSE, fit};
 use crate::error::SimError;
 use options::{Line, Setting};
@@ -37,21 +38,21 @@ pub fn is_command(text: &str) -> bool {
 /// If there is no such command, an option is unknown or its value is wrong, or a job file that it
 /// names cannot be read.
 pub(super) fn of_command(command: &str) -> Result<Document, SimError> {
-    let mut job_file = None;
-    let document = build(command, command, |report| {
+    let job_file = reported(command, command, |report| {
+        let line = Line::split(report, command)?;
+        Some(fio::job_file(report, &line))
+    })?;
+    if let Some((path, text)) = job_file {
+        return build(&path, &text, |report| fio::of_file(report, "fio", &text));
+    }
+    build(command, command, |report| {
         let line = Line::split(report, command)?;
         let Some(program) = line.words.first() else {
             report.push(line.finding(None, "there is no command", &PROGRAMS));
             return None;
         };
         match program.text.as_str() {
-            "fio" => match fio::job_file(report, &line) {
-                Some((path, text)) => {
-                    job_file = Some((path.to_owned(), text));
-                    Some(Content::default())
-                }
-                None => fio::of_line(report, &line),
-            },
+            "fio" => fio::of_line(report, &line),
             "perf" => perf::read(report, &line),
             "turbostat" => threads::turbostat(report, &line),
             "idle_predict" => threads::idle_predict(report, &line),
@@ -61,11 +62,7 @@ pub(super) fn of_command(command: &str) -> Result<Document, SimError> {
                 None
             }
         }
-    })?;
-    match job_file {
-        Some((path, text)) => build(&path, &text, |report| fio::of_file(report, "fio", &text)),
-        None => Ok(document),
-    }
+    })
 }
 
 /// Returns the workload of a fio job file.
@@ -82,13 +79,7 @@ fn build(
     text: &str,
     read: impl FnOnce(&mut Report<'_>) -> Option<Content>,
 ) -> Result<Document, SimError> {
-    let mut report = Report::new(text);
-    let content = read(&mut report);
-    let problems = report.finish();
-    match content {
-        Some(content) if problems.is_empty() => Ok(Document::of(origin, text, content)),
-        _ => Err(SimError::Workload { origin: origin.to_owned(), problems }),
-    }
+    reported(origin, text, read).map(|content| Document::of(origin, text, content))
 }
 
 /// Begins a workload with its sources. `name` may be any text.

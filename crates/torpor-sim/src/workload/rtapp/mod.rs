@@ -10,7 +10,7 @@ mod events;
 mod json;
 mod object;
 
-use super::read::{from_document, invalid};
+use super::read::{from_document, reported};
 use super::{LICENSE, Workload, fit};
 use crate::error::SimError;
 use crate::workload::attributes::{NICE_WEIGHTS, POLICIES, is_realtime};
@@ -54,10 +54,11 @@ pub fn from_rtapp(origin: &str, name: &str, text: &str) -> Result<Workload, SimE
 }
 
 pub(super) fn of_rtapp(origin: &str, name: &str, text: &str) -> Result<Document, SimError> {
-    let mut report = Report::new(text);
-    let content = match json::parse(text) {
-        Ok(json) => Object::of(&mut report, String::new(), &json)
-            .and_then(|file| build(&mut report, &file, name)),
+    let content = reported(origin, text, |report| match json::parse(text) {
+        Ok(json) => {
+            let file = Object::of(report, String::new(), &json)?;
+            build(report, &file, name)
+        }
         Err(error) => {
             report.push(Finding {
                 span: error.at..error.at + 1,
@@ -67,12 +68,8 @@ pub(super) fn of_rtapp(origin: &str, name: &str, text: &str) -> Result<Document,
             });
             None
         }
-    };
-    let problems = report.finish();
-    match content {
-        Some(content) if problems.is_empty() => Ok(Document::of(origin, text, content)),
-        _ => Err(invalid(origin, problems)),
-    }
+    })?;
+    Ok(Document::of(origin, text, content))
 }
 
 fn build(report: &mut Report, file: &Object, name: &str) -> Option<Content> {

@@ -66,15 +66,15 @@ pub(super) fn of_line(report: &mut Report<'_>, line: &Line) -> Option<Content> {
 }
 
 /// Returns the path and the text of the job file of `fio job.fio`; a file that cannot be read is
-/// reported. `None` for a line with options.
-pub(super) fn job_file<'l>(report: &mut Report<'_>, line: &'l Line) -> Option<(&'l str, String)> {
-    let [_, file] = &line.words[..] else { return None };
-    if file.text.starts_with("--") {
+/// reported. `None` for any other line.
+pub(super) fn job_file(report: &mut Report<'_>, line: &Line) -> Option<(String, String)> {
+    let [program, file] = &line.words[..] else { return None };
+    if program.text != "fio" || file.text.starts_with("--") {
         return None;
     }
     let text = open_input(file.text.as_ref()).and_then(std::io::read_to_string);
     let error = match text {
-        Ok(text) => return Some((&file.text, text)),
+        Ok(text) => return Some((file.text.clone(), text)),
         Err(error) => error,
     };
     let message = format!("this job file cannot be read: {error}");
