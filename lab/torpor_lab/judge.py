@@ -14,7 +14,7 @@ of governors, and by how much levels and changes are off.
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from torpor_lab import reproduction as shapes
@@ -25,7 +25,8 @@ SIZE_FACTOR = 2.0
 #: Signs without a number.
 DIRECTIONS = {"more": 1, "less": -1}
 
-ASPECTS = ("sign", "order", "size", "range")
+Aspect = Literal["sign", "order", "size", "range"]
+ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 #: Governors whose change serves as a naive prediction for every column.
 REFERENCES = ("shallowest", "deepest")
@@ -267,16 +268,16 @@ def judge_row(
     return verdicts
 
 
-def count(verdicts: list[dict[str, bool]]) -> "dict[str, shapes.Judged]":
+def count(verdicts: list[dict[str, bool]]) -> "dict[Aspect, shapes.Judged]":
     """Return by aspect how many were judged and how many are right."""
-    judged: dict[str, shapes.Judged] = {}
+    judged: dict[Aspect, shapes.Judged] = {}
     for aspect in ASPECTS:
         found = [verdict[aspect] for verdict in verdicts if aspect in verdict]
         judged[aspect] = {"right": sum(found), "of": len(found)}
     return judged
 
 
-def summary(counts: Mapping[str, Mapping[str, Any]]) -> str:
+def summary(counts: "Mapping[Aspect, shapes.Judged]") -> str:
     """Return the counts as a sentence.
 
     >>> summary(count([{"sign": True, "order": True, "size": False}, {"size": True}]))

@@ -32,7 +32,7 @@ class Judged(TypedDict):
 
 
 #: Judged cells of every aspect.
-JudgedCounts = Annotated[dict[str, Judged], ("required", judge.ASPECTS)]
+JudgedCounts = Annotated[dict[judge.Aspect, Judged], shapes.Meta(min_length=len(judge.ASPECTS))]
 
 
 class StudyCell(TypedDict):

@@ -18,11 +18,11 @@ from torpor.cli.finished import finished_runs as finished_runs
 from torpor.cli.kernel import obtain as obtain
 from torpor.cli.options import argument as argument, like as like, option as option
 from torpor.cli.parsing import Command as Command, Group as Group
-from torpor.machine.toml import toml as toml
+from torpor.machine.toml import toml_file as toml_file
 from torpor.results import numbers as numbers, shapes as shapes, types as types
 from torpor.results.catalogue import distances as distances
 from torpor.results.comparison import format_number as format_number
-from torpor.results.files import cause as cause, read_text as read_text, write_whole as write_whole
+from torpor.results.files import cause as cause, write_whole as write_whole
 from torpor.results.kind import Input as Input, Kind as Kind
 from torpor.results.kinds import posted as posted
 from torpor.results.record import headed as headed, with_columns as with_columns

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from torpor import SweepError
-from torpor.plugin import cause, file_hash, read_text, shapes, toml
+from torpor.plugin import cause, file_hash, toml_file
 from torpor_lab.studies.files import FOLDER as STUDIES
 
 #: The corpus that ships.
@@ -216,13 +216,9 @@ class Corpus:
 def read_corpus(path: str | os.PathLike[str] = SHIPPED) -> Corpus:
     """Read a manifest. Raises :class:`SweepError` that names the entry and what is allowed."""
     try:
-        data = toml(read_text(path))
+        data = toml_file(path, Corpus, SweepError, "read corpus")
     except OSError as error:
         raise SweepError(f"read corpus `{path}`: {cause(error)}") from None
-    except ValueError as error:
-        raise SweepError(f"read corpus `{path}`: {error}") from None
-    if problem := shapes.problem(Corpus, data, is_strict=True):
-        raise SweepError(f"read corpus `{path}`: {problem}")
     kinds = {"recording": Recording, "workload": Workload, "variant": Variant}
     entries = {
         name: [_made(kind, row) for row in data.get(name, [])] for name, kind in kinds.items()

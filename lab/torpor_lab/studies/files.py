@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, cast
 
 from torpor import TorporError
-from torpor.plugin import cause, read_text, shapes, toml, unknown_name
+from torpor.plugin import cause, shapes, toml_file, unknown_name
 
 FOLDER = Path(__file__).parent
 
@@ -134,11 +134,9 @@ def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
             raise StudyError(unknown_name("study", str(path), known, otherwise))
         path = FOLDER / f"{path.name}.toml"
     try:
-        content = toml(read_text(path))
+        content = toml_file(path, Study, StudyError, "study")
     except OSError as error:
         raise StudyError(f"study `{path}`: {cause(error)}") from error
-    except ValueError as error:
-        raise StudyError(f"study `{path}`: {error}") from error
     try:
         _check(content)
     except StudyError as error:
@@ -147,8 +145,6 @@ def load(study: str | os.PathLike[str]) -> tuple[Study, Path]:
 
 
 def _check(study: dict[str, Any]) -> None:
-    if found := shapes.problem(Study, study, is_strict=True):
-        raise StudyError(found)
     known: list[str] = []
     for index, column in enumerate(study["column"]):
         if column["name"] in known:

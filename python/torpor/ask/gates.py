@@ -11,10 +11,9 @@ from typing import Any, TypedDict
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.machine.toml import toml
+from torpor.machine.toml import toml_file
 from torpor.results.catalogue import RUNS, metrics
 from torpor.results.comparison import fill
-from torpor.results.files import read_text
 from torpor.results.kind import Sample
 from torpor.results.kinds import KINDS
 from torpor.results.load import load
@@ -102,14 +101,7 @@ def read_limits(path: _Path) -> list[Limit]:
 
     Raises :class:`GateError` for what does not belong there, with its place.
     """
-    try:
-        data = toml(read_text(path))
-    except ValueError as error:
-        raise GateError(f"read limits `{path}`: {error}") from None
-    from torpor.results import shapes
-
-    if problem := shapes.problem(_Limits, data, is_strict=True):
-        raise GateError(f"read limits `{path}`: {problem}")
+    data = toml_file(path, _Limits, GateError, "read limits")
     if not data["limit"]:
         raise GateError(f"read limits `{path}`: `limit` is empty: expected one or more")
     return [

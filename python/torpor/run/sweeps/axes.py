@@ -13,8 +13,7 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.machine.toml import toml
-from torpor.results.files import read_text
+from torpor.machine.toml import toml_file
 from torpor.run import options
 from torpor.run.options import Option
 
@@ -240,15 +239,7 @@ def read_toml(path: str | os.PathLike[str]) -> Axes:
     Paths are relative to the working directory, as on the command line. Raises
     :class:`SweepError` for what does not belong there.
     """
-    text = read_text(path)
-    try:
-        data = toml(text)
-    except ValueError as error:
-        raise SweepError(f"read sweep `{path}`: {error}") from None
-    from torpor.results import shapes
-
-    if problem := shapes.problem(_file(), data, is_strict=True):
-        raise SweepError(f"read sweep `{path}`: {problem}")
+    data = toml_file(path, _file(), SweepError, "read sweep")
     numbers = ("seeds", "seed")
     given: dict[str, Any] = {
         n: v if n in numbers else _listed(v) for n, v in data.get("axes", {}).items()
