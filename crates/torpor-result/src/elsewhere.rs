@@ -22,10 +22,14 @@ pub static AB: &[Info] = infos! {
         "Sleeps shorter than their state's target residency, of all sleeps, as sysfs counts them.";
     below_pct: SHARE, Lower, "too shallow (below)",
         "Sleeps long enough for a deeper state, of all sleeps, as sysfs counts them.";
-    deepest_pct same_as("deepest_residency_pct"): SHARE, Neither, "time in the deepest state", "Of all CPUs' time.";
-    idle_pct same_as("idle_residency_pct"): SHARE, Neither, "time in all idle states", "Of all CPUs' time.";
-    package_w leads(&[(Sentence, 5)]): WATT, Lower, "package power", "`package_j` over the wall time.";
-    package_j sum leads(&[(Sentence, 6)]): JOULE, Lower, "package energy", "Of all packages, by RAPL.";
+    deepest_pct same_as("deepest_residency_pct"):
+        SHARE, Neither, "time in the deepest state", "Of all CPUs' time.";
+    idle_pct same_as("idle_residency_pct"):
+        SHARE, Neither, "time in all idle states", "Of all CPUs' time.";
+    package_w leads(&[(Sentence, 5)]):
+        WATT, Lower, "package power", "`package_j` over the wall time.";
+    package_j sum leads(&[(Sentence, 6)]):
+        JOULE, Lower, "package energy", "Of all packages, by RAPL.";
     dram_w: WATT, Lower, "dram power", "`dram_j` over the wall time.";
     dram_j sum: JOULE, Lower, "dram energy", "Of all memory, by RAPL.";
     platform_w: WATT, Lower, "platform power", "`platform_j` over the wall time.";

@@ -166,14 +166,18 @@ pub(crate) const ENERGY: (Kind, &str) = (Kind::Energy, "uJ");
 
 /// Metrics of idle CPUs, in the order of the table.
 pub static METRICS: &[Metric] = metrics! {
-    wakeups leads(&[(Wakeups, 1)]): COUNT, Neither, "wake-ups", "Events that found the CPU asleep: interrupts, IPIs and \
+    wakeups leads(&[(Wakeups, 1)]):
+        COUNT, Neither, "wake-ups", "Events that found the CPU asleep: interrupts, IPIs and \
         timers, without the tick.", |s| count(s.idle.wakeups);
-    sleeps leads(&[(Line, 1), (Shadow, 8)]): COUNT, Lower, "sleeps", "Entries into any idle state (the sum of sysfs `usage`).",
+    sleeps leads(&[(Line, 1), (Shadow, 8)]):
+        COUNT, Lower, "sleeps", "Entries into any idle state (the sum of sysfs `usage`).",
         |s| count(s.sleeps());
-    above_pct leads(&[(Sentence, 10), (Line, 2), (Shadow, 4), (Depth, 1)]): SHARE, Lower, "too deep (above)", "Share of all sleeps shorter than the target \
+    above_pct leads(&[(Sentence, 10), (Line, 2), (Shadow, 4), (Depth, 1)]):
+        SHARE, Lower, "too deep (above)", "Share of all sleeps shorter than the target \
         residency of their state while a shallower state was enabled: the kernel's rule for sysfs \
         `above`.", |s| s.of_sleeps(s.idle.of_states(|state| state.above));
-    below_pct leads(&[(Sentence, 11), (Line, 3), (Shadow, 5), (Depth, 2)]): SHARE, Lower, "too shallow (below)", "Share of all sleeps that, less the exit \
+    below_pct leads(&[(Sentence, 11), (Line, 3), (Shadow, 5), (Depth, 2)]):
+        SHARE, Lower, "too shallow (below)", "Share of all sleeps that, less the exit \
         latency, reached the target residency of the next enabled deeper state: the kernel's rule \
         for sysfs `below`.", |s| s.of_sleeps(s.idle.of_states(|state| state.below));
     deepest_residency_pct: SHARE, Neither, "in deepest state", "Share of all CPU time spent in the \
@@ -182,19 +186,22 @@ pub static METRICS: &[Metric] = metrics! {
         |s| s.of_time(s.deepest);
     idle_residency_pct: SHARE, Neither, "in any state", "Share of all CPU time spent in idle \
         states, entry and exit latency included.", |s| s.of_time(s.idle.idle_time());
-    latency_mean_us leads(&[(Sentence, 14), (Line, 4), (Shadow, 6), (Delay, 1)]): TIME, Lower, "wake-up latency, mean", "Time from the event until the CPU \
+    latency_mean_us leads(&[(Sentence, 14), (Line, 4), (Shadow, 6), (Delay, 1)]):
+        TIME, Lower, "wake-up latency, mean", "Time from the event until the CPU \
         runs: the rest of the entry latency, and the exit latency. Over all wake-ups.",
         |s| us(s.idle.latency.mean());
     latency_p50_us: TIME, Lower, "wake-up latency, p50", "The latency that half of the wake-ups do \
         not exceed, to 0.1 %.", |s| us(s.idle.latency.quantile(0.50));
-    latency_p99_us leads(&[(Sentence, 13), (Delay, 2)]): TIME, Lower, "wake-up latency, p99", "The latency that 99 % of the wake-ups do \
+    latency_p99_us leads(&[(Sentence, 13), (Delay, 2)]):
+        TIME, Lower, "wake-up latency, p99", "The latency that 99 % of the wake-ups do \
         not exceed, to 0.1 %.", |s| us(s.idle.latency.quantile(0.99));
     latency_max_us: TIME, Lower, "wake-up latency, max", "The longest wake-up latency.",
         |s| us(s.idle.latency.max());
     forbidden_sleeps optional: COUNT, Lower, "forbidden sleeps", "Sleeps in a state that was \
         disabled or whose exit latency is above the latency limit. The oracle is a lower bound \
         only for governors without any.", |s| count(s.idle.forbidden);
-    idle_power_mw leads(&[(Cost, 2), (Sentence, 7), (Line, 5), (Shadow, 1), (Power, 2)]): POWER, Lower, "idle power, total", "Power of idle CPUs, of clusters and of the \
+    idle_power_mw leads(&[(Cost, 2), (Sentence, 7), (Line, 5), (Shadow, 1), (Power, 2)]):
+        POWER, Lower, "idle power, total", "Power of idle CPUs, of clusters and of the \
         package, as far as the machine describes them: the sum of `cpu_idle_power_mw`, \
         `cluster_power_mw`, `shared_state_mw` and `package_mw`. It excludes CPUs at work. \
         `idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's \
@@ -213,13 +220,15 @@ pub static METRICS: &[Metric] = metrics! {
     package_mw optional: POWER, Lower, "idle power, package", "The part of `idle_power_mw` that \
         the package consumes apart from CPUs and clusters: its floor, and in simulations its \
         additional power while any CPU works or polls.", |s| s.part_mw(s.apart.package);
-    idle_energy_uj sum called("idle energy in total"): ENERGY, Lower, "idle energy, total", "Energy of all sleeps: the state's power \
+    idle_energy_uj sum called("idle energy in total"):
+        ENERGY, Lower, "idle energy, total", "Energy of all sleeps: the state's power \
         times residency, plus an overhead per sleep that makes the state break even with the next \
         shallower one at its target residency; plus the power of a busy CPU while it handles ticks \
         and governor's timers that woke it; plus the energy of clusters and package, as in \
         `idle_power_mw`.", |s| s.idle_energy().map(Energy::as_uj_f64);
     over_oracle_pct optional leads(&[(Sentence, 8), (Power, 3)]) over("idle_energy_uj")
-        called("idle energy in total"): SHARE, Lower, "idle energy over oracle", "Excess of `idle_energy_uj` \
+        called("idle energy in total"):
+        SHARE, Lower, "idle energy over oracle", "Excess of `idle_energy_uj` \
         over the cheapest decisions within the latency limit (the cheapest found, if no bound is \
         known), which know all idle spans: those of the recording, or in a simulation those of the \
         governor's own run.",
@@ -227,12 +236,14 @@ pub static METRICS: &[Metric] = metrics! {
             let best = s.oracle?;
             share((s.idle_energy()? - best).0 as f64, best.0 as f64)
         };
-    relative_idle_power_pct optional leads(&[(Cost, 3), (Shadow, 2), (Power, 4)]): SHARE, Lower, "relative idle power", "If idle power is \
+    relative_idle_power_pct optional leads(&[(Cost, 3), (Shadow, 2), (Power, 4)]):
+        SHARE, Lower, "relative idle power", "If idle power is \
         unknown: energy of all sleeps; 100 % is all CPU time in the shallowest state. Power falls \
         by equal steps; target residencies imply the transitions.",
         |s| s.relative(s.idle.energy, Energy(i128::from(RELATIVE_UNIT.0) * s.cpu_time_ns));
     relative_over_oracle_pct optional leads(&[(Sentence, 9), (Power, 5)])
-        over("relative_idle_power_pct") called("relative energy"): SHARE, Lower, "relative energy over oracle", "As \
+        over("relative_idle_power_pct") called("relative energy"):
+        SHARE, Lower, "relative energy over oracle", "As \
         `over_oracle_pct`, with the energy of `relative_idle_power_pct`.",
         |s| s.oracle.and_then(|best| s.relative(s.idle.energy - best, best));
     rejected_entries optional: COUNT, Lower, "rejected entries", "Attempts to enter an idle state \
@@ -245,7 +256,8 @@ pub static METRICS: &[Metric] = metrics! {
     demoted_entries optional: COUNT, Neither, "demoted entries", "Entries for which the hardware \
         entered a shallower state than the one requested, on a platform with `demote_to`.",
         |s| count(s.idle.of_states(|state| state.demoted));
-    tick_wakeups leads(&[(Wakeups, 2)]): COUNT, Lower, "tick wake-ups", "Sleeps ended only by the tick, which the \
+    tick_wakeups leads(&[(Wakeups, 2)]):
+        COUNT, Lower, "tick wake-ups", "Sleeps ended only by the tick, which the \
         governor had kept.", |s| count(s.idle.tick_wakeups);
     governor_timer_wakeups optional: COUNT, Lower, "governor's timer wake-ups", "Sleeps ended only \
         by a timer of the governor itself.", |s| count(s.idle.governor_timer_wakeups);
@@ -260,7 +272,8 @@ pub static METRICS: &[Metric] = metrics! {
     ipis_saved optional: COUNT, Higher, "reschedule IPIs saved", "Wake-ups by another CPU during a \
         polling state, which notices them without an interrupt. MWAIT states of x86 need no \
         interrupt either, but do not count.", |s| count(s.idle.ipis_saved);
-    delay_total_us of_replay_only sum leads(&[(Shadow, 7)]): TIME, Lower, "delay carried", "Sum over wake-ups of the delay \
+    delay_total_us of_replay_only sum leads(&[(Shadow, 7)]):
+        TIME, Lower, "delay carried", "Sum over wake-ups of the delay \
         with which work began, compared with the recording. Late work delays the next sleep; idle \
         time absorbs it.", |s| us(Some(s.idle.delays.total()));
     delay_mean_us of_replay_only: TIME, Lower, "delay per event, mean", "`delay_total_us` for each \

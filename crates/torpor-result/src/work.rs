@@ -109,18 +109,21 @@ const RATIO: (Kind, &str) = (Kind::Figure, "");
 
 /// Metrics of a simulation, in the order of the table; those of idle CPUs follow.
 pub static METRICS: &[Metric] = metrics! {
-    throughput leads(&[(Place::Sentence, 3), (Place::Work, 3)]): RATE, Higher, "passes", "Passes of all tasks through their programs, per second.",
+    throughput leads(&[(Place::Sentence, 3), (Place::Work, 3)]):
+        RATE, Higher, "passes", "Passes of all tasks through their programs, per second.",
         |s| s.work.as_ref().and_then(|w| w.per_s(w.tasks.passes));
     task_latency_mean_us: TIME, Lower, "task wake-up latency, mean", "Time from the event that \
         wakes a task until the task runs: the idle state's latency, interrupt and IPI, and the \
         wait for a CPU. Over all wake-ups of all tasks.",
         |s| us(s.work.as_ref()?.tasks.latency.latencies().mean());
-    task_latency_p99_us leads(&[(Place::Sentence, 12), (Place::Delay, 3)]): TIME, Lower, "task wake-up latency, p99", "The latency that 99 % of the \
+    task_latency_p99_us leads(&[(Place::Sentence, 12), (Place::Delay, 3)]):
+        TIME, Lower, "task wake-up latency, p99", "The latency that 99 % of the \
         tasks' wake-ups do not exceed, to 0.1 %.",
         |s| us(s.work.as_ref()?.tasks.latency.latencies().quantile(0.99));
     task_latency_max_us: TIME, Lower, "task wake-up latency, max", "The longest wake-up latency of \
         a task.", |s| us(s.work.as_ref()?.tasks.latency.latencies().max());
-    missed_periods optional leads(&[(Place::Work, 5)]): COUNT, Lower, "missed periods", "Periods of a task at whose start it \
+    missed_periods optional leads(&[(Place::Work, 5)]):
+        COUNT, Lower, "missed periods", "Periods of a task at whose start it \
         was still busy: missed frames, for a renderer.", |s| count(s.work.as_ref()?.tasks.missed);
     flow_mean_us optional: TIME, Lower, "flow time, mean", "From the start of a flow to its end, \
         such as a frame's, through all tasks that take part in it. Over all flows that have ended.",
@@ -129,7 +132,8 @@ pub static METRICS: &[Metric] = metrics! {
         exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.50));
     flow_p90_us optional: TIME, Lower, "flow time, p90", "The time that 90 % of the flows do not \
         exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.90));
-    flow_p99_us optional leads(&[(Place::Work, 4)]): TIME, Lower, "flow time, p99", "The time that 99 % of the flows do not \
+    flow_p99_us optional leads(&[(Place::Work, 4)]):
+        TIME, Lower, "flow time, p99", "The time that 99 % of the flows do not \
         exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.99));
     flow_p999_us optional: TIME, Lower, "flow time, p99.9", "The time that 99.9 % of the flows do \
         not exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.999));
@@ -141,7 +145,8 @@ pub static METRICS: &[Metric] = metrics! {
             let work = s.work.as_ref().filter(|work| work.flows_ended > 0)?;
             Some(100.0 * work.flows_late as f64 / work.flows_ended as f64)
         };
-    iops optional leads(&[(Place::Sentence, 2), (Place::Work, 1)]): RATE, Higher, "IO", "Requests to devices whose results were reaped by tasks, \
+    iops optional leads(&[(Place::Sentence, 2), (Place::Work, 1)]):
+        RATE, Higher, "IO", "Requests to devices whose results were reaped by tasks, \
         per second.", |s| s.work.as_ref()?.with_io().and_then(|w| w.per_s(w.tasks.ios));
     io_latency_mean_us optional: TIME, Lower, "IO latency, mean", "Time from a request's \
         submission until its task reaps the result (fio's `clat`): device, interrupt, wake-up and \
@@ -150,7 +155,8 @@ pub static METRICS: &[Metric] = metrics! {
     io_latency_p50_us optional: TIME, Lower, "IO latency, p50", "The latency that half of the \
         requests do not exceed, to 0.1 %.",
         |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.50));
-    io_latency_p99_us optional leads(&[(Place::Work, 2)]): TIME, Lower, "IO latency, p99", "The latency that 99 % of the \
+    io_latency_p99_us optional leads(&[(Place::Work, 2)]):
+        TIME, Lower, "IO latency, p99", "The latency that 99 % of the \
         requests do not exceed, to 0.1 %.",
         |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.99));
     io_latency_max_us optional: TIME, Lower, "IO latency, max", "The longest latency of a request.",
@@ -173,7 +179,8 @@ pub static METRICS: &[Metric] = metrics! {
     busy_pct: SHARE, Neither, "CPUs busy", "Share of all CPU time with tasks, interrupts and \
         switches; without ticks that woke an idle CPU.",
         |s| s.work.as_ref().map(|w| 100.0 * w.busy.0 as f64 / s.cpu_time_ns as f64);
-    power_mw leads(&[(Place::Cost, 1), (Place::Sentence, 4), (Place::Power, 1)]): POWER, Lower, "power", "`idle_power_mw`, and the power of CPUs at work and of \
+    power_mw leads(&[(Place::Cost, 1), (Place::Sentence, 4), (Place::Power, 1)]):
+        POWER, Lower, "power", "`idle_power_mw`, and the power of CPUs at work and of \
         offline CPUs.", |s| s.work.as_ref().and_then(|w| w.mw(w.energy));
     energy_uj sum: ENERGY, Lower, "energy", "`power_mw` over the simulated time.",
         |s| {

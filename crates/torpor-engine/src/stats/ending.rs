@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One CPU's sleeps while a recording is read: the cause of each end, and the task that ran next.
+//! The end of a sleep while a recording is read: its cause, and the latency since then.
 
 use super::{CauseTime, LeftOut};
 use crate::model::Verdict;

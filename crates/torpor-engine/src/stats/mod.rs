@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Statistics of a recorded machine: states, wake-ups, tasks, interrupts, latency, tick.
 
+mod ending;
 mod latency;
 mod outcome;
-mod sleep;
+
 #[cfg(test)]
 mod tests;
 
@@ -11,13 +12,13 @@ use crate::input::{TickFunction, TickGrid, tick_function};
 use crate::model::{CpuModel, Verdict};
 use crate::timeline::{Change, Fold, Moment, Run, Sleep, Timeline};
 use crate::trace_info::TraceInfo;
+pub(crate) use ending::Cause;
+use ending::Ending;
 pub use latency::{Latencies, measurement};
 pub use outcome::{
     CauseTime, InterruptStats, LatencyStats, LeftOut, LeftOutStats, Measurement, PlatformLines,
     StateStats, TaskStats, TickStats, TraceStats, VerdictCheck, VerdictSource, WakeupStats,
 };
-pub(crate) use sleep::Cause;
-use sleep::Ending;
 use std::collections::{BTreeMap, HashMap};
 use torpor_machine::counters::{Delta, StateDelta};
 use torpor_machine::platform::{Cluster, IdleState, Platform};

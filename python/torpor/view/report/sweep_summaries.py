@@ -2,7 +2,7 @@
 """The figures over scenarios of a sweep's page, for each choice that its reader has.
 
 A choice is a base, and one value of one axis or all scenarios. A page has those of them for which
-it has room; for the others, ``torpor store show --only`` makes tables.
+it has room; for the others, ``torpor show STORE --only`` makes tables.
 """
 
 import re

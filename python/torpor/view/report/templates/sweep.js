@@ -174,7 +174,7 @@ const summary = (metric, base) => {
   return data.summaries[base + chosen.join("")]?.[metric];
 };
 const lacking = () => element("p", "This page has no such figures: choose a value of one axis, " +
-  "or run torpor store show with --only.", { class: "none" });
+  "or run torpor show with --only.", { class: "none" });
 const everyone = data.governors.map((_, governor) => governor);
 
 /** The words at the points; those that would cover each other move down, or are left to the marks'
