@@ -7,7 +7,9 @@ import pytest
 from sources import kernel_sources
 
 from torpor import TorporError, platform_toml
+from torpor.results.shapes import problem
 from torpor_lab import StudyError, judge, studies
+from torpor_lab.reproduction import JudgedCounts
 from torpor_lab.studies import files
 
 QUICK = ("--duration", "50ms", "--seeds", "2")
@@ -412,3 +414,10 @@ def test_a_bare_study_run_starts_nothing(torpor, monkeypatch):
     done = torpor("study", "run", check=0)
     assert len(done.stdout.splitlines()) >= len(studies.names()) > 5
     assert "pixel6-teo" in done.stdout and "all" in done.stderr
+
+
+def test_counts_have_every_aspect():
+    one = {"right": 1, "of": 2}
+    assert problem(JudgedCounts, dict.fromkeys(judge.ASPECTS, one)) is None
+    assert problem(JudgedCounts, {"sign": one})
+    assert problem(JudgedCounts, dict.fromkeys(["a", "b", "c", "d"], one))
