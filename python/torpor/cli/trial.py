@@ -55,6 +55,10 @@ def attempt_series(
     seeds: Annotated[
         int | None, option("N", "Runs of each simulation; default: 8.", least=1)
     ] = None,
+    hz: Annotated[
+        int,
+        option("N", "Tick rate of simulations: each costs images of its own. Default: 250."),
+    ] = 250,
     is_long: Annotated[
         bool, option("--long", "More and longer simulations, and longer checks.")
     ] = False,
@@ -86,11 +90,12 @@ def attempt_series(
     more = dict(_LONG) if is_long else {}
     more |= {"seeds": seeds} if seeds else {}
     how = "last" if is_only_last else "each" if is_each else "cumulative"
-    words = ("try", series.read["patch_id"], onto, recordings, platforms, workloads, more, how)
+    words = ("try", series.read["patch_id"], onto, recordings, platforms, workloads, more, how, hz)
     with finished_runs(store, *words) as finished, progress.if_watched() as bar:
         standing = Standing(
             *(recordings or (), platforms or (), workloads or ()),
             columns=how,
+            hz=hz,
             threads=threads,
             store=finished.path,
             **more,
@@ -113,8 +118,9 @@ def attempt_series(
 
 
 def _status(found: Any) -> int:
-    ran = [column for column in found["columns"][1:] if column["error"] is None]
-    if not ran:
+    errors = [column["error"] for column in found["columns"][1:]]
+    if errors[-1]:
         return EXIT_FAILURE
     is_broken = bool(found["limits"]) or any(check["new"] for check in found["checks"])
+    is_broken |= any(errors)
     return EXIT_FINDING if is_broken else 0

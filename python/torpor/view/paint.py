@@ -34,8 +34,10 @@ def lkml(posts: Sequence[Post]) -> str:
 
 
 def mail(posts: Sequence[Post]) -> str:
-    """Return plain ASCII in 72 columns, to reply with."""
-    return _plain(posts, _MAIL)
+    """Return plain ASCII in 72 columns, to reply with; without details."""
+    return _plain(
+        [p._replace(tables=[t for t in p.tables if not t.is_detail]) for p in posts], _MAIL
+    )
 
 
 def _plain(posts: Sequence[Post], width: int) -> str:

@@ -95,10 +95,19 @@ def columns_of(
     """Return the columns: ``cumulative``, ``last`` or ``each``."""
     effect = {f["path"]: f["effect"] for f in files}
     size, names = len(series.patches), governors_of(files)
+    added = added_by(series)
     kinds: list[set[str]] = [
         {effect[f["path"]] for f in patch["files"]} for patch in series.patches
     ]
-    columns = [Column("base", (), base.name, base.spec, _sources(names, base.spec))]
+
+    def sources_at(place: int, tree: str) -> dict[str, str]:
+        """Name each governor's source; before its file is there, the default one's."""
+        return {
+            name: f"{name if place >= added.get(name, 0) else DEFAULT_GOVERNOR}@{tree}"
+            for name in names
+        }
+
+    columns = [Column("base", (), base.name, base.spec, sources_at(0, base.spec))]
     if how == "each":
         return [*columns, *_alone(series, base, kinds, names)]
     # A column's kernel and governor are those of the last patch that changes one.
@@ -114,7 +123,7 @@ def columns_of(
             continue
         numbers = tuple(range(1, place + 1))
         subject = series.read["subject"] if how == "last" else patch["subject"]
-        sources = _sources(names, source)
+        sources = sources_at(place, source)
         columns.append(Column(f"+{place}", numbers, subject, kernel, sources, has_effect))
     return columns
 
@@ -126,12 +135,19 @@ def _alone(
     for place, (patch, own) in enumerate(zip(series.patches, kinds, strict=True), 1):
         whole = patched_alone(base.spec, series.path, place)
         kernel = whole if "hosted" in own else base.spec
-        sources = _sources(names, whole if "governor" in own else base.spec)
+        tree = whole if "governor" in own else base.spec
+        sources = {name: f"{name}@{tree}" for name in names}
         yield Column(f"{place}", (place,), patch["subject"], kernel, sources, own != {"none"})
 
 
-def _sources(names: Sequence[str], tree: str) -> dict[str, str]:
-    return {name: f"{name}@{tree}" for name in names}
+def added_by(series: Series) -> dict[str, int]:
+    """Return the governors that a series adds, and the number of the patch that does."""
+    return {
+        found[1]: place
+        for place, patch in enumerate(series.patches, 1)
+        for file in patch["files"]
+        if file["kind"] == "added" and (found := _GOVERNOR.fullmatch(file["path"]))
+    }
 
 
 @dataclass(frozen=True)
@@ -141,7 +157,10 @@ class Scenario:
     kind: str
     machines: str
     platform: str
+    #: A file, or a workload.
     source: str
+    #: Whether it replays a recording of this workload, made by a simulation.
+    is_made: bool = False
 
 
 def scenarios_of(
@@ -163,8 +182,10 @@ def scenarios_of(
         if has_replays:
             taken = recordings or shipped_recordings()
             found += [Scenario("replay", name, platform, source) for source in taken]
+        own = own or MACHINES.get(name, MACHINES["desktops"])[1]
+        if has_replays and not recordings:
+            found.append(Scenario("replay", name, platform, own[0], is_made=True))
         if has_simulations:
-            own = own or MACHINES.get(name, MACHINES["desktops"])[1]
             found += [Scenario("simulation", name, platform, source) for source in own]
     return found
 

@@ -3,13 +3,14 @@
 
 import copy
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torpor import _engine
-from torpor._engine import TorporError
+from torpor._engine import GovernorError, TorporError
 from torpor.ask.gates import gate
 from torpor.ask.trial import base as bases
 from torpor.ask.trial import plan
@@ -29,13 +30,16 @@ from torpor.results.kinds.trial import (
 )
 from torpor.results.record import Record, headed
 from torpor.run import checks
-from torpor.run.replays import replay
+from torpor.run.replays import Replay, replay
 from torpor.run.simulations import simulate
 
 #: References beside the columns of a replay.
 REFERENCES = ("shallowest", "deepest", "oracle")
 #: A chance below this is no chance.
 _LEVEL = 0.05
+
+#: Time of a recording of a simulated machine.
+_RECORDED = "2s"
 
 Progress = Callable[[str, int, int], None] | None
 
@@ -49,6 +53,8 @@ class Standing:
     workloads: Sequence[str] = ()
     seeds: int = 8
     duration: str = "1s"
+    #: Tick rate of the simulations: each one more is one more image of each kernel.
+    hz: int = 250
     #: Decisions of a check of rules.
     decisions: int = 200_000
     #: ``cumulative``, ``last`` or ``each``.
@@ -155,38 +161,29 @@ def _scenarios(trial: _Trial, governors: Sequence[str]) -> list[TrialScenario]:
 
 def _replayed(trial: _Trial, scenario: plan.Scenario, name: str) -> TrialScenario:
     """Replay a recording under every column's governor, with the references beside."""
-    # Columns with another kernel may have the same governor.
-    sources = {column.label: column.governors[name] for column in trial.columns}
-    specs = list(dict.fromkeys(sources.values()))
-    done = replay(
-        scenario.source,
-        platform=scenario.platform,
-        governors=[*specs, *REFERENCES],
-        threads=trial.standing.threads,
-        strip=False,
-    )
-    runs = {run["governor"]: run for run in done.runs}
-    answers = _answers(done.decisions.to_dict())
-    first = answers.get(specs[0], set())
+    with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
+        recording = scenario.source
+        if scenario.is_made:
+            recording = _recorded(trial, scenario, os.path.join(folder, "made.perfetto-trace"))
+        done = _replay(trial, recording, scenario.platform, name)
+        runs = {run["governor"]: run for run in done.runs}
+        answers = _answers(done.decisions.to_dict())
     cells: list[TrialCell] = []
-    before = first
+    first = before = answers.get(trial.columns[0].governors[name], set())
     for column in trial.columns:
-        run = runs[sources[column.label]]
-        own = answers.get(run["governor"], set())
-        cells.append(
-            {
-                "label": column.label,
-                "error": run["error"],
-                "samples": [{"number": 0, "values": dict(run["metrics"])}],
-                "differing": None if run["error"] else len(first - own),
-                "differs": first != own,
-                "steps": before != own,
-                "changes": [],
-            }
-        )
-        before = before if run["error"] else own
-        if run["error"]:
-            trial.errors.setdefault(column.label, str(run["error"]))
+        # Columns with another kernel may have the same governor.
+        run = runs.get(column.governors[name])
+        error = trial.errors.get(column.label) if run is None else run["error"]
+        cell = _empty_cell(column.label, error)
+        if run is not None and error is None:
+            own = answers.get(run["governor"], set())
+            cell["samples"] = [{"number": 0, "values": dict(run["metrics"])}]
+            cell["differing"] = len(first - own)
+            cell["differs"], cell["steps"] = first != own, before != own
+            before = own
+        elif error is not None:
+            trial.errors.setdefault(column.label, str(error))
+        cells.append(cell)
     found = _scenario(scenario, name, cells)
     found["decisions"] = len(first)
     found["references"] = [
@@ -195,6 +192,56 @@ def _replayed(trial: _Trial, scenario: plan.Scenario, name: str) -> TrialScenari
         if each in runs and not runs[each]["error"]
     ]
     return found
+
+
+def _recorded(trial: _Trial, scenario: plan.Scenario, path: str) -> str:
+    """Record a simulated machine, and return the file."""
+    simulate(
+        scenario.source,
+        platform=scenario.platform,
+        governors=[plan.DEFAULT_GOVERNOR],
+        seeds=1,
+        duration=_RECORDED,
+        hz=trial.standing.hz,
+        trace=path,
+    )
+    return path
+
+
+def _replay(trial: _Trial, recording: str, platform: str, name: str) -> Replay:
+    """Replay with the governors of the columns that compile; note why another does not."""
+
+    def run(*governors: str) -> Replay:
+        threads = trial.standing.threads
+        return replay(
+            recording, platform=platform, governors=governors, threads=threads, strip=False
+        )
+
+    def whole() -> Replay:
+        ran = (c.governors[name] for c in trial.columns if c.label not in trial.errors)
+        return run(*dict.fromkeys(ran), *REFERENCES)
+
+    try:
+        return whole()
+    except GovernorError:
+        for column in trial.columns[1:]:
+            try:
+                run(column.governors[name])
+            except GovernorError as error:
+                trial.errors.setdefault(column.label, str(error))
+    return whole()
+
+
+def _empty_cell(label: str, error: str | None = None) -> TrialCell:
+    return {
+        "label": label,
+        "error": error,
+        "samples": [],
+        "differing": None,
+        "differs": False,
+        "steps": False,
+        "changes": [],
+    }
 
 
 def _answers(table: Mapping[str, list[Any]]) -> dict[str, set[tuple[Any, ...]]]:
@@ -227,17 +274,8 @@ def _simulated_column(
     trial: _Trial, scenario: plan.Scenario, name: str, column: plan.Column
 ) -> TrialCell:
     standing = trial.standing
-    cell: TrialCell = {
-        "label": column.label,
-        "error": None,
-        "samples": [],
-        "differing": None,
-        "differs": False,
-        "steps": False,
-        "changes": [],
-    }
-    if column.label in trial.errors:
-        cell["error"] = trial.errors[column.label]
+    cell = _empty_cell(column.label, trial.errors.get(column.label))
+    if cell["error"]:
         return cell
     try:
         done = simulate(
@@ -247,6 +285,7 @@ def _simulated_column(
             kernels=[column.kernel],
             seeds=standing.seeds,
             duration=standing.duration,
+            hz=standing.hz,
             threads=standing.threads,
             store=standing.store,
             progress=trial.progress,
@@ -282,7 +321,7 @@ def _scenario(scenario: plan.Scenario, name: str, cells: list[TrialCell]) -> Tri
         "kind": "replay" if scenario.kind == "replay" else "simulation",
         "machines": scenario.machines,
         "platform": scenario.platform,
-        "source": os.path.basename(scenario.source),
+        "source": os.path.basename(scenario.source) + ", simulated" * scenario.is_made,
         "governor": name,
         "decisions": None,
         "cells": cells,

@@ -235,9 +235,9 @@ def verdict(result: Trial) -> str:
     broken = list(dict.fromkeys(b["kind"] for c in result["checks"] for b in c["new"]))
     breaks = f"breaks {', '.join(f'`{kind}`' for kind in broken)}" if broken else ""
     changed, decisions, recordings, differ, runs = differing(result, last["label"])
-    failed = [column for column in result["columns"] if column["error"]]
-    if failed and not last["patches"]:
-        return f"{name_of(result)}: does not run: {failed[0]['error']}".partition("\n")[0]
+    if (failed := result["columns"][-1])["error"]:
+        reason = str(failed["error"]).partition("\n")[0]
+        return f"{name_of(result)}: {failed['label']} does not run: {reason}"
     if not any(column["has_effect"] for column in result["columns"]):
         return f"{name_of(result)}: no file of it has an effect here."
     if not changed and not differ:
@@ -306,39 +306,114 @@ def _said_change(key: str, found: Sequence[TrialChange], beyond: Sequence[TrialC
 
 
 def post(result: Trial) -> Post:
-    """Return the verdict and a table for each class of machines, with a column a patch."""
+    """Return the verdict, a table of classes of machines with a column a patch, and the details."""
     series, base = result["series"], result["base"]
     size = len(series["patches"])
-    facts = [f"{series['subject']}, {counted(size, 'patch').replace('patchs', 'patches')}"]
-    facts += [f"base: {base['name']}, {base['why']}"]
+    facts = [f"{series['subject']}, {size} patch{'es' * (size != 1)}, on {base['name']}"]
+    facts += [text for text in [steps_text(result)] if text]
     facts += [f"message-id: {series['message_id']}"] * bool(series["message_id"])
-    facts += [f"patch-id: {series['patch_id']}"]
-    tables = [_machines_table(result, machines) for machines in machines_of(result)]
+    facts += [f"base: {base['name']}, {base['why']}; patch-id: {series['patch_id'][:12]}"]
+    tables = [_whole_table(result)] if result["scenarios"] else []
     tables += [_check_table(result)] * bool(result["checks"])
     tables += [_limits_table(result)] * bool(result["limits"])
     tables += [_columns_table(result), _files_table(result)]
+    tables += [_machines_table(result, machines) for machines in machines_of(result)]
     return Post(verdict(result), facts, tables, _notes(result))
 
 
-def _machines_table(result: Trial, machines: str) -> Table:
-    own = [s for s in result["scenarios"] if s["machines"] == machines]
+def steps_text(result: Trial) -> str:
+    """Say which patches change what the patches before them do, and which change nothing."""
+    changing, alike = [], []
+    for column in result["columns"][1:]:
+        cells = [cell_of(scenario, column["label"]) for scenario in result["scenarios"]]
+        own = [cell for cell in cells if cell is not None and cell["error"] is None]
+        if own and column["patches"]:
+            having = changing if any(cell["steps"] for cell in own) else alike
+            having.append(str(column["patches"][-1]))
+    if len(changing) + len(alike) < 2:
+        return ""
+    said = [f"patch {', '.join(changing)} changes decisions or metrics"] * bool(changing)
+    said += [f"patch {', '.join(alike)} changes none"] * bool(alike)
+    return "; ".join(said)
+
+
+def _whole_table(result: Trial) -> Table:
+    """Return mean changes over the scenarios of each class of machines."""
     labels = [column["label"] for column in result["columns"]]
     rows: list[list[Cell]] = []
+    for machines in machines_of(result):
+        own = [s for s in result["scenarios"] if s["machines"] == machines]
+        counts = []
+        for kind, what in (("replay", "recording"), ("simulation", "workload")):
+            sources = {s["source"] for s in own if s["kind"] == kind}
+            counts += [counted(len(sources), what)] * bool(sources)
+        rows.append([word(f"{machines}, {', '.join(counts)}"), *[word("")] * len(labels)])
+        rows += _class_rows(own, labels)
+    return Table("changes", "", ["mean change from base, %", *labels], rows)
+
+
+def _class_rows(own: Sequence[TrialScenario], labels: Sequence[str]) -> list[list[Cell]]:
+    rows = []
+    replays = [s for s in own if s["kind"] == "replay"]
+    decisions = sum(s["decisions"] or 0 for s in replays)
+    if decisions:
+        cells = [Cell(decisions, f"{decisions:,}")]
+        for label in labels[1:]:
+            having = [cell for s in replays if (cell := cell_of(s, label))]
+            count = sum(cell["differing"] or 0 for cell in having)
+            cells.append(_size_cell(100 * count / decisions, ""))
+        rows.append([word("  decisions that differ"), *cells])
+    for kind, words in (("replay", "replayed"), ("simulation", "simulated")):
+        for key in LEADS:
+            known = metrics(*RUNS)[key]
+            cells = [Cell(None, UNKNOWN)]
+            cells += [_mean_cell([s for s in own if s["kind"] == kind], x, key) for x in labels[1:]]
+            if any(cell.value for cell in cells):
+                title = known["title"].replace(", total", "").replace(" (above)", "")
+                title = title.replace(" (below)", "")
+                unit = ", points" if known["kind"] == "share" else ""
+                rows.append([word(f"  {title}, {words}{unit}"), *cells])
+    if not any(cell.value for row in rows for cell in row[2:]):
+        return [[word("  no difference"), *[word("")] * len(labels)]]
+    return rows
+
+
+def _mean_cell(own: Sequence[TrialScenario], label: str, key: str) -> Cell:
+    """Return the mean change of a metric over scenarios that know it."""
+    known, sizes, beyond = metrics(*RUNS)[key], [], 0
     for scenario in own:
-        head = f"{_source_name(scenario)}, {scenario['platform']}, {scenario['governor']}"
-        rows.append([word(head), *[word("")] * len(labels)])
+        cell = cell_of(scenario, label)
+        if cell is None or cell["error"] or _mean(scenario["cells"][0], key) is None:
+            continue
+        change = next((c for c in cell["changes"] if c["metric"] == key), None)
+        size = change and change["difference" if known["kind"] == "share" else "relative_pct"]
+        sizes.append(size or 0.0)
+        beyond += bool(change and change["is_significant"])
+    if not sizes:
+        return Cell(None, UNKNOWN)
+    return _size_cell(sum(sizes) / len(sizes), "*" * bool(beyond), is_signed=True)
+
+
+def _size_cell(size: float, mark: str, *, is_signed: bool = False) -> Cell:
+    if abs(size) < 0.005:
+        return Cell(0.0, "0" if not size else "~0")
+    return Cell(size, minus(f"{size:{'+' * is_signed}.{1 if abs(size) >= 1 else 2}f}{mark}"))
+
+
+def _machines_table(result: Trial, machines: str) -> Table:
+    """Return every scenario of a class of machines, as values of the base and changes."""
+    labels = [column["label"] for column in result["columns"]]
+    rows: list[list[Cell]] = []
+    for scenario in (s for s in result["scenarios"] if s["machines"] == machines):
+        name = f"{_source_name(scenario)}, {scenario['platform']}, {scenario['governor']}"
+        rows.append([word(name), *[word("")] * len(labels)])
         if scenario["kind"] == "replay":
             cells = [_differing_cell(scenario, label) for label in labels]
             rows.append([word("  decisions that differ %"), *cells])
         for key in LEADS:
             if row := _metric_row(scenario, key, labels):
                 rows.append(row)
-    recordings = len({s["source"] for s in own if s["kind"] == "replay"})
-    workloads = len({s["source"] for s in own if s["kind"] == "simulation"})
-    of = [counted(recordings, "recording")] * bool(recordings)
-    of += [counted(workloads, "workload")] * bool(workloads)
-    title = f"{machines}, {' and '.join(of)}"
-    return Table(machines, title, ["", *labels], rows)
+    return Table(machines, f"{machines}, each run", ["", *labels], rows, is_detail=True)
 
 
 def _source_name(scenario: TrialScenario) -> str:
