@@ -5,7 +5,8 @@
 //!
 //! 1. *Source*: what `--kernel` names. `6.12` is an installed package, `~/linux:v6.18` a revision
 //!    that is unpacked into a scratch folder. Its key hashes the hosted files' names and contents.
-//! 2. *Objects*: one for each hosted file, of `khost/`, and of each policy that ships.
+//! 2. *Objects*: one for each hosted file, of `khost/`, and of each policy that ships. Each is cached
+//!    by the contents of the files that the compiler read, so a patch to one file compiles one file.
 //! 3. *Image*: the objects, linked. An image that ships with Torpor skips stages 2 and 3.
 //! 4. *Image with foreign policies*: `-g ./my.c` compiles one more object and links all again, so
 //!    that a governor costs a second instead of a whole kernel.
@@ -15,10 +16,10 @@
 //! that file and links.
 
 use crate::kernel::compile::{self, Job, Product};
+use crate::kernel::contents::{Contents, cached, entry, of_tree};
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::kernel::source::{Packed, Source};
 use crate::kernel::{KernelError, KernelSpec, Release, shipped};
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -40,7 +41,8 @@ pub const DEFAULT_KERNEL: &str = "6.12";
 const MAKEFILE: &str = "Makefile";
 const HOSTED: &str = "hosted";
 const SOURCE: &str = "source-sha256";
-const INPUTS: &str = "inputs";
+/// Name of the list of an image's files of the tree.
+const INPUTS: &str = "tree-inputs";
 const POLICIES: &str = "policies.json";
 /// Folder of a cache entry with the object files of its image.
 const OBJECTS: &str = "objects/";
@@ -222,7 +224,7 @@ impl Kernels {
                 let mut key = self.base_key(hz)?;
                 key.add(identity.as_bytes());
                 let key = key.finish();
-                let files = self.entry("kernels", &key, &name, || {
+                let files = entry(&self.store, "kernels", &key, &name, || {
                     let tree = self.unpacked(spec, &from, &identity)?;
                     self.compile(policy, spec, hz, tree.path(), progress)
                 })?;
@@ -346,7 +348,7 @@ impl Kernels {
         let stored = kernel.stored.as_deref().unwrap_or_default();
         let key = key_with(stored, kind, files);
         let object_file = format!("{OBJECTS}{}", policy.object());
-        let mut entry = self.entry("kernels", &key, label, || {
+        let mut entry = entry(&self.store, "kernels", &key, label, || {
             let found = kernel.spec.find()?;
             let unpacked;
             let tree = match &found {
@@ -357,7 +359,7 @@ impl Kernels {
                 }
             };
             let scratch = self.store.scratch()?;
-            let job = self.job(kernel, tree, &scratch);
+            let job = self.job(kernel, tree, &scratch)?;
             let (object, image) = policy::link_with(&job, &kernel.objects, &policy)
                 .map_err(|error| self.with_patch(&kernel.spec, error))?;
             let object = (object_file.clone(), object);
@@ -377,17 +379,24 @@ impl Kernels {
         })
     }
 
-    fn job<'a>(&'a self, kernel: &'a Kernel, tree: &'a Path, scratch: &'a Scratch) -> Job<'a> {
-        Job {
+    fn job<'a>(
+        &'a self,
+        kernel: &'a Kernel,
+        tree: &'a Path,
+        scratch: &'a Scratch,
+    ) -> Result<Job<'a>, KernelError> {
+        Ok(Job {
             kernel: &kernel.name,
             release: &kernel.release,
             tree,
             hz: kernel.hz,
             compiler: &self.compiler,
+            version: self.version()?,
+            store: &self.store,
             scratch,
             stop: self.stop.as_deref(),
             progress: &|_, _| {},
-        }
+        })
     }
 
     /// Returns the kernel with its object files. A shipped image has none, so it is compiled.
@@ -470,9 +479,7 @@ impl Kernels {
         Ok(tree)
     }
 
-    /// The inputs of an image are known only after it has been compiled. So there are two look-ups:
-    /// the list of inputs by the hosted files, then the image by the contents of all files in the
-    /// list. A header that is not in the list can only matter if a file in the list has changed.
+    /// Returns an image of a tree that can change, and the key of its entry.
     fn of_folder(
         &self,
         policy: Option<&PolicyFiles<'_>>,
@@ -481,30 +488,20 @@ impl Kernels {
         tree: &Path,
         progress: compile::Progress<'_>,
     ) -> Result<(String, Files), KernelError> {
-        let name = spec.to_string();
         spec.release(tree)?;
         let mut key = self.base_key(hz)?;
         for hosted in self.hosted(spec, tree)?.into_iter().chain(compile::MAKEFILES) {
             key.add(hosted.as_bytes());
             key.add(&self.read(spec, &tree.join(hosted))?);
         }
-        let key = key.finish();
-        let fresh: RefCell<Option<Files>> = RefCell::new(None);
-        let list = self.entry("kernel-inputs", &key, &name, || {
-            let files = self.compile(policy, spec, hz, tree, progress)?;
-            let inputs = Files::from([("list".to_owned(), files[INPUTS].clone())]);
-            *fresh.borrow_mut() = Some(files);
-            Ok(inputs)
-        })?;
-        let mut whole = Key::default();
-        whole.add(key.as_bytes());
-        whole.add(source_sha256(tree, String::from_utf8_lossy(&list["list"]).lines()).as_bytes());
-        let key = whole.finish();
-        let files = self.entry("kernels", &key, &name, || match fresh.take() {
-            Some(files) => Ok(files),
-            None => self.compile(policy, spec, hz, tree, progress),
-        })?;
-        Ok((key, files))
+        let contents = Contents::of_tree(tree);
+        let found =
+            cached(&self.store, "kernels", key.finish(), &spec.to_string(), &contents, || {
+                let files = self.compile(policy, spec, hz, tree, progress)?;
+                let inputs = String::from_utf8_lossy(&files[INPUTS]).lines().map(of_tree).collect();
+                Ok((files, inputs))
+            })?;
+        Ok((found.key, found.files))
     }
 
     fn compile(
@@ -524,6 +521,8 @@ impl Kernels {
             tree,
             hz,
             compiler: &self.compiler,
+            version: self.version()?,
+            store: &self.store,
             scratch: &scratch,
             stop: self.stop.as_deref(),
             progress,
@@ -532,7 +531,8 @@ impl Kernels {
             let scratch = self.store.scratch()?;
             let job = Job { scratch: &scratch, ..job };
             compile::write_headers(&job)?;
-            policy::compile_policy(&job, policy).map_err(|error| self.with_patch(spec, error))?;
+            policy::compile_policy(&job, &compile::contents(&job), policy)
+                .map_err(|error| self.with_patch(spec, error))?;
         }
         let Product { image, objects, inputs, policies } =
             compile::compile(&job, &hosted, &policy::shipped()?)
@@ -568,28 +568,6 @@ impl Kernels {
             path: path.to_owned(),
             source,
         })
-    }
-
-    /// Calls [`Store::entry`] with the errors of kernels.
-    fn entry(
-        &self,
-        kind: &str,
-        key: &str,
-        what: &str,
-        make: impl FnOnce() -> Result<Files, KernelError>,
-    ) -> Result<Files, KernelError> {
-        let mut failed = None;
-        let entry = self.store.entry(kind, key, what, || {
-            make().map_err(|error| {
-                failed = Some(error);
-                GovernorError::Interrupted
-            })
-        });
-        match (entry, failed) {
-            (_, Some(error)) => Err(error),
-            (Ok(entry), None) => Ok(entry.files),
-            (Err(error), None) => Err(error.into()),
-        }
     }
 
     /// Returns a key of everything that an image depends on, except its tree.

@@ -14,6 +14,7 @@
 
 pub(crate) mod abi;
 mod compile;
+mod contents;
 mod error;
 mod generate;
 mod hardware;
