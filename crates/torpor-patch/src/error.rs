@@ -24,6 +24,8 @@ pub enum Fault {
     TooMany { unit: &'static str, max: usize },
     #[error("there is no patch")]
     NoPatch,
+    #[error("there is a cover letter, and no patch of its series")]
+    OnlyCover,
     #[error("there is more than one series: {}", .0.join(", "))]
     SeveralSeries(Vec<String>),
     #[error("its {0} is damaged")]
@@ -54,15 +56,18 @@ pub enum Fault {
 impl Fault {
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Fault::LostSpace(_) | Fault::ShortHunk { .. } | Fault::LongHunk { .. } => {
-                "fetch the raw mail: `b4 am MESSAGE-ID`, or https://lore.kernel.org/r/MESSAGE-ID/raw"
-            }
-            Fault::StrayHunk | Fault::Encoding(_) | Fault::HunkHeader(_) => {
+            Fault::LostSpace(_)
+            | Fault::ShortHunk { .. }
+            | Fault::LongHunk { .. }
+            | Fault::StrayHunk
+            | Fault::HunkHeader(_)
+            | Fault::Encoding(_) => {
                 "fetch the raw mail: `b4 am MESSAGE-ID`, or https://lore.kernel.org/r/MESSAGE-ID/raw"
             }
             Fault::NoPatch => {
                 "expected a mailbox, a mail, a diff, or a folder with `*.patch` files or a maildir"
             }
+            Fault::OnlyCover => "`b4 am MESSAGE-ID` fetches the whole series",
             Fault::SeveralSeries(_) => "`b4 am MESSAGE-ID` writes one of them",
             _ => return None,
         })

@@ -15,6 +15,8 @@ pub(crate) struct Letter {
     pub(crate) body: Body,
     /// Replies are searched for one only if nothing else is a patch.
     pub(crate) diff: Result<Diff, Located>,
+    /// The diff is one that a reply quotes.
+    pub(crate) is_quoted: bool,
     pub(crate) notes: Vec<String>,
 }
 
@@ -24,19 +26,21 @@ impl Letter {
         let (fields, body) = mime::read(mail)?;
         let tags = Tags::parse(fields.subject.as_deref().unwrap_or_default());
         let diff = Ok(Diff::default());
-        let mut letter =
-            Letter { name: name.to_owned(), fields, tags, body, diff, notes: Vec::new() };
-        if letter.tags.is_reply {
-            return Ok(vec![letter]);
+        let (name, notes) = (name.to_owned(), Vec::new());
+        let letter = Letter { name, fields, tags, body, diff, is_quoted: false, notes };
+        if letter.tags.is_reply { Ok(vec![letter]) } else { letter.with_diff() }
+    }
+
+    /// Reads the diff of the text, or else those that are attached.
+    fn with_diff(mut self) -> Result<Vec<Letter>, Located> {
+        self.diff = diff::parse(&self.body.text);
+        if !self.has_whole_diff() {
+            self.read_as_sent();
         }
-        letter.diff = diff::parse(&letter.body.text);
-        if !letter.has_whole_diff() {
-            letter.read_as_sent();
+        if self.body.attached.is_empty() || self.has_whole_diff() {
+            return Ok(vec![self]);
         }
-        if letter.body.attached.is_empty() || letter.has_whole_diff() {
-            return Ok(vec![letter]);
-        }
-        letter.attached()
+        self.attached()
     }
 
     pub(crate) fn has_whole_diff(&self) -> bool {
@@ -123,43 +127,52 @@ impl Letter {
             return Ok(vec![self]);
         }
         let is_single = letters.len() == 1;
-        let of_attached = |(name, fields, body, diff): (&String, Fields, Body, _)| {
+        let letters = letters.into_iter().map(|(name, fields, body, diff)| {
             let mut letter = Letter { diff, ..self.clone() };
             letter.notes.push(format!("`{}`: the patch is the attached `{name}`", self.subject()));
-            // One attachment is what its mail is about.
             if !is_single {
                 letter.name.clone_from(name);
                 letter.fields.message_id = None;
-                if fields.subject.is_some() {
-                    letter.tags = Tags::parse(fields.subject.as_deref().unwrap_or_default());
-                } else {
-                    letter.tags.title.clone_from(name);
-                }
-                letter.fields.subject = fields.subject.or(Some(name.clone()));
-                letter.fields.author = fields.author.or(letter.fields.author);
-                letter.body = body;
-            } else if letter.tags.title.is_empty() {
+            }
+            let inner = Tags::parse(fields.subject.as_deref().unwrap_or_default());
+            // One attachment is what its mail is about.
+            if !is_single || !self.tags.is_patch && fields.subject.is_some() {
+                letter.tags = Tags { is_reply: self.tags.is_reply, ..inner };
+                letter.fields.subject = fields.subject.clone().or(Some(name.clone()));
+            }
+            if letter.tags.title.is_empty() {
                 letter.tags.title.clone_from(name);
             }
+            if !is_single || fields.subject.is_some() {
+                letter.fields.author = fields.author.or(letter.fields.author);
+                letter.body = body;
+            }
             letter
-        };
-        Ok(letters.into_iter().map(of_attached).collect())
+        });
+        Ok(letters.collect())
     }
 
-    /// Reads the diff of a reply: its own, or else the one that it quotes.
-    pub(crate) fn read_reply(&mut self) {
-        self.diff = diff::parse(&self.body.text);
-        if self.has_whole_diff() {
-            self.notes.push(format!("`{}` is a reply: its own diff is read", self.subject()));
-            return;
+    /// Reads the diffs of a reply: its own, or else the one that it quotes.
+    pub(crate) fn read_reply(self) -> Result<Vec<Letter>, Located> {
+        let mut letters = self.with_diff()?;
+        if letters.iter().any(Letter::has_whole_diff) {
+            let subject = letters[0].subject();
+            letters[0].notes.push(format!("`{subject}` is a reply: its own diff is read"));
+            return Ok(letters);
         }
-        let variants = (1..=3).flat_map(|depth| [(depth, true), (depth, false)]);
-        for (depth, is_spaced) in variants {
+        letters.truncate(1);
+        letters[0].read_quoted();
+        Ok(letters)
+    }
+
+    fn read_quoted(&mut self) {
+        for (depth, is_spaced) in (1..=3).flat_map(|depth| [(depth, true), (depth, false)]) {
             let text = quoted(&self.body.text, depth, is_spaced);
             let read = diff::parse(&text);
             if read.as_ref().is_ok_and(|diff| !diff.files.is_empty()) {
                 self.diff = read;
                 self.body.text = text;
+                self.is_quoted = true;
                 self.notes.push(format!(
                     "`{}` is a reply: the diff is one that it quotes; all hunks that are there are \
                      whole",

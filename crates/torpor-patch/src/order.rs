@@ -4,6 +4,7 @@
 use crate::error::{Fault, Located};
 use crate::letter::Letter;
 use crate::limits;
+use crate::patch_id;
 use crate::subject::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +46,7 @@ pub(crate) fn choose(letters: Vec<Letter>) -> Result<Chosen, Located> {
         patches.retain(is_patch);
     }
     if patches.is_empty() {
-        return choose_reply(replies);
+        return choose_reply(replies, &covers);
     }
     let newest = |letter: &Letter| Version { is_update: false, ..letter.tags.version };
     let version = patches.iter().map(newest).max().unwrap_or_default();
@@ -76,18 +77,34 @@ pub(crate) fn choose(letters: Vec<Letter>) -> Result<Chosen, Located> {
     place(members, chosen)
 }
 
-/// Takes the one reply that holds a whole diff, if nothing else is a patch.
-fn choose_reply(replies: Vec<Letter>) -> Result<Chosen, Located> {
-    let mut damaged = None;
-    for mut reply in replies {
-        reply.read_reply();
-        match &reply.diff {
-            Ok(diff) if !diff.files.is_empty() => return number(vec![reply], Chosen::default()),
-            Err(fault) => drop(damaged.get_or_insert(fault.clone())),
-            Ok(_) => {}
+/// Takes the one reply that holds a whole diff, if nothing else is a patch. One of its own comes
+/// before one that is quoted.
+fn choose_reply(replies: Vec<Letter>, covers: &[Letter]) -> Result<Chosen, Located> {
+    let (mut whole, mut damaged) = (Vec::new(), None);
+    for reply in replies {
+        let letters = reply.read_reply()?;
+        if letters.iter().any(Letter::has_whole_diff) {
+            whole.push(letters);
+        } else if let Err(fault) = &letters[0].diff {
+            damaged.get_or_insert(fault.clone());
         }
     }
-    Err(damaged.unwrap_or(Fault::NoPatch.into()))
+    whole.sort_by_key(|letters| letters[0].is_quoted);
+    let Some(first) = whole.first() else {
+        let none = if covers.is_empty() { Fault::NoPatch } else { Fault::OnlyCover };
+        return Err(damaged.unwrap_or(none.into()));
+    };
+    let id = |letters: &[Letter]| {
+        let files = |letter: &Letter| letter.diff.as_ref().map_or(Vec::new(), |d| d.files.clone());
+        letters.iter().map(|letter| patch_id::of_patch(&files(letter))).collect::<Vec<_>>()
+    };
+    let is_other = |letters: &&Vec<Letter>| {
+        letters[0].is_quoted == first[0].is_quoted && id(letters) != id(first)
+    };
+    match whole.iter().find(is_other) {
+        Some(other) => Err(several([&first[0], &other[0]].into_iter())),
+        None => number(whole.swap_remove(0), Chosen::default()),
+    }
 }
 
 /// Numbers patches without `n/m` by their order.
@@ -117,9 +134,10 @@ fn place(members: Vec<Letter>, mut chosen: Chosen) -> Result<Chosen, Located> {
     for letter in members {
         numbers.entry(letter.tags.number.unwrap_or_default()).or_default().push(letter);
     }
+    // The same thread: one answers the other, or both the same mail.
     let is_answered = numbers.values().flatten().any(|letter| {
-        !is_newest(letter)
-            && letter.fields.message_id.as_ref().is_some_and(|id| answered.contains(id))
+        let mut ids = letter.fields.references.iter().chain(&letter.fields.message_id);
+        !is_newest(letter) && ids.any(|id| answered.contains(id))
     });
     let (mut older, mut kept) = (Vec::new(), Vec::new());
     for (number, mut letters) in numbers {
@@ -161,14 +179,8 @@ fn refuse_other_series(last: &Letter, before: Option<&Letter>) -> Result<(), Loc
 }
 
 fn several<'a>(letters: impl Iterator<Item = &'a Letter>) -> Located {
-    let mut firsts = BTreeMap::new();
-    for letter in letters {
-        let key = (letter.tags.total, letter.tags.title.clone());
-        let subjects = firsts.entry(letter.tags.total).or_insert_with(BTreeMap::new);
-        subjects.entry(key).or_insert_with(|| letter.subject());
-    }
-    let subjects = firsts.into_values().flat_map(|subjects| subjects.into_values().take(2));
-    Fault::SeveralSeries(subjects.take(4).collect()).into()
+    let subjects: BTreeSet<String> = letters.map(Letter::subject).collect();
+    Fault::SeveralSeries(subjects.into_iter().take(4).collect()).into()
 }
 
 fn leave_out(letters: &[Letter], chosen: &mut Chosen) {

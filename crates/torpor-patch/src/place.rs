@@ -128,18 +128,17 @@ impl<'a> Image<'a> {
         }
         let heads =
             || above.iter().rev().filter(|line| is_head(line)).map(|line| line.trim_ascii_end());
-        let head = heads().next();
-        // Git's rule for C passes over labels.
-        let function = heads().find(|line| !is_label(line));
-        let is_named = |line: Option<&[u8]>| line.is_some_and(|line| is_same(line, &hunk.heading));
-        if is_named(head) || is_named(function) {
+        // The rules of `diff -p`, of git for C, and of git for C before 1.9.
+        let rules: [fn(&[u8]) -> bool; 3] = [|_| true, |line| !is_label(line), is_definition];
+        let found = rules.map(|rule| heads().find(|line| rule(line)));
+        if found.iter().flatten().any(|line| is_same(line, &hunk.heading)) {
             return Ok(());
         }
         Err(Misplaced {
             reason: Reason::OtherFunction,
             at: place,
             expected: Some(hunk.heading.clone()),
-            found: function.or(head).map(<[u8]>::to_vec),
+            found: found[1].map(<[u8]>::to_vec),
         })
     }
 
@@ -251,6 +250,13 @@ fn is_label(line: &[u8]) -> bool {
     let name =
         line.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
     line.get(name) == Some(&b':')
+}
+
+/// The first line of a function or type, and no variable.
+fn is_definition(line: &[u8]) -> bool {
+    let is_type =
+        [b"struct ".as_slice(), b"union ", b"enum "].iter().any(|tag| line.starts_with(tag));
+    (is_type || line.contains(&b'(')) && !line.contains(&b';')
 }
 
 /// The shortest heading that was cut: `diff -p` keeps 40 bytes, git 80.
