@@ -290,7 +290,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
+        if entry.path().is_file() {
             copy(&entry.path(), &to.join(entry.file_name()))?;
         }
     }

@@ -4,7 +4,8 @@
 //! A kernel goes through four stages, each of which has a key:
 //!
 //! 1. *Source*: what `--kernel` names. `6.12` is an installed package, `~/linux:v6.18` a revision
-//!    that is unpacked into a scratch folder. Its key hashes the hosted files' names and contents.
+//!    that is unpacked into a scratch folder, `6.12+series.mbox` a copy with patches. Its key hashes
+//!    the hosted files' names and contents.
 //! 2. *Objects*: one for each hosted file, of `khost/`, and of each policy that ships. Each is cached
 //!    by the contents of the files that the compiler read, so a patch to one file compiles one file.
 //! 3. *Image*: the objects, linked. An image that ships with Torpor skips stages 2 and 3.
@@ -17,6 +18,7 @@
 
 use crate::kernel::compile::{self, Job, Product};
 use crate::kernel::contents::{Contents, cached, entry, of_tree};
+use crate::kernel::patched;
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::kernel::source::{Packed, Source};
 use crate::kernel::{KernelError, KernelSpec, Release, shipped};
@@ -70,7 +72,7 @@ pub struct Kernels {
     version: OnceLock<String>,
     /// See [`policy::made_with`].
     made_with: OnceLock<String>,
-    /// Unpacked tarballs and revisions, by identity: unpacking takes long.
+    /// Unpacked tarballs and revisions, by identity: unpacking takes long. Patched copies of trees.
     unpacked: Mutex<HashMap<String, Arc<Scratch>>>,
 }
 
@@ -218,7 +220,7 @@ impl Kernels {
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
         let name = spec.to_string();
-        let (stored, mut files) = match spec.find()? {
+        let (stored, mut files) = match self.source(spec)? {
             Source::Folder(tree) => self.of_folder(policy, spec, hz, &tree, progress)?,
             Source::Packed { from, identity } => {
                 let mut key = self.base_key(hz)?;
@@ -349,7 +351,7 @@ impl Kernels {
         let key = key_with(stored, kind, files);
         let object_file = format!("{OBJECTS}{}", policy.object());
         let mut entry = entry(&self.store, "kernels", &key, label, || {
-            let found = kernel.spec.find()?;
+            let found = self.source(&kernel.spec)?;
             let unpacked;
             let tree = match &found {
                 Source::Folder(tree) => tree.as_path(),
@@ -462,6 +464,41 @@ impl Kernels {
         let listed = run(git, scratch.path(), PATCH_LIMIT, &is_stopped).ok()?;
         let first = listed.stdout.lines().next().map(str::to_owned);
         first.or_else(|| patch_beside(&tree, name))
+    }
+
+    /// Finds a kernel's source. Patches go into a copy of the tree.
+    fn source(&self, spec: &KernelSpec) -> Result<Source, KernelError> {
+        let found = spec.find()?;
+        let Some(series) = spec.series() else { return Ok(found) };
+        let unpacked;
+        let tree = match &found {
+            Source::Folder(tree) => tree.as_path(),
+            Source::Packed { from, identity } => {
+                unpacked = self.unpacked(spec, from, identity)?;
+                unpacked.path()
+            }
+        };
+        let changes = patched::changes(tree, series)
+            .map_err(|message| KernelError::Patch { kernel: spec.to_string(), message })?;
+        let mut key = Key::default();
+        key.add(tree.as_os_str().as_encoded_bytes());
+        for (path, content) in &changes {
+            key.add(path.as_bytes());
+            key.add(content.as_deref().unwrap_or(b"deleted"));
+        }
+        let key = key.finish();
+        let mut all = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(copy) = all.get(&key) {
+            return Ok(Source::Folder(copy.path().to_owned()));
+        }
+        let copy = self.store.scratch()?;
+        patched::copy(tree, copy.path(), &changes).map_err(|source| {
+            let (kernel, path) = (spec.to_string(), copy.path().to_owned());
+            KernelError::Read { kernel, path, source }
+        })?;
+        let place = copy.path().to_owned();
+        all.insert(key, Arc::new(copy));
+        Ok(Source::Folder(place))
     }
 
     fn unpacked(

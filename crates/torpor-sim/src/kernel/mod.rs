@@ -23,6 +23,7 @@ mod headers;
 mod image;
 mod instance;
 mod kernels;
+mod patched;
 mod policy;
 mod region;
 mod shipped;
