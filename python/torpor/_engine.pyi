@@ -51,6 +51,7 @@ __all__ = [
     "half_width",
     "has_hosted_kernel",
     "holm",
+    "hosted_inputs",
     "hosted_kernel_id",
     "import_platform",
     "ioboosts",
@@ -278,6 +279,11 @@ def ioboosts() -> Any: ...
 def cpufreqs() -> Any: ...
 def default_kernel() -> str: ...
 def has_hosted_kernel(kernel: str, hz: int) -> bool: ...
+def hosted_inputs(
+    kernel: str,
+    hz: int,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[str]: ...
 def hosted_kernel_id(
     kernel: str,
     hz: int,

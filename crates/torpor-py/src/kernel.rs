@@ -82,3 +82,21 @@ pub(crate) fn hosted_kernel_id(
         torpor_sim::kernel_id(&spec, hz, is_linked, &catalog, watch).map_err(sim_error)
     })?
 }
+
+/// Returns the files of a kernel's tree that its image is made of, headers among them. Compiles the
+/// kernel if it is not cached.
+#[pyfunction]
+#[pyo3(signature = (kernel, hz, progress = None))]
+pub(crate) fn hosted_inputs(
+    py: Python<'_>,
+    kernel: &str,
+    hz: u32,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<String>> {
+    let hz = parse_hz(hz)?;
+    let Ok(spec): Result<KernelSpec, Infallible> = kernel.parse();
+    watched(py, progress, |watch| {
+        let catalog = catalog(None, Some(watch.stop()));
+        torpor_sim::kernel_inputs(&spec, hz, &catalog, watch).map_err(sim_error)
+    })?
+}

@@ -62,7 +62,9 @@ mod _engine {
     #[pymodule_export]
     use super::idle_predict::IdlePredict;
     #[pymodule_export]
-    use super::kernel::{default_kernel, governor_source, has_hosted_kernel, hosted_kernel_id};
+    use super::kernel::{
+        default_kernel, governor_source, has_hosted_kernel, hosted_inputs, hosted_kernel_id,
+    };
     #[pymodule_export]
     use super::lists::{
         convert_trace, cpufreqs, format_cpu_list, governors, import_platform, ioboosts,

@@ -76,6 +76,18 @@ pub fn kernel_id(
     Ok(kernel.id().to_owned())
 }
 
+/// Returns the files of a kernel's tree that the compiler reads. Compiles the kernel if it is not
+/// cached.
+pub fn kernel_inputs(
+    spec: &KernelSpec,
+    hz: Hz,
+    catalog: &Catalog,
+    progress: &dyn Progress,
+) -> Result<Vec<String>, SimError> {
+    let kernel = Kernels::of(catalog).resolve_source(spec, hz, &reports(spec, progress))?;
+    Ok(kernel.inputs.to_vec())
+}
+
 /// Reports the number of a kernel's files that are compiled.
 fn reports<'a>(
     kernel: &dyn fmt::Display,

@@ -23,7 +23,7 @@ mod session;
 mod summary;
 pub mod workload;
 
-pub use columns::kernel_id;
+pub use columns::{kernel_id, kernel_inputs};
 pub use cpufreq::Cpufreq;
 pub use error::{Halt, SimError, Stuck};
 pub use journal::Journal;

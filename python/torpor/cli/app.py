@@ -14,8 +14,6 @@ _GOVERNOR = {
     "list": Command("catalog.governors", "List the built-in governors and their parameters."),
     "check": Command("check", "Drive governors with random and adversarial legal calls."),
     "tune": Command("tune", "Search for parameters that no others beat in all objectives."),
-    "history": Command("history.history", "Run every revision that changed a governor."),
-    "bisect": Command("history.bisect", "Find the first revision that made a governor worse."),
 }
 _PLATFORM = {
     "list": Command("catalog.platforms", "List the machines that ship with Torpor."),
@@ -52,12 +50,13 @@ _KERNEL = {
 }
 _SECTIONS: dict[str, dict[str, Command | Group]] = {
     "Run governors": {
+        "try": Command("trial.attempt_series", "Try a patch series: what changes, and for whom."),
         "replay": Command("replay", "Replay recordings against governors, and compare them."),
         "simulate": Command("simulate", "Simulate a workload under each governor."),
         "sweep": Command("sweep", "Run every combination of governors, inputs and settings."),
     },
     "Inputs": {
-        "governor": Group("List, check, tune and bisect governors.", _GOVERNOR),
+        "governor": Group("List, check and tune governors.", _GOVERNOR),
         "platform": Group("List, show, import, calibrate and measure machines.", _PLATFORM),
         "workload": Group("List, show and extract workloads.", _WORKLOAD),
         "trace": Group("Inspect and convert recordings.", _TRACE),

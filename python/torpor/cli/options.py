@@ -95,7 +95,7 @@ Form = Annotated[
     option(
         "--format F",
         "text, the default; lkml: plain ASCII in 80 columns, as on kernel mailing lists; "
-        "markdown, csv, or json, the whole result.",
+        "mail: in 72 columns, to reply with; markdown, csv, or json, the whole result.",
         choices=("text", *FORMS),
     ),
 ]

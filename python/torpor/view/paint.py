@@ -12,6 +12,8 @@ from torpor.results.text import csv_text, printable
 
 #: Width of a mailing list's lines.
 WIDTH = 80
+#: Width of a mail that others quote.
+_MAIL = 72
 #: Running text is hard to read in longer lines.
 _PROSE = 100
 _GAP = 2
@@ -28,8 +30,17 @@ _ASCII = str.maketrans(
 
 def lkml(posts: Sequence[Post]) -> str:
     """Return plain ASCII in 80 columns, for mail."""
-    mail = _Text(WIDTH, WIDTH, ascii_text)
-    return "\n\n".join(mail.post(post) for post in posts) + "\n"
+    return _plain(posts, WIDTH)
+
+
+def mail(posts: Sequence[Post]) -> str:
+    """Return plain ASCII in 72 columns, to reply with."""
+    return _plain(posts, _MAIL)
+
+
+def _plain(posts: Sequence[Post], width: int) -> str:
+    text = _Text(width, width, ascii_text)
+    return "\n\n".join(text.post(post) for post in posts) + "\n"
 
 
 def terminal(post: Post, width: int, escape: str = "") -> str:

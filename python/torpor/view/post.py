@@ -14,6 +14,7 @@ __all__ = ["FORMS", "post", "post_text", "posted"]
 
 _PAINTERS: dict[str, Callable[[Sequence[Post]], str]] = {
     "lkml": paint.lkml,
+    "mail": paint.mail,
     "markdown": paint.markdown,
     "csv": paint.csv,
 }

@@ -1,0 +1,519 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""A patch series against its base: ``torpor try``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from torpor import _engine
+from torpor.results.catalogue import RUNS, metrics, unit_text
+from torpor.results.comparison import correction_text
+from torpor.results.kind import Input, Kind, Sample
+from torpor.results.sentences import cannot_show
+from torpor.results.table import UNKNOWN, Cell, Post, Table, counted, minus, number, word
+from torpor.results.types import Version
+
+#: What a file of the series is for.
+Effect = Literal["governor", "hosted", "none"]
+
+
+class TrialPatch(TypedDict):
+    """A patch of the series."""
+
+    number: int
+    total: int
+    subject: str
+    author: str
+    message_id: str | None
+    patch_id: str
+
+
+class TrialSeries(TypedDict):
+    """A series as it was read."""
+
+    subject: str
+    version: int
+    message_id: str | None
+    patch_id: str
+    patches: list[TrialPatch]
+    #: Numbers of the patches of the series that were not in the source.
+    missing: list[int]
+    notes: list[str]
+
+
+class TrialBase(TypedDict):
+    """The kernel that the series is applied to."""
+
+    name: str
+    #: Why it was chosen.
+    why: str
+
+
+class TrialFile(TypedDict):
+    """A file that the series changes."""
+
+    path: str
+    effect: Effect
+    why: str
+
+
+class TrialColumn(TypedDict):
+    """The base with some of the patches."""
+
+    label: str
+    patches: list[int]
+    subject: str
+    #: Label of the earlier column that has the same code, so that nothing was run again.
+    same_as: str | None
+    #: Whether the code that it changes runs here.
+    has_effect: bool
+    #: Why it could not be made or run; null if it was.
+    error: str | None
+
+
+class TrialSample(TypedDict):
+    """Metrics of one run."""
+
+    number: int
+    values: dict[str, float | None]
+
+
+class TrialChange(TypedDict):
+    """Change of a metric from the base's, paired by seed."""
+
+    metric: str
+    difference: float
+    relative_pct: float | None
+    low: float | None
+    high: float | None
+    #: Chance of such a change without any, corrected for all tests of the result.
+    p: float | None
+    is_significant: bool | None
+
+
+class TrialCell(TypedDict):
+    """A column in a scenario."""
+
+    label: str
+    error: str | None
+    samples: list[TrialSample]
+    #: Decisions that differ from the base's; null in a simulation.
+    differing: int | None
+    #: Whether any metric of any run differs from the base's.
+    differs: bool
+    #: Whether it differs from the column before.
+    steps: bool
+    changes: list[TrialChange]
+
+
+class TrialReference(TypedDict):
+    """A reference beside the columns of a replay."""
+
+    governor: str
+    values: dict[str, float | None]
+
+
+class TrialScenario(TypedDict):
+    """A governor on a machine with a recording or a workload."""
+
+    kind: Literal["replay", "simulation"]
+    #: Class of the machine: phones, desktops, servers, boards.
+    machines: str
+    platform: str
+    source: str
+    governor: str
+    #: Decisions of the base; null in a simulation.
+    decisions: int | None
+    cells: list[TrialCell]
+    references: list[TrialReference]
+
+
+class TrialBreach(TypedDict):
+    """A rule of ``torpor governor check`` that one column breaks and the other does not."""
+
+    kind: str
+    what: str
+    #: Label of the first column that has it; null if it was not looked for.
+    since: str | None
+
+
+class TrialCheck(TypedDict):
+    """Breaches of a governor before and after the series."""
+
+    governor: str
+    #: Kinds of breach at the base, and with the whole series.
+    before: list[str]
+    after: list[str]
+    new: list[TrialBreach]
+    mended: list[str]
+    #: Why it could not be checked.
+    error: str | None
+
+
+class TrialLimit(TypedDict):
+    """A limit that the whole series breaks."""
+
+    scenario: str
+    metric: str
+    limit: str
+    base: float | None
+    candidate: float
+    change: float | None
+
+
+class Trial(TypedDict):
+    """Result of ``torpor try``."""
+
+    format: int
+    kind: Literal["trial"]
+    torpor: Version
+    series: TrialSeries
+    base: TrialBase
+    files: list[TrialFile]
+    columns: list[TrialColumn]
+    scenarios: list[TrialScenario]
+    checks: list[TrialCheck]
+    #: Comparisons for which the chances are corrected.
+    tests: int
+    limits: list[TrialLimit]
+    #: Command that repeats it.
+    command: str | None
+
+
+#: Metrics of a table, and how a sentence says that they fall or rise.
+LEADS: dict[str, tuple[str, str]] = {
+    "power_mw": ("less power", "more power"),
+    "idle_power_mw": ("less idle power", "more idle power"),
+    "relative_idle_power_pct": ("less idle power", "more idle power"),
+    "latency_mean_us": ("less wake-up latency", "more wake-up latency"),
+    "task_latency_p99_us": ("less p99 task latency", "more p99 task latency"),
+    "throughput": ("less throughput", "more throughput"),
+    "above_pct": ("sleeps too deep", "sleeps too deep"),
+    "below_pct": ("sleeps too shallow", "sleeps too shallow"),
+}
+
+
+def name_of(result: Trial) -> str:
+    """Return the series by what it touches and its version: ``teo v3``."""
+    own = [f for f in result["files"] if f["effect"] != "none"] or result["files"]
+    stems = dict.fromkeys(f["path"].rpartition("/")[2].partition(".")[0] for f in own)
+    version = result["series"]["version"]
+    return ", ".join([*stems][:3]) + (f" v{version}" if version > 1 else "")
+
+
+def last_of(result: Trial) -> TrialColumn:
+    """Return the column with the most patches that ran."""
+    ran = [column for column in result["columns"] if column["error"] is None]
+    return max(ran, key=lambda column: len(column["patches"]))
+
+
+def cell_of(scenario: TrialScenario, label: str) -> TrialCell | None:
+    """Return a column's cell, if it ran there."""
+    return next((cell for cell in scenario["cells"] if cell["label"] == label), None)
+
+
+def differing(result: Trial, label: str) -> tuple[int, int, int, int, int]:
+    """Return decisions that differ, all, recordings, simulations that differ, all of a column."""
+    found = [0, 0, 0, 0, 0]
+    for scenario in result["scenarios"]:
+        cell = cell_of(scenario, label)
+        if cell is None or cell["error"]:
+            continue
+        if scenario["kind"] == "replay":
+            found[0] += cell["differing"] or 0
+            found[1] += scenario["decisions"] or 0
+            found[2] += 1
+        else:
+            runs = max(len(cell["samples"]), 1)
+            found[3] += runs * cell["differs"]
+            found[4] += runs
+    return found[0], found[1], found[2], found[3], found[4]
+
+
+def verdict(result: Trial) -> str:
+    """Return the first line of the answer."""
+    last = last_of(result)
+    broken = list(dict.fromkeys(b["kind"] for c in result["checks"] for b in c["new"]))
+    breaks = f"breaks {', '.join(f'`{kind}`' for kind in broken)}" if broken else ""
+    changed, decisions, recordings, differ, runs = differing(result, last["label"])
+    failed = [column for column in result["columns"] if column["error"]]
+    if failed and not last["patches"]:
+        return f"{name_of(result)}: does not run: {failed[0]['error']}".partition("\n")[0]
+    if not any(column["has_effect"] for column in result["columns"]):
+        return f"{name_of(result)}: no file of it has an effect here."
+    if not changed and not differ:
+        seen = [f"No decision of {decisions:,} differs in {counted(recordings, 'recording')}"]
+        seen = seen if recordings else []
+        if runs:
+            lead = ", and no metric" if seen else "No metric differs"
+            seen.append(f"{lead} in {counted(runs, 'simulation')}")
+        end = f"; it {breaks}." if breaks else ": no functional change seen."
+        return "".join(seen) + end
+    parts = [text for text in _by_machines(result, last["label"]) if text]
+    if not parts:
+        parts = [_undecided(changed, decisions, differ, runs)]
+    text = f"{name_of(result)}: {', '.join(parts)}"
+    return f"{text}; {breaks}." if breaks else f"{text}."
+
+
+def _undecided(changed: int, decisions: int, differ: int, runs: int) -> str:
+    said = []
+    if decisions:
+        said.append(f"{_percent(changed, decisions)} of {decisions:,} decisions differ")
+    if runs:
+        said.append(f"{differ} of {counted(runs, 'simulation')} differ")
+    return f"{' and '.join(said)}, no metric beyond chance"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.2g} %" if whole else "0 %"
+
+
+def machines_of(result: Trial) -> list[str]:
+    """Return the classes of machines, in order."""
+    return list(dict.fromkeys(scenario["machines"] for scenario in result["scenarios"]))
+
+
+def _by_machines(result: Trial, label: str) -> Iterator[str]:
+    """Say for each class of machines what changes beyond chance, the largest first."""
+    for machines in machines_of(result):
+        said = []
+        for key in LEADS:
+            found = [
+                change
+                for scenario in result["scenarios"]
+                if scenario["machines"] == machines and (cell := cell_of(scenario, label))
+                for change in cell["changes"]
+                if change["metric"] == key and change["p"] is not None
+            ]
+            beyond = [change for change in found if change["is_significant"]]
+            if beyond:
+                said.append(_said_change(key, found, beyond))
+        if said:
+            yield f"{', '.join(said[:2])} on {machines}"
+
+
+def _said_change(key: str, found: Sequence[TrialChange], beyond: Sequence[TrialChange]) -> str:
+    known = metrics(*RUNS)[key]
+    share = known["kind"] == "share"
+    values = [c["difference"] if share else c["relative_pct"] for c in found]
+    sizes = [value for value in values if value is not None]
+    mean = sum(sizes) / len(sizes) if sizes else 0.0
+    words = LEADS[key][mean > 0]
+    size = f"{mean:+.2g} points of {words}" if share else f"{abs(mean):.2g} % {words}"
+    if len(found) == 1:
+        return f"{minus(size)} (beyond chance)"
+    return f"{minus(size)} (beyond chance on {len(beyond)} of {len(found)})"
+
+
+def post(result: Trial) -> Post:
+    """Return the verdict and a table for each class of machines, with a column a patch."""
+    series, base = result["series"], result["base"]
+    size = len(series["patches"])
+    facts = [f"{series['subject']}, {counted(size, 'patch').replace('patchs', 'patches')}"]
+    facts += [f"base: {base['name']}, {base['why']}"]
+    facts += [f"message-id: {series['message_id']}"] * bool(series["message_id"])
+    facts += [f"patch-id: {series['patch_id']}"]
+    tables = [_machines_table(result, machines) for machines in machines_of(result)]
+    tables += [_check_table(result)] * bool(result["checks"])
+    tables += [_limits_table(result)] * bool(result["limits"])
+    tables += [_columns_table(result), _files_table(result)]
+    return Post(verdict(result), facts, tables, _notes(result))
+
+
+def _machines_table(result: Trial, machines: str) -> Table:
+    own = [s for s in result["scenarios"] if s["machines"] == machines]
+    labels = [column["label"] for column in result["columns"]]
+    rows: list[list[Cell]] = []
+    for scenario in own:
+        head = f"{_source_name(scenario)}, {scenario['platform']}, {scenario['governor']}"
+        rows.append([word(head), *[word("")] * len(labels)])
+        if scenario["kind"] == "replay":
+            cells = [_differing_cell(scenario, label) for label in labels]
+            rows.append([word("  decisions that differ %"), *cells])
+        for key in LEADS:
+            if row := _metric_row(scenario, key, labels):
+                rows.append(row)
+    recordings = len({s["source"] for s in own if s["kind"] == "replay"})
+    workloads = len({s["source"] for s in own if s["kind"] == "simulation"})
+    of = [counted(recordings, "recording")] * bool(recordings)
+    of += [counted(workloads, "workload")] * bool(workloads)
+    title = f"{machines}, {' and '.join(of)}"
+    return Table(machines, title, ["", *labels], rows)
+
+
+def _source_name(scenario: TrialScenario) -> str:
+    name = scenario["source"].rpartition("/")[2]
+    return f"replay of {name}" if scenario["kind"] == "replay" else name
+
+
+def _differing_cell(scenario: TrialScenario, label: str) -> Cell:
+    cell = cell_of(scenario, label)
+    if label == scenario["cells"][0]["label"] or cell is None or cell["error"]:
+        return Cell(None, UNKNOWN)
+    value = 100 * (cell["differing"] or 0) / (scenario["decisions"] or 1)
+    return Cell(value, f"{value:.2f}" if value else "0")
+
+
+def _metric_row(scenario: TrialScenario, key: str, labels: Sequence[str]) -> list[Cell] | None:
+    """Return the base's value and each column's change, or None where it is not known."""
+    base = _mean(scenario["cells"][0], key)
+    if base is None:
+        return None
+    known = metrics(*RUNS)[key]
+    unit = unit_text(known["unit"])
+    cells = [Cell(base, _engine.format_number(base))]
+    for label in labels[1:]:
+        cells.append(_change_cell(cell_of(scenario, label), known))
+    if all(cell.value == 0 for cell in cells):
+        return None
+    return [Cell(key, f"  {known['title']} {unit}".rstrip(), term=key), *cells]
+
+
+def _mean(cell: TrialCell | None, key: str) -> float | None:
+    values = [sample["values"].get(key) for sample in cell["samples"]] if cell else []
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _change_cell(cell: TrialCell | None, known: Mapping[str, Any]) -> Cell:
+    if cell is None or cell["error"]:
+        return Cell(None, "failed" if cell else UNKNOWN)
+    found = next((c for c in cell["changes"] if c["metric"] == known["key"]), None)
+    if found is None:
+        return Cell(0.0, "0")
+    relative = found["relative_pct"]
+    if known["kind"] == "share" or relative is None:
+        text = f"{found['difference']:+.2f}"
+    else:
+        text = f"{relative:+.1f} %" if abs(relative) >= 0.05 else f"{relative:+.1g} %"
+    text += "*" if found["is_significant"] else ""
+    better = None
+    if found["is_significant"] and known["direction"] in ("lower", "higher"):
+        better = (found["difference"] < 0) == (known["direction"] == "lower")
+    return Cell(found["difference"], minus(text), better)
+
+
+def _check_table(result: Trial) -> Table:
+    rows = []
+    for check in result["checks"]:
+        new = [_breach_text(breach) for breach in check["new"]]
+        rows.append(
+            [
+                word(check["governor"]),
+                number(None if check["error"] else len(check["before"])),
+                number(None if check["error"] else len(check["after"])),
+                word(check["error"] or ", ".join(new) or "none"),
+                word(", ".join(check["mended"]) or "none"),
+            ]
+        )
+    headings = ["governor", "base", "all", "new", "mended"]
+    return Table("check", "governor check: breaches", headings, rows)
+
+
+def _breach_text(breach: TrialBreach) -> str:
+    since = breach["since"]
+    return f"{breach['kind']} (since {since})" if since else breach["kind"]
+
+
+def _limits_table(result: Trial) -> Table:
+    rows = [
+        [
+            *(word(v["scenario"]), word(v["metric"]), word(v["limit"])),
+            *(number(v["base"], 3), number(v["candidate"], 3)),
+        ]
+        for v in result["limits"]
+    ]
+    headings = ["broken limit", "metric", "limit", "base", "all"]
+    return Table("limits", "", headings, rows, keys=3)
+
+
+def _columns_table(result: Trial) -> Table:
+    rows = []
+    for column in result["columns"]:
+        of = column["error"] or (f"as {column['same_as']}" if column["same_as"] else "")
+        rows.append([word(column["label"]), word(column["subject"]), word(of)])
+    return Table("columns", "", ["", "with", ""], rows, keys=3)
+
+
+def _files_table(result: Trial) -> Table:
+    rows = [[word(f["path"]), word(f["effect"]), word(f["why"])] for f in result["files"]]
+    having = sum(f["effect"] != "none" for f in result["files"])
+    size = len(result["files"])
+    title = f"{having} of {counted(size, 'file')} {'has' if having == 1 else 'have'} an effect here"
+    return Table("files", title, ["file", "effect", ""], rows, keys=3)
+
+
+def _notes(result: Trial) -> list[str]:
+    notes = list(result["series"]["notes"])
+    if missing := result["series"]["missing"]:
+        notes.append(f"not in the source: patch {', '.join(map(str, missing))}")
+    if bound := _bound_text(result):
+        notes.append(bound)
+    if corrected := correction_text(result["tests"]):
+        notes.append(f"*: more than chance at 5 %, {corrected}, paired by seed")
+    notes.append(
+        "No real hardware ran. A replay changes no work, a state's latencies are those of the "
+        "machine's file, and a state table's truth needs the machine."
+    )
+    if result["command"]:
+        notes.append(f"again: {result['command']}")
+    return notes
+
+
+def _bound_text(result: Trial) -> str | None:
+    """Say how far the references are from the base, over the replays."""
+    said = []
+    for name in ("oracle", "shallowest", "deepest"):
+        parts = []
+        for scenario in result["scenarios"]:
+            for key in ("idle_power_mw", "relative_idle_power_pct"):
+                base = _mean(scenario["cells"][0], key)
+                own = [r for r in scenario["references"] if r["governor"] == name]
+                value = own[0]["values"].get(key) if own else None
+                if base and value is not None:
+                    parts.append(100 * (value / base - 1))
+                    break
+        if parts:
+            said.append(minus(f"{name} {sum(parts) / len(parts):+.0f} %"))
+    return f"beside the base, idle power in replays: {', '.join(said)}" if said else None
+
+
+def explain(result: Trial, _governor: str | None) -> list[str]:
+    """Return the verdict, what each patch does, and what the set cannot show."""
+    said = [verdict(result)]
+    for column in result["columns"][1:]:
+        changed, decisions, _, differ, runs = differing(result, column["label"])
+        if column["error"] or column["same_as"] or not decisions + runs:
+            continue
+        own = [f"{_percent(changed, decisions)} of decisions"] * bool(decisions)
+        own += [f"{differ} of {counted(runs, 'simulation')}"] * bool(runs)
+        said.append(f"With {column['label']}, {' and '.join(own)} differ from the base.")
+    having = sum(f["effect"] != "none" for f in result["files"])
+    said.append(f"{having} of {counted(len(result['files']), 'file')} have an effect here.")
+    return [*said[:6], cannot_show(["1 real machine: none ran", "whether a state table is true"])]
+
+
+def samples(result: Trial) -> Iterator[Sample]:
+    """Yield the runs of each column, so that limits can be held between two of them."""
+    for scenario in result["scenarios"]:
+        name = ", ".join(scenario[key] for key in ("source", "platform", "governor"))
+        for cell in scenario["cells"]:
+            for sample in cell["samples"]:
+                yield Sample(name, cell["label"], sample["number"], sample["values"])
+
+
+def inputs(result: Trial) -> list[Input]:
+    """Return the series and its base."""
+    series = result["series"]
+    return [Input("series", series["subject"], None), Input("base", result["base"]["name"], None)]
+
+
+KIND = Kind(
+    "trial",
+    post,
+    "it is of many runs: `torpor replay` of one recording makes a page with a trace.",
+    explain,
+    shape=Trial,
+    samples=samples,
+    inputs=inputs,
+)
