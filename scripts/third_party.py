@@ -69,13 +69,14 @@ def texts(package: dict) -> list[tuple[str, Path | None]]:
     """Return each license of a package with its text, where the package has one."""
     folder = Path(package["manifest_path"]).parent
     files = sorted(path for path in folder.iterdir() if path.is_file())
+    files += sorted(folder.glob("LICENSES/*.txt"))
     found: list[tuple[str, Path | None]] = []
     for name in taken(package["license"]):
         kind = {"Apache-2.0": "APACHE", "BSD-2-Clause": "BSD"}.get(name, name.upper())
         own = rf"LICEN[CS]E-{re.escape(kind)}(\.\w+)?"
         matches = [
             f
-            for pattern in (own, r"(LICEN[CS]E|COPYING)(\.txt|\.md)?")
+            for pattern in (own, rf"{name}\.txt", r"(LICEN[CS]E|COPYING)(\.txt|\.md)?")
             for f in files
             if re.fullmatch(pattern, f.name)
         ]

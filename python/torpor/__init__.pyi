@@ -7,7 +7,8 @@ from typing import Any
 
 from torpor._engine import CountersError as CountersError, EngineError as EngineError
 from torpor._engine import GovernorError as GovernorError, PlatformError as PlatformError
-from torpor._engine import TorporError as TorporError, TraceError as TraceError
+from torpor._engine import PatchError as PatchError, TorporError as TorporError
+from torpor._engine import TraceError as TraceError
 from torpor._engine import WorkloadError as WorkloadError, __version__ as __version__
 from torpor.ask.gates import GateError as GateError, Limit as Limit, gate as gate
 from torpor.ask.gates import read_limits as read_limits

@@ -5,7 +5,7 @@ Other data comes as Python's plain data, the same as its JSON has.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypedDict, final, type_check_only
+from typing import Any, Literal, TypedDict, final, type_check_only
 
 __all__ = [
     "COMMIT",
@@ -18,6 +18,7 @@ __all__ = [
     "LoadedTrace",
     "MemoryBoundError",
     "Moments",
+    "PatchError",
     "PlatformError",
     "Record",
     "Result",
@@ -30,6 +31,7 @@ __all__ = [
     "WholeFile",
     "WorkloadError",
     "__version__",
+    "apply_series",
     "check",
     "check_extraction",
     "check_kinds",
@@ -67,6 +69,7 @@ __all__ = [
     "platforms",
     "read_counters",
     "read_dump",
+    "read_series",
     "read_table",
     "replay",
     "schema",
@@ -100,6 +103,7 @@ class CountersError(TorporError): ...
 class PlatformError(TorporError): ...
 class GovernorError(TorporError): ...
 class WorkloadError(TorporError): ...
+class PatchError(TorporError): ...
 class EngineError(TorporError): ...
 
 @final
@@ -127,6 +131,69 @@ class GovernorSource(TypedDict):
     main: str
     files: dict[str, bytes]
     params: list[tuple[str, str]]
+
+@type_check_only
+class PatchFile(TypedDict):
+    path: str
+    old_path: str | None
+    old_blob: str | None
+    new_blob: str | None
+    kind: Literal["modify", "add", "delete", "rename", "copy", "binary"]
+    hunks: int
+    added: int
+    removed: int
+
+@type_check_only
+class Patch(TypedDict):
+    number: int
+    total: int
+    subject: str
+    message_id: str | None
+    author: str | None
+    date: str | None
+    patch_id: str
+    message: str
+    files: list[PatchFile]
+
+@type_check_only
+class Series(TypedDict):
+    subject: str
+    version: str
+    message_id: str | None
+    cover: str | None
+    base_commit: str | None
+    prerequisites: list[str]
+    patch_id: str
+    missing: list[int]
+    notes: list[str]
+    patches: list[Patch]
+
+@type_check_only
+class AppliedFile(TypedDict):
+    patch: int
+    path: str
+    offsets: list[int]
+
+@type_check_only
+class Reject(TypedDict):
+    patch: int
+    subject: str
+    path: str
+    hunk: int | None
+    hunks: int
+    heading: str
+    line: int | None
+    expected: str | None
+    found: str | None
+    reason: str
+    text: str
+
+@type_check_only
+class AppliedSeries(TypedDict):
+    applied: list[AppliedFile]
+    changed: list[str]
+    deleted: list[str]
+    rejects: list[Reject]
 
 @final
 class WholeFile:
@@ -247,6 +314,14 @@ def missing_file(path: str) -> str: ...
 def load_trace(path: str, memory: int | None = None) -> LoadedTrace: ...
 def filled_table(like: Table, read: Callable[[str], list[Any]]) -> Table: ...
 def parse_parquet(data: bytes, columns: list[str] | None = None) -> Table: ...
+def read_series(path: str, data: bytes | None = None) -> Series: ...
+def apply_series(
+    path: str,
+    folder: str,
+    first: int | None = None,
+    last: int | None = None,
+    data: bytes | None = None,
+) -> AppliedSeries: ...
 def read_table(path: str) -> Table: ...
 def table_names(kind: str) -> list[str]: ...
 def tables() -> Any: ...

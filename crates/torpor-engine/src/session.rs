@@ -583,8 +583,7 @@ pub fn describe_governor(spec: &GovernorSpec, governor: &Governor) -> Described 
         origin: match governor.origin() {
             Origin::Builtin => "built in".to_owned(),
             Origin::File { path } => path.display().to_string(),
-            Origin::Tree { tree, rev: None } => tree.display().to_string(),
-            Origin::Tree { tree, rev: Some(rev) } => format!("{}:{rev}", tree.display()),
+            Origin::Tree { tree } => tree.to_string(),
         },
         source_sha256: Some(governor.source_sha256().to_owned()),
         params: governor.param_settings().into_iter().collect(),

@@ -256,11 +256,9 @@ impl Catalog {
                 let name = sources.main.trim_end_matches(".c").to_owned();
                 (name, Origin::File { path: path.clone() }, sources)
             }
-            Place::Tree { name, tree, rev } => {
-                let store = self.compiler.store();
-                let sources = tree::from_tree(&label, name, tree, rev.as_deref(), store)?;
-                let origin = Origin::Tree { tree: tree.clone(), rev: rev.clone() };
-                (name.clone(), origin, sources)
+            Place::Tree { name, tree } => {
+                let sources = tree::from_tree(&label, name, tree, self.compiler.store())?;
+                (name.clone(), Origin::Tree { tree: tree.clone() }, sources)
             }
         };
         sources.config = spec.config().to_vec();

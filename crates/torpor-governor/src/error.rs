@@ -19,6 +19,9 @@ pub enum GovernorError {
     #[error("{policy}: {} has no {wanted}{}", tree.display(), hint_line(hint))]
     NotInTree { policy: Label, tree: PathBuf, wanted: String, hint: String },
 
+    #[error("{policy}: {message}")]
+    Patch { policy: Label, message: String },
+
     #[error("{policy}: git in {}: {message}", tree.display())]
     Git { policy: Label, tree: PathBuf, message: String },
 

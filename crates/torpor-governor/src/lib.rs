@@ -55,6 +55,7 @@ mod load;
 mod makefile;
 mod memory;
 mod params;
+mod patched;
 mod policy;
 mod program;
 mod release;
@@ -62,6 +63,7 @@ mod spec;
 mod states;
 mod store;
 mod tree;
+mod tree_spec;
 
 /// Parts that other crates use to compile and call C.
 pub mod hosting {
@@ -69,6 +71,9 @@ pub mod hosting {
     pub use crate::builtin::{file_name, ioboost_calls, shipped_folder};
     pub use crate::child::{Failure, Ran, run};
     /// Reads files of a git revision.
+    pub mod patched {
+        pub use crate::patched::{Changes, Read, apply};
+    }
     pub mod git {
         pub use crate::git::{Blob, commit, list, read};
     }
@@ -94,6 +99,7 @@ pub use program::{Build, Harness, HarnessFile, Program};
 pub use release::Release;
 pub use spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
 pub use tree::Part;
+pub use tree_spec::{SeriesSpec, TreeSpec};
 
 /// Returns the SHA-256 in hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {

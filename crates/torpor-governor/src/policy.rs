@@ -6,7 +6,7 @@ use crate::elf::ImageFile;
 use crate::load::{self, Loaded};
 use crate::memory::Plan;
 use crate::params::Param;
-use crate::{GovernorError, Label, Release};
+use crate::{GovernorError, Label, Release, TreeSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,7 +38,7 @@ pub struct Policy {
 pub enum Origin {
     Builtin,
     File { path: PathBuf },
-    Tree { tree: PathBuf, rev: Option<String> },
+    Tree { tree: TreeSpec },
 }
 
 /// A parameter value that the user has chosen: `raw` in the low `size` bytes. If `size` is 0, the

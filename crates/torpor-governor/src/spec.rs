@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-use crate::{GovernorError, Kind, Label};
+use crate::{GovernorError, Kind, Label, TreeSpec};
 use std::ffi::OsStr;
 use std::fmt;
 use std::ops::Deref;
@@ -10,8 +10,8 @@ use std::str::FromStr;
 pub(crate) fn forms(kind: Kind) -> &'static str {
     match kind {
         Kind::Governor => {
-            "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, each with optional `,param=value` or \
-             `,CONFIG_X=y`"
+            "NAME, PATH.c, FOLDER/, NAME@TREE or NAME@TREE:REV, the last two with optional `+SERIES` \
+             or `+SERIES:N`, each with optional `,param=value` or `,CONFIG_X=y`"
         }
         Kind::IoBoost => "NAME or PATH.c, each with optional `,param=value` or `,CONFIG_X=y`",
         Kind::Cpufreq => "NAME or PATH.c, each with optional `,tunable=value`",
@@ -49,12 +49,10 @@ pub enum Place {
     Folder {
         path: PathBuf,
     },
-    /// `drivers/cpuidle/governors/NAME.c` of a kernel tree: a folder, a tarball, or, with `rev`, a
-    /// revision of a git repository. Governors only.
+    /// `drivers/cpuidle/governors/NAME.c` of a kernel tree. Governors only.
     Tree {
         name: String,
-        tree: PathBuf,
-        rev: Option<String>,
+        tree: TreeSpec,
     },
 }
 
@@ -233,18 +231,10 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
             return Err(format!("kernel trees have no files of {kind}s"));
         }
         let name = named(name)?;
-        let (tree, rev) = match tree.rsplit_once(':') {
-            Some((_, "")) => return Err("the revision after `:` is empty".to_owned()),
-            Some((tree, rev)) if rev.starts_with('-') => {
-                return Err(format!("`{rev}` is not a revision of `{tree}`"));
-            }
-            Some((tree, rev)) => (tree, Some(rev.to_owned())),
-            None => (tree, None),
-        };
         if tree.is_empty() {
             return Err("the tree after `@` is empty".to_owned());
         }
-        return Ok(Place::Tree { name, tree: tree.into(), rev });
+        return Ok(Place::Tree { name, tree: TreeSpec::parse(tree)? });
     }
     if text.ends_with('/') && kind == Kind::Governor {
         return Ok(Place::Folder { path: text.into() });
@@ -290,18 +280,13 @@ mod tests {
             parse("teo-6.12@a/linux-6.12:v6.12.1").place(),
             &Place::Tree {
                 name: "teo-6.12".into(),
-                tree: "a/linux-6.12".into(),
-                rev: Some("v6.12.1".into())
+                tree: TreeSpec::parse("a/linux-6.12:v6.12.1").unwrap(),
             }
         );
         assert_eq!(parse("dir/teo-6.12.c").place(), &Place::File { path: "dir/teo-6.12.c".into() });
-        let tree = |rev: Option<&str>| Place::Tree {
-            name: "teo".into(),
-            tree: "../linux".into(),
-            rev: rev.map(Into::into),
-        };
-        assert_eq!(parse("teo@../linux").place(), &tree(None));
-        assert_eq!(parse("teo@../linux:v6.6").place(), &tree(Some("v6.6")));
+        let tree = |text| Place::Tree { name: "teo".into(), tree: TreeSpec::parse(text).unwrap() };
+        assert_eq!(parse("teo@../linux").place(), &tree("../linux"));
+        assert_eq!(parse("teo@../linux:v6.6").place(), &tree("../linux:v6.6"));
         let haltpoll = parse("haltpoll@x.tar.xz,guest_halt_poll_ns=1000,a=");
         assert_eq!(
             haltpoll.params(),
@@ -358,7 +343,7 @@ mod tests {
         let tree = "menu@/src/a,b/linux,6.1,CONFIG_X=y";
         assert_eq!(
             parse(tree).place(),
-            &Place::Tree { name: "menu".into(), tree: "/src/a,b/linux,6.1".into(), rev: None }
+            &Place::Tree { name: "menu".into(), tree: TreeSpec::whole("/src/a,b/linux,6.1") }
         );
         use std::os::unix::ffi::OsStrExt;
         let error = GovernorSpec::from_os(OsStr::from_bytes(b"./\xff.c")).expect_err("no UTF-8");

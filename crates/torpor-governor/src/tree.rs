@@ -4,9 +4,10 @@
 use crate::builtin::KAPI;
 use crate::config::without_comments;
 use crate::makefile::Makefile;
+use crate::patched::{self, Changes};
 use crate::spec::Place;
 use crate::store::{Entry, Files, Store};
-use crate::{GovernorError, Label, Release, git};
+use crate::{GovernorError, Label, Release, TreeSpec, git};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -232,31 +233,24 @@ fn from_file_of(label: &Label, path: &Path, tree: Option<&Path>) -> Result<Sourc
         .ok_or_else(|| read_error(label, path)(io::ErrorKind::NotFound.into()))
 }
 
-/// Reads a governor of a kernel tree: a working copy, a tarball, or a git revision.
+/// Reads a governor of a kernel tree: a working copy, a tarball, a git revision, or one of these
+/// with patches.
 pub(crate) fn from_tree(
     label: &Label,
     name: &str,
-    tree: &Path,
-    rev: Option<&str>,
+    spec: &TreeSpec,
     store: &Store,
 ) -> Result<Sources, GovernorError> {
-    let found = match rev {
-        Some(rev) => return from_git(label, name, tree, rev),
-        None => locate(tree),
-    };
-    let (root, governors) = match &found {
-        Some(place) if place.is_dir() => (place.clone(), place.join(GOVERNORS)),
-        Some(tarball) => {
-            let home = unpacked(label, tarball, MAKEFILE, store, extract_governors)?.path;
+    if spec.rev.is_some() || spec.series.is_some() {
+        return Reader::new(label, spec, store)?.governor(name);
+    }
+    let tree = &spec.tree;
+    let found = locate(tree).ok_or_else(|| no_tree(label, tree))?;
+    let (root, governors) = match found.is_dir() {
+        true => (found.clone(), found.join(GOVERNORS)),
+        false => {
+            let home = unpacked(label, &found, MAKEFILE, store, extract_governors)?.path;
             (home.clone(), home)
-        }
-        None => {
-            return Err(not_in_tree(label, tree, "folder or tarball of a kernel's source", || {
-                format!(
-                    "a version such as 6.12 is looked up as linux-source-6.12 in ${SOURCES_ENV}, \
-                     {SOURCE_DIR} and what `torpor kernel fetch` has fetched"
-                )
-            }));
         }
     };
     let path = governors.join(format!("{name}.c"));
@@ -288,12 +282,7 @@ pub(crate) fn asks_about_one_state(
         Place::File { path } | Place::Folder { path } => {
             tree_of(path).and_then(|t| read_source(&t.join(IDLE_LOOP)).ok())
         }
-        Place::Tree { tree, rev: Some(rev), .. } => git_show(label, tree, rev, IDLE_LOOP)?,
-        Place::Tree { tree, rev: None, .. } => match locate(tree) {
-            Some(folder) if folder.is_dir() => read_source(&folder.join(IDLE_LOOP)).ok(),
-            Some(tarball) => from_tarball(label, &tarball, IDLE_LOOP, store)?,
-            None => None,
-        },
+        Place::Tree { tree, .. } => Reader::new(label, tree, store)?.read(IDLE_LOOP)?,
     };
     Ok(match text {
         Some(text) => !String::from_utf8_lossy(&text).contains("state_count > 1"),
@@ -353,6 +342,15 @@ fn not_in_tree(
     }
 }
 
+fn no_tree(label: &Label, tree: &Path) -> GovernorError {
+    not_in_tree(label, tree, "folder or tarball of a kernel's source", || {
+        format!(
+            "a version such as 6.12 is looked up as linux-source-6.12 in ${SOURCES_ENV}, \
+             {SOURCE_DIR} and what `torpor kernel fetch` has fetched"
+        )
+    })
+}
+
 fn file_names(dir: &Path) -> io::Result<Vec<String>> {
     let names = fs::read_dir(dir)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names.collect();
@@ -410,15 +408,67 @@ fn git_show(
     git::show(tree, rev, path).map_err(git_error)
 }
 
-fn from_git(label: &Label, name: &str, tree: &Path, rev: &str) -> Result<Sources, GovernorError> {
-    let show = |path: &str| git_show(label, tree, rev, path);
-    let main = format!("{name}.c");
-    let dir = PathBuf::from(format!("{}:{rev}:{GOVERNORS}", tree.display()));
-    let makefile = show(MAKEFILE)?.map(|text| String::from_utf8_lossy(&text).into_owned());
-    let governor = |file: &str| show(&format!("{GOVERNORS}/{file}"));
-    Sources::collect(main.clone(), dir, makefile, governor)?.ok_or_else(|| {
-        not_in_tree(label, tree, &format!("{GOVERNORS}/{main} at {rev}"), String::new)
-    })
+/// Reads the files of a tree, with its patches, by their paths in it.
+struct Reader<'a> {
+    label: &'a Label,
+    spec: &'a TreeSpec,
+    store: &'a Store,
+    changes: Changes,
+}
+
+impl<'a> Reader<'a> {
+    fn new(label: &'a Label, spec: &'a TreeSpec, store: &'a Store) -> Result<Self, GovernorError> {
+        let mut reader = Reader { label, spec, store, changes: Changes::new() };
+        if let Some(series) = &spec.series {
+            let needed = |path: &str| {
+                Path::new(path).starts_with(GOVERNORS) || [MAKEFILE, IDLE_LOOP].contains(&path)
+            };
+            let read = |path: &str| reader.read(path).map_err(io::Error::other);
+            let failed = |message| GovernorError::Patch { policy: label.clone(), message };
+            reader.changes = patched::apply(series, &read, &needed).map_err(failed)?;
+        }
+        Ok(reader)
+    }
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, GovernorError> {
+        if let Some(changed) = self.changes.get(path) {
+            return Ok(changed.clone());
+        }
+        let TreeSpec { tree, rev, .. } = self.spec;
+        if let Some(rev) = rev {
+            return git_show(self.label, tree, rev, path);
+        }
+        let found = locate(tree).ok_or_else(|| no_tree(self.label, tree))?;
+        if !found.is_dir() {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            if path != IDLE_LOOP {
+                let entry = unpacked(self.label, &found, MAKEFILE, self.store, extract_governors)?;
+                return Ok(read_source(&entry.path.join(name)).ok());
+            }
+            return from_tarball(self.label, &found, path, self.store);
+        }
+        let path = found.join(path);
+        match read_source(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(read_error(self.label, &path)(e)),
+        }
+    }
+
+    /// Returns a governor of one C file.
+    fn governor(&self, name: &str) -> Result<Sources, GovernorError> {
+        let main = format!("{name}.c");
+        let dir = PathBuf::from(format!("{}:{GOVERNORS}", self.spec));
+        let makefile = self.read(MAKEFILE)?.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let governor = |file: &str| self.read(&format!("{GOVERNORS}/{file}"));
+        Sources::collect(main.clone(), dir, makefile, governor)?.ok_or_else(|| {
+            let place = match &self.spec.rev {
+                Some(rev) => format!("{GOVERNORS}/{main} at {rev}"),
+                None => format!("{GOVERNORS}/{main}"),
+            };
+            not_in_tree(self.label, &self.spec.tree, &place, String::new)
+        })
+    }
 }
 
 /// Returns a cache key for files of a tarball, from its path, size and modification time.

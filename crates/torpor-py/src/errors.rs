@@ -33,6 +33,7 @@ create_exception!(
     TorporError,
     "A workload is unknown or its file is wrong."
 );
+create_exception!(torpor, PatchError, TorporError, "Patches are damaged, or do not apply.");
 create_exception!(torpor, EngineError, TorporError, "A replay that cannot be done as asked.");
 
 pub(crate) fn trace_error(error: torpor_trace::TraceError) -> PyErr {
@@ -54,6 +55,10 @@ pub(crate) fn platform_error(error: torpor_machine::platform::PlatformError) -> 
 
 pub(crate) fn governor_error(error: torpor_governor::GovernorError) -> PyErr {
     GovernorError::new_err(error.to_string())
+}
+
+pub(crate) fn patch_error(error: torpor_patch::PatchError) -> PyErr {
+    PatchError::new_err(error.to_string())
 }
 
 pub(crate) fn engine_error(error: torpor_engine::EngineError) -> PyErr {

@@ -19,6 +19,7 @@ mod idle_predict;
 mod kernel;
 mod lists;
 mod panics;
+mod patch;
 mod plain;
 mod record;
 mod result;
@@ -51,8 +52,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::errors::{
-        CountersError, EngineError, GovernorError, MemoryBoundError, PlatformError, TorporError,
-        TraceError, WorkloadError,
+        CountersError, EngineError, GovernorError, MemoryBoundError, PatchError, PlatformError,
+        TorporError, TraceError, WorkloadError,
     };
     #[pymodule_export]
     use super::fidelity::verify;
@@ -70,6 +71,8 @@ mod _engine {
         machine_named, missing_file, parse_cpu_list, parse_duration_ns, platform_toml, platforms,
         trace_formats, trace_info, unknown_name, what_file,
     };
+    #[pymodule_export]
+    use super::patch::{apply_series, read_series};
     #[pymodule_export]
     use super::record::Record;
     #[pymodule_export]

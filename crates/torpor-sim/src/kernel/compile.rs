@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Compiles a tree's hosted files unedited, and links them with those of `khost/`.
 
+use crate::kernel::contents::{self, Contents};
 use crate::kernel::generate;
 use crate::kernel::policy::{self, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::kernel::{KHOST, KernelError, Release};
@@ -13,7 +14,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use torpor_governor::hosting::{Failure, Ran, Scratch, ioboost_calls, run};
+use torpor_governor::hosting::{Failure, Files, Key, Ran, Scratch, Store, ioboost_calls, run};
 use torpor_governor::{GovernorError, SourceFiles};
 use torpor_machine::units::{Hz, read_regular};
 
@@ -69,6 +70,8 @@ const OWN_GOVERNORS: &str = "drivers/cpuidle/governors/";
 /// Files of the tree that [`SCRIPT`] changes in copies, and the folder of the copies.
 const CHANGED: &[&str] = &["kernel/sched", "include/linux/sched.h"];
 const PATCHED: &str = "patched";
+/// File of a cache entry with an object.
+const OBJECT: &str = "object.o";
 const SCRIPT: &str = "kernel/ioboost/insert.py";
 
 pub(crate) fn flags() -> impl Iterator<Item = &'static str> {
@@ -85,6 +88,9 @@ pub(crate) struct Job<'a> {
     pub tree: &'a Path,
     pub hz: Hz,
     pub compiler: &'a OsString,
+    /// Output of the compiler's `--version`.
+    pub version: &'a str,
+    pub store: &'a Store,
     pub scratch: &'a Scratch,
     pub stop: Option<&'a AtomicBool>,
     pub progress: Progress<'a>,
@@ -169,23 +175,28 @@ pub(crate) fn compile(
         Unit { shown, path: PathBuf::new(), object, policy: Some(policy) }
     });
     let mut units: Vec<Unit<'_>> = theirs.chain(ours).chain(policies).collect();
-    compile_all(job, &units)?;
+    let inputs = compile_all(job, &units)?;
     units.retain(|unit| job.scratch.path().join(&unit.object).exists());
     link(job, &mut units)?;
-    product(job, &units)
+    product(job, &units, &inputs)
 }
 
-/// Output of the compiler and the linker.
-fn product(job: &Job<'_>, units: &[Unit<'_>]) -> Result<Product, KernelError> {
+/// Output of the compiler and the linker. `read_files` names the files that the compiler read.
+fn product(
+    job: &Job<'_>,
+    units: &[Unit<'_>],
+    read_files: &BTreeSet<String>,
+) -> Result<Product, KernelError> {
     let mut inputs = BTreeSet::from(MAKEFILES.map(str::to_owned));
     let (mut objects, mut policies) = (Vec::new(), Vec::new());
     if job.tree.join(OFFSETS).exists() {
         inputs.insert(OFFSETS.to_owned());
     }
+    let copied = |name: &str| Some(name.strip_prefix(PATCHED)?.strip_prefix('/')?.to_owned());
+    let of_tree =
+        |name: &String| contents::in_tree(name).map(str::to_owned).or_else(|| copied(name));
+    inputs.extend(read_files.iter().filter_map(of_tree));
     for unit in units {
-        let list = read(job, &format!("{}.d", unit.object)).unwrap_or_default();
-        inputs.extend(inputs_of(&String::from_utf8_lossy(&list), job.tree));
-        inputs.extend(inputs_of(&String::from_utf8_lossy(&list), Path::new(PATCHED)));
         let object = read(job, &unit.object)?;
         let own = unit.shown.strip_prefix(OWN_GOVERNORS).map(|file| file.trim_end_matches(".c"));
         let own = own.map(|name| (LinkedPolicy::TREE, name, policy::module(name)));
@@ -222,13 +233,6 @@ pub(crate) fn read(job: &Job<'_>, name: &str) -> Result<Vec<u8>, KernelError> {
     read_regular(&path).map_err(|source| KernelError::Read { kernel, path, source })
 }
 
-/// Returns the files of the tree in a dependency list of the compiler.
-fn inputs_of(list: &str, tree: &Path) -> Vec<String> {
-    let words = list.split_whitespace().filter(|word| *word != "\\");
-    let inside = |word: &str| Some(Path::new(word).strip_prefix(tree).ok()?.to_str()?.to_owned());
-    words.filter_map(inside).collect()
-}
-
 /// Writes the headers that the tree's `make` would generate. Returns the reason if its scheduler
 /// cannot call an IO boost.
 pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError> {
@@ -253,7 +257,7 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError
     // Offsets that only the compiler knows, needed since 6.19.
     if job.tree.join(OFFSETS).exists() {
         let list = "rq-offsets.s";
-        compile_as(job, "-S", OFFSETS, &job.tree.join(OFFSETS), list)?;
+        compile_as(job, &contents(job), "-S", OFFSETS, &job.tree.join(OFFSETS), list)?;
         let list = String::from_utf8_lossy(&read(job, list)?).into_owned();
         put("gen/generated/rq-offsets.h", generate::offsets(&list).as_bytes())?;
     }
@@ -286,27 +290,32 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
+        if entry.path().is_file() {
             copy(&entry.path(), &to.join(entry.file_name()))?;
         }
     }
     Ok(())
 }
 
-/// Compiles all files in parallel. If several fail, the error is that of the first in their order,
-/// so that it does not depend on timing.
-fn compile_all(job: &Job<'_>, units: &[Unit<'_>]) -> Result<(), KernelError> {
+/// Compiles all files in parallel; returns the names of the files that the compiler read. If several
+/// fail, the error is that of the first in their order, so that it does not depend on timing.
+fn compile_all(job: &Job<'_>, units: &[Unit<'_>]) -> Result<BTreeSet<String>, KernelError> {
     // The governors first: they are what most series change, and what most often does not fit.
     let mut order: Vec<&Unit<'_>> = units.iter().collect();
     order.sort_by_key(|unit| !unit.shown.starts_with(OWN_GOVERNORS));
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let first: Mutex<Option<(usize, KernelError)>> = Mutex::new(None);
+    let contents = &contents(job);
+    let all_inputs = Mutex::new(BTreeSet::new());
     let work = || {
         loop {
             let at = next.fetch_add(1, Relaxed);
             let Some(unit) = order.get(at) else { return };
-            match compile_one(job, unit) {
-                Ok(()) => (job.progress)(done.fetch_add(1, Relaxed) + 1, units.len()),
+            match compile_one(job, contents, unit) {
+                Ok(inputs) => {
+                    all_inputs.lock().unwrap_or_else(|e| e.into_inner()).extend(inputs);
+                    (job.progress)(done.fetch_add(1, Relaxed) + 1, units.len());
+                }
                 Err(error) => {
                     // Start no further files.
                     next.store(units.len(), Relaxed);
@@ -323,35 +332,90 @@ fn compile_all(job: &Job<'_>, units: &[Unit<'_>]) -> Result<(), KernelError> {
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     match first.into_inner().unwrap_or_else(|e| e.into_inner()) {
         Some((_, error)) => Err(error),
-        None => Ok(()),
+        None => Ok(all_inputs.into_inner().unwrap_or_else(|e| e.into_inner())),
     }
 }
 
-fn compile_one(job: &Job<'_>, unit: &Unit<'_>) -> Result<(), KernelError> {
+/// Compiles a file, or finds its object in the cache; returns the files that the compiler read.
+fn compile_one(
+    job: &Job<'_>,
+    contents: &Contents<'_>,
+    unit: &Unit<'_>,
+) -> Result<BTreeSet<String>, KernelError> {
     if let Some(policy) = &unit.policy {
-        let compiled = policy::compile_policy(job, policy);
+        let compiled = policy::compile_policy(job, contents, policy);
         if let Err(KernelError::Governor { .. }) = compiled {
             let _ = fs::remove_file(job.scratch.path().join(&unit.object));
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
         return compiled;
     }
-    compile_as(job, "-c", &unit.shown, &unit.path, &unit.object)
+    compile_as(job, contents, "-c", &unit.shown, &unit.path, &unit.object)
 }
 
 fn compile_as(
     job: &Job<'_>,
+    contents: &Contents<'_>,
     until: &str,
     name: &str,
     path: &Path,
     object: &str,
-) -> Result<(), KernelError> {
+) -> Result<BTreeSet<String>, KernelError> {
     let module = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
     let mut command = compiler(job, &module.replace('-', "_"), until, path, object);
     let is_governor = name.starts_with(OWN_GOVERNORS);
     if !is_governor {
         command.arg("-w");
     }
+    let mut key = command_key(job, &command);
+    key.add(&read_regular(&job.scratch.path().join(path)).unwrap_or_default());
+    cached_object(job, contents, key, object, || {
+        run_compiler(job, command, name, is_governor)?;
+        Ok(contents.listed(&String::from_utf8_lossy(&read(job, &format!("{object}.d"))?)))
+    })
+}
+
+/// Returns a key of a command, the same for every place of the tree.
+pub(crate) fn command_key(job: &Job<'_>, command: &Command) -> Key {
+    let mut key = Key::default();
+    key.add(job.version.as_bytes());
+    let tree = job.tree.display().to_string();
+    for arg in command.get_args() {
+        key.add(arg.to_string_lossy().replace(&tree, "TREE").as_bytes());
+    }
+    key
+}
+
+/// Puts an object into the scratch folder, from the cache or by `make`, which returns the files that
+/// it read; so does this.
+pub(crate) fn cached_object(
+    job: &Job<'_>,
+    contents: &Contents<'_>,
+    key: Key,
+    object: &str,
+    make: impl FnOnce() -> Result<BTreeSet<String>, KernelError>,
+) -> Result<BTreeSet<String>, KernelError> {
+    let what = format!("an object file of kernel `{}`", job.kernel);
+    let mut is_new = false;
+    let mut found = contents::cached(job.store, "objects", key.finish(), &what, contents, || {
+        is_new = true;
+        let inputs = make()?;
+        Ok((Files::from([(OBJECT.to_owned(), read(job, object)?)]), inputs))
+    })?;
+    if !is_new {
+        let path = job.scratch.path().join(object);
+        let bytes = found.files.remove(OBJECT).unwrap_or_default();
+        fs::write(&path, bytes).map_err(|error| unreadable(job, &path, error))?;
+    }
+    Ok(found.inputs)
+}
+
+fn run_compiler(
+    job: &Job<'_>,
+    command: Command,
+    name: &str,
+    is_governor: bool,
+) -> Result<(), KernelError> {
     let ran = execute(job, command)?;
     let message = shown(job, &ran.stderr);
     // A governor that calls what its tree lacks is refused here; the linker would find it only after
@@ -389,23 +453,11 @@ pub(crate) fn compiler(
     command.arg(format!("-DKBUILD_MODFILE=\"{module}\""));
     command.arg(format!("-D__KBUILD_MODNAME=kmod_{module}"));
     command.arg(format!("-fmacro-prefix-map={tree}/="));
-    for place in ["khost/include", "gen/wrap"] {
-        command.arg("-I").arg(place);
-    }
     if job.scratch.path().join(PATCHED).is_dir() {
         command.arg("-DKHOST_CALLS_IO_BOOST");
-        for place in ["include", "kernel/sched", "kernel/sched/ioboost"] {
-            command.arg("-I").arg(Path::new(PATCHED).join(place));
-        }
     }
-    command.arg("-I").arg(job.tree.join("include"));
-    command.arg("-I").arg("gen/uapi");
-    command.arg("-I").arg(job.tree.join("include/uapi"));
-    for place in ["gen", "gen/generated/uapi"] {
-        command.arg("-I").arg(place);
-    }
-    for place in ["kernel/sched", "kernel/time", "kernel"] {
-        command.arg("-I").arg(job.tree.join(place));
+    for folder in search(job) {
+        command.arg("-I").arg(folder);
     }
     for header in ["compiler-version.h", "kconfig.h", "compiler_types.h"] {
         command.arg("-include").arg(job.tree.join("include/linux").join(header));
@@ -414,6 +466,26 @@ pub(crate) fn compiler(
     command.arg(format!("{object}.d"));
     command.arg(until).arg(file).arg("-o").arg(object);
     command
+}
+
+/// Returns the files that the compiler can read. The headers have been written.
+pub(crate) fn contents<'a>(job: &'a Job<'_>) -> Contents<'a> {
+    Contents::new(job.tree, job.scratch.path(), &search(job))
+}
+
+/// Returns the folders of headers in the order of the search.
+fn search(job: &Job<'_>) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = ["khost/include", "gen/wrap"].map(PathBuf::from).to_vec();
+    if job.scratch.path().join(PATCHED).is_dir() {
+        let places = ["include", "kernel/sched", "kernel/sched/ioboost"];
+        folders.extend(places.map(|place| Path::new(PATCHED).join(place)));
+    }
+    folders.push(job.tree.join("include"));
+    folders.push("gen/uapi".into());
+    folders.push(job.tree.join("include/uapi"));
+    folders.extend(["gen", "gen/generated/uapi"].map(PathBuf::from));
+    folders.extend(["kernel/sched", "kernel/time", "kernel"].map(|place| job.tree.join(place)));
+    folders
 }
 
 pub(crate) fn objcopy(compiler: &OsStr) -> OsString {

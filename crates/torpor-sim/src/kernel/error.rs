@@ -22,6 +22,9 @@ pub enum KernelError {
     )]
     NoSource { kernel: String },
 
+    #[error("kernel `{kernel}`: {message}")]
+    Patch { kernel: String, message: String },
+
     #[error("kernel `{kernel}`: read {}: {source}", path.display())]
     Read { kernel: String, path: PathBuf, source: std::io::Error },
 

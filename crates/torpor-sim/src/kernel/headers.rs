@@ -126,6 +126,8 @@ fn lacking(version: &str) -> Option<BTreeMap<String, Vec<String>>> {
         tree: &tree,
         hz: Hz::H250,
         compiler: &compiler,
+        version: "",
+        store: &store,
         scratch: &scratch,
         stop: None,
         progress: &|_, _| {},

@@ -4,8 +4,10 @@
 //! A kernel goes through four stages, each of which has a key:
 //!
 //! 1. *Source*: what `--kernel` names. `6.12` is an installed package, `~/linux:v6.18` a revision
-//!    that is unpacked into a scratch folder. Its key hashes the hosted files' names and contents.
-//! 2. *Objects*: one for each hosted file, of `khost/`, and of each policy that ships.
+//!    that is unpacked into a scratch folder, `6.12+series.mbox` a copy with patches. Its key hashes
+//!    the hosted files' names and contents.
+//! 2. *Objects*: one for each hosted file, of `khost/`, and of each policy that ships. Each is cached
+//!    by the contents of the files that the compiler read, so a patch to one file compiles one file.
 //! 3. *Image*: the objects, linked. An image that ships with Torpor skips stages 2 and 3.
 //! 4. *Image with foreign policies*: `-g ./my.c` compiles one more object and links all again, so
 //!    that a governor costs a second instead of a whole kernel.
@@ -15,10 +17,11 @@
 //! that file and links.
 
 use crate::kernel::compile::{self, Job, Product};
+use crate::kernel::contents::{Contents, cached, entry, of_tree};
+use crate::kernel::patched;
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::kernel::source::{Packed, Source};
 use crate::kernel::{KernelError, KernelSpec, Release, shipped};
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -40,7 +43,8 @@ pub const DEFAULT_KERNEL: &str = "6.12";
 const MAKEFILE: &str = "Makefile";
 const HOSTED: &str = "hosted";
 const SOURCE: &str = "source-sha256";
-const INPUTS: &str = "inputs";
+/// Name of the list of an image's files of the tree.
+const INPUTS: &str = "tree-inputs";
 const POLICIES: &str = "policies.json";
 /// Folder of a cache entry with the object files of its image.
 const OBJECTS: &str = "objects/";
@@ -68,7 +72,7 @@ pub struct Kernels {
     version: OnceLock<String>,
     /// See [`policy::made_with`].
     made_with: OnceLock<String>,
-    /// Unpacked tarballs and revisions, by identity: unpacking takes long.
+    /// Unpacked tarballs and revisions, by identity: unpacking takes long. Patched copies of trees.
     unpacked: Mutex<HashMap<String, Arc<Scratch>>>,
 }
 
@@ -216,13 +220,13 @@ impl Kernels {
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
         let name = spec.to_string();
-        let (stored, mut files) = match spec.find()? {
+        let (stored, mut files) = match self.source(spec)? {
             Source::Folder(tree) => self.of_folder(policy, spec, hz, &tree, progress)?,
             Source::Packed { from, identity } => {
                 let mut key = self.base_key(hz)?;
                 key.add(identity.as_bytes());
                 let key = key.finish();
-                let files = self.entry("kernels", &key, &name, || {
+                let files = entry(&self.store, "kernels", &key, &name, || {
                     let tree = self.unpacked(spec, &from, &identity)?;
                     self.compile(policy, spec, hz, tree.path(), progress)
                 })?;
@@ -346,8 +350,8 @@ impl Kernels {
         let stored = kernel.stored.as_deref().unwrap_or_default();
         let key = key_with(stored, kind, files);
         let object_file = format!("{OBJECTS}{}", policy.object());
-        let mut entry = self.entry("kernels", &key, label, || {
-            let found = kernel.spec.find()?;
+        let mut entry = entry(&self.store, "kernels", &key, label, || {
+            let found = self.source(&kernel.spec)?;
             let unpacked;
             let tree = match &found {
                 Source::Folder(tree) => tree.as_path(),
@@ -357,7 +361,7 @@ impl Kernels {
                 }
             };
             let scratch = self.store.scratch()?;
-            let job = self.job(kernel, tree, &scratch);
+            let job = self.job(kernel, tree, &scratch)?;
             let (object, image) = policy::link_with(&job, &kernel.objects, &policy)
                 .map_err(|error| self.with_patch(&kernel.spec, error))?;
             let object = (object_file.clone(), object);
@@ -377,17 +381,24 @@ impl Kernels {
         })
     }
 
-    fn job<'a>(&'a self, kernel: &'a Kernel, tree: &'a Path, scratch: &'a Scratch) -> Job<'a> {
-        Job {
+    fn job<'a>(
+        &'a self,
+        kernel: &'a Kernel,
+        tree: &'a Path,
+        scratch: &'a Scratch,
+    ) -> Result<Job<'a>, KernelError> {
+        Ok(Job {
             kernel: &kernel.name,
             release: &kernel.release,
             tree,
             hz: kernel.hz,
             compiler: &self.compiler,
+            version: self.version()?,
+            store: &self.store,
             scratch,
             stop: self.stop.as_deref(),
             progress: &|_, _| {},
-        }
+        })
     }
 
     /// Returns the kernel with its object files. A shipped image has none, so it is compiled.
@@ -455,6 +466,41 @@ impl Kernels {
         first.or_else(|| patch_beside(&tree, name))
     }
 
+    /// Finds a kernel's source. Patches go into a copy of the tree.
+    fn source(&self, spec: &KernelSpec) -> Result<Source, KernelError> {
+        let found = spec.find()?;
+        let Some(series) = spec.series() else { return Ok(found) };
+        let unpacked;
+        let tree = match &found {
+            Source::Folder(tree) => tree.as_path(),
+            Source::Packed { from, identity } => {
+                unpacked = self.unpacked(spec, from, identity)?;
+                unpacked.path()
+            }
+        };
+        let changes = patched::changes(tree, series)
+            .map_err(|message| KernelError::Patch { kernel: spec.to_string(), message })?;
+        let mut key = Key::default();
+        key.add(tree.as_os_str().as_encoded_bytes());
+        for (path, content) in &changes {
+            key.add(path.as_bytes());
+            key.add(content.as_deref().unwrap_or(b"deleted"));
+        }
+        let key = key.finish();
+        let mut all = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(copy) = all.get(&key) {
+            return Ok(Source::Folder(copy.path().to_owned()));
+        }
+        let copy = self.store.scratch()?;
+        patched::copy(tree, copy.path(), &changes).map_err(|source| {
+            let (kernel, path) = (spec.to_string(), copy.path().to_owned());
+            KernelError::Read { kernel, path, source }
+        })?;
+        let place = copy.path().to_owned();
+        all.insert(key, Arc::new(copy));
+        Ok(Source::Folder(place))
+    }
+
     fn unpacked(
         &self,
         spec: &KernelSpec,
@@ -470,9 +516,7 @@ impl Kernels {
         Ok(tree)
     }
 
-    /// The inputs of an image are known only after it has been compiled. So there are two look-ups:
-    /// the list of inputs by the hosted files, then the image by the contents of all files in the
-    /// list. A header that is not in the list can only matter if a file in the list has changed.
+    /// Returns an image of a tree that can change, and the key of its entry.
     fn of_folder(
         &self,
         policy: Option<&PolicyFiles<'_>>,
@@ -481,30 +525,20 @@ impl Kernels {
         tree: &Path,
         progress: compile::Progress<'_>,
     ) -> Result<(String, Files), KernelError> {
-        let name = spec.to_string();
         spec.release(tree)?;
         let mut key = self.base_key(hz)?;
         for hosted in self.hosted(spec, tree)?.into_iter().chain(compile::MAKEFILES) {
             key.add(hosted.as_bytes());
             key.add(&self.read(spec, &tree.join(hosted))?);
         }
-        let key = key.finish();
-        let fresh: RefCell<Option<Files>> = RefCell::new(None);
-        let list = self.entry("kernel-inputs", &key, &name, || {
-            let files = self.compile(policy, spec, hz, tree, progress)?;
-            let inputs = Files::from([("list".to_owned(), files[INPUTS].clone())]);
-            *fresh.borrow_mut() = Some(files);
-            Ok(inputs)
-        })?;
-        let mut whole = Key::default();
-        whole.add(key.as_bytes());
-        whole.add(source_sha256(tree, String::from_utf8_lossy(&list["list"]).lines()).as_bytes());
-        let key = whole.finish();
-        let files = self.entry("kernels", &key, &name, || match fresh.take() {
-            Some(files) => Ok(files),
-            None => self.compile(policy, spec, hz, tree, progress),
-        })?;
-        Ok((key, files))
+        let contents = Contents::of_tree(tree);
+        let found =
+            cached(&self.store, "kernels", key.finish(), &spec.to_string(), &contents, || {
+                let files = self.compile(policy, spec, hz, tree, progress)?;
+                let inputs = String::from_utf8_lossy(&files[INPUTS]).lines().map(of_tree).collect();
+                Ok((files, inputs))
+            })?;
+        Ok((found.key, found.files))
     }
 
     fn compile(
@@ -524,6 +558,8 @@ impl Kernels {
             tree,
             hz,
             compiler: &self.compiler,
+            version: self.version()?,
+            store: &self.store,
             scratch: &scratch,
             stop: self.stop.as_deref(),
             progress,
@@ -532,7 +568,8 @@ impl Kernels {
             let scratch = self.store.scratch()?;
             let job = Job { scratch: &scratch, ..job };
             compile::write_headers(&job)?;
-            policy::compile_policy(&job, policy).map_err(|error| self.with_patch(spec, error))?;
+            policy::compile_policy(&job, &compile::contents(&job), policy)
+                .map_err(|error| self.with_patch(spec, error))?;
         }
         let Product { image, objects, inputs, policies } =
             compile::compile(&job, &hosted, &policy::shipped()?)
@@ -568,28 +605,6 @@ impl Kernels {
             path: path.to_owned(),
             source,
         })
-    }
-
-    /// Calls [`Store::entry`] with the errors of kernels.
-    fn entry(
-        &self,
-        kind: &str,
-        key: &str,
-        what: &str,
-        make: impl FnOnce() -> Result<Files, KernelError>,
-    ) -> Result<Files, KernelError> {
-        let mut failed = None;
-        let entry = self.store.entry(kind, key, what, || {
-            make().map_err(|error| {
-                failed = Some(error);
-                GovernorError::Interrupted
-            })
-        });
-        match (entry, failed) {
-            (_, Some(error)) => Err(error),
-            (Ok(entry), None) => Ok(entry.files),
-            (Err(error), None) => Err(error.into()),
-        }
     }
 
     /// Returns a key of everything that an image depends on, except its tree.

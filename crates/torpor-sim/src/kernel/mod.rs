@@ -14,6 +14,7 @@
 
 pub(crate) mod abi;
 mod compile;
+mod contents;
 mod error;
 mod generate;
 mod hardware;
@@ -22,6 +23,7 @@ mod headers;
 mod image;
 mod instance;
 mod kernels;
+mod patched;
 mod policy;
 mod region;
 mod shipped;

@@ -3,6 +3,7 @@
 //! the user's files.
 
 use crate::kernel::compile::{self, Job, execute, read, shown, unreadable};
+use crate::kernel::contents::Contents;
 use crate::kernel::{KHOST, KernelError};
 use std::collections::BTreeSet;
 use std::fs;
@@ -151,33 +152,72 @@ pub(crate) fn params_of(object: &[u8], module: &str) -> Vec<String> {
     names.into_iter().collect()
 }
 
-pub(crate) fn compile_policy(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(), KernelError> {
+/// Compiles a policy, or finds its object in the cache; returns the other files that the compiler
+/// read.
+pub(crate) fn compile_policy(
+    job: &Job<'_>,
+    contents: &Contents<'_>,
+    policy: &PolicyFiles<'_>,
+) -> Result<BTreeSet<String>, KernelError> {
     let folder = policy.folder();
     let staged = stage(job, policy, &folder)?;
     let parts = policy.files.parts.iter();
     let parts = parts.map(|part| (folder.join(&part.file), &part.flags));
     let object = policy.object();
-    let mut objects = Vec::new();
-    for (file, flags) in [(staged.clone(), &policy.files.main_flags)].into_iter().chain(parts) {
+    let mut commands = Vec::new();
+    for (file, flags) in [(staged, &policy.files.main_flags)].into_iter().chain(parts) {
         let part = match policy.files.parts.is_empty() {
             true => object.clone(),
-            false => folder.join(format!("part-{}.o", objects.len())).display().to_string(),
+            false => folder.join(format!("part-{}.o", commands.len())).display().to_string(),
         };
-        let mut command = compile::compiler(job, &policy.module(), "-c", &file, &part);
-        command.args(FLAGS).args(flags);
-        command.arg(format!("-DKHOST_POLICY_KIND={}", policy.kind as u32));
-        command.arg(format!("-DKHOST_POLICY_NAME=\"{}\"", policy.linked));
-        if policy.kind == PolicyKind::Cpufreq {
-            command.args(["-include", "khost/include/khost/scheduler.h"]);
-        }
-        let name = module(&policy.files.name);
-        command.arg(format!("-fmacro-prefix-map={}={name}", staged.display()));
-        done(job, policy, execute(job, command)?)?;
-        objects.push(part);
+        commands.push((compiler(job, policy, &file, flags, &part), part));
     }
+    let mut key = compile::command_key(job, &commands[0].0);
+    NAMES.iter().for_each(|flag| key.add(flag.as_bytes()));
+    add_files(&mut key, policy.files);
+    compile::cached_object(job, contents, key, &object, || {
+        let parts: Vec<String> = commands.iter().map(|(_, part)| part.clone()).collect();
+        for (command, _) in commands {
+            done(job, policy, execute(job, command)?)?;
+        }
+        join(job, policy, &parts)?;
+        let mut inputs = BTreeSet::new();
+        for part in parts {
+            let list = read(job, &format!("{part}.d"))?;
+            inputs.extend(contents.listed(&String::from_utf8_lossy(&list)));
+        }
+        // Its own files are in the key.
+        inputs.retain(|name| !Path::new(name).starts_with(&folder));
+        Ok(inputs)
+    })
+}
+
+/// Returns the command that compiles a file of a policy.
+fn compiler(
+    job: &Job<'_>,
+    policy: &PolicyFiles<'_>,
+    file: &Path,
+    flags: &[String],
+    object: &str,
+) -> Command {
+    let mut command = compile::compiler(job, &policy.module(), "-c", file, object);
+    command.args(FLAGS).args(flags);
+    command.arg(format!("-DKHOST_POLICY_KIND={}", policy.kind as u32));
+    command.arg(format!("-DKHOST_POLICY_NAME=\"{}\"", policy.linked));
+    if policy.kind == PolicyKind::Cpufreq {
+        command.args(["-include", "khost/include/khost/scheduler.h"]);
+    }
+    let (staged, name) = (policy.folder().join(STAGED), module(&policy.files.name));
+    command.arg(format!("-fmacro-prefix-map={}={name}", staged.display()));
+    command
+}
+
+/// Makes one object of a policy's parts, with the names that an image expects.
+fn join(job: &Job<'_>, policy: &PolicyFiles<'_>, objects: &[String]) -> Result<(), KernelError> {
+    let object = policy.object();
     if objects != [object.clone()] {
         let mut together = Command::new(job.compiler);
-        together.args(["-r", "-nostdlib", "-o", &object]).args(&objects);
+        together.args(["-r", "-nostdlib", "-o", &object]).args(objects);
         done(job, policy, execute(job, together)?)?;
     }
     let mut command = Command::new(compile::objcopy(job.compiler));
@@ -233,7 +273,7 @@ pub(crate) fn link_with(
             message,
         });
     }
-    compile_policy(job, policy)?;
+    compile_policy(job, &compile::contents(job), policy)?;
     let object = policy.object();
     // First, since the linker takes the first of equal symbols.
     let mut names = vec![object.clone()];

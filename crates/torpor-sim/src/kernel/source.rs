@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use torpor_governor::hosting::{self, Scratch, Store};
+use torpor_governor::{SeriesSpec, TreeSpec};
 use torpor_machine::units::read_regular;
 
 /// Files of a tree that hosting needs.
@@ -29,8 +30,7 @@ const OLDEST: (u32, u32) = (6, 1);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KernelSpec {
     text: String,
-    tree: PathBuf,
-    rev: Option<String>,
+    tree: TreeSpec,
 }
 
 /// Release of a tree, from its Makefile.
@@ -59,13 +59,10 @@ pub(crate) enum Packed {
 impl FromStr for KernelSpec {
     type Err = std::convert::Infallible;
 
-    /// Takes an existing path as it is; otherwise the text after the last `:` is a revision.
+    /// Takes a text that is no name of a tree as a path, which is not found.
     fn from_str(text: &str) -> Result<KernelSpec, Self::Err> {
-        let split = text
-            .rsplit_once(':')
-            .filter(|(tree, rev)| !Path::new(text).exists() && !tree.is_empty() && !rev.is_empty());
-        let (tree, rev) = split.map_or((text, None), |(tree, rev)| (tree, Some(rev.to_owned())));
-        Ok(KernelSpec { text: text.to_owned(), tree: tree.into(), rev })
+        let tree = TreeSpec::parse(text).unwrap_or_else(|_| TreeSpec::whole(text));
+        Ok(KernelSpec { text: text.to_owned(), tree })
     }
 }
 
@@ -107,12 +104,18 @@ impl Release {
 }
 
 impl KernelSpec {
+    /// Returns the patches on top of the tree.
+    pub(crate) fn series(&self) -> Option<&SeriesSpec> {
+        self.tree.series.as_ref()
+    }
+
+    /// Finds the tree, without its patches.
     pub(crate) fn find(&self) -> Result<Source, KernelError> {
         let kernel = || self.text.clone();
-        if let Some(rev) = &self.rev {
+        if let Some(rev) = &self.tree.rev {
             return self.find_revision(rev);
         }
-        let found = hosting::locate(&self.tree).ok_or_else(|| self.not_found())?;
+        let found = hosting::locate(&self.tree.tree).ok_or_else(|| self.not_found())?;
         let read_error =
             |source| KernelError::Read { kernel: kernel(), path: found.clone(), source };
         if found.is_dir() {
@@ -139,11 +142,11 @@ impl KernelSpec {
     fn find_revision(&self, rev: &str) -> Result<Source, KernelError> {
         let error = |message: String| KernelError::Git {
             kernel: self.text.clone(),
-            tree: self.tree.clone(),
+            tree: self.tree.tree.clone(),
             message,
         };
-        let commit = hosting::git::commit(&self.tree, rev).map_err(error)?;
-        let from = Packed::Git { tree: self.tree.clone(), commit: commit.clone() };
+        let commit = hosting::git::commit(&self.tree.tree, rev).map_err(error)?;
+        let from = Packed::Git { tree: self.tree.tree.clone(), commit: commit.clone() };
         Ok(Source::Packed { from, identity: commit })
     }
 
@@ -222,11 +225,15 @@ fn unpack_wanted(mut archive: hosting::Archive, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether hosting needs a file of a tree.
+pub(crate) fn is_wanted(inside: &Path) -> bool {
+    WANTED.iter().any(|wanted| inside.starts_with(wanted))
+        && inside.components().all(|part| matches!(part, Component::Normal(_)))
+}
+
 /// Writes a file of a tree if hosting needs it and its path stays in the folder.
 fn put(to: &Path, inside: &Path, text: &mut dyn Read) -> io::Result<()> {
-    let is_wanted = WANTED.iter().any(|wanted| inside.starts_with(wanted))
-        && inside.components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_wanted {
+    if !is_wanted(inside) {
         return Ok(());
     }
     let place = to.join(inside);
@@ -242,9 +249,10 @@ mod tests {
     #[test]
     fn a_revision_follows_the_last_colon() {
         let spec: KernelSpec = "../linux:v6.12".parse().unwrap();
-        assert_eq!((spec.tree.to_str(), spec.rev.as_deref()), (Some("../linux"), Some("v6.12")));
+        let tree = spec.tree;
+        assert_eq!((tree.tree.to_str(), tree.rev.as_deref()), (Some("../linux"), Some("v6.12")));
         let spec: KernelSpec = "6.12".parse().unwrap();
-        assert_eq!((spec.tree.to_str(), spec.rev), (Some("6.12"), None));
+        assert_eq!((spec.tree.tree.to_str(), spec.tree.rev), (Some("6.12"), None));
     }
 
     #[test]
