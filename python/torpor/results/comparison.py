@@ -97,6 +97,8 @@ def short_labels(governors: list[str]) -> list[str]:
 
     >>> short_labels(["menu", "teo@/src/linux-6.12", "./my/teo.c,x=1"])
     ['menu', 'teo@linux-6.12', 'teo.c,x=1']
+    >>> short_labels(["menu@/src/linux+mails/v2.mbox:1"])
+    ['menu@linux+v2.mbox:1']
     >>> short_labels(["teo@a/linux", "teo@b/linux"])
     ['teo@a/linux', 'teo@b/linux']
     >>> short_labels(["teo + ./my/freq.c@6.1,x=1 + iowait", "teo + schedutil + iowait"])
@@ -111,7 +113,10 @@ def _short_label(governor: str) -> str:
     # A path before the `@` belongs to a file whose folder has one in its name.
     name, at, tree = place.partition("@")
     if at and "/" not in name:
-        return f"{name}@{_base_name(tree)}{comma}{params}"
+        # Patches follow a `+`: `menu@6.12+mails/v2.mbox:1`.
+        base, plus, series = tree.rpartition("+")
+        tree = f"{_base_name(base)}{plus}{_base_name(series)}"
+        return f"{name}@{tree}{comma}{params}"
     return f"{_base_name(place)}{comma}{params}"
 
 
