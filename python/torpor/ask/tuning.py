@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from torpor.results import picture
 from torpor.results.catalogue import RUNS, leading
 from torpor.results.sentences import cannot_show
 from torpor.results.table import Cell, Post, Table, counted, minus, number, word
@@ -380,7 +381,42 @@ def tuned_post(found: Tuned) -> Post:
         f"{counted(len(found.trials), 'setting')} of {found.base}, {len(found.front)} on the front"
     )
     facts = [f"changes from {found.base} without parameters, over all scenarios"]
-    return Post(title, facts, [Table("front", "", headings, lines, 1, 1 + has_held)], notes)
+    table = Table("front", "", headings, lines, 1, 1 + has_held)
+    return Post(title, facts, [table], notes, _picture(found))
+
+
+def _picture(found: Tuned) -> picture.Chart | None:
+    """Return the first objective over the second; None where there is only one."""
+    if len(found.objectives) < 2:
+        return None
+    up, across = (objective.heading for objective in found.objectives[:2])
+
+    def points(
+        trials: Sequence[Trial], *, is_held: bool = False, is_named: bool = False
+    ) -> list[picture.Point]:
+        drawn = []
+        for trial in trials:
+            y, x, *_ = (trial.holdout if is_held else trial.train) or (None, None)
+            if x is None or y is None:
+                continue
+            where = " held out" if is_held else ""
+            values = minus(f"{up} {y:+.4g}, {across} {x:+.4g}")
+            hint = f"{trial.setting}{where}: {values}"
+            drawn.append(picture.Point(x, y, hint, trial.setting if is_named else ""))
+        return sorted(drawn)
+
+    front, held = points(found.front), points(found.front, is_held=True)
+    named = points(found.references, is_named=True)
+    others = points([trial for trial in found.trials if trial not in found.front])
+    series = [
+        picture.Series("other settings" if others else "", others, "--strong"),
+        picture.Series("the front, held out" if held else "", held, "--above", 3.0),
+        picture.Series("the front", front, "--ink", 4.0, is_line=True),
+        picture.Series("", named, "--link", 4.0),
+    ]
+    if not (front or named):
+        return None
+    return picture.Chart(f"{found.base}: {up} over {across}", across, up, series)
 
 
 def tuned_sentences(found: Tuned) -> list[str]:
