@@ -19,6 +19,7 @@ from torpor.run.sweeps.ranks import (
     DEFAULT_METRICS,
     change_parts,
     change_unit,
+    front_of,
     mean_change,
     metric_info,
 )
@@ -259,7 +260,7 @@ def tune(
             settings[setting.name], tried[setting.name] = setting, values
         if tell is not None:
             tell(begun + count, trials)
-    front = _front(tried, [-1 if each.is_better_higher else 1 for each in wanted])
+    front = front_of(tried, [-1 if each.is_better_higher else 1 for each in wanted])
     others = [_Setting(name) for name in references if name != governor]
     if not any(axes.workload or axes.ties for axes in (train, holdout) if axes):
         # In closed loop the oracle is not a governor.
@@ -400,8 +401,8 @@ def _picture(found: Tuned) -> picture.Chart | None:
             if x is None or y is None:
                 continue
             where = " held out" if is_held else ""
-            values = minus(f"{up} {y:+.4g}, {across} {x:+.4g}")
-            hint = f"{trial.setting}{where}: {values}"
+            values = [minus(f"{value:+.4g}") for value in (y, x)]
+            hint = f"{trial.setting}{where}: {up} {values[0]}, {across} {values[1]}"
             drawn.append(picture.Point(x, y, hint, trial.setting if is_named else ""))
         return sorted(drawn)
 
@@ -467,28 +468,3 @@ def _values(found: Tuned, values: _Changes) -> str:
         off = "off by " if objective.target is not None else ""
         parts.append(f"{objective.text} {off}{text} {change_unit(objective.metric)}")
     return ", ".join(parts)
-
-
-def _front(found: Mapping[str, tuple[float | None, ...]], signs: Sequence[int]) -> list[str]:
-    """Settings that no other beats in all objectives, in the order of the first."""
-    costs = {
-        name: tuple(
-            sign * value for sign, value in zip(signs, values, strict=True) if value is not None
-        )
-        for name, values in found.items()
-    }
-    whole = {name: cost for name, cost in costs.items() if len(cost) == len(signs)}
-
-    def is_beaten(name: str) -> bool:
-        mine = whole[name]
-        return any(
-            other != mine and all(o <= m for o, m in zip(other, mine, strict=True))
-            for other in whole.values()
-        )
-
-    # First of settings with equal outcomes: parameters without effect make many.
-    seen: dict[tuple[float, ...], str] = {}
-    for name in whole:
-        if not is_beaten(name):
-            seen.setdefault(whole[name], name)
-    return [seen[cost] for cost in sorted(seen)]

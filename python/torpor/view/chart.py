@@ -415,12 +415,13 @@ def _legend_height(chart: Chart) -> int:
 
 def _heading(chart: Chart) -> list[str]:
     """Return the title, the facts and the legend."""
-    parts, y = [], 24.0
+    parts, y = [], 12.0 if chart.facts else 24.0
     if chart.title:
-        parts.append(_text(_LEFT, y, chart.title, "--ink", size=15, weight=600))
-        y += 20
+        parts.append(_text(_LEFT, 24, chart.title, "--ink", size=15, weight=600))
+        y = 44.0
     for fact in chart.facts:
-        parts.append(_text(_LEFT, y, fact, "--muted"))
+        left = _LEFT if chart.size[0] >= _WIDE else 4
+        parts.append(_text(left, y, fact, "--muted"))
         y += 16
     named = [series for series in chart.series if series.name]
     entries = [(s.name, s.colour, False, s.is_line) for s in named]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A sweep as one page: a heat map, a scatter with its front, ranks, and each point's command.
+"""A sweep as one page: pictures of fronts and curves, a heat map, ranks, each point's command.
 
 Of many points, the page has ranks over all of them and the scenarios with the largest changes.
 """
@@ -29,7 +29,8 @@ from torpor.run.sweeps.ranks import (
     varied,
 )
 from torpor.view.report.environment import page
-from torpor.view.report.sweep_summaries import Summaries, axis_text
+from torpor.view.report.parts import drawn
+from torpor.view.report.sweep_summaries import LEAD, Summaries, axis_text
 
 #: Digits of a number in the page's data: more than are shown.
 _DIGITS = 6
@@ -68,8 +69,8 @@ def render(points: Points, title: str) -> str:
             | {"unit": unit_text(metric["unit"])}
             for metric in known
         ],
-        #: Metrics that are chosen at first: the first of each that points have.
-        "leading": {place: leading(place, "replay") for place in ("cost", "delay")},
+        #: The first of these that points have is chosen at first.
+        "leading": leading("cost", "replay"),
         "governors": cells.governors,
         #: As commands name them.
         "specs": [points.named[label] for label in cells.governors],
@@ -90,7 +91,7 @@ def render(points: Points, title: str) -> str:
     return page(
         "sweep.html.j2",
         styles=("sweep.css",),
-        scripts=("sweep-curves.js", "sweep.js"),
+        scripts=("sweep.js",),
         title=title,
         verdict=said,
         certainty=" ".join([certainty, *(f"{note}." for note in cells.paired.notes)]).strip(),
@@ -109,6 +110,8 @@ def render(points: Points, title: str) -> str:
             (governors[at], label_of(every[numbers[at]]), errors[at])
             for at in failed[:_FAILURES_MAX]
         ],
+        pictures=[(name, drawn(charts)) for name, charts in summaries.pictures()],
+        lead=LEAD,
         data=data,
     )
 
@@ -144,7 +147,7 @@ def verdict(points: Points, cells: Cells) -> tuple[str, str]:
             return said, minus(f"The nearest is {name}, {mean:+.2g} %; {ends}.")
     else:
         ends = "One scenario has no measure of chance"
-    change = f"{abs(mean):.2g} % {'less' if mean < 0 else 'more'} {title}"
+    change = f"{float(f'{abs(mean):.2g}'):g} % {'less' if mean < 0 else 'more'} {title}"
     return f"{name} takes {change} than {base}, on average over {over}.", f"{ends}."
 
 
