@@ -46,7 +46,7 @@ def test_numbers_on_blocks_are_readable(browser: Browser) -> None:
     # The lightness of each state's fill, and of the text on it.
     script = (
         "return [...document.querySelectorAll('text.state')].map((text) => [text, "
-        "[...text.parentNode.querySelectorAll('rect.state')].find((r) => "
+        "[...text.parentNode.querySelectorAll('rect.state, path.state')].find((r) => "
         "r.getAttribute('style') === text.getAttribute('style'))].map((e) => "
         "Number(getComputedStyle(e).fill.match(/[\\d.]+/)[0])))"
     )

@@ -99,9 +99,9 @@ def test_many_recordings_share_the_columns_of_strips() -> None:
     result = sample.long(3)
     result["traces"] *= 3
     few = report.render(result)
-    assert few.count("Choice by choice") == 3 and "in 53 columns" in few
+    assert few.count("Choice by choice") == 3 and "in 40 columns" in few
     assert len(few.encode()) < 1_000_000
-    result["traces"] *= 3
+    result["traces"] *= 2
     assert "Choice by choice" not in report.render(result)
 
 

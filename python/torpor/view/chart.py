@@ -201,13 +201,14 @@ def _rows(chart: Rows) -> tuple[str, float]:
 
 
 def _blocks(chart: Rows, row: Row, top: float, at: Callable[[float], float]) -> list[str]:
-    """Return the blocks of a row; those without words are one path for each colour."""
+    """Return the blocks of a row; those without hints are one path for each colour."""
     parts: list[str] = []
     paths: dict[str, str] = {}
     for block in row.blocks:
         x, width = at(block.start), at(block.end) - at(block.start)
         height = max(row.height * block.depth, 1)
-        if block.hint and width:
+        # A phone has no pointer that reads a hint.
+        if block.hint and width and chart.size[0] > SMALL:
             title = f"<title>{escape(block.hint)}</title>"
             parts.append(
                 f'<rect x="{x:.1f}" y="{top:.1f}" width="{max(width - 0.5, 0.5):.1f}" '
@@ -439,7 +440,7 @@ def _legend(
     """
     parts, x = [], left
     for name, colour, is_hollow, is_line in entries:
-        if x > left and x + len(name) * _FONT * _LETTER > width:
+        if x > left and x + 10 + len(name) * _FONT * _LETTER > width:
             x, y = left, y + 16
         if is_line:
             parts.append(f'<path d="M{x - 6:.1f} {y - 4:.1f}h20" stroke="var({colour})"/>')

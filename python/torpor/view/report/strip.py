@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from torpor.results.numbers import duration, number_text, share_text
 from torpor.results.picture import Block, Picture, Row, Rows, state_colour
 from torpor.results.table import Table, word
 
 #: Columns of the whole in a page of one recording; those of several recordings share them.
-COLUMNS = 160
-#: Sleeps of a row in the close-up, at most.
+COLUMNS = 120
+#: Sleeps of the row that others are compared with in the close-up; one with more than twice as many
+#: is in columns.
 _CLOSE = 30
 #: Steps of a column's mean depth: columns of the same step are one block.
 _DEPTHS = 24
@@ -29,7 +31,8 @@ def picture(strips: Sequence[Strip], columns: int) -> Picture:
         "Blocks hang deeper for deeper states; gaps are running. Below a row: where its state is "
         f"deeper or shallower than that of {strips[0].base} while both sleep. The whole is in "
         f"{columns} columns, each with the mean depth of its sleeps and the colour of the "
-        "commonest state. A trace for Perfetto has every sleep of every CPU."
+        "commonest state, as are rows of many sleeps in a close-up. A trace for Perfetto has every "
+        "sleep of every CPU."
     )
     charts = [chart for strip in strips for chart in strip.charts(columns)]
     note = f"busiest CPU{' of each cluster' * (len(strips) > 1)}"
@@ -72,7 +75,7 @@ class Strip:
         close = f"{self.title}: {duration(end - start)}, in which the governors differ most"
         return [
             self._drawn(whole, self._start, self._end, columns)._replace(table=self._agreement()),
-            self._drawn(close, start, end, 0),
+            self._drawn(close, start, end, columns, 2 * _CLOSE),
         ]
 
     def _agreement(self) -> Table:
@@ -106,95 +109,86 @@ class Strip:
                 while at + 1 < len(spans) and spans[at + 1][0] <= a:
                     at += 1
                 found[at] += b - a
-        start, end = spans[found.index(max(found))]
-        later = [[b for _, b, _ in row if b > start] for row in self._rows]
-        return start, min([end, *(ends[_CLOSE] for ends in later if len(ends) > _CLOSE)])
+        return spans[found.index(max(found))]
 
-    def _drawn(self, title: str, start: int, end: int, columns: int) -> Rows:
-        """Return a time of the strip in so many columns, or sleep by sleep."""
-        unit, size = next(
+    def _drawn(self, title: str, start: int, end: int, columns: int, most: int = 0) -> Rows:
+        """Return a time of the strip; a row of more sleeps than ``most`` is in columns."""
+        unit, unit_ns = next(
             (unit for unit in (("s", 1e9), ("ms", 1e6)) if end - start >= unit[1]), ("µs", 1e3)
         )
+        window = _Window(start, end, self._start, unit_ns, columns)
 
         def depth(state: int) -> float:
             return (state + 1) / len(self._states)
 
         rows = []
         for place, (name, row) in enumerate(zip(self.names, self._rows, strict=True)):
-            scale = (self._start, size, start, end)
-            if columns:
-                sleeps = _in_columns(row, self._states, depth, columns, scale)
-            else:
-                sleeps = _one_by_one(row, self._states, depth, scale)
-            rows.append(Row(name, sleeps))
+            sleeps = [segment for segment in row if segment[0] < end and segment[1] > start]
+            draw = window.in_columns if len(sleeps) > most else window.one_by_one
+            rows.append(Row(name, draw(sleeps, self._states, depth)))
             if place != self._base:
-                signs = self._differences[place]
-                rows.append(
-                    Row(
-                        "",
-                        _in_columns(signs, _SIGNS, lambda _: 1.0, columns or COLUMNS, scale),
-                        height=5,
-                    )
-                )
-        ends = (start - self._start) / size, (end - self._start) / size
-        return Rows(
-            title, "", rows, ends, f"{unit} from the start", legend=[*self._states, *_SIGNS]
-        )
+                signs = window.in_columns(self._differences[place], _SIGNS, lambda _: 1.0)
+                rows.append(Row("", signs, height=5.0))
+        ends, across = (window.at(start), window.at(end)), f"{unit} from the start"
+        return Rows(title, "", rows, ends, across, legend=[*self._states, *_SIGNS])
 
 
-_Scale = tuple[int, float, int, int]
 _Looks = Sequence[tuple[str, str]]
 
 
-def _one_by_one(
-    row: list[Segment], looks: _Looks, depth: Callable[[int], float], scale: _Scale
-) -> list[Block]:
-    origin, size, start, end = scale
-    return [
-        Block(
-            looks[state][0],
-            (max(a, start) - origin) / size,
-            (min(b, end) - origin) / size,
-            looks[state][1],
-            hint=f"{looks[state][0]} {duration(b - a)}",
-            depth=depth(state),
-        )
-        for a, b, state in row
-        if a < end and b > start
-    ]
+class _Window(NamedTuple):
+    """A time of a strip, drawn in a unit from the strip's start."""
 
+    start: int
+    end: int
+    origin: int
+    unit_ns: float
+    columns: int
 
-def _in_columns(
-    row: list[Segment], looks: _Looks, depth: Callable[[int], float], count: int, scale: _Scale
-) -> list[Block]:
-    """Return a block for each run of columns alike."""
-    origin, size, start, end = scale
-    width = (end - start) / count
-    sums = [[0.0] * len(looks) for _ in range(count)]
-    for a, b, state in row:
-        if b <= start or a >= end:
-            continue
-        low, high = (max(a, start) - start) / width, (min(b, end) - start) / width
-        for at in range(int(low), min(math.ceil(high), count)):
-            sums[at][state] += min(high, at + 1) - max(low, at)
-    blocks: list[Block] = []
-    for at, parts in enumerate(sums):
-        mean = sum(part * depth(state) for state, part in enumerate(parts))
-        if not mean:
-            continue
-        name, colour = looks[parts.index(max(parts))]
-        from_, to = ((start - origin + width * place) / size for place in (at, at + 1))
-        block = Block(name, from_, to, colour, depth=max(1, round(mean * _DEPTHS)) / _DEPTHS)
-        last = blocks[-1] if blocks else None
-        if (
-            last
-            and last._replace(start=0, end=from_) == block._replace(start=0, end=from_)
-            and math.isclose(last.end, from_)
-        ):
-            blocks[-1] = last._replace(end=to)
-        else:
-            blocks.append(block)
-    return blocks
+    def at(self, time: float) -> float:
+        return (time - self.origin) / self.unit_ns
+
+    def one_by_one(
+        self, row: Sequence[Segment], looks: _Looks, depth: Callable[[int], float]
+    ) -> list[Block]:
+        return [
+            Block(
+                looks[state][0],
+                self.at(max(a, self.start)),
+                self.at(min(b, self.end)),
+                looks[state][1],
+                hint=f"{looks[state][0]} {duration(b - a)}",
+                depth=depth(state),
+            )
+            for a, b, state in row
+        ]
+
+    def in_columns(
+        self, row: Sequence[Segment], looks: _Looks, depth: Callable[[int], float]
+    ) -> list[Block]:
+        """Return a block for each run of columns alike."""
+        width = (self.end - self.start) / self.columns
+        sums = [[0.0] * len(looks) for _ in range(self.columns)]
+        for a, b, state in row:
+            low, high = (
+                (min(max(end, self.start), self.end) - self.start) / width for end in (a, b)
+            )
+            for at in range(int(low), min(math.ceil(high), self.columns)):
+                sums[at][state] += min(high, at + 1) - max(low, at)
+        alike = [
+            (parts.index(max(parts)), max(1, round(mean * _DEPTHS)) / _DEPTHS) if mean else None
+            for parts in sums
+            for mean in (sum(part * depth(state) for state, part in enumerate(parts)),)
+        ]
+        blocks, first = [], 0
+        for look, columns in groupby(alike):
+            last = first + len(list(columns))
+            if look is not None:
+                (name, colour), (start, end) = looks[look[0]], (first * width, last * width)
+                from_, to = self.at(self.start + start), self.at(self.start + end)
+                blocks.append(Block(name, from_, to, colour, depth=look[1]))
+            first = last
+        return blocks
 
 
 def both(row: list[Segment], other: list[Segment]) -> Iterator[tuple[int, int, int, int]]:

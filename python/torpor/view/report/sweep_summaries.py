@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torpor.results.catalogue import RUNS, leading
+from torpor.results.numbers import signed
 from torpor.results.picture import COLOURS, SMALL, Chart, Point, Series
-from torpor.results.table import counted, minus
+from torpor.results.table import counted
 from torpor.run.sweeps.columns import SCENARIO
 from torpor.run.sweeps.ranks import (
     Cells,
@@ -98,7 +99,7 @@ def _scatter(across: _Changes, up: _Changes) -> Chart | None:
         found = []
         for name in names:
             x, y = at[name]
-            hint = f"{name}: {_signed(x, across.metric)}, {_signed(y, up.metric)}"
+            hint = f"{name}: {_change(x, across.metric)}, {_change(y, up.metric)}"
             label = name if is_named or name == up.base else ""
             found.append(Point(x, y, hint, label, is_hollow))
         return found
@@ -115,8 +116,8 @@ def _scatter(across: _Changes, up: _Changes) -> Chart | None:
     return Chart(title, across.title, up.title, series, tuple(facts), size=_SIZE)
 
 
-def _signed(value: float, metric: Mapping[str, Any]) -> str:
-    return minus(f"{value:+.2f} {change_unit(metric)}")
+def _change(value: float, metric: Mapping[str, Any]) -> str:
+    return f"{signed(value)} {change_unit(metric)}"
 
 
 def _title(metric: Mapping[str, Any], base: str) -> str:
@@ -130,7 +131,7 @@ def _curve(metric: Mapping[str, Any], param: str, base: str, curves: _Curves) ->
         points = []
         for x, y, low, high in values:
             ends = (y if low is None else low, y if high is None else high)
-            at, low, high = (_signed(end, metric) for end in (y, *ends))
+            at, low, high = (_change(end, metric) for end in (y, *ends))
             hint = f"{line}, {x:g}: {at} ({low} to {high})"
             points.append(Point(x, y, hint, line if x == values[-1][0] else "", y_ends=ends))
         series.append(Series("", points, COLOURS[place % len(COLOURS)], 3.0, is_line=True))
