@@ -30,7 +30,7 @@ from torpor.run.sweeps.ranks import (
 )
 from torpor.view.report.environment import page
 from torpor.view.report.parts import drawn
-from torpor.view.report.sweep_summaries import LEAD, Summaries, axis_text
+from torpor.view.report.sweep_summaries import Summaries, axis_text
 
 #: Digits of a number in the page's data: more than are shown.
 _DIGITS = 6
@@ -52,14 +52,13 @@ def render(points: Points, title: str) -> str:
     label_of = labels(every)
     is_whole = len(points) <= _POINTS_MAX
     shown: Sequence[int] = range(len(every))
+    axes = varied(every) if is_whole else []
     if is_whole:
         known = [metric for metric in metrics(*RUNS).values() if is_known(points[metric["key"]])]
-        axes = varied(every)
         summaries = Summaries(cells, list(map(label_of, every)), axes, len(known))
         for metric in known:
             summaries.add(metric, cells.means(points[metric["key"]]))
     else:
-        axes = []
         summaries = Summaries(cells, [], axes, 0)
         shown, known = _extreme(points, cells, summaries)
     scenarios = [every[number] for number in shown]
@@ -111,7 +110,6 @@ def render(points: Points, title: str) -> str:
             for at in failed[:_FAILURES_MAX]
         ],
         pictures=[(name, drawn(charts)) for name, charts in summaries.pictures()],
-        lead=LEAD,
         data=data,
     )
 

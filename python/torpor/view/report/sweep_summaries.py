@@ -46,13 +46,6 @@ _OTHERS_MAX = 30
 _LINES_OF_CURVE_MAX = 12
 #: Governors of a picture that all have their names.
 _NAMED_MAX = 12
-#: How to read them.
-LEAD = (
-    "Each governor's geometric mean of ratios to the base, over the scenarios that all governors "
-    "finished. The line is the front: no governor is better in both; hollow ones are off it. The "
-    "oracle is shown where it has all of these scenarios. A parameter's curve is the mean change "
-    "over scenarios at each of its values, with Student's 95 % interval."
-)
 
 _Column = Sequence[float | None]
 #: A parameter, and the base of changes over it.
