@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from torpor.plugin import (
     COLOURS,
     Chart,
+    Point,
     Post,
     Series,
-    chart,
-    inline,
-    inline_both,
     minus,
     numbers,
     svg,
@@ -40,8 +38,8 @@ _LEAST_RATIO = 0.01
 def with_io_boost(found: Post, result: Scatter) -> Post:
     """Return the table of a study of IO boosts with its chart, for a page."""
     facts = [*found.facts, f"{result['seeds']} runs of {result['duration']} each"]
-    picture = inline(io_boost(result))
-    return found._replace(facts=facts, notes=[*found.notes, _IO_BOOST], picture=picture)
+    notes = [*found.notes, _IO_BOOST]
+    return found._replace(facts=facts, notes=notes, picture=io_boost(result))
 
 
 def io_boost(result: Scatter) -> Chart:
@@ -80,12 +78,12 @@ def io_boost(result: Scatter) -> Chart:
     )
 
 
-def _setting(setting: Setting, label: str) -> chart.Point:
+def _setting(setting: Setting, label: str) -> Point:
     freqs = ", ".join(f"{name} {mhz:.0f} MHz" for name, mhz in setting["freq_mhz"].items())
     iops, uj, mw = (numbers.number_text(setting[key]) for key in ("iops", "uj_per_io", "power_mw"))
     hint = f"{setting['name']}: {iops} IOPS, {uj} µJ an IO, {mw} mW; on average {freqs}"
     is_hollow = setting["kind"] == "boost" and "," in setting["name"]
-    return chart.Point(setting["uj_per_io"], setting["iops"], hint, label, is_hollow)
+    return Point(setting["uj_per_io"], setting["iops"], hint, label, is_hollow)
 
 
 def adaptation(found: Adaptation) -> str:
@@ -97,11 +95,11 @@ def adaptation(found: Adaptation) -> str:
         series = []
         for place, curve in enumerate(own):
             at = [((n + 0.5) * window_s, value) for n, value in enumerate(curve["windows_pct"])]
-            points = [chart.Point(x, y, _hint(curve["governor"], x, y)) for x, y in at]
+            points = [Point(x, y, _hint(curve["governor"], x, y)) for x, y in at]
             colour = COLOURS[(place + 1) % len(COLOURS)]
             series.append(Series(curve["governor"], points, colour, is_line=True))
         title = f"{found['platform']}: idle energy after a change to {load}, oracle = 100"
-        charts.append(Chart(title, "s since the change", "%", series))
+        charts.append(Chart(title, "s since the change", "%", series, size=(960.0, 300.0)))
     return svg(*charts)
 
 
@@ -110,10 +108,10 @@ def front(found: Contest) -> str:
     return svg(_front(found, found.front))
 
 
-def front_of_page(found: Contest) -> str:
-    """Draw the standings for a page, wide and for a phone; empty where no energy is known."""
+def front_of_page(found: Contest) -> Chart | None:
+    """Return the standings for a page; None where no energy is known."""
     chart = _front(found, found.standings)
-    return inline_both(chart) if chart.points else ""
+    return chart if chart.points else None
 
 
 def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
@@ -128,9 +126,9 @@ def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
         x = max(1 + delay / 100, _LEAST_RATIO)
         hint = f"{name}: delay {minus(f'{delay:+.4g}')} %, energy {minus(f'{energy:+.4g}')} %"
         if name.partition(",")[0] == "oracle":
-            oracle.append(chart.Point(x, energy, hint))
+            oracle.append(Point(x, energy, hint))
         elif energy <= _FAR_PCT:
-            others.append(chart.Point(x, energy, hint, name))
+            others.append(Point(x, energy, hint, name))
         else:
             far.append(hint)
     series = [
@@ -147,8 +145,8 @@ def _hint(name: str, x: float, y: float) -> str:
     return f"{name}: {x:.4g}, {y:.4g}"
 
 
-def changes(result: Reproduction) -> str | None:
-    """Draw each change as published and as simulated; None without two numbers to compare."""
+def changes(result: Reproduction) -> Chart | None:
+    """Return each change as published and as simulated; None without two numbers to compare."""
     series = [
         Series("sign right", [], "--oracle", 5.0),
         Series("sign wrong", [], "--above", 5.0),
@@ -169,7 +167,7 @@ def changes(result: Reproduction) -> str | None:
                     f"{minus(f'{100 * (here - 1):+.1f}')} % here"
                 )
                 judged = cell["right"]
-                point = chart.Point(there, here, hint, is_hollow=judged is None)
+                point = Point(there, here, hint, is_hollow=judged is None)
                 of = open_ if judged is None else right if judged.get("sign", True) else wrong
                 of.points.append(point)
     count = sum(len(one.points) for one in series)
@@ -177,7 +175,7 @@ def changes(result: Reproduction) -> str | None:
         return None
     title = f"{count} changes, as published and as simulated"
     axes = ("change as published", "change as simulated")
-    return inline_both(Chart(title, *axes, series, is_change=True), wide=(560.0, 520.0))
+    return Chart(title, *axes, series, is_change=True, size=(560.0, 520.0))
 
 
 def _ratio(value: object, base: object) -> float | None:

@@ -4,12 +4,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from torpor import plugin
 from torpor.plugin import (
+    POINTED,
     UNKNOWN,
     Cell,
     Input,
     Kind,
+    Picture,
     Post,
     Table,
     cannot_show,
@@ -357,17 +358,17 @@ def contradictions(result: Reproduction) -> Iterator[str]:
                 yield f"`{row['title']}` has other columns than the first row of its table"
 
 
-def pictures(result: Reproduction) -> list[Any]:
+def pictures(result: Reproduction) -> list[Picture]:
     """Return the changes, published and simulated, as a picture of a page."""
     from torpor_lab import charts
 
     lead = (
         "Each number against the first column of its row: across, as published; up, as simulated. "
         "On the line both agree; in the shaded quarters even the sign is wrong. Hollow: calibrated "
-        "or not judged."
+        f"or not judged. {POINTED}"
     )
     drawn = charts.changes(result)
-    return plugin.scatter_picture("Changes, published and simulated", lead, drawn)
+    return [Picture("Changes, published and simulated", lead, [drawn])] if drawn else []
 
 
 _NO_TRACE = (

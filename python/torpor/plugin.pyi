@@ -25,6 +25,8 @@ from torpor.results.comparison import format_number as format_number
 from torpor.results.files import cause as cause, write_whole as write_whole
 from torpor.results.kind import Input as Input, Kind as Kind
 from torpor.results.kinds import posted as posted
+from torpor.results.picture import COLOURS as COLOURS, POINTED as POINTED, Chart as Chart
+from torpor.results.picture import Picture as Picture, Point as Point, Series as Series
 from torpor.results.record import headed as headed, with_columns as with_columns
 from torpor.results.sentences import cannot_show as cannot_show
 from torpor.results.table import UNKNOWN as UNKNOWN, Cell as Cell, Post as Post, Table as Table
@@ -37,8 +39,5 @@ from torpor.run.sweeps import axes as axes, parts as parts
 from torpor.run.sweeps.axes import expand_governors as expand_governors
 from torpor.run.sweeps.identity import file_hash as file_hash
 from torpor.run.sweeps.run import Progress as Progress, Swept as Swept
-from torpor.view import chart as chart
-from torpor.view.chart import COLOURS as COLOURS, Chart as Chart, Series as Series, inline as inline
-from torpor.view.chart import inline_both as inline_both, svg as svg
+from torpor.view.chart import svg as svg
 from torpor.view.report.page import render_posts as render_posts
-from torpor.view.report.pictures import scatter_picture as scatter_picture

@@ -7,7 +7,6 @@ import pytest
 
 import torpor
 from torpor.ask import tuning
-from torpor.view.report import charts
 
 pytest.importorskip("optuna")
 
@@ -167,9 +166,10 @@ def test_a_verdict_rests_on_held_out_scenarios():
 
 
 def test_search_plot_includes_held_out_scenarios():
-    drawn = charts.tuned(tuned(tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0))))
-    assert "g,x=1: idle_power_mw % −5, latency_mean_us % +1" in drawn
-    assert "g,x=1 held out: idle_power_mw % +2" in drawn
+    found = tuned(tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0)))
+    hints = [point.hint for point in tuning.tuned_post(found).picture.points]
+    assert "g,x=1: idle_power_mw % −5, latency_mean_us % +1" in hints
+    assert "g,x=1 held out: idle_power_mw % +2, latency_mean_us % +1" in hints
 
 
 @pytest.mark.parametrize(

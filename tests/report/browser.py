@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,10 @@ if not CHROMIUM or not CHROMEDRIVER:
 selenium = pytest.importorskip("selenium", reason="needs selenium (pip install selenium)")
 
 from selenium import webdriver  # noqa: E402
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.actions.wheel_input import ScrollOrigin  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
-__all__ = ["PHONE", "WIDE", "ActionChains", "Browser", "By", "Keys", "ScrollOrigin"]
+__all__ = ["PHONE", "WIDE", "Browser", "By", "Keys"]
 
 PHONE, WIDE = (390, 844), (1400, 900)
 LIGHT = "rgb(253, 253, 251)"
@@ -119,17 +116,3 @@ class Browser:
 
     def paper(self) -> str:
         return str(self.run("return getComputedStyle(document.body).backgroundColor"))
-
-    def strip(self) -> Any:
-        canvas = self.driver.find_element(By.CSS_SELECTOR, "figure.strip canvas")
-        self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", canvas)
-        # Longer than the time in which a wheel event counts as part of a page scroll.
-        time.sleep(0.5)
-        return canvas
-
-    def view(self, canvas: Any) -> tuple[float, float]:
-        """The strip's view once the next frame is drawn."""
-        self.driver.execute_async_script(
-            "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
-        )
-        return float(canvas.get_attribute("data-from")), float(canvas.get_attribute("data-to"))

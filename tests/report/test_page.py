@@ -56,23 +56,6 @@ def pixel_html() -> str:
     return report.render(sample.pixel())
 
 
-def unpack(text: str, state_count: int, quantum_ns: int) -> list[tuple[int, int, int]]:
-    """The reader's side of strip.pack(), written from its description."""
-    values, value, shift = [], 0, 0
-    for byte in base64.b64decode(text):
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            values.append(value)
-            value, shift = 0, 0
-    now, segments = 0, []
-    for gap, word in zip(values[::2], values[1::2], strict=True):
-        start = now + gap
-        now = start + word // state_count
-        segments.append((start * quantum_ns, now * quantum_ns, word % state_count))
-    return segments
-
-
 def test_bytes_do_not_depend_on_the_hash_seed(pixel_html: str) -> None:
     script = (
         "import sample, sys; from torpor.view import report;"
@@ -90,7 +73,7 @@ def test_bytes_do_not_depend_on_the_hash_seed(pixel_html: str) -> None:
 
 
 def test_a_page_has_its_parts(pixel_html: str) -> None:
-    for part in ("Where the time went", "Wake-up latency", "choice by choice", "Provenance"):
+    for part in ("Where the time went", "Wake-up latency", "Choice by choice", "Provenance"):
         assert part in pixel_html
     assert "nearest the oracle" in pixel_html
 
@@ -109,59 +92,65 @@ def test_render_leaves_the_result_as_it_was() -> None:
 
 def test_two_hundred_thousand_decisions_fit_in_a_megabyte() -> None:
     # Some 25,000 sleeps on each of 8 CPUs, under 7 governors.
-    html = report.render(sample.long(41))
-    assert len(html.encode()) < 1_000_000
-    assert "Times are rounded to" in html
-    cpus = Page(html).data("t1-strip-data")["cpus"]
-    assert [cpu["name"] for cpu in cpus[::7]] == ["0 (little)", "7 (big)"]
-    sizes = [sum(map(len, cpu["rows"])) for cpu in cpus]
-    # The first CPU's is half of all, and the others have as much each.
-    assert sizes[0] == pytest.approx(sum(sizes[1:]), rel=0.02)
-    assert min(sizes[1:]) == pytest.approx(max(sizes[1:]), rel=0.02)
+    assert len(report.render(sample.long(41)).encode()) < 1_000_000
 
 
-def test_unused_strip_space_goes_to_other_cpus() -> None:
-    assert strip.shares([], 10) == []
-    assert strip.shares([500], 100) == [100]
-    assert strip.shares([500, 500, 10, 500], 100) == [50, 20, 10, 20]
-    assert strip.shares([500, 10, 20], 100) == [70, 10, 20]
-    assert strip.shares([5, 10, 200, 200], 100) == [5, 10, 42, 43]
-
-
-def test_cut_strip_is_marked() -> None:
-    result = sample.long(25)
-    first = result["traces"][0]["strips"][0]
-    result["traces"][0]["strips"] = [first]
-    rows = first["rows"]
-    # Four times the rows: nothing but cutting helps.
-    rows += [dict(row, governor=f"{row['governor']} again") for row in rows * 3]
-    html = report.render(result)
-    assert len(html.encode()) < 1_000_000
-    parsed = Page(html)
-    assert re.search(r"Shown are the first\s[\d.]+\s\w+ of\s[\d.]+\s\w+", parsed.text)
-    data = parsed.data("t1-strip-data")
-    (cpu,), (cluster, *_) = data["cpus"], data["clusters"]
-    assert (cpu["start"], cpu["end"] < first["end_ns"]) == (0, True)
-    for row in cpu["rows"]:
-        last = unpack(row, len(cluster["states"]), cpu["quantum"])[-1]
-        assert last[1] <= cpu["end"] + cpu["quantum"]
-
-
-def test_many_traces_share_the_page() -> None:
+def test_many_recordings_share_the_columns_of_strips() -> None:
     result = sample.long(3)
-    result["traces"] *= 6
-    assert len(report.render(result).encode()) < 1_000_000
+    result["traces"] *= 3
+    few = report.render(result)
+    assert few.count("Choice by choice") == 3 and "in 40 columns" in few
+    assert len(few.encode()) < 1_000_000
+    result["traces"] *= 2
+    assert "Choice by choice" not in report.render(result)
+
+
+ROWS = {"menu": [(0, 15, 1), (20, 40, 1)], "oracle": [(0, 10, 0), (18, 30, 1), (30, 50, 2)]}
+
+
+def stripped(rows: dict[str, list], oracle: str | None = "oracle") -> strip.Strip:
+    named = [{"governor": name, "segments": segments} for name, segments in rows.items()]
+    raw = {"start_ns": 0, "end_ns": 50, "rows": named}
+    return strip.Strip(raw, "CPU 0", ["C1", "C2", "C3"], oracle)
+
+
+def test_agreement_is_of_the_time_both_sleep() -> None:
+    # Both sleep in 0-10 (deeper than the oracle), 20-30 (same) and 30-40 (shallower).
+    whole, _ = stripped(ROWS).charts(50)
+    texts = [[cell.text for cell in row] for row in whole.numbers.rows]
+    assert texts == [["menu", "2", *["33.3\xa0%"] * 3], ["oracle", "3", *"–––"]]
+
+
+def test_a_strip_without_an_oracle_compares_with_its_first_row() -> None:
+    assert stripped(ROWS, None).base == "menu"
+
+
+def test_close_up_has_each_sleep_with_its_length() -> None:
+    _, close = stripped(ROWS).charts(50)
+    menu, signs, _ = close.rows
+    assert [block.hint for block in menu.blocks] == ["C2 15\xa0ns", "C2 20\xa0ns"]
+    ends = [(block.name, block.start, block.end) for block in signs.blocks]
+    # In µs.
+    spans = [("deeper", 0, 0.010), ("shallower", 0.030, 0.040)]
+    for (name, start, end), (known, low, high) in zip(ends, spans, strict=True):
+        assert name == known
+        assert (start, end) == pytest.approx((low, high), abs=0.0003)
+
+
+def test_a_column_has_the_mean_depth_of_its_sleeps() -> None:
+    # A fifth of the only column in C3, two fifths in C1: 3/3 / 5 + 1/3 * 2/5, in 24ths.
+    whole, _ = stripped({"a": [(0, 20, 0), (30, 40, 2)]}).charts(1)
+    (block,) = whole.rows[0].blocks
+    assert (block.name, block.depth) == ("C1", 8 / 24)
 
 
 def test_markup_in_a_name_stays_text() -> None:
     parsed = Page(report.render(sample.hostile()))
     assert [tag for tag, _ in parsed.tags if tag == "img"] == []
     assert not any(name.startswith("on") for _, attrs in parsed.tags for name in attrs)
-    # The page's own and the two data blocks; none of the trace's.
-    assert [attrs.get("type") for attrs, _ in parsed.scripts] == ["application/json"] * 2 + [None]
+    # The page's own and the data of latencies; none of the trace's.
+    assert [attrs.get("type") for attrs, _ in parsed.scripts] == ["application/json", None]
     assert "pwned" not in parsed.scripts[-1][1]
-    names = parsed.data("t1-strip-data")["governors"]
-    assert names[0] == "shallowest" + sample.HOSTILE
     assert "shallowest</script><script>window.pwned=1</script>" in parsed.text
 
 
@@ -189,47 +178,11 @@ def test_headers_have_scopes_and_unique_ids() -> None:
     assert ("html", {"lang": "en"}) in parsed.tags
     assert all(attrs.get("scope") for tag, attrs in parsed.tags if tag == "th")
     ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
-    assert sum(name.endswith("-strip-data") for name in ids) == 3
+    assert sum(name.endswith("-latency-data") for name in ids) == 3
     assert len(ids) == len(set(ids))
     for _, attrs in parsed.tags:
         for name in ("aria-labelledby", "aria-describedby"):
             assert attrs.get(name, ids[0]) in ids
-
-
-def test_packed_strip_round_trips() -> None:
-    segments = [[10, 25, 0], [25, 1_000_000, 2], [1_000_500, 9_999_999_999, 1]]
-    raw = {"start_ns": 10, "end_ns": 10**10, "rows": [{"governor": "g", "segments": segments}]}
-    packed = strip.Strip(raw, 3).pack(1000)
-    assert packed["quantum_ns"] == 1
-    assert unpack(packed["packed"][0], 3, 1) == [(a - 10, b - 10, s) for a, b, s in segments]
-
-
-def test_rounding_strip_keeps_sleeps_apart_and_in_order() -> None:
-    result = sample.long(3)["traces"][0]["strips"][0]
-    packed = strip.Strip(result, 2).pack(60_000)
-    assert packed["quantum_ns"] > 1
-    for row, text in zip(packed["rows"], packed["packed"], strict=True):
-        for exact, rounded in zip(row, unpack(text, 2, packed["quantum_ns"]), strict=True):
-            assert exact[2] == rounded[2]
-            assert abs(exact[0] - rounded[0]) <= packed["quantum_ns"] / 2
-            assert abs(exact[1] - rounded[1]) <= packed["quantum_ns"] / 2
-
-
-def test_a_sleep_out_of_order_is_refused() -> None:
-    raw = {"start_ns": 0, "end_ns": 99, "rows": [{"segments": [[5, 9, 0], [8, 12, 0]]}]}
-    with pytest.raises(ValueError, match=r"8\.\.12 ns in state 0 is out of order"):
-        strip.Strip(raw, 2).pack(1000)
-
-
-def test_against_the_oracle_by_hand() -> None:
-    # Both sleep in 0-10 (deeper than the oracle), 20-30 (same) and 30-40 (shallower).
-    row = [(0, 15, 1), (20, 40, 1)]
-    oracle = [(0, 10, 0), (18, 30, 1), (30, 50, 2)]
-    assert strip.against_oracle(row, oracle) == {
-        "both_ns": 30,
-        "deeper_ns": 10,
-        "shallower_ns": 10,
-    }
 
 
 def run(name: str, kind: str = "governor", error: str | None = None, **metrics: float | None):
@@ -425,10 +378,10 @@ def test_clusters_without_replayed_cpus_are_omitted() -> None:
     for entry in trace["runs"]:
         entry["clusters"] = [dict(entry["clusters"][1], cpus=[8, 9, 10, 11])]
     trace["strips"] = [dict(trace["strips"][0], cpu=9)]
-    text = " ".join(Page(report.render(result)).text.split())
-    assert "mid CPU 8-11" in text
-    assert "CPU 9 (mid), choice by choice" in text
-    assert "Numbers, little" not in text
+    html = report.render(result)
+    assert 'aria-label="mid, CPU 8-11"' in html
+    assert 'aria-label="CPU 9 (mid): ' in html
+    assert 'aria-label="little' not in html
 
 
 def test_a_result_with_hardly_anything_still_renders() -> None:

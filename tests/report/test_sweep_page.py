@@ -184,10 +184,18 @@ def test_the_page_draws_filters_and_shows_a_point(browser):
     assert texts("#map td.worse") and not texts("#map td.better")
     choose = "const s = document.getElementById(arguments[0]); s.value = arguments[1];"
     choose += "s.dispatchEvent(new Event('change'))"
+    visible = "[data-choice]:not([hidden]) svg text"
+    every = texts(visible)
     browser.run(choose, "platform", "p1")
     assert len(texts("#map tbody tr")) == 20
+    assert "100 scenarios" not in " ".join(texts(visible)) != every
+    # Pictures of a part are against the first base.
     browser.run(choose, "base", "1")
     assert texts("#map td.better")
+    assert not texts(visible) and texts("#no-pictures:not([hidden])")
+    browser.run(choose, "platform", "")
+    assert any(text.endswith("from teo") for text in texts(visible))
+    browser.run(choose, "platform", "p1")
     # A governor's heading sorts by its change, once up, once down.
     sort = "document.querySelectorAll('#map thead button')[5].click()"
     browser.run(sort)
@@ -195,7 +203,7 @@ def test_the_page_draws_filters_and_shows_a_point(browser):
     browser.run(sort)
     assert texts("#map th[aria-sort='ascending']") == ["oracle ▴"]
     # The oracle is in the plot and not in the ranks.
-    assert "oracle" in texts("#scatter svg text")
+    assert "oracle" in every
     assert texts("#ranks tbody th") == ["menu", "teo", "ladder", "my_teo.c,shift=3"]
     browser.run("document.querySelector('#map tbody button').click()")
     shown = texts("#detail pre")[0]
@@ -204,30 +212,59 @@ def test_the_page_draws_filters_and_shows_a_point(browser):
     assert browser.driver.get_log("browser") == []
 
 
-def test_parameters_are_curves(browser):
+def test_parameters_are_curves():
     rows = []
     for hz in (100, 250, 1000):
         for governor, factor in (("menu", 1), ("teo,a=1", 2), ("teo,a=2", 3), ("teo,a=4", 5)):
             row = points(1)[0] | {"governor": governor, "platform": f"p,hz={hz}"}
             row["idle_power_mw"] = factor * hz
             rows.append(row | {"point": f"{governor} {hz}"})
-    opened(browser, rows, "curves")
-    script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
-    assert browser.run(script, "#param option") == [
-        *("a, change from menu", "platform hz, change from 100"),
-    ]
+    page = render(rows, "curves")
+    marks = re.findall(r"<title>([^<]*: [^<]* to [^<]*)</title>", page)
     # Twice the base, thrice, five times it, in each scenario alike.
-    assert browser.run(script, "#curve circle title") == [
-        *("teo, 1: +100.00 (+100.00 to +100.00)", "teo, 2: +200.00 (+200.00 to +200.00)"),
-        "teo, 4: +400.00 (+400.00 to +400.00)",
+    assert marks[:3] == [
+        f"teo, {n}: +{m}.00 % (+{m}.00 % to +{m}.00 %)" for n, m in ((1, 100), (2, 200), (4, 400))
     ]
-    choose = "const s = document.getElementById('param'); s.value = arguments[0];"
-    choose += "s.dispatchEvent(new Event('change'))"
-    browser.run(choose, "platform hz, change from 100")
-    marks = browser.run(script, "#curve circle title")
-    assert len(marks) == 12
-    assert marks[2] == "menu, 1000: +900.00 (+900.00 to +900.00)"
-    assert browser.driver.get_log("browser") == []
+    assert marks[5] == "menu, 1000: +900.00 % (+900.00 % to +900.00 %)"
+    named = re.findall(r"<text[^>]*>(a|platform hz|[^<]* from (?:menu|100))</text>", page)
+    assert named[2:6] == [
+        *("a", "idle power, total, % from menu", "platform hz", "idle power, total, % from 100"),
+    ]
+
+
+def test_parameters_without_known_changes_have_no_curve():
+    rows = [
+        points(1)[0]
+        | {
+            "governor": governor,
+            "point": governor,
+            "idle_power_mw": power,
+            "latency_mean_us": power,
+        }
+        for governor, power in (
+            ("menu", 1.0),
+            ("teo,a=1", None),
+            ("teo,a=2", None),
+            ("teo,a=4", None),
+        )
+    ]
+    assert ">a</text>" not in render(rows, "unknown")
+
+
+def test_governors_off_the_front_are_counted_where_too_many():
+    rows = [row for row in points(3) if row["governor"] == "menu"]
+    # All but the first are worse in both.
+    for number in range(1, 51):
+        for row in rows[:3]:
+            worse = {
+                key: row[key] * (1 + number / 100) for key in ("idle_power_mw", "latency_mean_us")
+            }
+            rows.append(
+                row | worse | {"governor": f"g{number}", "point": f"{row['point']} {number}"}
+            )
+    page = render(rows, "many")
+    assert "20 more governors off the front are not drawn" in page
+    assert page.split("</svg>")[0].count("<title>g") == 30
 
 
 def test_a_large_sweep_draws_without_its_scenarios(browser, monkeypatch):
@@ -235,7 +272,7 @@ def test_a_large_sweep_draws_without_its_scenarios(browser, monkeypatch):
     opened(browser, points(40), "extremes")
     script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
     assert browser.run(script, "#ranks tbody th") == GOVERNORS[:-1]
-    assert browser.run(script, "#scatter-of") == ["40 scenarios across, 40 up."]
+    assert "40 scenarios across, 40 up" in browser.run(script, "[data-choice] svg text")
     assert browser.run(script, "#base option") == ["menu"]
     assert browser.driver.get_log("browser") == []
 

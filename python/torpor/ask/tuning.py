@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from torpor.results import picture
 from torpor.results.catalogue import RUNS, leading
 from torpor.results.sentences import cannot_show
 from torpor.results.table import Cell, Post, Table, counted, minus, number, word
@@ -18,6 +19,7 @@ from torpor.run.sweeps.ranks import (
     DEFAULT_METRICS,
     change_parts,
     change_unit,
+    front_of,
     mean_change,
     metric_info,
 )
@@ -258,7 +260,7 @@ def tune(
             settings[setting.name], tried[setting.name] = setting, values
         if tell is not None:
             tell(begun + count, trials)
-    front = _front(tried, [-1 if each.is_better_higher else 1 for each in wanted])
+    front = front_of(tried, [-1 if each.is_better_higher else 1 for each in wanted])
     others = [_Setting(name) for name in references if name != governor]
     if not any(axes.workload or axes.ties for axes in (train, holdout) if axes):
         # In closed loop the oracle is not a governor.
@@ -380,7 +382,42 @@ def tuned_post(found: Tuned) -> Post:
         f"{counted(len(found.trials), 'setting')} of {found.base}, {len(found.front)} on the front"
     )
     facts = [f"changes from {found.base} without parameters, over all scenarios"]
-    return Post(title, facts, [Table("front", "", headings, lines, 1, 1 + has_held)], notes)
+    table = Table("front", "", headings, lines, 1, 1 + has_held)
+    return Post(title, facts, [table], notes, _picture(found))
+
+
+def _picture(found: Tuned) -> picture.Chart | None:
+    """Return the first objective over the second; None where there is only one."""
+    if len(found.objectives) < 2:
+        return None
+    up, across = (objective.heading for objective in found.objectives[:2])
+
+    def points(
+        trials: Sequence[Trial], *, is_held: bool = False, is_named: bool = False
+    ) -> list[picture.Point]:
+        drawn = []
+        for trial in trials:
+            y, x, *_ = (trial.holdout if is_held else trial.train) or (None, None)
+            if x is None or y is None:
+                continue
+            where = " held out" if is_held else ""
+            values = [minus(f"{value:+.4g}") for value in (y, x)]
+            hint = f"{trial.setting}{where}: {up} {values[0]}, {across} {values[1]}"
+            drawn.append(picture.Point(x, y, hint, trial.setting if is_named else ""))
+        return sorted(drawn)
+
+    front, held = points(found.front), points(found.front, is_held=True)
+    named = points(found.references, is_named=True)
+    others = points([trial for trial in found.trials if trial not in found.front])
+    series = [
+        picture.Series("other settings" if others else "", others, "--strong"),
+        picture.Series("the front, held out" if held else "", held, "--above", 3.0),
+        picture.Series("the front", front, "--ink", 4.0, is_line=True),
+        picture.Series("", named, "--link", 4.0),
+    ]
+    if not (front or named):
+        return None
+    return picture.Chart(f"{found.base}: {up} over {across}", across, up, series)
 
 
 def tuned_sentences(found: Tuned) -> list[str]:
@@ -431,28 +468,3 @@ def _values(found: Tuned, values: _Changes) -> str:
         off = "off by " if objective.target is not None else ""
         parts.append(f"{objective.text} {off}{text} {change_unit(objective.metric)}")
     return ", ".join(parts)
-
-
-def _front(found: Mapping[str, tuple[float | None, ...]], signs: Sequence[int]) -> list[str]:
-    """Settings that no other beats in all objectives, in the order of the first."""
-    costs = {
-        name: tuple(
-            sign * value for sign, value in zip(signs, values, strict=True) if value is not None
-        )
-        for name, values in found.items()
-    }
-    whole = {name: cost for name, cost in costs.items() if len(cost) == len(signs)}
-
-    def is_beaten(name: str) -> bool:
-        mine = whole[name]
-        return any(
-            other != mine and all(o <= m for o, m in zip(other, mine, strict=True))
-            for other in whole.values()
-        )
-
-    # First of settings with equal outcomes: parameters without effect make many.
-    seen: dict[tuple[float, ...], str] = {}
-    for name in whole:
-        if not is_beaten(name):
-            seen.setdefault(whole[name], name)
-    return [seen[cost] for cost in sorted(seen)]

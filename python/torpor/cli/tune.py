@@ -9,7 +9,6 @@ from torpor.cli import options, progress, sweeping
 from torpor.cli.console import write_post
 from torpor.cli.deliver import check, write_page
 from torpor.cli.options import argument, option
-from torpor.results.record import view
 from torpor.run.sweeps.axes import Axes
 
 
@@ -79,6 +78,5 @@ def tune(
         )
     shown = tuning.tuned_post(found)
     if report is not None:
-        drawn = view("report.charts").tuned(found)
-        write_page(shown._replace(picture=drawn), report, tuning.tuned_sentences(found))
+        write_page(shown, report, tuning.tuned_sentences(found))
     write_post(shown, form)

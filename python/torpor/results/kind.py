@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from torpor.results import types as results
 from torpor.results.catalogue import common_key, counts
+from torpor.results.picture import Picture
 from torpor.results.record import Record
 from torpor.results.table import Post
 
@@ -80,10 +81,8 @@ class Kind(NamedTuple):
     samples: Callable[[Any], Iterator[Sample]] | None = None
     #: Inputs that its page names.
     inputs: Callable[[Any], list[Input]] = recordings_input
-    #: Idle states of each column, for pictures of residency and wrong depth.
-    states: Callable[[Any], list[tuple[str, Clusters]]] | None = None
-    #: Pictures of its page, for a kind without states.
-    pictures: Callable[[Any], list[Any]] | None = None
+    #: Pictures of its page.
+    pictures: Callable[[Any], list[Picture]] = lambda _result: []
     #: File that grows until the result is complete.
     growing: Growing | None = None
     #: Its parts that contradict one another, in words, in a result of the right shape.

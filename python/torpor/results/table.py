@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Tables of a result: sentences and values, before any painter."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from torpor.results.picture import Chart
 
 Value = str | int | float | None
 
@@ -53,8 +56,8 @@ class Post(NamedTuple):
     facts: list[str]
     tables: list[Table]
     notes: list[str]
-    #: An SVG image after the facts, for a page.
-    picture: str = ""
+    #: After the facts, in a page.
+    picture: "Chart | None" = None
 
 
 def number(value: float | None, digits: int = 0, *, is_signed: bool = False) -> Cell:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Charts of points and lines: one model, drawn as SVG for pages and files."""
+"""The painter of pictures: SVG for pages, notebooks and files."""
 
 import itertools
 import math
@@ -10,15 +10,12 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from torpor.results.files import read_text
+from torpor.results.picture import SMALL, Chart, Point, Row, Rows, Series
 from torpor.results.table import minus
 
 _STYLE = Path(__file__).parent / "report" / "templates" / "report.css"
 
-#: Colours of series, from the pages' style sheet: light and dark.
-COLOURS = ("--ink", "--above", "--link", "--below", "--muted")
 _LEFT, _RIGHT, _BOTTOM = 72.0, 24.0, 54.0
-#: Sizes in a page: wide, and on a phone.
-SIZES = {"on-wide": (620.0, 380.0), "on-narrow": (350.0, 340.0)}
 #: Below this width a chart is for a phone, and its left margin is this one.
 _WIDE, _LEFT_NARROW = 500.0, 46.0
 #: Least distance of ticks on a logarithmic axis.
@@ -26,6 +23,10 @@ _APART = 36.0
 #: Space around the outermost points for their labels, as a share of what the points take.
 _PAD = 0.1
 _TICKS = 6
+#: A row's label is above it if it takes more than this part of the width.
+_LABEL_PART = 0.3
+#: Space between rows.
+_GAP = 4.0
 _FONT = 12.5
 #: Width of a letter in the page's fonts; a little too wide rather than too narrow.
 _LETTER = 0.56
@@ -39,64 +40,6 @@ _SIDES = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, -1), (0, 1))
 _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20, 50, 100)
 #: Least reach of an axis of changes, as a ratio: a change of a per cent is no picture.
 _LEAST = 1.3
-
-
-class Point(NamedTuple):
-    """A value over another."""
-
-    x: float
-    y: float
-    #: Tooltip.
-    hint: str
-    #: Label next to the point; empty for none.
-    label: str = ""
-    is_hollow: bool = False
-    #: Ends of its interval across and up; None where it has none.
-    x_ends: tuple[float, float] | None = None
-    y_ends: tuple[float, float] | None = None
-
-
-class Series(NamedTuple):
-    """Points of one colour."""
-
-    #: In the legend; empty for none.
-    name: str
-    points: list[Point]
-    colour: str
-    radius: float = 2.5
-    #: Points are connected in their order.
-    is_line: bool = False
-    #: Dashes of the line, as SVG has them.
-    dashes: str = ""
-
-
-class Chart(NamedTuple):
-    """A chart: one value over another."""
-
-    title: str
-    x_title: str
-    y_title: str
-    series: list[Series]
-    #: Lines of text below the title.
-    facts: tuple[str, ...] = ()
-    #: Axes are logarithmic ratios about 1, named as changes in per cent, and have one scale.
-    is_change: bool = False
-    size: tuple[float, float] = (960.0, 300.0)
-    #: Legend of hollow points.
-    hollow: str = ""
-    #: The axis across is logarithmic; all values on it are above 0.
-    is_log_x: bool = False
-    #: Value up below which nothing can be, and what says so.
-    floor: tuple[float, str] | None = None
-    #: Ticks across; by default from the points.
-    x_ticks: tuple[float, ...] = ()
-    #: Ends of the axis up; by default from the points.
-    y_ends: tuple[float, float] | None = None
-
-    @property
-    def points(self) -> list[Point]:
-        """Points of all series."""
-        return [point for series in self.series for point in series.points]
 
 
 class _Box(NamedTuple):
@@ -121,20 +64,19 @@ class _Mark(NamedTuple):
     radius: float
 
 
-def svg(*charts: Chart) -> str:
+def svg(*charts: Chart | Rows) -> str:
     """Return charts below one another as a file, in the reader's light or dark scheme."""
     width = max(chart.size[0] for chart in charts)
-    heights = [chart.size[1] for chart in charts]
-    tops = [sum(heights[:n]) for n in range(len(charts))]
-    drawn = [
-        f'<g transform="translate(0 {top:.0f})">\n{_drawn(chart)}\n</g>'
-        for top, chart in zip(tops, charts, strict=True)
-    ]
+    parts, top = [], 0.0
+    for chart in charts:
+        drawn, height = _drawn(chart)
+        parts.append(f'<g transform="translate(0 {top:.0f})">\n{drawn}\n</g>')
+        top += height
     style = read_text(_STYLE)
     palette = style[style.index(":root") : style.index("* {")].strip()
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {sum(heights):.0f}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {top:.0f}" '
             "role=\"img\" font-family=\"system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', "
             f'\'Liberation Sans\', Arial, sans-serif" font-size="{_FONT}">',
             # REUSE-IgnoreStart
@@ -142,32 +84,38 @@ def svg(*charts: Chart) -> str:
             # REUSE-IgnoreEnd
             f"<title>{escape('; '.join(chart.title for chart in charts))}</title>",
             f"<style>{palette}</style>",
-            f'<rect width="{width:.0f}" height="{sum(heights):.0f}" fill="var(--paper)"/>',
-            *drawn,
+            f'<rect width="{width:.0f}" height="{top:.0f}" fill="var(--paper)"/>',
+            *parts,
             "</svg>\n",
         ]
     )
 
 
-def inline(chart: Chart, css: str = "") -> Markup:
+def inline(chart: Chart | Rows, css: str = "") -> Markup:
     """Return a chart as a part of a page, which has the colours and the title.
 
     ``css`` is the class of the image.
     """
-    width, height = chart.size
+    width = chart.size[0]
+    drawn, height = _drawn(chart._replace(title=""))
     of = f' class="{css}"' if css else ""
     return Markup(
         f'<svg{of} viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="img" '
-        f'aria-label="{escape(chart.title)}" font-size="12">'
-        f"{_drawn(chart._replace(title=''))}</svg>"
+        f'aria-label="{escape(chart.title)}" font-size="12">{drawn}</svg>'
     )
 
 
-def inline_both(chart: Chart, wide: tuple[float, float] = SIZES["on-wide"]) -> Markup:
-    """Return a chart as a part of a page, for wide ones and for phones."""
-    sizes = SIZES | {"on-wide": wide}
-    drawn = [inline(chart._replace(size=size), css) for css, size in sizes.items()]
+def inline_both(chart: Chart | Rows) -> Markup:
+    """Return a chart as a part of a page, for wide ones and for phones; a small one is for both."""
+    if chart.size[0] <= SMALL:
+        return inline(chart)
+    drawn = [inline(chart._replace(size=size), css) for css, size in sizes(chart).items()]
     return Markup("").join(drawn)
+
+
+def sizes(chart: Chart | Rows) -> dict[str, tuple[float, float]]:
+    """Return the sizes of a chart in a page, by class."""
+    return {"on-wide": chart.size, "on-narrow": (SMALL, 340.0)}
 
 
 def places(chart: Chart, values: Sequence[float]) -> tuple[list[float], float, float]:
@@ -177,7 +125,10 @@ def places(chart: Chart, values: Sequence[float]) -> tuple[list[float], float, f
     return [min(max(frame.x(value), left), right) for value in values], top, bottom
 
 
-def _drawn(chart: Chart) -> str:
+def _drawn(chart: Chart | Rows) -> tuple[str, float]:
+    """Return a picture without its frame, and its height."""
+    if isinstance(chart, Rows):
+        return _rows(chart)
     frame = _Frame(chart)
     parts = [*_heading(chart), *frame.axes()]
     marks: list[_Mark] = []
@@ -207,7 +158,87 @@ def _drawn(chart: Chart) -> str:
             at = frame.place(point)
             if series.radius:
                 parts.append(_dot(*at, series.radius, series.colour, point.is_hollow, point.hint))
-    return "\n".join(parts)
+    return "\n".join(parts), chart.size[1]
+
+
+def _rows(chart: Rows) -> tuple[str, float]:
+    width, (low, high) = chart.size[0], chart.ends
+    longest = max((_width(row.label) for row in chart.rows), default=0.0)
+    is_above = longest > _LABEL_PART * width
+    left = 0.0 if is_above else longest + 8
+    right = width - max((_width(row.value) for row in chart.rows), default=0.0)
+    scale = (right - left) / (high - low)
+
+    def at(value: float) -> float:
+        return left + (value - low) * scale
+
+    parts = [_text(0, 14, chart.title, "--ink", weight=600)] if chart.title else []
+    top = 18.0 if chart.title else 0.0
+    named = [(name, colour, False, False) for name, colour in chart.key.items() if name]
+    legend, top = _legend(named, 5, top + 14, width)
+    parts += legend
+    top += 8
+    for row in chart.rows:
+        if row.label and is_above:
+            parts.append(_text(0, top + 13, row.label, "--ink"))
+            top += 18
+        middle = top + row.height / 2 + 4
+        if row.label and not is_above:
+            parts.append(_text(0, middle, row.label, "--ink"))
+        if row.value:
+            parts.append(_text(width, middle, row.value, "--ink", "end"))
+        parts += _blocks(chart, row, top, at)
+        top += row.height + _GAP
+    if low < 0 < high:
+        parts.append(f'<path d="M{at(0):.1f} 24V{top:.1f}" stroke="var(--strong)"/>')
+    if chart.x_title:
+        for value, text in _even(low, high):
+            anchor = "start" if at(value) < 20 else "end" if at(value) > width - 20 else "middle"
+            parts.append(_text(at(value), top + 12, text, "--muted", anchor))
+        parts.append(_text(left, top + 28, chart.x_title, "--muted"))
+        top += 32
+    return "\n".join(parts), top + 2
+
+
+def _blocks(chart: Rows, row: Row, top: float, at: Callable[[float], float]) -> list[str]:
+    """Return the blocks of a row; those without hints are one path for each colour."""
+    parts: list[str] = []
+    paths: dict[str, str] = {}
+    for block in row.blocks:
+        x, width = at(block.start), at(block.end) - at(block.start)
+        height = max(row.height * block.depth, 1)
+        # A phone has no pointer that reads a hint.
+        if block.hint and width and chart.size[0] > SMALL:
+            title = f"<title>{escape(block.hint)}</title>"
+            parts.append(
+                f'<rect x="{x:.1f}" y="{top:.1f}" width="{max(width - 0.5, 0.5):.1f}" '
+                f'height="{height:.3g}" {_fill(block.colour)}>{title}</rect>'
+            )
+        elif width:
+            path = f"M{x:.5g} {top:g}h{width:.3g}v{height:.3g}h-{width:.3g}z"
+            paths[block.colour] = paths.get(block.colour, "") + path
+        words = f"{block.name} {block.text}"
+        if chart.is_beside:
+            is_left, colour = block is row.blocks[0], "--ink" if width else "--muted"
+            x += -4 if is_left else width + 4
+            parts.append(_text(x, top + 11, block.text, colour, "end" if is_left else "start"))
+        elif block.text and width > _width(words):
+            x, y = x + width / 2, top + row.height / 2 + 4
+            parts.append(_text(x, y, words, block.colour, "middle", is_on=True))
+    drawn = [f'<path d="{path}" {_fill(colour)}/>' for colour, path in paths.items()]
+    return drawn + parts
+
+
+def _width(text: str) -> float:
+    """Return the width of a label, with space around it."""
+    return len(text) * _FONT * _LETTER + 6 if text else 0.0
+
+
+def _fill(colour: str) -> str:
+    """Return the attributes of what is filled with a colour."""
+    if colour.startswith("--"):
+        return f'fill="var({colour})"'
+    return 'class="state poll"' if colour == "poll" else f'class="state" style="--d:{colour}"'
 
 
 class _Frame:
@@ -345,10 +376,7 @@ class _Frame:
                 if low <= math.log(ratio) <= high and is_apart:
                     found.append((ratio, text))
             return found
-        step = 10 ** math.floor(math.log10((high - low) / _TICKS))
-        step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= _TICKS)
-        numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
-        return [(step * n, _tick(step * n)) for n in numbers]
+        return _even(low, high)
 
     def _decades(self, low: float, high: float) -> list[tuple[float, str]]:
         """Return 1, 2 and 5 times powers of ten, or the powers alone where there is no space."""
@@ -360,6 +388,14 @@ class _Frame:
             if all(b - a >= _APART for a, b in itertools.pairwise(places)):
                 break
         return [(value, _tick(value)) for value in known]
+
+
+def _even(low: float, high: float) -> list[tuple[float, str]]:
+    """Return round numbers that are evenly apart."""
+    step = 10 ** math.floor(math.log10((high - low) / _TICKS))
+    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= _TICKS)
+    numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return [(step * n, _tick(step * n)) for n in numbers]
 
 
 def _ends(values: list[float]) -> tuple[float, float]:
@@ -380,27 +416,38 @@ def _legend_height(chart: Chart) -> int:
 
 def _heading(chart: Chart) -> list[str]:
     """Return the title, the facts and the legend."""
-    parts, y = [], 24.0
+    parts, y = [], 12.0 if chart.facts else 24.0
     if chart.title:
-        parts.append(_text(_LEFT, y, chart.title, "--ink", size=15, weight=600))
-        y += 20
+        parts.append(_text(_LEFT, 24, chart.title, "--ink", size=15, weight=600))
+        y = 44.0
     for fact in chart.facts:
-        parts.append(_text(_LEFT, y, fact, "--muted"))
+        left = _LEFT if chart.size[0] >= _WIDE else 4
+        parts.append(_text(left, y, fact, "--muted"))
         y += 16
-    x, y = _LEFT + 4, y + 4
     named = [series for series in chart.series if series.name]
     entries = [(s.name, s.colour, False, s.is_line) for s in named]
-    if chart.hollow and any(point.is_hollow for point in chart.points):
+    if named and chart.hollow and any(point.is_hollow for point in chart.points):
         entries.append((chart.hollow, "--ink", True, False))
-    for name, colour, is_hollow, is_line in entries if named else ():
-        if x > _LEFT + 4 and x + len(name) * _FONT * _LETTER > chart.size[0]:
-            x, y = _LEFT + 4, y + 16
+    return parts + _legend(entries, _LEFT + 4, y + 4, chart.size[0])[0]
+
+
+def _legend(
+    entries: Sequence[tuple[str, str, bool, bool]], left: float, y: float, width: float
+) -> tuple[list[str], float]:
+    """Return a legend, and where its last line is.
+
+    An entry has a name, a colour, whether its dot is hollow, and whether it is a line.
+    """
+    parts, x = [], left
+    for name, colour, is_hollow, is_line in entries:
+        if x > left and x + 10 + len(name) * _FONT * _LETTER > width:
+            x, y = left, y + 16
         if is_line:
             parts.append(f'<path d="M{x - 6:.1f} {y - 4:.1f}h20" stroke="var({colour})"/>')
         parts.append(_dot(x + 4 * is_line, y - 4, 4, colour, is_hollow))
         parts.append(_text(x + 10 + 10 * is_line, y, name, "--ink"))
         x += 30 + 10 * is_line + len(name) * _FONT * _LETTER
-    return parts
+    return parts, y
 
 
 def _add_marks(
@@ -485,7 +532,7 @@ def _dot(x: float, y: float, radius: float, colour: str, is_hollow: bool, hint: 
     fill, stroke = ("--paper", colour) if is_hollow else (colour, "--paper")
     title = f"<title>{escape(hint)}</title>" if hint else ""
     return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="var({fill})" '
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" {_fill(fill)} '
         f'stroke="var({stroke})" stroke-width="{2 if is_hollow else 1}">{title}</circle>'
     )
 
@@ -499,10 +546,13 @@ def _text(
     size: float = _FONT,
     weight: int = 400,
     has_halo: bool = False,
+    is_on: bool = False,
 ) -> str:
+    """Return a text; ``is_on`` for one that is on a block of the colour."""
     style = f' font-size="{size:g}"' if size != _FONT else ""
     style += f' font-weight="{weight}"' if weight != 400 else ""
     style += f' text-anchor="{anchor}"' if anchor != "start" else ""
     if has_halo:
         style += ' stroke="var(--paper)" stroke-width="3" paint-order="stroke"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="var({colour})"{style}>{escape(text)}</text>'
+    fill = _fill("--ink" if is_on and colour.startswith("--") else colour)
+    return f'<text x="{x:.1f}" y="{y:.1f}" {fill}{style}>{escape(text)}</text>'

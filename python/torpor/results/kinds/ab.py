@@ -26,6 +26,7 @@ from torpor.results.cells import (
 from torpor.results.comparison import base_text, short_labels
 from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
+from torpor.results.picture import of_states
 from torpor.results.sentences import Counts as Sums
 from torpor.results.sentences import (
     Side,
@@ -354,7 +355,7 @@ KIND = Kind(
     shape=Ab,
     columns=columns,
     inputs=inputs,
-    states=states,
+    pictures=lambda result: of_states(states(result)),
     growing=Growing(
         lambda first: {"governors", "command", "rounds"} <= set(first), _finished, (AbHead,)
     ),

@@ -9,6 +9,7 @@ from torpor._engine import TorporError
 from torpor.results.cells import count_cells, states_table, sum_or_none
 from torpor.results.comparison import percent
 from torpor.results.kind import COUNTED, Clusters, Column, Growing, Kind, Sample, cluster
+from torpor.results.picture import of_states
 from torpor.results.sentences import (
     WRONG,
     Side,
@@ -438,7 +439,7 @@ KIND = Kind(
     shape=Diff,
     columns=columns,
     samples=samples,
-    states=states,
+    pictures=lambda result: of_states(states(result)),
     growing=Growing(lambda first: first.get("kind") == "diff", _last),
     contradictions=contradictions,
 )

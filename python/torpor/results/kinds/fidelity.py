@@ -8,6 +8,7 @@ from torpor.results import types as results
 from torpor.results.catalogue import unit_text
 from torpor.results.comparison import SLEEP_CLASSES, agreement_text, percent, sources_text
 from torpor.results.kind import Kind, saved_by
+from torpor.results.picture import Picture, Rows, stacked, state_colour
 from torpor.results.record import Fidelity
 from torpor.results.sentences import cannot_show, count_text
 from torpor.results.table import Cell, Post, Table, number, share, word
@@ -227,6 +228,47 @@ def unverified(result: "results.Fidelity") -> list[str]:
     return [] if result["verdict"]["is_verified"] else [result["trace"]["path"]]
 
 
+def pictures(result: "results.Fidelity") -> list[Picture]:
+    """Return each governor's agreement, and what the best one chose in each recorded state."""
+    compared = result["decisions"]["compared"]
+    ran = [governor for governor in result["governors"] if governor["error"] is None]
+    if not ran or not compared:
+        return []
+    ends, decisions = (0.0, 100.0), "{:,} decisions".format
+    agreements = []
+    for governor in ran:
+        agreed, others = governor["agreeing"], compared - governor["agreeing"]
+        parts = [
+            ("agrees", "--link", agreed, decisions(agreed)),
+            ("differs", "--run", others, decisions(others)),
+        ]
+        agreements.append(stacked(governor["governor"], parts))
+    names, best = result["states"], ran[0]
+    counts = {(cell["recorded"], cell["chosen"]): cell["count"] for cell in best["confusion"]}
+    chosen = []
+    for recorded, name in enumerate(names):
+        row = [counts.get((recorded, index), 0) for index in range(len(names))]
+        if any(row):
+            parts = [
+                (other, state_colour(index, len(names), other), count, decisions(count))
+                for index, (other, count) in enumerate(zip(names, row, strict=True))
+            ]
+            chosen.append(stacked(name, parts))
+    return [
+        Picture(
+            "Who decides as this machine did",
+            "Share of the recorded decisions that each governor would have taken alike, given "
+            "the recorded outcome of each.",
+            [Rows("decisions of all CPUs", "Governor", agreements, ends)],
+        ),
+        Picture(
+            "What the best one chose instead",
+            f"One bar for each state that was recorded: what {best['governor']} chose.",
+            [Rows(best["governor"], "Recorded", chosen, ends)],
+        ),
+    ]
+
+
 KIND = Kind(
     "fidelity",
     post,
@@ -235,4 +277,5 @@ KIND = Kind(
     record=Fidelity,
     contradictions=contradictions,
     unverified=unverified,
+    pictures=pictures,
 )

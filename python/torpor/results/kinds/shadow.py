@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Minutes of governors in the shadow of others, on one machine or many: ``torpor show``."""
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from torpor.results.catalogue import RUNS, leading, unit_text
 from torpor.results.comparison import short_labels
 from torpor.results.kind import Kind
+from torpor.results.picture import COLOURS, POINTED, Chart, Picture, Point, Series
 from torpor.results.sentences import cannot_show, differences, headline
 from torpor.results.table import Cell, Post, Table, counted, number, word
-from torpor.results.types import Comparison, Row, Version
+from torpor.results.types import Change, Comparison, Row, Version
 
 
 class ShadowHost(TypedDict):
@@ -196,11 +197,63 @@ def explain(result: Shadows, governor: str | None) -> list[str]:
     return [*said, cannot_show(limits)]
 
 
+#: Hours by which the dots of two lines are apart, so that their intervals do not overlap.
+_BESIDE = 0.15
+
+
+def pictures(result: Shadows) -> list[Picture]:
+    """Return the change of each class and governor by hour; none without two hours."""
+    series: list[Series] = []
+    titles = set()
+    hours = [group for group in result["groups"] if group["hour"] is not None]
+    lines = [
+        (name, place)
+        for name in dict.fromkeys(group["machine_class"] for group in hours)
+        for place in range(1, len(result["governors"]))
+    ]
+    for number_of, (machine_class, place) in enumerate(lines):
+        name = f"{result['governors'][place]}, {machine_class}"
+        points = []
+        for group in hours:
+            row = next(r for r in group["comparison"]["rows"] if r["key"] == group["judged"])
+            change = row["cells"][place]["change"] if place < len(row["cells"]) else None
+            if group["machine_class"] != machine_class or change is None:
+                continue
+            if row["kind"] != "share" and change["relative_pct"] is None:
+                # The base is 0, and the axis is percent of it.
+                continue
+            titles.add(row["title"])
+            x = (group["hour"] or 0) + _BESIDE * (number_of - (len(lines) - 1) / 2)
+            hint = f"{name}, {group['hour']:02}:00: {row['title']} {change['text']}"
+            points.append(Point(x, *_percent(change, hint)))
+        colour = COLOURS[number_of % len(COLOURS)]
+        series.append(Series(name, sorted(points), colour, 3.0, is_line=True))
+    series = [one for one in series if len(one.points) > 1]
+    if not series or len(series) > len(COLOURS):
+        return []
+    up = f"{' or '.join(sorted(titles))}: change from {result['governors'][0]}, %"
+    ticks = tuple(map(float, range(0, 24, 3)))
+    chart = Chart("Change by hour", "hour, UTC", up, series, x_ticks=ticks)
+    lead = "Below 0 is better. Lines are 95 % intervals; hollow dots may be no difference."
+    return [Picture("Change by hour of the day", f"{lead} {POINTED}", [chart])]
+
+
+def _percent(change: Change, hint: str) -> tuple[float, str, str, bool, None, Any]:
+    """Return a change as a point has it, in percent or points, with its interval."""
+    relative, of = change["relative_pct"], change["difference"]
+    scale = relative / of if relative is not None and of else 1.0
+    low, high = change["low"], change["high"]
+    ends = None if low is None or high is None else (scale * low, scale * high)
+    is_hollow = not change["is_significant"]
+    return scale * of, hint, "", is_hollow, None, ends
+
+
 KIND = Kind(
     "shadow",
     post,
     "minutes have no timeline. `torpor record` records what the machine does.",
     explain,
     shape=Shadows,
+    pictures=pictures,
     inputs=lambda _result: [],
 )

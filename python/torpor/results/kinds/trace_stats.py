@@ -18,6 +18,7 @@ from torpor.results.cells import (
 from torpor.results.comparison import percent
 from torpor.results.kind import Clusters, Column, Kind, cluster, saved_by
 from torpor.results.kinds import latency
+from torpor.results.picture import of_states
 from torpor.results.sentences import (
     WRONG,
     Side,
@@ -258,4 +259,11 @@ def _empty(state: Mapping[str, Any], is_judged: bool) -> dict[str, Any]:
     return {"name": name, "time_ns": 0, "usage": 0, "above": none, "below": none}
 
 
-KIND = Kind("trace_stats", post, saved_by("trace stats"), explain, columns=columns, states=states)
+KIND = Kind(
+    "trace_stats",
+    post,
+    saved_by("trace stats"),
+    explain,
+    columns=columns,
+    pictures=lambda result: of_states(states(result)),
+)

@@ -450,6 +450,34 @@ def interval_of_changes(metric: Mapping[str, Any], parts: Sequence[float]) -> _I
     return mean, low, high
 
 
+def front_of(found: Mapping[str, tuple[float | None, ...]], signs: Sequence[int]) -> list[str]:
+    """Return those that no other beats in all objectives, in the order of the first one.
+
+    A sign is 1 where less is better, and −1 where more is.
+    """
+    costs = {
+        name: tuple(
+            sign * value for sign, value in zip(signs, values, strict=True) if value is not None
+        )
+        for name, values in found.items()
+    }
+    whole = {name: cost for name, cost in costs.items() if len(cost) == len(signs)}
+
+    def is_beaten(name: str) -> bool:
+        mine = whole[name]
+        return any(
+            other != mine and all(o <= m for o, m in zip(other, mine, strict=True))
+            for other in whole.values()
+        )
+
+    # First of settings with equal outcomes: parameters without effect make many.
+    seen: dict[tuple[float, ...], str] = {}
+    for name in whole:
+        if not is_beaten(name):
+            seen.setdefault(whole[name], name)
+    return [seen[cost] for cost in sorted(seen)]
+
+
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None

@@ -21,6 +21,7 @@ from torpor.results.files import read_text
 from torpor.results.numbers import duration, grouped
 from torpor.results.table import CHANGE, Post, Table
 from torpor.results.text import printable
+from torpor.view.chart import svg
 from torpor.view.paint import left_columns
 
 #: Beginning of a text that is no number.
@@ -35,7 +36,6 @@ def page(
     *,
     styles: Iterable[str] = (),
     scripts: Iterable[str] = (),
-    more_style: str = "",
     **content: Any,
 ) -> str:
     """Return a page of a template: these files of styles and scripts are part of it."""
@@ -47,7 +47,7 @@ def page(
         _environment()
         .get_template(template)
         .render(
-            style=Markup(style + more_style),
+            style=Markup(style),
             script=Markup(script),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
             **content,
@@ -96,7 +96,7 @@ def table_html(
 
 def fragment(post: Post) -> str:
     """Return tables for a notebook; details and long ones are folded."""
-    return figure("fragment", post, _OPEN)
+    return figure("fragment", post, svg(post.picture) if post.picture else "", _OPEN)
 
 
 def prose(text: str) -> Markup:

@@ -11,8 +11,9 @@ from typing import Any
 
 from torpor.results import types as results
 from torpor.results.numbers import duration, share_text
+from torpor.results.picture import Chart, Point, Series
 from torpor.results.table import Table, word
-from torpor.view.chart import SIZES, Chart, Point, Series, inline_both, places
+from torpor.view.chart import inline_both, places, sizes
 from torpor.view.report.summary import Style, styles
 
 # The engine's buckets are 1 % wide; drawn and read out are bins wide enough to see.
@@ -56,7 +57,7 @@ def latency(
     )
     cuts = {
         css: places(chart._replace(size=size), [b / 1e3 for b in bounds])
-        for css, size in SIZES.items()
+        for css, size in sizes(chart).items()
     }
     bound_texts = [duration(bound) for bound in bounds]
     headings = ["Governor", "p50", "p99", "max", "within"]

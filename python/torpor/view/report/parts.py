@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from torpor.results.kind import Input
+from torpor.results.picture import Chart, Picture, Rows
 from torpor.results.table import Table, counted, word
-from torpor.view.report.environment import figure, table_html
+from torpor.view.chart import inline_both
+from torpor.view.report.environment import figure, prose, table_html
 
 #: Rows of a part's first table that are open at once.
 _OPEN = 8
@@ -46,6 +48,26 @@ class Part(NamedTuple):
     #: Open below the sentences.
     body: Markup = Markup("")
     folds: Sequence[Fold] = ()
+
+
+def drawn(charts: Sequence[Chart | Rows]) -> Markup:
+    """Return the charts of a picture; rows have their numbers below."""
+    return figure("panels", [(chart, inline_both(chart)) for chart in charts])
+
+
+def first(picture: Picture) -> Markup:
+    """Return the picture with which a part begins."""
+    if not picture.title:
+        return drawn(picture.charts)
+    return Markup('<div>{}<p class="caption"><b>{}.</b> {}</p></div>').format(
+        drawn(picture.charts), picture.title, prose(picture.lead)
+    )
+
+
+def picture_fold(picture: Picture) -> Fold:
+    """Return the section that has a picture."""
+    lead = Markup('<p class="lead">{}</p>\n').format(prose(picture.lead))
+    return Fold(picture.title, lead + drawn(picture.charts), picture.note)
 
 
 def table_folds(tables: Sequence[Table]) -> list[Fold]:

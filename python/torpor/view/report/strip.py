@@ -1,182 +1,204 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""The strips of the CPUs' choices: packed for the page, and compared with the oracle's.
-
-A row is base64 of varints (7 bits a byte, low first, top bit: more follow), two a sleep: the gap
-since the sleep before ended, then length * state count + state. Both count a quantum of time.
-"""
+"""Choices of one CPU over time, a row for each governor, and where they differ from one of them."""
 
 from __future__ import annotations
 
-from base64 import b64encode
-from bisect import bisect_left
-from collections.abc import Iterator
-from itertools import islice
-from typing import TypedDict
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from torpor.results import types as results
+from torpor.results.numbers import duration, number_text, share_text
+from torpor.results.picture import Block, Picture, Row, Rows, state_colour
+from torpor.results.table import Table, word
 
-# Finest first: rounding comes before cutting, since a reader sees pixels but misses seconds.
-_QUANTA_NS = (1, 10, 100, 1000)
+#: Columns of the whole in a page of one recording; those of several recordings share them.
+COLUMNS = 120
+#: Sleeps of the row that others are compared with in the close-up; one with more than twice as many
+#: is in columns.
+_CLOSE = 30
+#: Steps of a column's mean depth: columns of the same step are one block.
+_DEPTHS = 24
 
-#: Rows are packed up to this part of their length first, then up to twice that, and so on: a page
-#: has space for the beginning of many rows.
-_FIRST_PART = 256
-
+#: From, to (ns), and the index of an idle state, or of one of two signs.
 Segment = tuple[int, int, int]
+_SIGNS = (("deeper", "--above"), ("shallower", "--below"))
 
 
-class Packed(TypedDict):
-    """A strip's rows, whole and as text for the page."""
-
-    quantum_ns: int
-    shown_ns: int
-    whole_ns: int
-    rows: list[list[Segment]]
-    packed: list[str]
+def picture(strips: Sequence[Strip], columns: int) -> Picture:
+    """Return the picture of strips, each whole in so many columns."""
+    lead = (
+        "Blocks hang deeper for deeper states; gaps are running. Below a row: where its state is "
+        f"deeper or shallower than that of {strips[0].base} while both sleep. The whole is in "
+        f"{columns} columns, each with the mean depth of its sleeps and the colour of the "
+        "commonest state, as are rows of many sleeps in a close-up. A trace for Perfetto has every "
+        "sleep of every CPU."
+    )
+    charts = [chart for strip in strips for chart in strip.charts(columns)]
+    note = f"busiest CPU{' of each cluster' * (len(strips) > 1)}"
+    return Picture("Choice by choice", lead, charts, note)
 
 
 class Strip:
-    """One CPU's sleeps under every governor, which can be packed."""
+    """One CPU's sleeps under every governor."""
 
-    def __init__(self, raw: results.Strip, state_count: int) -> None:
-        self.raw = raw
-        self.state_count = state_count
-        start = raw["start_ns"]
-        self._rows = [
-            [(a - start, b - start, s) for a, b, s in row["segments"] if s >= 0]
+    def __init__(self, raw: Any, title: str, states: Sequence[str], oracle: str | None) -> None:
+        """Compare with the oracle, or else with the first governor."""
+        self.names: list[str] = [row["governor"] for row in raw["rows"]]
+        self.title, self._start, self._end = title, raw["start_ns"], raw["end_ns"]
+        self._rows: list[list[Segment]] = [
+            [tuple(segment) for segment in row["segments"] if segment[2] >= 0]
             for row in raw["rows"]
         ]
-        self._begun: dict[int, list[_Coded]] = {}
+        self._base = self.names.index(oracle) if oracle in self.names else 0
+        self._states = [
+            (name, state_colour(index, len(states), name)) for index, name in enumerate(states)
+        ]
+        self._differences = [
+            [
+                (a, b, int(mine < its))
+                for a, b, mine, its in both(row, self._rows[self._base])
+                if mine != its
+            ]
+            for row in self._rows
+        ]
 
-    def size(self, budget_bytes: int) -> int:
-        """Return the size of the whole strip in the page, which may exceed the budget."""
-        least = self._least()
-        return least if least > budget_bytes else _size(self._coded(_QUANTA_NS[0], budget_bytes))
+    @property
+    def base(self) -> str:
+        """Name of the row with which the others are compared."""
+        return self.names[self._base]
 
-    def _least(self) -> int:
-        """The size of the whole strip if every number had a byte."""
-        return _base64_size(2 * len(row) for row in self._rows)
+    def charts(self, columns: int) -> list[Rows]:
+        """Return the whole strip, and the sleeps of the time in which governors differ most."""
+        start, end = self._close()
+        whole = f"{self.title}: {duration(self._end - self._start)}"
+        close = f"{self.title}: {duration(end - start)}, in which the governors differ most"
+        return [
+            self._drawn(whole, self._start, self._end, columns)._replace(table=self._agreement()),
+            self._drawn(close, start, end, columns, 2 * _CLOSE),
+        ]
 
-    def pack(self, budget_bytes: int) -> Packed:
-        """Rows for the page within so much of base64, and how they were rounded and cut."""
-        rows = self._rows
-        shown = whole = self.raw["end_ns"] - self.raw["start_ns"]
-        # Strips that cannot fit are rounded most.
-        fits = self._least() <= budget_bytes
-        for quantum in _QUANTA_NS if fits else _QUANTA_NS[-1:]:
-            coded = self._coded(quantum, budget_bytes)
-            if _size(coded) <= budget_bytes:
-                break
-        else:
-            shown = _longest(coded, rows, coded[0].until, budget_bytes)
-            rows = [[(a, min(b, shown), s) for a, b, s in row if a < shown] for row in rows]
-            coded = [_Coded(row, quantum, self.state_count).extend(whole) for row in rows]
-        return {
-            "quantum_ns": quantum,
-            "shown_ns": shown,
-            "whole_ns": whole,
-            "rows": rows,
-            "packed": [b64encode(c.data).decode() for c in coded],
-        }
+    def _agreement(self) -> Table:
+        """Return how each row agrees with the one that it is compared with."""
+        lines = []
+        for place, row in enumerate(self._rows):
+            shares = ["–"] * 3
+            if place != self._base:
+                whole = sum(b - a for a, b, *_ in both(row, self._rows[self._base]))
+                times = [
+                    sum(b - a for a, b, sign in self._differences[place] if sign == of)
+                    for of in (0, 1)
+                ]
+                shares = [share_text(time, whole) for time in (whole - sum(times), *times)]
+            lines.append(list(map(word, (self.names[place], number_text(len(row)), *shares))))
+        headings = ["Governor", "sleeps", "same state", "deeper", "shallower"]
+        title = f"{self.title}: agreement with {self.base} while both sleep"
+        return Table("strip", title, headings, lines)
 
-    def _coded(self, quantum: int, budget_bytes: int) -> list[_Coded]:
-        """The rows, or so much of them from the start that they exceed the budget."""
-        whole = self.raw["end_ns"] - self.raw["start_ns"]
-        if quantum not in self._begun:
-            self._begun[quantum] = [_Coded(row, quantum, self.state_count) for row in self._rows]
-        coded = self._begun[quantum]
-        until = coded[0].until or whole // _FIRST_PART
-        while coded[0].until < whole and _size(coded) <= budget_bytes:
-            until = min(2 * until + 1, whole)
-            for row in coded:
-                row.extend(until)
-        return coded
+    def _close(self) -> tuple[int, int]:
+        """Return the time with so many sleeps in which the rows differ most."""
+        base = self._rows[self._base]
+        spans = [
+            (base[at][0], base[min(at + _CLOSE, len(base)) - 1][1])
+            for at in range(0, len(base), _CLOSE)
+        ] or [(self._start, self._end)]
+        found = [0] * len(spans)
+        for own in self._differences:
+            at = 0
+            for a, b, _ in own:
+                while at + 1 < len(spans) and spans[at + 1][0] <= a:
+                    at += 1
+                found[at] += b - a
+        return spans[found.index(max(found))]
 
+    def _drawn(self, title: str, start: int, end: int, columns: int, most: int = 0) -> Rows:
+        """Return a time of the strip; a row of more sleeps than ``most`` is in columns."""
+        unit, unit_ns = next(
+            (unit for unit in (("s", 1e9), ("ms", 1e6)) if end - start >= unit[1]), ("µs", 1e3)
+        )
+        window = _Window(start, end, self._start, unit_ns, columns)
 
-def shares(sizes: list[int], budget: int) -> list[int]:
-    """Return each strip's share of the page: the first, half; the others, equal parts.
+        def depth(state: int) -> float:
+            return (state + 1) / len(self._states)
 
-    What one does not need goes to those that need more.
-    """
-    if not sizes:
-        return []
-    given = [0] * len(sizes)
-    given[0] = min(sizes[0], max(budget // 2, budget - sum(sizes[1:])))
-    left = budget - given[0]
-    others = sorted(range(1, len(sizes)), key=lambda index: (sizes[index], index))
-    for done, index in enumerate(others):
-        given[index] = min(sizes[index], left // (len(others) - done))
-        left -= given[index]
-    return given
-
-
-class _Coded:
-    """One packed row; `marks[i]` is the number of bytes up to and with segment i."""
-
-    def __init__(self, row: list[Segment], quantum: int, state_count: int) -> None:
-        self.data = bytearray()
-        self.marks: list[int] = []
-        #: It has the segments that begin before.
-        self.until = 0
-        self._row, self._quantum, self._state_count = row, quantum, state_count
-        self._before = 0
-
-    def extend(self, until: int) -> _Coded:
-        """Pack the segments that begin before `until`, the end of all included."""
-        quantum, state_count, before = self._quantum, self._state_count, self._before
-        end = bisect_left(self._row, until, key=_start)
-        data, marks = self.data, self.marks
-        for a, b, state in islice(self._row, len(marks), end):
-            first, last = (a + quantum // 2) // quantum, (b + quantum // 2) // quantum
-            if first < before or last < first or state >= state_count:
-                raise ValueError(f"strip: sleep {a}..{b} ns in state {state} is out of order")
-            for value in (first - before, (last - first) * state_count + state):
-                while value > 0x7F:
-                    data.append(value & 0x7F | 0x80)
-                    value >>= 7
-                data.append(value)
-            marks.append(len(data))
-            before = last
-        self._before, self.until = before, until
-        return self
+        rows = []
+        for place, (name, row) in enumerate(zip(self.names, self._rows, strict=True)):
+            sleeps = [segment for segment in row if segment[0] < end and segment[1] > start]
+            draw = window.in_columns if len(sleeps) > most else window.one_by_one
+            rows.append(Row(name, draw(sleeps, self._states, depth)))
+            if place != self._base:
+                signs = window.in_columns(self._differences[place], _SIGNS, lambda _: 1.0)
+                rows.append(Row("", signs, height=5.0))
+        ends, across = (window.at(start), window.at(end)), f"{unit} from the start"
+        return Rows(title, "", rows, ends, across, legend=[*self._states, *_SIGNS])
 
 
-def _start(segment: Segment) -> int:
-    return segment[0]
+_Looks = Sequence[tuple[str, str]]
 
 
-def _size(coded: list[_Coded]) -> int:
-    return _base64_size(len(c.data) for c in coded)
+class _Window(NamedTuple):
+    """A time of a strip, drawn in a unit from the strip's start."""
+
+    start: int
+    end: int
+    origin: int
+    unit_ns: float
+    columns: int
+
+    def at(self, time: float) -> float:
+        return (time - self.origin) / self.unit_ns
+
+    def one_by_one(
+        self, row: Sequence[Segment], looks: _Looks, depth: Callable[[int], float]
+    ) -> list[Block]:
+        return [
+            Block(
+                looks[state][0],
+                self.at(max(a, self.start)),
+                self.at(min(b, self.end)),
+                looks[state][1],
+                hint=f"{looks[state][0]} {duration(b - a)}",
+                depth=depth(state),
+            )
+            for a, b, state in row
+        ]
+
+    def in_columns(
+        self, row: Sequence[Segment], looks: _Looks, depth: Callable[[int], float]
+    ) -> list[Block]:
+        """Return a block for each run of columns alike."""
+        width = (self.end - self.start) / self.columns
+        sums = [[0.0] * len(looks) for _ in range(self.columns)]
+        for a, b, state in row:
+            low, high = (
+                (min(max(end, self.start), self.end) - self.start) / width for end in (a, b)
+            )
+            for at in range(int(low), min(math.ceil(high), self.columns)):
+                sums[at][state] += min(high, at + 1) - max(low, at)
+        alike = [
+            (parts.index(max(parts)), max(1, round(mean * _DEPTHS)) / _DEPTHS) if mean else None
+            for parts in sums
+            for mean in (sum(part * depth(state) for state, part in enumerate(parts)),)
+        ]
+        blocks, first = [], 0
+        for look, columns in groupby(alike):
+            last = first + len(list(columns))
+            if look is not None:
+                (name, colour), (start, end) = looks[look[0]], (first * width, last * width)
+                from_, to = self.at(self.start + start), self.at(self.start + end)
+                blocks.append(Block(name, from_, to, colour, depth=look[1]))
+            first = last
+        return blocks
 
 
-def _base64_size(lengths: Iterator[int]) -> int:
-    return sum((n + 2) // 3 * 4 for n in lengths)
-
-
-def _longest(coded: list[_Coded], rows: list[list[Segment]], whole: int, budget: int) -> int:
-    """The longest time from the start whose sleeps fit the budget in every row together."""
-    starts = [[segment[0] for segment in row] for row in rows]
-    low, high = 0, whole
-    while low < high:
-        middle = (low + high + 1) // 2
-        counts = [bisect_left(row, middle) for row in starts]
-        size = _base64_size(c.marks[n - 1] if n else 0 for c, n in zip(coded, counts, strict=True))
-        low, high = (middle, high) if size <= budget else (low, middle - 1)
-    return low
-
-
-def against_oracle(row: list[Segment], oracle: list[Segment]) -> dict[str, int]:
-    """Time in ns that both sleep, and of it the time the row is deeper, or shallower."""
-    both = deeper = shallower = i = j = 0
-    while i < len(row) and j < len(oracle):
-        (a1, b1, s1), (a2, b2, s2) = row[i], oracle[j]
-        overlap = min(b1, b2) - max(a1, a2)
-        if overlap > 0:
-            both += overlap
-            deeper += overlap if s1 > s2 else 0
-            shallower += overlap if s1 < s2 else 0
+def both(row: list[Segment], other: list[Segment]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield from, to, and both states of each time in which both rows sleep."""
+    i = j = 0
+    while i < len(row) and j < len(other):
+        (a1, b1, s1), (a2, b2, s2) = row[i], other[j]
+        if max(a1, a2) < min(b1, b2):
+            yield max(a1, a2), min(b1, b2), s1, s2
         if b1 <= b2:
             i += 1
         else:
             j += 1
-    return {"both_ns": both, "deeper_ns": deeper, "shallower_ns": shallower}

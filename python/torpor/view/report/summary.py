@@ -22,9 +22,10 @@ from torpor.results.comparison import (
 )
 from torpor.results.kinds import explain
 from torpor.results.numbers import number_text
+from torpor.results.picture import Chart, Point, Series
 from torpor.results.sentences import REFERENCES, differences, headline, other_of
 from torpor.results.table import counted
-from torpor.view.chart import Chart, Point, Series, inline_both
+from torpor.view.chart import inline_both
 from torpor.view.report.environment import table_html
 from torpor.view.report.parts import Chip, Part
 

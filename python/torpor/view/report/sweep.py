@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""A sweep as one page: a heat map, a scatter with its front, ranks, and each point's command.
+"""A sweep as one page: pictures of fronts and curves, a heat map, ranks, each point's command.
 
 Of many points, the page has ranks over all of them and the scenarios with the largest changes.
 """
@@ -29,6 +29,7 @@ from torpor.run.sweeps.ranks import (
     varied,
 )
 from torpor.view.report.environment import page
+from torpor.view.report.parts import drawn
 from torpor.view.report.sweep_summaries import Summaries, axis_text
 
 #: Digits of a number in the page's data: more than are shown.
@@ -51,14 +52,13 @@ def render(points: Points, title: str) -> str:
     label_of = labels(every)
     is_whole = len(points) <= _POINTS_MAX
     shown: Sequence[int] = range(len(every))
+    axes = varied(every) if is_whole else []
     if is_whole:
         known = [metric for metric in metrics(*RUNS).values() if is_known(points[metric["key"]])]
-        axes = varied(every)
         summaries = Summaries(cells, list(map(label_of, every)), axes, len(known))
         for metric in known:
             summaries.add(metric, cells.means(points[metric["key"]]))
     else:
-        axes = []
         summaries = Summaries(cells, [], axes, 0)
         shown, known = _extreme(points, cells, summaries)
     scenarios = [every[number] for number in shown]
@@ -68,8 +68,8 @@ def render(points: Points, title: str) -> str:
             | {"unit": unit_text(metric["unit"])}
             for metric in known
         ],
-        #: Metrics that are chosen at first: the first of each that points have.
-        "leading": {place: leading(place, "replay") for place in ("cost", "delay")},
+        #: The first of these that points have is chosen at first.
+        "leading": leading("cost", "replay"),
         "governors": cells.governors,
         #: As commands name them.
         "specs": [points.named[label] for label in cells.governors],
@@ -90,7 +90,7 @@ def render(points: Points, title: str) -> str:
     return page(
         "sweep.html.j2",
         styles=("sweep.css",),
-        scripts=("sweep-curves.js", "sweep.js"),
+        scripts=("sweep.js",),
         title=title,
         verdict=said,
         certainty=" ".join([certainty, *(f"{note}." for note in cells.paired.notes)]).strip(),
@@ -109,6 +109,7 @@ def render(points: Points, title: str) -> str:
             (governors[at], label_of(every[numbers[at]]), errors[at])
             for at in failed[:_FAILURES_MAX]
         ],
+        pictures=[(name, drawn(charts)) for name, charts in summaries.pictures()],
         data=data,
     )
 
@@ -144,7 +145,7 @@ def verdict(points: Points, cells: Cells) -> tuple[str, str]:
             return said, minus(f"The nearest is {name}, {mean:+.2g} %; {ends}.")
     else:
         ends = "One scenario has no measure of chance"
-    change = f"{abs(mean):.2g} % {'less' if mean < 0 else 'more'} {title}"
+    change = f"{float(f'{abs(mean):.2g}'):g} % {'less' if mean < 0 else 'more'} {title}"
     return f"{name} takes {change} than {base}, on average over {over}.", f"{ends}."
 
 

@@ -2,7 +2,7 @@
 // The slider of the latency figure: which share of wake-ups came within a histogram bound.
 
 for (const figure of document.querySelectorAll("figure.latency")) {
-  const data = readData(figure);
+  const data = JSON.parse(document.getElementById(figure.dataset.source).textContent);
   const slider = figure.querySelector("input");
   const output = figure.querySelector("output");
   const cells = figure.querySelectorAll("tbody td:last-child");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// Draws a sweep's page from its data: a heat map, a scatter plot, ranks.
+// Makes the tables of a sweep's page from its data, a heat map and ranks; shows the pictures of a choice.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
@@ -24,14 +24,6 @@ const tableOf = (headings, rows) => {
   table.tBodies[0].append(...rows.map((cells) => line(cells)));
   return table;
 };
-const NAMESPACE = "http://www.w3.org/2000/svg";
-const drawn = (name, attributes, text) => {
-  const made = document.createElementNS(NAMESPACE, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
-
 const numberText = (value) => {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
@@ -55,7 +47,7 @@ const metricIndex = (keys) => {
   }
   return 0;
 };
-fill($("metric"), metricEntries, metricIndex(data.leading.cost));
+fill($("metric"), metricEntries, metricIndex(data.leading));
 // A page of some scenarios has sums over all of them, against the first governor.
 fill($("base"), (data.is_whole ? data.governors : data.governors.slice(0, 1)).map((name, index) => [index, name]), 0);
 for (const axis of data.axes) {
@@ -64,10 +56,6 @@ for (const axis of data.axes) {
   label.append(select);
   $("controls").append(label);
 }
-const ratioMetrics = metricEntries.filter(([index]) => data.metrics[index].direction !== "none");
-fill($("across"), ratioMetrics, metricIndex(data.leading.cost));
-fill($("up"), ratioMetrics, metricIndex(data.leading.delay));
-
 const shown = () => data.scenarios.filter((scenario) =>
   data.axes.every((axis) => !$(axis).value || scenario.at[axis] === $(axis).value));
 const valueOf = (scenario, governor, metric) => scenario.cells[governor]?.[metric] ?? null;
@@ -168,117 +156,22 @@ const drawMap = (all, metric, base) => {
   }
 };
 
-/** The engine's figures over the scenarios of what is chosen; undefined where the page has none. */
-const summary = (metric, base) => {
-  const chosen = data.axes.filter((axis) => $(axis).value).map((axis) => ` ${axis}=${$(axis).value}`);
-  return data.summaries[base + chosen.join("")]?.[metric];
-};
-const lacking = () => element("p", "This page has no such figures: choose a value of one axis, " +
-  "or run torpor show with --only.", { class: "none" });
+/** The base and the value of each axis that is chosen, as the page's figures and pictures are named. */
+const choice = (base) =>
+  base + data.axes.filter((axis) => $(axis).value).map((axis) => ` ${axis}=${$(axis).value}`).join("");
 const everyone = data.governors.map((_, governor) => governor);
 
-/** The words at the points; those that would cover each other move down, or are left to the marks'
-    own titles where there is no room. */
-const named = (svg, names) => {
-  const taken = [];
-  for (const { x, y, text } of names.sort((a, b) => a.y - b.y)) {
-    const isLeft = x > 420, size = 7 * text.length;
-    const from = isLeft ? x - size : x;
-    let at = y + 4;
-    while (taken.some((other) => Math.abs(other.at - at) < 13 && other.from < from + size && from < other.from + other.size)) at += 13;
-    if (at > 375) continue;
-    taken.push({ at, from, size });
-    svg.append(drawn("text", { x: isLeft ? x - 8 : x + 8, y: at, "text-anchor": isLeft ? "end" : "start" }, text));
-  }
-};
-/** Draws a chart, of the same parts as chart.py's: series of points with x, y, a hint, and where known
-    a label and the ends of an interval up. A line connects points that are not hollow. */
-const drawChart = (figure, { title, across, up, series, xText = signed }) => {
-  const points = series.flat();
-  const width = 720, height = 420, left = 70, right = 150, top = 20, bottom = 50;
-  const scale = (values, from, to) => {
-    let low = Math.min(...values), high = Math.max(...values);
-    const margin = (high - low || 1) * 0.08;
-    low -= margin; high += margin;
-    return { low, high, at: (value) => from + (value - low) / (high - low) * (to - from) };
-  };
-  const x = scale(points.map((point) => point.x), left, width - right);
-  const y = scale(points.flatMap((point) => [point.y, ...(point.ends ?? [])]), height - bottom, top);
-  const ticks = ({ low, high }, text) => {
-    const step = [1, 2, 5, 10].map((n) => n * 10 ** Math.floor(Math.log10((high - low) / 5)))
-      .find((size) => (high - low) / size <= 6);
-    const digits = Math.max(0, -Math.floor(Math.log10(step))), found = [];
-    for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push([tick, text(tick, digits)]);
-    return found;
-  };
-  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  svg.append(drawn("title", {}, title));
-  for (const [tick, text] of ticks(x, xText)) {
-    svg.append(drawn("line", { x1: x.at(tick), x2: x.at(tick), y1: top, y2: height - bottom }));
-    svg.append(drawn("text", { x: x.at(tick), y: height - bottom + 16, "text-anchor": "middle" }, text));
-  }
-  for (const [tick, text] of ticks(y, signed)) {
-    svg.append(drawn("line", { x1: left, x2: width - right, y1: y.at(tick), y2: y.at(tick) }));
-    svg.append(drawn("text", { x: left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, text));
-  }
-  svg.append(drawn("text", { x: (left + width - right) / 2, y: height - 10, "text-anchor": "middle" }, across));
-  svg.append(drawn("text", { transform: `translate(14 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, up));
-  for (const own of series) {
-    const path = own.filter((point) => !point.isHollow).map((point) => `${x.at(point.x)} ${y.at(point.y)}`);
-    if (path.length) svg.append(drawn("path", { class: "front", d: "M" + path.join("L") }));
-  }
-  for (const point of points) {
-    const at = x.at(point.x);
-    if (point.ends) svg.append(drawn("line", { class: "range", x1: at, x2: at, y1: y.at(point.ends[0]), y2: y.at(point.ends[1]) }));
-    const mark = drawn("circle", { cx: at, cy: y.at(point.y), r: 4, class: point.isHollow ? "" : "on" });
-    mark.append(drawn("title", {}, point.hint));
-    svg.append(mark);
-  }
-  named(svg, points.filter((point) => point.label).map((point) => ({ x: x.at(point.x), y: y.at(point.y), text: point.label })));
-  figure.replaceChildren(svg);
-};
-
-const drawScatter = (base) => {
-  const across = Number($("across").value), up = Number($("up").value);
-  const [ofX, ofY] = [across, up].map((metric) => summary(metric, base));
-  const figure = $("scatter");
-  $("scatter-of").textContent = ofX ? `${ofX.count} scenarios across, ${ofY.count} up.` : "";
-  if (!ofX) {
-    figure.replaceChildren(lacking());
-    return;
-  }
-  const [changesX, changesY] = [ofX, ofY].map((of) =>
-    new Map([...of.lines.map(([name, [change]]) => [name, change]), ["oracle", of.oracle ?? null]]));
-  const points = data.governors.map((name) => ({ name, x: changesX.get(name), y: changesY.get(name) }))
-    .filter((point) => point.x != null && point.y != null);
-  if (!points.length) {
-    figure.replaceChildren(element("p", "No scenario has both metrics for every governor.", { class: "none" }));
-    return;
-  }
-  const worseX = data.metrics[across].direction === "higher" ? -1 : 1;
-  const worseY = data.metrics[up].direction === "higher" ? -1 : 1;
-  const isDominated = (point) => points.some((other) => other !== point &&
-    worseX * other.x <= worseX * point.x && worseY * other.y <= worseY * point.y &&
-    (other.x !== point.x || other.y !== point.y));
-  const titles = [across, up].map((metric) => `${data.metrics[metric].title}, ${changeUnit(metric)}`);
-  points.sort((a, b) => a.x - b.x);
-  for (const point of points) {
-    const { name } = point;
-    point.isHollow = isDominated(point);
-    point.hint = `${name}: ${signed(point.x)} ${changeUnit(across)}, ${signed(point.y)} ${changeUnit(up)}`;
-    // Many points are reduced to those that matter.
-    point.label = points.length <= 12 || !point.isHollow || name === data.governors[base] ? name : "";
-  }
-  drawChart(figure, {
-    title: `${titles[1]} against ${titles[0]}, change from ${data.governors[base]}`,
-    across: titles[0], up: titles[1], series: [points],
-  });
+const showPictures = (base) => {
+  const own = [...document.querySelectorAll("[data-choice]")];
+  for (const pictures of own) pictures.hidden = pictures.dataset.choice !== choice(base);
+  $("no-pictures").hidden = own.some((pictures) => !pictures.hidden);
 };
 
 const drawRanks = (metric, base) => {
-  const info = data.metrics[metric], found = summary(metric, base);
+  const info = data.metrics[metric], found = data.summaries[choice(base)]?.[metric];
   if (!found) {
-    $("ranks").replaceChildren(lacking());
+    $("ranks").replaceChildren(element("p", "This page has no such figures: choose a value of one axis, " +
+      "or run torpor show with --only.", { class: "none" }));
     return;
   }
   const isRanked = info.direction !== "none", lines = [...found.lines];
@@ -301,8 +194,7 @@ const draw = () => {
     .map((text, index) => index % 2 ? element("code", text) : text));
   $("detail").replaceChildren();
   drawMap(scenarios, metric, base);
-  drawScatter(base);
-  drawCurves(metric, base);
+  showPictures(base);
   drawRanks(metric, base);
 };
 document.querySelectorAll("select").forEach((select) => select.addEventListener("change", draw));
