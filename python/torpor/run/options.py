@@ -269,8 +269,8 @@ class SimulateOptions(_Run, total=False):
         str | Iterable[str],
         Option(
             "The kernel whose scheduler, tick, timers, idle loop and governors decide: a release "
-            "(6.1), a tree, a tarball or TREE:REV. Each governor runs in each of them. Default: "
-            "6.12.",
+            "(6.1), a tree, a tarball or TREE:REV, each with +SERIES[:N], patches from mails. Each "
+            "governor runs in each of them. Default: 6.12.",
             "--kernel -k K",
             kind=list,
             default=(),

@@ -192,6 +192,7 @@ fn equals_this_hosts(release: &str, cases: &[Case]) {
 }
 
 #[test]
+#[ignore = "slow: compiles the workspace for aarch64; `make test-long`"]
 fn linux_6_12_decides_the_same_on_aarch64() {
     equals_this_hosts("6.12", CASES);
 }
