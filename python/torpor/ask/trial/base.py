@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torpor import _engine
-from torpor._engine import TorporError
 from torpor.ask.trial.series import Series, TrialError, commit_of, git
 from torpor.machine import kernel_sources
 
@@ -18,6 +17,8 @@ from torpor.machine import kernel_sources
 _COMMITS = 5000
 #: Time for each search in a history.
 _SEARCH_S = 60.0
+#: Rejected hunks that an error lists.
+_REJECTS = 40
 #: Tags that an error names.
 _TAGS = 3
 
@@ -102,7 +103,7 @@ def first_blobs(series: Series) -> dict[str, str]:
     for patch in series.patches:
         for file in patch["files"]:
             old = file["old_path"] or file["path"]
-            if not seen & {old, file["path"]} and file["old_blob"] and file["kind"] != "added":
+            if not seen & {old, file["path"]} and file["old_blob"] and file["kind"] != "add":
                 found[old] = file["old_blob"]
             seen |= {old, file["path"]}
     return found
@@ -156,12 +157,12 @@ def check_applies(base: Base, series: Series, tell: _Tell = lambda _text: None) 
         if not _lay_out(base, _old_paths(series), Path(folder)):
             # The engine says so where it unpacks the base.
             return
-        try:
-            _engine.apply_series(series.path, folder, 1, len(series.patches))
-        except TorporError as error:
-            problem = str(error)
-        else:
-            return
+        rejects = _engine.apply_series(series.path, folder)["rejects"]
+    if not rejects:
+        return
+    problem = "\n".join(reject["text"] for reject in rejects[:_REJECTS])
+    if len(rejects) > _REJECTS:
+        problem += f"\nand {len(rejects) - _REJECTS} more"
     hint = ""
     if base.tree is not None:
         tags = [*applying_tags(base.tree, series, tell)]
@@ -172,7 +173,7 @@ def check_applies(base: Base, series: Series, tell: _Tell = lambda _text: None) 
             hint = f"\nhint: they apply to no tag of `{base.tree}` that was tried"
     else:
         hint = "\nhint: --onto TREE:REV names another base; a git tree has all"
-    raise TrialError(f"the series does not apply to {base.name}: {problem}{hint}")
+    raise TrialError(f"the series does not apply to {base.name}\n{problem}{hint}")
 
 
 def _old_paths(series: Series) -> list[str]:
@@ -248,8 +249,4 @@ def applying_tags(tree: str, series: Series, tell: _Tell) -> Iterator[str]:
 def _applies(tree: str, blobs: dict[str, str | None], series: Series) -> bool:
     with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
         _lay_out_blobs(tree, blobs, Path(folder))
-        try:
-            _engine.apply_series(series.path, folder, 1, len(series.patches))
-        except TorporError:
-            return False
-    return True
+        return not _engine.apply_series(series.path, folder)["rejects"]

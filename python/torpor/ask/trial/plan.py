@@ -9,7 +9,7 @@ from pathlib import Path
 import torpor
 from torpor import _engine
 from torpor.ask.trial.base import Base
-from torpor.ask.trial.series import Series, patched, patched_alone
+from torpor.ask.trial.series import Series, patched
 from torpor.results.kinds.trial import TrialFile
 
 #: Governor of the kernel for a machine whose tick stops.
@@ -113,18 +113,18 @@ def columns_of(
     # A column's kernel and governor are those of the last patch that changes one.
     kernel = source = base.spec
     has_effect = False
-    for place, patch in enumerate(series.patches, 1):
-        whole = patched(base.spec, series.path, place)
-        kernel = whole if "hosted" in kinds[place - 1] else kernel
-        source = whole if "governor" in kinds[place - 1] else source
-        own = bool(kinds[place - 1] - {"none"})
-        has_effect = own or (how == "last" and has_effect)
+    numbers = [patch["number"] for patch in series.patches]
+    for place, (patch, own) in enumerate(zip(series.patches, kinds, strict=True), 1):
+        number = patch["number"]
+        whole = patched(base.spec, series.path, numbers[0], number)
+        kernel = whole if "hosted" in own else kernel
+        source = whole if "governor" in own else source
+        has_effect = own != {"none"} or (how == "last" and has_effect)
         if how == "last" and place < size:
             continue
-        numbers = tuple(range(1, place + 1))
         subject = series.read["subject"] if how == "last" else patch["subject"]
-        sources = sources_at(place, source)
-        columns.append(Column(f"+{place}", numbers, subject, kernel, sources, has_effect))
+        sources, upto = sources_at(number, source), tuple(numbers[:place])
+        columns.append(Column(f"+{number}", upto, subject, kernel, sources, has_effect))
     return columns
 
 
@@ -132,21 +132,22 @@ def _alone(
     series: Series, base: Base, kinds: Sequence[set[str]], names: Sequence[str]
 ) -> Iterator[Column]:
     """Yield a column for each patch alone."""
-    for place, (patch, own) in enumerate(zip(series.patches, kinds, strict=True), 1):
-        whole = patched_alone(base.spec, series.path, place)
+    for patch, own in zip(series.patches, kinds, strict=True):
+        number = patch["number"]
+        whole = patched(base.spec, series.path, number, number)
         kernel = whole if "hosted" in own else base.spec
         tree = whole if "governor" in own else base.spec
         sources = {name: f"{name}@{tree}" for name in names}
-        yield Column(f"{place}", (place,), patch["subject"], kernel, sources, own != {"none"})
+        yield Column(f"{number}", (number,), patch["subject"], kernel, sources, own != {"none"})
 
 
 def added_by(series: Series) -> dict[str, int]:
     """Return the governors that a series adds, and the number of the patch that does."""
     return {
-        found[1]: place
-        for place, patch in enumerate(series.patches, 1)
+        found[1]: patch["number"]
+        for patch in series.patches
         for file in patch["files"]
-        if file["kind"] == "added" and (found := _GOVERNOR.fullmatch(file["path"]))
+        if file["kind"] == "add" and (found := _GOVERNOR.fullmatch(file["path"]))
     }
 
 

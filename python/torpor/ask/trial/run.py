@@ -38,6 +38,8 @@ REFERENCES = ("shallowest", "deepest", "oracle")
 #: A chance below this is no chance.
 _LEVEL = 0.05
 
+#: CPUs of the largest machine whose bound is searched for: of more, it takes minutes.
+_BOUND_CPUS = 16
 #: Time of a recording of a simulated machine.
 _RECORDED = "2s"
 
@@ -83,6 +85,16 @@ class _Trial:
         for column in self.columns:
             seen.setdefault(column.key, column)
         return list(seen.values())
+
+    def failed(self, column: plan.Column, error: str) -> str:
+        """Note why a column did not run, by its short names, and return that."""
+        short = {other.kernel: other.label for other in reversed(self.columns)}
+        for other in reversed(self.columns):
+            short |= {spec: f"{name}@{other.label}" for name, spec in other.governors.items()}
+        # A base's name is the beginning of the others.
+        for spec in sorted(short, key=len, reverse=True):
+            error = error.replace(spec, short[spec])
+        return self.errors.setdefault(column.label, error)
 
     def first_like(self, column: plan.Column) -> plan.Column:
         """Return the first column with the same code."""
@@ -182,7 +194,7 @@ def _replayed(trial: _Trial, scenario: plan.Scenario, name: str) -> TrialScenari
             cell["differs"], cell["steps"] = first != own, before != own
             before = own
         elif error is not None:
-            trial.errors.setdefault(column.label, str(error))
+            cell["error"] = trial.failed(column, error)
         cells.append(cell)
     found = _scenario(scenario, name, cells)
     found["decisions"] = len(first)
@@ -217,9 +229,12 @@ def _replay(trial: _Trial, recording: str, platform: str, name: str) -> Replay:
             recording, platform=platform, governors=governors, threads=threads, strip=False
         )
 
+    cpus = next((p["cpus"] for p in _engine.platforms() if p["name"] == platform), 0)
+    references = REFERENCES[: None if cpus <= _BOUND_CPUS else -1]
+
     def whole() -> Replay:
         ran = (c.governors[name] for c in trial.columns if c.label not in trial.errors)
-        return run(*dict.fromkeys(ran), *REFERENCES)
+        return run(*dict.fromkeys(ran), *references)
 
     try:
         return whole()
@@ -228,7 +243,7 @@ def _replay(trial: _Trial, recording: str, platform: str, name: str) -> Replay:
             try:
                 run(column.governors[name])
             except GovernorError as error:
-                trial.errors.setdefault(column.label, str(error))
+                trial.failed(column, str(error))
     return whole()
 
 
@@ -302,7 +317,7 @@ def _simulated_column(
         for seed in run["seeds"]:
             cell["samples"].append({"number": seed["seed"], "values": seed["metrics"]})
     if cell["error"]:
-        trial.errors.setdefault(column.label, cell["error"])
+        cell["error"] = trial.failed(column, cell["error"])
     return cell
 
 

@@ -5,10 +5,8 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torpor import _engine
 from torpor._engine import TorporError
@@ -32,15 +30,14 @@ class Series:
 
     path: str
     #: What ``_engine.read_series`` found.
-    read: dict[str, Any]
+    read: "_engine.Series"
     #: Repository and first revision of a range.
     repository: str | None = None
     start: str | None = None
 
     @property
-    def patches(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.read["patches"]
-        return found
+    def patches(self) -> "list[_engine.Patch]":
+        return self.read["patches"]
 
     def paths(self) -> list[str]:
         """Return the files that it changes, each once."""
@@ -49,16 +46,10 @@ class Series:
 
     def told(self) -> TrialSeries:
         """Return it as a result has it."""
+        keys = ("number", "total", "subject", "author", "message_id", "patch_id")
         patches: list[TrialPatch] = [
-            {
-                "number": place,
-                "total": len(self.patches),
-                "subject": patch["subject"],
-                "author": patch["author"],
-                "message_id": patch["message_id"],
-                "patch_id": patch["patch_id"],
-            }
-            for place, patch in enumerate(self.patches, 1)
+            {key: patch[key] for key in keys}  # type: ignore[misc,literal-required]
+            for patch in self.patches
         ]
         return {
             "subject": self.read["subject"],
@@ -118,8 +109,8 @@ def read_source(source: str, given: bytes | None = None) -> Series:
     return _of_range(found["tree"] or ".", found["first"], found["last"] or "HEAD")
 
 
-def _read(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = _engine.read_series(path)
+def _read(path: str) -> "_engine.Series":
+    found = _engine.read_series(path)
     if not found["patches"]:
         raise TrialError(f"`{path}` has no patch")
     return found
@@ -167,17 +158,6 @@ def _kept(mails: bytes) -> Series:
     return Series(str(place), read)
 
 
-def patched(base: str, series: str, count: int) -> str:
-    """Name a base with the first patches of a series, as the engine reads it."""
-    return base if count == 0 else f"{base}+{series}:{count}"
-
-
-def patched_alone(base: str, series: str, number: int) -> str:
-    """Name a base with one patch of a series."""
-    return f"{base}+{series}:{number}-{number}"
-
-
-def spelled(words: Sequence[int]) -> str:
-    """Return numbers of patches in a sentence: ``1, 2 and 3``."""
-    texts = [str(word) for word in words]
-    return " and ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else "".join(texts)
+def patched(base: str, series: str, first: int, last: int) -> str:
+    """Name a base with some patches of a series, by their numbers, as the engine reads it."""
+    return f"{base}+{series}:{first}-{last}"

@@ -22,7 +22,7 @@ class TrialPatch(TypedDict):
     number: int
     total: int
     subject: str
-    author: str
+    author: str | None
     message_id: str | None
     patch_id: str
 
@@ -31,7 +31,7 @@ class TrialSeries(TypedDict):
     """A series as it was read."""
 
     subject: str
-    version: int
+    version: str
     message_id: str | None
     patch_id: str
     patches: list[TrialPatch]
@@ -197,7 +197,7 @@ def name_of(result: Trial) -> str:
     own = [f for f in result["files"] if f["effect"] != "none"] or result["files"]
     stems = dict.fromkeys(f["path"].rpartition("/")[2].partition(".")[0] for f in own)
     version = result["series"]["version"]
-    return ", ".join([*stems][:3]) + (f" v{version}" if version > 1 else "")
+    return ", ".join([*stems][:3]) + (f" v{version}" if version != "1" else "")
 
 
 def last_of(result: Trial) -> TrialColumn:
@@ -323,7 +323,8 @@ def post(result: Trial) -> Post:
 
 def steps_text(result: Trial) -> str:
     """Say which patches change what the patches before them do, and which change nothing."""
-    changing, alike = [], []
+    changing: list[str] = []
+    alike: list[str] = []
     for column in result["columns"][1:]:
         cells = [cell_of(scenario, column["label"]) for scenario in result["scenarios"]]
         own = [cell for cell in cells if cell is not None and cell["error"] is None]
