@@ -85,7 +85,9 @@ impl<'a> Image<'a> {
             .collect();
         let Some((place, tied)) = nearest(&allowed, expected) else {
             return Err(match places.first() {
-                Some(&at) if ends && !is_context(first) => misplaced(Reason::NoContext, at),
+                Some(&at) if ends && !begins && !is_context(first) => {
+                    misplaced(Reason::NoContext, at)
+                }
                 Some(&at) if ends => misplaced(Reason::NotAtEnd, at + old.len()),
                 Some(&at) if begins => misplaced(Reason::NotAtStart, at),
                 Some(&at) => misplaced(Reason::OutOfOrder, at),
