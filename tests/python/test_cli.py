@@ -302,3 +302,9 @@ def leaves():
 def test_a_missing_argument_is_named(words):
     done = CliRunner().invoke(app.load_all()[words[0]], words[1:])
     assert done.exit_code == 2 and "Missing" in done.output, (done.output, done.exception)
+
+
+@pytest.mark.parametrize("words", leaves(), ids=" ".join)
+def test_help_shows_no_internals(words):
+    done = CliRunner().invoke(app.load_all()[words[0]], [*words[1:], "--help"])
+    assert done.exit_code == 0 and not re.search(r"Sentinel|UNSET|<.*object", done.output)

@@ -57,6 +57,8 @@ class Argument(click.Argument):
     def __init__(self, names: list[str], text: str, **settings: Any) -> None:
         super().__init__(names, **settings)
         self.text = text
+        # Click's own attribute may be a mark that none was given.
+        self.shown_default = settings.get("default")
 
     def make_metavar(self, ctx: Any = None) -> str:
         """Return the name, in brackets if it may be left out, with dots if it can be repeated."""
@@ -67,8 +69,8 @@ class Argument(click.Argument):
     def described(self) -> tuple[str, str]:
         """Return its line of the help."""
         more = ["[required]"] if self.required else []
-        if self.default not in (None, ""):
-            more = [f"[default: {self.default}]"]
+        if self.shown_default not in (None, ""):
+            more = [f"[default: {self.shown_default}]"]
         return self.metavar or self.human_readable_name.upper(), "  ".join([self.text, *more])
 
 
