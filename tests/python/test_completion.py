@@ -24,7 +24,7 @@ def complete(torpor):
 
 def test_commands_are_completed(complete):
     assert {"replay", "record"} == set(complete("torpor re"))
-    assert complete("torpor tr") == ["trace"]
+    assert complete("torpor tr") == ["try", "trace"]
     assert {"info", "stats"} <= set(complete("torpor trace "))
 
 

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 import test_shadow
+import test_trial
 import torpor
 import torpor_lab
 from test_posting import Page, assert_is_mail
+from torpor.ask.trial import Standing, attempt
+from torpor.ask.trial.series import read_source
 from torpor.results import schema as shapes
 from torpor.results.kinds import posted
 from torpor.view.report.page import render, render_posts
@@ -95,9 +98,15 @@ def shadow(tmp_path_factory):
     return test_shadow.fleet([folder / "a"])
 
 
+def trial(recording, tmp_path_factory):
+    tree = test_trial.make_tree(tmp_path_factory.mktemp("trial"))
+    standing = Standing(recordings=[str(recording)], platforms=["pixel6"], decisions=20_000)
+    return attempt(read_source(f"{tree}:v6.1..topic"), None, standing)
+
+
 KINDS = [
     *(replay, failed_replay, simulation, simulation_of_flows),
-    *(fidelity, trace_stats, latency, check, diff, reproduction, beside, shadow),
+    *(fidelity, trace_stats, latency, check, diff, reproduction, beside, shadow, trial),
 ]
 
 

@@ -3,10 +3,12 @@
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from sources import kernel_sources
 
 import torpor
 from torpor.ask.trial import Standing, TrialError, attempt
@@ -23,10 +25,8 @@ def git(tree, *words):
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    """A tree whose governor is ours; its branch `topic` has words, a change, a README, a breach."""
-    folder = tmp_path_factory.mktemp("linux")
+def make_tree(folder):
+    """Make a tree whose governor is ours; `topic` has words, a change, a README, a breach."""
     text = (ROOT / "governors/cpuidle/deepest.c").read_text()
     text = re.sub(r"\bdeepest\b", "shallowest", text)
     shallow = (ROOT / "governors/cpuidle/shallowest.c").read_text()
@@ -51,6 +51,11 @@ def tree(tmp_path_factory):
             git(folder, "tag", "v6.1")
             git(folder, "checkout", "-q", "-b", "topic")
     return folder
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    return make_tree(tmp_path_factory.mktemp("linux"))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +105,9 @@ def test_a_breach_names_its_patch(tried):
 def test_files_without_an_effect_are_named(tried):
     files = {file["path"]: file["effect"] for file in tried["files"]}
     assert files == {FILE: "governor", "README": "none"}
-    assert any("1 of 2 files has an effect here" in t.title for t in post(tried).tables)
+    assert (
+        f"1 of 2 files has an effect here: {FILE}; without: README (no code)" in post(tried).notes
+    )
 
 
 def test_no_functional_change_is_a_verdict(tree, standing):
@@ -179,3 +186,55 @@ def test_a_revision_that_does_not_compile_ends_its_column(tree, standing, tmp_pa
     found = attempt(read_source(f"{other}:v6.1..broken"), None, standing)
     errors = [column["error"] for column in found["columns"]]
     assert errors[0] is None and errors[1] is not None and errors[2] is None
+
+
+@pytest.fixture(scope="module")
+def kernel_tree(tmp_path_factory):
+    """Linux 6.12 as a repository, and on `topic` the tutorial's patches."""
+    folder = tmp_path_factory.mktemp("kernel") / "linux"
+    shutil.copytree(kernel_sources("6.12"), folder, symlinks=True)
+    teo = "drivers/cpuidle/governors/teo.c"
+    steps = [
+        (teo, r"(#define DECAY_SHIFT.*)", r"\1 /* an eighth */"),
+        (teo, r"#define PULSE\b.*", "#define PULSE 512"),
+        (teo, r"cpuidle_governor_latency_req\(dev->cpu\)", "KTIME_MAX"),
+        ("kernel/sched/fair.c", "= 700000ULL", "= 2800000ULL"),
+    ]
+    git(folder, "init", "-q", "-b", "topic")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "Linux 6.12")
+    git(folder, "tag", "v6.12")
+    for number, (path, pattern, text) in enumerate(steps, 1):
+        content = (folder / path).read_text()
+        (folder / path).write_text(re.sub(pattern, text, content))
+        git(folder, "commit", "-q", "-a", "-m", f"Step {number}")
+    return folder
+
+
+@pytest.mark.slow
+def test_a_kernels_series_is_equal_from_all_sources(kernel_tree, recording, tmp_path):
+    words = ("format-patch", "-q", "--base=v6.12")
+    mails = git(kernel_tree, *words, "--stdout", "v6.12..topic")
+    (tmp_path / "series.mbox").write_bytes(mails)
+    git(kernel_tree, *words, "-o", tmp_path / "folder", "v6.12..topic")
+    standing = Standing(
+        *([str(recording)], ["pixel6"], ["frames"]), seeds=2, duration="500ms", decisions=20_000
+    )
+    sources = [f"{kernel_tree}:v6.12..topic", "-"]
+    sources += [str(tmp_path / name) for name in ("series.mbox", "folder")]
+    results = []
+    for source in sources:
+        found = attempt(read_source(source, mails), str(kernel_tree), standing)
+        found["series"] = {**found["series"], "patches": None, "message_id": None}
+        results.append(found)
+    assert all(found == results[0] for found in results)
+    first = results[0]
+    assert [(f["path"], f["effect"]) for f in first["files"]] == [
+        ("drivers/cpuidle/governors/teo.c", "governor"),
+        ("kernel/sched/fair.c", "hosted"),
+    ]
+    (check,) = first["checks"]
+    assert [(breach["kind"], breach["since"]) for breach in check["new"]] == [("latency", "+3")]
+    replayed, simulated = first["scenarios"]
+    assert [cell["steps"] for cell in replayed["cells"][:3]] == [False, False, True]
+    assert simulated["cells"][4]["steps"], "the scheduler's slice has an effect"

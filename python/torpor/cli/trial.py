@@ -24,52 +24,57 @@ from torpor.view.post import post
 _LONG: dict[str, Any] = {"seeds": 40, "duration": "4s", "decisions": 1_000_000}
 
 
+_Source = Annotated[
+    str,
+    argument(
+        "SERIES",
+        "A mailbox, a patch, a folder or maildir of these; `-` for standard input; or a range of "
+        "commits: TREE:A..B, A..B.",
+    ),
+]
+_Onto = Annotated[
+    str | None,
+    option(
+        "BASE",
+        "Where the series applies, unless it says so itself: TREE:REV, a folder, a tarball or a "
+        f"release. Default: {_engine.default_kernel()}.",
+    ),
+]
+_Recordings = Annotated[
+    list[str] | None, option("--trace -t FILE", "Recordings to replay. Can be repeated.")
+]
+_Platforms = Annotated[
+    list[str] | None,
+    option("--platform -p P", "Machines: a name or a .toml file. Can be repeated."),
+]
+_Workloads = Annotated[
+    list[str] | None, option("--workload -w W", "Workloads to simulate. Can be repeated.")
+]
+_Seeds = Annotated[int | None, option("N", "Runs of each simulation; default: 8.", least=1)]
+_Hz = Annotated[
+    int, option("N", "Tick rate of simulations: each costs images of its own. Default: 250.")
+]
+_Long = Annotated[bool, option("--long", "More and longer simulations, and longer checks.")]
+_OnlyLast = Annotated[bool, option("--only-last", "Only the base and the whole series.")]
+_Each = Annotated[bool, option("--each", "Each patch alone on the base.")]
+_Limits = Annotated[
+    Path | None,
+    option("FILE", "A TOML file with [[limit]], as `torpor gate` has it: exit status 1."),
+]
+
+
 def attempt_series(
-    source: Annotated[
-        str,
-        argument(
-            "SERIES",
-            "A mailbox, a patch, a folder or maildir of these; `-` for standard input; or a range "
-            "of commits: TREE:A..B, A..B.",
-        ),
-    ],
-    onto: Annotated[
-        str | None,
-        option(
-            "BASE",
-            "Where the series applies, unless it says so itself: TREE:REV, a folder, a tarball or "
-            f"a release. Default: {_engine.default_kernel()}.",
-        ),
-    ] = None,
-    recordings: Annotated[
-        list[str] | None, option("--trace -t FILE", "Recordings to replay. Can be repeated.")
-    ] = None,
-    platforms: Annotated[
-        list[str] | None,
-        option("--platform -p P", "Machines: a name or a .toml file. Can be repeated."),
-    ] = None,
-    workloads: Annotated[
-        list[str] | None,
-        option("--workload -w W", "Workloads to simulate. Can be repeated."),
-    ] = None,
-    seeds: Annotated[
-        int | None, option("N", "Runs of each simulation; default: 8.", least=1)
-    ] = None,
-    hz: Annotated[
-        int,
-        option("N", "Tick rate of simulations: each costs images of its own. Default: 250."),
-    ] = 250,
-    is_long: Annotated[
-        bool, option("--long", "More and longer simulations, and longer checks.")
-    ] = False,
-    is_only_last: Annotated[
-        bool, option("--only-last", "Only the base and the whole series.")
-    ] = False,
-    is_each: Annotated[bool, option("--each", "Each patch alone on the base.")] = False,
-    limits: Annotated[
-        Path | None,
-        option("FILE", "A TOML file with [[limit]], as `torpor gate` has it: exit status 1."),
-    ] = None,
+    source: _Source,
+    onto: _Onto = None,
+    recordings: _Recordings = None,
+    platforms: _Platforms = None,
+    workloads: _Workloads = None,
+    seeds: _Seeds = None,
+    hz: _Hz = 250,
+    is_long: _Long = False,
+    is_only_last: _OnlyLast = False,
+    is_each: _Each = False,
+    limits: _Limits = None,
     threads: options.Threads = None,
     form: options.Form = "text",
     report: options.ReportPath = None,

@@ -192,6 +192,10 @@ LEADS: dict[str, tuple[str, str]] = {
 }
 
 
+#: Changes, in percent or points, that only the tables of each run have.
+_SMALL = 0.5
+
+
 def name_of(result: Trial) -> str:
     """Return the series by what it touches and its version: ``teo v3``."""
     own = [f for f in result["files"] if f["effect"] != "none"] or result["files"]
@@ -316,7 +320,7 @@ def post(result: Trial) -> Post:
     tables = [_whole_table(result)] if result["scenarios"] else []
     tables += [_check_table(result)] * bool(result["checks"])
     tables += [_limits_table(result)] * bool(result["limits"])
-    tables += [_columns_table(result), _files_table(result)]
+    tables.append(_columns_table(result))
     tables += [_machines_table(result, machines) for machines in machines_of(result)]
     return Post(verdict(result), facts, tables, _notes(result))
 
@@ -333,9 +337,16 @@ def steps_text(result: Trial) -> str:
             having.append(str(column["patches"][-1]))
     if len(changing) + len(alike) < 2:
         return ""
-    said = [f"patch {', '.join(changing)} changes decisions or metrics"] * bool(changing)
-    said += [f"patch {', '.join(alike)} changes none"] * bool(alike)
+    said = [f"{_patches(changing)} decisions or metrics"] * bool(changing)
+    said += [f"{_patches(alike)} none"] * bool(alike)
     return "; ".join(said)
+
+
+def _patches(numbers: Sequence[str]) -> str:
+    *others, last = numbers
+    if not others:
+        return f"patch {last} changes"
+    return f"patches {', '.join(others)} and {last} change"
 
 
 def _whole_table(result: Trial) -> Table:
@@ -369,7 +380,7 @@ def _class_rows(own: Sequence[TrialScenario], labels: Sequence[str]) -> list[lis
             known = metrics(*RUNS)[key]
             cells = [Cell(None, UNKNOWN)]
             cells += [_mean_cell([s for s in own if s["kind"] == kind], x, key) for x in labels[1:]]
-            if any(cell.value for cell in cells):
+            if any(_is_shown(cell) for cell in cells):
                 title = known["title"].replace(", total", "").replace(" (above)", "")
                 title = title.replace(" (below)", "")
                 unit = ", points" if known["kind"] == "share" else ""
@@ -377,6 +388,11 @@ def _class_rows(own: Sequence[TrialScenario], labels: Sequence[str]) -> list[lis
     if not any(cell.value for row in rows for cell in row[2:]):
         return [[word("  no difference"), *[word("")] * len(labels)]]
     return rows
+
+
+def _is_shown(cell: Cell) -> bool:
+    """Whether a change matters in the table: beyond chance, or not small."""
+    return isinstance(cell.value, float) and ("*" in cell.text or abs(cell.value) >= _SMALL)
 
 
 def _mean_cell(own: Sequence[TrialScenario], label: str, key: str) -> Cell:
@@ -511,18 +527,21 @@ def _columns_table(result: Trial) -> Table:
     return Table("columns", "", ["", "with", ""], rows, keys=3)
 
 
-def _files_table(result: Trial) -> Table:
-    rows = [[word(f["path"]), word(f["effect"]), word(f["why"])] for f in result["files"]]
-    having = sum(f["effect"] != "none" for f in result["files"])
-    size = len(result["files"])
-    title = f"{having} of {counted(size, 'file')} {'has' if having == 1 else 'have'} an effect here"
-    return Table("files", title, ["file", "effect", ""], rows, keys=3)
+def _files_text(result: Trial) -> str:
+    """Say which files of the series have an effect."""
+    having = [f for f in result["files"] if f["effect"] != "none"]
+    others = [f"{f['path']} ({f['why']})" for f in result["files"] if f["effect"] == "none"]
+    text = f"{len(having)} of {counted(len(result['files']), 'file')} "
+    text += "has an effect here" if len(having) == 1 else "have an effect here"
+    text += f": {', '.join(f['path'] for f in having)}" if having else ""
+    return text + (f"; without: {', '.join(others)}" if others else "")
 
 
 def _notes(result: Trial) -> list[str]:
     notes = list(result["series"]["notes"])
     if missing := result["series"]["missing"]:
-        notes.append(f"not in the source: patch {', '.join(map(str, missing))}")
+        notes.append(f"not in what was read: patch {', '.join(map(str, missing))}")
+    notes.append(_files_text(result))
     if bound := _bound_text(result):
         notes.append(bound)
     if corrected := correction_text(result["tests"]):
@@ -564,9 +583,13 @@ def explain(result: Trial, _governor: str | None) -> list[str]:
         own = [f"{_percent(changed, decisions)} of decisions"] * bool(decisions)
         own += [f"{differ} of {counted(runs, 'simulation')}"] * bool(runs)
         said.append(f"With {column['label']}, {' and '.join(own)} differ from the base.")
-    having = sum(f["effect"] != "none" for f in result["files"])
-    said.append(f"{having} of {counted(len(result['files']), 'file')} have an effect here.")
-    return [*said[:6], cannot_show(["1 real machine: none ran", "whether a state table is true"])]
+    said.append(f"{_files_text(result)}.")
+    return [
+        *said[:6],
+        cannot_show(
+            ["what a real machine does, as 0 ran", "whether a table of idle states is true"]
+        ),
+    ]
 
 
 def samples(result: Trial) -> Iterator[Sample]:
