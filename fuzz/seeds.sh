@@ -18,5 +18,6 @@ cargo run --release --manifest-path ../Cargo.toml -p torpor-trace --example dat_
 python3 make_seeds.py corpus/ftrace_text ../crates/torpor-trace/tests/data/*.txt "$made"/*.txt
 python3 make_packed.py corpus/packed ../crates/torpor-trace/tests/data/*.txt
 python3 make_dumps.py corpus/counters
+python3 make_mails.py corpus/patches
 mkdir -p corpus/device_tree
 cp ../crates/torpor-machine/tests/data/*.dtb corpus/device_tree

@@ -58,10 +58,12 @@ pub(crate) fn choose(letters: Vec<Letter>) -> Result<Chosen, Located> {
         return Err(several(patches.iter().filter(of_newest)));
     }
     chosen.total = totals.first().copied();
-    chosen.cover = covers
+    let (older_covers, mut covers): (Vec<_>, Vec<_>) = covers
         .into_iter()
-        .filter(|cover| newest(cover) == version && cover.tags.total == chosen.total)
-        .max_by_key(|cover| cover.fields.time_s);
+        .filter(|cover| cover.tags.total == chosen.total)
+        .partition(|cover| newest(cover) != version);
+    covers.sort_by_key(|cover| cover.fields.time_s);
+    chosen.cover = covers.pop();
     let (members, others): (Vec<_>, Vec<_>) =
         patches.into_iter().partition(|letter| letter.tags.total == chosen.total);
     leave_out(&others, &mut chosen);
@@ -74,7 +76,7 @@ pub(crate) fn choose(letters: Vec<Letter>) -> Result<Chosen, Located> {
     for text in texts.iter().filter(|text| text.tags.number.is_some() && newest(text) == version) {
         chosen.notes.push(format!("`{}` holds no diff", text.subject()));
     }
-    place(members, chosen)
+    place(members, older_covers, chosen)
 }
 
 /// Takes the one reply that holds a whole diff, if nothing else is a patch. One of its own comes
@@ -121,7 +123,11 @@ fn number(letters: Vec<Letter>, mut chosen: Chosen) -> Result<Chosen, Located> {
 }
 
 /// Places numbered patches; the newest of each number counts.
-fn place(members: Vec<Letter>, mut chosen: Chosen) -> Result<Chosen, Located> {
+fn place(
+    members: Vec<Letter>,
+    mut older_covers: Vec<Letter>,
+    mut chosen: Chosen,
+) -> Result<Chosen, Located> {
     let newest = chosen.version;
     let is_newest = |letter: &Letter| letter.tags.version >= newest;
     let answered: BTreeSet<String> = members
@@ -155,6 +161,8 @@ fn place(members: Vec<Letter>, mut chosen: Chosen) -> Result<Chosen, Located> {
         }
     }
     if !kept.is_empty() {
+        older_covers.sort_by_key(|cover| (cover.tags.version, cover.fields.time_s));
+        chosen.cover = chosen.cover.or(older_covers.pop());
         chosen.notes.push(format!(
             "v{newest} replaces some patches of an earlier version; {} {} of that one",
             kept.join(", "),

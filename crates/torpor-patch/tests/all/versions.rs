@@ -46,6 +46,7 @@ fn the_newest_version_wins_and_is_named() {
 fn an_update_replaces_one_patch_of_its_thread() {
     let of = |reply: fn(String) -> String| {
         mbox(&[
+            mail("[PATCH v1 0/2] both", "0", "Why.\n"),
             patch("[PATCH v1 1/2] a", "1", HUNK),
             patch("[PATCH v1 2/2] b", "2", &RATING.replace("30", "20")),
             reply(patch("[Update][PATCH v2 2/2] b", "3", RATING)),
@@ -53,6 +54,7 @@ fn an_update_replaces_one_patch_of_its_thread() {
     };
     let series = read(&of(|mail| answering(mail, "2")));
     assert!(series.missing.is_empty());
+    assert_eq!(series.subject, "both");
     assert!(contents(&series, BASE).contains("idx > 1") && contents(&series, BASE).contains("30"));
     assert_eq!(read(&of(|mail| mail)).missing, [1]);
 }
