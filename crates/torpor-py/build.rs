@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Copies what governors are built with as kernel modules to `OUT_DIR/policies/kernel`, for the
 //! wheel (`pyproject.toml`). Like the policies, it is under the GPL and not part of the extension.
+//! And copies the recordings of the demo to `OUT_DIR/demo`.
 //! And finds out which commit this is.
 
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::process::Command;
 use std::{env, fs};
 
 const KERNEL: &str = "../../kernel";
+const DEMO: &str = "../../demo";
 /// In folders, all but what only a checkout has a use for.
 const FILES: [&str; 16] = [
     "Kbuild",
@@ -44,6 +46,20 @@ fn main() {
         let copy = to.join(file);
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::copy(PathBuf::from(KERNEL).join(file), copy).unwrap();
+    }
+    copy_recordings();
+}
+
+/// Copies the recordings that ship to `OUT_DIR/demo`.
+fn copy_recordings() {
+    println!("cargo::rerun-if-changed={DEMO}");
+    let to = PathBuf::from(env::var_os("OUT_DIR").unwrap()).join("demo");
+    fs::create_dir_all(&to).unwrap();
+    for entry in fs::read_dir(DEMO).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|kind| kind == "data") {
+            fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        }
     }
 }
 

@@ -149,5 +149,5 @@ def test_a_spreadsheet_runs_no_name():
 def test_result_without_tables_is_named():
     with pytest.raises(torpor.TorporError, match=r"kind `cake` has no tables: expected .*replay"):
         torpor.post({"kind": "cake"})
-    with pytest.raises(torpor.TorporError, match="no form `pdf`: expected lkml, markdown"):
+    with pytest.raises(torpor.TorporError, match="no form `pdf`: expected lkml, mail, markdown"):
         torpor.post(small_result(), "pdf")

@@ -9,7 +9,7 @@ import click
 
 from torpor import _engine
 from torpor.ask.trial import Standing, attempt
-from torpor.ask.trial.series import read_source
+from torpor.ask.trial.series import BYTES_MAX, read_source
 from torpor.cli import options, progress
 from torpor.cli.console import print_note, write_post, write_stdout
 from torpor.cli.deliver import check, write_report
@@ -50,10 +50,8 @@ _Platforms = Annotated[
 _Workloads = Annotated[
     list[str] | None, option("--workload -w W", "Workloads to simulate. Can be repeated.")
 ]
-_Seeds = Annotated[int | None, option("N", "Runs of each simulation; default: 8.", least=1)]
-_Hz = Annotated[
-    int, option("N", "Tick rate of simulations: each costs images of its own. Default: 250.")
-]
+_Seeds = Annotated[int | None, option("N", "Runs of each simulation; default: 12.", least=1)]
+_Hz = Annotated[int, option("N", "Tick rate of simulations: each costs images of its own.")]
 _Long = Annotated[bool, option("--long", "More and longer simulations, and longer checks.")]
 _OnlyLast = Annotated[bool, option("--only-last", "Only the base and the whole series.")]
 _Each = Annotated[bool, option("--each", "Each patch alone on the base.")]
@@ -90,7 +88,7 @@ def attempt_series(
     if is_only_last and is_each:
         raise click.BadParameter("--only-last and --each exclude one another")
     check(folder=None, files=(report,))
-    given = sys.stdin.buffer.read() if source == "-" else None
+    given = sys.stdin.buffer.read(BYTES_MAX + 1) if source == "-" else None
     series = read_source(source, given)
     more = dict(_LONG) if is_long else {}
     more |= {"seeds": seeds} if seeds else {}

@@ -201,6 +201,8 @@ def _lay_out(base: Base, paths: list[str], folder: Path) -> bool:
             if (place / path).is_file():
                 _write(folder / path, (place / path).read_bytes())
         return True
+    if not place.is_file():
+        raise TrialError(f"`{place}` is neither a folder nor a file")
     try:
         with tarfile.open(place) as archive:
             for member in archive:

@@ -11,7 +11,7 @@ from typing import Any
 
 from torpor import _engine
 from torpor._engine import GovernorError, TorporError
-from torpor.ask.gates import gate
+from torpor.ask.gates import Limit, gate, read_limits
 from torpor.ask.trial import base as bases
 from torpor.ask.trial import plan
 from torpor.ask.trial.series import Series, TrialError
@@ -53,7 +53,7 @@ class Standing:
     recordings: Sequence[str] = ()
     platforms: Sequence[str] = ()
     workloads: Sequence[str] = ()
-    seeds: int = 8
+    seeds: int = 12
     duration: str = "1s"
     #: Tick rate of the simulations: each one more is one more image of each kernel.
     hz: int = 250
@@ -116,6 +116,7 @@ def attempt(
     Raises :class:`TrialError` if the series does not apply, or its base cannot be found.
     """
     standing = standing or Standing()
+    bounds = None if limits is None else read_limits(limits)
     base = bases.choose(series, onto, tell)
     tell(f"base: {base.name}, {base.why}")
     bases.check_applies(base, series, tell)
@@ -138,8 +139,8 @@ def attempt(
         "limits": [],
         "command": command,
     }
-    if limits is not None and scenarios:
-        made["limits"] = _broken(made, limits)
+    if bounds is not None and scenarios:
+        made["limits"] = _broken(made, bounds)
     return Record(made)
 
 
@@ -357,18 +358,17 @@ def _change(key: str, change: Mapping[str, Any]) -> TrialChange:
 
 
 def _correct(scenarios: Sequence[TrialScenario]) -> int:
-    """Correct all chances for their number, which is returned, and judge by them."""
-    tested = [
-        change
-        for scenario in scenarios
-        for cell in scenario["cells"]
-        for change in cell["changes"]
-        if change["p"] is not None
-    ]
-    chances = _engine.holm([change["p"] for change in tested if change["p"] is not None])
-    for change, chance in zip(tested, chances, strict=True):
-        change["p"], change["is_significant"] = chance, chance < _LEVEL
-    return len(tested)
+    """Correct the chances of each column for their number; return the largest."""
+    tested: dict[str, list[TrialChange]] = {}
+    for scenario in scenarios:
+        for cell in scenario["cells"]:
+            known = [change for change in cell["changes"] if change["p"] is not None]
+            tested.setdefault(cell["label"], []).extend(known)
+    for changes in tested.values():
+        chances = _engine.holm([change["p"] for change in changes if change["p"] is not None])
+        for change, chance in zip(changes, chances, strict=True):
+            change["p"], change["is_significant"] = chance, chance < _LEVEL
+    return max(map(len, tested.values()), default=0)
 
 
 def _checked(trial: _Trial, name: str) -> TrialCheck:
@@ -415,7 +415,7 @@ def _breaches(trial: _Trial, spec: str) -> dict[str, str]:
     return {finding["kind"]: finding["what"] for finding in report["findings"]}
 
 
-def _broken(made: Trial, limits: str | os.PathLike[str]) -> list[TrialLimit]:
+def _broken(made: Trial, limits: Sequence[Limit]) -> list[TrialLimit]:
     """Return the limits that the last column breaks."""
     ran = [column["label"] for column in made["columns"] if column["error"] is None]
     if len(ran) < 2:

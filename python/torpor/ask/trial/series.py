@@ -17,7 +17,7 @@ _RANGE = re.compile(r"(?:(?P<tree>.+):)?(?P<first>[^:]+?)\.\.(?P<last>[^:.][^:]*
 #: Commits of a range; a longer one is a mistake.
 _COMMITS_MAX = 200
 #: Bytes of a series on standard input.
-_BYTES_MAX = 64 << 20
+BYTES_MAX = 64 << 20
 
 
 class TrialError(TorporError):
@@ -94,8 +94,8 @@ def read_source(source: str, given: bytes | None = None) -> Series:
     if source == "-":
         if not given:
             raise TrialError("standard input is empty: expected a mailbox with patches")
-        if len(given) > _BYTES_MAX:
-            raise TrialError(f"standard input has more than {_BYTES_MAX >> 20} MiB")
+        if len(given) > BYTES_MAX:
+            raise TrialError(f"standard input has more than {BYTES_MAX >> 20} MiB")
         return _kept(given)
     if os.path.exists(source):
         path = os.path.abspath(source)

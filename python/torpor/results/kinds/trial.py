@@ -85,7 +85,7 @@ class TrialChange(TypedDict):
     relative_pct: float | None
     low: float | None
     high: float | None
-    #: Chance of such a change without any, corrected for all tests of the result.
+    #: Chance of such a change without any, corrected for all tests of its column.
     p: float | None
     is_significant: bool | None
 
@@ -172,7 +172,7 @@ class Trial(TypedDict):
     columns: list[TrialColumn]
     scenarios: list[TrialScenario]
     checks: list[TrialCheck]
-    #: Comparisons for which the chances are corrected.
+    #: Comparisons for which the chances of a column are corrected; the most of any.
     tests: int
     limits: list[TrialLimit]
     #: Command that repeats it.
@@ -545,7 +545,7 @@ def _notes(result: Trial) -> list[str]:
     if bound := _bound_text(result):
         notes.append(bound)
     if corrected := correction_text(result["tests"]):
-        notes.append(f"*: more than chance at 5 %, {corrected}, paired by seed")
+        notes.append(f"*: more than chance at 5 %, paired by seed, each column {corrected}")
     notes.append(
         "No real hardware ran. A replay changes no work, a state's latencies are those of the "
         "machine's file, and a state table's truth needs the machine."
