@@ -5,7 +5,6 @@ use crate::kernel::{DEFAULT_KERNEL, KernelSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
-use std::sync::Arc;
 use torpor_engine::oracle::Aim;
 use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
@@ -16,7 +15,6 @@ use torpor_result::options::{self, Given};
 use crate::columns::cpufreq;
 use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
-use crate::journal::Journal;
 use crate::workload::{self, Workload};
 
 fn default_kernel() -> KernelSpec {
@@ -91,9 +89,6 @@ pub struct Options {
     /// among the governors.
     #[serde(skip)]
     pub against_oracle: Option<Aim>,
-    /// Journal of finished runs.
-    #[serde(skip)]
-    pub journal: Option<Arc<Journal>>,
     /// Whether the kernel's own work takes no time: a workload from a recording includes it in the
     /// work of tasks.
     #[serde(skip)]
@@ -175,7 +170,6 @@ impl Default for Options {
             isolate: None,
             trace: None,
             against_oracle: None,
-            journal: None,
             is_kernel_free: false,
             strip: false,
             given: Given::new(),
