@@ -11,10 +11,10 @@ import warnings
 from pathlib import Path
 
 import pytest
-import tomllib
 
 import torpor as library
 from processes import start, wait_for
+from torpor.plugin import workload_content
 from torpor.run.sweeps import parts
 from torpor.run.sweeps.parts import StoreWarning
 from torpor.run.sweeps.store import Writer, open_store
@@ -135,7 +135,8 @@ def test_damage_costs_a_run_and_never_a_result(tmp_path, damage):
     assert again.resumed_runs == (6 if damage == "empty line" else 5)
     assert again.to_json() == whole
     # Lost runs are there again, whole.
-    with warnings.catch_warnings(action="ignore"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         assert simulate(tmp_path).resumed_runs == 6
 
 
@@ -143,7 +144,7 @@ def test_damage_costs_a_run_and_never_a_result(tmp_path, damage):
 def test_a_workload_of_ones_own_resumes(tmp_path, workload):
     text = library.workload_toml("periodic")
     if workload == "in memory":
-        given = tomllib.loads(text)
+        given = workload_content("periodic")
         other = {**given, "title": "another"}
     else:
         given = other = toml(tmp_path, workload, text)
@@ -174,6 +175,12 @@ def test_a_point_of_a_sweep_is_counted_again(tmp_path):
     other = open_store(tmp_path / "other", create=True)
     other.merge([store])
     assert simulate(tmp_path, store=tmp_path / "other").resumed_runs == 6
+
+
+def test_a_name_of_a_release_needs_no_source(tmp_path):
+    kept = {"governors": ["menu-6.1", "teo-6.1,util_mode=step"]}
+    made = [simulate(tmp_path, **kept) for _ in range(2)]
+    assert [(one.resumed_runs, one.store_failure) for one in made] == [(0, None), (6, None)]
 
 
 def test_a_full_disk_costs_the_store_alone(tmp_path, monkeypatch):

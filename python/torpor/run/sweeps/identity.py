@@ -151,7 +151,7 @@ def _of_kernel(spec: str) -> list[Any]:
     try:
         return _governor(spec)
     except _engine.TorporError:
-        if re.search(r"[/@]|\.c\b", spec.partition(",")[0]):
+        if _is_file(spec):
             raise
         return [spec]
 
@@ -171,7 +171,12 @@ def _has_file(point: Point) -> bool:
     """Return whether a policy of the point does not ship, and is linked to the kernel."""
     policies = filter(None, (point.cpufreq, point.io_boost))
     is_file = any(os.path.isfile(split_numbers(policy)[0]) for policy in policies)
-    return is_file or point.governor.partition(",")[0] not in _shipped_governors()
+    return is_file or _is_file(point.governor)
+
+
+def _is_file(governor: str) -> bool:
+    """Return whether a governor is a file, a folder, a tree's or patched, and no plain name."""
+    return re.search(r"[/@+]|\.c$", governor.partition(",")[0]) is not None
 
 
 @cache
