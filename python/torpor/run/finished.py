@@ -38,12 +38,11 @@ def points(
     """Return the points of a simulation without their seeds, in the order of its columns."""
     if isinstance(workload, dict):
         workload = source_of(workload)
-    plain: dict[str, Any] = json.loads(options.to_json(options.SimulateOptions, given))
-    known = options.fields(options.SimulateOptions)
-    decisive = {
+    plain = json.loads(options.to_json(options.SimulateOptions, given))["given"]
+    decisive: dict[str, Any] = {
         name: value
         for name, value in plain.items()
-        if known[name][1].decides and name not in POINT_OPTIONS and value not in (None, [], "")
+        if name not in POINT_OPTIONS and value not in ([], "")
     }
     names = list(governors)
     oracles = [name for name in names if name.partition(",")[0] == "oracle"]
