@@ -78,7 +78,12 @@ fn phone_minute() {
             workload: workload::resolve(BROWSING).unwrap_or_else(|e| panic!("{e}")),
             platform: Platform::resolve("pixel6").unwrap_or_else(|e| panic!("{e}")),
             governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
-            options: Options { duration: Duration(60_000_000_000), ..Options::default() },
+            options: Options {
+                duration: Duration(60_000_000_000),
+                seed: 1,
+                seeds: 10,
+                ..Options::default()
+            },
         };
         let (events, took_s) = fastest(&request);
         println!("phone minute, {governor}: {events} events");
@@ -116,7 +121,12 @@ fn request(workload: Workload, cpus: usize, governor: &str, ms: usize) -> Reques
         workload,
         platform: machine(cpus),
         governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
-        options: Options { duration: Duration(ms as i64 * 1_000_000), ..Options::default() },
+        options: Options {
+            duration: Duration(ms as i64 * 1_000_000),
+            seed: 1,
+            seeds: 10,
+            ..Options::default()
+        },
     }
 }
 

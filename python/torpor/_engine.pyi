@@ -23,7 +23,6 @@ __all__ = [
     "Record",
     "Result",
     "ShadowSession",
-    "Simulation",
     "Spans",
     "Table",
     "TorporError",
@@ -257,14 +256,6 @@ class ShadowSession:
     def advance(self, until_end: bool = False) -> Any: ...
     def result(self) -> str: ...
 
-@final
-class Simulation:
-    @property
-    def resumed_runs(self) -> int: ...
-    @property
-    def journal_failure(self) -> str | None: ...
-    def record(self) -> Record: ...
-
 def check(
     governor: str,
     seed: int,
@@ -375,9 +366,9 @@ def simulate(
     platform: str,
     governors: list[str],
     options: str,
-    journal: tuple[str, str] | None = None,
+    finished: Any = None,
     progress: Callable[[str, int, int], None] | None = None,
-) -> Simulation: ...
+) -> Record: ...
 
 @final
 class IdlePredict:

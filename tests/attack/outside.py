@@ -207,9 +207,7 @@ def disks(rng: random.Random, folder: Path) -> None:
     others = ("cache", "temporary directory", "into memory")
     if name not in text.replace("\n", "") and not any(other in text for other in others):
         raise BrokenError(f"the error does not name {name}: {text}")
-    # Finished runs stay in their journal for the next try.
-    kept = {out, out.with_name(f"{name}.journal")}
-    if beside := [p.name for p in folder.iterdir() if name in p.name and p not in kept]:
+    if beside := [p.name for p in folder.iterdir() if name in p.name and p != out]:
         raise BrokenError(f"left next to {name}: {beside}")
 
 

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Stores of `simulate` and `study run`: finished runs are not lost."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import warnings
 from pathlib import Path
 
 import pytest
 
 import torpor as library
 from processes import start, wait_for
+from torpor.plugin import workload_content
+from torpor.run.sweeps import parts
+from torpor.run.sweeps.parts import StoreWarning
+from torpor.run.sweeps.store import Writer, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SIMULATE = ("simulate", "periodic", "-p", "pixel6", "-g", "menu", "-g", "teo", "--format", "json")
@@ -100,17 +106,17 @@ def test_inputs_are_recognised_by_content(tmp_path):
 
 
 def test_another_build_of_the_engine_finds_nothing(tmp_path, monkeypatch):
-    from torpor.run import simulations
+    from torpor.run.sweeps import identity
 
     simulate(tmp_path)
-    monkeypatch.setattr(simulations, "engine_id", lambda: "another")
+    monkeypatch.setattr(identity, "engine_id", lambda: "another")
     assert simulate(tmp_path).resumed_runs == 0
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "junk", "empty line"])
 def test_damage_costs_a_run_and_never_a_result(tmp_path, damage):
     whole = simulate(tmp_path).to_json()
-    path = tmp_path / "store" / "runs"
+    path = as_killed(tmp_path / "store")
     content = bytearray(path.read_bytes())
     if damage == "cut":
         del content[len(content) - 100 :]
@@ -122,12 +128,79 @@ def test_damage_costs_a_run_and_never_a_result(tmp_path, damage):
     else:
         content[:0] = b"\n\n"
     path.write_bytes(content)
-    again = simulate(tmp_path)
+    # The unfinished line of a writer that was killed is no damage.
+    with contextlib.nullcontext() if damage == "cut" else pytest.warns(StoreWarning):
+        again = simulate(tmp_path)
     # Junk before the first line makes that one unreadable.
     assert again.resumed_runs == (6 if damage == "empty line" else 5)
     assert again.to_json() == whole
-    # Lost runs have been appended, whole.
-    assert simulate(tmp_path).resumed_runs == 6
+    # Lost runs are there again, whole.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert simulate(tmp_path).resumed_runs == 6
+
+
+@pytest.mark.parametrize("workload", ["periodic.toml", "in memory"])
+def test_a_workload_of_ones_own_resumes(tmp_path, workload):
+    text = library.workload_toml("periodic")
+    if workload == "in memory":
+        given = workload_content("periodic")
+        other = {**given, "title": "another"}
+    else:
+        given = other = toml(tmp_path, workload, text)
+    kept = {"platform": "pixel6", "governors": "menu", "duration": "50ms", "seeds": 2}
+    kept["store"] = tmp_path / "store"
+    assert library.simulate(given, **kept).resumed_runs == 0
+    assert library.simulate(given, **kept).resumed_runs == 2
+    if other is given:
+        toml(tmp_path, workload, text.replace("title = ", "title = 'Another' # "))
+    assert library.simulate(other, **kept).resumed_runs == 0
+
+
+def test_a_point_of_a_sweep_is_counted_again(tmp_path):
+    """A sweep keeps metrics alone, from which no simulation can continue."""
+    axes = library.Axes(
+        workload=["periodic"],
+        platform=["pixel6"],
+        governor=["menu", "teo"],
+        seeds=3,
+        options={"duration": "50ms"},
+    )
+    library.sweep(axes, tmp_path / "store")
+    assert [simulate(tmp_path).resumed_runs for _ in range(2)] == [0, 6]
+    store = library.open_store(tmp_path / "store")
+    assert len(store.rows()) == 6
+    assert "counts" not in store.rows()[0]
+    # Merged stores continue, too.
+    other = open_store(tmp_path / "other", create=True)
+    other.merge([store])
+    assert simulate(tmp_path, store=tmp_path / "other").resumed_runs == 6
+
+
+def test_a_name_of_a_release_needs_no_source(tmp_path):
+    kept = {"governors": ["menu-6.1", "teo-6.1,util_mode=step"]}
+    made = [simulate(tmp_path, **kept) for _ in range(2)]
+    assert [(one.resumed_runs, one.store_failure) for one in made] == [(0, None), (6, None)]
+
+
+def test_a_full_disk_costs_the_store_alone(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "there")
+
+    monkeypatch.setattr(Writer, "add", full)
+    first = simulate(tmp_path)
+    assert first.store_failure == "`there`: No space left on device"
+    assert first.to_json() == simulate(tmp_path, store=None).to_json()
+
+
+def as_killed(store):
+    """Return a store's points as the file of a sweep that was killed."""
+    (shard,) = open_store(store).shards
+    lines = [parts.line_of(record) for record in parts.read_part(shard).records]
+    shard.unlink()
+    path = store / "open" / "elsewhere-1.jsonl"
+    path.write_bytes(b"".join(lines))
+    return path
 
 
 def started(args, cwd):
@@ -138,14 +211,10 @@ def stores_in(folder):
     return list((folder / "cache" / "torpor" / "runs").glob("*"))
 
 
-def runs_in(folder):
-    return [store / "runs" for store in stores_in(folder) if (store / "runs").exists()]
-
-
-def wait_for_lines(path_of, count, process):
+def wait_for_lines(folder, count, process):
     def has_lines():
         assert process.poll() is None, "the command ended before"
-        found = path_of()
+        found = [path for store in stores_in(folder) for path in store.glob("open/*.jsonl")]
         return found and found[0].read_bytes().count(b"\n") >= count
 
     wait_for(has_lines)
@@ -166,7 +235,7 @@ def uninterrupted(tmp_path_factory):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_interrupted_simulation_resumes(tmp_path, number, uninterrupted):
     process = started(LONG, tmp_path)
-    wait_for_lines(lambda: runs_in(tmp_path), 5, process)
+    wait_for_lines(tmp_path, 5, process)
     process.send_signal(number)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == {signal.SIGKILL: -9}.get(number, 128 + number), errors
@@ -183,7 +252,7 @@ def test_interrupted_simulation_resumes(tmp_path, number, uninterrupted):
     fresh, named = uninterrupted
     assert fresh == out
     # A store that the user named is kept.
-    assert (named / "runs").exists()
+    assert len(library.open_store(named).rows()) == 40
 
 
 STUDY = """
@@ -215,7 +284,7 @@ def test_interrupted_study_resumes(tmp_path, number, status):
     toml(tmp_path, "mine.toml", STUDY)
     command = ("study", "run", "./mine.toml", "-j", "1")
     process = started(command, tmp_path)
-    wait_for_lines(lambda: runs_in(tmp_path), 5, process)
+    wait_for_lines(tmp_path, 5, process)
     process.send_signal(number)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == status

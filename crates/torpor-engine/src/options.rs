@@ -21,72 +21,45 @@ pub struct Request {
     pub options: Options,
 }
 
+/// Options of a replay, as given and as resolved.
+// Defaults are in `python/torpor/run/options.py`, which declares the options.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "ReplayOptions")]
 pub struct Options {
-    /// The replayed kernel's tick rate. Default: the recorded kernel's, or the platform's where the
-    /// recording does not show it.
     #[serde(deserialize_with = "options::some_hz")]
     pub hz: Option<Hz>,
-    /// PM QoS limit on the exit latency of any chosen state.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
-    /// States to enable that the platform disables, by name or index.
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
-    /// The recorded machine of all recordings, as the user named it: its exit latencies give the
-    /// times of the wake-up events.
     #[schemars(with = "Option<String>")]
     pub recorded_on: Option<Machine>,
     /// The machines that recordings identify, by path, where the user named none.
     #[serde(skip_serializing)]
     #[schemars(skip)]
     pub identified: BTreeMap<String, Machine>,
-    /// Only these CPUs of the recording.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
-    /// The platform's CPU for a CPU of the recording; by default the one with the same number.
-    /// Several may share one: each then runs as if alone there.
     #[serde(deserialize_with = "options::cpu_pairs")]
     pub cpu_map: BTreeMap<CpuId, CpuId>,
-    /// Assumption about unrecorded CPUs of a cluster that takes power of its own.
     pub others: Option<Others>,
-    /// Replay only a part of the recording, from its first event on; sleeps that it cuts are left
-    /// out.
     #[serde(rename(serialize = "start_ns"), deserialize_with = "options::some_duration")]
     pub start: Option<Duration>,
     #[serde(rename(serialize = "end_ns"), deserialize_with = "options::some_duration")]
     pub end: Option<Duration>,
-    /// Report which tasks, interrupts or timers ended the sleeps of a wrong depth, and their
-    /// latency.
     pub by: Option<By>,
-    /// Measure the time of each decision of a governor on this machine.
     pub time_decisions: bool,
-    /// Worker threads; one a core by default.
     #[serde(skip_serializing)]
     pub threads: Option<usize>,
-    /// Run every governor in a separate process, or none; the caller configures the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
-    /// Keep every decision.
     #[serde(skip_serializing)]
     pub decisions: bool,
-    /// Keep decisions for the report's strips.
     #[serde(skip_serializing)]
     pub strip: bool,
-    #[serde(skip_deserializing)]
     pub given: Given,
-}
-
-impl options::Options for Options {
-    const SILENT: &'static [&'static str] =
-        &["identified", "threads", "isolate", "decisions", "strip"];
-
-    fn given(&mut self) -> &mut Given {
-        &mut self.given
-    }
 }
 
 impl Request {

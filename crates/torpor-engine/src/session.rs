@@ -340,7 +340,7 @@ impl<'a> Session<'a> {
             platform: machine.clone(),
             governors: Vec::new(),
             counters: None,
-            options: VerifyOptions { fit: false, disagreements: 0, ..VerifyOptions::default() },
+            options: VerifyOptions { probes: true, ..VerifyOptions::default() },
         };
         let first_events = (!head.is_all).then_some(head.events.len() as u64);
         let trace = Trace { events: head.events, ..trace };

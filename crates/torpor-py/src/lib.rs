@@ -82,9 +82,7 @@ mod _engine {
     #[pymodule_export]
     use super::shadow::ShadowSession;
     #[pymodule_export]
-    use super::simulate::{
-        Simulation, check_extraction, extract_workload, simulate, workload_toml, workloads,
-    };
+    use super::simulate::{check_extraction, extract_workload, simulate, workload_toml, workloads};
     #[pymodule_export]
     use super::spans::{Spans, spans};
     #[pymodule_export]

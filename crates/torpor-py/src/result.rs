@@ -9,6 +9,7 @@ use crate::record::Record;
 use crate::table::Table;
 use crate::watch::watched;
 use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,8 +67,8 @@ impl Result {
 }
 
 /// Options as Python gives them.
-pub(crate) fn read<T: torpor_result::Options>(options: &str) -> PyResult<T> {
-    T::read(options).map_err(value_error)
+pub(crate) fn read<T: DeserializeOwned>(options: &str) -> PyResult<T> {
+    torpor_result::options::read(options).map_err(value_error)
 }
 
 /// Replays recordings; see `torpor.replay`.

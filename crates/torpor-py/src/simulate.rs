@@ -3,7 +3,6 @@
 
 use crate::content::of_python;
 use crate::errors::{platform_error, sim_error, trace_error};
-use crate::files::os_error;
 use crate::hosting::{catalog, governor_specs, warn};
 use crate::plain::Plain;
 use crate::record::Record;
@@ -14,61 +13,63 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use torpor_engine::Progress;
 use torpor_machine::platform::Platform;
 use torpor_machine::toml::Document;
-use torpor_sim::outcome::Outcome;
-use torpor_sim::{Journal, Options, Request, extract, workload};
+use torpor_result::Values;
+use torpor_sim::machine::Counted;
+use torpor_sim::{Finished, Options, Request, extract, workload};
 
-/// Result of a simulation, and its journal.
-#[pyclass(frozen, module = "torpor._engine")]
-pub struct Simulation {
-    outcome: Arc<Outcome>,
-    journal: Option<Arc<Journal>>,
+/// Finished runs, of which Python's `get` and `put` know.
+struct Kept {
+    object: Py<PyAny>,
+    /// The first exception of Python.
+    failed: Mutex<Option<PyErr>>,
 }
 
-#[pymethods]
-impl Simulation {
-    /// Number of its runs that came from a journal.
-    #[getter]
-    fn resumed_runs(&self) -> usize {
-        self.journal.as_ref().map_or(0, |journal| journal.found())
+impl Kept {
+    fn noted<T>(&self, found: PyResult<T>) -> Option<T> {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        found.map_err(|error| failed.get_or_insert(error)).ok()
+    }
+}
+
+impl Finished for Kept {
+    fn get(&self, column: usize, seed: u64) -> Option<Counted> {
+        let found = Python::attach(|py| {
+            self.object.call_method1(py, "get", (column, seed))?.extract::<Option<String>>(py)
+        });
+        serde_json::from_str(&self.noted(found)??).ok()
     }
 
-    /// Why the journal could not keep all runs, if it could not.
-    #[getter]
-    fn journal_failure(&self) -> Option<String> {
-        let (path, error) = self.journal.as_ref()?.failure()?;
-        Some(format!("`{}`: {error}", path.display()))
-    }
-
-    /// The whole result.
-    fn record(&self) -> Record {
-        Record::of_outcome(&self.outcome)
+    fn put(&self, column: usize, seed: u64, counted: &Counted, metrics: &Values) {
+        let counts = json!(counted).to_string();
+        let kept = Python::attach(|py| {
+            self.object.call_method1(py, "put", (column, seed, Plain(metrics), counts))
+        });
+        self.noted(kept);
     }
 }
 
 /// Simulates a workload; see `torpor.simulate`. An interrupt returns the seeds that are finished if
 /// it cost some of the others, and is raised otherwise: a caller that looks at `interrupted`, or
-/// simulates one seed, cannot miss it. `journal` is its path and the engine's id.
+/// simulates one seed, cannot miss it. `finished` has `get(column, seed)` for the counts of a run
+/// and `put(column, seed, metrics, counts)`, which any thread calls.
 #[pyfunction]
-#[pyo3(signature = (workload, platform, governors, options, journal = None, progress = None))]
+#[pyo3(signature = (workload, platform, governors, options, finished = None, progress = None))]
 pub(crate) fn simulate(
     py: Python<'_>,
     workload: &Bound<'_, PyAny>,
     platform: &str,
     governors: Vec<OsString>,
     options: &str,
-    journal: Option<(PathBuf, &str)>,
+    finished: Option<Py<PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Simulation> {
-    let mut options: Options = read(options)?;
-    let opened = journal.map(|(path, engine)| {
-        Journal::open(&path, engine).map(Arc::new).map_err(|error| os_error(&path, error))
-    });
-    options.journal = opened.transpose()?;
-    let (isolate, journal) = (options.isolate, options.journal.clone());
+) -> PyResult<Record> {
+    let options: Options = read(options)?;
+    let isolate = options.isolate;
+    let kept = finished.map(|object| Kept { object, failed: Mutex::default() });
     let request = Request {
         workload: workload_of(workload)?,
         platform: Platform::resolve(platform).map_err(platform_error)?,
@@ -77,16 +78,20 @@ pub(crate) fn simulate(
     };
     let ((outcome, catalog), seen) = watched_to_the_end(py, progress, |watch| {
         let catalog = catalog(isolate, Some(watch.stop()));
-        (torpor_sim::run(&request, &catalog, watch), catalog)
+        let finished = kept.as_ref().map(|kept| kept as &dyn Finished);
+        (torpor_sim::run_unfinished(&request, &catalog, watch, finished), catalog)
     });
+    if let Some(error) = kept.and_then(|kept| kept.failed.into_inner().ok()?) {
+        return Err(error);
+    }
     warn(py, &catalog)?;
     match (outcome, seen) {
-        (Ok(outcome), Ok(())) => Ok(Simulation { outcome: Arc::new(outcome), journal }),
+        (Ok(outcome), Ok(())) => Ok(Record::of_outcome(&Arc::new(outcome))),
         (Ok(outcome), Err(stop))
             if outcome.interrupted
                 && stop.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) =>
         {
-            Ok(Simulation { outcome: Arc::new(outcome), journal })
+            Ok(Record::of_outcome(&Arc::new(outcome)))
         }
         (_, Err(stop)) => Err(stop),
         (Err(error), Ok(())) => Err(sim_error(error)),

@@ -38,7 +38,7 @@ pub use deep::DeepTimes;
 pub use idle::{CpuTotals, StateTotals, Sums};
 pub use latency::{Latencies, LatencyHistogram};
 pub use metric::{Direction, Info, Kind, Metric, Values};
-pub use options::{Given, Options};
+pub use options::Given;
 pub use work::{TaskTotals, Work};
 
 /// Power of the shallowest state of a machine without measured power. Each deeper state has an

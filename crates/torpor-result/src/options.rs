@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Options: one struct per command, which reads the user's options and writes the resolved ones.
 //!
-//! A field has the name of the library's keyword. It reads values as people write them (`"50us"`,
-//! `"0-3,7"`) and writes them with the unit in the name (`latency_limit_ns`), so that results can
-//! contain the struct. Options that do not affect results are not written.
+//! They are declared in `python/torpor/run/options.py`, with their defaults and descriptions. A
+//! field here has the name of the library's keyword. It reads values as people write them
+//! (`"50us"`, `"0-3,7"`) and writes them with the unit in the name (`latency_limit_ns`), so that
+//! results can contain the struct. Options that do not affect results are not written.
 
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
@@ -16,33 +17,20 @@ use torpor_machine::units::{CpuId, Duration, Hz, parse_duration};
 /// Options as the user gave them.
 pub type Given = Map<String, Value>;
 
-pub trait Options: DeserializeOwned + Default {
-    /// Options that do not affect results, which omit them.
-    const SILENT: &'static [&'static str];
-
-    fn given(&mut self) -> &mut Given;
-
-    /// Reads a JSON object of options.
-    ///
-    /// # Errors
-    /// The first option that is wrong, with its value and what is allowed.
-    fn read(text: &str) -> Result<Self, String> {
-        let mut given: Given = serde_json::from_str(text).map_err(|e| format!("options: {e}"))?;
-        given.retain(|_, value| !value.is_null());
-        let parse = |given: Given| Self::deserialize(Value::Object(given));
-        let mut options = parse(given.clone()).map_err(|whole| {
-            let alone = |(key, value): (String, Value)| {
-                let of_one = Given::from_iter([(key.clone(), value)]);
-                parse(of_one)
-                    .err()
-                    .map(|error| format!("option `{key}`: {}", plain(&error.to_string())))
-            };
-            given.clone().into_iter().find_map(alone).unwrap_or(format!("options: {whole}"))
-        })?;
-        given.retain(|key, _| !Self::SILENT.contains(&key.as_str()));
-        *options.given() = given;
-        Ok(options)
-    }
+/// Reads a JSON object of options.
+///
+/// # Errors
+/// The first option that is wrong, with its value and what is allowed.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let given: Given = serde_json::from_str(text).map_err(|e| format!("options: {e}"))?;
+    let parse = |given: Given| T::deserialize(Value::Object(given));
+    parse(given.clone()).map_err(|whole| {
+        let alone = |(key, value): (String, Value)| {
+            let error = parse(Given::from_iter([(key.clone(), value)])).err()?;
+            Some(format!("option `{key}`: {}", plain(&error.to_string())))
+        };
+        given.into_iter().find_map(alone).unwrap_or(format!("options: {whole}"))
+    })
 }
 
 /// Returns serde's message without names of types.
@@ -160,32 +148,23 @@ mod tests {
         cpu_map: BTreeMap<CpuId, CpuId>,
         #[serde(skip_serializing)]
         threads: Option<usize>,
-        #[serde(skip_deserializing)]
         given: Given,
-    }
-
-    impl Options for Some {
-        const SILENT: &'static [&'static str] = &["threads"];
-
-        fn given(&mut self) -> &mut Given {
-            &mut self.given
-        }
     }
 
     #[test]
     fn options_are_kept_as_given_and_as_resolved() {
-        let text = r#"{"limit": "50us", "cpus": "0-1", "cpu_map": {"1": 4}, "threads": 2}"#;
-        let written = serde_json::to_value(Some::read(text).unwrap()).unwrap();
+        let text = r#"{"limit": "50us", "cpus": "0-1", "cpu_map": {"1": 4}, "threads": 2,
+            "given": {"limit": "50us"}}"#;
+        let written = serde_json::to_value(read::<Some>(text).unwrap()).unwrap();
         let expected = serde_json::json!({
-            "limit_ns": 50_000, "cpus": [0, 1], "cpu_map": {"1": 4},
-            "given": {"limit": "50us", "cpus": "0-1", "cpu_map": {"1": 4}},
+            "limit_ns": 50_000, "cpus": [0, 1], "cpu_map": {"1": 4}, "given": {"limit": "50us"},
         });
         assert_eq!(written, expected);
     }
 
     #[test]
     fn error_names_option_and_allowed_values() {
-        let refused = |text: &str| Some::read(text).unwrap_err();
+        let refused = |text: &str| read::<Some>(text).unwrap_err();
         let error = refused(r#"{"cpus": [0], "limit": 50}"#);
         assert_eq!(error, "option `limit`: 50: expected a text with a unit, such as 50us");
         assert!(refused(r#"{"limit": "-1us"}"#).contains("negative"));

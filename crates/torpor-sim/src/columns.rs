@@ -5,7 +5,7 @@
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
 use crate::kernel::{Kernel, KernelSpec, Kernels};
-use crate::options::{Options, Request};
+use crate::options::{self, Request};
 use crate::outcome::{KernelInfo, Policies};
 use std::fmt;
 use torpor_engine::Progress;
@@ -104,7 +104,7 @@ pub(crate) fn columns(
     hz: Hz,
     progress: &dyn Progress,
 ) -> Result<Vec<Column>, SimError> {
-    let Options { kernels: asked, io_boosts, .. } = &request.options;
+    let (asked, io_boosts) = (options::kernels(&request.options), &request.options.io_boosts);
     let kernels = Kernels::of(catalog);
     let cpufreq = cpufreq(request);
     let boosts = match &io_boosts[..] {
@@ -112,7 +112,7 @@ pub(crate) fn columns(
         boosts => boosts.iter().map(IoBoost::new).collect(),
     };
     let mut compiled = Vec::new();
-    for spec in asked {
+    for spec in &asked {
         compiled.push(kernels.resolve(spec, hz, &reports(spec, progress))?);
     }
     let mut boosted = Vec::new();

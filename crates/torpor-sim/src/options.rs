@@ -5,7 +5,6 @@ use crate::kernel::{DEFAULT_KERNEL, KernelSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
-use std::sync::Arc;
 use torpor_engine::oracle::Aim;
 use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
@@ -16,12 +15,15 @@ use torpor_result::options::{self, Given};
 use crate::columns::cpufreq;
 use crate::cpufreq::Cpufreq;
 use crate::error::SimError;
-use crate::journal::Journal;
 use crate::workload::{self, Workload};
 
-fn default_kernel() -> KernelSpec {
-    let Ok(spec) = DEFAULT_KERNEL.parse::<KernelSpec>();
-    spec
+/// Returns the requested kernels, else the default one.
+pub(crate) fn kernels(options: &Options) -> Vec<KernelSpec> {
+    let Ok(default) = DEFAULT_KERNEL.parse::<KernelSpec>();
+    match &options.kernels[..] {
+        [] => vec![default],
+        asked => asked.to_vec(),
+    }
 }
 
 /// Request for a simulation: every governor, with every frequency policy and IO boost, on the same
@@ -34,83 +36,54 @@ pub struct Request {
     pub options: Options,
 }
 
-#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+// Defaults are in `python/torpor/run/options.py`, which declares the options.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "SimulateAsked")]
 pub struct Options {
     #[serde(rename(serialize = "duration_ns"), deserialize_with = "options::duration")]
     pub duration: Duration,
-    /// Time before the measurement, which counts nothing.
     #[serde(rename(serialize = "warm_up_ns"), deserialize_with = "options::duration")]
     pub warm_up: Duration,
-    /// First seed, and number of seeds, which each governor runs with.
     pub seed: u64,
     pub seeds: u32,
-    /// Tick rate of the simulated kernel; by default the platform's.
     #[serde(deserialize_with = "options::some_hz")]
     pub hz: Option<Hz>,
-    /// Frequency policies, each for every governor; by default the platform's.
     #[serde(deserialize_with = "options::texts", serialize_with = "as_texts")]
     #[schemars(with = "Vec<String>")]
     pub cpufreq: Vec<Cpufreq>,
-    /// IO boosts, each for every governor and frequency policy. By default schedutil, or a file in
-    /// its place, has the kernel's own, `iowait`; a fixed frequency has none. A result also has
-    /// their sources.
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub io_boosts: Vec<IoBoostSpec>,
-    /// Kernels, each for every governor; by default [`DEFAULT_KERNEL`]. A result also has their
-    /// sources.
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub kernels: Vec<KernelSpec>,
-    /// PM QoS limit on the exit latency of states.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
-    /// States to enable that the platform disables, by name or index.
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
-    /// Second workload, in the background: a name or a path.
     pub background: Option<String>,
-    /// Device of the files that a workload names; by default the platform's only one.
     pub device: Option<String>,
-    /// CPUs that are online, by default all. The others stay in their deepest state.
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
-    /// Worker threads; by default one per core.
     #[serde(skip_serializing)]
     pub threads: Option<usize>,
-    /// Whether every governor runs in a separate process, for callers that create the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
-    /// File for a recording of the first seed in the first column.
     #[serde(skip_serializing)]
     pub trace: Option<PathBuf>,
     /// Aim of the oracle to compare each governor with; [`crate::run`] sets it if the oracle is
     /// among the governors.
     #[serde(skip)]
     pub against_oracle: Option<Aim>,
-    /// Journal of finished runs.
-    #[serde(skip)]
-    pub journal: Option<Arc<Journal>>,
     /// Whether the kernel's own work takes no time: a workload from a recording includes it in the
     /// work of tasks.
     #[serde(skip)]
     pub is_kernel_free: bool,
-    /// Whether to keep the first seed's decisions for the report's strips.
     #[serde(skip_serializing)]
     pub strip: bool,
-    #[serde(skip_deserializing)]
     pub given: Given,
-}
-
-impl options::Options for Options {
-    const SILENT: &'static [&'static str] = &["threads", "isolate", "trace", "strip"];
-
-    fn given(&mut self) -> &mut Given {
-        &mut self.given
-    }
 }
 
 fn as_texts<S: Serializer>(policies: &[Cpufreq], to: S) -> Result<S::Ok, S::Error> {
@@ -137,9 +110,7 @@ impl Request {
         enable_states(platform, &options.enabled_states)?;
         options.hz.get_or_insert(platform.hz);
         options.cpufreq = cpufreq(self);
-        if options.kernels.is_empty() {
-            options.kernels.push(default_kernel());
-        }
+        options.kernels = kernels(&self.options);
         governors.clear();
         for governor in &self.governors {
             match asks_for_oracle(governor)? {
@@ -151,35 +122,6 @@ impl Request {
             }
         }
         Ok(request)
-    }
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            duration: Duration(10_000_000_000),
-            warm_up: Duration::ZERO,
-            seed: 1,
-            seeds: 10,
-            hz: None,
-            cpufreq: Vec::new(),
-            io_boosts: Vec::new(),
-            kernels: vec![default_kernel()],
-            latency_limit: None,
-            disabled_states: Vec::new(),
-            enabled_states: Vec::new(),
-            background: None,
-            device: None,
-            cpus: None,
-            threads: None,
-            isolate: None,
-            trace: None,
-            against_oracle: None,
-            journal: None,
-            is_kernel_free: false,
-            strip: false,
-            given: Given::new(),
-        }
     }
 }
 

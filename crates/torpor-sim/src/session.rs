@@ -25,12 +25,21 @@ use torpor_engine::strip::{self, Slept};
 use torpor_engine::{EngineError, Progress, Unwatched};
 use torpor_governor::{Catalog, GovernorError, Isolation, NoAnswer, Pulse};
 use torpor_machine::toml::format_cpu_list;
-use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_result::metric;
+use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_result::record::{Head, Strip};
+use torpor_result::{Values, metric};
 
 /// Most sleeps that the first runs keep, of 32 bytes each.
 const SLEEPS_MAX: usize = 2 << 20;
+
+/// Finished runs that the caller keeps, by column and seed. Called from any thread, once a request
+/// is known to be valid.
+pub trait Finished: Sync {
+    /// Returns a run that is not to be repeated.
+    fn get(&self, column: usize, seed: u64) -> Option<Counted>;
+    /// Takes a run that has just finished without an error.
+    fn put(&self, column: usize, seed: u64, counted: &Counted, metrics: &Values);
+}
 
 /// Runs a request. A governor that cannot be loaded is an error; one that fails during a run has
 /// the error in its own result.
@@ -39,9 +48,19 @@ pub fn run(
     catalog: &Catalog,
     progress: &dyn Progress,
 ) -> Result<Outcome, SimError> {
+    run_unfinished(request, catalog, progress, None)
+}
+
+/// As [`run`], without the runs that are finished.
+pub fn run_unfinished(
+    request: &Request,
+    catalog: &Catalog,
+    progress: &dyn Progress,
+    finished: Option<&dyn Finished>,
+) -> Result<Outcome, SimError> {
     let threads = threads(request)?;
     let request = request.resolved()?;
-    let session = Session::watched(&request, catalog, progress)?;
+    let session = Session { finished, ..Session::watched(&request, catalog, progress)? };
     torpor_engine::on_threads(threads, || session.run(progress))?
 }
 
@@ -57,7 +76,6 @@ fn threads(request: &Request) -> Result<usize, SimError> {
 /// State shared by all runs.
 pub struct Session<'a> {
     pub(crate) request: &'a Request,
-    pub(crate) hz: Hz,
     pub(crate) columns: Vec<Column>,
     topology: Topology,
     models: Vec<CpuModel>,
@@ -68,6 +86,7 @@ pub struct Session<'a> {
     overheads: Overheads,
     /// Sleeps of the first seed in each column, until the strips are made.
     sleeps: Vec<Mutex<Option<Vec<Slept>>>>,
+    finished: Option<&'a dyn Finished>,
 }
 
 impl<'a> Session<'a> {
@@ -136,7 +155,6 @@ impl<'a> Session<'a> {
         let columns = columns::columns(request, catalog, hz, progress)?;
         Ok(Session {
             request,
-            hz,
             sleeps: columns.iter().map(|_| Mutex::default()).collect(),
             columns,
             topology,
@@ -145,6 +163,7 @@ impl<'a> Session<'a> {
             workload,
             devices,
             overheads: Overheads::of(platform),
+            finished: None,
         })
     }
 
@@ -254,13 +273,23 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(crate) fn seed_run(
+    /// Returns a run that was finished before, or runs it.
+    fn seed_run(
         &self,
         column: usize,
         seed: u64,
         goes_on: &mut dyn FnMut(Instant) -> bool,
     ) -> Result<SeedRun, Halt> {
-        self.where_it_runs(column, goes_on, |goes_on| self.seed_run_here(column, seed, goes_on))
+        if let Some(counted) = self.finished.and_then(|finished| finished.get(column, seed)) {
+            return Ok(Ok(counted));
+        }
+        let here =
+            |goes_on: &mut dyn FnMut(Instant) -> bool| self.seed_run_here(column, seed, goes_on);
+        let run = self.where_it_runs(column, goes_on, here)?;
+        if let (Some(finished), Ok(counted)) = (self.finished, &run) {
+            finished.put(column, seed, counted, &summary::of_one(self.request, counted));
+        }
+        Ok(run)
     }
 
     /// Runs one column with one seed, and compares it with the oracle if requested. The progress of
@@ -319,7 +348,6 @@ impl<'a> Session<'a> {
         let jobs: Vec<(usize, usize)> = (0..seeds.len())
             .flat_map(|seed| (0..self.columns.len()).map(move |column| (seed, column)))
             .collect();
-        let keys = self.keys();
         let work = self.work();
         let total = jobs.len() as u64 * (work.0 / 1_000_000) as u64;
         let done_ms = AtomicU64::new(0);
@@ -340,7 +368,7 @@ impl<'a> Session<'a> {
                 if progress.cancelled() {
                     return None;
                 }
-                let run = self.kept_run(&keys, column, seeds[seed], &mut goes_on).ok()?;
+                let run = self.seed_run(column, seeds[seed], &mut goes_on).ok()?;
                 report(work.0);
                 Some(run)
             })

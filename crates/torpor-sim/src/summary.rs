@@ -180,7 +180,8 @@ fn never_online(platform: &Platform, number: usize) -> CpuCounts<'_> {
     }
 }
 
-fn of_one(request: &Request, counted: &Counted) -> Values {
+/// Returns the metrics of one run.
+pub(crate) fn of_one(request: &Request, counted: &Counted) -> Values {
     let platform = &request.platform;
     let mut tasks = TaskTotals::default();
     counted.kinds.iter().for_each(|kind| tasks.add(kind));

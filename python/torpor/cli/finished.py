@@ -9,6 +9,7 @@ from pathlib import Path
 from torpor.cli.console import print_note
 from torpor.run.finished import folder_of_command
 from torpor.run.simulations import Simulation
+from torpor.run.sweeps.store import Store
 
 
 class Finished:
@@ -51,6 +52,6 @@ def finished_runs(asked: Path | None, *words: object) -> Iterator[Finished]:
 
 def _is_empty(store: Path) -> bool:
     try:
-        return (store / "runs").stat().st_size == 0
+        return Store(store).is_empty
     except OSError:
         return True

@@ -64,12 +64,6 @@ def _repeatable(told: options.Option) -> options.Option:
     return told._replace(help=f"{told.help} Can be repeated.") if told.kind is list else told
 
 
-def decisive(group: type, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that decide something of a result."""
-    known = options.fields(group)
-    return {name: value for name, value in given.items() if known[name][1].decides}
-
-
 def governor(default: Iterable[str]) -> Any:
     """The option for governors, without which these run."""
     return option(

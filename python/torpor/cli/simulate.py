@@ -12,7 +12,7 @@ from torpor.cli.deliver import Parquet, Trace, check, deliver, known_metrics
 from torpor.cli.finished import finished_runs
 from torpor.cli.kernel import obtain
 from torpor.cli.options import argument, option
-from torpor.run.options import SimulateOptions
+from torpor.run.options import SimulateOptions, decisive
 from torpor.run.simulations import DEFAULT_GOVERNORS, Simulation
 from torpor.run.simulations import simulate as run_simulation
 
@@ -55,8 +55,7 @@ def simulate(
     check(folder=parquet, files=(trace, report))
     governors = governors or list(DEFAULT_GOVERNORS)
     obtain(given.get("kernels") or ())
-    decisive = options.decisive(SimulateOptions, given)
-    words = ("simulate", named, platform, governors, decisive)
+    words = ("simulate", named, platform, governors, decisive(SimulateOptions, given))
     with finished_runs(store, *words) as finished:
         with progress.if_watched() as bar:
             outcome = run_simulation(

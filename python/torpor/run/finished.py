@@ -8,34 +8,41 @@ import json
 import os
 import shutil
 import stat
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from torpor import _engine
+from torpor._engine import TorporError
 from torpor.machine.kernel_sources import cache_folder
 from torpor.run import options
 from torpor.run.sweeps.axes import POINT_OPTIONS, Point
-from torpor.run.sweeps.identity import Identities
-from torpor.run.sweeps.parts import Row, row_of
-from torpor.run.sweeps.store import Store
+from torpor.run.sweeps.identity import Identities, source_of
+from torpor.run.sweeps.parts import COUNTS, row_of
+from torpor.run.sweeps.store import Store, Writer
 
 #: Stores of commands older than this are deleted.
 _KEPT_S = 30 * 24 * 3600
 
 
 def points(
-    workload: str, platform: str, governors: Iterable[str], given: Mapping[str, Any]
+    workload: str | dict[str, Any],
+    platform: str,
+    governors: Iterable[str],
+    given: Mapping[str, Any],
 ) -> list[Point]:
     """Return the points of a simulation without their seeds, in the order of its columns."""
-    plain: dict[str, Any] = json.loads(options.to_json(options.SimulateOptions, given))
-    known = options.fields(options.SimulateOptions)
-    decisive = {
+    if isinstance(workload, dict):
+        workload = source_of(workload)
+    plain = json.loads(options.to_json(options.SimulateOptions, given))["given"]
+    decisive: dict[str, Any] = {
         name: value
         for name, value in plain.items()
-        if known[name][1].decides and name not in POINT_OPTIONS and value not in (None, [], "")
+        if name not in POINT_OPTIONS and value not in ([], "")
     }
     names = list(governors)
     oracles = [name for name in names if name.partition(",")[0] == "oracle"]
@@ -66,19 +73,76 @@ def points(
     ]
 
 
-def keep_rows(store: Store, columns: list[Point], runs: list[Any], run_ms: float) -> None:
-    """Add the finished seeds of a simulation to the points of a store, as a sweep does.
+class Finished:
+    """Finished runs of one simulation: a point of the store for each column and seed.
 
-    Raises OSError if the store cannot be written.
+    The engine calls :meth:`get` and :meth:`put`, from any thread. What goes wrong with the store
+    costs the store, and not the simulation: see :attr:`failure`.
     """
-    identities = Identities()
-    rows: list[Row] = []
-    for column, run in zip(columns, runs, strict=True):
-        for found in run["seeds"]:
-            point = replace(column, seed=found["seed"])
-            rows.append(row_of(identities.key(point), point, found["metrics"], None, run_ms))
-    store.name_governors(point.governor for point in columns)
-    store.add(rows)
+
+    def __init__(self, store: Store, columns: list[Point], given: Mapping[str, Any]) -> None:
+        """Hold the columns' points, which have no seeds, and the options; nothing is read yet."""
+        self._store, self._columns, self._given = store, columns, given
+        self._lock = threading.Lock()
+        self._writing = contextlib.ExitStack()
+        self._began_s: dict[tuple[int, int], float] = {}
+        #: Number of runs that were in the store.
+        self.found = 0
+        #: Why the store does not keep every run; None if it does.
+        self.failure: str | None = None
+
+    @cached_property
+    def _points(self) -> dict[tuple[int, int], tuple[str, Point]]:
+        """The name and point of each column and seed."""
+        identities = Identities(of_kernel=True)
+        known = options.fields(options.SimulateOptions)
+        seed, seeds = (self._given.get(n, known[n][1].default) for n in ("seed", "seeds"))
+        return {
+            (column, one): (identities.key(point), point)
+            for column, of_all in enumerate(self._columns)
+            for one in range(seed, seed + seeds)
+            for point in [replace(of_all, seed=one)]
+        }
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        return self._store.counts({name for name, _ in self._points.values()})
+
+    @cached_property
+    def _writer(self) -> Writer:
+        self._store.name_governors(point.governor for point in self._columns)
+        return self._writing.enter_context(self._store.writer())
+
+    def get(self, column: int, seed: int) -> str | None:
+        """Return the counts of a run that the store has."""
+        with self._lock, self._noted():
+            if self.failure is None and (counts := self._known.get(self._points[column, seed][0])):
+                self.found += 1
+                return counts
+        self._began_s[column, seed] = time.monotonic()
+        return None
+
+    def put(self, column: int, seed: int, metrics: dict[str, float | None], counts: str) -> None:
+        """Add a run to the store."""
+        with self._lock, self._noted():
+            if self.failure is None:
+                run_ms = 1000 * (time.monotonic() - self._began_s[column, seed])
+                row = row_of(*self._points[column, seed], metrics, None, run_ms)
+                self._writer.add(row | {COUNTS: counts})
+
+    def close(self) -> None:
+        """Make a shard of what was added."""
+        with self._noted():
+            self._writing.close()
+
+    @contextlib.contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.failure = self.failure or f"`{error.filename}`: {error.strerror}"
+        except TorporError as error:
+            self.failure = self.failure or str(error)
 
 
 def folder_of_command(*words: object) -> Path | None:

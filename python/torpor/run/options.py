@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Options of the commands: each is one field here, which library, command line and help share.
+"""Options of the commands: each is declared once, as a field here.
 
-A field has the type that the library takes and an :class:`Option`: its description, and its form
-on the command line. The engine reads, checks and records what was given, so nothing else in Python
-names an option.
+A field has the type that the library takes and an :class:`Option`: its description, its default,
+whether results depend on it, and its form on the command line. Library, command line, help, the
+names of points and the reference follow. The engine's struct has a field of the same name, and no
+default but "not given": it reads the value and acts on it.
 """
 
 import functools
@@ -32,7 +33,7 @@ class Option(NamedTuple):
     kind: Any = str
     #: The least number.
     least: int | None = None
-    #: Default; the engine has the same.
+    #: Default; None is for the engine to find out.
     default: object = None
     #: It decides something of the result.
     decides: bool = True
@@ -348,14 +349,24 @@ def fields(of: type) -> dict[str, tuple[Any, Option]]:
 
 
 def to_json(of: type, given: Mapping[str, Any], **found: object) -> str:
-    """Spell options as the engine reads them, and what else was ``found``.
+    """Spell options as the engine reads them, with their defaults, and what else was ``found``.
 
-    Raises TypeError for a keyword that is none of them.
+    ``given`` among them is what results repeat. Raises TypeError for a keyword that is none.
     """
-    unknown = set(given) - set(fields(of))
+    known = fields(of)
+    unknown = set(given) - set(known)
     if unknown:
-        raise TypeError(f"unexpected options {sorted(unknown)}: expected some of {[*fields(of)]}")
-    return json.dumps({**given, **found}, default=_plain)
+        raise TypeError(f"unexpected options {sorted(unknown)}: expected some of {[*known]}")
+    whole = {name: option.default for name, (_, option) in known.items()} | found
+    whole |= {name: value for name, value in given.items() if value is not None}
+    whole = {name: value for name, value in whole.items() if value is not None}
+    return json.dumps({**whole, "given": decisive(of, given)}, default=_plain)
+
+
+def decisive(of: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was given of the options that decide something of a result."""
+    known = fields(of)
+    return {n: value for n, value in given.items() if value is not None and known[n][1].decides}
 
 
 def not_empty(name: str, values: list[_Item]) -> list[_Item]:

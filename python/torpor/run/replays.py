@@ -250,8 +250,7 @@ def run_of(
 def _options(given: Mapping[str, Any], recorded_on: Callable[[], dict[str, str]]) -> str:
     """Return the options as the engine reads them, and the machines that recordings identify."""
     machines = {} if given.get("recorded_on") else recorded_on()
-    wanted = {"decisions": True, "strip": True, **given}
-    return options.to_json(options.ReplayOptions, wanted, identified=machines)
+    return options.to_json(options.ReplayOptions, given, identified=machines)
 
 
 def _replayed(

@@ -2,18 +2,15 @@
 """Closed-loop simulation: the call, and the object that holds what came out."""
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torpor import _engine
-from torpor._engine import TorporError
 from torpor.results import types as results
 from torpor.results.record import Compared, with_columns
 from torpor.run import options
-from torpor.run.finished import keep_rows, points
-from torpor.run.sweeps.identity import engine_id
+from torpor.run.finished import Finished, points
 from torpor.run.sweeps.store import open_store
 
 if TYPE_CHECKING:
@@ -44,12 +41,12 @@ class Simulation(Compared):
         self,
         result: str | _engine.Record,
         folder: Path | None = None,
-        made: _engine.Simulation | None = None,
+        finished: Finished | None = None,
     ) -> None:
-        """Hold a simulation, or its JSON text; ``made`` knows its store."""
+        """Hold a simulation, or its JSON text."""
         super().__init__(result, folder)
-        self.resumed_runs = made.resumed_runs if made else 0
-        self.store_failure = made.journal_failure if made else None
+        self.resumed_runs = finished.found if finished else 0
+        self.store_failure = finished.failure if finished else None
 
     @property
     def interrupted(self) -> bool:
@@ -137,23 +134,13 @@ def simulate(
         workload = os.fspath(workload)
     platform = os.fspath(platform)
     wanted = options.to_json(options.SimulateOptions, given)
-    opened = None if store is None else open_store(store, create=True)
-    runs = (os.fspath(opened.runs), engine_id()) if opened else None
-    began_s = time.monotonic()
-    found = _engine.simulate(workload, platform, governors, wanted, runs, progress)
-    made = Simulation(found.record(), made=found)
-    if opened is None:
-        return made
-    results = made.to_dict()["runs"]
-    new = sum(len(run["seeds"]) for run in results) - made.resumed_runs
-    # A sweep names points by the name of their workload.
-    if isinstance(workload, str) and new > 0 and made.store_failure is None:
-        run_ms = 1000 * (time.monotonic() - began_s) / new
-        try:
-            keep_rows(opened, points(workload, platform, governors, given), results, run_ms)
-        except OSError as error:
-            made.store_failure = f"`{error.filename}`: {error.strerror}"
-        except TorporError:
-            # A sweep cannot name every point, such as a governor that only the kernel has.
-            pass
-    return made
+    finished = None
+    if store is not None:
+        columns = points(workload, platform, governors, given)
+        finished = Finished(open_store(store, create=True), columns, given)
+    try:
+        found = _engine.simulate(workload, platform, governors, wanted, finished, progress)
+    finally:
+        if finished is not None:
+            finished.close()
+    return Simulation(found, finished=finished)

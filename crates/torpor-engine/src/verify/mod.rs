@@ -58,53 +58,25 @@ pub struct VerifyRequest {
     pub options: VerifyOptions,
 }
 
-#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+/// Options of a verification, as given and as resolved.
+// Defaults are in `python/torpor/run/options.py`, which declares the options.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "FidelityOptions")]
 pub struct VerifyOptions {
-    /// Use the answers that probes recorded; otherwise timer events.
     pub probes: bool,
-    /// Use the assumptions with the best agreement, unless probes make them unnecessary.
     pub fit: bool,
-    /// The recorded machine's PM QoS limit.
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
-    /// States that were disabled on the recorded machine.
     pub disabled_states: Vec<DisabledState>,
     /// Time at which the governor was switched away and back, by `CLOCK_MONOTONIC`. Replaces
     /// markers, which a recording by perf does not have. Used only if the recording has that clock.
     #[serde(rename = "reset_at_ns")]
     pub reset_at: Option<Instant>,
-    /// Number of disagreements to keep.
     pub disagreements: usize,
-    /// Run every governor in a separate process, or none; the caller configures the catalog.
     #[serde(skip_serializing)]
     pub isolate: Option<bool>,
-    #[serde(skip_deserializing)]
     pub given: Given,
-}
-
-impl options::Options for VerifyOptions {
-    const SILENT: &'static [&'static str] = &["isolate"];
-
-    fn given(&mut self) -> &mut Given {
-        &mut self.given
-    }
-}
-
-impl Default for VerifyOptions {
-    fn default() -> VerifyOptions {
-        VerifyOptions {
-            probes: true,
-            fit: true,
-            latency_limit: None,
-            disabled_states: Vec::new(),
-            reset_at: None,
-            disagreements: 10,
-            isolate: None,
-            given: Given::new(),
-        }
-    }
 }
 
 /// Verifies a recording with the named governors and every built-in one.

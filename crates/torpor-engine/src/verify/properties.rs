@@ -100,7 +100,7 @@ proptest! {
         }
         let tick = TickFunction::new(FunctionId(1), TickGrid::new(Hz::H250, Duration::ZERO));
         let reset_at = reset_at.map(Instant);
-        let options = VerifyOptions { probes: use_probes, reset_at, ..VerifyOptions::default() };
+        let options = VerifyOptions { probes: use_probes, fit: true, reset_at, ..VerifyOptions::default() };
         let machine = machine();
         let mut calls = Walk::new(&trace, tick, &machine, Assumptions::DEFAULT, &options).run();
         util::fill(&trace, &machine, &mut calls);

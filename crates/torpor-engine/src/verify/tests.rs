@@ -98,7 +98,7 @@ impl Script {
     fn calls_assuming(&self, assumptions: Assumptions) -> Calls {
         let grid = TickGrid::new(Hz::H250, Duration::ZERO);
         let tick = TickFunction::new(TICK, grid);
-        let options = VerifyOptions::default();
+        let options = VerifyOptions { probes: true, fit: true, ..Default::default() };
         Walk::new(&self.trace, tick, &machine(), assumptions, &options).run()
     }
 

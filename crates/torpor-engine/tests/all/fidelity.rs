@@ -50,7 +50,7 @@ fn verified(name: &str, options: VerifyOptions) -> Option<Fidelity> {
 }
 
 fn without_probes() -> VerifyOptions {
-    VerifyOptions { probes: false, ..VerifyOptions::default() }
+    VerifyOptions { fit: true, ..VerifyOptions::default() }
 }
 
 /// Returns (agreeing, compared) of a governor.
@@ -61,7 +61,10 @@ fn agreement(fidelity: &Fidelity, governor: &str) -> (u64, u64) {
 
 #[test]
 fn with_probes_every_decision_agrees() {
-    if let Some(small) = verified("x86-6.12-menu-probes", VerifyOptions::default()) {
+    if let Some(small) = verified(
+        "x86-6.12-menu-probes",
+        VerifyOptions { probes: true, fit: true, ..Default::default() },
+    ) {
         // 417 idle entries and 2 selects that none followed.
         assert_eq!(agreement(&small, "menu-6.12"), (419, 419));
         assert_eq!((small.decisions.hidden, small.decisions.resets), (2, 1));
@@ -69,7 +72,10 @@ fn with_probes_every_decision_agrees() {
         assert!(small.disagreements.is_empty() && small.assumptions.is_empty());
         assert!(small.verdict.control_agreement.unwrap() < 0.75);
     }
-    if let Some(rich) = verified("x86-6.12-menu-rich", VerifyOptions::default()) {
+    if let Some(rich) = verified(
+        "x86-6.12-menu-rich",
+        VerifyOptions { probes: true, fit: true, ..Default::default() },
+    ) {
         assert_eq!(agreement(&rich, "menu-6.12"), (11_345, 11_345));
         assert_eq!(rich.verdict.best, ["menu-6.12"]);
         assert_eq!(rich.verdict.control.as_deref(), Some("teo-6.12"));
@@ -144,7 +150,7 @@ fn a_machine_that_was_not_recorded_is_refused() {
         platform: torpor_machine::platform::resolve("pixel6").unwrap(),
         governors: vec![],
         counters: None,
-        options: VerifyOptions::default(),
+        options: VerifyOptions { probes: true, fit: true, ..Default::default() },
     };
     let error = verify(&request, &Catalog::new(Default::default()), &Unwatched).unwrap_err();
     assert!(error.to_string().contains("was not made on platform `pixel6`"), "{error}");

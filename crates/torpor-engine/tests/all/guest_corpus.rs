@@ -75,7 +75,7 @@ fn verified(name: &str, use_probes: bool) -> Fidelity {
         platform: torpor_machine::platform::resolve(before.to_str().unwrap()).unwrap(),
         governors: vec![],
         counters: Some((snapshot("sysfs-before.txt"), snapshot("sysfs-after.txt"))),
-        options: VerifyOptions { probes: use_probes, ..VerifyOptions::default() },
+        options: VerifyOptions { probes: use_probes, fit: true, ..VerifyOptions::default() },
     };
     verify(&request, &Catalog::new(Default::default()), &Unwatched).unwrap()
 }

@@ -191,7 +191,7 @@ pub static TABLES: &[Table] = &[
         "a governor in a scenario with a seed",
         At("points"),
         "point kind source platform governor kernel cpufreq io_boost hz:int latency_limit seed:int \
-         options error run_ms:float torpor engine",
+         options error run_ms:float torpor engine counts",
     )
     .with_metrics(),
 ];

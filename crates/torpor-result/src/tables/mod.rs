@@ -14,7 +14,7 @@ use crate::metric::Kind;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema};
-use rows::{list, text};
+use rows::{Records, list, text};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub struct Table {
 enum Rows {
     /// Path of lists; the last one's records have the columns' names, or those around them.
     At(&'static str),
-    By(fn(&Value) -> Vec<Row>),
+    By(fn(&Value) -> Vec<Records<'_>>),
 }
 
 const fn table(
@@ -88,13 +88,12 @@ impl Table {
 
     fn rows(&self, result: &Value) -> Vec<Row> {
         let name = |column: &'static str| column.split(':').next().unwrap_or(column);
-        match self.rows {
-            Rows::At(path) => {
-                let names: Vec<_> = self.columns.split_whitespace().map(name).collect();
-                rows::at(result, path, &names)
-            }
-            Rows::By(lay_out) => lay_out(result),
-        }
+        let names: Vec<_> = self.columns.split_whitespace().map(name).collect();
+        let found = match self.rows {
+            Rows::At(path) => rows::at(result, path),
+            Rows::By(list) => list(result),
+        };
+        found.iter().map(|records| rows::row(result, records, &names)).collect()
     }
 
     /// Returns the name of a column; each kind of result has its own word for the source of rows.

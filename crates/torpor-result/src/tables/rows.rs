@@ -2,7 +2,8 @@
 //! Lists the rows of tables from a result's JSON.
 
 use super::Row;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
@@ -12,9 +13,11 @@ pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns a row for each record at a path of lists, such as `runs.seeds`. A column that the record
-/// lacks comes from the records around it. The record's `metrics` follow.
-pub(super) fn at(result: &Value, path: &str, columns: &[&str]) -> Vec<Row> {
+/// Records of a row, innermost first: a column has the first value of its name.
+pub(super) type Records<'a> = Vec<Cow<'a, Value>>;
+
+/// Returns the records at a path of lists, such as `runs.seeds`, each with those around it.
+pub(super) fn at<'a>(result: &'a Value, path: &str) -> Vec<Records<'a>> {
     let mut found = vec![vec![result]];
     for key in path.split('.') {
         let within = |around: Vec<_>| {
@@ -22,15 +25,18 @@ pub(super) fn at(result: &Value, path: &str, columns: &[&str]) -> Vec<Row> {
         };
         found = found.into_iter().flat_map(within).collect();
     }
-    let row = |records: Vec<&Value>| {
-        let declared = columns.iter().map(|name| cell(&records, name));
-        declared.chain(metrics(result, &records[0]["metrics"])).collect()
-    };
-    found.into_iter().map(row).collect()
+    let borrowed = |around: Vec<&'a Value>| around.into_iter().map(Cow::Borrowed).collect();
+    found.into_iter().map(borrowed).collect()
+}
+
+/// Returns the values of columns; the `metrics` of the innermost record follow.
+pub(super) fn row(result: &Value, records: &Records<'_>, columns: &[&str]) -> Row {
+    let declared = columns.iter().map(|name| cell(records, name));
+    declared.chain(metrics(result, &records[0]["metrics"])).collect()
 }
 
 /// Returns a column's value from records, innermost first.
-fn cell(records: &[&Value], name: &str) -> Value {
+fn cell(records: &Records<'_>, name: &str) -> Value {
     match (records.iter().find_map(|record| record.get(name)), name) {
         (None, "source") => {
             records.iter().map(|section| source(section)).find(|v| !v.is_null()).into()
@@ -70,49 +76,48 @@ fn metrics<'a>(result: &'a Value, of: &'a Value) -> impl Iterator<Item = Value> 
     catalogue.iter().map(move |metric| of[text(&metric["key"])].clone())
 }
 
-pub(super) fn latency(result: &Value) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (source, run) in runs(result) {
-        for bucket in list(&run["latency"], "histogram") {
-            let bound = [bucket[0].clone(), bucket[1].clone()];
-            rows.push([vec![source.clone(), run["governor"].clone()], bound.to_vec()].concat());
-        }
-    }
-    rows
+pub(super) fn latency(result: &Value) -> Vec<Records<'_>> {
+    let of_run = |(source, run): (Value, &'_ Value)| {
+        let of_bucket = |bucket: &Value| {
+            vec![Cow::Owned(json!({
+                "source": source,
+                "governor": run["governor"],
+                "upper_bound_ns": bucket[0],
+                "count": bucket[1],
+            }))]
+        };
+        list(&run["latency"], "histogram").iter().map(of_bucket).collect::<Vec<_>>()
+    };
+    runs(result).flat_map(of_run).collect()
 }
 
-pub(super) fn compared(source: &Value, comparison: &Value) -> Vec<Row> {
+fn compared<'a>(source: &Value, comparison: &'a Value) -> Vec<Records<'a>> {
     let mut rows = Vec::new();
     for line in list(comparison, "rows") {
         for (label, cell) in list(comparison, "labels").iter().zip(list(line, "cells")) {
-            let mut row = vec![source.clone(), line["key"].clone(), line["unit"].clone()];
-            row.extend([label.clone(), cell["value"].clone()]);
-            let interval = ["difference", "relative_pct", "low", "high"];
-            row.extend(interval.map(|key| cell["change"][key].clone()));
-            let verdict = ["p", "is_significant", "is_better"];
-            row.extend(verdict.map(|key| cell["change"][key].clone()));
-            row.push(cell["is_best"].clone());
-            rows.push(row);
+            let of = json!({ "source": source, "governor": label, "metric": line["key"] });
+            let around = [&cell["change"], cell, line].map(Cow::Borrowed);
+            rows.push([vec![Cow::Owned(of)], around.to_vec()].concat());
         }
     }
     rows
 }
 
-pub(super) fn comparison(result: &Value) -> Vec<Row> {
-    let one = |section: &Value| compared(&source(section), &section["comparison"]);
+pub(super) fn comparison(result: &Value) -> Vec<Records<'_>> {
+    let one = |section| compared(&source(section), &section["comparison"]);
     sections(result).into_iter().flat_map(one).collect()
 }
 
-pub(super) fn tasks(result: &Value) -> Vec<Row> {
+pub(super) fn tasks(result: &Value) -> Vec<Records<'_>> {
     named(result, "task_comparisons")
 }
 
-pub(super) fn flows(result: &Value) -> Vec<Row> {
+pub(super) fn flows(result: &Value) -> Vec<Records<'_>> {
     named(result, "flow_comparisons")
 }
 
-fn named(result: &Value, what: &str) -> Vec<Row> {
-    let one = |of: &Value| compared(&of["name"], &of["comparison"]);
+fn named<'a>(result: &'a Value, what: &str) -> Vec<Records<'a>> {
+    let one = |of: &'a Value| compared(&of["name"], &of["comparison"]);
     list(result, what).iter().flat_map(one).collect()
 }
 
@@ -123,58 +128,52 @@ pub(super) fn diff_columns(result: &Value) -> impl Iterator<Item = (usize, &Valu
     })
 }
 
-pub(super) fn diff_states(result: &Value) -> Vec<Row> {
+pub(super) fn diff_states(result: &Value) -> Vec<Records<'_>> {
     let mut rows = Vec::new();
     for (number, group, column) in diff_columns(result) {
         for (state, counts) in list(group, "states").iter().zip(list(column, "states")) {
-            let mut row = vec![number.into(), column["label"].clone()];
-            row.extend([state["index"].clone(), state["name"].clone()]);
-            let keys = "usage time_us above below rejected residency_ratio mean_sleep_us";
-            row.extend(keys.split(' ').map(|key| counts[key].clone()));
-            rows.push(row);
+            let of = json!({
+                "group": number,
+                "label": column["label"],
+                "state": state["index"],
+                "name": state["name"],
+            });
+            rows.push(vec![Cow::Owned(of), Cow::Borrowed(counts)]);
         }
     }
     rows
 }
 
-pub(super) fn diff_changes(result: &Value) -> Vec<Row> {
+pub(super) fn diff_changes(result: &Value) -> Vec<Records<'_>> {
     let mut rows = Vec::new();
     for (number, _, column) in diff_columns(result) {
         for share in ["above", "below"] {
             let change = &column["changes"][share];
             if change.is_object() {
-                let mut row = vec![number.into(), column["label"].clone(), share.into()];
-                let keys = ["difference", "low", "high", "is_significant"];
-                row.extend(keys.map(|key| change[key].clone()));
-                rows.push(row);
+                let of = json!({ "group": number, "label": column["label"], "share": share });
+                rows.push(vec![Cow::Owned(of), Cow::Borrowed(change)]);
             }
         }
     }
     rows
 }
 
-pub(super) fn study_cells(result: &Value) -> Vec<Row> {
+pub(super) fn study_cells(result: &Value) -> Vec<Records<'_>> {
     let mut rows = Vec::new();
     for table in list(result, "tables") {
         for line in list(table, "rows") {
             for (column, cell) in line["cells"].as_object().into_iter().flatten() {
                 let published = &cell["published"];
+                let is_text = !published.is_number() && !published.is_null();
                 let right = cell["right"].as_object();
-                let is_right = right.map(|right| right.values().all(|v| v == &Value::Bool(true)));
-                rows.push(vec![
-                    table["title"].clone(),
-                    line["title"].clone(),
-                    column.clone().into(),
-                    published.clone(),
-                    if published.is_number() || published.is_null() {
-                        Value::Null
-                    } else {
-                        published.to_string().trim_matches('"').into()
-                    },
-                    cell["ours"].clone(),
-                    cell["is_calibrated"].clone(),
-                    is_right.into(),
-                ]);
+                let of = json!({
+                    "table": table["title"],
+                    "row": line["title"],
+                    "column": column,
+                    "published_text": is_text.then(|| published.to_string().trim_matches('"').to_owned()),
+                    "is_right": right.map(|right| right.values().all(|v| v == &Value::Bool(true))),
+                });
+                rows.push(vec![Cow::Owned(of), Cow::Borrowed(cell)]);
             }
         }
     }

@@ -92,6 +92,7 @@ pub fn check(
         governors: vec![governor.parse::<GovernorSpec>()?],
         options: Options {
             duration,
+            seed: 1,
             seeds: 1,
             threads: Some(1),
             // Work is in units of the highest frequency, so the run is fixed at it.

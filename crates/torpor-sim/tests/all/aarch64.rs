@@ -9,9 +9,9 @@ use std::process::{Command, Output};
 use torpor_engine::Unwatched;
 use torpor_governor::{Catalog, CatalogOptions, GovernorSpec};
 use torpor_machine::platform::Platform;
-use torpor_result::options::Options as _;
+use torpor_result::options;
 use torpor_sim::kernel::Kernels;
-use torpor_sim::{Options, Request, workload};
+use torpor_sim::{Request, workload};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
@@ -149,7 +149,7 @@ fn request(case: &Case, options: &str) -> Request {
         workload: workload::resolve(case.workload).unwrap(),
         platform: Platform::resolve(case.platform).unwrap(),
         governors: governors.collect(),
-        options: Options::read(options).unwrap(),
+        options: options::read(options).unwrap(),
     }
 }
 
@@ -182,7 +182,8 @@ fn equals_this_hosts(release: &str, cases: &[Case]) {
     let Some(emulated) = emulated(&test) else { return };
     for case in cases {
         let tree = serde_json::to_string(&tree.display().to_string()).unwrap();
-        let options = format!("{{\"hz\": 250, \"kernels\": [{tree}], {}}}", case.options);
+        let options =
+            format!("{{\"hz\": 250, \"seed\": 1, \"kernels\": [{tree}], {}}}", case.options);
         let request = request(case, &options);
         emulated.compile(&request);
         let [here, there] = [run_here(&request), emulated.run(case, &options)];

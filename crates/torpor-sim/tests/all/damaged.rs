@@ -107,7 +107,7 @@ fn every_command(path: &Path, machine: &str, what: &str, ends: &mut Ends) {
         platform: platform.clone(),
         governors: Vec::new(),
         counters: None,
-        options: VerifyOptions::default(),
+        options: VerifyOptions { probes: true, fit: true, ..Default::default() },
     };
     ends.see(what, |progress| verify(&request, &catalog, progress));
     ends.see(what, |progress| {

@@ -51,8 +51,7 @@ class Plan:
     @property
     def request(self) -> str:
         """The session's request."""
-        wanted = {"decisions": False, "strip": False, "threads": 1} | dict(self.options)
-        given = json.loads(options.to_json(options.ShadowOptions, self.options)) | wanted
+        given = json.loads(options.to_json(options.ShadowOptions, self.options, threads=1))
         return json.dumps(
             {
                 "platform": self.platform,

@@ -373,7 +373,7 @@ def _file() -> Any:
 #: Options of a simulation that axes, points or the runner decide.
 POINT_OPTIONS = (
     *("seeds", "seed", "cpufreq", "kernels", "io_boosts", "hz", "latency_limit"),
-    *("threads", "isolate", "trace", "strip"),
+    *(name for name, (_, o) in options.fields(options.SimulateOptions).items() if not o.decides),
 )
 #: Options of a replay alone.
 REPLAY_OPTIONS = ("recorded_on", "others")

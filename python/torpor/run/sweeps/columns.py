@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from torpor._engine import unknown_name
 from torpor.results.table import Value, counted
 from torpor.run.sweeps.identity import content_in, is_shipped
-from torpor.run.sweeps.parts import Row, columns
+from torpor.run.sweeps.parts import COUNTS, Row, columns
 
 #: Fields of a point that distinguish scenarios.
 SCENARIO = (
@@ -169,9 +169,9 @@ class Points:
         names, governors = self["point"], self["governor"]
         return sorted(places, key=lambda at: (self._place(governors[at]), names[at]))
 
-    def rows(self) -> list[Row]:
-        """Return every point with all columns, in order."""
-        names = list(columns())
+    def rows(self, names: Sequence[str] | None = None) -> list[Row]:
+        """Return every point in order, with these columns; default: all but :data:`COUNTS`."""
+        names = names or [name for name in columns() if name != COUNTS]
         whole = [self._read(name) for name in names]
         return [
             {name: column[at] for name, column in zip(names, whole, strict=True)}

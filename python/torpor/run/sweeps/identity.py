@@ -9,6 +9,7 @@ other names are known to have none. What ships has the content of its build.
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -21,17 +22,21 @@ from torpor.run.sweeps.axes import Point, split_numbers
 #: Changes with the meaning of a row.
 FORMAT = 1
 
+#: Begins the name of a workload that is no file.
+_BY_CONTENT = "sha256:"
+
 _Progress = Callable[[str, int, int], None]
 
 
 class Identities:
     """Names points by content. Everything is read once: files may be others for the next sweep."""
 
-    def __init__(self, progress: _Progress | None = None) -> None:
+    def __init__(self, progress: _Progress | None = None, *, of_kernel: bool = False) -> None:
+        """With ``of_kernel``, an unknown governor is one that the kernel alone has."""
         self._progress = progress
-        self._governor = cache(_governor)
+        self._governor = cache(_of_kernel if of_kernel else _governor)
         self._content = cache(content_of)
-        self._source = cache(lambda name: _digest(_engine.workload_toml(name).encode()))
+        self._source = cache(_source)
         self._platform = cache(lambda name: _digest(_engine.platform_toml(name).encode()))
         self._file = cache(file_hash)
         self._policy = cache(_policy)
@@ -141,11 +146,37 @@ def _governor(spec: str) -> list[Any]:
     return [name, found["main"], sorted(files.items()), sorted(found["params"])]
 
 
+def _of_kernel(spec: str) -> list[Any]:
+    """Return the identity of a governor, which may be in the kernel's files alone."""
+    try:
+        return _governor(spec)
+    except _engine.TorporError:
+        if _is_file(spec):
+            raise
+        return [spec]
+
+
+def source_of(workload: dict[str, Any]) -> str:
+    """Return the name of a workload that is no file: its content."""
+    return _BY_CONTENT + _digest(json.dumps(workload, sort_keys=True, default=str).encode())
+
+
+def _source(name: str) -> str:
+    if name.startswith(_BY_CONTENT):
+        return name
+    return _digest(_engine.workload_toml(name).encode())
+
+
 def _has_file(point: Point) -> bool:
     """Return whether a policy of the point does not ship, and is linked to the kernel."""
     policies = filter(None, (point.cpufreq, point.io_boost))
     is_file = any(os.path.isfile(split_numbers(policy)[0]) for policy in policies)
-    return is_file or point.governor.partition(",")[0] not in _shipped_governors()
+    return is_file or _is_file(point.governor)
+
+
+def _is_file(governor: str) -> bool:
+    """Return whether a governor is a file, a folder, a tree's or patched, and no plain name."""
+    return re.search(r"[/@+]|\.c$", governor.partition(",")[0]) is not None
 
 
 @cache

@@ -24,6 +24,9 @@ UNREADABLE = (errno.ELOOP, errno.EIO, errno.ENXIO)
 #: Digits of a point's name, and the kinds of point.
 _DIGITS = frozenset("0123456789abcdef")
 _KINDS = {"replay", "simulation", "shadow"}
+#: The column of what a simulation continues from: all that the engine counted in a run, as JSON.
+#: Points of sweeps have none. It is a hundred times as large as all others together.
+COUNTS = "counts"
 #: Columns without which a row is no point.
 _REQUIRED = (
     *("point", "kind", "source", "platform", "governor", "options", "run_ms", "torpor", "engine"),
@@ -91,11 +94,12 @@ def read_part(path: Path) -> Part:
 
 
 def read_columns(path: Path) -> Columns:
-    """Read a file of points; a metric is decoded, and judged, when it is asked for.
+    """Read a file of points; metrics and counts are decoded, and judged, when asked for.
 
     Raises FileNotFoundError if a shard is gone.
     """
     keys = _metric_keys()
+    late = keys | {COUNTS}
     if path.suffix == ".jsonl":
         part = read_open(path)
         return Columns(
@@ -105,7 +109,7 @@ def read_columns(path: Path) -> Columns:
         )
     try:
         data = shard_bytes(path)
-        found = _decoded(data, [name for name in columns() if name not in keys])
+        found = _decoded(data, [name for name in columns() if name not in late])
         _judge(found)
     except FileNotFoundError:
         raise

@@ -38,10 +38,12 @@ from torpor.results.text import csv_text
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.columns import Points
 from torpor.run.sweeps.parts import (
+    COUNTS,
     UNREADABLE,
     Columns,
     DamagedError,
     Row,
+    columns,
     line_of,
     nested,
     read_columns,
@@ -137,6 +139,21 @@ class Store:
             for name, error in zip(points["point"], points["error"], strict=True)
         }
 
+    def counts(self, wanted: set[str]) -> dict[str, str]:
+        """Return the counts of points by name, of those that have some: simulations continue from
+        them."""
+        found: dict[str, str] = {}
+        for file in self._files():
+            names = file.read("point")
+            if not wanted.isdisjoint(names):
+                found |= {n: c for n, c in zip(names, file.read(COUNTS), strict=True) if c}
+        return found
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no point."""
+        return not any(path.stat().st_size for path in (*self.open_files, *self.shards))
+
     def table(self) -> _engine.Table:
         """Return all points as one Arrow table."""
         points = self.points()
@@ -201,11 +218,6 @@ class Store:
         warn(part.damage for part in parts)
         return _table([record for part in parts for record in part.records])
 
-    @property
-    def runs(self) -> Path:
-        """The file in which simulations keep whole runs: a point's row has its metrics alone."""
-        return self.path / "runs"
-
     def writer(self, shard_points: int = _SHARD_POINTS) -> "Writer":
         """Return what adds points to the store; use it in a ``with``."""
         return Writer(self, shard_points)
@@ -225,7 +237,7 @@ class Store:
         self.name_governors(label for other in others for label in other.governors())
         new = [
             nested(row)
-            for row in points_of(others).rows()
+            for row in points_of(others).rows([*columns()])
             if row["point"] not in known or _rank(row["error"]) < known[row["point"]]
         ]
         self.add(new)
@@ -433,22 +445,27 @@ def _joined(files: list[Columns], name: str) -> list[Any]:
 def _chosen(files: list[Columns]) -> list[int]:
     """Return the place of every point once, whatever the order of the files.
 
-    Of several runs, one without an error counts, then the one that took the least time.
+    Of several runs, one without an error is chosen, then one from which a simulation can continue,
+    then the one that took the least time.
     """
     place_of: dict[str, int] = {}
     names, errors, times_ms = (_joined(files, name) for name in ("point", "error", "run_ms"))
+    counts: list[str | None] = []
     for place, name in enumerate(names):
         other = place_of.setdefault(name, place)
-        if other != place and _rank(errors[place], times_ms[place]) < _rank(
-            errors[other], times_ms[other]
-        ):
-            place_of[name] = place
+        if other != place:
+            counts = counts or _joined(files, COUNTS)
+            place_of[name] = min(
+                (other, place), key=lambda at: _rank(errors[at], counts[at], times_ms[at])
+            )
     return sorted(place_of.values())
 
 
-def _rank(error: str | None, run_ms: float = 0.0) -> tuple[bool, str, float]:
-    """Return the order of several runs of a point; the first one counts."""
-    return error is not None, error or "", run_ms
+def _rank(
+    error: str | None, counts: str | None = None, run_ms: float = 0.0
+) -> tuple[bool, str, bool, float]:
+    """Return the order of several runs of a point; the first one is chosen."""
+    return error is not None, error or "", counts is None, run_ms
 
 
 def _remove(damages: dict[Path, str | None]) -> int:

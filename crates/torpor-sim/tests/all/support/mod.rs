@@ -140,6 +140,7 @@ pub fn request(platform: Platform, workload: Workload, governors: &[&str], ms: i
         governors: governors.iter().map(|g| g.parse().unwrap()).collect(),
         options: Options {
             duration: Duration(ms * 1_000_000),
+            seed: 1,
             seeds: 1,
             threads: Some(1),
             ..Options::default()
