@@ -324,15 +324,11 @@ def _simulated_column(
 
 def _scenario(scenario: plan.Scenario, name: str, cells: list[TrialCell]) -> TrialScenario:
     """Return the cells of a scenario, with the changes from the first one."""
-    known = [metrics(*RUNS)[key] for key in LEADS]
-    ran = [cell for cell in cells if cell["error"] is None and cell["samples"]]
-    if len(ran) > 1:
-        columns = [{"label": cell["label"], "samples": cell["samples"]} for cell in ran]
-        paired = fill(known, columns, is_paired=len(ran[0]["samples"]) > 1)
-        for row in paired["rows"]:
-            for cell, of in zip(ran[1:], row["cells"][1:], strict=True):
-                if (change := of["change"]) and change["difference"]:
-                    cell["changes"].append(_change(row["key"], change))
+    first = cells[0]
+    for cell in cells[1:]:
+        if first["samples"] and cell["samples"] and cell["error"] is None:
+            found = (_change(key, first, cell) for key in LEADS)
+            cell["changes"] = [change for change in found if change is not None]
     return {
         "kind": "replay" if scenario.kind == "replay" else "simulation",
         "machines": scenario.machines,
@@ -345,7 +341,14 @@ def _scenario(scenario: plan.Scenario, name: str, cells: list[TrialCell]) -> Tri
     }
 
 
-def _change(key: str, change: Mapping[str, Any]) -> TrialChange:
+def _change(key: str, first: TrialCell, cell: TrialCell) -> TrialChange | None:
+    """Return the change of one metric, alone: what corrects its chance is about all of them."""
+    columns = [{"label": of["label"], "samples": of["samples"]} for of in (first, cell)]
+    known = metrics(*RUNS)[key]
+    rows = fill([known], columns, is_paired=len(first["samples"]) > 1)["rows"]
+    change = rows[0]["cells"][1]["change"] if rows else None
+    if not change or not change["difference"]:
+        return None
     return {
         "metric": key,
         "difference": change["difference"],
