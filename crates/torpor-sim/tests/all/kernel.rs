@@ -105,7 +105,9 @@ fn an_impossible_request_fails_before_it_runs() {
 fn broken_kernel_ends_only_its_own_row() {
     let Some(tree) = troubles::tree_with_bad_patch() else { return };
     let mut request = shipped("pipe", "pixel6", 100);
-    request.options.kernels.insert(0, tree.display().to_string().parse().unwrap());
+    let tree = tree.display().to_string();
+    let kernels = [tree.as_str(), torpor_sim::DEFAULT_KERNEL];
+    request.options.kernels = kernels.map(|kernel| kernel.parse().unwrap()).to_vec();
     for (name, message) in [("bug", "BUG: kernel/sched/fair.c:"), ("endless", "CPU time limit")] {
         request.workload = load(&format!(
             "[[task]]\nname = \"{name}\"\ncpus = \"0\"\nphase = [{{ run_us = 10 }}, {{ sleep_us = 500 }}]\n\
