@@ -610,6 +610,8 @@ impl Kernels {
     /// Returns a key of everything that an image depends on, except its tree.
     fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
         let mut key = Key::default();
+        // Of the files in an entry, which an older Torpor names otherwise.
+        key.add(INPUTS.as_bytes());
         key.add(self.version()?.as_bytes());
         key.add(&hz.get().to_le_bytes());
         key.add(self.made_with()?.as_bytes());
