@@ -185,10 +185,14 @@ class _Text(NamedTuple):
 
     def _folded(self, text: str, width: int, indent: str = "") -> list[str]:
         lines = self.spell(text).splitlines() or [""]
-        fold = functools.partial(textwrap.wrap, width=width, subsequent_indent=indent)
-        if self.spell is printable:
-            # A path or a hash stays in one piece, to be copied.
-            fold = functools.partial(fold, break_long_words=False, break_on_hyphens=False)
+        # A path or a hash stays in one piece, to be copied, but for one longer than a mail's line.
+        fold = functools.partial(
+            textwrap.wrap,
+            width=width,
+            subsequent_indent=indent,
+            break_long_words=self.spell is not printable,
+            break_on_hyphens=False,
+        )
         return [part for line in lines for part in fold(line) or [""]]
 
 

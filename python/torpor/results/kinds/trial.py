@@ -2,7 +2,7 @@
 """A patch series against its base: ``torpor try``."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from torpor import _engine
 from torpor.results.catalogue import RUNS, metrics, unit_text
@@ -196,9 +196,22 @@ LEADS: dict[str, tuple[str, str]] = {
 _SMALL = 0.5
 
 
+#: Metrics of which the verdict names one each; the last group only if it names nothing else.
+_GROUPS = (
+    ("power_mw", "idle_power_mw", "relative_idle_power_pct"),
+    ("latency_mean_us", "task_latency_p99_us"),
+    ("throughput",),
+    ("above_pct", "below_pct"),
+)
+#: Change for the worse, in percent, that the verdict names although chance may have made it.
+_LARGE = 5.0
+
+
 def name_of(result: Trial) -> str:
     """Return the series by what it touches and its version: ``teo v3``."""
     own = [f for f in result["files"] if f["effect"] != "none"] or result["files"]
+    # A header is of a file that is named.
+    own = [f for f in own if f["path"].endswith(".c")] or own
     stems = dict.fromkeys(f["path"].rpartition("/")[2].partition(".")[0] for f in own)
     version = result["series"]["version"]
     return ", ".join([*stems][:3]) + (f" v{version}" if version != "1" else "")
@@ -269,7 +282,8 @@ def _undecided(changed: int, decisions: int, differ: int, runs: int) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2g} %" if whole else "0 %"
+    share = 100 * part / whole if whole else 0.0
+    return f"{share:.0f} %" if share >= 10 else f"{share:.2g} %"
 
 
 def machines_of(result: Trial) -> list[str]:
@@ -278,35 +292,63 @@ def machines_of(result: Trial) -> list[str]:
 
 
 def _by_machines(result: Trial, label: str) -> Iterator[str]:
-    """Say for each class of machines what changes beyond chance, the largest first."""
+    """Say for each class of machines what changes, by groups: power, latency, throughput, depth."""
     for machines in machines_of(result):
-        said = []
-        for key in LEADS:
-            found = [
-                change
-                for scenario in result["scenarios"]
-                if scenario["machines"] == machines and (cell := cell_of(scenario, label))
-                for change in cell["changes"]
-                if change["metric"] == key and change["p"] is not None
-            ]
-            beyond = [change for change in found if change["is_significant"]]
-            if beyond:
-                said.append(_said_change(key, found, beyond))
-        if said:
-            yield f"{', '.join(said[:2])} on {machines}"
+        said: list[str] = []
+        for group in _GROUPS:
+            found = [_Changes.of(result, machines, label, key) for key in group]
+            beyond = [each for each in found if each.beyond]
+            if beyond and not (said and group is _GROUPS[-1]):
+                said.append(max(beyond, key=lambda each: abs(each.mean)).text())
+            elif group is not _GROUPS[-1] and (worse := [each for each in found if each.is_worse]):
+                said.append(max(worse, key=lambda each: abs(each.mean)).text())
+        if any("beyond chance" in text for text in said):
+            yield f"{', '.join(said)} on {machines}"
 
 
-def _said_change(key: str, found: Sequence[TrialChange], beyond: Sequence[TrialChange]) -> str:
-    known = metrics(*RUNS)[key]
-    share = known["kind"] == "share"
-    values = [c["difference"] if share else c["relative_pct"] for c in found]
-    sizes = [value for value in values if value is not None]
-    mean = sum(sizes) / len(sizes) if sizes else 0.0
-    words = LEADS[key][mean > 0]
-    size = f"{mean:+.2g} points of {words}" if share else f"{abs(mean):.2g} % {words}"
-    if len(found) == 1:
-        return f"{minus(size)} (beyond chance)"
-    return f"{minus(size)} (beyond chance on {len(beyond)} of {len(found)})"
+class _Changes(NamedTuple):
+    """Changes of one metric over the scenarios of a class of machines."""
+
+    key: str
+    #: Mean change, in percent or percentage points.
+    mean: float
+    #: Scenarios with a change, and those beyond chance.
+    scenarios: int
+    beyond: int
+
+    @classmethod
+    def of(cls, result: Trial, machines: str, label: str, key: str) -> "_Changes":
+        is_share = metrics(*RUNS)[key]["kind"] == "share"
+        found = [
+            change
+            for scenario in result["scenarios"]
+            if scenario["machines"] == machines and (cell := cell_of(scenario, label))
+            for change in cell["changes"]
+            if change["metric"] == key and change["p"] is not None
+        ]
+        sizes = [c["difference"] if is_share else c["relative_pct"] or 0.0 for c in found]
+        mean = sum(sizes) / len(sizes) if sizes else 0.0
+        return cls(key, mean, len(found), sum(bool(c["is_significant"]) for c in found))
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether a change within chance is large and for the worse, so that it must be named."""
+        known = metrics(*RUNS)[self.key]
+        sign = {"lower": 1, "higher": -1}.get(known["direction"], 0)
+        return not self.beyond and sign * self.mean >= _LARGE
+
+    def text(self) -> str:
+        words = LEADS[self.key][self.mean > 0]
+        size = abs(self.mean)
+        number = f"{size:.0f}" if size >= 10 else f"{size:.2g}"
+        if metrics(*RUNS)[self.key]["kind"] == "share":
+            size_text = f"{number} points {'more' if self.mean > 0 else 'fewer'} {words}"
+        else:
+            size_text = f"{number} % {words}"
+        if not self.beyond:
+            return f"{size_text} (within chance)"
+        of = f" on {self.beyond} of {self.scenarios}" if self.scenarios > 1 else ""
+        return f"{size_text} (beyond chance{of})"
 
 
 def post(result: Trial) -> Post:
@@ -545,7 +587,7 @@ def _notes(result: Trial) -> list[str]:
     if bound := _bound_text(result):
         notes.append(bound)
     if corrected := correction_text(result["tests"]):
-        notes.append(f"*: more than chance at 5 %, paired by seed, each column {corrected}")
+        notes.append(f"marked *: more than chance at 5 %, paired by seed, each column {corrected}")
     notes.append(
         "No real hardware ran. A replay changes no work, a state's latencies are those of the "
         "machine's file, and a state table's truth needs the machine."
