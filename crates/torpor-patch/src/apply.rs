@@ -125,7 +125,7 @@ pub fn apply(
 /// Applies what changes files in a scope. Other files are not read.
 ///
 /// # Errors
-/// Fails as [`apply`] does.
+/// Fails as [`apply()`] does.
 pub fn apply_within(
     series: &Series,
     range: RangeInclusive<u32>,

@@ -2,7 +2,7 @@
 //! Patch mails: a series is read from a mailbox, a folder or a diff, and applied to a tree in
 //! memory.
 //!
-//! [`Series::read`] decodes and orders the mails. [`apply`] changes the files of a [`Base`] into an
+//! [`Series::read`] decodes and orders the mails. [`apply()`] changes the files of a [`Base`] into an
 //! [`Overlay`]; no context line may differ. Nothing of a mail is run and nothing is written.
 
 #![warn(unreachable_pub)]

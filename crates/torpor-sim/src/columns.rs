@@ -36,7 +36,7 @@ pub(crate) enum IoBoost {
     /// None: schedutil does not receive `SCHED_CPUFREQ_IOWAIT`.
     Off,
     /// A boost that the scheduler calls.
-    Called(IoBoostSpec),
+    Called(Box<IoBoostSpec>),
 }
 
 impl IoBoost {
@@ -44,7 +44,7 @@ impl IoBoost {
         match &spec.to_string()[..] {
             MAINLINE => IoBoost::Own,
             NO_BOOST => IoBoost::Off,
-            _ => IoBoost::Called(spec.clone()),
+            _ => IoBoost::Called(Box::new(spec.clone())),
         }
     }
 }

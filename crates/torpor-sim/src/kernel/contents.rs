@@ -199,7 +199,9 @@ mod tests {
     impl Bench {
         fn new() -> Bench {
             let dir = tempfile::tempdir().unwrap();
-            ["tree/early", "tree/late"].map(|f| fs::create_dir_all(dir.path().join(f)).unwrap());
+            for folder in ["tree/early", "tree/late"] {
+                fs::create_dir_all(dir.path().join(folder)).unwrap();
+            }
             let store = Store::new(Some(dir.path().join("cache")));
             Bench { dir, store, made: Cell::new(0) }
         }
