@@ -16,6 +16,8 @@ from torpor.view.report.environment import figure, prose, table_html
 
 #: Rows of a part's first table that are open at once.
 _OPEN = 8
+#: A table of so many rows is shown whole.
+_WHOLE = 24
 
 
 class Chip(NamedTuple):
@@ -86,7 +88,8 @@ def table_folds(tables: Sequence[Table]) -> list[Fold]:
 def opened(table: Table) -> tuple[Markup, list[Fold]]:
     """Return the first rows of a table, and the section of the others."""
     title = Markup("<h2>{}</h2>").format(table.title) if table.title else Markup("")
-    rows, more = table.rows[:_OPEN], table.rows[_OPEN:]
+    size = len(table.rows) if len(table.rows) <= _WHOLE else _OPEN
+    rows, more = table.rows[:size], table.rows[size:]
     first = title + table_html(table, [("", rows)])
     if not more:
         return first, []
