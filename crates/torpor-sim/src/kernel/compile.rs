@@ -46,6 +46,8 @@ const FLAGS: &[&str] = &[
     "-fvisibility=hidden",
     "-nostdinc",
     "-D__KERNEL__",
+    // A warning names the tree's file, not its copy in PATCHED.
+    "-fmacro-prefix-map=patched/=",
 ];
 const LINK: &[&str] = &[
     "-shared",
