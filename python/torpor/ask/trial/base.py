@@ -12,6 +12,7 @@ from pathlib import Path
 from torpor import _engine
 from torpor.ask.trial.series import Series, TrialError, commit_of, git
 from torpor.machine import kernel_sources
+from torpor.results.files import read_bytes
 
 #: Commits of a history that are compared with a series' blobs.
 _COMMITS = 5000
@@ -199,7 +200,7 @@ def _lay_out(base: Base, paths: list[str], folder: Path) -> bool:
     if place.is_dir():
         for path in paths:
             if (place / path).is_file():
-                _write(folder / path, (place / path).read_bytes())
+                _write(folder / path, read_bytes(place / path))
         return True
     if not place.is_file():
         raise TrialError(f"`{place}` is neither a folder nor a file")

@@ -118,7 +118,6 @@ def attempt(
     standing = standing or Standing()
     bounds = None if limits is None else read_limits(limits)
     base = bases.choose(series, onto, tell)
-    tell(f"base: {base.name}, {base.why}")
     bases.check_applies(base, series, tell)
     files = plan.files_of(series, base, progress)
     columns = plan.columns_of(series, base, files, standing.columns)
