@@ -122,7 +122,7 @@ def columns_of(
         has_effect = own != {"none"} or (how == "last" and has_effect)
         if how == "last" and place < size:
             continue
-        subject = series.read["subject"] if how == "last" else patch["subject"]
+        subject = f"all {size} patches" if how == "last" and size > 1 else patch["subject"]
         sources, upto = sources_at(number, source), tuple(numbers[:place])
         columns.append(Column(f"+{number}", upto, subject, kernel, sources, has_effect))
     return columns

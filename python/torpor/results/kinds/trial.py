@@ -274,8 +274,10 @@ def verdict(result: Trial) -> str:
 
 def _undecided(changed: int, decisions: int, differ: int, runs: int) -> str:
     said = []
-    if decisions:
+    if changed:
         said.append(f"{_percent(changed, decisions)} of {decisions:,} decisions differ")
+    elif decisions:
+        said.append(f"no decision of {decisions:,} differs")
     if runs:
         said.append(f"{differ} of {counted(runs, 'simulation')} differ")
     return f"{' and '.join(said)}, no metric beyond chance"
