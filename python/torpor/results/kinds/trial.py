@@ -187,6 +187,7 @@ LEADS: dict[str, tuple[str, str]] = {
     "latency_mean_us": ("less wake-up latency", "more wake-up latency"),
     "task_latency_p99_us": ("less p99 task latency", "more p99 task latency"),
     "throughput": ("less throughput", "more throughput"),
+    "freq_transitions_per_s": ("fewer frequency changes", "more frequency changes"),
     "above_pct": ("sleeps too deep", "sleeps too deep"),
     "below_pct": ("sleeps too shallow", "sleeps too shallow"),
 }
@@ -201,6 +202,7 @@ _GROUPS = (
     ("power_mw", "idle_power_mw", "relative_idle_power_pct"),
     ("latency_mean_us", "task_latency_p99_us"),
     ("throughput",),
+    ("freq_transitions_per_s",),
     ("above_pct", "below_pct"),
 )
 #: Change for the worse, in percent, that the verdict names although chance may have made it.
