@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """`torpor try`: series of patches to a governor of ours, and to a kernel."""
 
+import copy
 import json
 import re
 import shutil
@@ -144,6 +145,43 @@ def test_rejected_hunks_and_tags_are_listed(tree, mails, standing, tmp_path):
     said = str(raised.value)
     assert FILE in said and "hunk" in said
     assert f"--onto {other}:v6.1, the newest tag" in said
+
+
+def test_missing_members_are_named(tree, mails, standing, tmp_path):
+    path = tmp_path / "third.mbox"
+    path.write_bytes(b"From " + mails.split(b"\nFrom ")[-1])
+    with pytest.raises(TrialError, match=r"patch 1, 2, 3 of the series"):
+        attempt(read_source(str(path)), f"{tree}:main", standing)
+
+
+def test_lost_white_space_asks_for_the_mail(tree, mails, standing, tmp_path):
+    path = tmp_path / "blanks.mbox"
+    path.write_bytes(mails.replace(b"\t", b" " * 8))
+    with pytest.raises(TrialError, match=r"white space.*\n(.*\n)*hint: fetch the raw mail"):
+        attempt(read_source(str(path)), f"{tree}:main", standing)
+
+
+def test_verdict_names_gain_and_cost(tried):
+    changes = [
+        ("idle_power_mw", 140.0, True),
+        ("latency_mean_us", -87.0, True),
+        ("throughput", -7.0, False),
+    ]
+    result = copy.deepcopy(dict(tried))
+    result["checks"] = []
+    (scenario,) = result["scenarios"]
+    scenario["cells"][-1]["differing"] = 5
+    scenario["cells"][-1]["changes"] = [
+        {
+            **{"metric": key, "difference": size, "relative_pct": size, "low": None},
+            **{"high": None, "p": 0.01 if sure else 0.5, "is_significant": sure},
+        }
+        for key, size, sure in changes
+    ]
+    assert verdict(result) == (
+        "shallowest: 140 % more idle power (beyond chance), 87 % less wake-up latency (beyond "
+        "chance), 7 % less throughput (within chance) on phones."
+    )
 
 
 @pytest.mark.parametrize(

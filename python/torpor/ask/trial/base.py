@@ -174,6 +174,8 @@ def check_applies(base: Base, series: Series, tell: _Tell = lambda _text: None) 
             hint = f"\nhint: they apply to no tag of `{base.tree}` that was tried"
     else:
         hint = "\nhint: --onto TREE:REV names another base; a git tree has all"
+    if any(reject["reason"] == "lost-space" for reject in rejects):
+        hint = "\nhint: fetch the raw mail: `b4 am MESSAGE-ID`, or the list's archive with /raw"
     if missing := series.read["missing"]:
         names = ", ".join(map(str, missing))
         hint = f"\nnot in the source: patch {names} of the series{hint}; `b4 am` fetches all of it"
