@@ -197,14 +197,8 @@ LEADS: dict[str, tuple[str, str]] = {
 _SMALL = 0.5
 
 
-#: Metrics of which the verdict names one each; the last group only if it names nothing else.
-_GROUPS = (
-    ("power_mw", "idle_power_mw", "relative_idle_power_pct"),
-    ("latency_mean_us", "task_latency_p99_us"),
-    ("throughput",),
-    ("freq_transitions_per_s",),
-    ("above_pct", "below_pct"),
-)
+#: The catalogue's groups of which the verdict names one metric each; the last only if no other.
+_GROUPS = ("power", "delay", "work", "depth")
 #: Change for the worse, in percent, that the verdict names although chance may have made it.
 _LARGE = 5.0
 
@@ -295,16 +289,26 @@ def machines_of(result: Trial) -> list[str]:
     return list(dict.fromkeys(scenario["machines"] for scenario in result["scenarios"]))
 
 
+def _grouped() -> dict[str, list[str]]:
+    """Return the metrics of the table by the catalogue's groups; one without is its own."""
+    known = metrics(*RUNS)
+    groups: dict[str, list[str]] = {}
+    for key in LEADS:
+        places = known[key]["lead"]["places"]
+        groups.setdefault(next((g for g in _GROUPS if g in places), key), []).append(key)
+    return groups
+
+
 def _by_machines(result: Trial, label: str) -> Iterator[str]:
     """Say for each class of machines what changes, by groups: power, latency, throughput, depth."""
     for machines in machines_of(result):
         said: list[str] = []
-        for group in _GROUPS:
-            found = [_Changes.of(result, machines, label, key) for key in group]
+        for group, keys in _grouped().items():
+            found = [_Changes.of(result, machines, label, key) for key in keys]
             beyond = [each for each in found if each.beyond]
-            if beyond and not (said and group is _GROUPS[-1]):
+            if beyond and not (said and group == _GROUPS[-1]):
                 said.append(max(beyond, key=lambda each: abs(each.mean)).text())
-            elif group is not _GROUPS[-1] and (worse := [each for each in found if each.is_worse]):
+            elif group != _GROUPS[-1] and (worse := [each for each in found if each.is_worse]):
                 said.append(max(worse, key=lambda each: abs(each.mean)).text())
         if any("beyond chance" in text for text in said):
             yield f"{', '.join(said)} on {machines}"
