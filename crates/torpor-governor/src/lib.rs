@@ -70,10 +70,12 @@ pub mod hosting {
     pub use crate::apart::loader;
     pub use crate::builtin::{file_name, ioboost_calls, shipped_folder};
     pub use crate::child::{Failure, Ran, run};
-    /// Reads files of a git revision.
+    /// Applies patches to files of a tree.
     pub mod patched {
-        pub use crate::patched::{Changes, Read, apply};
+        pub use crate::patched::{Changes, apply};
+        pub use torpor_patch::Folder;
     }
+    /// Reads files of a git revision.
     pub mod git {
         pub use crate::git::{Blob, commit, list, read};
     }

@@ -3,28 +3,16 @@
 
 use crate::tree_spec::SeriesSpec;
 use std::collections::BTreeMap;
-use std::io;
 use torpor_patch::{Base, Series};
 
 /// Files that patches change, by path in the tree; `None` for one that they delete.
 pub type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
-/// Reads a file of a tree by its path; `None` if the tree does not have it.
-pub type Read<'a> = &'a dyn Fn(&str) -> io::Result<Option<Vec<u8>>>;
-
-struct Tree<'a>(Read<'a>);
-
-impl Base for Tree<'_> {
-    fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
-        (self.0)(path)
-    }
-}
-
 /// Applies patches to the files of a tree that `is_needed` selects. The error says which hunks do
 /// not apply.
 pub fn apply(
     series: &SeriesSpec,
-    read: Read<'_>,
+    base: &dyn Base,
     is_needed: &dyn Fn(&str) -> bool,
 ) -> Result<Changes, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
@@ -35,7 +23,7 @@ pub fn apply(
         let path = series.path.display();
         return Err(format!("`{path}` has no patch {last}: expected 1 to {count}"));
     }
-    let overlay = torpor_patch::apply_within(&parsed, series.first..=last, &Tree(read), is_needed)
+    let overlay = torpor_patch::apply_within(&parsed, series.first..=last, base, is_needed)
         .map_err(|rejects| text(&rejects))?;
     Ok(overlay.files)
 }

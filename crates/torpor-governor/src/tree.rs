@@ -423,9 +423,8 @@ impl<'a> Reader<'a> {
             let needed = |path: &str| {
                 Path::new(path).starts_with(GOVERNORS) || [MAKEFILE, IDLE_LOOP].contains(&path)
             };
-            let read = |path: &str| reader.read(path).map_err(io::Error::other);
             let failed = |message| GovernorError::Patch { policy: label.clone(), message };
-            reader.changes = patched::apply(series, &read, &needed).map_err(failed)?;
+            reader.changes = patched::apply(series, &reader, &needed).map_err(failed)?;
         }
         Ok(reader)
     }
@@ -468,6 +467,12 @@ impl<'a> Reader<'a> {
             };
             not_in_tree(self.label, &self.spec.tree, &place, String::new)
         })
+    }
+}
+
+impl torpor_patch::Base for Reader<'_> {
+    fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        Reader::read(self, path).map_err(io::Error::other)
     }
 }
 

@@ -484,7 +484,8 @@ impl Kernels {
         key.add(tree.as_os_str().as_encoded_bytes());
         for (path, content) in &changes {
             key.add(path.as_bytes());
-            key.add(content.as_deref().unwrap_or(b"deleted"));
+            key.add(&[u8::from(content.is_some())]);
+            key.add(content.as_deref().unwrap_or_default());
         }
         let key = key.finish();
         let mut all = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -610,7 +611,7 @@ impl Kernels {
     /// Returns a key of everything that an image depends on, except its tree.
     fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
         let mut key = Key::default();
-        // Of the files in an entry, which an older Torpor names otherwise.
+        // An older Torpor gives the files of an entry other names.
         key.add(INPUTS.as_bytes());
         key.add(self.version()?.as_bytes());
         key.add(&hz.get().to_le_bytes());

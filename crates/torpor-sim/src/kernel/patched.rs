@@ -8,18 +8,12 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use torpor_governor::SeriesSpec;
-use torpor_governor::hosting::patched::{Changes, apply};
-use torpor_machine::units::read_regular;
+use torpor_governor::hosting::patched::{Changes, Folder, apply};
 
 /// Returns the files of a tree that a series changes, of those that hosting needs. The error says
 /// which hunks do not apply.
 pub(crate) fn changes(tree: &Path, series: &SeriesSpec) -> Result<Changes, String> {
-    let read = |path: &str| match read_regular(&tree.join(path)) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    };
-    apply(series, &read, &|path| is_wanted(Path::new(path)))
+    apply(series, &Folder(tree.to_owned()), &|path| is_wanted(Path::new(path)))
 }
 
 /// Copies a tree: changed files are written, all else is symbolic links.
@@ -50,6 +44,7 @@ pub(crate) fn copy(tree: &Path, to: &Path, changes: &Changes) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use torpor_machine::units::read_regular;
 
     #[test]
     fn copy_differs_only_in_changed_files() {

@@ -55,21 +55,21 @@ class Column:
 
 
 def files_of(
-    series: Series, base: Base, progress: Callable[[str, int, int], None] | None
+    series: Series, base: Base, hz: int, progress: Callable[[str, int, int], None] | None
 ) -> list[TrialFile]:
     """Return what each file of a series is for."""
     paths = series.paths()
     inputs: set[str] = set()
     if any(_may_be_hosted(path) for path in paths):
-        inputs = set(_engine.hosted_inputs(base.spec, 250, progress))
-    return [_told(path, inputs) for path in paths]
+        inputs = set(_engine.hosted_inputs(base.spec, hz, progress))
+    return [_file(path, inputs) for path in paths]
 
 
 def _may_be_hosted(path: str) -> bool:
     return path.endswith((".c", ".h")) and not path.startswith(_GOVERNORS)
 
 
-def _told(path: str, inputs: set[str]) -> TrialFile:
+def _file(path: str, inputs: set[str]) -> TrialFile:
     if path.startswith(_GOVERNORS) and path.endswith((".c", ".h")):
         return {"path": path, "effect": "governor", "why": "replayed and simulated"}
     if path in inputs:

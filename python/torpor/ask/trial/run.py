@@ -119,7 +119,7 @@ def attempt(
     bounds = None if limits is None else read_limits(limits)
     base = bases.choose(series, onto, tell)
     bases.check_applies(base, series, tell)
-    files = plan.files_of(series, base, progress)
+    files = plan.files_of(series, base, standing.hz, progress)
     columns = plan.columns_of(series, base, files, standing.columns)
     trial = _Trial(series, base, standing, columns, progress, tell)
     governors = plan.governors_of(files)
@@ -128,7 +128,7 @@ def attempt(
         scenarios = _scenarios(trial, governors)
     made: Trial = {
         **headed("trial", {}),  # type: ignore[typeddict-item]
-        "series": series.told(),
+        "series": series.as_result(),
         "base": {"name": base.name, "why": base.why},
         "files": files,
         "columns": [_column(trial, column) for column in columns],

@@ -44,7 +44,7 @@ class Series:
         names = (f["path"] for patch in self.patches for f in patch["files"])
         return list(dict.fromkeys(names))
 
-    def told(self) -> TrialSeries:
+    def as_result(self) -> TrialSeries:
         """Return it as a result has it."""
         keys = ("number", "total", "subject", "author", "message_id", "patch_id")
         patches: list[TrialPatch] = [
