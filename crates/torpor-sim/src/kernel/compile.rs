@@ -455,11 +455,16 @@ pub(crate) fn compiler(
     command.arg(format!("-DKBUILD_MODFILE=\"{module}\""));
     command.arg(format!("-D__KBUILD_MODNAME=kmod_{module}"));
     command.arg(format!("-fmacro-prefix-map={tree}/="));
-    if job.scratch.path().join(PATCHED).is_dir() {
+    let is_patched = job.scratch.path().join(PATCHED).is_dir();
+    if is_patched {
         command.arg("-DKHOST_CALLS_IO_BOOST");
     }
-    for folder in search(job) {
-        command.arg("-I").arg(folder);
+    for folder in contents::SEARCH {
+        match contents::in_tree(folder) {
+            Some(inside) => command.arg("-I").arg(job.tree.join(inside)),
+            None if folder.starts_with(PATCHED) && !is_patched => continue,
+            None => command.arg("-I").arg(folder),
+        };
     }
     for header in ["compiler-version.h", "kconfig.h", "compiler_types.h"] {
         command.arg("-include").arg(job.tree.join("include/linux").join(header));
@@ -472,22 +477,7 @@ pub(crate) fn compiler(
 
 /// Returns the files that the compiler can read. The headers have been written.
 pub(crate) fn contents<'a>(job: &'a Job<'_>) -> Contents<'a> {
-    Contents::new(job.tree, job.scratch.path(), &search(job))
-}
-
-/// Returns the folders of headers in the order of the search.
-fn search(job: &Job<'_>) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = ["khost/include", "gen/wrap"].map(PathBuf::from).to_vec();
-    if job.scratch.path().join(PATCHED).is_dir() {
-        let places = ["include", "kernel/sched", "kernel/sched/ioboost"];
-        folders.extend(places.map(|place| Path::new(PATCHED).join(place)));
-    }
-    folders.push(job.tree.join("include"));
-    folders.push("gen/uapi".into());
-    folders.push(job.tree.join("include/uapi"));
-    folders.extend(["gen", "gen/generated/uapi"].map(PathBuf::from));
-    folders.extend(["kernel/sched", "kernel/time", "kernel"].map(|place| job.tree.join(place)));
-    folders
+    Contents::new(job.tree, job.scratch.path(), contents::SEARCH)
 }
 
 pub(crate) fn objcopy(compiler: &OsStr) -> OsString {

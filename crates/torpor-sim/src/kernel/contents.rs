@@ -29,6 +29,23 @@ const INPUTS: &str = "inputs";
 /// folder.
 const TREE: &str = "tree:";
 
+/// Folders of headers in the order of the compiler's search, named as inputs.
+pub(crate) const SEARCH: &[&str] = &[
+    "khost/include",
+    "gen/wrap",
+    "patched/include",
+    "patched/kernel/sched",
+    "patched/kernel/sched/ioboost",
+    "tree:include",
+    "gen/uapi",
+    "tree:include/uapi",
+    "gen",
+    "gen/generated/uapi",
+    "tree:kernel/sched",
+    "tree:kernel/time",
+    "tree:kernel",
+];
+
 /// Returns the name of a file of the tree as an input.
 pub(crate) fn of_tree(path: &str) -> String {
     format!("{TREE}{path}")
@@ -43,27 +60,17 @@ pub(crate) fn in_tree(name: &str) -> Option<&str> {
 pub(crate) struct Contents<'a> {
     tree: &'a Path,
     scratch: &'a Path,
-    /// Folders of headers in the order of the search, named as inputs.
-    search: Vec<String>,
+    search: &'a [&'a str],
     digests: Mutex<HashMap<String, String>>,
 }
 
 impl<'a> Contents<'a> {
-    /// `search` has the folders of `-I`: absolute in the tree, others relative to `scratch`.
-    pub(crate) fn new(tree: &'a Path, scratch: &'a Path, search: &[PathBuf]) -> Contents<'a> {
-        let mut contents =
-            Contents { tree, scratch, search: Vec::new(), digests: Mutex::default() };
-        contents.search = search.iter().filter_map(|path| contents.name(path)).collect();
-        contents
+    /// `search` is [`SEARCH`], except in tests.
+    pub(crate) fn new(tree: &'a Path, scratch: &'a Path, search: &'a [&'a str]) -> Contents<'a> {
+        Contents { tree, scratch, search, digests: Mutex::default() }
     }
 
-    /// Creates one for the files of a tree alone.
-    pub(crate) fn of_tree(tree: &'a Path) -> Contents<'a> {
-        let search = ["include", "include/uapi", "kernel/sched", "kernel/time", "kernel"];
-        Contents::new(tree, tree, &search.map(|folder| tree.join(folder)))
-    }
-
-    /// Returns the name of a file or folder, the same for every place of the tree.
+    /// Returns the name of a file, the same for every place of the tree.
     fn name(&self, path: &Path) -> Option<String> {
         match path.strip_prefix(self.tree) {
             Ok(inside) => Some(of_tree(inside.to_str()?)),
@@ -95,10 +102,10 @@ impl<'a> Contents<'a> {
         // A missing file has a hash of its own.
         let content = read_regular(&self.path(name))
             .map_or_else(|_| String::new(), |bytes| sha256_hex(&bytes));
-        let inside = |folder: &String| name.strip_prefix(folder.as_str())?.strip_prefix('/');
+        let inside = |folder: &&str| name.strip_prefix(*folder)?.strip_prefix('/');
         let mut digest = content;
         for header in self.search.iter().filter_map(inside) {
-            let has = |folder: &String| self.path(&format!("{folder}/{header}")).exists();
+            let has = |folder: &&str| self.path(&format!("{folder}/{header}")).exists();
             digest += &format!(" {:?}", self.search.iter().position(has));
         }
         lock().insert(name.to_owned(), digest.clone());
@@ -213,8 +220,7 @@ mod tests {
         /// Returns the product: the texts of the headers that `a.h` leads to.
         fn product(&self) -> String {
             let (tree, scratch) = (self.dir.path().join("tree"), self.dir.path().join("scratch"));
-            let search = [tree.join("early"), tree.join("late")];
-            let contents = Contents::new(&tree, &scratch, &search);
+            let contents = Contents::new(&tree, &scratch, &["tree:early", "tree:late"]);
             let make = || {
                 self.made.set(self.made.get() + 1);
                 let mut inputs = BTreeSet::from(["tree:late/a.h".to_owned()]);

@@ -17,7 +17,7 @@
 //! that file and links.
 
 use crate::kernel::compile::{self, Job, Product};
-use crate::kernel::contents::{Contents, cached, entry, of_tree};
+use crate::kernel::contents::{Contents, SEARCH, cached, entry, of_tree};
 use crate::kernel::patched;
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::kernel::source::{Packed, Source};
@@ -532,7 +532,8 @@ impl Kernels {
             key.add(hosted.as_bytes());
             key.add(&self.read(spec, &tree.join(hosted))?);
         }
-        let contents = Contents::of_tree(tree);
+        // Folders of the scratch folder have no part in it: `base_key` hashes their files.
+        let contents = Contents::new(tree, tree, SEARCH);
         let found =
             cached(&self.store, "kernels", key.finish(), &spec.to_string(), &contents, || {
                 let files = self.compile(policy, spec, hz, tree, progress)?;
