@@ -19,13 +19,17 @@
  *    instructions instead of time: with QEMU's -icount shift=N an iteration takes 2^(N + 1) ns.
  *  - off: not at all.
  *
- * As on hardware, the interrupt that ends a sleep is handled before the exit latency on x86, and
- * after it on arm64.
+ * As on hardware, the exit latency passes before the interrupt that ends a sleep is handled. On
+ * arm64 the CPU waits with interrupts off. On x86 it cannot, so that the interrupt is handled inside
+ * the state; the first tracepoint of an interrupt spends the latency. A kernel without these
+ * tracepoints handles the interrupt first. Then its scheduler reads the clock at the wake-up and not
+ * again at the switch, and so bills the exit latency to the task as time on the CPU.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpu.h>
 #include <linux/cpuidle.h>
+#include <linux/interrupt.h>
 #include <linux/kernel.h>
 #include <linux/math64.h>
 #include <linux/module.h>
@@ -35,6 +39,7 @@
 #include <linux/string.h>
 #include <linux/sysfs.h>
 #include <linux/time64.h>
+#include <linux/tracepoint.h>
 
 #include "cpu.h"
 
@@ -89,14 +94,17 @@ MODULE_PARM_DESC(count_ps, "what a round of the counting loop takes, in picoseco
 static u64 latency_cycles[CPUIDLE_STATE_MAX] __read_mostly;
 static unsigned long latency_rounds[CPUIDLE_STATE_MAX] __read_mostly;
 
-static __cpuidle int idle_enter(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index)
+/* The state whose exit latency the CPU has yet to spend, plus one; 0 for none. */
+static DEFINE_PER_CPU(int, owed);
+
+static __always_inline void idle_spend_latency(void)
 {
+	int index = __this_cpu_read(owed) - 1;
 	u64 start;
 
-	if (current_clr_polling_and_test())
-		return index;
-
-	torpor_wait_for_interrupt();
+	if (index < 0)
+		return;
+	__this_cpu_write(owed, 0);
 
 	switch (READ_ONCE(serve)) {
 	case SERVE_TIME:
@@ -109,8 +117,81 @@ static __cpuidle int idle_enter(struct cpuidle_device *dev, struct cpuidle_drive
 			torpor_count_down(latency_rounds[index]);
 		break;
 	}
+}
+
+static __cpuidle int idle_enter(struct cpuidle_device *dev, struct cpuidle_driver *drv, int index)
+{
+	if (current_clr_polling_and_test())
+		return index;
+
+	__this_cpu_write(owed, index + 1);
+	torpor_wait_for_interrupt();
+	idle_spend_latency();
 	return index;
 }
+
+#if defined(CONFIG_X86_64) && defined(CONFIG_TRACEPOINTS)
+/* Tracepoints at the start of interrupts, before their handlers. */
+static const char * const interrupt_names[] = {
+	"call_function_entry",
+	"call_function_single_entry",
+	"irq_work_entry",
+	"local_timer_entry",
+	"reschedule_entry",
+	"x86_platform_ipi_entry",
+};
+
+static struct tracepoint *interrupts[ARRAY_SIZE(interrupt_names) + 1];
+static int interrupt_count;
+
+static void idle_interrupted(void *unused, int vector)
+{
+	idle_spend_latency();
+}
+
+static void idle_device_interrupted(void *unused, int irq, struct irqaction *action)
+{
+	idle_spend_latency();
+}
+
+/* Returns the probe for a tracepoint, or NULL if it is no interrupt's. */
+static void *idle_probe_of(struct tracepoint *tp)
+{
+	if (!strcmp(tp->name, "irq_handler_entry"))
+		return idle_device_interrupted;
+	if (match_string(interrupt_names, ARRAY_SIZE(interrupt_names), tp->name) >= 0)
+		return idle_interrupted;
+	return NULL;
+}
+
+static void idle_watch(struct tracepoint *tp, void *unused)
+{
+	void *probe = idle_probe_of(tp);
+
+	if (!probe || interrupt_count == ARRAY_SIZE(interrupts))
+		return;
+	if (!tracepoint_probe_register(tp, probe, NULL))
+		interrupts[interrupt_count++] = tp;
+}
+
+static void idle_watch_interrupts(void)
+{
+	for_each_kernel_tracepoint(idle_watch, NULL);
+}
+
+static void idle_forget_interrupts(void)
+{
+	while (interrupt_count) {
+		struct tracepoint *tp = interrupts[--interrupt_count];
+
+		tracepoint_probe_unregister(tp, idle_probe_of(tp), NULL);
+	}
+	tracepoint_synchronize_unregister();
+}
+#else
+static void idle_watch_interrupts(void) { }
+static void idle_forget_interrupts(void) { }
+#endif
 
 /* No .owner: see torpor_wait_until_left(). */
 static struct cpuidle_driver idle_driver = {
@@ -151,7 +232,10 @@ static int idle_parse_states(struct cpuidle_driver *drv, char *table)
 		drv->state_count++;
 		if (!idx && !strcmp(text, "POLL")) {
 			cpuidle_poll_state_init(drv);
-			continue;
+			if (drv->states[idx].enter)
+				continue;
+			pr_err("states: this kernel has no polling state, as it lacks CONFIG_ARCH_HAS_CPU_RELAX\n");
+			return -EOPNOTSUPP;
 		}
 		ret = idle_parse_state(&drv->states[idx], text);
 		if (ret) {
@@ -185,7 +269,10 @@ static int __init idle_init(void)
 	if (ret)
 		return ret;
 
+	idle_watch_interrupts();
 	ret = cpuidle_register(&idle_driver, NULL);
+	if (ret)
+		idle_forget_interrupts();
 	if (ret == -EBUSY)
 		pr_err("this machine has an idle driver, %s\n", cpuidle_get_driver()->name);
 	return ret;
@@ -195,6 +282,7 @@ static void __exit idle_exit(void)
 {
 	cpuidle_unregister(&idle_driver);
 	torpor_wait_until_left();
+	idle_forget_interrupts();
 }
 
 module_init(idle_init);

@@ -18,6 +18,8 @@ cd /mod
 refuse torpor_idle states=C1:100001:1
 refuse torpor_idle states=C1:4294967295:1
 refuse torpor_idle count_ps=99
+# Debian's kernel for arm64 has no polling state.
+[ ! -f torpor_poll_arm64.ko ] || refuse torpor_idle states=POLL,C1:1:1
 # A CPU of two domains; the frequency that ends the kernel's tables.
 refuse torpor_cpufreq policies=0-1@800000:1/1@900000:1
 refuse torpor_cpufreq policies=0@800000:1,4294967294:2

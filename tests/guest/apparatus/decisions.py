@@ -2,7 +2,7 @@
 """Compares the decisions of a kernel in a guest with those of the same kernel hosted, under one
 load.
 
-    PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.decisions [--record] KERNEL
+    PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.decisions [--record MACHINE] KERNEL
 
 prints the table of docs/concepts/simulation.md: the guests of tests/data/decisions.json, or new
 ones that are then kept there, beside KERNEL hosted, as `torpor simulate --kernel` takes it.
@@ -15,13 +15,14 @@ import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 
 import tomllib
 
 import torpor
 
 from . import build, cases, events, machine, packages, recording
-from .events import EXIT, SWITCH, fields
+from .events import EXIT, SWITCH, Turn, fields
 from .packages import ROOT, Kernel
 
 CORPUS = ROOT / "tests" / "data" / "decisions.json"
@@ -32,16 +33,25 @@ DURATION_S = 4
 _BEGIN_NS, _END_NS = 500_000_000, 3_500_000_000
 
 HZ = cases.HZ
+_TICK_NS = 10**9 // HZ
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A guest: its kernel, and the platform whose clusters it has; without, equal CPUs."""
+    """A guest: its kernel, its loads, and the platform whose clusters it has; without, equal CPUs.
+
+    Its idle driver serves exit latencies as `serve` says. By `count`, a latency grows by what
+    other CPUs execute meanwhile. Each guest has its own turns, so that two of them differ.
+    """
 
     arch: str
     series: str
     cpus: int
+    loads: tuple[str, ...]
     platform: str | None = None
+    icount_shift: int = machine.ICOUNT_SHIFT
+    serve: str = "count"
+    turns_us: tuple[int, ...] = (machine.TURN_US,)
 
     @property
     def clusters(self) -> list[dict]:
@@ -53,11 +63,16 @@ class Machine:
 
 
 MACHINES = {
-    "pixel6": Machine("arm64", "6.12-cpufreq", 8, "pixel6"),
-    "equal": Machine("amd64", "6.12", 4),
+    "pixel6": Machine("arm64", "6.12-cpufreq", 8, ("periodic", "frames"), "pixel6"),
+    "equal": Machine(
+        *("amd64", "6.12", 4, ("periodic", "frames", "chains", "chains-io")),
+        icount_shift=0,
+        serve="time",
+        turns_us=(5, 4),
+    ),
 }
 
-LOADS = ("periodic", "frames")
+CASES = [(name, load) for name, one in MACHINES.items() for load in one.loads]
 
 #: The least time between two of schedutil's requests is one and a half of that (Linux 6.12).
 CLOCK_LATENCY_US = 500
@@ -76,13 +91,17 @@ def _cluster_of(one: Machine) -> dict[int, str]:
 
 
 def load_toml(name: str) -> str:
-    """The load as a workload."""
-    return (cases.TEMPLATES / f"{name}.toml").read_text(encoding="utf-8")
+    """The load as a workload; `-io` adds a reader of a disk."""
+    first, _, beside = name.partition("-")
+    parts = [first, "disk"] if beside == "io" else [first]
+    return "".join((cases.TEMPLATES / f"{part}.toml").read_text(encoding="utf-8") for part in parts)
 
 
 def load_command(name: str) -> str:
-    """The load as a guest's program runs it."""
-    tasks = tomllib.loads(load_toml(name))["task"]
+    """The load as a guest's programs run it."""
+    tasks = [
+        task for task in tomllib.loads(load_toml(name))["task"] if task["name"] != "disk_reader"
+    ]
     waits = {
         step["wait"]: task["name"] for task in tasks for step in task["phase"] if "wait" in step
     }
@@ -97,7 +116,8 @@ def load_command(name: str) -> str:
         ":".join([task["name"], *(word(*item) for step in task["phase"] for item in step.items())])
         for task in tasks
     )
-    return " ".join(["steps", str(DURATION_S), *threads])
+    beside = ["beside_disk"] if name.endswith("-io") else []
+    return " ".join([*beside, "steps", str(DURATION_S), *threads])
 
 
 # The machine, twice.
@@ -121,7 +141,9 @@ def _opp(opp: dict) -> str:
 
 
 def _setup(one: Machine) -> str:
-    lines = [f"insmod /mod/torpor_idle.ko states={machine.STATES[one.arch]} serve=count"]
+    count_ps = 2000 << one.icount_shift
+    idle = f"states={machine.STATES[one.arch]} serve={one.serve} count_ps={count_ps}"
+    lines = [f"insmod /mod/torpor_idle.ko {idle}"]
     if one.platform:
         domains = "/".join(f"{c['cpus']}@{','.join(map(_opp, c['opp']))}" for c in one.clusters)
         delay_us = CLOCK_LATENCY_US * 3 // 2
@@ -134,8 +156,35 @@ def _setup(one: Machine) -> str:
     return "\n".join(lines)
 
 
-def platform_toml(one: Machine) -> str:
-    """The guest as a platform, without what its kernel takes: some microseconds on any CPU."""
+@dataclass(frozen=True)
+class Costs:
+    """Times of a guest's kernel, in us: medians of its wake-ups, without exit latencies."""
+
+    interrupt: float = 0.0
+    ipi_delivery: float = 0.0
+    ipi_handling: float = 0.0
+
+
+def costs(trace: Path, one: Machine) -> Costs:
+    """Measure the costs of wake-ups in a recording of a load."""
+    story = events.read(trace)
+    latencies_us = cases.exit_latencies_us(platform_toml(one, Costs()))
+    turns = [turn for each in story.turns.values() for turn in each]
+    asleep = [turn for turn in turns if turn.slept_in and turn.slept_in.state < len(latencies_us)]
+
+    def left_us(turn: Turn, since_ns: int) -> float:
+        """From then to the switch, apart from the exit latency."""
+        return (turn.begin_ns - since_ns) / 1000 - latencies_us[turn.slept_in.state]
+
+    timers = [left_us(turn, turn.fires_ns) for turn in asleep if turn.fires_ns]
+    woken = [turn for turn in asleep if turn.fires_ns is None]
+    handling = median((turn.begin_ns - turn.slept_in.end_ns) / 1000 for turn in woken)
+    delivery = median(left_us(turn, turn.event_ns) for turn in woken) - handling
+    return Costs(*(round(us, 3) for us in (median(timers), delivery, handling)))
+
+
+def platform_toml(one: Machine, cost: Costs) -> str:
+    """The guest as a platform; its kernel takes these times on any CPU."""
     states = [state.split(":") for state in machine.STATES[one.arch].split(",")]
     state_text = "".join(
         f'[[cluster.idle_state]]\nname = "{name}"\ndesc = "{name}"\n'
@@ -150,11 +199,11 @@ def platform_toml(one: Machine) -> str:
 title = "a guest"
 source = "tests/guest/apparatus/decisions.py"
 hz = {HZ}
-tick_handling_us = 0
-tick_handling_source = "left out"
-ipi_delivery_us = 0
-ipi_handling_us = 0
-overhead_source = "left out"
+tick_handling_us = {cost.interrupt}
+tick_handling_source = "measured in the guest"
+ipi_delivery_us = {cost.ipi_delivery}
+ipi_handling_us = {cost.ipi_handling}
+overhead_source = "measured in the guest"
 """
     if one.platform:
         text += 'cpufreq_governor = "schedutil"\n'
@@ -184,6 +233,7 @@ class Figures:
     each cluster. Sleeps are all CPUs': with the tick stopped, by state, and by what ended them: one
     of the load's tasks, another task, or none, after another CPU's call or after a timer. `moved`
     tasks run on another CPU than they were woken on. `mhz` is each cluster's mean frequency.
+    `start_us` is the time from a tick to the start of the load, on which it depends what coincides.
     """
 
     wakeups: float
@@ -199,6 +249,7 @@ class Figures:
     state: dict[str, float]
     ended_by: dict[str, float]
     mhz: dict[str, float] = field(default_factory=dict)
+    start_us: float = 0.0
 
 
 @dataclass
@@ -354,6 +405,7 @@ class _Reader:
                 cluster: round(total / (_END_NS - _BEGIN_NS) / 1000)
                 for cluster, total in sorted(self.khz_time.items())
             },
+            start_us=(self.begin_ns or 0) % _TICK_NS / 1000,
         )
 
 
@@ -367,12 +419,12 @@ def figures(trace: Path, load: str, one: Machine) -> Figures:
     return reader.figures()
 
 
-def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict[str, bytes]:
-    """Boot the guest once, with all loads: each trace.dat, by load.
+def record(one: Machine, kernel: Kernel, turn_us: int) -> dict[str, bytes]:
+    """Boot the guest once, with all its loads: each trace.dat, by load.
 
     Raises GuestError if the kernel complained, and NotHereError where guests cannot be.
     """
-    jobs = [recording.Job(load, "menu", load_command(load)) for load in loads]
+    jobs = [recording.Job(load, "menu", load_command(load)) for load in one.loads]
     files = {
         **{f"mod/{name}.ko": path for name, path in build.modules(kernel).items()},
         **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
@@ -387,7 +439,8 @@ def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict
         capacities=_capacities(one),
         arguments="sched_verbose mitigations=off",
         timeout_s=1200,
-        turn_us=machine.TURN_US,
+        icount_shift=one.icount_shift,
+        turn_us=turn_us,
     )
     if result.status != 0 or result.complaints:
         raise machine.GuestError(f"{result.complaints}\n{result.console[-2000:]}")
@@ -396,29 +449,44 @@ def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict
     return {load: made.trace for load, made in recording.collect(kernel, result).items()}
 
 
-def in_guest(one: Machine) -> dict[str, Figures]:
-    """The figures of a new guest, by load; raises as :func:`record`."""
-    found = {}
-    with tempfile.TemporaryDirectory(prefix="decisions-") as folder:
-        for load, trace in record(one, packages.fetch(one.arch, one.series)).items():
-            path = Path(folder, f"{load}.dat")
-            path.write_bytes(trace)
-            found[load] = figures(path, load, one)
-    return found
+@dataclass(frozen=True)
+class Guests:
+    """Guests of one machine: the figures of each by load, and the costs of the first."""
+
+    costs: Costs
+    figures: list[dict[str, Figures]]
+
+    @classmethod
+    def boot(cls, one: Machine) -> "Guests":
+        """Boot one after another; raises as :func:`record`."""
+        found, measured = [], None
+        for turn_us in one.turns_us:
+            with tempfile.TemporaryDirectory(prefix="decisions-") as folder:
+                traces = {}
+                kernel = packages.fetch(one.arch, one.series)
+                for load, trace in record(one, kernel, turn_us).items():
+                    traces[load] = Path(folder, f"{load}.dat")
+                    traces[load].write_bytes(trace)
+                measured = measured or costs(traces[one.loads[-1]], one)
+                found.append({load: figures(path, load, one) for load, path in traces.items()})
+        return cls(measured, found)
+
+    @classmethod
+    def kept(cls, name: str) -> "Guests":
+        """Return the guests in CORPUS."""
+        text = json.loads(CORPUS.read_text(encoding="utf-8"))[name]
+        loads = [{load: Figures(**of) for load, of in each.items()} for each in text["figures"]]
+        return cls(Costs(**text["costs"]), loads)
 
 
-def kept() -> dict[tuple[str, str], Figures]:
-    """The figures of the guests in CORPUS, by machine and load."""
-    text = json.loads(CORPUS.read_text(encoding="utf-8"))
-    return {(name, load): Figures(**text[name][load]) for name in MACHINES for load in LOADS}
-
-
-def hosted(one: Machine, load: str, kernel: str) -> Figures:
-    """The same load on the same machine under a hosted kernel."""
-    with tempfile.TemporaryDirectory(prefix="decisions-") as name:
-        folder = Path(name)
-        (folder / "guest.toml").write_text(platform_toml(one), encoding="utf-8")
-        (folder / f"{load}.toml").write_text(load_toml(load), encoding="utf-8")
+def hosted(name: str, load: str, kernel: str, guests: Guests) -> Figures:
+    """A guest's load on the same machine under a hosted kernel, begun as the first guest began."""
+    one, start_us = MACHINES[name], guests.figures[0][load].start_us
+    text = load_toml(load).replace("[[task]]\n", f"[[task]]\nstart_us = {start_us}\n")
+    with tempfile.TemporaryDirectory(prefix="decisions-") as path:
+        folder = Path(path)
+        (folder / "guest.toml").write_text(platform_toml(one, guests.costs), encoding="utf-8")
+        (folder / f"{load}.toml").write_text(text, encoding="utf-8")
         result = torpor.simulate(
             folder / f"{load}.toml",
             platform=folder / "guest.toml",
@@ -464,17 +532,18 @@ def value(of: Figures, name: str, part: str | None) -> float | None:
     return found.get(part, None if name in ("mhz", "to_cluster") else 0.0)
 
 
-def table(guests: dict[tuple[str, str], Figures], simulated: dict[tuple[str, str], Figures]) -> str:
-    """Guest and hosted kernel side by side, in Markdown."""
+def table(guests: dict[str, Guests], simulated: dict[tuple[str, str], Figures]) -> str:
+    """Guests and the hosted kernel side by side, in Markdown."""
     lines = [
-        "| | " + " | ".join(f"{name}, `{load}`" for name, load in guests) + " |",
-        "|---" * (1 + len(guests)) + "|",
+        "| | " + " | ".join(f"{name}, `{load}`" for name, load in CASES) + " |",
+        "|---" * (1 + len(CASES)) + "|",
     ]
     for title, name, part in ROWS:
         cells = []
-        for key, guest in guests.items():
-            both = value(guest, name, part), value(simulated[key], name, part)
-            cells.append("" if both[0] is None else " / ".join(f"{v or 0:.1f}" for v in both))
+        for case in CASES:
+            of = [*(each[case[1]] for each in guests[case[0]].figures), simulated[case]]
+            values = [value(one, name, part) for one in of]
+            cells.append("" if values[0] is None else " / ".join(f"{v or 0:.1f}" for v in values))
         lines.append("| " + " | ".join([title, *cells]) + " |")
     return "\n".join(lines)
 
@@ -482,17 +551,18 @@ def table(guests: dict[tuple[str, str], Figures], simulated: dict[tuple[str, str
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--record", action="append", choices=MACHINES, default=[])
     parser.add_argument("kernel")
     given = parser.parse_args()
-    if given.record:
-        new = {name: in_guest(one) for name, one in MACHINES.items()}
-        text = {
-            name: {load: asdict(of) for load, of in loads.items()} for name, loads in new.items()
-        }
+    for name in given.record:
+        text = json.loads(CORPUS.read_text(encoding="utf-8"))
+        text[name] = asdict(Guests.boot(MACHINES[name]))
         CORPUS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
-    guests = kept()
-    print(table(guests, {key: hosted(MACHINES[key[0]], key[1], given.kernel) for key in guests}))
+    guests = {name: Guests.kept(name) for name in MACHINES}
+    simulated = {
+        (name, load): hosted(name, load, given.kernel, guests[name]) for name, load in CASES
+    }
+    print(table(guests, simulated))
 
 
 if __name__ == "__main__":

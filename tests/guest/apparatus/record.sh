@@ -82,6 +82,12 @@ rates() {
 		periodic $hz 1
 	done
 }
+# A command, and after a second a reader of the disk beside it.
+beside_disk() {
+	usleep 1000000 && disk_reader /dev/nullb0 5200 500 &
+	"$@"
+	wait
+}
 
 # A disk whose latency is a timer, so that it can be repeated.
 insmod /mod/configfs.ko

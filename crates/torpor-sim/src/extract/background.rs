@@ -66,6 +66,8 @@ fn task(name: &str, stagger: Option<Duration>, rounds: &[(Duration, Duration)]) 
         .with("name", name)
         .maybe("each_cpu", stagger.map(|_| true))
         .maybe("stagger_us", stagger.map(us))
+        // Recorded times have it in them.
+        .with("timer_slack_us", 0u32)
         .with("phase", phases.collect::<Vec<_>>())
 }
 

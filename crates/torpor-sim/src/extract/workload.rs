@@ -41,6 +41,8 @@ pub(super) fn write(
             .maybe("cpus", own_cpu(thread, trace).map(|cpu| cpu.0.to_string()))
             .maybe("start_us", begins)
             .with("repeat", 1u32)
+            // Recorded times have it in them.
+            .with("timer_slack_us", 0u32)
             .with("phase", phases);
         content.push("task", task);
     }

@@ -53,8 +53,8 @@ static TASK: Shape = shape! {
     optional start_us: TIME, "Start of the first task. Default: 0.";
     optional stagger_us: TIME, "Delay between the starts of two tasks. Default: 0.";
     optional timer_slack_us: TIME, "Slack of its timers: they expire this much later unless \
-        another timer's interrupt expires them earlier. Default: 0; the kernel uses 50 for \
-        ordinary tasks.";
+        another timer's interrupt expires them earlier. Default: 50, as in the kernel. A realtime \
+        task's timers have none.";
     optional weight: Kind::Integer { max: 88_761.0 }, "Load weight on its runqueue. Default: 1024, \
         the weight of nice 0.";
     optional policy: Kind::Choice(POLICIES), "Scheduling policy. Default: normal.";

@@ -17,6 +17,9 @@ use torpor_machine::units::{CpuId, Duration};
 
 pub(super) const WEIGHT_DEFAULT: f64 = 1024.0;
 
+/// Slack of an ordinary task's timers, as the kernel's first task has it.
+pub(super) const TIMER_SLACK_US: f64 = 50.0;
+
 /// Reads the text of a workload file. `origin` names it in errors.
 pub fn from_toml(origin: &str, text: &str) -> Result<Workload, SimError> {
     from_document(&parse(origin, text)?)
@@ -147,7 +150,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
         policy: policy(report, table),
         clamp: clamp(report, table),
-        timer_slack: from_us(table.number("timer_slack_us").unwrap_or(0.0)),
+        timer_slack: from_us(table.number("timer_slack_us").unwrap_or(TIMER_SLACK_US)),
         slice: slice(report, table),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         activity: names.activity(report, table),
