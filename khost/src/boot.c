@@ -18,7 +18,6 @@
 #include <linux/tick.h>
 #include <linux/timekeeping.h>
 #include <linux/timer.h>
-#include <linux/version.h>
 #include <linux/hrtimer.h>
 #include <khost/policy.h>
 #include "host.h"
@@ -153,7 +152,7 @@ static int first_thread(void *unused)
 	sched_init();
 	rcu_init();
 	tick_init();
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#ifdef KHOST_HAS_TIMERS_INIT
 	timers_init();
 #else
 	init_timers();

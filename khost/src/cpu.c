@@ -16,7 +16,6 @@
 #include <linux/smpboot.h>
 #include <linux/stop_machine.h>
 #include <linux/timer.h>
-#include <linux/version.h>
 #include <linux/ptrace.h>
 #include <asm/irq_regs.h>
 #include "smpboot.h"
@@ -115,7 +114,7 @@ void arch_smp_send_reschedule(int cpu)
 	send(cpu, KHOST_IRQ_RESCHEDULE);
 }
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#ifndef KHOST_HAS_ARCH_SMP_SEND_RESCHEDULE
 void smp_send_reschedule(int cpu)
 {
 	arch_smp_send_reschedule(cpu);
@@ -221,13 +220,15 @@ static void start_cpu(unsigned int cpu)
 		run_step(steps[step].startup, steps[step].state, cpu);
 
 	khost_act_for(cpu);
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#ifdef KHOST_HAS_RCUTREE_REPORT_CPU_STARTING
 	rcutree_report_cpu_starting(cpu);
 #else
 	rcu_cpu_starting(cpu);
 #endif
 	sched_cpu_starting(cpu);
+#ifdef KHOST_HAS_HRTIMERS_CPU_STARTING
 	hrtimers_cpu_starting(cpu);
+#endif
 	set_cpu_online(cpu, true);
 	update_siblings_masks(cpu);
 	khost_start_clock_event(cpu);

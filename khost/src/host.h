@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include <linux/cpumask.h>
 #include <khost.h>
+#include <generated/khost-names.h>
 
 struct task_struct;
 

@@ -69,7 +69,7 @@ static void init_fields(struct task_struct *task, const char *name)
 	cpumask_setall(&task->cpus_mask);
 	task->cpus_ptr = &task->cpus_mask;
 	task->nr_cpus_allowed = NR_CPUS;
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef KHOST_HAS_MAX_ALLOWED_CAPACITY
 	task->max_allowed_capacity = SCHED_CAPACITY_SCALE;
 #endif
 	task->active_mm = &init_mm;
@@ -318,7 +318,7 @@ static void sleep(void *until_ns)
 {
 	struct hrtimer_sleeper *sleeper = &host_of(current)->sleeper;
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#ifdef KHOST_HAS_HRTIMER_SETUP_SLEEPER_ON_STACK
 	hrtimer_setup_sleeper_on_stack(sleeper, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #else
 	hrtimer_init_sleeper(sleeper, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);

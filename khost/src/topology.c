@@ -4,7 +4,6 @@
 #include <linux/cacheinfo.h>
 #include <linux/cpu.h>
 #include <linux/device.h>
-#include <linux/version.h>
 #include "host.h"
 
 const struct khost_cluster *khost_cluster_of(unsigned int cpu)
@@ -43,7 +42,7 @@ void khost_setup_topology(void)
 		place->core_id = khost_machine->core_of[cpu];
 		place->thread_id = -1;
 		topology_set_cpu_scale(cpu, cluster->capacity);
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+#ifdef KHOST_HAS_CAPACITY_FREQ_REF
 		if (cluster->opps)
 			per_cpu(capacity_freq_ref, cpu) = cluster->opp[cluster->opps - 1].khz;
 #endif

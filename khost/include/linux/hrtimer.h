@@ -3,10 +3,10 @@
 #define KHOST_LINUX_HRTIMER_H
 
 #include_next <linux/hrtimer.h>
-#include <linux/version.h>
+#include <generated/khost-names.h>
 
 /* A policy that is not the tree's own may be of a later release. */
-#if defined(KHOST_POLICY_NAME) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#if defined(KHOST_POLICY_NAME) && !defined(KHOST_HAS_HRTIMER_SETUP)
 static inline void hrtimer_setup(struct hrtimer *timer,
 				 enum hrtimer_restart (*function)(struct hrtimer *timer),
 				 clockid_t clock, enum hrtimer_mode mode)

@@ -4,8 +4,8 @@
 use crate::kernel::contents::{self, Contents};
 use crate::kernel::generate;
 use crate::kernel::policy::{self, LinkedPolicy, PolicyFiles, PolicyKind};
-use crate::kernel::{KHOST, KernelError, Release};
-use std::collections::BTreeSet;
+use crate::kernel::{KHOST, KernelError, Release, unknown};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -480,9 +480,10 @@ pub(crate) fn contents<'a>(job: &'a Job<'_>) -> Contents<'a> {
     Contents::new(job.tree, job.scratch.path(), contents::SEARCH)
 }
 
-pub(crate) fn objcopy(compiler: &OsStr) -> OsString {
+/// Returns the tool of a compiler's binutils: `objcopy`, `objdump`.
+pub(crate) fn tool(compiler: &OsStr, name: &str) -> OsString {
     let prefix = compiler.to_str().and_then(|name| name.strip_suffix("-gcc"));
-    prefix.map_or("objcopy".into(), |prefix| format!("{prefix}-objcopy").into())
+    prefix.map_or(name.into(), |prefix| format!("{prefix}-{name}").into())
 }
 
 pub(crate) fn run_linker(job: &Job<'_>, objects: &[String]) -> Result<Ran, KernelError> {
@@ -491,8 +492,10 @@ pub(crate) fn run_linker(job: &Job<'_>, objects: &[String]) -> Result<Ran, Kerne
     execute(job, command)
 }
 
-/// Links the image, leaving out policies with symbols that the kernel does not define.
+/// Links the image. Leaves out policies with symbols that the kernel does not define, and adds
+/// functions that end the run for those that nobody defines.
 fn link(job: &Job<'_>, units: &mut Vec<Unit<'_>>) -> Result<(), KernelError> {
+    let mut unknown = BTreeSet::new();
     loop {
         let objects: Vec<String> = units.iter().map(|unit| unit.object.clone()).collect();
         let ran = run_linker(job, &objects)?;
@@ -505,13 +508,37 @@ fn link(job: &Job<'_>, units: &mut Vec<Unit<'_>>) -> Result<(), KernelError> {
         if units.len() < objects.len() {
             continue;
         }
-        let list = missing(&message, units);
-        if list.is_empty() {
+        let mut missing = missing(&message, units);
+        let names: BTreeSet<String> = missing.keys().cloned().collect();
+        if names.is_empty() || names.is_subset(&unknown) {
             return Err(KernelError::Image { kernel: job.kernel.to_owned(), reason: message });
         }
-        let release = job.release.to_string();
-        return Err(KernelError::Missing { kernel: job.kernel.to_owned(), release, list });
+        let variables = unknown::variables(job, &objects, &names)?;
+        if !variables.is_empty() {
+            missing.retain(|name, _| variables.contains(name));
+            let list = missing.iter().map(|(name, place)| format!("  {name} ({place})")).collect();
+            let release = job.release.to_string();
+            return Err(KernelError::Missing { kernel: job.kernel.to_owned(), release, list });
+        }
+        unknown.extend(names);
+        let unit = unknown_unit(job, &unknown)?;
+        units.retain(|other| other.object != unit.object);
+        units.push(unit);
     }
+}
+
+/// Compiles functions of these names, which end the run.
+fn unknown_unit<'a>(job: &Job<'_>, names: &BTreeSet<String>) -> Result<Unit<'a>, KernelError> {
+    let unit = Unit {
+        shown: unknown::SOURCE.to_owned(),
+        path: PathBuf::from(unknown::SOURCE),
+        object: "khost-src-unknown.o".to_owned(),
+        policy: None,
+    };
+    let path = job.scratch.path().join(&unit.path);
+    fs::write(&path, unknown::source(names)).map_err(|error| unreadable(job, &path, error))?;
+    compile_as(job, &contents(job), "-c", &unit.shown, &unit.path, &unit.object)?;
+    Ok(unit)
 }
 
 pub(crate) fn execute(job: &Job<'_>, command: Command) -> Result<Ran, KernelError> {
@@ -548,11 +575,10 @@ fn summary(message: &str) -> String {
     }
 }
 
-/// Returns each undefined symbol, with the first file and function that use it.
-fn missing(message: &str, units: &[Unit<'_>]) -> Vec<String> {
+/// Returns the undefined symbols, each with the first file and function that use it.
+fn missing(message: &str, units: &[Unit<'_>]) -> BTreeMap<String, String> {
     let mut place = String::new();
-    let mut seen = BTreeSet::new();
-    let mut list = Vec::new();
+    let mut found = BTreeMap::new();
     for line in message.lines() {
         if let Some((object, function)) = line.split_once(": in function `") {
             let object = object.rsplit([' ', '/']).next().unwrap_or(object);
@@ -562,11 +588,9 @@ fn missing(message: &str, units: &[Unit<'_>]) -> Vec<String> {
         }
         let Some((_, symbol)) = line.split_once("undefined reference to `") else { continue };
         let symbol = symbol.trim_end_matches('\'').to_owned();
-        if seen.insert(symbol.clone()) {
-            list.push(format!("  {symbol} ({place})"));
-        }
+        found.entry(symbol).or_insert_with(|| place.clone());
     }
-    list
+    found
 }
 
 #[cfg(test)]
@@ -592,6 +616,7 @@ mod tests {
                        fair.c:(.text+0x1): undefined reference to `other'\n\
                        /usr/bin/ld: fair.c:(.text+0x9): undefined reference to `other'\n";
         let list = missing(message, &[unit("kernel-sched-fair")]);
-        assert_eq!(list, ["  other (kernel/sched/fair.c, pick())"]);
+        let expected = ("other".to_owned(), "kernel/sched/fair.c, pick()".to_owned());
+        assert_eq!(Vec::from_iter(list), [expected]);
     }
 }

@@ -8,6 +8,30 @@ use std::fs;
 use std::path::Path;
 use torpor_machine::units::Hz;
 
+/// Names whose presence in a tree's header decides how `khost/` uses it. Not its release: stable,
+/// vendors' and Android's trees have later changes.
+const NAMES: [(&str, &str); 8] = [
+    ("arch_smp_send_reschedule", "include/linux/smp.h"),
+    ("capacity_freq_ref", "include/linux/arch_topology.h"),
+    ("hrtimer_setup", "include/linux/hrtimer.h"),
+    ("hrtimer_setup_sleeper_on_stack", "include/linux/hrtimer.h"),
+    ("hrtimers_cpu_starting", "include/linux/hrtimer.h"),
+    ("max_allowed_capacity", "include/linux/sched.h"),
+    ("rcutree_report_cpu_starting", "include/linux/rcutree.h"),
+    ("timers_init", "include/linux/timer.h"),
+];
+
+/// Returns `KHOST_HAS_NAME` for each of NAMES that the tree has.
+fn names_of(tree: &Path) -> String {
+    let has = |name: &str, path: &str| {
+        let text = fs::read(tree.join(path)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+    };
+    let found = NAMES.iter().filter(|(name, path)| has(name, path));
+    found.map(|(name, _)| format!("#define KHOST_HAS_{} 1\n", name.to_uppercase())).collect()
+}
+
 /// Returns the headers, by path below the folder of generated headers.
 pub(crate) fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
@@ -20,6 +44,7 @@ pub(crate) fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String
     );
     add("generated/bounds.h", bounds());
     add("generated/asm-offsets.h", String::new());
+    add("generated/khost-names.h", names_of(tree));
     add("generated/utsrelease.h", format!("#define UTS_RELEASE \"{release}\"\n"));
     add("generated/timeconst.h", timeconst(u64::from(hz)));
     add(

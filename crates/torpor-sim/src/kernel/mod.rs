@@ -30,6 +30,7 @@ mod shipped;
 mod source;
 mod symbols;
 mod task;
+mod unknown;
 #[cfg(test)]
 #[allow(unreachable_pub)]
 #[path = "../../../../tests/upstream.rs"]

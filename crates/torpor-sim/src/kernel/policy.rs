@@ -220,7 +220,7 @@ fn join(job: &Job<'_>, policy: &PolicyFiles<'_>, objects: &[String]) -> Result<(
         together.args(["-r", "-nostdlib", "-o", &object]).args(objects);
         done(job, policy, execute(job, together)?)?;
     }
-    let mut command = Command::new(compile::objcopy(job.compiler));
+    let mut command = Command::new(compile::tool(job.compiler, "objcopy"));
     command.args(NAMES).arg(&object);
     done(job, policy, execute(job, command)?)
 }

@@ -1,64 +1,48 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Finds names of functions in an image, for backtraces.
+//! Names of functions in an image, for backtraces, and how an object refers to names.
 
-const SHT_SYMTAB: u32 = 2;
-const STT_FUNC: u8 = 2;
+use object::read::elf::ElfFile64;
+use object::{
+    Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolKind, elf,
+};
+use std::collections::BTreeSet;
 
 /// Returns the functions of `addresses`, where known. Addresses are relative to `anchor`, a symbol
 /// of the image.
 pub(crate) fn name(image: &[u8], anchor: &str, addresses: &[i64]) -> Vec<String> {
-    let symbols = read(image).unwrap_or_default();
-    let Some(base) = symbols.iter().find(|s| s.name == anchor).map(|s| s.value as i64) else {
+    let Ok(file) = ElfFile64::<object::Endianness>::parse(image) else { return Vec::new() };
+    let Some(base) = file.symbols().find(|symbol| symbol.name() == Ok(anchor)) else {
         return Vec::new();
     };
+    let base = base.address() as i64;
     let of = |offset: &i64| {
         // A return address follows its call, which may be a function's last instruction.
         let at = base.checked_add(*offset)?.checked_sub(1)? as u64;
-        let symbol = symbols.iter().find(|s| s.is_function && at.wrapping_sub(s.value) < s.size)?;
-        Some(symbol.name.clone())
+        let has = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| {
+            symbol.kind() == SymbolKind::Text && at.wrapping_sub(symbol.address()) < symbol.size()
+        };
+        file.symbols().find(has)?.name().ok().map(str::to_owned)
     };
     addresses.iter().map_while(of).collect()
 }
 
-struct Symbol {
-    name: String,
-    value: u64,
-    size: u64,
-    is_function: bool,
+/// Returns which of `names` an object refers to other than by calls and jumps, as it does to
+/// variables.
+pub(crate) fn not_called(object: &[u8], names: &BTreeSet<String>) -> BTreeSet<String> {
+    let Ok(file) = ElfFile64::<object::Endianness>::parse(object) else { return names.clone() };
+    let relocations = file.sections().flat_map(|section| section.relocations());
+    let others = relocations.filter(|(_, relocation)| !is_call(relocation.flags()));
+    let named = others.filter_map(|(_, relocation)| match relocation.target() {
+        RelocationTarget::Symbol(index) => file.symbol_by_index(index).ok()?.name().ok(),
+        _ => None,
+    });
+    named.filter(|name| names.contains(*name)).map(str::to_owned).collect()
 }
 
-fn read(image: &[u8]) -> Option<Vec<Symbol>> {
-    let sections = number(image, 40, 8)?;
-    let (size, count) = (number(image, 58, 2)?, number(image, 60, 2)?);
-    let header = |index: u64| sections.checked_add(index.checked_mul(size)?);
-    let mut symbols = Vec::new();
-    for index in 0..count {
-        let at = header(index)?;
-        if number(image, at + 4, 4)? as u32 != SHT_SYMTAB {
-            continue;
-        }
-        let (offset, length) = (number(image, at + 24, 8)?, number(image, at + 32, 8)?);
-        let strings = number(image, header(number(image, at + 40, 4)?)? + 24, 8)?;
-        for symbol in (offset..offset.checked_add(length)?).step_by(24) {
-            symbols.push(Symbol {
-                name: text(image, strings.checked_add(number(image, symbol, 4)?)?)?,
-                is_function: number(image, symbol + 4, 1)? as u8 & 15 == STT_FUNC,
-                value: number(image, symbol + 8, 8)?,
-                size: number(image, symbol + 16, 8)?,
-            });
-        }
-    }
-    Some(symbols)
-}
-
-fn number(image: &[u8], at: u64, len: usize) -> Option<u64> {
-    let at = usize::try_from(at).ok()?;
-    let bytes = image.get(at..at.checked_add(len)?)?;
-    Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
-}
-
-fn text(image: &[u8], at: u64) -> Option<String> {
-    let tail = image.get(usize::try_from(at).ok()?..)?;
-    let len = tail.iter().position(|b| *b == 0)?;
-    Some(String::from_utf8_lossy(&tail[..len]).into_owned())
+fn is_call(flags: RelocationFlags) -> bool {
+    let calls = match cfg!(target_arch = "aarch64") {
+        true => [elf::R_AARCH64_CALL26, elf::R_AARCH64_JUMP26],
+        false => [elf::R_X86_64_PLT32, elf::R_X86_64_PLT32],
+    };
+    matches!(flags, RelocationFlags::Elf { r_type } if calls.contains(&r_type))
 }

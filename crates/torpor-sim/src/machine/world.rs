@@ -162,11 +162,13 @@ impl<'a> World<'a> {
         (self.tasks.len() - 1) as u32
     }
 
-    /// A task whose timer has expired is runnable.
+    /// A task whose timer has expired is runnable. The event is the timer's interrupt: at the end of
+    /// its slack, or now if another interrupt came before that.
     pub(super) fn timer_wakes(&mut self, id: u32) {
-        let Task { state, sleeps_until, .. } = self.tasks[id as usize];
+        let Task { state, sleeps_until, kind, .. } = self.tasks[id as usize];
         if state == State::Blocked(Blocked::Timer) {
-            self.woken(id, sleeps_until);
+            let slack = self.plan.workload.tasks[kind].timer_slack;
+            self.woken(id, self.now.min(sleeps_until + slack));
         }
     }
 

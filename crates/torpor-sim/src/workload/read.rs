@@ -140,6 +140,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
     }
     names.groups = count.checked_div(group).map_or(1, |groups| groups.max(1) as usize);
     let program = program::flatten(report, table, names);
+    let policy = policy(report, table);
     Some(TaskKind {
         name: table.text("name")?.to_owned(),
         count: count as u32,
@@ -148,9 +149,9 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         each_cpu: each_cpu(report, table),
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
-        policy: policy(report, table),
+        policy,
         clamp: clamp(report, table),
-        timer_slack: from_us(table.number("timer_slack_us").unwrap_or(TIMER_SLACK_US)),
+        timer_slack: timer_slack(table, policy),
         slice: slice(report, table),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         activity: names.activity(report, table),
@@ -160,6 +161,14 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         timers: program.timers.names.len(),
         program: program.steps,
     })
+}
+
+/// Returns the slack that the kernel gives the timers of a task of this policy.
+fn timer_slack(table: &Table, policy: Policy) -> Duration {
+    match policy {
+        Policy::Fifo(_) | Policy::RoundRobin(_) => Duration::ZERO,
+        _ => from_us(table.number("timer_slack_us").unwrap_or(TIMER_SLACK_US)),
+    }
 }
 
 /// Reads `policy` and `rt_priority`, of which the realtime policies need both and others one.

@@ -5,6 +5,7 @@ use crate::support::{
     big_little, count, load, machine, machine_text, near, platform, polling_machine, request, takes,
 };
 use torpor_machine::units::Duration;
+use torpor_result::TaskTotals;
 
 /// Work for 100 us at the start of every 10 ms.
 const PERIODIC: &str =
@@ -130,34 +131,42 @@ fn polling_gives_up_where_its_loop_looks() {
     near(poll_idle(2_000), 100_000.0 / (2.0 * 201.0), 0.03);
 }
 
-/// Two tasks sleep on one CPU, the second with slack: how late that is at most.
-fn late_with_slack(first_us: u32, ms: i64) -> Option<Duration> {
+/// Two tasks sleep on one CPU, the second until 10010 us and with slack. Returns what is counted of
+/// the second until then.
+fn with_slack(first_us: u32, until_us: i64) -> TaskTotals {
     let workload = load(&format!(
         r#"
 [[task]]
 name = "exact"
+timer_slack_us = 0
 phase = [{{ run_us = 10 }}, {{ period_us = {first_us} }}]
 
 [[task]]
 name = "slack"
-timer_slack_us = 50
 phase = [{{ run_us = 10 }}, {{ period_us = 10010 }}]
 "#
     ));
-    let counted = count(&request(machine(1, ""), workload, &["shallowest"], ms)).unwrap();
-    counted.kinds[1].latency.latencies().max()
+    let mut request = request(machine(1, ""), workload, &["shallowest"], 1);
+    request.options.duration = Duration::from_us(until_us);
+    count(&request).unwrap().kinds.swap_remove(1)
 }
 
 #[test]
 fn timer_is_late_by_its_whole_slack() {
-    // The other timer comes 10 ms later: 50 us of slack, C1's 2 us.
-    takes(late_with_slack(20_000, 20).unwrap(), Duration::from_us(50 + 2), 1);
+    // The other timer comes 10 ms later: 50 us of slack, C1's 2 us, which alone are latency.
+    assert_eq!(with_slack(20_000, 10_061).wakeups, 0);
+    let late = with_slack(20_000, 10_064);
+    assert_eq!(late.wakeups, 1);
+    takes(late.latency.latencies().max().unwrap(), Duration::from_us(2), 1);
 }
 
 #[test]
 fn timer_with_slack_expires_with_the_next_one() {
-    // Due at 10010 us; the other's timer comes at 10040 us and leaves C1 2 us later.
-    takes(late_with_slack(10_040, 11).unwrap(), Duration::from_us(30 + 2), 1);
+    // The other's timer comes at 10040 us and leaves C1 2 us later.
+    assert_eq!(with_slack(10_040, 10_041).wakeups, 0);
+    let early = with_slack(10_040, 10_053);
+    assert_eq!(early.wakeups, 1);
+    takes(early.latency.latencies().max().unwrap(), Duration::from_us(10), 1);
 }
 
 #[test]
