@@ -13,7 +13,7 @@ import json
 import math
 import tempfile
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import tomllib
@@ -42,6 +42,8 @@ class Machine:
     series: str
     cpus: int
     platform: str | None = None
+    #: Without an idle driver, CPUs enter the default idle of their architecture.
+    has_idle_driver: bool = True
 
     @property
     def clusters(self) -> list[dict]:
@@ -55,9 +57,13 @@ class Machine:
 MACHINES = {
     "pixel6": Machine("arm64", "6.12-cpufreq", 8, "pixel6"),
     "equal": Machine("amd64", "6.12", 4),
+    "no-driver": Machine("amd64", "6.12", 4, has_idle_driver=False),
 }
 
 LOADS = ("periodic", "frames")
+
+#: What sets a clock event device. A recording of it costs the guest a microsecond each time.
+PROGRAMMING = "clockevents_program_event"
 
 #: The least time between two of schedutil's requests is one and a half of that (Linux 6.12).
 CLOCK_LATENCY_US = 500
@@ -121,7 +127,8 @@ def _opp(opp: dict) -> str:
 
 
 def _setup(one: Machine) -> str:
-    lines = [f"insmod /mod/torpor_idle.ko states={machine.STATES[one.arch]} serve=count"]
+    driver = f"insmod /mod/torpor_idle.ko states={machine.STATES[one.arch]} serve=count"
+    lines = [driver] if one.has_idle_driver else []
     if one.platform:
         domains = "/".join(f"{c['cpus']}@{','.join(map(_opp, c['opp']))}" for c in one.clusters)
         delay_us = CLOCK_LATENCY_US * 3 // 2
@@ -158,6 +165,8 @@ overhead_source = "left out"
 """
     if one.platform:
         text += 'cpufreq_governor = "schedutil"\n'
+    if not one.has_idle_driver:
+        text += "idle_driver = false\n"
     for cluster in one.clusters:
         text += f'[[cluster]]\nname = "{cluster["name"]}"\ncpus = "{cluster["cpus"]}"\n'
         text += f'capacity = {cluster["capacity"]}\ncapacity_source = "{one.platform}"\n'
@@ -199,6 +208,8 @@ class Figures:
     state: dict[str, float]
     ended_by: dict[str, float]
     mhz: dict[str, float] = field(default_factory=dict)
+    #: How often clock event devices were set; None where that was not recorded.
+    programmings: float | None = None
 
 
 @dataclass
@@ -307,6 +318,9 @@ class _Reader:
             self.count("moved")
             self.woken_on[coming] = number
 
+    def clockevents_program_event(self, _number: int, _text: str) -> None:
+        self.count("programmings")
+
     def cpu_frequency(self, number: int, text: str) -> None:
         found = fields(text)
         cluster = self.clusters[int(found["cpu_id"])]
@@ -354,6 +368,7 @@ class _Reader:
                 cluster: round(total / (_END_NS - _BEGIN_NS) / 1000)
                 for cluster, total in sorted(self.khz_time.items())
             },
+            programmings=rate("programmings") if counts["programmings"] else None,
         )
 
 
@@ -373,6 +388,7 @@ def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict
     Raises GuestError if the kernel complained, and NotHereError where guests cannot be.
     """
     jobs = [recording.Job(load, "menu", load_command(load)) for load in loads]
+    probes = {} if one.has_idle_driver else {PROGRAMMING: "s32"}
     files = {
         **{f"mod/{name}.ko": path for name, path in build.modules(kernel).items()},
         **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
@@ -380,7 +396,7 @@ def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict
     }
     result = machine.run(
         kernel,
-        recording.script(_setup(one), jobs, has_probes=False),
+        recording.script(_setup(one), jobs, probes=probes),
         files,
         cpus=one.cpus,
         memory_mb=1024,
@@ -429,7 +445,10 @@ def hosted(one: Machine, load: str, kernel: str) -> Figures:
             trace=folder / "trace.txt",
         )
         assert not result.failures, f"{load}: {result.failures}"
-        return figures(folder / "trace.txt", load, one)
+        found = figures(folder / "trace.txt", load, one)
+        # Of the whole run, which is nearly the same all along.
+        programmings = result.runs[0]["metrics"]["timer_programmings_per_s"]
+        return replace(found, programmings=programmings)
 
 
 #: Rows of the table: what they are called, what they are of, and the share or cluster in that.
@@ -449,6 +468,7 @@ ROWS = (
     ("ended by an IPI without a task, 1/s", "ended_by", "ipi"),
     ("ended by a timer without a task, 1/s", "ended_by", "timer"),
     ("ended by a task of the kernel's, 1/s", "ended_by", "other"),
+    ("timer programmings/s", "programmings", None),
     ("mean frequency, mid, MHz", "mhz", "mid"),
     ("mean frequency, big, MHz", "mhz", "big"),
 )
