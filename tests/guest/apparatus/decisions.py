@@ -62,8 +62,16 @@ MACHINES = {
 
 LOADS = ("periodic", "frames")
 
-#: What sets a clock event device. A recording of it costs the guest a microsecond each time.
-PROGRAMMING = "clockevents_program_event"
+#: Counts how often clock event devices are set while a load runs.
+COUNTED = """
+tracing=/sys/kernel/tracing
+echo p:count/programmings clockevents_program_event >> $tracing/kprobe_events
+echo 1 > $tracing/events/count/programmings/enable
+counted() {
+	cat $tracing/kprobe_profile
+	"$@"
+	cat $tracing/kprobe_profile
+}"""
 
 #: The least time between two of schedutil's requests is one and a half of that (Linux 6.12).
 CLOCK_LATENCY_US = 500
@@ -128,7 +136,7 @@ def _opp(opp: dict) -> str:
 
 def _setup(one: Machine) -> str:
     driver = f"insmod /mod/torpor_idle.ko states={machine.STATES[one.arch]} serve=count"
-    lines = [driver] if one.has_idle_driver else []
+    lines = [driver] if one.has_idle_driver else [COUNTED]
     if one.platform:
         domains = "/".join(f"{c['cpus']}@{','.join(map(_opp, c['opp']))}" for c in one.clusters)
         delay_us = CLOCK_LATENCY_US * 3 // 2
@@ -318,9 +326,6 @@ class _Reader:
             self.count("moved")
             self.woken_on[coming] = number
 
-    def clockevents_program_event(self, _number: int, _text: str) -> None:
-        self.count("programmings")
-
     def cpu_frequency(self, number: int, text: str) -> None:
         found = fields(text)
         cluster = self.clusters[int(found["cpu_id"])]
@@ -368,7 +373,6 @@ class _Reader:
                 cluster: round(total / (_END_NS - _BEGIN_NS) / 1000)
                 for cluster, total in sorted(self.khz_time.items())
             },
-            programmings=rate("programmings") if counts["programmings"] else None,
         )
 
 
@@ -382,13 +386,15 @@ def figures(trace: Path, load: str, one: Machine) -> Figures:
     return reader.figures()
 
 
-def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict[str, bytes]:
-    """Boot the guest once, with all loads: each trace.dat, by load.
+def record(
+    one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS
+) -> dict[str, tuple[bytes, float | None]]:
+    """Boot the guest once, with all loads: each trace.dat and `Figures.programmings`, by load.
 
     Raises GuestError if the kernel complained, and NotHereError where guests cannot be.
     """
-    jobs = [recording.Job(load, "menu", load_command(load)) for load in loads]
-    probes = {} if one.has_idle_driver else {PROGRAMMING: "s32"}
+    prefix = "" if one.has_idle_driver else "counted "
+    jobs = [recording.Job(load, "menu", prefix + load_command(load)) for load in loads]
     files = {
         **{f"mod/{name}.ko": path for name, path in build.modules(kernel).items()},
         **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
@@ -396,7 +402,7 @@ def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict
     }
     result = machine.run(
         kernel,
-        recording.script(_setup(one), jobs, probes=probes),
+        recording.script(_setup(one), jobs, has_probes=False),
         files,
         cpus=one.cpus,
         memory_mb=1024,
@@ -409,17 +415,27 @@ def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict
         raise machine.GuestError(f"{result.complaints}\n{result.console[-2000:]}")
     if one.platform and "starting EAS" not in result.text("dmesg"):
         raise machine.GuestError("tasks are not placed by energy")
-    return {load: made.trace for load, made in recording.collect(kernel, result).items()}
+    return {
+        load: (made.trace, _programmings(result.text(f"recordings/{load}/workload.txt")))
+        for load, made in recording.collect(kernel, result).items()
+    }
+
+
+def _programmings(said: str) -> float | None:
+    """The programmings a second, from what `counted` printed."""
+    hits = [int(line.split()[1]) for line in said.splitlines() if "programmings" in line]
+    return round((hits[1] - hits[0]) / DURATION_S, 1) if hits else None
 
 
 def in_guest(one: Machine) -> dict[str, Figures]:
     """The figures of a new guest, by load; raises as :func:`record`."""
     found = {}
     with tempfile.TemporaryDirectory(prefix="decisions-") as folder:
-        for load, trace in record(one, packages.fetch(one.arch, one.series)).items():
+        guests = record(one, packages.fetch(one.arch, one.series))
+        for load, (trace, programmings) in guests.items():
             path = Path(folder, f"{load}.dat")
             path.write_bytes(trace)
-            found[load] = figures(path, load, one)
+            found[load] = replace(figures(path, load, one), programmings=programmings)
     return found
 
 

@@ -9,7 +9,6 @@ import gzip
 import io
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,10 +55,10 @@ class Recording:
         return trace
 
 
-def script(setup: str, jobs: list[Job], *, probes: Mapping[str, str] = WATCHED) -> str:
+def script(setup: str, jobs: list[Job], *, has_probes: bool = True) -> str:
     """Return the guest's script: `setup`, which loads the governors, then one job after another."""
     names = " ".join(name.replace(":", "/") for name in everything())
-    probed = " ".join(f"{name}:{kind}" for name, kind in probes.items())
+    probed = " ".join(f"{name}:{kind}" for name, kind in WATCHED.items()) if has_probes else ""
     settings = f'events="{names}"\nprobes="{probed}"\nbuffer_kb={BUFFER_KB}\n'
     calls = "".join(f"record {job.name} {job.governor} {job.workload}\n" for job in jobs)
     return f"{settings}{setup}\n{SCRIPT.read_text(encoding='utf-8')}\n{calls}"

@@ -115,6 +115,7 @@ impl<S: Sink> Machine<'_, S> {
         }
     }
 
+    // FIDELITY(sim-limits): hardware that predicts otherwise, and tells the kernel what it got.
     /// Returns by how many OPPs all clusters have to stay below their highest.
     fn steps_down(&mut self, limits: &mut LimitsState) -> usize {
         let time = self.world.now.since(limits.last);

@@ -247,7 +247,10 @@ impl<S: Sink> Machine<'_, S> {
         self.leaves(number, last);
         let cpu = &mut self.cpus[number];
         let model = &cpu.model.states[state];
-        let verdict = cpu.model.verdict(state, now.since(entered));
+        let verdict = match self.hardware.has_idle_driver {
+            true => cpu.model.verdict(state, now.since(entered)),
+            false => Verdict::Fit,
+        };
         if cpu.model.states.len() > 1 {
             cpu.tally.asked(SleepSource::TimerEvents);
         }
@@ -302,7 +305,7 @@ impl<S: Sink> Machine<'_, S> {
         let Some(sleep) = cpu.asleep.as_mut().filter(is_open) else { return };
         sleep.is_recorded = true;
         let Sleep { state, entered, is_rejected, .. } = *sleep;
-        let verdict = match is_rejected {
+        let verdict = match is_rejected || !self.hardware.has_idle_driver {
             true => Verdict::Fit,
             false => cpu.model.verdict(state, self.world.now.since(entered)),
         };
