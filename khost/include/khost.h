@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 14
+#define KHOST_ABI 15
 #define KHOST_CPUS_MAX 1024
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -52,6 +52,7 @@ struct khost_cpu {
 	 * speed, and reads and clears the time spent.
 	 */
 	unsigned int step_ps, remote_step_ps, switch_ns, ipi_send_ns, governor_timer_ns;
+	unsigned int timer_programming_ns;
 	/* Number of interrupts raised. */
 	unsigned int irq_ns;
 	/* Number of idle states entered. */
@@ -65,6 +66,8 @@ struct khost_cpu {
 	unsigned int governor_starts, governor_timers;
 	/* The driver has rejected the state, and reports it at poll_until_ns. */
 	unsigned int is_rejected;
+	/* Times that its clock event device was set, since the simulator cleared it. */
+	unsigned long long timer_programmings;
 };
 
 /* Counts a step of the kernel's work. */
@@ -108,6 +111,8 @@ struct khost_cluster {
 	unsigned int fast_switch;
 	/* Value written to scaling_setspeed, or KHOST_UNSET. */
 	unsigned int set_khz;
+	/* State that the architecture's own idle function enters. */
+	unsigned int default_idle;
 	struct khost_state state[KHOST_STATES_MAX];
 	struct khost_opp opp[KHOST_OPPS_MAX];
 };
@@ -154,6 +159,8 @@ struct khost_machine {
 	unsigned long long online[KHOST_CPUS_MAX / 64];
 	/* For each CPU, a bit for each idle state that is disabled in sysfs. */
 	unsigned short states_off[KHOST_CPUS_MAX];
+	/* Whether no idle driver registers. */
+	unsigned int no_idle_driver;
 };
 
 /* Values of sched_setattr() and sched_setaffinity(). */

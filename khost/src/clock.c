@@ -85,6 +85,8 @@ static DEFINE_PER_CPU(struct clock_event_device, event_device);
 static int set_next_event(unsigned long delta, struct clock_event_device *device)
 {
 	khost_cpu->timer_ns = khost_local_ns() + delta;
+	khost_cpu->timer_programmings++;
+	khost_cpu->figured_ns += khost_cpu->timer_programming_ns;
 	khost_touch(khost_cpu_number);
 	return 0;
 }

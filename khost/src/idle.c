@@ -72,10 +72,10 @@ static int enter_polling(struct cpuidle_device *device, struct cpuidle_driver *d
 	return state;
 }
 
-/* Used without a driver, once during the start. */
+/* Used without a driver: always on some machines, and once during the start of all. */
 void arch_cpu_idle(void)
 {
-	sleep_in(0);
+	sleep_in(khost_cluster_of(khost_cpu_number)->default_idle);
 }
 
 static void add_state(struct cpuidle_driver *driver, const struct khost_state *given)
@@ -108,6 +108,8 @@ static void switch_off_states(void)
 
 void khost_start_idle_driver(void)
 {
+	if (khost_machine->no_idle_driver)
+		return;
 	for (unsigned int i = 0; i < khost_machine->clusters; i++) {
 		const struct khost_cluster *cluster = &khost_machine->cluster[i];
 		struct cpuidle_driver *driver = khost_alloc(sizeof(*driver));

@@ -91,6 +91,11 @@ pub enum EngineError {
         oracle: Box<str>,
         least: Box<str>,
     },
+    #[error(
+        "platform `{platform}` has no idle driver: no governor chooses anything there\n\
+         hint: without `idle_driver = false`, a replay shows what a driver of its states would bring"
+    )]
+    NoIdleDriver { platform: String },
     #[error("cannot share memory with other processes: {reason}")]
     SharedMemory { reason: String },
     #[error("interrupted")]

@@ -69,6 +69,9 @@ impl Request {
         let mut request = self.clone();
         let Request { platform, options, .. } = &mut request;
         enable_states(platform, &options.enabled_states)?;
+        if !platform.has_idle_driver {
+            return Err(EngineError::NoIdleDriver { platform: platform.name.clone() });
+        }
         if let (Some(start), Some(end)) = (options.start, options.end) {
             if start >= end {
                 return Err(EngineError::EndsFirst { start, end });

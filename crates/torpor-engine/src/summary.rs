@@ -313,16 +313,18 @@ pub fn demotion_note(platform: &Platform) -> Option<String> {
     let demoted = platform.clusters.iter().flat_map(|cluster| {
         let states = cluster.idle_states.iter();
         states.filter_map(|state| {
-            let to = &cluster.idle_states[state.demotion?.to].name;
-            Some(format!("{} to {to} ({})", state.name, cluster.name))
+            let rule = state.demotion?;
+            let when = if rule.after == 0 { "always" } else { "after short sleeps" };
+            let to = &cluster.idle_states[rule.to].name;
+            Some(format!("{to} for {}, {when} ({})", state.name, cluster.name))
         })
     });
     let demoted: Vec<String> = demoted.collect();
     if !demoted.is_empty() {
         return Some(format!(
-            "the hardware demotes {} after short sleeps: `usage`, `time_ns`, above and below are of \
+            "the hardware enters {}: `usage`, `time_ns`, above and below are of \
              requested states, energy and latency of those that it got (`got_time_ns`); the oracle's \
-             requests are not demoted",
+             requests are not moved",
             demoted.join(", ")
         ));
     }

@@ -138,7 +138,11 @@ impl Tally {
         let deep = self.totals.deep.take();
         self.slept(opp, state, from, to, verdict);
         self.totals.deep = deep;
-        self.totals.states[state].demoted += 1;
+        let mut parts = parts.peekable();
+        match parts.peek() {
+            Some((got, _)) if *got > state => self.totals.promoted += 1,
+            _ => self.totals.states[state].demoted += 1,
+        }
         let row = opp as usize * self.states;
         let requested = &mut self.moved[row + state];
         requested.count -= 1;

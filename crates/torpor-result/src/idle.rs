@@ -50,6 +50,8 @@ summed! {
         pub absorbed_spans: u64,
         /// Time that entries took which the driver refused; the CPU was awake.
         pub rejected_time: Duration,
+        /// Entries for which the hardware entered a deeper state than the requested one.
+        pub promoted: u64,
         /// Sleeps in a state that is disabled or slower than the latency limit.
         pub forbidden: u64,
         /// Delay of each event's work relative to the recording; 0 if it was not late.
@@ -256,6 +258,9 @@ pub static METRICS: &[Metric] = metrics! {
     demoted_entries optional: COUNT, Neither, "demoted entries", "Entries for which the hardware \
         entered a shallower state than the one requested, on a platform with `demote_to`.",
         |s| count(s.idle.of_states(|state| state.demoted));
+    promoted_entries optional: COUNT, Neither, "promoted entries", "Entries for which the hardware \
+        entered a deeper state than the one requested, on a platform with `promote_to`.",
+        |s| count(s.idle.promoted);
     tick_wakeups leads(&[(Wakeups, 2)]):
         COUNT, Lower, "tick wake-ups", "Sleeps ended only by the tick, which the \
         governor had kept.", |s| count(s.idle.tick_wakeups);

@@ -55,6 +55,7 @@ pub struct Work {
     pub flows_ended: u64,
     pub flows_late: u64,
     pub ipis: u64,
+    pub timer_programmings: u64,
     /// Energy lost in sleeps that a shallower, or a deeper, state would have made cheaper.
     pub lost_too_deep: Option<Energy>,
     pub lost_too_shallow: Option<Energy>,
@@ -68,6 +69,10 @@ pub struct Frequency {
     /// Mean over the time that CPUs were busy; `None` if they never were.
     pub busy_khz: Option<f64>,
     pub transitions_per_s: Option<f64>,
+    /// Share of time, over all CPUs, below the requested frequency: because of the package's power,
+    /// and because of the number of active cores. `None` on a machine without such limits.
+    pub power_limited_pct: Option<f64>,
+    pub turbo_limited_pct: Option<f64>,
 }
 
 /// Metric of tasks or flows of one name.
@@ -193,8 +198,16 @@ pub static METRICS: &[Metric] = metrics! {
         CPUs were busy.", |s| s.work.as_ref()?.frequency.busy_khz;
     freq_transitions_per_s optional: RATE, Neither, "frequency changes", "Frequency changes of all \
         clocks, per second.", |s| s.work.as_ref()?.frequency.transitions_per_s;
+    power_limited_pct optional: SHARE, Lower, "limited by power", "Share of all CPU time in which \
+        the hardware held a clock below the frequency that the kernel had requested, because of \
+        `power_limit` of the platform.", |s| s.work.as_ref()?.frequency.power_limited_pct;
+    turbo_limited_pct optional: SHARE, Lower, "limited by active cores", "The same because of \
+        `turbo_khz`.", |s| s.work.as_ref()?.frequency.turbo_limited_pct;
     ipis: COUNT, Lower, "reschedule IPIs", "Interrupts sent to make another CPU check its \
         runqueue.", |s| count(s.work.as_ref()?.ipis);
+    timer_programmings_per_s: RATE, Lower, "timer programmings", "Times that a CPU's clock event \
+        device was set to its next expiry, of all CPUs, per second. In a virtual machine each of \
+        them is an exit.", |s| s.work.as_ref().and_then(|w| w.per_s(w.timer_programmings));
     migrations: COUNT, Neither, "migrations", "Migrations of tasks to another CPU.",
         |s| count(s.work.as_ref()?.tasks.migrations);
     preemptions: COUNT, Neither, "preemptions", "Tasks that were preempted with work left.",

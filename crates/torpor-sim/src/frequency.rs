@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Frequencies of clocks, from what was counted of them.
 
-use crate::machine::Counted;
+use crate::machine::{Counted, Limit};
 use std::ops::Range;
 use torpor_machine::platform::Platform;
 use torpor_machine::units::Duration;
@@ -14,6 +14,7 @@ pub(crate) fn frequency<'a>(
 ) -> Frequency {
     let (mut all, mut busy) = (Weighted::default(), Weighted::default());
     let (mut transitions, mut span) = (0, Duration::ZERO);
+    let (mut limited, mut cpu_time) = ([0; Limit::COUNT], 0);
     for counted in runs {
         span += counted.span;
         for number in clusters.clone() {
@@ -25,6 +26,10 @@ pub(crate) fn frequency<'a>(
                 continue;
             }
             transitions += domain.transitions;
+            cpu_time += counted.span.0 * count;
+            for (sum, time) in limited.iter_mut().zip(domain.limited) {
+                *sum += time.0 * count;
+            }
             for (opp, time) in domain.time_at.iter().enumerate() {
                 let khz = cluster.opps.get(opp).map(|opp| opp.freq_khz);
                 all.add(khz, Duration(time.0 * count));
@@ -35,10 +40,19 @@ pub(crate) fn frequency<'a>(
         }
     }
     let mean_khz = all.mean();
+    let limits = platform.limits.as_ref();
+    let has_power = limits.is_some_and(|limits| !limits.power.is_empty());
+    let has_turbo = platform.clusters.iter().any(|cluster| cluster.turbo.is_some());
+    let share = |limit: Limit, is_limited: bool| {
+        let pct = 100.0 * limited[limit as usize] as f64 / cpu_time.max(1) as f64;
+        is_limited.then_some(pct)
+    };
     Frequency {
         mean_khz,
         busy_khz: busy.mean(),
         transitions_per_s: mean_khz.map(|_| transitions as f64 * 1e9 / span.0 as f64),
+        power_limited_pct: share(Limit::Power, has_power),
+        turbo_limited_pct: share(Limit::Turbo, has_turbo),
     }
 }
 

@@ -148,6 +148,7 @@ impl Overheads {
             ipi_delivery,
             ipi_handling,
             virt_exit,
+            timer_programming: _,
         } = platform.overheads;
         Overheads {
             interrupt: platform.tick_handling,

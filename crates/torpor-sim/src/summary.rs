@@ -203,6 +203,7 @@ pub(crate) fn of_one(request: &Request, counted: &Counted) -> Values {
         energy: energy(platform, counted),
         frequency: frequency(platform, [counted], 0..platform.clusters.len()),
         ipis: counted.ipis,
+        timer_programmings: counted.timer_programmings,
         lost_too_deep: against.map(|a| a.too_deep),
         lost_too_shallow: against.map(|a| a.too_shallow),
     };
@@ -507,6 +508,7 @@ mod tests {
             devices: Vec::new(),
             flows: Vec::new(),
             ipis: 0,
+            timer_programmings: 0,
             events: 0,
             static_energy: vec![Energy(energy), Energy::ZERO],
             shared_energy: Vec::new(),

@@ -13,7 +13,7 @@ import json
 import math
 import tempfile
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -52,6 +52,8 @@ class Machine:
     icount_shift: int = machine.ICOUNT_SHIFT
     serve: str = "count"
     turns_us: tuple[int, ...] = (machine.TURN_US,)
+    #: Without an idle driver, CPUs enter the default idle of their architecture.
+    has_idle_driver: bool = True
 
     @property
     def clusters(self) -> list[dict]:
@@ -70,9 +72,21 @@ MACHINES = {
         serve="time",
         turns_us=(5, 4),
     ),
+    "no-driver": Machine("amd64", "6.12", 4, ("periodic", "frames"), has_idle_driver=False),
 }
 
 CASES = [(name, load) for name, one in MACHINES.items() for load in one.loads]
+
+#: Counts how often clock event devices are set while a load runs.
+COUNTED = """
+tracing=/sys/kernel/tracing
+echo p:count/programmings clockevents_program_event >> $tracing/kprobe_events
+echo 1 > $tracing/events/count/programmings/enable
+counted() {
+	cat $tracing/kprobe_profile
+	"$@"
+	cat $tracing/kprobe_profile
+}"""
 
 #: The least time between two of schedutil's requests is one and a half of that (Linux 6.12).
 CLOCK_LATENCY_US = 500
@@ -143,7 +157,7 @@ def _opp(opp: dict) -> str:
 def _setup(one: Machine) -> str:
     count_ps = 2000 << one.icount_shift
     idle = f"states={machine.STATES[one.arch]} serve={one.serve} count_ps={count_ps}"
-    lines = [f"insmod /mod/torpor_idle.ko {idle}"]
+    lines = [f"insmod /mod/torpor_idle.ko {idle}"] if one.has_idle_driver else [COUNTED]
     if one.platform:
         domains = "/".join(f"{c['cpus']}@{','.join(map(_opp, c['opp']))}" for c in one.clusters)
         delay_us = CLOCK_LATENCY_US * 3 // 2
@@ -207,6 +221,8 @@ overhead_source = "measured in the guest"
 """
     if one.platform:
         text += 'cpufreq_governor = "schedutil"\n'
+    if not one.has_idle_driver:
+        text += "idle_driver = false\n"
     for cluster in one.clusters:
         text += f'[[cluster]]\nname = "{cluster["name"]}"\ncpus = "{cluster["cpus"]}"\n'
         text += f'capacity = {cluster["capacity"]}\ncapacity_source = "{one.platform}"\n'
@@ -250,6 +266,8 @@ class Figures:
     ended_by: dict[str, float]
     mhz: dict[str, float] = field(default_factory=dict)
     start_us: float = 0.0
+    #: How often clock event devices were set; None where that was not recorded.
+    programmings: float | None = None
 
 
 @dataclass
@@ -419,12 +437,13 @@ def figures(trace: Path, load: str, one: Machine) -> Figures:
     return reader.figures()
 
 
-def record(one: Machine, kernel: Kernel, turn_us: int) -> dict[str, bytes]:
-    """Boot the guest once, with all its loads: each trace.dat, by load.
+def record(one: Machine, kernel: Kernel, turn_us: int) -> dict[str, tuple[bytes, float | None]]:
+    """Boot the guest once: each load's trace.dat and `Figures.programmings`.
 
     Raises GuestError if the kernel complained, and NotHereError where guests cannot be.
     """
-    jobs = [recording.Job(load, "menu", load_command(load)) for load in one.loads]
+    prefix = "" if one.has_idle_driver else "counted "
+    jobs = [recording.Job(load, "menu", prefix + load_command(load)) for load in one.loads]
     files = {
         **{f"mod/{name}.ko": path for name, path in build.modules(kernel).items()},
         **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
@@ -446,7 +465,16 @@ def record(one: Machine, kernel: Kernel, turn_us: int) -> dict[str, bytes]:
         raise machine.GuestError(f"{result.complaints}\n{result.console[-2000:]}")
     if one.platform and "starting EAS" not in result.text("dmesg"):
         raise machine.GuestError("tasks are not placed by energy")
-    return {load: made.trace for load, made in recording.collect(kernel, result).items()}
+    return {
+        load: (made.trace, _programmings(result.text(f"recordings/{load}/workload.txt")))
+        for load, made in recording.collect(kernel, result).items()
+    }
+
+
+def _programmings(said: str) -> float | None:
+    """The programmings a second, from what `counted` printed."""
+    hits = [int(line.split()[1]) for line in said.splitlines() if "programmings" in line]
+    return round((hits[1] - hits[0]) / DURATION_S, 1) if hits else None
 
 
 @dataclass(frozen=True)
@@ -462,14 +490,17 @@ class Guests:
         found, measured = [], None
         for turn_us in one.turns_us:
             with tempfile.TemporaryDirectory(prefix="decisions-") as folder:
-                traces = {}
+                of_loads = {}
                 kernel = packages.fetch(one.arch, one.series)
-                for load, trace in record(one, kernel, turn_us).items():
-                    traces[load] = Path(folder, f"{load}.dat")
-                    traces[load].write_bytes(trace)
-                measured = measured or costs(traces[one.loads[-1]], one)
-                found.append({load: figures(path, load, one) for load, path in traces.items()})
-        return cls(measured, found)
+                for load, (trace, programmings) in record(one, kernel, turn_us).items():
+                    path = Path(folder, f"{load}.dat")
+                    path.write_bytes(trace)
+                    if load == one.loads[-1] and one.has_idle_driver:
+                        measured = measured or costs(path, one)
+                    of = figures(path, load, one)
+                    of_loads[load] = replace(of, programmings=programmings)
+                found.append(of_loads)
+        return cls(measured or Costs(), found)
 
     @classmethod
     def kept(cls, name: str) -> "Guests":
@@ -497,7 +528,10 @@ def hosted(name: str, load: str, kernel: str, guests: Guests) -> Figures:
             trace=folder / "trace.txt",
         )
         assert not result.failures, f"{load}: {result.failures}"
-        return figures(folder / "trace.txt", load, one)
+        found = figures(folder / "trace.txt", load, one)
+        # Of the whole run, which is nearly the same all along.
+        programmings = result.runs[0]["metrics"]["timer_programmings_per_s"]
+        return replace(found, programmings=programmings)
 
 
 #: Rows of the table: what they are called, what they are of, and the share or cluster in that.
@@ -517,6 +551,7 @@ ROWS = (
     ("ended by an IPI without a task, 1/s", "ended_by", "ipi"),
     ("ended by a timer without a task, 1/s", "ended_by", "timer"),
     ("ended by a task of the kernel's, 1/s", "ended_by", "other"),
+    ("timer programmings/s", "programmings", None),
     ("mean frequency, mid, MHz", "mhz", "mid"),
     ("mean frequency, big, MHz", "mhz", "big"),
 )

@@ -52,6 +52,7 @@ fn cluster(states: Vec<IdleState>) -> Cluster {
         clock: Default::default(),
         idle_states: states,
         smt: Smt::NONE,
+        turbo: None,
     }
 }
 
@@ -97,6 +98,8 @@ pub(crate) fn model(cluster: &Cluster) -> CpuModel {
         floor_power: Power::ZERO,
         awake_power: Power::ZERO,
         awake_rise: Duration::ZERO,
+        has_idle_driver: true,
+        limits: None,
         clusters: vec![cluster.clone()],
     };
     let grid = TickGrid::new(Hz::H250, Duration::ZERO);

@@ -8,6 +8,7 @@ mod demotion;
 mod error;
 mod import;
 mod io_device;
+mod limits;
 mod model;
 mod poll_loop;
 mod toml_file;
@@ -19,6 +20,7 @@ pub use import::{
     ImportOptions, Imported, import, import_device_tree, import_snapshot, import_sysfs,
 };
 pub use io_device::{Completion, Flash, IoDevice, ServiceTime};
+pub use limits::{Limits, PowerLimit, Turbo};
 pub use model::*;
 pub use poll_loop::PollLoop;
 pub use toml_file::{from_document, from_toml, io_device_from_toml, json_schema};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A machine as the engine sees it: clusters of like CPUs, their idle states and their power.
 
-use crate::platform::{Demotion, IoDevice, PlatformError, PollLoop};
+use crate::platform::{Demotion, IoDevice, Limits, PlatformError, PollLoop, Turbo};
 use crate::toml::Distribution;
 use crate::units::{CpuId, Duration, Energy, Hz, Power, UnknownName};
 use std::collections::HashMap;
@@ -34,6 +34,11 @@ pub struct Platform {
     pub awake_power: Power,
     /// The time from nothing to all of that, and back; in between it is in proportion.
     pub awake_rise: Duration,
+    /// What limits frequencies below the kernel; simulations only.
+    pub limits: Option<Limits>,
+    /// Whether its kernel has an idle driver. Without one no governor chooses: CPUs enter the
+    /// shallowest state that rests, the architecture's default.
+    pub has_idle_driver: bool,
     /// Default cpufreq governor.
     pub cpufreq_governor: CpufreqGovernor,
     /// In order of their first CPU; together they cover CPUs 0..n without gap or overlap.
@@ -54,6 +59,8 @@ pub struct Overheads {
     pub ipi_handling: Duration,
     /// On the sending CPU, in a virtual machine.
     pub virt_exit: Duration,
+    /// To set the clock event device, which exits to the hypervisor in many virtual machines.
+    pub timer_programming: Duration,
 }
 
 /// cpufreq governor, by its name in sysfs' `scaling_governor`.
@@ -79,6 +86,8 @@ pub struct Cluster {
     /// Shallowest first, 1 to 10 of them (`CPUIDLE_STATE_MAX`).
     pub idle_states: Vec<IdleState>,
     pub smt: Smt,
+    /// Its highest frequencies by the number of active cores.
+    pub turbo: Option<Turbo>,
 }
 
 /// Threads of a cluster's cores.

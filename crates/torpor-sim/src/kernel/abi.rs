@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 14;
+pub(crate) const ABI: u32 = 15;
 pub(crate) const CPUS_MAX: usize = 1024;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -49,6 +49,7 @@ pub(crate) struct Cpu {
     pub switch_ns: u32,
     pub ipi_send_ns: u32,
     pub governor_timer_ns: u32,
+    pub timer_programming_ns: u32,
     pub irq_ns: u32,
     pub sleeps: u32,
     pub busy_until_ns: u64,
@@ -58,6 +59,7 @@ pub(crate) struct Cpu {
     pub governor_starts: u32,
     pub governor_timers: u32,
     pub is_rejected: u32,
+    pub timer_programmings: u64,
 }
 
 impl Cpu {
@@ -98,6 +100,7 @@ pub(crate) struct Cluster {
     pub transition_delay_us: u32,
     pub fast_switch: u32,
     pub set_khz: u32,
+    pub default_idle: u32,
     pub state: [State; STATES_MAX],
     pub opp: [Opp; OPPS_MAX],
 }
@@ -126,6 +129,7 @@ pub(crate) struct Machine {
     pub latency_limit_us: u32,
     pub online: [u64; CPUS_MAX / 64],
     pub states_off: [u16; CPUS_MAX],
+    pub no_idle_driver: u32,
 }
 
 #[repr(C)]

@@ -8,6 +8,8 @@ use torpor_machine::units::Duration;
 #[derive(Clone, Debug)]
 pub struct Hardware {
     pub clusters: Vec<Cluster>,
+    /// Whether the kernel has an idle driver. Without one its CPUs enter their default idle state.
+    pub has_idle_driver: bool,
     /// Cluster of each CPU, and the first thread of its core.
     pub cluster_of: Vec<usize>,
     pub core_of: Vec<usize>,
@@ -76,6 +78,8 @@ pub struct Overheads {
     pub ipi_handling: Duration,
     /// Cost of an idle governor's own timer.
     pub governor_timer: Duration,
+    /// Cost of setting the clock event device.
+    pub timer_programming: Duration,
     /// Cost of one step of the kernel, and of one with data in another CPU's cache. See
     /// `khost/src/clock.c` for steps.
     pub step_ps: u32,
@@ -143,6 +147,7 @@ impl Hardware {
         };
         Hardware {
             clusters: clusters.collect(),
+            has_idle_driver: platform.has_idle_driver,
             states_off: cluster_of.iter().map(off).collect(),
             is_online: vec![true; cluster_of.len()],
             cluster_of,
@@ -156,6 +161,7 @@ impl Hardware {
                 ipi_send: platform.overheads.ipi_send + platform.overheads.virt_exit,
                 ipi_handling: platform.overheads.ipi_handling,
                 governor_timer: platform.timer_start,
+                timer_programming: platform.overheads.timer_programming,
                 step_ps: STEP_PS,
                 remote_step_ps: STEP_PS + LINE_PS,
             },
@@ -195,6 +201,13 @@ impl Hardware {
             return Err("a CPU is in no cluster".to_owned());
         }
         Ok(())
+    }
+}
+
+impl Cluster {
+    /// Returns the state that a kernel without an idle driver enters: the shallowest that rests.
+    pub(crate) fn default_idle(&self) -> usize {
+        self.states.iter().position(|state| state.poll_loop.is_none()).unwrap_or(0)
     }
 }
 

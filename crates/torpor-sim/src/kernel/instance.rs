@@ -393,6 +393,7 @@ impl HostSide {
             latency_limit_us: hardware.latency_limit.map_or(abi::UNSET, us),
             online,
             states_off,
+            no_idle_driver: (!hardware.has_idle_driver).into(),
         }));
         host.table.context = (&raw mut *host).cast();
         host
@@ -441,6 +442,7 @@ fn cluster(hardware: &Hardware, index: usize) -> abi::Cluster {
         transition_delay_us: given.clock.transition_delay.map_or(0, |delay| ns(delay) / 1000),
         fast_switch: given.clock.has_fast_switch.into(),
         set_khz: hardware.cpufreq.set_khz.get(index).copied().unwrap_or(abi::UNSET),
+        default_idle: given.default_idle() as u32,
         state,
         opp,
     }

@@ -19,6 +19,8 @@ pub struct Counted {
     /// One for each of the workload's flows.
     pub flows: Vec<FlowTotals>,
     pub ipis: u64,
+    /// Times that a clock event device was set.
+    pub timer_programmings: u64,
     pub events: u64,
     /// Energy of clusters in addition to their CPUs, by cluster.
     pub static_energy: Vec<Energy>,

@@ -13,6 +13,8 @@ use torpor_machine::units::{Duration, Instant};
 pub(super) struct Cpu<'a> {
     pub(super) model: &'a CpuModel,
     pub(super) cluster: usize,
+    /// The frequency that the kernel has requested, and the one that it has.
+    pub(super) requested_khz: u32,
     pub(super) khz: u32,
     pub(super) khz_max: u64,
     pub(super) opp: u16,
@@ -61,6 +63,7 @@ impl<'a> Cpu<'a> {
         Cpu {
             model,
             cluster,
+            requested_khz: 0,
             khz: 0,
             khz_max: clock.khz_max(),
             opp: clock.opp,

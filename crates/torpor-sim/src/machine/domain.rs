@@ -13,9 +13,26 @@ pub(super) struct Domain {
     /// The frequencies of its OPPs, ascending; empty if unknown.
     freqs_khz: Vec<u32>,
     pub opp: u16,
+    /// The OPP that the kernel has requested, and the highest that each limit allows.
+    requested: u16,
+    caps: [u16; Limit::COUNT],
     since: Instant,
     time_at: Vec<Duration>,
     transitions: u64,
+    limited: [Duration; Limit::COUNT],
+}
+
+/// What holds a clock below the frequency that the kernel has requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Power of the package.
+    Power,
+    /// The number of active cores.
+    Turbo,
+}
+
+impl Limit {
+    pub const COUNT: usize = 2;
 }
 
 /// Counters of a clock over a run.
@@ -24,14 +41,20 @@ pub struct DomainCounted {
     pub transitions: u64,
     /// Time at each OPP; one entry if no OPP is known.
     pub time_at: Vec<Duration>,
+    /// Time below the requested frequency, by the limit that held it there.
+    pub limited: [Duration; Limit::COUNT],
 }
 
 impl Domain {
     /// Starts at the highest frequency, which lasts until the governor's first decision.
     pub(super) fn new(cluster: &Cluster) -> Domain {
         let freqs_khz: Vec<u32> = cluster.opps.iter().map(|opp| opp.freq_khz).collect();
+        let highest = freqs_khz.len().saturating_sub(1) as u16;
         Domain {
-            opp: freqs_khz.len().saturating_sub(1) as u16,
+            opp: highest,
+            requested: highest,
+            caps: [highest; Limit::COUNT],
+            limited: [Duration::ZERO; Limit::COUNT],
             since: Instant(0),
             time_at: vec![Duration::ZERO; freqs_khz.len().max(1)],
             transitions: 0,
@@ -59,8 +82,37 @@ impl Domain {
         found.unwrap_or(last) as u16
     }
 
-    /// Changes to another OPP; false if the clock has that already.
-    pub(super) fn change(&mut self, opp: u16, now: Instant) -> bool {
+    pub(super) fn requested(&self) -> u16 {
+        self.requested
+    }
+
+    /// Returns the frequency that the kernel has requested.
+    pub(super) fn requested_khz(&self) -> Option<u32> {
+        self.freqs_khz.get(usize::from(self.requested)).copied()
+    }
+
+    /// Returns the OPP that the clock has if the kernel requests this one.
+    pub(super) fn within_limits(&self, requested: u16) -> u16 {
+        self.caps.iter().fold(requested, |opp, cap| opp.min(*cap))
+    }
+
+    /// Sets the highest OPP that a limit allows; false if it was that already.
+    pub(super) fn set_cap(&mut self, limit: Limit, cap: u16, now: Instant) -> bool {
+        if self.caps[limit as usize] == cap {
+            return false;
+        }
+        self.pass(now);
+        self.caps[limit as usize] = cap;
+        true
+    }
+
+    /// Changes to what the kernel requests, within the limits; false if the clock has that already.
+    pub(super) fn request(&mut self, requested: u16, now: Instant) -> bool {
+        if requested != self.requested {
+            self.pass(now);
+            self.requested = requested;
+        }
+        let opp = self.within_limits(requested);
         if opp == self.opp {
             return false;
         }
@@ -81,7 +133,13 @@ impl Domain {
     }
 
     fn pass(&mut self, now: Instant) {
-        self.time_at[usize::from(self.opp)] += now.since(self.since);
+        let time = now.since(self.since);
+        self.time_at[usize::from(self.opp)] += time;
+        if self.opp < self.requested {
+            let [power, turbo] = self.caps;
+            let limit = if power < turbo { Limit::Power } else { Limit::Turbo };
+            self.limited[limit as usize] += time;
+        }
         self.since = now;
     }
 
@@ -90,10 +148,12 @@ impl Domain {
         self.pass(now);
         self.time_at.fill(Duration::ZERO);
         self.transitions = 0;
+        self.limited = [Duration::ZERO; Limit::COUNT];
     }
 
     pub(super) fn close(mut self, now: Instant) -> DomainCounted {
         self.pass(now);
-        DomainCounted { transitions: self.transitions, time_at: self.time_at }
+        let Domain { transitions, time_at, limited, .. } = self;
+        DomainCounted { transitions, time_at, limited }
     }
 }

@@ -58,7 +58,7 @@ impl<S: Sink> Machine<'_, S> {
             self.send_ipi(cpu, sent);
         }
         self.queue_timer(cpu, timer_ns);
-        if khz != self.cpus[cpu].khz {
+        if khz != self.cpus[cpu].requested_khz {
             self.change_frequency(cpu, khz);
         }
         if task != self.cpus[cpu].task {
@@ -83,20 +83,35 @@ impl<S: Sink> Machine<'_, S> {
         self.world.queue.push(self.world.now + self.hardware.ipi_delivery, to, Event::Ipi(bits));
     }
 
+    /// The kernel requests a frequency for a CPU's clock.
     fn change_frequency(&mut self, number: usize, khz: u32) {
-        self.account(number);
-        self.cpus[number].khz = khz;
-        self.set_costs(number);
-        let (now, cluster) = (self.world.now, self.cpus[number].cluster);
-        let opp = self.domains[cluster].opp_of(khz);
-        if self.domains[cluster].change(opp, now) {
-            self.rest.set_opp(cluster, opp, now);
-        }
-        self.split_sleep(number, opp);
-        let changes = std::mem::replace(&mut self.cpus[number].opp, opp) != opp;
+        let domain = &self.domains[self.cpus[number].cluster];
+        let before = domain.opp_of(self.cpus[number].requested_khz);
+        let changes = domain.opp_of(khz) != before;
+        self.cpus[number].requested_khz = khz;
+        self.deliver_frequency(number);
         if S::RECORDS && changes {
             self.record_frequency(number);
         }
+    }
+
+    /// Gives a CPU the frequency that the kernel has requested, as far as the limits allow.
+    pub(super) fn deliver_frequency(&mut self, number: usize) {
+        self.account(number);
+        let (now, cluster) = (self.world.now, self.cpus[number].cluster);
+        let domain = &mut self.domains[cluster];
+        let requested_khz = self.cpus[number].requested_khz;
+        let requested = domain.opp_of(requested_khz);
+        let changes = domain.request(requested, now);
+        let opp = domain.opp;
+        let held_khz = domain.freq_khz().filter(|_| opp != requested);
+        self.cpus[number].khz = held_khz.unwrap_or(requested_khz);
+        self.set_costs(number);
+        if changes {
+            self.rest.set_opp(cluster, opp, now);
+        }
+        self.split_sleep(number, opp);
+        self.cpus[number].opp = opp;
         self.plan_done(number);
     }
 
@@ -174,12 +189,15 @@ impl<S: Sink> Machine<'_, S> {
 
     /// Sets the costs of the kernel's work on a CPU at its present speed.
     pub(super) fn set_costs(&mut self, cpu: usize) {
+        let costs = self.hardware.overheads;
         let Overheads { step_ps, remote_step_ps, context_switch, ipi_send, governor_timer, .. } =
-            self.hardware.overheads;
+            costs;
         let scaled = |cost: i64| self.cpus[cpu].time_for(Duration(cost)).0 as u32;
         let steps = (scaled(step_ps.into()), scaled(remote_step_ps.into()));
         let figures = (scaled(context_switch.0), scaled(ipi_send.0), scaled(governor_timer.0));
+        let programming = scaled(costs.timer_programming.0);
         let it = self.instance.cpu_mut(cpu);
+        it.timer_programming_ns = programming;
         (it.step_ps, it.remote_step_ps) = steps;
         (it.switch_ns, it.ipi_send_ns, it.governor_timer_ns) = figures;
     }

@@ -6,6 +6,7 @@
 //! idle state that is left. Each becomes a call into the kernel, which decides until its CPU
 //! computes or sleeps.
 
+mod active;
 mod bench;
 mod call;
 mod counted;
@@ -24,6 +25,7 @@ mod io;
 mod irq;
 mod last_man;
 mod latency;
+mod limits;
 mod mask;
 mod program;
 mod queue;
@@ -41,7 +43,7 @@ mod world;
 pub use bench::{Act, Bench, CpuStats, Script, Stats, TaskStats};
 pub use counted::{AgainstOracle, Counted, CpuCounted};
 pub use device::DeviceTotals;
-pub use domain::DomainCounted;
+pub use domain::{DomainCounted, Limit};
 pub use flow::FlowTotals;
 pub use mask::CpuMask;
 pub use sink::Sink;
@@ -54,6 +56,7 @@ use crate::kernel::abi::{IRQ_DEVICE, IRQ_RESCHEDULE, IRQ_TIMER, NEVER, Usage};
 use crate::kernel::{Hardware, Instance, TaskSetup, Trouble};
 use crate::options::Overheads;
 use crate::workload::{Device, Workload};
+use active::ActiveCores;
 use cpu::Cpu;
 use domain::Domain;
 use driver::Driver;
@@ -61,6 +64,7 @@ use interrupt::Handled;
 use irq::{Irq, Line};
 use last_man::LastMan;
 use latency::Latencies;
+use limits::LimitsState;
 use rest::Rest;
 use torpor_engine::model::CpuModel;
 use torpor_machine::platform::Platform;
@@ -141,6 +145,8 @@ enum Event {
     Undemotes(u32),
     /// A polling state's time is up.
     PollEnd(u64),
+    /// The hardware looks at its limits.
+    Limits,
     /// The request of a scripted task is done.
     Completion(u32),
 }
@@ -179,6 +185,8 @@ pub struct Machine<'a, S> {
     /// Shared states, whose latencies depend on other CPUs.
     last_man: Option<LastMan>,
     latencies: Option<Latencies>,
+    /// What the hardware allows; none without limits.
+    limits: Option<LimitsState>,
     rest: Rest,
     domains: Vec<Domain>,
     tracepoints: Tracepoints,
@@ -216,6 +224,10 @@ impl<'a, S: Sink> Machine<'a, S> {
             hardware,
             last_man,
             latencies: Latencies::of_platform(plan.platform, plan.seed),
+            limits: LimitsState::of_platform(
+                plan.platform,
+                ActiveCores::of_platform(plan.platform, plan.topology),
+            ),
             sink,
             script,
             halt: None,
@@ -228,6 +240,7 @@ impl<'a, S: Sink> Machine<'a, S> {
             handled: Handled::default(),
         };
         machine.start_sources();
+        machine.start_limits();
         if S::RECORDS {
             (0..machine.cpus.len()).for_each(|cpu| machine.record_frequency(cpu));
         }
@@ -237,6 +250,7 @@ impl<'a, S: Sink> Machine<'a, S> {
         (0..cpus).for_each(|cpu| {
             machine.set_costs(cpu);
             machine.instance.cpu_mut(cpu).take_spent_ns();
+            machine.instance.cpu_mut(cpu).timer_programmings = 0;
         });
         // The boot may have set timers or frequencies, and put CPUs to sleep.
         machine.take_tracepoints();
@@ -331,6 +345,7 @@ impl<'a, S: Sink> Machine<'a, S> {
             }
             Event::Undemotes(number) => self.undemote(cpu, number),
             Event::Sleeps => self.enter_state(cpu),
+            Event::Limits => self.keep_limits(),
             Event::PollEnd(end_ns) => return self.end_poll(cpu, end_ns),
             Event::Completion(task) => {
                 self.cpus[cpu].irqs.push_back(Irq { at: now, line: Line::Script { task } });
@@ -421,7 +436,7 @@ impl<'a, S: Sink> Machine<'a, S> {
     }
 
     fn record_frequency(&mut self, cpu: usize) {
-        if let Some(freq_khz) = self.domains[self.cpus[cpu].cluster].freq_khz() {
+        if let Some(freq_khz) = self.domains[self.cpus[cpu].cluster].requested_khz() {
             self.emit(cpu, EventKind::CpuFrequency { freq_khz });
         }
     }
@@ -433,15 +448,24 @@ impl<'a, S: Sink> Machine<'a, S> {
         self.rest.take(now);
         self.domains.iter_mut().for_each(|domain| domain.start_over(now));
         self.cpus.iter_mut().for_each(|cpu| cpu.start_over(now));
+        self.take_timer_programmings();
+        self.start_limits_over();
         self.sink.start_over();
         if S::RECORDS {
             (0..self.cpus.len()).for_each(|cpu| self.record_frequency(cpu));
         }
     }
 
+    /// Returns how often clock event devices were set since the last call.
+    fn take_timer_programmings(&mut self) -> u64 {
+        let cpus = 0..self.instance.cpu_count();
+        cpus.map(|cpu| std::mem::take(&mut self.instance.cpu_mut(cpu).timer_programmings)).sum()
+    }
+
     fn close(mut self) -> (Counted, S) {
         let now = self.world.now;
         self.world.devices.iter_mut().for_each(|device| device.count_to(now));
+        self.world.timer_programmings = self.take_timer_programmings();
         let domains = self.domains.into_iter().map(|domain| domain.close(now)).collect();
         let online = &self.world.plan.topology.online;
         let cpus = self.cpus.into_iter().enumerate().map(|(number, cpu)| CpuCounted {

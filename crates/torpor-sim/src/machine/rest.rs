@@ -301,6 +301,18 @@ impl Rest {
         }
     }
 
+    /// Returns the energy since the beginning, or since it was last taken.
+    pub(super) fn so_far(&mut self, now: Instant) -> Energy {
+        self.pass_package(now);
+        self.awake.pass(now, self.asleep.inside < self.asleep.members);
+        let mut energy = self.awake_power.over(self.awake.time());
+        for (cluster, (_, waited)) in self.clusters.iter_mut().zip(&mut self.package_inside) {
+            cluster.settle(now, std::mem::take(waited));
+            energy += cluster.static_energy + cluster.unsaved;
+        }
+        energy
+    }
+
     /// Returns the energy since the beginning, or since the last call.
     pub(super) fn take(&mut self, now: Instant) -> RestEnergy {
         self.pass_package(now);

@@ -75,7 +75,7 @@ impl Sleep {
     }
 
     /// The states that it has been in up to now, since counting began.
-    fn parts(&self, now: Instant) -> impl Iterator<Item = (usize, Duration)> + use<> {
+    pub(super) fn parts(&self, now: Instant) -> impl Iterator<Item = (usize, Duration)> + use<> {
         let then = self.undemoted.filter(|at| *at >= self.counts_from).map(|at| (self.state, at));
         hardware_parts((self.first(), self.counts_from), then, now)
     }
@@ -164,10 +164,26 @@ impl<S: Sink> Machine<'_, S> {
         cpu.idle_since.get_or_insert(now);
         let Sleep { state, got, is_rejected, .. } = *sleep;
         if !is_rejected {
-            self.rest.entered(number, got, now);
+            self.enters(number, got);
         }
         if S::RECORDS {
             self.emit(number, EventKind::CpuIdle { state: trace::state(state) });
+        }
+    }
+
+    /// A CPU's hardware is in a state now.
+    fn enters(&mut self, cpu: usize, state: usize) {
+        self.rest.entered(cpu, state, self.world.now);
+        if let Some(limits) = &mut self.limits {
+            limits.change(cpu, state, self.world.now, true);
+        }
+    }
+
+    /// A CPU's hardware has left a state.
+    fn leaves(&mut self, cpu: usize, state: usize) {
+        self.rest.left(cpu, state, self.world.now);
+        if let Some(limits) = &mut self.limits {
+            limits.change(cpu, state, self.world.now, false);
         }
     }
 
@@ -180,8 +196,9 @@ impl<S: Sink> Machine<'_, S> {
         if let Some(last_man) = &mut self.last_man {
             sleep.entry_saved = last_man.deepen(cpu, sleep.state);
         }
-        self.rest.left(cpu, sleep.got, now);
-        self.rest.entered(cpu, sleep.state, now);
+        let (got, state) = (sleep.got, sleep.state);
+        self.leaves(cpu, got);
+        self.enters(cpu, state);
     }
 
     /// Ends a sleep that another CPU's call has ended; the CPU may already be asleep again.
@@ -227,9 +244,13 @@ impl<S: Sink> Machine<'_, S> {
         }
         // Their time has passed as the kernel's work.
         cpu.tally.totals.governor_timer_starts += u64::from(sleep.timer_starts);
-        self.rest.left(number, last, now);
+        self.leaves(number, last);
+        let cpu = &mut self.cpus[number];
         let model = &cpu.model.states[state];
-        let verdict = cpu.model.verdict(state, now.since(entered));
+        let verdict = match self.hardware.has_idle_driver {
+            true => cpu.model.verdict(state, now.since(entered)),
+            false => Verdict::Fit,
+        };
         if cpu.model.states.len() > 1 {
             cpu.tally.asked(SleepSource::TimerEvents);
         }
@@ -284,7 +305,7 @@ impl<S: Sink> Machine<'_, S> {
         let Some(sleep) = cpu.asleep.as_mut().filter(is_open) else { return };
         sleep.is_recorded = true;
         let Sleep { state, entered, is_rejected, .. } = *sleep;
-        let verdict = match is_rejected {
+        let verdict = match is_rejected || !self.hardware.has_idle_driver {
             true => Verdict::Fit,
             false => cpu.model.verdict(state, self.world.now.since(entered)),
         };
@@ -385,7 +406,7 @@ impl<S: Sink> Machine<'_, S> {
             cpu.tally.rejected_for(opp, time);
         } else if sleep.is_entered {
             cpu.count_sleep(&sleep, now, Verdict::Fit);
-            self.rest.left(number, sleep.in_hardware().0, now);
+            self.leaves(number, sleep.in_hardware().0);
             self.sink.cut(number, sleep.state, opp, time);
         }
         let wake = Wake { event: now, end: SleepEnd::Event, has_task: false };

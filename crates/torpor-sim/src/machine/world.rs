@@ -50,6 +50,8 @@ pub(super) struct World<'a> {
     pub flows: Vec<FlowTotals>,
     pub sessions: Vec<Session>,
     pub ipis: u64,
+    /// Set at the end of the run.
+    pub timer_programmings: u64,
     pub events: u64,
     /// Steps of programs, over all tasks.
     pub steps: u64,
@@ -121,6 +123,7 @@ impl<'a> World<'a> {
             flows: vec![FlowTotals::default(); workload.flows.len()],
             sessions: vec![Session::new(); workload.flows.len()],
             ipis: 0,
+            timer_programmings: 0,
             events: 0,
             steps: 0,
         }
@@ -238,6 +241,7 @@ impl<'a> World<'a> {
             devices: self.devices.into_iter().map(|device| device.totals).collect(),
             flows: self.flows,
             ipis: self.ipis,
+            timer_programmings: self.timer_programmings,
             events: self.events,
             static_energy: rest.of_clusters,
             shared_energy: rest.unsaved,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Driver and hardware side of a state that a governor has selected.
 
-use crate::support::{count, count_seed, load, machine, near, request, run};
+use crate::support::{count, count_seed, load, machine, near, polling_machine, request, run};
 use torpor_machine::platform::{Demotion, Platform, Rejects};
 use torpor_machine::units::Duration;
 use torpor_sim::Request;
@@ -189,4 +189,38 @@ fn burst_of_short_sleeps_is_demoted() {
     let slept = awake.cpus[0].totals.states.iter().fold(Duration::ZERO, |sum, s| sum + s.time);
     let expected = (awake.span - slept).0 as f64 / 1e3;
     assert!((awake.awake_energy.as_uj_f64() - expected).abs() < 1.0, "{expected}");
+}
+
+/// The kernel stops the tick at each idle entry, whatever a governor would say, and enters the
+/// shallowest state that rests.
+#[test]
+fn default_idle_is_entered_without_a_driver() {
+    let mut platform = polling_machine(2, "");
+    platform.has_idle_driver = false;
+    let of =
+        |governor| count(&request(platform.clone(), load(PERIODIC), &[governor], 1_000)).unwrap();
+    let [deep, shallow] = ["deepest", "shallowest"].map(of);
+    let usage = |counted: &Counted| {
+        let states = &counted.cpus[0].totals.states;
+        states.iter().map(|state| state.usage).collect::<Vec<_>>()
+    };
+    assert_eq!(usage(&deep), usage(&shallow));
+    let [poll, c1, c6] = usage(&deep)[..] else { panic!("three states") };
+    assert_eq!((poll, c6), (0, 0));
+    assert!((100..115).contains(&c1), "{c1}");
+    // The task's timer, the tick that goes on with it, and the tick that stops again.
+    assert!((200..=400).contains(&deep.timer_programmings), "{}", deep.timer_programmings);
+}
+
+/// Each request for C1 gets C6, and its latency.
+#[test]
+fn request_is_promoted() {
+    let mut platform = machine(1, "");
+    platform.clusters[0].idle_states[0].demotion = Some(Demotion::promotion(1));
+    let counted = count(&request(platform, load(PERIODIC), &["shallowest"], 1_000)).unwrap();
+    let totals = &counted.cpus[0].totals;
+    let [c1, c6] = [0, 1].map(|state| totals.states[state]);
+    assert_eq!((c6.usage, c1.got_time, c1.demoted), (0, Duration::ZERO, 0));
+    assert_eq!((totals.promoted, c6.got_time), (c1.usage, c1.time));
+    assert_eq!(totals.latency.quantile(0.5), Some(Duration::from_us(85)));
 }

@@ -21,6 +21,7 @@ mod hosted;
 mod io;
 mod kernel;
 mod kthreads;
+mod limits;
 mod online;
 mod oracle;
 mod page_cache;

@@ -2,7 +2,8 @@
 //! One cluster: its OPPs, its idle states, and what must hold between them.
 
 use super::{
-    ENERGY, POWER, POWER_MAX_MW, TIME, cite, driver, from_us, missing_source, need_source, polling,
+    ENERGY, POWER, POWER_MAX_MW, TIME, cite, driver, from_us, limits, missing_source, need_source,
+    polling,
 };
 use crate::platform::{
     Clock, Cluster, IdleState, MeasuredLatency, Opp, OwnLatency, Scope, Smt, StatePower,
@@ -34,6 +35,12 @@ pub(crate) static CLUSTER: Shape = shape! {
         (`transition_delay_us`). Default: the kernel's rule on `clock_latency_ns`.";
     optional fast_switch: Kind::Bool, "Whether the scheduler itself changes the frequency, at \
         once. Default: a kernel thread does, in `clock_latency_ns`.";
+    optional turbo_khz: Kind::Numbers { max: u32::MAX as f64 }, "Highest frequency with 1 active \
+        core, with 2 and so on, each an OPP's; the last one is for all others, too \
+        (`MSR_TURBO_RATIO_LIMIT`). Simulations only. Default: the highest OPP.";
+    optional turbo_idle_state: Kind::Text, "With `turbo_khz`: the shallowest idle state in which a \
+        core is not active. Default: the deepest.";
+    optional turbo_source: Kind::Texts, "Where `turbo_khz` comes from; required with it.";
     optional threads_per_core: Kind::Integer { max: 8.0 }, "Hardware threads (CPUs) of a core. \
         Default: 1: a CPU is a core.";
     optional sibling_stride: Kind::Integer { max: 8192.0 }, "From one thread of a core to its \
@@ -119,6 +126,9 @@ pub(crate) static IDLE_STATE: Shape = shape! {
     optional undemote_us: TIME, "With `demote_to`: a demoted CPU that is still idle after this \
         time enters the requested state. Default: never.";
     optional demote_source: Kind::Texts, "Where the demotion comes from.";
+    optional promote_to: Kind::Text, "Name of the deeper state that the hardware enters at each \
+        request for this one, as C1E promotion does. Default: it enters the requested state.";
+    optional promote_source: Kind::Texts, "Where the promotion comes from.";
 };
 
 pub(super) fn build(
@@ -132,6 +142,7 @@ pub(super) fn build(
     need_source(report, table, "opp", "opp_source");
     cite(sources, &format!("{name} OPPs"), table.texts("opp_source"));
     cite(sources, &format!("{name} power"), table.texts("power_source"));
+    cite(sources, &format!("{name} turbo"), table.texts("turbo_source"));
     cite(sources, &format!("{name} energy model"), table.texts("energy_model_source"));
     if table.number("capacity") == Some(0.0) {
         report.reject(table, "capacity", "a CPU without capacity does no work", "1 to 1024");
@@ -150,10 +161,12 @@ pub(super) fn build(
         cite(sources, &what("refill"), state.texts("refill_source"));
         cite(sources, &what("rejected entries"), state.texts("reject_source"));
         cite(sources, &what("demotion"), state.texts("demote_source"));
+        cite(sources, &what("promotion"), state.texts("promote_source"));
     }
     check_power_falls(report, states, &idle_states);
     polling::set_limit(report, states, &mut idle_states);
     let smt = build_smt(report, table);
+    let turbo = limits::turbo(report, table, opps.as_deref());
     Some(Cluster {
         name: table.text("name")?.to_owned(),
         cpus: table.cpus("cpus")?.to_vec(),
@@ -162,6 +175,7 @@ pub(super) fn build(
         clock: build_clock(report, table),
         idle_states: idle_states.into_iter().collect::<Option<_>>()?,
         smt: smt?,
+        turbo,
     })
 }
 
@@ -355,7 +369,10 @@ fn build_state(
         energy_per_entry: state.number("energy_per_entry_uj").map(Energy::from_uj),
         refill: driver::refill(report, state),
         rejects: driver::rejects(report, state, entry),
-        demotion: driver::demotion(report, &cluster.tables("idle_state")[..index], state),
+        demotion: match state.has("promote_to") {
+            true => driver::promotion(report, cluster.tables("idle_state"), index),
+            false => driver::demotion(report, &cluster.tables("idle_state")[..index], state),
+        },
     })
 }
 

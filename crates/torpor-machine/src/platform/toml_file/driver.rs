@@ -40,9 +40,9 @@ pub(super) fn demotion(
 ) -> Option<Demotion> {
     let others = ["demote_after", "demote_below_us", "undemote_us", "demote_source"];
     need_key(report, state, &others, "demote_to");
+    need_key(report, state, &["promote_source"], "promote_to");
     let name = state.text("demote_to")?;
     need_source(report, state, "demote_to", "demote_source");
-    let polls = |table: &Table| table.bool("polling") == Some(true) || table.has("driver");
     let names = |table: &&Table| !polls(table) && table.text("name").is_some();
     let Some(to) = shallower.iter().position(|table| table.text("name") == Some(name)) else {
         let known: Vec<&str> =
@@ -78,6 +78,36 @@ pub(super) fn demotion(
     let entry = shallower[to].number("entry_latency_us").unwrap_or(0.0);
     let undemote = state.number("undemote_us").map(|us| from_us(us.max(entry)));
     Some(Demotion { to, after: after as u32, short: from_us(below), undemote })
+}
+
+/// Reads which deeper state the hardware enters instead of the one at `index`.
+pub(super) fn promotion(report: &mut Report, states: &[Table], index: usize) -> Option<Demotion> {
+    let state = &states[index];
+    need_source(report, state, "promote_to", "promote_source");
+    let name = state.text("promote_to")?;
+    if state.has("demote_to") {
+        let message = "the state is demoted, too";
+        report.reject(state, "promote_to", message, "one of the two in a state");
+    }
+    let deeper = states.iter().enumerate().skip(index + 1);
+    let to = deeper.clone().find(|(_, table)| table.text("name") == Some(name));
+    if to.is_none() || polls(state) {
+        let message = match polls(state) {
+            true => "a polling state is no promotion",
+            false => "no deeper state has this name",
+        };
+        let names: Vec<&str> = deeper.filter_map(|(_, table)| table.text("name")).collect();
+        let allowed = match names.is_empty() || polls(state) {
+            true => "in a state that rests, and has a deeper one".to_owned(),
+            false => names.join(", "),
+        };
+        report.reject(state, "promote_to", message, allowed);
+    }
+    to.map(|(to, _)| Demotion::promotion(to))
+}
+
+fn polls(table: &Table) -> bool {
+    table.bool("polling") == Some(true) || table.has("driver")
 }
 
 /// Reports `keys` without the key that they depend on.

@@ -5,6 +5,7 @@
 mod cluster;
 mod driver;
 mod io_device;
+mod limits;
 mod polling;
 
 use crate::platform::{CpufreqGovernor, IoDevice, Overheads, Platform, PlatformError};
@@ -47,7 +48,9 @@ pub(crate) static PLATFORM: Shape = shape! {
         switch that a reschedule IPI requests. Simulations only. Default: 0.";
     optional virt_exit_us: TIME, "In a virtual machine: the additional cost of sending an IPI, \
         because it exits to the hypervisor. Default: 0.";
-    optional overhead_source: Kind::Texts, "Where these five come from.";
+    optional timer_programming_us: TIME, "Time to set a CPU's clock event device, which exits to \
+        the hypervisor in many virtual machines. Simulations only. Default: 0.";
+    optional overhead_source: Kind::Texts, "Where these six come from.";
     optional power_includes: Kind::Choices(POWER_PARTS), "Parts of the machine whose power its \
         numbers include: `cpu`, the cores with their own caches; `cluster`, the parts that its \
         CPUs share; `uncore`, the parts that all CPUs share; `package`, everything that the chip's \
@@ -63,6 +66,14 @@ pub(crate) static PLATFORM: Shape = shape! {
     optional package_awake_rise_us: TIME, "Time in which `package_awake_power_mw` rises from 0 to \
         its full value while the package is awake, and falls while it is not. Default: 0, at once.";
     optional package_awake_rise_source: Kind::Texts, "Where `package_awake_rise_us` comes from.";
+    optional idle_driver: Kind::Bool, "`false`: the kernel has no idle driver, and CPUs enter the \
+        shallowest state that rests, as the architecture's own idle function does. Simulations \
+        only. Default: `true`.";
+    optional power_limit: Kind::Tables(&limits::POWER_LIMIT), "Limits of the package's power, which \
+        the hardware keeps by lowering frequencies. Simulations only.";
+    optional power_limit_source: Kind::Texts, "Where `power_limit` comes from; required with it.";
+    optional limit_interval_us: TIME, "Time after which the hardware looks again at `power_limit` \
+        and `turbo_khz`. Default: 1000.";
     optional cpufreq_governor: Kind::Choice(CPUFREQ_GOVERNORS), "The governor that sets \
         frequencies in a simulation. Default: `performance`.";
     required cluster: Kind::Tables(&cluster::CLUSTER), "CPUs with the same clock, idle states and power.";
@@ -130,6 +141,7 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Platf
 
     let mut clusters: Vec<_> = clusters.into_iter().collect::<Option<_>>()?;
     clusters.sort_by_key(|cluster| cluster.cpus.first().copied());
+    let limits = limits::build(report, file, &clusters);
     let time = |key| file.number(key).map_or(Duration::ZERO, from_us);
     Some(Platform {
         name: file.text("name")?.to_owned(),
@@ -145,7 +157,10 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Platf
             ipi_delivery: time("ipi_delivery_us"),
             ipi_handling: time("ipi_handling_us"),
             virt_exit: time("virt_exit_us"),
+            timer_programming: time("timer_programming_us"),
         },
+        limits,
+        has_idle_driver: file.bool("idle_driver").unwrap_or(true),
         cpufreq_governor: match file.text("cpufreq_governor") {
             Some("powersave") => CpufreqGovernor::Powersave,
             Some("schedutil") => CpufreqGovernor::Schedutil,
@@ -165,8 +180,15 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Platf
 fn cite_sources(report: &mut Report, file: &Table) -> Vec<String> {
     let mut sources = Vec::new();
     cite(&mut sources, "machine", file.texts("source"));
-    let overheads: &[&str] =
-        &["context_switch_us", "ipi_send_us", "ipi_delivery_us", "ipi_handling_us", "virt_exit_us"];
+    let overheads: &[&str] = &[
+        "context_switch_us",
+        "ipi_send_us",
+        "ipi_delivery_us",
+        "ipi_handling_us",
+        "virt_exit_us",
+        "timer_programming_us",
+    ];
+    cite(&mut sources, "power limits", file.texts("power_limit_source"));
     for (what, source, keys) in [
         ("tick handling", "tick_handling_source", &["tick_handling_us"][..]),
         ("timer start", "timer_start_source", &["timer_start_us"]),

@@ -108,7 +108,7 @@ measured_entry_latency_us, measured_exit_latency_us, measured_latency_source, \
 target_residency_us, polling, driver, relax_ns, event_stream_us, wfet, poll_limit_us, \
 default_status, scope, own_entry_latency_us, own_exit_latency_us, power_mw, power_per_opp_mw, \
 energy_per_entry_uj, power_source, refill_us, refill_source, reject_pct, reject_us, reject_source, \
-demote_to, demote_after, demote_below_us, undemote_us, demote_source
+demote_to, demote_after, demote_below_us, undemote_us, demote_source, promote_to, promote_source
    = hint: did you mean `exit_latency_us`?";
     assert_eq!(error, expected);
 }
@@ -128,6 +128,13 @@ power_mw = 0.5 => power_mw = 0.5↵reject_pct = 5 | cluster[0].idle_state[2].rej
 polling = true => polling = true↵reject_pct = 5↵reject_source = "made up" | cluster[0].idle_state[0].reject_pct:25 | the state polls
 power_mw = 0.5 => power_mw = 0.5↵demote_to = "C9"↵demote_source = "made up" | cluster[0].idle_state[2].demote_to:42 | no shallower state has this name
 power_mw = 0.5 => power_mw = 0.5↵demote_after = 2 | cluster[0].idle_state[2].demote_after:42 | there is no `demote_to`
+exit_latency_us = 1 => exit_latency_us = 1↵promote_to = "C9"↵promote_source = "x" | cluster[0].idle_state[1].promote_to:32 | no deeper state has this name
+exit_latency_us = 1 => exit_latency_us = 1↵promote_to = "sleep" | cluster[0].idle_state[1].promote_to:32 | `promote_source` is missing
+hz = 250 => hz = 250↵limit_interval_us = 500 | limit_interval_us:5 | the machine has no limits
+hz = 250 => hz = 250↵power_limit_source = "x"↵[[power_limit]]↵name = "long_term"↵power_limit_mw = 10↵time_window_us = 1000 | power_limit[0].power_limit_mw:8 | the power of cluster `big` is not known
+capacity = 512 => capacity = 512↵turbo_khz = [300000, 600000]↵turbo_source = "x" | cluster[0].turbo_khz:10 | none above the one before
+capacity = 512 => capacity = 512↵turbo_khz = [600000] | cluster[0].turbo_khz:10 | `turbo_source` is missing
+capacity = 512 => capacity = 512↵turbo_khz = [600000]↵turbo_source = "x"↵turbo_idle_state = "C9" | cluster[0].turbo_idle_state:12 | no idle state of the cluster has this name
 power_mw = 0.5 => energy_per_entry_uj = 5 | cluster[0].idle_state[2].energy_per_entry_uj:41 | the power of the state is not given
 polling = true => polling = true↵poll_limit_us = 50 | cluster[0].idle_state[0].poll_limit_us:25 | `poll_idle` has no such key
 polling = true => relax_ns = 40 | cluster[0].idle_state[0].relax_ns:24 | the state does not poll

@@ -248,8 +248,9 @@ fn the_guide_names_every_key() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
     let cluster = &schema["properties"]["cluster"]["items"];
     let below = |table: &str| cluster["properties"][table]["items"].clone();
-    let io_device = &schema["properties"]["io_device"]["items"];
-    for shape in [&schema, cluster, &below("opp"), &below("idle_state"), io_device] {
+    let [io_device, limit] =
+        ["io_device", "power_limit"].map(|table| &schema["properties"][table]["items"]);
+    for shape in [&schema, cluster, &below("opp"), &below("idle_state"), io_device, limit] {
         for (key, _) in shape["properties"].as_object().unwrap() {
             assert!(guide.contains(&format!("`{key}`")), "{key}");
         }

@@ -381,6 +381,7 @@ const FREE: Overheads = Overheads {
     ipi_send: Duration::ZERO,
     ipi_handling: Duration::ZERO,
     governor_timer: Duration::ZERO,
+    timer_programming: Duration::ZERO,
     step_ps: 0,
     remote_step_ps: 0,
 };
