@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 14;
+pub(crate) const ABI: u32 = 15;
 pub(crate) const CPUS_MAX: usize = 1024;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -117,8 +117,7 @@ pub(crate) struct Machine {
     pub core_of: [u16; CPUS_MAX],
     pub governor: [c_char; NAME_LEN],
     pub linked: [[c_char; NAME_LEN]; 3],
-    pub params: u32,
-    pub param: *const Param,
+    pub command_line: *const c_char,
     pub tunables: u32,
     pub tunable: *const Param,
     pub records: u32,
@@ -222,6 +221,7 @@ pub(crate) struct Calls {
     pub change: Call,
     pub completes: Call,
     pub idle_usage: Call,
+    pub known_argument: extern "C" fn(c_ulong) -> *const c_char,
 }
 
 /// Returns a name as a C string, truncated to the array.
