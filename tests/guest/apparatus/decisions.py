@@ -36,12 +36,19 @@ HZ = cases.HZ
 
 @dataclass(frozen=True)
 class Machine:
-    """A guest: its kernel, and the platform whose clusters it has; without, equal CPUs."""
+    """A guest: its kernel, and the platform whose clusters it has; without, equal CPUs.
+
+    `arguments` are added to both kernels' command lines. `settings` are those of the guest's
+    configuration that they need.
+    """
 
     arch: str
     series: str
     cpus: int
     platform: str | None = None
+    settings: tuple[str, ...] = ()
+    arguments: str = ""
+    loads: tuple[str, ...] = ("periodic", "frames")
 
     @property
     def clusters(self) -> list[dict]:
@@ -52,12 +59,30 @@ class Machine:
         return tomllib.loads(text)["cluster"]
 
 
+#: As Debian configures linux-image-amd64; the default configuration lacks them.
+DEBIAN = (
+    "CONFIG_PREEMPT_VOLUNTARY=y",
+    "CONFIG_PREEMPT_DYNAMIC=y",
+    "CONFIG_NO_HZ_FULL=y",
+    "CONFIG_RCU_LAZY=y",
+    "CONFIG_SCHED_HRTICK=y",
+    "CONFIG_UCLAMP_TASK=n",
+)
+
 MACHINES = {
     "pixel6": Machine("arm64", "6.12-cpufreq", 8, "pixel6"),
     "equal": Machine("amd64", "6.12", 4),
+    "tickless": Machine(
+        "amd64",
+        "6.12",
+        4,
+        settings=DEBIAN,
+        arguments="isolcpus=nohz,domain,managed_irq,2-3 nohz_full=2-3 rcu_nocbs=2-3",
+        loads=("isolated",),
+    ),
 }
 
-LOADS = ("periodic", "frames")
+CASES = [(name, load) for name, machine in MACHINES.items() for load in machine.loads]
 
 #: The least time between two of schedutil's requests is one and a half of that (Linux 6.12).
 CLOCK_LATENCY_US = 500
@@ -94,7 +119,13 @@ def load_command(name: str) -> str:
         return f"w{waits[value]}" if key == "wake" else f"{letters[key]}{value}"
 
     threads = (
-        ":".join([task["name"], *(word(*item) for step in task["phase"] for item in step.items())])
+        ":".join(
+            [
+                task["name"],
+                *(f"c{cpu}" for cpu in [task.get("cpus")] if cpu),
+                *(word(*item) for step in task["phase"] for item in step.items()),
+            ]
+        )
         for task in tasks
     )
     return " ".join(["steps", str(DURATION_S), *threads])
@@ -183,7 +214,8 @@ class Figures:
     Wake-ups are those of the load's tasks: how often to an idle CPU, to the task's last CPU, and to
     each cluster. Sleeps are all CPUs': with the tick stopped, by state, and by what ended them: one
     of the load's tasks, another task, or none, after another CPU's call or after a timer. `moved`
-    tasks run on another CPU than they were woken on. `mhz` is each cluster's mean frequency.
+    tasks run on another CPU than they were woken on. `mhz` is each cluster's mean frequency, and
+    `ticks` are each CPU's.
     """
 
     wakeups: float
@@ -199,6 +231,7 @@ class Figures:
     state: dict[str, float]
     ended_by: dict[str, float]
     mhz: dict[str, float] = field(default_factory=dict)
+    ticks: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -307,6 +340,10 @@ class _Reader:
             self.count("moved")
             self.woken_on[coming] = number
 
+    def hrtimer_expire_entry(self, number: int, text: str) -> None:
+        if fields(text)["function"].startswith(("tick_nohz_handler", "tick_sched_timer")):
+            self.count(("ticks", str(number)))
+
     def cpu_frequency(self, number: int, text: str) -> None:
         found = fields(text)
         cluster = self.clusters[int(found["cpu_id"])]
@@ -350,6 +387,7 @@ class _Reader:
             below=share("below", "sleeps"),
             state={k: share(("state", k), "sleeps") for k in each("state")},
             ended_by={k: rate(("ended_by", k)) for k in each("ended_by")},
+            ticks={k: rate(("ticks", k)) for k in map(str, sorted(self.cpus))},
             mhz={
                 cluster: round(total / (_END_NS - _BEGIN_NS) / 1000)
                 for cluster, total in sorted(self.khz_time.items())
@@ -367,12 +405,12 @@ def figures(trace: Path, load: str, one: Machine) -> Figures:
     return reader.figures()
 
 
-def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict[str, bytes]:
-    """Boot the guest once, with all loads: each trace.dat, by load.
+def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] | None = None) -> dict[str, bytes]:
+    """Boot the guest once, with its loads or others: each trace.dat, by load.
 
     Raises GuestError if the kernel complained, and NotHereError where guests cannot be.
     """
-    jobs = [recording.Job(load, "menu", load_command(load)) for load in loads]
+    jobs = [recording.Job(load, "menu", load_command(load)) for load in loads or one.loads]
     files = {
         **{f"mod/{name}.ko": path for name, path in build.modules(kernel).items()},
         **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
@@ -385,7 +423,7 @@ def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict
         cpus=one.cpus,
         memory_mb=1024,
         capacities=_capacities(one),
-        arguments="sched_verbose mitigations=off",
+        arguments=f"sched_verbose mitigations=off {one.arguments}",
         timeout_s=1200,
         turn_us=machine.TURN_US,
     )
@@ -410,10 +448,10 @@ def in_guest(one: Machine) -> dict[str, Figures]:
 def kept() -> dict[tuple[str, str], Figures]:
     """The figures of the guests in CORPUS, by machine and load."""
     text = json.loads(CORPUS.read_text(encoding="utf-8"))
-    return {(name, load): Figures(**text[name][load]) for name in MACHINES for load in LOADS}
+    return {(name, load): Figures(**text[name][load]) for name, load in CASES}
 
 
-def hosted(one: Machine, load: str, kernel: str) -> Figures:
+def hosted(one: Machine, load: str, tree: str) -> Figures:
     """The same load on the same machine under a hosted kernel."""
     with tempfile.TemporaryDirectory(prefix="decisions-") as name:
         folder = Path(name)
@@ -423,7 +461,8 @@ def hosted(one: Machine, load: str, kernel: str) -> Figures:
             folder / f"{load}.toml",
             platform=folder / "guest.toml",
             governors="menu",
-            kernels=kernel,
+            kernels=",".join([tree, *one.settings]),
+            kernel_args=one.arguments or None,
             duration=f"{DURATION_S}s",
             seeds=1,
             trace=folder / "trace.txt",
@@ -449,6 +488,7 @@ ROWS = (
     ("ended by an IPI without a task, 1/s", "ended_by", "ipi"),
     ("ended by a timer without a task, 1/s", "ended_by", "timer"),
     ("ended by a task of the kernel's, 1/s", "ended_by", "other"),
+    *((f"ticks of CPU {cpu}, 1/s", "ticks", str(cpu)) for cpu in range(4)),
     ("mean frequency, mid, MHz", "mhz", "mid"),
     ("mean frequency, big, MHz", "mhz", "big"),
 )
@@ -461,7 +501,7 @@ def value(of: Figures, name: str, part: str | None) -> float | None:
         return found
     if part == "deepest":
         part = max(found)
-    return found.get(part, None if name in ("mhz", "to_cluster") else 0.0)
+    return found.get(part, None if name in ("mhz", "to_cluster", "ticks") else 0.0)
 
 
 def table(guests: dict[tuple[str, str], Figures], simulated: dict[tuple[str, str], Figures]) -> str:
