@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Configuration of a hosted kernel, instead of `make config`. The compiler's command line sets
- * CONFIG_HZ.
+ * Configuration of a hosted kernel, instead of `make config`: the part that no user changes.
+ * options.txt has the other options.
  */
 
 /* The machine. */
@@ -25,22 +25,12 @@
 #define CONFIG_GENERIC_ARCH_TOPOLOGY 1
 
 /* Scheduler. */
-#define CONFIG_PREEMPT_NONE 1
-#define CONFIG_SCHED_MC 1
-#define CONFIG_SCHED_SMT 1
-#define CONFIG_SCHED_CLUSTER 1
 #define CONFIG_SCHED_DEBUG 1
-#define CONFIG_UCLAMP_TASK 1
-#define CONFIG_UCLAMP_BUCKETS_COUNT 5
 #define CONFIG_DEFAULT_HUNG_TASK_TIMEOUT 120
 
 /* Time. */
 #define CONFIG_GENERIC_CLOCKEVENTS 1
 #define CONFIG_TICK_ONESHOT 1
-#define CONFIG_NO_HZ_COMMON 1
-#define CONFIG_NO_HZ_IDLE 1
-#define CONFIG_NO_HZ 1
-#define CONFIG_HIGH_RES_TIMERS 1
 #define CONFIG_POSIX_TIMERS 1
 #define CONFIG_IRQ_WORK 1
 
@@ -60,20 +50,9 @@
 /* Idle, frequency, energy. */
 #define CONFIG_CPU_IDLE 1
 #define CONFIG_CPU_IDLE_MULTIPLE_DRIVERS 1
-#define CONFIG_CPU_IDLE_GOV_LADDER 1
-#define CONFIG_CPU_IDLE_GOV_MENU 1
-#define CONFIG_CPU_IDLE_GOV_TEO 1
 #define CONFIG_CPU_FREQ 1
 #define CONFIG_CPU_FREQ_GOV_ATTR_SET 1
 #define CONFIG_CPU_FREQ_GOV_COMMON 1
-#define CONFIG_CPU_FREQ_GOV_CONSERVATIVE 1
-#define CONFIG_CPU_FREQ_GOV_ONDEMAND 1
-#define CONFIG_CPU_FREQ_GOV_PERFORMANCE 1
-#define CONFIG_CPU_FREQ_GOV_POWERSAVE 1
-#define CONFIG_CPU_FREQ_GOV_USERSPACE 1
-#define CONFIG_CPU_FREQ_GOV_SCHEDUTIL 1
-#define CONFIG_CPU_FREQ_DEFAULT_GOV_SCHEDUTIL 1
-#define CONFIG_ENERGY_MODEL 1
 
 /* Other options that the hosted files test. */
 #define CONFIG_BUG 1

@@ -123,7 +123,7 @@ enum khost_policy_kind { KHOST_IDLE, KHOST_CPUFREQ, KHOST_IO_BOOST, KHOST_POLICY
 /* A setting of the kernel itself. */
 #define KHOST_UNSET ~0u
 
-/* As on a kernel's command line: `menu.name`. */
+/* A file in sysfs, and what is written to it. */
 struct khost_param {
 	const char *name, *value;
 };
@@ -143,9 +143,8 @@ struct khost_machine {
 	 * registers; empty for the tree's own.
 	 */
 	char linked[KHOST_POLICY_KINDS][KHOST_NAME_LEN];
-	/* Module parameters to set before it registers. */
-	unsigned int params;
-	const struct khost_param *param;
+	/* Arguments, as a boot loader gives them. */
+	const char *command_line;
 	/* Values to write to the frequency governor's files in sysfs. */
 	unsigned int tunables;
 	const struct khost_param *tunable;
@@ -196,7 +195,8 @@ struct khost_usage {
 	unsigned long long usage, time_ns, above, below, rejected;
 };
 
-enum khost_trouble { KHOST_BUG = 1, KHOST_WARN, KHOST_PANIC, KHOST_UNREACHED, KHOST_REFUSED };
+enum khost_trouble { KHOST_BUG = 1, KHOST_WARN, KHOST_PANIC, KHOST_UNREACHED, KHOST_REFUSED,
+		     KHOST_UNKNOWN };
 
 enum khost_traced {
 	KHOST_HRTIMER_START = 1,
@@ -276,6 +276,8 @@ struct khost_calls {
 	int (*completes)(void *task, unsigned long cpu);
 	/* Copies the CPU's counters of each idle state to KHOST_STATES_MAX struct khost_usage. */
 	int (*idle_usage)(void *usage, unsigned long cpu);
+	/* Returns the name of an argument of the command line that is known; NULL after the last. */
+	const char *(*known_argument)(unsigned long index);
 };
 
 #endif

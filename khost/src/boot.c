@@ -13,6 +13,7 @@
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/init.h>
+#include <linux/sched/isolation.h>
 #include <linux/sched/task.h>
 #include <linux/smp.h>
 #include <linux/tick.h>
@@ -43,12 +44,6 @@ static void run_initcalls(initcall_entry_t *from, initcall_entry_t *to)
 {
 	for (; from < to; from++)
 		initcall_from_entry(from)();
-}
-
-/* Like `cpuidle.governor=` on a kernel's command line. */
-static void choose_governor(void)
-{
-	strscpy(param_governor, khost_machine->governor, CPUIDLE_NAME_LEN);
 }
 
 /*
@@ -110,8 +105,7 @@ static int init_thread(void *unused)
 	cpu_relax();
 	sched_init_smp();
 	khost_register_clock();
-	choose_governor();
-	khost_set_params();
+	khost_parse_for_initcalls();
 	start_linked_policies();
 	run_initcalls(__initcall0_start, __initcall_end);
 	check_governor();
@@ -149,9 +143,12 @@ static int first_thread(void *unused)
 	local_irq_disable();
 	khost_setup_topology();
 	update_siblings_masks(0);
+	khost_parse_command_line();
 	sched_init();
+	housekeeping_init();
 	rcu_init();
 	tick_init();
+	rcu_init_nohz();
 #ifdef KHOST_HAS_TIMERS_INIT
 	timers_init();
 #else
@@ -269,4 +266,5 @@ __attribute__((visibility("default"))) const struct khost_calls khost_calls = {
 	.change = khost_change,
 	.completes = khost_completes,
 	.idle_usage = khost_idle_usage,
+	.known_argument = khost_known_argument,
 };

@@ -12,6 +12,7 @@
  * schedule() returns as the other. When a simulated task is replaced by a kernel thread, its frame
  * is abandoned; when the task gets a CPU again, it starts at schedule_tail(), like after a fork.
  */
+#include <linux/context_tracking.h>
 #include <linux/hardirq.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
@@ -40,6 +41,14 @@ static bool has_stack(struct task_struct *task)
 {
 	return task->thread.stack_pointer != NULL;
 }
+
+#ifdef CONFIG_PREEMPTION
+void khost_preempt(void)
+{
+	if (has_stack(khost_current))
+		khost_preempt_thread();
+}
+#endif
 
 void khost_act_for(int cpu)
 {
@@ -190,10 +199,20 @@ void khost_relax(void)
 		khost_serve_interrupts();
 }
 
+/* Whether the task must give way before it returns to user mode. */
+static bool must_give_way(void)
+{
+#ifdef CONFIG_ARCH_HAS_PREEMPT_LAZY
+	if (test_thread_flag(TIF_NEED_RESCHED_LAZY))
+		return true;
+#endif
+	return need_resched();
+}
+
 /* Return to user mode: does the pending work of an interrupt or a switch. */
 static void return_to_user(void)
 {
-	while (need_resched())
+	while (must_give_way())
 		schedule();
 }
 
@@ -208,6 +227,8 @@ static void call(int cpu, void (*body)(void *), void *argument)
 	khost_act_for(cpu);
 	/* It has used time, whatever else happens. */
 	khost_touch(cpu);
+	if (!has_stack(khost_current))
+		user_exit();
 	finish_switch = false;
 	run_body(body, argument);
 	while (!khost_is_dead && !has_stack(khost_current)) {
@@ -217,9 +238,10 @@ static void call(int cpu, void (*body)(void *), void *argument)
 			finish_switch = false;
 			switched_from = NULL;
 			run_body((void (*)(void *))schedule_tail, prev);
-		} else if (need_resched()) {
+		} else if (must_give_way()) {
 			run_body((void (*)(void *))return_to_user, NULL);
 		} else {
+			user_enter();
 			break;
 		}
 	}

@@ -63,6 +63,23 @@ void khost_serve_call(void)
 	generic_smp_call_function_interrupt();
 }
 
+#ifdef CONFIG_PREEMPT_DYNAMIC
+DEFINE_STATIC_KEY_TRUE(sk_dynamic_irqentry_exit_cond_resched);
+#define can_preempt() static_branch_unlikely(&sk_dynamic_irqentry_exit_cond_resched)
+#else
+#define can_preempt() IS_ENABLED(CONFIG_PREEMPTION)
+#endif
+
+/* The end of an interrupt of a kernel thread. */
+static void preempt_interrupted(void)
+{
+#ifdef CONFIG_PREEMPTION
+	if (can_preempt() && khost_is_thread(khost_cpu_number) && !preempt_count() &&
+	    need_resched())
+		preempt_schedule_irq();
+#endif
+}
+
 /* Serves raised interrupts. The kernel has just enabled them. */
 void khost_serve_interrupts(void)
 {
@@ -91,6 +108,7 @@ void khost_serve_interrupts(void)
 			scheduler_ipi();
 		irq_exit();
 		set_irq_regs(outer);
+		preempt_interrupted();
 		cpu->irqs_off = 0;
 	}
 }

@@ -200,12 +200,9 @@ int khost_register_cpufreq(struct cpufreq_governor *governor)
 
 static void choose_linked(void)
 {
-	struct khost_param choice = { .name = "cpufreq.default_governor" };
-
 	if (!linked)
 		khost_trouble(KHOST_REFUSED, "the file registers no frequency governor here");
-	choice.value = linked->name;
-	khost_set_param(&choice);
+	khost_set_param("cpufreq.default_governor", linked->name);
 }
 
 void khost_start_freq_driver(void)

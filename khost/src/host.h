@@ -82,8 +82,10 @@ void khost_check_io_boost(void);
 void khost_start_workers(void);
 
 /* params.c */
-void khost_set_params(void);
-void khost_set_param(const struct khost_param *given);
+void khost_parse_command_line(void);
+void khost_parse_for_initcalls(void);
+void khost_set_param(const char *name, const char *value);
+const char *khost_known_argument(unsigned long index);
 
 /* idle.c, freq.c, topology.c */
 void khost_start_idle_driver(void);

@@ -26,9 +26,14 @@ void khost_check_io_boost(void)
 {
 	if (*khost_machine->linked[KHOST_IO_BOOST] && !ioboost)
 		khost_trouble(KHOST_REFUSED, "the file registers no IO boost here");
+	if (!ioboost || !ioboost->task_uclamp_min)
+		return;
+#ifdef CONFIG_UCLAMP_TASK
 	/* uclamp values are used only after one has been set. */
-	if (ioboost && ioboost->task_uclamp_min)
-		static_branch_enable(&sched_uclamp_used);
+	static_branch_enable(&sched_uclamp_used);
+#else
+	khost_trouble(KHOST_REFUSED, "the IO boost clamps tasks, which needs CONFIG_UCLAMP_TASK");
+#endif
 }
 #else
 void khost_check_io_boost(void)

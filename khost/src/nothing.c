@@ -6,19 +6,9 @@
  *
  * Functions that must not be called are in unreached.c.
  */
-#include <khost.h>
-
 #define NOTHING(name) __attribute__((weak)) long name(void) { return 0; }
-/* It takes time: see clock.c. */
-#define STEP(name) __attribute__((weak)) long name(void) { khost_step(); return 0; }
 
-/* Locks: one host thread acts for all CPUs, and no section is left in the middle. */
-STEP(_raw_spin_lock)
-NOTHING(_raw_spin_unlock)
-STEP(_raw_read_lock)
-NOTHING(_raw_read_unlock)
-STEP(_raw_write_lock)
-NOTHING(_raw_write_unlock)
+/* Locks: one host thread acts for all CPUs, and no section is left in the middle; see locks.c. */
 NOTHING(ida_free)
 NOTHING(__mutex_init)
 NOTHING(mutex_init_generic)

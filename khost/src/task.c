@@ -53,6 +53,9 @@ static void init_lists(struct task_struct *task)
 	INIT_LIST_HEAD(&task->thread_node);
 	INIT_LIST_HEAD(&task->se.group_node);
 	INIT_LIST_HEAD(&task->rt.run_list);
+#ifdef CONFIG_PREEMPT_RCU
+	INIT_LIST_HEAD(&task->rcu_node_entry);
+#endif
 	plist_node_init(&task->pushable_tasks, MAX_PRIO);
 	RB_CLEAR_NODE(&task->pushable_dl_tasks);
 }
@@ -76,6 +79,9 @@ static void init_fields(struct task_struct *task, const char *name)
 	task->group_leader = task->real_parent = task->parent = task;
 	task->pid = task->tgid = last_pid++;
 	task->timer_slack_ns = task->default_timer_slack_ns = 50 * NSEC_PER_USEC;
+#ifdef CONFIG_VIRT_CPU_ACCOUNTING_GEN
+	task->vtime = (struct vtime) { .state = VTIME_INACTIVE };
+#endif
 	strscpy(task->comm, name, sizeof(task->comm));
 }
 
@@ -102,6 +108,7 @@ void khost_init_task(void)
 
 	init_fields(&init_task, "swapper");
 	init_task.flags = PF_KTHREAD;
+	init_task.thread_info.preempt_count = INIT_PREEMPT_COUNT;
 	init_task.signal = &signal;
 	init_task.sighand = &sighand;
 	atomic_set(&init_mm.mm_count, 1 << 30);
@@ -158,6 +165,8 @@ pid_t kernel_thread(int (*body)(void *), void *argument, unsigned long flags)
 void khost_exit_current(void)
 {
 	current->flags |= PF_EXITING;
+	preempt_disable();
+	exit_rcu();
 	do_task_dead();
 }
 
@@ -233,6 +242,9 @@ static void set_attributes(struct host_task *host, const struct khost_attributes
 	/* A kernel without any clamp request does not use clamps, and has its own for realtime. */
 	if (attributes->uclamp_min != host->uclamp_min ||
 	    attributes->uclamp_max != host->uclamp_max) {
+		if (!IS_ENABLED(CONFIG_UCLAMP_TASK))
+			khost_trouble(KHOST_REFUSED, "%s has clamps, which need CONFIG_UCLAMP_TASK",
+				      task->comm);
 		attr.sched_flags = SCHED_FLAG_UTIL_CLAMP;
 		attr.sched_util_min = host->uclamp_min = attributes->uclamp_min;
 		attr.sched_util_max = host->uclamp_max = attributes->uclamp_max;
@@ -270,6 +282,9 @@ static void fork_task(void *argument)
 	struct task_struct *task = &host->task;
 
 	host->number = setup->number;
+	/* Only tasks with memory enter user mode. */
+	if (IS_ENABLED(CONFIG_CONTEXT_TRACKING_USER))
+		task->mm = &init_mm;
 	task->timer_slack_ns = task->default_timer_slack_ns = setup->timer_slack_ns;
 	allowed_by(&setup->attributes, &task->cpus_mask);
 	task->nr_cpus_allowed = cpumask_weight(&task->cpus_mask);

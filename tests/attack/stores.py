@@ -39,6 +39,7 @@ def a_row(number: int = 0, **other: object) -> dict[str, Any]:
         "governor": ["menu", "teo", "oracle"][number % 3],
         "kernel": None,
         "cpufreq": None,
+        "kernel_args": None,
         "io_boost": None,
         "hz": 250,
         "latency_limit": None,

@@ -61,7 +61,7 @@ def test_a_hosted_kernel_decides_as_the_guest_does(guests, hosted, case):
 
 
 def test_one_load_is_no_other(guests, hosted):
-    for name in decisions.MACHINES:
+    for name in ("pixel6", "equal"):
         with pytest.raises(AssertionError):
             check([guests[name].figures[0]["frames"]], hosted[name, "periodic"], 3)
 
@@ -71,8 +71,10 @@ def test_equal_cpus_are_no_pixel_6(guests, hosted):
         check([guests["pixel6"].figures[0]["frames"]], hosted["equal", "frames"], 3)
 
 
-def test_the_document_has_this_table(guests, hosted):
-    table = decisions.table(guests, hosted)
+@pytest.mark.parametrize("name", decisions.MACHINES)
+def test_the_document_has_this_table(guests, hosted, name):
+    loads = decisions.MACHINES[name].loads
+    table = decisions.table(name, guests[name], {load: hosted[name, load] for load in loads})
     assert table in DOCUMENT.read_text(encoding="utf-8"), (
         "make it anew: python -m apparatus.decisions KERNEL"
     )

@@ -82,6 +82,7 @@ pub mod hosting {
     pub use crate::compile::{Key, default_compiler, missing_names};
     pub use crate::guard::{Caught, call};
     pub use crate::sha256_hex;
+    pub use crate::spec::split as split_settings;
     pub use crate::store::{Entry, Files, Scratch, Store};
     pub use crate::tree::{Archive, SOURCES_ENV, locate, open_tarball, tarball_key};
 }

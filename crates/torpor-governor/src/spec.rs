@@ -184,7 +184,7 @@ spec_of_kind! {
 
 /// Splits a name from its parameters. Names of folders and files can contain commas, so a comma
 /// starts the parameters only if `NAME=` follows it.
-fn split(text: &str) -> (&str, Vec<&str>) {
+pub fn split(text: &str) -> (&str, Vec<&str>) {
     let is_param = |part: &str| part.split_once('=').is_some_and(|(name, _)| is_identifier(name));
     let commas = || text.match_indices(',').map(|(at, _)| at);
     let first = commas().find(|at| is_param(&text[at + 1..]));

@@ -191,6 +191,8 @@ pub(crate) fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
                 release: kernel.release.to_string(),
                 hosted_files: kernel.hosted.len() as u64,
                 source_sha256: kernel.source_sha256.clone(),
+                config: kernel.config.changed(),
+                options_without_effect: kernel.config.without_effect.len() as u64,
             });
         }
     }

@@ -58,6 +58,8 @@ pub struct Options {
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub kernels: Vec<KernelSpec>,
+    /// The user's part of the kernels' command lines.
+    pub kernel_args: Option<String>,
     #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
     pub latency_limit: Option<Duration>,
     pub disabled_states: Vec<DisabledState>,
@@ -108,9 +110,10 @@ impl Request {
         }
         workload.place_files(platform, options.device.as_deref())?;
         enable_states(platform, &options.enabled_states)?;
-        options.hz.get_or_insert(platform.hz);
         options.cpufreq = cpufreq(self);
         options.kernels = kernels(&self.options);
+        options.hz = Some(hz(options, platform)?);
+        check_arguments(options.kernel_args.as_deref().unwrap_or_default())?;
         governors.clear();
         for governor in &self.governors {
             match asks_for_oracle(governor)? {
@@ -123,6 +126,44 @@ impl Request {
         }
         Ok(request)
     }
+}
+
+/// Returns the tick rate: the option's, that of the kernels' configurations, or the platform's.
+fn hz(options: &Options, platform: &Platform) -> Result<Hz, SimError> {
+    let mut chosen = options.hz.map(|hz| (hz, format!("option `hz` is {}", hz.get())));
+    for kernel in &options.kernels {
+        let Some(hz) = kernel.configuration()?.hz else { continue };
+        let (first, why) =
+            chosen.get_or_insert_with(|| (hz, format!("kernel `{kernel}` has {}", hz.get())));
+        if *first != hz {
+            return Err(SimError::Option {
+                what: "all kernels of a result have one tick rate",
+                given: format!("kernel `{kernel}` has CONFIG_HZ={}, and {why}", hz.get()),
+                hint: "add `,CONFIG_HZ=N` to a kernel, or leave out option `hz`".to_owned(),
+            });
+        }
+    }
+    Ok(chosen.map_or(platform.hz, |(hz, _)| hz))
+}
+
+/// Refuses arguments for which there is an option.
+fn check_arguments(arguments: &str) -> Result<(), SimError> {
+    for (name, hint) in [
+        ("cpuidle.governor", "option `governors` chooses the idle governor"),
+        ("cpufreq.default_governor", "option `cpufreq` chooses the frequency governor"),
+        ("maxcpus", "option `cpus` is the list of online CPUs"),
+        ("nr_cpus", "option `cpus` is the list of online CPUs"),
+    ] {
+        let is_it = |word: &str| word.split('=').next() == Some(name);
+        if arguments.split_whitespace().any(is_it) {
+            return Err(SimError::Option {
+                what: "the kernel's arguments have nothing for which there is an option",
+                given: format!("`{name}` in option `kernel_args`"),
+                hint: hint.to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Costs of the kernel's own work on the biggest CPU at its highest frequency.

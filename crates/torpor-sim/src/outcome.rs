@@ -4,6 +4,7 @@
 use crate::options::Options;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use torpor_engine::outcome::PlatformInfo;
 use torpor_result::record::{Head, LatencyOutcome, RunOutcome, Strip};
 use torpor_result::{Comparison, Info, Values};
@@ -60,6 +61,10 @@ pub struct KernelInfo {
     pub hosted_files: u64,
     /// Hash of those files.
     pub source_sha256: String,
+    /// Options of its configuration that differ from the default one.
+    pub config: BTreeMap<String, String>,
+    /// Number of options of the user's `.config` that have no effect here.
+    pub options_without_effect: u64,
 }
 
 /// One governor with one frequency policy and IO boost, over all seeds. Metrics are means over

@@ -186,6 +186,7 @@ impl<'a> Session<'a> {
             ..column.cpufreq.settings(hardware.clusters.len())
         };
         hardware.latency_limit = self.request.options.latency_limit;
+        hardware.arguments = self.request.options.kernel_args.clone().unwrap_or_default();
         if self.request.options.is_kernel_free {
             (hardware.overheads.step_ps, hardware.overheads.remote_step_ps) = (0, 0);
         }

@@ -451,6 +451,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
             info.release, info.kernel, info.hosted_files
         )
     }));
+    notes.extend(kernels.iter().filter_map(config_note));
     notes.extend(summary::demotion_note(platform));
     if !platform.has_power() {
         notes.push(format!(
@@ -469,6 +470,17 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
     }
     notes.extend(devices_note(request));
     notes
+}
+
+fn config_note(info: &KernelInfo) -> Option<String> {
+    let changed: Vec<String> =
+        info.config.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let rest = match info.options_without_effect {
+        0 => String::new(),
+        count => format!("; {count} other options of the configuration have no effect here"),
+    };
+    (!changed.is_empty() || !rest.is_empty())
+        .then(|| format!("--kernel {} differs by {}{rest}", info.kernel, changed.join(", ")))
 }
 
 fn rejects_note(platform: &Platform) -> Option<String> {

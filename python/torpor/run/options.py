@@ -270,11 +270,20 @@ class SimulateOptions(_Run, total=False):
         str | Iterable[str],
         Option(
             "The kernel whose scheduler, tick, timers, idle loop and governors decide: a release "
-            "(6.1), a tree, a tarball or TREE:REV, each with +SERIES[:N], patches from mails. Each "
-            "governor runs in each of them. Default: 6.12.",
+            "(6.1), a tree, a tarball or TREE:REV, each with +SERIES[:N], patches from mails, and "
+            "with ,config=FILE or ,CONFIG_X=VALUE. Each governor runs in each of them. Default: "
+            "6.12.",
             "--kernel -k K",
             kind=list,
             default=(),
+        ),
+    ]
+    kernel_args: Annotated[
+        str | None,
+        Option(
+            "Arguments on the command line of the kernels, as a boot loader gives them: "
+            "`isolcpus=2-7 nohz_full=2-7`.",
+            "--kernel-args ARGS",
         ),
     ]
     io_boosts: Annotated[

@@ -4,7 +4,7 @@ load.
 
     PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.decisions [--record MACHINE] KERNEL
 
-prints the table of docs/concepts/simulation.md: the guests of tests/data/decisions.json, or new
+prints the tables of docs/concepts/simulation.md: the guests of tests/data/decisions.json, or new
 ones that are then kept there, beside KERNEL hosted, as `torpor simulate --kernel` takes it.
 """
 
@@ -42,6 +42,8 @@ class Machine:
 
     Its idle driver serves exit latencies as `serve` says. By `count`, a latency grows by what
     other CPUs execute meanwhile. Each guest has its own turns, so that two of them differ.
+    `arguments` are added to both kernels' command lines. `settings` are those of the guest's
+    configuration that they need.
     """
 
     arch: str
@@ -54,6 +56,8 @@ class Machine:
     turns_us: tuple[int, ...] = (machine.TURN_US,)
     #: Without an idle driver, CPUs enter the default idle of their architecture.
     has_idle_driver: bool = True
+    settings: tuple[str, ...] = ()
+    arguments: str = ""
 
     @property
     def clusters(self) -> list[dict]:
@@ -64,6 +68,16 @@ class Machine:
         return tomllib.loads(text)["cluster"]
 
 
+#: As Debian configures linux-image-amd64; the default configuration lacks them.
+DEBIAN = (
+    "CONFIG_PREEMPT_VOLUNTARY=y",
+    "CONFIG_PREEMPT_DYNAMIC=y",
+    "CONFIG_NO_HZ_FULL=y",
+    "CONFIG_RCU_LAZY=y",
+    "CONFIG_SCHED_HRTICK=y",
+    "CONFIG_UCLAMP_TASK=n",
+)
+
 MACHINES = {
     "pixel6": Machine("arm64", "6.12-cpufreq", 8, ("periodic", "frames"), "pixel6"),
     "equal": Machine(
@@ -73,6 +87,11 @@ MACHINES = {
         turns_us=(5, 4),
     ),
     "no-driver": Machine("amd64", "6.12", 4, ("periodic", "frames"), has_idle_driver=False),
+    "tickless": Machine(
+        *("amd64", "6.12", 4, ("isolated",)),
+        settings=DEBIAN,
+        arguments="isolcpus=nohz,domain,managed_irq,2-3 nohz_full=2-3 rcu_nocbs=2-3",
+    ),
 }
 
 CASES = [(name, load) for name, one in MACHINES.items() for load in one.loads]
@@ -127,7 +146,13 @@ def load_command(name: str) -> str:
         return f"w{waits[value]}" if key == "wake" else f"{letters[key]}{value}"
 
     threads = (
-        ":".join([task["name"], *(word(*item) for step in task["phase"] for item in step.items())])
+        ":".join(
+            [
+                task["name"],
+                *(f"c{cpu}" for cpu in [task.get("cpus")] if cpu),
+                *(word(*item) for step in task["phase"] for item in step.items()),
+            ]
+        )
         for task in tasks
     )
     beside = ["beside_disk"] if name.endswith("-io") else []
@@ -248,8 +273,9 @@ class Figures:
     Wake-ups are those of the load's tasks: how often to an idle CPU, to the task's last CPU, and to
     each cluster. Sleeps are all CPUs': with the tick stopped, by state, and by what ended them: one
     of the load's tasks, another task, or none, after another CPU's call or after a timer. `moved`
-    tasks run on another CPU than they were woken on. `mhz` is each cluster's mean frequency.
-    `start_us` is the time from a tick to the start of the load, on which it depends what coincides.
+    tasks run on another CPU than they were woken on. `mhz` is each cluster's mean frequency, and
+    `ticks` are each CPU's. `start_us` is the time from a tick to the start of the load, on which it
+    depends what coincides.
     """
 
     wakeups: float
@@ -268,6 +294,7 @@ class Figures:
     start_us: float = 0.0
     #: How often clock event devices were set; None where that was not recorded.
     programmings: float | None = None
+    ticks: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -376,6 +403,10 @@ class _Reader:
             self.count("moved")
             self.woken_on[coming] = number
 
+    def hrtimer_expire_entry(self, number: int, text: str) -> None:
+        if fields(text)["function"].startswith(("tick_nohz_handler", "tick_sched_timer")):
+            self.count(("ticks", str(number)))
+
     def cpu_frequency(self, number: int, text: str) -> None:
         found = fields(text)
         cluster = self.clusters[int(found["cpu_id"])]
@@ -419,6 +450,7 @@ class _Reader:
             below=share("below", "sleeps"),
             state={k: share(("state", k), "sleeps") for k in each("state")},
             ended_by={k: rate(("ended_by", k)) for k in each("ended_by")},
+            ticks={k: rate(("ticks", k)) for k in map(str, sorted(self.cpus))},
             mhz={
                 cluster: round(total / (_END_NS - _BEGIN_NS) / 1000)
                 for cluster, total in sorted(self.khz_time.items())
@@ -456,7 +488,7 @@ def record(one: Machine, kernel: Kernel, turn_us: int) -> dict[str, tuple[bytes,
         cpus=one.cpus,
         memory_mb=1024,
         capacities=_capacities(one),
-        arguments="sched_verbose mitigations=off",
+        arguments=f"sched_verbose mitigations=off {one.arguments}",
         timeout_s=1200,
         icount_shift=one.icount_shift,
         turn_us=turn_us,
@@ -522,7 +554,8 @@ def hosted(name: str, load: str, kernel: str, guests: Guests) -> Figures:
             folder / f"{load}.toml",
             platform=folder / "guest.toml",
             governors="menu",
-            kernels=kernel,
+            kernels=",".join([kernel, *one.settings]),
+            kernel_args=one.arguments or None,
             duration=f"{DURATION_S}s",
             seeds=1,
             trace=folder / "trace.txt",
@@ -552,6 +585,7 @@ ROWS = (
     ("ended by a timer without a task, 1/s", "ended_by", "timer"),
     ("ended by a task of the kernel's, 1/s", "ended_by", "other"),
     ("timer programmings/s", "programmings", None),
+    *((f"ticks of CPU {cpu}, 1/s", "ticks", str(cpu)) for cpu in range(4)),
     ("mean frequency, mid, MHz", "mhz", "mid"),
     ("mean frequency, big, MHz", "mhz", "big"),
 )
@@ -564,27 +598,30 @@ def value(of: Figures, name: str, part: str | None) -> float | None:
         return found
     if part == "deepest":
         part = max(found)
-    return found.get(part, None if name in ("mhz", "to_cluster") else 0.0)
+    return found.get(part, None if name in ("mhz", "to_cluster", "ticks") else 0.0)
 
 
-def table(guests: dict[str, Guests], simulated: dict[tuple[str, str], Figures]) -> str:
-    """Guests and the hosted kernel side by side, in Markdown."""
+def table(name: str, guests: Guests, simulated: dict[str, Figures]) -> str:
+    """A machine's guests and the hosted kernel side by side, by load, in Markdown."""
+    loads = MACHINES[name].loads
     lines = [
-        "| | " + " | ".join(f"{name}, `{load}`" for name, load in CASES) + " |",
-        "|---" * (1 + len(CASES)) + "|",
+        f"| {name} | " + " | ".join(f"`{load}`" for load in loads) + " |",
+        "|---" * (1 + len(loads)) + "|",
     ]
-    for title, name, part in ROWS:
-        cells = []
-        for case in CASES:
-            of = [*(each[case[1]] for each in guests[case[0]].figures), simulated[case]]
-            values = [value(one, name, part) for one in of]
-            cells.append("" if values[0] is None else " / ".join(f"{v or 0:.1f}" for v in values))
-        lines.append("| " + " | ".join([title, *cells]) + " |")
+    for title, key, part in ROWS:
+        of = [[*(each[load] for each in guests.figures), simulated[load]] for load in loads]
+        values = [[value(one, key, part) for one in each] for each in of]
+        cells = [
+            "" if None in each else " / ".join(f"{number:.1f}" for number in each)
+            for each in values
+        ]
+        if any(cells):
+            lines.append("| " + " | ".join([title, *cells]) + " |")
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--record", action="append", choices=MACHINES, default=[])
     parser.add_argument("kernel")
@@ -593,11 +630,10 @@ def main() -> None:
         text = json.loads(CORPUS.read_text(encoding="utf-8"))
         text[name] = asdict(Guests.boot(MACHINES[name]))
         CORPUS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
-    guests = {name: Guests.kept(name) for name in MACHINES}
-    simulated = {
-        (name, load): hosted(name, load, given.kernel, guests[name]) for name, load in CASES
-    }
-    print(table(guests, simulated))
+    for name, one in MACHINES.items():
+        guests = Guests.kept(name)
+        simulated = {load: hosted(name, load, given.kernel, guests) for load in one.loads}
+        print(table(name, guests, simulated), end="\n\n")
 
 
 if __name__ == "__main__":

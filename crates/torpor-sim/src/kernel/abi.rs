@@ -120,8 +120,7 @@ pub(crate) struct Machine {
     pub core_of: [u16; CPUS_MAX],
     pub governor: [c_char; NAME_LEN],
     pub linked: [[c_char; NAME_LEN]; 3],
-    pub params: u32,
-    pub param: *const Param,
+    pub command_line: *const c_char,
     pub tunables: u32,
     pub tunable: *const Param,
     pub records: u32,
@@ -226,6 +225,7 @@ pub(crate) struct Calls {
     pub change: Call,
     pub completes: Call,
     pub idle_usage: Call,
+    pub known_argument: extern "C" fn(c_ulong) -> *const c_char,
 }
 
 /// Returns a name as a C string, truncated to the array.

@@ -4,7 +4,7 @@
 use crate::kernel::contents::{self, Contents};
 use crate::kernel::generate;
 use crate::kernel::policy::{self, LinkedPolicy, PolicyFiles, PolicyKind};
-use crate::kernel::{KHOST, KernelError, Release, unknown};
+use crate::kernel::{Configuration, KHOST, KernelError, Release, unknown};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -67,7 +67,7 @@ const LINK: &[&str] = &[
 /// [`SCRIPT`] changes.
 pub(crate) const MAKEFILES: [&str; 2] = ["Makefile", "kernel/sched/Makefile"];
 /// Folder of a tree's idle governors.
-const OWN_GOVERNORS: &str = "drivers/cpuidle/governors/";
+pub(crate) const OWN_GOVERNORS: &str = "drivers/cpuidle/governors/";
 
 /// Files of the tree that [`SCRIPT`] changes in copies, and the folder of the copies.
 const CHANGED: &[&str] = &["kernel/sched", "include/linux/sched.h"];
@@ -88,6 +88,7 @@ pub(crate) struct Job<'a> {
     pub kernel: &'a str,
     pub release: &'a Release,
     pub tree: &'a Path,
+    pub config: &'a Configuration,
     pub hz: Hz,
     pub compiler: &'a OsString,
     /// Output of the compiler's `--version`.
@@ -107,13 +108,24 @@ pub(crate) struct Product {
     pub policies: Vec<LinkedPolicy>,
 }
 
-/// Returns the hosted files, and whether every release has them.
-pub(crate) fn hosted() -> impl Iterator<Item = (&'static str, bool)> {
+/// A line of `khost/hosted.txt`.
+pub(crate) struct Hosted {
+    pub name: &'static str,
+    /// Whether every release has it.
+    pub is_needed: bool,
+    /// Option without which it is not compiled.
+    pub option: Option<&'static str>,
+}
+
+/// Returns the hosted files.
+pub(crate) fn hosted() -> impl Iterator<Item = Hosted> {
     let list = KHOST.iter().find(|(name, _)| *name == "hosted.txt").expect("it is embedded").1;
     let lines = list.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
-    lines.map(|line| match line.strip_prefix("? ") {
-        Some(name) => (name, false),
-        None => (line.split(' ').next().unwrap_or(line), true),
+    lines.map(|line| {
+        let (is_needed, line) = line.strip_prefix("? ").map_or((true, line), |rest| (false, rest));
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or(line);
+        Hosted { name, is_needed, option: words.find(|word| word.starts_with(char::is_uppercase)) }
     })
 }
 
@@ -123,16 +135,20 @@ pub(crate) fn lacks(tree: &Path) -> String {
     let late =
         list.lines().filter(|l| !l.starts_with(['#', '?'])).filter_map(|l| l.split_once(' '));
     let lacks: Vec<String> = late
-        .filter(|(name, _)| !tree.join(name).is_file())
+        .filter(|(name, since)| since.starts_with(char::is_numeric) && !tree.join(name).is_file())
         .map(|(name, since)| format!("{name} (since {since})"))
         .collect();
     if lacks.is_empty() { String::new() } else { format!("\nit has no {}", lacks.join(", ")) }
 }
 
-/// Returns the hosted files that the tree has, or the first one that it lacks.
-pub(crate) fn hosted_of(tree: &Path) -> Result<Vec<&'static str>, &'static str> {
+/// Returns the hosted files of a configuration that the tree has, or the first one that it lacks.
+pub(crate) fn hosted_of(
+    tree: &Path,
+    config: &Configuration,
+) -> Result<Vec<&'static str>, &'static str> {
     let mut found = Vec::new();
-    for (name, is_needed) in hosted() {
+    let is_asked = |file: &Hosted| file.option.is_none_or(|option| config.has(option));
+    for Hosted { name, is_needed, .. } in hosted().filter(is_asked) {
         match (tree.join(name).is_file(), is_needed) {
             (true, _) => found.push(name),
             (false, true) => return Err(name),
@@ -249,7 +265,7 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError
     for (name, text) in KHOST {
         put(&format!("khost/{name}"), text.as_bytes())?;
     }
-    for (name, text) in generate::headers(job.tree, job.release, job.hz) {
+    for (name, text) in generate::headers(job.tree, job.release, job.config, job.hz) {
         put(&format!("gen/{name}"), text.as_bytes())?;
     }
     for (name, text) in ioboost_calls()? {

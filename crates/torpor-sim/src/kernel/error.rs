@@ -23,6 +23,9 @@ pub enum KernelError {
     NoSource { kernel: String },
 
     #[error("kernel `{kernel}`: {message}")]
+    Config { kernel: String, message: String },
+
+    #[error("kernel `{kernel}`: {message}")]
     Patch { kernel: String, message: String },
 
     #[error("kernel `{kernel}`: read {}: {source}", path.display())]
@@ -100,6 +103,8 @@ pub enum Kind {
     Unreached,
     /// A setting that the kernel rejects during its start.
     Refused,
+    /// An argument on the kernel's command line that it does not know.
+    UnknownArgument,
     Signal {
         signo: i32,
         address: usize,
@@ -144,6 +149,7 @@ impl fmt::Display for Trouble {
             Kind::Warn => write!(f, "WARNING: {message}")?,
             Kind::Panic => write!(f, "panic: {message}")?,
             Kind::Refused => return f.write_str(message),
+            Kind::UnknownArgument => return write!(f, "it has no argument `{message}`"),
             Kind::Unreached => write!(f, "it calls {message}, which is not hosted")?,
             Kind::Signal { signo, address } => {
                 let name = match *signo {

@@ -2,7 +2,7 @@
 //! Generates the headers that a kernel's `make` would, and a wrapper for each header of `asm/` for
 //! which the generic one suffices.
 
-use crate::kernel::{KHOST, Release};
+use crate::kernel::{Configuration, KHOST, Release};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -33,15 +33,16 @@ fn names_of(tree: &Path) -> String {
 }
 
 /// Returns the headers, by path below the folder of generated headers.
-pub(crate) fn headers(tree: &Path, release: &Release, hz: Hz) -> BTreeMap<String, String> {
+pub(crate) fn headers(
+    tree: &Path,
+    release: &Release,
+    config: &Configuration,
+    hz: Hz,
+) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
     let mut add = |name: &str, text: String| headers.insert(name.to_owned(), text);
+    add("generated/autoconf.h", config.header(hz));
     let hz = hz.get();
-    let config = KHOST.iter().find(|(name, _)| *name == "config.h").expect("it is embedded").1;
-    add(
-        "generated/autoconf.h",
-        format!("{config}\n#define CONFIG_HZ {hz}\n#define CONFIG_HZ_{hz} 1\n"),
-    );
     add("generated/bounds.h", bounds());
     add("generated/asm-offsets.h", String::new());
     add("generated/khost-names.h", names_of(tree));

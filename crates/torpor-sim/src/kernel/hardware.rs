@@ -25,6 +25,8 @@ pub struct Hardware {
     pub overheads: Overheads,
     /// Whether the kernel's tracepoints are recorded.
     pub records: bool,
+    /// The user's part of the kernel's command line.
+    pub arguments: String,
 }
 
 /// Linux 6.12 on the development machine, a cloud's 2.6 GHz Xeon (family 6, model 167): between 8
@@ -166,6 +168,7 @@ impl Hardware {
                 remote_step_ps: STEP_PS + LINE_PS,
             },
             records: false,
+            arguments: String::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! Compares the names that each header of the kapi provides with those of the kernel's header.
 
 use crate::kernel::compile::{Job, compiler, write_headers};
-use crate::kernel::{Release, upstream};
+use crate::kernel::{Configuration, Release, upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -124,6 +124,7 @@ fn lacking(version: &str) -> Option<BTreeMap<String, Vec<String>>> {
         kernel: version,
         release: &release,
         tree: &tree,
+        config: &Configuration::default(),
         hz: Hz::H250,
         compiler: &compiler,
         version: "",

@@ -6,13 +6,13 @@ use crate::kernel::error::{Kind, TroubleDetail};
 use crate::kernel::image::Image;
 use crate::kernel::region::{LINE, Region, Stacks};
 use crate::kernel::task::{Attributes, TaskSetup};
-use crate::kernel::{Hardware, Kernel, KernelError, Trouble, symbols};
+use crate::kernel::{Hardware, Kernel, KernelError, Trouble, policy, symbols};
 use std::collections::VecDeque;
-use std::ffi::{CString, c_char, c_ulong, c_void};
+use std::ffi::{CStr, CString, c_char, c_ulong, c_void};
 use std::ptr::NonNull;
 use torpor_governor::hosting;
 use torpor_machine::platform::PollLoop;
-use torpor_machine::units::{CpuId, Duration, Instant};
+use torpor_machine::units::{CpuId, Duration, Instant, closest};
 
 /// Symbol that addresses in an image are relative to.
 const ANCHOR: &str = "khost_calls";
@@ -47,9 +47,10 @@ struct HostSide {
     /// Poll loop of each CPU's polling state.
     poll_loops: Vec<Option<PollLoop>>,
     machine: Option<Box<abi::Machine>>,
-    /// Names and values of parameters, and the table that points to them.
+    command_line: CString,
+    /// Names and values of tunables, and the table that points to them.
     texts: Vec<CString>,
-    params: Vec<abi::Param>,
+    tunables: Vec<abi::Param>,
     /// Events since they were last taken, if recorded.
     rejects: Option<Rejects>,
 }
@@ -82,10 +83,13 @@ impl Kernel {
         // SAFETY: both live in the box that the instance keeps.
         match unsafe { instance.call(boot, table, machine) } {
             Ok(()) => Ok(instance),
-            Err(trouble) if trouble.detail().kind == Kind::Refused => {
-                Err(refused(trouble.detail().message.clone()))
-            }
-            Err(trouble) => Err(trouble.into()),
+            Err(trouble) => match trouble.detail().kind {
+                Kind::Refused => Err(refused(trouble.detail().message.clone())),
+                Kind::UnknownArgument => {
+                    Err(refused(instance.unknown_argument(&trouble.detail().message)))
+                }
+                _ => Err(trouble.into()),
+            },
         }
     }
 }
@@ -256,6 +260,27 @@ impl Instance {
         Ok(TaskHandle(NonNull::new(task).expect("a call that ends well has made one")))
     }
 
+    /// Returns the message on an argument that the kernel does not know.
+    fn unknown_argument(&self, name: &str) -> String {
+        let text = |index| {
+            let text = (self.image.calls().known_argument)(index);
+            // SAFETY: null, or a text of the image.
+            (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy())
+        };
+        let known: Vec<String> = (0..)
+            .map_while(text)
+            .map(|name| name.trim_end_matches('=').to_owned())
+            .filter(|name| !name.starts_with(['+', policy::mark(policy::FOREIGN)]))
+            .collect();
+        let near = closest(name, known.iter().map(String::as_str));
+        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        format!(
+            "nothing in this configuration takes the argument `{name}` of its command line{near}\n\
+             hint: arguments of drivers, of the architecture and of what is not hosted are unknown; \
+             CONFIG_ options of --kernel add some"
+        )
+    }
+
     #[inline]
     fn plain(&mut self, call: Call, cpu: usize) -> Result<(), Trouble> {
         // SAFETY: such a call has one argument, the CPU's number.
@@ -325,6 +350,7 @@ fn kind_of(kind: u32) -> Kind {
         2 => Kind::Warn,
         4 => Kind::Unreached,
         5 => Kind::Refused,
+        6 => Kind::UnknownArgument,
         _ => Kind::Panic,
     }
 }
@@ -354,14 +380,12 @@ impl HostSide {
             states: states_of_cpus.clone().map(Vec::len).collect(),
             poll_loops: states_of_cpus.map(|states| states.first()?.poll_loop).collect(),
             machine: None,
+            command_line: command_line(hardware, kernel),
             texts: Vec::new(),
-            params: Vec::new(),
+            tunables: Vec::new(),
             rejects: None,
         });
-        host.set_params(hardware, kernel);
-        let cpufreq = &hardware.cpufreq;
-        let (params, tunables) = host.params.split_at(host.params.len() - cpufreq.tunables.len());
-        let (params, tunables) = ((params.len(), params.as_ptr()), tunables.as_ptr());
+        host.set_tunables(&hardware.cpufreq.tunables);
         let mut core_of = [0; abi::CPUS_MAX];
         for (to, core) in core_of.iter_mut().zip(&hardware.core_of) {
             *to = *core as u16;
@@ -384,12 +408,11 @@ impl HostSide {
             core_of,
             governor: abi::name(kernel.governor.name.as_deref().unwrap_or_default()),
             linked: kernel.linked().map(abi::name),
-            params: params.0 as u32,
-            param: params.1,
-            tunables: cpufreq.tunables.len() as u32,
-            tunable: tunables,
+            command_line: host.command_line.as_ptr(),
+            tunables: host.tunables.len() as u32,
+            tunable: host.tunables.as_ptr(),
             records: hardware.records.into(),
-            no_iowait_boost: (!cpufreq.hears_iowait).into(),
+            no_iowait_boost: (!hardware.cpufreq.hears_iowait).into(),
             latency_limit_us: hardware.latency_limit.map_or(abi::UNSET, us),
             online,
             states_off,
@@ -399,20 +422,28 @@ impl HostSide {
         host
     }
 
-    /// Stores the kernel's parameters, followed by the tunables of its cpufreq governor.
-    fn set_params(&mut self, hardware: &Hardware, kernel: &Kernel) {
-        // A name or a value with a NUL is cut there, as on a command line.
-        let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
-        let cpufreq = &hardware.cpufreq;
-        let governor = [text("cpufreq.default_governor"), text(&cpufreq.governor)];
-        let own = kernel.params().map(|(name, value)| [text(&name), text(value)]);
-        let tunables = cpufreq.tunables.iter().map(|(name, value)| [text(name), text(value)]);
-        self.texts.extend(own.chain([governor]).chain(tunables).flatten().flatten());
+    fn set_tunables(&mut self, tunables: &[(String, String)]) {
+        self.texts = tunables.iter().flat_map(|(name, value)| [text(name), text(value)]).collect();
         let pairs = self.texts.chunks_exact(2);
-        self.params = pairs
+        self.tunables = pairs
             .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
             .collect();
     }
+}
+
+/// Returns a C string, which ends at a NUL.
+fn text(text: &str) -> CString {
+    CString::new(text.split('\0').next().unwrap_or_default()).expect("it has no NUL")
+}
+
+/// Returns the kernel's command line: its governors, their parameters, and the user's arguments.
+fn command_line(hardware: &Hardware, kernel: &Kernel) -> CString {
+    let governor = kernel.governor.name.as_deref().filter(|_| kernel.governor.linked.is_none());
+    let chosen = governor.map(|name| ("cpuidle.governor".to_owned(), name));
+    let frequency = ("cpufreq.default_governor".to_owned(), &hardware.cpufreq.governor[..]);
+    let own = kernel.params().chain(chosen).chain([frequency]);
+    let own = own.map(|(name, value)| format!("{name}=\"{value}\""));
+    text(&own.chain([hardware.arguments.clone()]).collect::<Vec<_>>().join(" "))
 }
 
 fn cluster(hardware: &Hardware, index: usize) -> abi::Cluster {

@@ -21,7 +21,7 @@ use crate::kernel::contents::{Contents, SEARCH, cached, entry, of_tree};
 use crate::kernel::patched;
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::kernel::source::{Packed, Source};
-use crate::kernel::{KernelError, KernelSpec, Release, shipped};
+use crate::kernel::{Configuration, KernelError, KernelSpec, Release, shipped};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -103,6 +103,7 @@ pub struct Kernel {
     pub name: String,
     pub release: Release,
     pub hz: Hz,
+    pub config: Arc<Configuration>,
     /// Files of the tree that were compiled.
     pub hosted: Vec<String>,
     pub governor: IdleGovernor,
@@ -153,7 +154,7 @@ impl Kernels {
         hz: Hz,
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
-        if let Some((image, manifest)) = shipped::find(spec, hz, self.made_with()?)? {
+        if let Some((image, manifest)) = self.find_shipped(spec, hz)? {
             return self.shipped(spec, hz, image, manifest);
         }
         self.resolve_source(spec, hz, progress)
@@ -161,12 +162,25 @@ impl Kernels {
 
     /// Whether a kernel can be resolved on this machine: its image ships, or its source is here.
     pub fn has(&self, spec: &KernelSpec, hz: Hz) -> Result<bool, KernelError> {
-        if shipped::find(spec, hz, self.made_with()?)?.is_some() {
+        if self.find_shipped(spec, hz)?.is_some() {
             return Ok(true);
         }
         match spec.find() {
             Err(KernelError::NoSource { .. } | KernelError::NotFound { .. }) => Ok(false),
             found => found.map(|_| true),
+        }
+    }
+
+    /// Returns the shipped image of a kernel, which has the default configuration.
+    fn find_shipped(
+        &self,
+        spec: &KernelSpec,
+        hz: Hz,
+    ) -> Result<Option<(Vec<u8>, shipped::Manifest)>, KernelError> {
+        let config = spec.configuration()?;
+        match config.is_default() {
+            true => shipped::find(spec, config.hz.unwrap_or(hz), self.made_with()?),
+            false => Ok(None),
         }
     }
 
@@ -181,6 +195,8 @@ impl Kernels {
         let reason = || "its manifest names no release".to_owned();
         let kernel = spec.to_string();
         let release = release.ok_or_else(|| KernelError::Image { kernel, reason: reason() })?;
+        let config = spec.configuration()?;
+        let hz = config.hz.unwrap_or(hz);
         Ok(Kernel {
             name: spec.to_string(),
             release,
@@ -189,7 +205,8 @@ impl Kernels {
             governor: IdleGovernor::default(),
             io_boost: None,
             cpufreq: None,
-            key: content_key(self.made_with()?, &manifest.source_sha256, hz),
+            key: content_key(self.made_with()?, &manifest.source_sha256, &config, hz),
+            config: Arc::new(config),
             source_sha256: manifest.source_sha256,
             inputs: Arc::default(),
             policies: Arc::new(manifest.policies),
@@ -220,15 +237,17 @@ impl Kernels {
         progress: compile::Progress<'_>,
     ) -> Result<Kernel, KernelError> {
         let name = spec.to_string();
+        let config = spec.configuration()?;
+        let hz = config.hz.unwrap_or(hz);
         let (stored, mut files) = match self.source(spec)? {
-            Source::Folder(tree) => self.of_folder(policy, spec, hz, &tree, progress)?,
+            Source::Folder(tree) => self.of_folder(policy, spec, &config, hz, &tree, progress)?,
             Source::Packed { from, identity } => {
-                let mut key = self.base_key(hz)?;
+                let mut key = self.base_key(&config, hz)?;
                 key.add(identity.as_bytes());
                 let key = key.finish();
                 let files = entry(&self.store, "kernels", &key, &name, || {
                     let tree = self.unpacked(spec, &from, &identity)?;
-                    self.compile(policy, spec, hz, tree.path(), progress)
+                    self.compile(policy, spec, &config, hz, tree.path(), progress)
                 })?;
                 (key, files)
             }
@@ -255,7 +274,8 @@ impl Kernels {
             governor: IdleGovernor::default(),
             io_boost: None,
             cpufreq: None,
-            key: content_key(self.made_with()?, &source_sha256, hz),
+            key: content_key(self.made_with()?, &source_sha256, &config, hz),
+            config: Arc::new(config),
             source_sha256,
             inputs: Arc::new(inputs),
             policies: Arc::new(policies),
@@ -278,6 +298,7 @@ impl Kernels {
     ) -> Result<Kernel, KernelError> {
         let params = spec.params().to_vec();
         if let (Place::Builtin { name }, []) = (spec.place(), spec.config()) {
+            check_governor(kernel, name)?;
             let own = kernel.policy(LinkedPolicy::TREE, name);
             let file = hosting::file_name(name);
             let ours = kernel.policy(PolicyKind::Idle.name(), file);
@@ -391,6 +412,7 @@ impl Kernels {
             kernel: &kernel.name,
             release: &kernel.release,
             tree,
+            config: &kernel.config,
             hz: kernel.hz,
             compiler: &self.compiler,
             version: self.version()?,
@@ -522,13 +544,15 @@ impl Kernels {
         &self,
         policy: Option<&PolicyFiles<'_>>,
         spec: &KernelSpec,
+        config: &Configuration,
         hz: Hz,
         tree: &Path,
         progress: compile::Progress<'_>,
     ) -> Result<(String, Files), KernelError> {
-        spec.release(tree)?;
-        let mut key = self.base_key(hz)?;
-        for hosted in self.hosted(spec, tree)?.into_iter().chain(compile::MAKEFILES) {
+        let release = spec.release(tree)?;
+        config.check(&release).map_err(|message| KernelError::config(spec, message))?;
+        let mut key = self.base_key(config, hz)?;
+        for hosted in self.hosted(spec, config, tree)?.into_iter().chain(compile::MAKEFILES) {
             key.add(hosted.as_bytes());
             key.add(&self.read(spec, &tree.join(hosted))?);
         }
@@ -536,7 +560,7 @@ impl Kernels {
         let contents = Contents::new(tree, tree, SEARCH);
         let found =
             cached(&self.store, "kernels", key.finish(), &spec.to_string(), &contents, || {
-                let files = self.compile(policy, spec, hz, tree, progress)?;
+                let files = self.compile(policy, spec, config, hz, tree, progress)?;
                 let inputs = String::from_utf8_lossy(&files[INPUTS]).lines().map(of_tree).collect();
                 Ok((files, inputs))
             })?;
@@ -547,17 +571,20 @@ impl Kernels {
         &self,
         policy: Option<&PolicyFiles<'_>>,
         spec: &KernelSpec,
+        config: &Configuration,
         hz: Hz,
         tree: &Path,
         progress: compile::Progress<'_>,
     ) -> Result<Files, KernelError> {
         let (name, release) = (spec.to_string(), spec.release(tree)?);
-        let hosted = self.hosted(spec, tree)?;
+        config.check(&release).map_err(|message| KernelError::config(spec, message))?;
+        let hosted = self.hosted(spec, config, tree)?;
         let scratch = self.store.scratch()?;
         let job = Job {
             kernel: &name,
             release: &release,
             tree,
+            config,
             hz,
             compiler: &self.compiler,
             version: self.version()?,
@@ -594,8 +621,13 @@ impl Kernels {
         Ok(files)
     }
 
-    fn hosted(&self, spec: &KernelSpec, tree: &Path) -> Result<Vec<&'static str>, KernelError> {
-        compile::hosted_of(tree).map_err(|missing| KernelError::NoKernel {
+    fn hosted(
+        &self,
+        spec: &KernelSpec,
+        config: &Configuration,
+        tree: &Path,
+    ) -> Result<Vec<&'static str>, KernelError> {
+        compile::hosted_of(tree, config).map_err(|missing| KernelError::NoKernel {
             kernel: spec.to_string(),
             missing: missing.to_owned(),
         })
@@ -610,12 +642,13 @@ impl Kernels {
     }
 
     /// Returns a key of everything that an image depends on, except its tree.
-    fn base_key(&self, hz: Hz) -> Result<Key, KernelError> {
+    fn base_key(&self, config: &Configuration, hz: Hz) -> Result<Key, KernelError> {
         let mut key = Key::default();
         // An older Torpor gives the files of an entry other names.
         key.add(INPUTS.as_bytes());
         key.add(self.version()?.as_bytes());
         key.add(&hz.get().to_le_bytes());
+        key.add(config.key().as_bytes());
         key.add(self.made_with()?.as_bytes());
         Ok(key)
     }
@@ -652,6 +685,23 @@ impl Kernels {
     }
 }
 
+/// Refuses a governor of the tree that the configuration leaves out: Torpor's of the same name would
+/// decide instead.
+fn check_governor(kernel: &Kernel, name: &str) -> Result<(), KernelError> {
+    let file = format!("{}{name}.c", compile::OWN_GOVERNORS);
+    let option = compile::hosted().find(|hosted| hosted.name == file).and_then(|h| h.option);
+    match option.filter(|option| !kernel.config.has(option)) {
+        None => Ok(()),
+        Some(option) => Err(KernelError::Config {
+            kernel: kernel.name.clone(),
+            message: format!(
+                "its configuration has no governor {name}\n\
+                 hint: add `,CONFIG_{option}=y` to the kernel's name"
+            ),
+        }),
+    }
+}
+
 /// Returns the first file of `git format-patch` in a folder that adds a function, and its subject.
 fn patch_beside(folder: &Path, name: &str) -> Option<String> {
     let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
@@ -679,10 +729,11 @@ fn source_sha256<'a>(tree: &Path, inputs: impl Iterator<Item = &'a str>) -> Stri
     key.finish()
 }
 
-fn content_key(made_with: &str, source_sha256: &str, hz: Hz) -> String {
+fn content_key(made_with: &str, source_sha256: &str, config: &Configuration, hz: Hz) -> String {
     let mut key = Key::default();
     key.add(made_with.as_bytes());
     key.add(source_sha256.as_bytes());
+    key.add(config.key().as_bytes());
     key.add(&hz.get().to_le_bytes());
     key.finish()
 }

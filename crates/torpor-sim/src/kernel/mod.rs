@@ -14,6 +14,7 @@
 
 pub(crate) mod abi;
 mod compile;
+mod config;
 mod contents;
 mod error;
 mod generate;
@@ -37,6 +38,7 @@ mod unknown;
 mod upstream;
 
 pub use abi::Usage;
+pub use config::Configuration;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use hardware::{Cluster, Cpufreq, Hardware, Opp, Overheads, State};
 pub use instance::{Instance, Rejects, TaskHandle};

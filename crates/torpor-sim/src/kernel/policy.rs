@@ -86,7 +86,7 @@ impl PolicyFiles<'_> {
 
 /// Prefix of a foreign module, since the tree may have one with the same name.
 pub(crate) fn mark(linked: &str) -> char {
-    if linked == FOREIGN { '=' } else { '+' }
+    if linked == FOREIGN { '@' } else { '+' }
 }
 
 /// Prefix of a parameter on a kernel's command line.

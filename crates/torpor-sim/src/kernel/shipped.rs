@@ -52,7 +52,7 @@ fn find_in(
     hz: Hz,
     made_with: &str,
 ) -> Result<Option<(Vec<u8>, Manifest)>, KernelError> {
-    let Some((manifest, file)) = listed(folder, &spec.to_string(), hz, made_with) else {
+    let Some((manifest, file)) = listed(folder, &spec.tree(), hz, made_with) else {
         return Ok(None);
     };
     let path = folder.join(&file.file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Finds a kernel's source: a release's package, a folder, a tarball or a revision.
 
-use crate::kernel::{KernelError, compile};
+use crate::kernel::{Configuration, KernelError, compile};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -31,6 +31,8 @@ const OLDEST: (u32, u32) = (6, 1);
 pub struct KernelSpec {
     text: String,
     tree: TreeSpec,
+    /// Settings of its configuration.
+    settings: Vec<String>,
 }
 
 /// Release of a tree, from its Makefile.
@@ -61,8 +63,10 @@ impl FromStr for KernelSpec {
 
     /// Takes a text that is no name of a tree as a path, which is not found.
     fn from_str(text: &str) -> Result<KernelSpec, Self::Err> {
-        let tree = TreeSpec::parse(text).unwrap_or_else(|_| TreeSpec::whole(text));
-        Ok(KernelSpec { text: text.to_owned(), tree })
+        let (name, settings) = hosting::split_settings(text);
+        let tree = TreeSpec::parse(name).unwrap_or_else(|_| TreeSpec::whole(name));
+        let settings = settings.into_iter().map(str::to_owned).collect();
+        Ok(KernelSpec { text: text.to_owned(), tree, settings })
     }
 }
 
@@ -109,6 +113,16 @@ impl KernelSpec {
         self.tree.series.as_ref()
     }
 
+    /// Returns its name without the settings.
+    pub(crate) fn tree(&self) -> String {
+        self.tree.to_string()
+    }
+
+    /// Reads its configuration.
+    pub fn configuration(&self) -> Result<Configuration, KernelError> {
+        Configuration::of(&self.settings).map_err(|message| KernelError::config(self, message))
+    }
+
     /// Finds the tree, without its patches.
     pub(crate) fn find(&self) -> Result<Source, KernelError> {
         let kernel = || self.text.clone();
@@ -132,7 +146,7 @@ impl KernelSpec {
     }
 
     fn not_found(&self) -> KernelError {
-        let kernel = self.text.clone();
+        let kernel = self.tree();
         match Release::from_parts(&kernel) {
             Some(_) => KernelError::NoSource { kernel },
             None => KernelError::NotFound { kernel },

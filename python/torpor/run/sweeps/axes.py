@@ -43,6 +43,7 @@ class Point:
     platform: str
     governor: str
     kernel: str | None = None
+    kernel_args: str | None = None
     cpufreq: str | None = None
     io_boost: str | None = None
     hz: int | None = None
@@ -91,6 +92,10 @@ class Axes:
     kernel: Annotated[list[str], Option("Kernels to host (simulations).", "--kernel -k K")] = field(
         default_factory=list
     )
+    kernel_args: Annotated[
+        list[str],
+        Option("Arguments on the kernels' command lines (simulations).", "--kernel-args ARGS"),
+    ] = field(default_factory=list)
     cpufreq: Annotated[
         list[str], Option("Frequency policies (simulations).", "--cpufreq POLICY")
     ] = field(default_factory=list)
@@ -372,7 +377,7 @@ def _file() -> Any:
 
 #: Options of a simulation that axes, points or the runner decide.
 POINT_OPTIONS = (
-    *("seeds", "seed", "cpufreq", "kernels", "io_boosts", "hz", "latency_limit"),
+    *("seeds", "seed", "cpufreq", "kernels", "kernel_args", "io_boosts", "hz", "latency_limit"),
     *(name for name, (_, o) in options.fields(options.SimulateOptions).items() if not o.decides),
 )
 #: Options of a replay alone.

@@ -63,6 +63,7 @@ class Identities:
             "platform": self._platform(point.platform),
             "kernel": point.kernel
             and self._kernel(point.kernel, point.hz, point.platform, _has_file(point)),
+            "kernel_args": point.kernel_args,
             "cpufreq": point.cpufreq and self._policy(point.cpufreq),
             "io_boost": point.io_boost and self._policy(point.io_boost),
             "hz": point.hz,

@@ -115,5 +115,9 @@ def _simulate(point: Point, report: _Report) -> tuple[dict[str, float | None], s
 
 
 def _settings(point: Point) -> dict[str, Any]:
-    found = {"hz": point.hz, "latency_limit": point.latency_limit}
+    found = {
+        "hz": point.hz,
+        "latency_limit": point.latency_limit,
+        "kernel_args": point.kernel_args,
+    }
     return {name: value for name, value in found.items() if value is not None}

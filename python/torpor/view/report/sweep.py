@@ -240,6 +240,7 @@ def command(kind: str, scenario: Mapping[str, Any], seeds: Sequence[int]) -> str
     words += ["-p", str(scenario["platform"]), "GOVERNORS"]
     given = {
         "kernels": scenario.get("kernel"),
+        "kernel_args": scenario.get("kernel_args"),
         "cpufreq": scenario.get("cpufreq"),
         "io_boosts": scenario.get("io_boost"),
         "hz": scenario.get("hz"),

@@ -5,7 +5,8 @@
  *     steps SECONDS THREAD...
  *
  * A thread is NAME:STEP:STEP..., and repeats its steps: rUS computes, sUS sleeps, pUS sleeps until
- * its next period begins, b blocks until somebody wakes it, wNAME wakes another.
+ * its next period begins, b blocks until somebody wakes it, wNAME wakes another. A thread with cN runs
+ * on CPU N alone.
  *
  * An emulator's CPUs are all equally fast at every frequency. So a thread computes until it has had
  * its CPU for long enough, where time on a CPU counts by its capacity and its frequency: as on a
@@ -43,6 +44,8 @@ struct thread {
 	char name[16];
 	struct step steps[STEPS_MAX];
 	int step_count;
+	/* CPU on which it runs, or -1. */
+	int cpu;
 	/* Wake-ups since it last blocked. */
 	_Atomic unsigned int woken;
 };
@@ -152,6 +155,13 @@ static void *body(void *argument)
 	double due_us = now_us(CLOCK_MONOTONIC);
 
 	prctl(PR_SET_NAME, self->name);
+	if (self->cpu >= 0) {
+		cpu_set_t cpus;
+
+		CPU_ZERO(&cpus);
+		CPU_SET(self->cpu, &cpus);
+		sched_setaffinity(0, sizeof(cpus), &cpus);
+	}
 	for (int at = 0; now_us(CLOCK_MONOTONIC) < end_us; at = (at + 1) % self->step_count) {
 		const struct step *step = &self->steps[at];
 
@@ -192,9 +202,15 @@ static void read_steps(struct thread *thread, char *text)
 	char *word;
 
 	strsep(&text, ":");
+	thread->cpu = -1;
 	while ((word = strsep(&text, ":"))) {
-		struct step *step = &thread->steps[thread->step_count++];
+		struct step *step;
 
+		if (*word == 'c') {
+			thread->cpu = atoi(word + 1);
+			continue;
+		}
+		step = &thread->steps[thread->step_count++];
 		if (thread->step_count > STEPS_MAX || !strchr("rspbw", *word)) {
 			fprintf(stderr, "steps: %s: no step, or one too many\n", word);
 			exit(2);
