@@ -7,12 +7,13 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 14
+#define KHOST_ABI 15
 #define KHOST_CPUS_MAX 1024
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
 #define KHOST_NAME_LEN 16
 #define KHOST_TRACE_MAX 24
+#define KHOST_STAT_LEN 512
 
 /* Interrupts: bits of khost_cpu.raised and khost_cpu.sent. */
 #define KHOST_IRQ_TIMER		1u
@@ -154,6 +155,14 @@ struct khost_machine {
 	unsigned long long online[KHOST_CPUS_MAX / 64];
 	/* For each CPU, a bit for each idle state that is disabled in sysfs. */
 	unsigned short states_off[KHOST_CPUS_MAX];
+	/* Seed of the kernel's random numbers. */
+	unsigned long long seed;
+	/*
+	 * Control groups, in the order in which they are made, and values for their files: `a/b/` is a
+	 * group, `a/b/cpu.weight` a file.
+	 */
+	unsigned int group_files;
+	const struct khost_param *group_file;
 };
 
 /* Values of sched_setattr() and sched_setaffinity(). */
@@ -180,6 +189,8 @@ struct khost_task_setup {
 	unsigned int number;
 	/* CPU on which its parent runs. */
 	unsigned int forked_on;
+	/* Number of its control group, from 1 in the order in which they are made; 0 for the root. */
+	unsigned int group;
 	unsigned long long timer_slack_ns;
 	struct khost_attributes attributes;
 };
@@ -269,6 +280,8 @@ struct khost_calls {
 	int (*completes)(void *task, unsigned long cpu);
 	/* Copies the CPU's counters of each idle state to KHOST_STATES_MAX struct khost_usage. */
 	int (*idle_usage)(void *usage, unsigned long cpu);
+	/* Writes a control group's cpu.stat to @text, of KHOST_STAT_LEN bytes. */
+	int (*group_stat)(void *text, unsigned long group);
 };
 
 #endif

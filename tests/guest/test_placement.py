@@ -24,7 +24,10 @@ SHARE_POINTS = 6
 RATE_RATIO, RATE_PER_S = 0.15, 16
 MHZ_RATIO = 0.1
 
-CASES = [(machine, load) for machine in decisions.MACHINES for load in decisions.LOADS]
+CASES = decisions.LOADS
+
+#: Placed by the machine of the other load; groups have loads of their own.
+PLACED = [machine for machine, load in CASES if load == "frames"]
 
 
 def check(guest: Figures, simulated: Figures, slack: float) -> None:
@@ -57,7 +60,7 @@ def test_a_hosted_kernel_decides_as_the_guest_does(hosted, case):
 
 
 def test_one_load_is_no_other(hosted):
-    for machine in decisions.MACHINES:
+    for machine in PLACED:
         with pytest.raises(AssertionError):
             check(decisions.kept()[machine, "frames"], hosted[machine, "periodic"], 3)
 

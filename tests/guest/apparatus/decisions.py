@@ -13,8 +13,8 @@ import json
 import math
 import tempfile
 from collections import Counter
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path, PurePath
 
 import tomllib
 
@@ -42,6 +42,7 @@ class Machine:
     series: str
     cpus: int
     platform: str | None = None
+    loads: tuple[str, ...] = ("periodic", "frames")
 
     @property
     def clusters(self) -> list[dict]:
@@ -55,9 +56,11 @@ class Machine:
 MACHINES = {
     "pixel6": Machine("arm64", "6.12-cpufreq", 8, "pixel6"),
     "equal": Machine("amd64", "6.12", 4),
+    "groups": Machine("amd64", "6.12", 2, loads=("shares", "quota", "nested")),
 }
 
-LOADS = ("periodic", "frames")
+#: Machines and their loads.
+LOADS = [(name, load) for name, one in MACHINES.items() for load in one.loads]
 
 #: The least time between two of schedutil's requests is one and a half of that (Linux 6.12).
 CLOCK_LATENCY_US = 500
@@ -93,11 +96,48 @@ def load_command(name: str) -> str:
             return "b"
         return f"w{waits[value]}" if key == "wake" else f"{letters[key]}{value}"
 
+    def thread(task: dict) -> str:
+        return "@".join(task[key] for key in ("name", "cgroup") if key in task)
+
     threads = (
-        ":".join([task["name"], *(word(*item) for step in task["phase"] for item in step.items())])
+        ":".join([thread(task), *(word(*item) for step in task["phase"] for item in step.items())])
         for task in tasks
     )
-    return " ".join(["steps", str(DURATION_S), *threads])
+    return " ".join([f"grouped {name} steps", str(DURATION_S), *threads])
+
+
+def _groups(name: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the load's control groups, each after the one around it, with their files' values."""
+    groups: dict[str, dict[str, str]] = {}
+    for table in tomllib.loads(load_toml(name)).get("cgroup", ()):
+        path = table.pop("name")
+        for parent in reversed(PurePath(path).parents[:-1]):
+            groups.setdefault(str(parent), {})
+        files = {key.replace("_", "."): str(given) for key, given in table.items()}
+        groups[path] = files
+    return list(groups.items())
+
+
+def _group_script(loads: tuple[str, ...]) -> str:
+    """Make all groups, and a function that runs a load and keeps its groups' counters."""
+    made = [(load, *group) for load in loads for group in _groups(load)]
+    lines = []
+    if made:
+        lines = ["mount -t cgroup2 none /sys/fs/cgroup", "cd /sys/fs/cgroup"]
+    for _, path, files in made:
+        lines += [f"echo +cpu > {PurePath(path).parent}/cgroup.subtree_control", f"mkdir {path}"]
+        lines += [f"echo threaded > {path}/cgroup.type"]
+        lines += [f"echo {given} > {path}/{file}" for file, given in files.items()]
+    lines += ["cd /", "grouped() {", "	load=$1", "	shift", '	"$@"', "	case $load in"]
+    for load in loads:
+        kept = [path for path, _ in _groups(load)]
+        copies = [f"mkdir -p /out/cgroups/{load}/{path}" for path in kept]
+        copies += [
+            f"cat /sys/fs/cgroup/{path}/cpu.stat > /out/cgroups/{load}/{path}/cpu.stat"
+            for path in kept
+        ]
+        lines.append(f"	{load}) {'; '.join([*copies, 'true'])} ;;")
+    return "\n".join([*lines, "	esac", "}"])
 
 
 # The machine, twice.
@@ -131,6 +171,7 @@ def _setup(one: Machine) -> str:
             "	echo schedutil > $policy/scaling_governor",
             "done",
         ]
+    lines.append(_group_script(one.loads))
     return "\n".join(lines)
 
 
@@ -183,7 +224,9 @@ class Figures:
     Wake-ups are those of the load's tasks: how often to an idle CPU, to the task's last CPU, and to
     each cluster. Sleeps are all CPUs': with the tick stopped, by state, and by what ended them: one
     of the load's tasks, another task, or none, after another CPU's call or after a timer. `moved`
-    tasks run on another CPU than they were woken on. `mhz` is each cluster's mean frequency.
+    tasks run on another CPU than they were woken on. `mhz` is each cluster's mean frequency. `cpu`
+    is the CPU time of each task, in percent of one CPU, and `throttled` the counters of each control
+    group with a quota over the whole load: periods, throttled ones, and throttled time in ms.
     """
 
     wakeups: float
@@ -199,6 +242,8 @@ class Figures:
     state: dict[str, float]
     ended_by: dict[str, float]
     mhz: dict[str, float] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)
+    throttled: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass
@@ -226,6 +271,9 @@ class _Reader:
         self.khz: dict[str, tuple[int, int]] = {}
         self.khz_time: Counter = Counter()
         self.now_ns = 0
+        #: The task that runs on each CPU, with the time since which it is counted.
+        self.on: dict[int, tuple[str, int]] = {}
+        self.cpu_time: Counter = Counter()
 
     @property
     def _counts(self) -> bool:
@@ -293,6 +341,7 @@ class _Reader:
         leaving, state, name, coming = SWITCH.match(text).group(2, 3, 4, 5)
         leaving, coming = int(leaving), int(coming)
         cpu.running = coming
+        self._runs(number, name)
         if leaving in self.own and state.startswith("R"):
             self.count("preempted")
         if not coming:
@@ -306,6 +355,15 @@ class _Reader:
         if coming in self.own and self.woken_on.setdefault(coming, number) != number:
             self.count("moved")
             self.woken_on[coming] = number
+
+    def _runs(self, number: int, name: str) -> None:
+        """Count the time of the CPU's last task, as that of the next one begins."""
+        before, since_ns = self.on.get(number, ("", 0))
+        if self.begin_ns is not None and before in self.names:
+            begin_ns, end_ns = self.begin_ns + _BEGIN_NS, self.begin_ns + _END_NS
+            inside_ns = min(self.now_ns, end_ns) - max(since_ns, begin_ns)
+            self.cpu_time[before] += max(0, inside_ns)
+        self.on[number] = name, self.now_ns
 
     def cpu_frequency(self, number: int, text: str) -> None:
         found = fields(text)
@@ -326,6 +384,8 @@ class _Reader:
         seconds = (_END_NS - _BEGIN_NS) / 1e9
         for cluster in self.khz:
             self._pass(cluster)
+        for cpu in list(self.on):
+            self._runs(cpu, "")
         counts = self.counts
 
         def rate(key: object) -> float:
@@ -354,6 +414,10 @@ class _Reader:
                 cluster: round(total / (_END_NS - _BEGIN_NS) / 1000)
                 for cluster, total in sorted(self.khz_time.items())
             },
+            cpu={
+                name: round(100 * total / (_END_NS - _BEGIN_NS), 1)
+                for name, total in sorted(self.cpu_time.items())
+            },
         )
 
 
@@ -367,12 +431,12 @@ def figures(trace: Path, load: str, one: Machine) -> Figures:
     return reader.figures()
 
 
-def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict[str, bytes]:
-    """Boot the guest once, with all loads: each trace.dat, by load.
+def record(one: Machine, kernel: Kernel) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Boot the guest once, with all loads: each trace.dat, by load, and all files.
 
     Raises GuestError if the kernel complained, and NotHereError where guests cannot be.
     """
-    jobs = [recording.Job(load, "menu", load_command(load)) for load in loads]
+    jobs = [recording.Job(load, "menu", load_command(load)) for load in one.loads]
     files = {
         **{f"mod/{name}.ko": path for name, path in build.modules(kernel).items()},
         **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
@@ -393,24 +457,37 @@ def record(one: Machine, kernel: Kernel, loads: tuple[str, ...] = LOADS) -> dict
         raise machine.GuestError(f"{result.complaints}\n{result.console[-2000:]}")
     if one.platform and "starting EAS" not in result.text("dmesg"):
         raise machine.GuestError("tasks are not placed by energy")
-    return {load: made.trace for load, made in recording.collect(kernel, result).items()}
+    traces = {load: made.trace for load, made in recording.collect(kernel, result).items()}
+    return traces, result.files
+
+
+def _throttled(load: str, files: dict[str, bytes]) -> dict[str, list[float]]:
+    """Read the guest's cpu.stat of each group with a quota."""
+    found = {}
+    for path, given in _groups(load):
+        if "cpu.max" in given:
+            text = files[f"cgroups/{load}/{path}/cpu.stat"].decode()
+            stat = {key: int(value) for key, value in map(str.split, text.splitlines())}
+            found[path] = [stat["nr_periods"], stat["nr_throttled"], stat["throttled_usec"] / 1000]
+    return found
 
 
 def in_guest(one: Machine) -> dict[str, Figures]:
     """The figures of a new guest, by load; raises as :func:`record`."""
     found = {}
     with tempfile.TemporaryDirectory(prefix="decisions-") as folder:
-        for load, trace in record(one, packages.fetch(one.arch, one.series)).items():
+        traces, files = record(one, packages.fetch(one.arch, one.series))
+        for load, trace in traces.items():
             path = Path(folder, f"{load}.dat")
             path.write_bytes(trace)
-            found[load] = figures(path, load, one)
+            found[load] = replace(figures(path, load, one), throttled=_throttled(load, files))
     return found
 
 
 def kept() -> dict[tuple[str, str], Figures]:
     """The figures of the guests in CORPUS, by machine and load."""
     text = json.loads(CORPUS.read_text(encoding="utf-8"))
-    return {(name, load): Figures(**text[name][load]) for name in MACHINES for load in LOADS}
+    return {(name, load): Figures(**text[name][load]) for name, load in LOADS}
 
 
 def hosted(one: Machine, load: str, kernel: str) -> Figures:
@@ -429,7 +506,16 @@ def hosted(one: Machine, load: str, kernel: str) -> Figures:
             trace=folder / "trace.txt",
         )
         assert not result.failures, f"{load}: {result.failures}"
-        return figures(folder / "trace.txt", load, one)
+        throttled = {
+            group["name"]: [
+                group["nr_periods"],
+                group["nr_throttled"],
+                group["throttled_ns"] / 1e6,
+            ]
+            for group in result.to_dict()["runs"][0]["cgroups"]
+            if group["nr_periods"]
+        }
+        return replace(figures(folder / "trace.txt", load, one), throttled=throttled)
 
 
 #: Rows of the table: what they are called, what they are of, and the share or cluster in that.
@@ -460,7 +546,7 @@ def value(of: Figures, name: str, part: str | None) -> float | None:
     if part is None:
         return found
     if part == "deepest":
-        part = max(found)
+        part = max(found, default=part)
     return found.get(part, None if name in ("mhz", "to_cluster") else 0.0)
 
 
@@ -483,13 +569,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--machine", action="append", choices=MACHINES, help="one to record")
     parser.add_argument("kernel")
     given = parser.parse_args()
     if given.record:
-        new = {name: in_guest(one) for name, one in MACHINES.items()}
-        text = {
-            name: {load: asdict(of) for load, of in loads.items()} for name, loads in new.items()
-        }
+        text = json.loads(CORPUS.read_text(encoding="utf-8"))
+        for name in given.machine or MACHINES:
+            text[name] = {load: asdict(of) for load, of in in_guest(MACHINES[name]).items()}
         CORPUS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
     guests = kept()
     print(table(guests, {key: hosted(MACHINES[key[0]], key[1], given.kernel) for key in guests}))

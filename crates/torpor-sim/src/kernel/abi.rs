@@ -3,12 +3,13 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 14;
+pub(crate) const ABI: u32 = 15;
 pub(crate) const CPUS_MAX: usize = 1024;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
 pub(crate) const NAME_LEN: usize = 16;
 pub(crate) const TRACE_MAX: usize = 24;
+pub(crate) const STAT_LEN: usize = 512;
 
 pub(crate) const IRQ_TIMER: u32 = 1;
 pub(crate) const IRQ_RESCHEDULE: u32 = 2;
@@ -126,6 +127,9 @@ pub(crate) struct Machine {
     pub latency_limit_us: u32,
     pub online: [u64; CPUS_MAX / 64],
     pub states_off: [u16; CPUS_MAX],
+    pub seed: u64,
+    pub group_files: u32,
+    pub group_file: *const Param,
 }
 
 #[repr(C)]
@@ -133,6 +137,7 @@ pub(crate) struct TaskSetup {
     pub name: [c_char; NAME_LEN],
     pub number: u32,
     pub forked_on: u32,
+    pub group: u32,
     pub timer_slack_ns: u64,
     pub attributes: Attributes,
 }
@@ -222,6 +227,7 @@ pub(crate) struct Calls {
     pub change: Call,
     pub completes: Call,
     pub idle_usage: Call,
+    pub group_stat: Call,
 }
 
 /// Returns a name as a C string, truncated to the array.

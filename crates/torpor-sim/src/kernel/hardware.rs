@@ -23,6 +23,11 @@ pub struct Hardware {
     pub overheads: Overheads,
     /// Whether the kernel's tracepoints are recorded.
     pub records: bool,
+    /// Control groups, in order, and values of their files: `a/b/` is a group, `a/b/cpu.weight` a
+    /// file.
+    pub cgroups: Vec<(String, String)>,
+    /// Seed of the kernel's random numbers: the phases of quotas' periods.
+    pub seed: u64,
 }
 
 /// Linux 6.12 on the development machine, a cloud's 2.6 GHz Xeon (family 6, model 167): between 8
@@ -160,6 +165,8 @@ impl Hardware {
                 remote_step_ps: STEP_PS + LINE_PS,
             },
             records: false,
+            cgroups: Vec::new(),
+            seed: 0,
         }
     }
 

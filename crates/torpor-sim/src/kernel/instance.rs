@@ -50,6 +50,7 @@ struct HostSide {
     /// Names and values of parameters, and the table that points to them.
     texts: Vec<CString>,
     params: Vec<abi::Param>,
+    group_files: Vec<abi::Param>,
     /// Events since they were last taken, if recorded.
     rejects: Option<Rejects>,
 }
@@ -241,11 +242,21 @@ impl Instance {
         Ok(usage[..self.host.states[cpu.index()]].to_vec())
     }
 
+    /// Returns `cpu.stat` of a control group, by its number from 1.
+    pub fn group_stat(&mut self, group: u32) -> Result<String, Trouble> {
+        let mut text = [0u8; abi::STAT_LEN];
+        let read = self.image.calls().group_stat;
+        // SAFETY: the kernel writes a text of at most that length, with a NUL.
+        unsafe { self.call(read, text.as_mut_ptr().cast(), group as usize as *mut c_void) }?;
+        Ok(text.iter().take_while(|byte| **byte != 0).map(|byte| char::from(*byte)).collect())
+    }
+
     pub fn new_task(&mut self, setup: &TaskSetup) -> Result<TaskHandle, Trouble> {
         let mut given = abi::TaskSetup {
             name: abi::name(&setup.name),
             number: setup.number,
             forked_on: setup.forked_on.0,
+            group: setup.group,
             timer_slack_ns: setup.timer_slack.0.max(0) as u64,
             attributes: setup.attributes.given(),
         };
@@ -356,6 +367,7 @@ impl HostSide {
             machine: None,
             texts: Vec::new(),
             params: Vec::new(),
+            group_files: Vec::new(),
             rejects: None,
         });
         host.set_params(hardware, kernel);
@@ -393,24 +405,31 @@ impl HostSide {
             latency_limit_us: hardware.latency_limit.map_or(abi::UNSET, us),
             online,
             states_off,
+            seed: hardware.seed,
+            group_files: host.group_files.len() as u32,
+            group_file: host.group_files.as_ptr(),
         }));
         host.table.context = (&raw mut *host).cast();
         host
     }
 
-    /// Stores the kernel's parameters, followed by the tunables of its cpufreq governor.
+    /// Stores the kernel's parameters, followed by the tunables of its cpufreq governor, and the
+    /// files of control groups.
     fn set_params(&mut self, hardware: &Hardware, kernel: &Kernel) {
         // A name or a value with a NUL is cut there, as on a command line.
         let text = |text: &str| CString::new(text.split('\0').next().unwrap_or_default());
         let cpufreq = &hardware.cpufreq;
         let governor = [text("cpufreq.default_governor"), text(&cpufreq.governor)];
         let own = kernel.params().map(|(name, value)| [text(&name), text(value)]);
-        let tunables = cpufreq.tunables.iter().map(|(name, value)| [text(name), text(value)]);
-        self.texts.extend(own.chain([governor]).chain(tunables).flatten().flatten());
+        let both = |(name, value): &(String, String)| [text(name), text(value)];
+        let tunables = cpufreq.tunables.iter().map(both);
+        let files = hardware.cgroups.iter().map(both);
+        self.texts.extend(own.chain([governor]).chain(tunables).chain(files).flatten().flatten());
         let pairs = self.texts.chunks_exact(2);
-        self.params = pairs
-            .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
-            .collect();
+        let param =
+            |pair: &[CString]| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() };
+        self.params = pairs.map(param).collect();
+        self.group_files = self.params.split_off(self.params.len() - hardware.cgroups.len());
     }
 }
 
