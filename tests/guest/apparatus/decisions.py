@@ -56,7 +56,7 @@ class Machine:
 MACHINES = {
     "pixel6": Machine("arm64", "6.12-cpufreq", 8, "pixel6"),
     "equal": Machine("amd64", "6.12", 4),
-    "groups": Machine("amd64", "6.12", 2, loads=("shares", "quota", "nested")),
+    "groups": Machine("amd64", "6.12", 4, loads=("shares", "quota", "nested")),
 }
 
 #: Machines and their loads.
@@ -103,7 +103,11 @@ def load_command(name: str) -> str:
         ":".join([thread(task), *(word(*item) for step in task["phase"] for item in step.items())])
         for task in tasks
     )
-    return " ".join([f"grouped {name} steps", str(DURATION_S), *threads])
+    # All tasks of a load have one affinity, or none.
+    allowed = {task.get("cpus") for task in tasks}.pop()
+    mask = sum(1 << cpu for cpu in _cpus({"cpus": allowed})) if allowed else 0
+    pinned = f"taskset {mask:x} " if allowed else ""
+    return " ".join([f"grouped {name} {pinned}steps", str(DURATION_S), *threads])
 
 
 def _groups(name: str) -> list[tuple[str, dict[str, str]]]:
@@ -225,8 +229,9 @@ class Figures:
     each cluster. Sleeps are all CPUs': with the tick stopped, by state, and by what ended them: one
     of the load's tasks, another task, or none, after another CPU's call or after a timer. `moved`
     tasks run on another CPU than they were woken on. `mhz` is each cluster's mean frequency. `cpu`
-    is the CPU time of each task, in percent of one CPU, and `throttled` the counters of each control
-    group with a quota over the whole load: periods, throttled ones, and throttled time in ms.
+    is the CPU time of each task, in percent of one CPU, and `throttled` the counters of each
+    control group with a quota over the whole load: periods, throttled ones, and throttled time
+    in ms.
     """
 
     wakeups: float
