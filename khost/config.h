@@ -28,6 +28,14 @@
 #define CONFIG_SCHED_DEBUG 1
 #define CONFIG_DEFAULT_HUNG_TASK_TIMEOUT 120
 
+/* Control groups of the scheduler; other controllers have none of its decisions. */
+#define CONFIG_CGROUPS 1
+#define CONFIG_CGROUP_SCHED 1
+#define CONFIG_GROUP_SCHED_WEIGHT 1
+#define CONFIG_FAIR_GROUP_SCHED 1
+#define CONFIG_CFS_BANDWIDTH 1
+#define CONFIG_UCLAMP_TASK_GROUP 1
+
 /* Time. */
 #define CONFIG_GENERIC_CLOCKEVENTS 1
 #define CONFIG_TICK_ONESHOT 1

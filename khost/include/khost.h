@@ -13,6 +13,7 @@
 #define KHOST_OPPS_MAX 64
 #define KHOST_NAME_LEN 16
 #define KHOST_TRACE_MAX 24
+#define KHOST_STAT_LEN 512
 
 /* Interrupts: bits of khost_cpu.raised and khost_cpu.sent. */
 #define KHOST_IRQ_TIMER		1u
@@ -160,6 +161,14 @@ struct khost_machine {
 	unsigned short states_off[KHOST_CPUS_MAX];
 	/* Whether no idle driver registers. */
 	unsigned int no_idle_driver;
+	/* Seed of the kernel's random numbers. */
+	unsigned long long seed;
+	/*
+	 * Control groups, in the order in which they are made, and values for their files: `a/b/` is a
+	 * group, `a/b/cpu.weight` a file.
+	 */
+	unsigned int group_files;
+	const struct khost_param *group_file;
 };
 
 /* Values of sched_setattr() and sched_setaffinity(). */
@@ -186,6 +195,8 @@ struct khost_task_setup {
 	unsigned int number;
 	/* CPU on which its parent runs. */
 	unsigned int forked_on;
+	/* Number of its control group, from 1 in the order in which they are made; 0 for the root. */
+	unsigned int group;
 	unsigned long long timer_slack_ns;
 	struct khost_attributes attributes;
 };
@@ -278,6 +289,8 @@ struct khost_calls {
 	int (*idle_usage)(void *usage, unsigned long cpu);
 	/* Returns the name of an argument of the command line that is known; NULL after the last. */
 	const char *(*known_argument)(unsigned long index);
+	/* Writes a control group's cpu.stat to @text, of KHOST_STAT_LEN bytes. */
+	int (*group_stat)(void *text, unsigned long group);
 };
 
 #endif

@@ -114,6 +114,7 @@ static int init_thread(void *unused)
 	khost_start_freq_driver();
 	khost_start_idle_driver();
 	limit_latency();
+	khost_make_groups();
 	rcu_end_inkernel_boot();
 	/* Leaves the state that the idle loop uses without a driver. */
 	wake_up_all_idle_cpus();
@@ -230,6 +231,7 @@ static int boot(const struct khost_host *host, const struct khost_machine *machi
 	khost_machine = machine;
 	khost_setup_percpu(machine->cpus);
 	init_cpu_masks();
+	khost_init_groups();
 	khost_init_task();
 	khost_give_stack(&init_task, first_thread, NULL);
 	result = khost_call(0, khost_resume_or_serve, NULL);
@@ -267,4 +269,5 @@ __attribute__((visibility("default"))) const struct khost_calls khost_calls = {
 	.completes = khost_completes,
 	.idle_usage = khost_idle_usage,
 	.known_argument = khost_known_argument,
+	.group_stat = khost_group_stat,
 };

@@ -262,6 +262,20 @@ static void start_cpu(unsigned int cpu)
 	send(cpu, KHOST_IRQ_RESCHEDULE);
 }
 
+/*
+ * The kernel gives every possible CPU its idle task at the start. Here offline ones have none until
+ * something looks at their runqueues, such as a new control group.
+ */
+void khost_give_idle_tasks(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (!cpu_online(cpu))
+			init_idle(khost_fork_idle(cpu), cpu);
+	}
+}
+
 void bringup_nonboot_cpus(unsigned int max_cpus)
 {
 	for (unsigned int cpu = 1; cpu < khost_machine->cpus; cpu++) {

@@ -8,6 +8,7 @@
 #include <khost.h>
 #include <generated/khost-names.h>
 
+struct css_set;
 struct task_struct;
 
 /* As on x86-64 and arm64. */
@@ -36,6 +37,7 @@ static inline void khost_touch(int cpu)
 /* cpu.c */
 bool khost_owes_call(int cpu);
 void khost_serve_call(void);
+void khost_give_idle_tasks(void);
 
 /* memory.c */
 void *khost_alloc(unsigned long size);
@@ -80,6 +82,16 @@ void khost_check_io_boost(void);
 
 /* work.c */
 void khost_start_workers(void);
+
+/* group.c */
+void khost_init_groups(void);
+void khost_make_groups(void);
+struct css_set *khost_group(unsigned int number);
+void khost_group_join(struct task_struct *task, struct css_set *set);
+void khost_group_leave(struct task_struct *task);
+int khost_group_attach(struct task_struct *task, const char *path);
+int khost_group_write(const char *path, const char *name, char *value);
+int khost_group_stat(void *text, unsigned long number);
 
 /* params.c */
 void khost_parse_command_line(void);

@@ -111,6 +111,8 @@ void khost_init_task(void)
 	init_task.thread_info.preempt_count = INIT_PREEMPT_COUNT;
 	init_task.signal = &signal;
 	init_task.sighand = &sighand;
+	init_task.sched_task_group = &root_task_group;
+	khost_group_join(&init_task, khost_group(0));
 	atomic_set(&init_mm.mm_count, 1 << 30);
 	khost_set_first_task(0, &init_task);
 }
@@ -126,10 +128,11 @@ struct task_struct *khost_fork_idle(int cpu)
 	return idle;
 }
 
-static void start(struct task_struct *task)
+static void start(struct task_struct *task, struct css_set *set)
 {
-	struct kernel_clone_args args = { };
+	struct kernel_clone_args args = { .cset = set };
 
+	khost_group_join(task, set);
 	sched_cgroup_fork(task, &args);
 	sched_post_fork(task);
 }
@@ -145,7 +148,7 @@ struct task_struct *khost_new_thread(int (*body)(void *), void *argument, const 
 	if (!set_kthread_struct(task) || sched_fork(0, task))
 		khost_trouble(KHOST_PANIC, "no kernel thread %s", task->comm);
 	khost_give_stack(task, body, argument);
-	start(task);
+	start(task, khost_group(0));
 	wake_up_new_task(task);
 	return task;
 }
@@ -165,6 +168,7 @@ pid_t kernel_thread(int (*body)(void *), void *argument, unsigned long flags)
 void khost_exit_current(void)
 {
 	current->flags |= PF_EXITING;
+	khost_group_leave(current);
 	preempt_disable();
 	exit_rcu();
 	do_task_dead();
@@ -292,7 +296,7 @@ static void fork_task(void *argument)
 	refcount_set(&task->usage, 1);
 	if (sched_fork(0, task))
 		khost_trouble(KHOST_PANIC, "no task %s", task->comm);
-	start(task);
+	start(task, khost_group(setup->group));
 	host->uclamp_max = SCHED_CAPACITY_SCALE;
 	/* sysctl_sched_uclamp_util_min_rt_default */
 	if (rt_policy(setup->attributes.policy))

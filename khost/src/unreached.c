@@ -26,6 +26,10 @@ UNREACHED(work_on_cpu_key)
 UNREACHED(finish_rcuwait)
 UNREACHED(rcuwait_wake_up)
 
+/* Quotas of control groups since 6.18: there is no return to user mode, in which they throttle. */
+UNREACHED(task_work_add)
+UNREACHED(task_work_cancel)
+
 /* Random numbers come only from the simulator's seeds. */
 UNREACHED(get_random_bytes)
 UNREACHED(siphash_1u64)

@@ -39,7 +39,7 @@ pub use idle::{CpuTotals, StateTotals, Sums};
 pub use latency::{Latencies, LatencyHistogram};
 pub use metric::{Direction, Info, Kind, Metric, Values};
 pub use options::Given;
-pub use work::{TaskTotals, Work};
+pub use work::{CgroupTotals, TaskTotals, Work};
 
 /// Power of the shallowest state of a machine without measured power. Each deeper state has an
 /// equal share less; every number of states up to `CPUIDLE_STATE_MAX`, which is 10, divides it.

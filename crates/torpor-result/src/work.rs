@@ -36,6 +36,31 @@ summed! {
     }
 }
 
+summed! {
+    /// Counters of a control group, with those of the groups in it: its `cpu.stat`.
+    pub struct CgroupTotals {
+        pub cpu_time: Duration,
+        pub periods: u64,
+        pub throttled: u64,
+        /// Time in which a CPU had its tasks wait for quota, summed over CPUs.
+        pub throttled_time: Duration,
+        pub bursts: u64,
+        pub burst_time: Duration,
+    }
+}
+
+impl CgroupTotals {
+    /// Subtracts earlier counters of the same group.
+    pub fn subtract(&mut self, earlier: &CgroupTotals) {
+        self.cpu_time = self.cpu_time - earlier.cpu_time;
+        self.periods -= earlier.periods;
+        self.throttled -= earlier.throttled;
+        self.throttled_time = self.throttled_time - earlier.throttled_time;
+        self.bursts -= earlier.bursts;
+        self.burst_time = self.burst_time - earlier.burst_time;
+    }
+}
+
 /// Work of the whole machine over one run; `None` means unknown.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
@@ -276,6 +301,22 @@ pub static FLOW_METRICS: [NamedMetric<Flows>; 7] = [
     }),
 ];
 
+/// Metrics of each control group.
+pub static CGROUP_METRICS: [NamedMetric<CgroupTotals>; 4] = [
+    named("cgroup_cpu_time_pct", "CPU time", SHARE, Neither, |g, span| {
+        Some(100.0 * g.cpu_time.0 as f64 / span.0 as f64)
+    }),
+    named("cgroup_periods_per_s", "quota periods", RATE, Neither, |g, span| {
+        (g.periods > 0).then(|| per_s(g.periods, span)).flatten()
+    }),
+    named("cgroup_throttled_pct", "throttled periods", SHARE, Lower, |g, _| {
+        (g.periods > 0).then(|| 100.0 * g.throttled as f64 / g.periods as f64)
+    }),
+    named("cgroup_throttled_time_pct", "throttled time", SHARE, Lower, |g, span| {
+        (g.periods > 0).then(|| 100.0 * g.throttled_time.0 as f64 / span.0 as f64)
+    }),
+];
+
 fn per_s(count: u64, span: Duration) -> Option<f64> {
     Some(count as f64 * 1e9 / span.0 as f64)
 }
@@ -297,4 +338,13 @@ pub fn of_flows(flows: &Flows, span: Duration) -> Values {
 
 pub fn flow_catalogue() -> Vec<Info> {
     FLOW_METRICS.iter().map(|m| m.info.clone()).collect()
+}
+
+/// The values of one control group over one run.
+pub fn of_cgroups(totals: &CgroupTotals, span: Duration) -> Values {
+    CGROUP_METRICS.iter().map(|m| (m.info.key(), (m.of)(totals, span))).collect()
+}
+
+pub fn cgroup_catalogue() -> Vec<Info> {
+    CGROUP_METRICS.iter().map(|m| m.info.clone()).collect()
 }

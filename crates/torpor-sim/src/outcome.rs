@@ -29,6 +29,8 @@ pub struct Outcome {
     pub task_comparisons: Vec<NamedComparison>,
     /// Comparisons of flows through several tasks, such as frames and requests.
     pub flow_comparisons: Vec<NamedComparison>,
+    /// Comparisons of control groups.
+    pub cgroup_comparisons: Vec<NamedComparison>,
     /// Strips of all CPUs, the busiest first, if requested.
     pub strips: Vec<Strip>,
 }
@@ -81,6 +83,7 @@ pub struct GovernorOutcome {
     pub tasks: Vec<TaskOutcome>,
     pub devices: Vec<DeviceOutcome>,
     pub flows: Vec<FlowOutcome>,
+    pub cgroups: Vec<CgroupOutcome>,
     /// Number of events simulated, over all seeds.
     pub events: u64,
 }
@@ -119,9 +122,12 @@ pub struct SeedOutcome {
     /// Metrics of each flow.
     #[serde(skip)]
     pub flows: Vec<Values>,
+    /// Metrics of each control group.
+    #[serde(skip)]
+    pub cgroups: Vec<Values>,
 }
 
-/// Comparison of the tasks or flows of one name.
+/// Comparison of the tasks, flows or control groups of one name.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct NamedComparison {
     pub name: String,
@@ -160,6 +166,20 @@ pub struct FlowOutcome {
     pub late: u64,
     /// Time from its beginning to its end.
     pub time: LatencyOutcome,
+}
+
+/// A control group with the groups in it, summed over seeds: its `cpu.stat`.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct CgroupOutcome {
+    pub name: String,
+    pub cpu_time_ns: i64,
+    /// Periods of its quota, and those at whose end a CPU waited for the next.
+    pub nr_periods: u64,
+    pub nr_throttled: u64,
+    /// Time in which its tasks waited for quota, summed over CPUs.
+    pub throttled_ns: i64,
+    pub nr_bursts: u64,
+    pub burst_ns: i64,
 }
 
 /// A device, over all seeds.

@@ -11,7 +11,7 @@ use crate::oracle::Idleness;
 use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
 use crate::record::{self, Recorder, Sleeps};
 use crate::summary::{self, SeedRun};
-use crate::workload::{Device, DeviceRef, Workload};
+use crate::workload::{Cgroup, Device, DeviceRef, Workload};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -198,6 +198,7 @@ impl<'a> Session<'a> {
             states.filter(|(_, s)| !s.is_enabled).fold(0, |off, (n, _)| off | 1 << n)
         };
         hardware.states_off = self.models.iter().map(off).collect();
+        hardware.cgroups = Cgroup::settings(&self.workload.cgroups);
         hardware
     }
 
@@ -212,6 +213,7 @@ impl<'a> Session<'a> {
     ) -> Result<Result<(Counted, S), String>, Halt> {
         let mut hardware = self.hardware(&self.columns[column]);
         hardware.records = S::RECORDS;
+        hardware.seed = seed;
         let instance = match self.columns[column].kernel.boot(&hardware) {
             Ok(instance) => instance,
             Err(error) => return Ok(Err(error.to_string())),
@@ -444,6 +446,7 @@ impl<'a> Session<'a> {
             comparison: summary::compare(&runs),
             task_comparisons: summary::compare_tasks(workload, &runs),
             flow_comparisons: summary::compare_flows(workload, &runs),
+            cgroup_comparisons: summary::compare_cgroups(workload, &runs),
             runs,
             strips,
         })

@@ -6,8 +6,8 @@ use crate::frequency::frequency;
 use crate::machine::{Counted, FlowTotals};
 use crate::options::Request;
 use crate::outcome::{
-    DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, NamedComparison, PerfDomainOutcome,
-    Policies, SeedOutcome, TaskOutcome,
+    CgroupOutcome, DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, NamedComparison,
+    PerfDomainOutcome, Policies, SeedOutcome, TaskOutcome,
 };
 use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ use torpor_result::metric::Place;
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::work::Flows;
 use torpor_result::{
-    Comparison, CpuTotals, Info, Latencies, LatencyHistogram, Sampling, Sums, TaskTotals, Values,
-    Work, metric, work,
+    CgroupTotals, Comparison, CpuTotals, Info, Latencies, LatencyHistogram, Sampling, Sums,
+    TaskTotals, Values, Work, metric, work,
 };
 
 /// Run of one seed, or its error.
@@ -56,6 +56,7 @@ pub(crate) fn column(
             flows: (counted.flows.iter().zip(&request.workload.flows))
                 .map(|(totals, flow)| of_flow(totals, flow, counted.span))
                 .collect(),
+            cgroups: counted.cgroups.iter().map(|g| work::of_cgroups(g, counted.span)).collect(),
         })
         .collect();
     let events = done.iter().map(|(_, c)| c.events).sum();
@@ -63,6 +64,7 @@ pub(crate) fn column(
     let perf_domains = perf_domains(platform, done.iter().map(|(_, counted)| counted));
     let devices = devices(request, &done);
     let flows = flows(request, &done);
+    let cgroups = cgroups(request, &done);
     let whole = match failed {
         Some(error) => Err(error),
         None => Ok(together(platform, done.iter().map(|(_, counted)| counted))),
@@ -74,7 +76,7 @@ pub(crate) fn column(
             *value = mean(seeds.iter().map(|seed| seed.metrics[key]));
         }
     }
-    GovernorOutcome { run, policies, perf_domains, seeds, tasks, devices, flows, events }
+    GovernorOutcome { run, policies, perf_domains, seeds, tasks, devices, flows, cgroups, events }
 }
 
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
@@ -111,6 +113,14 @@ pub(crate) fn compare_tasks(workload: &Workload, runs: &[GovernorOutcome]) -> Ve
 pub(crate) fn compare_flows(workload: &Workload, runs: &[GovernorOutcome]) -> Vec<NamedComparison> {
     let names = workload.flows.iter().map(|flow| &flow.name);
     compare_named(names, &work::flow_catalogue(), runs, |seed| &seed.flows)
+}
+
+pub(crate) fn compare_cgroups(
+    workload: &Workload,
+    runs: &[GovernorOutcome],
+) -> Vec<NamedComparison> {
+    let names = workload.cgroups.iter().map(|cgroup| &cgroup.path);
+    compare_named(names, &work::cgroup_catalogue(), runs, |seed| &seed.cgroups)
 }
 
 fn compare_named<'a>(
@@ -346,6 +356,25 @@ fn flows(request: &Request, runs: &[(u64, Counted)]) -> Vec<FlowOutcome> {
         .collect()
 }
 
+fn cgroups(request: &Request, runs: &[(u64, Counted)]) -> Vec<CgroupOutcome> {
+    let named = request.workload.cgroups.iter().enumerate();
+    named
+        .map(|(index, cgroup)| {
+            let mut sum = CgroupTotals::default();
+            runs.iter().for_each(|(_, counted)| sum.add(&counted.cgroups[index]));
+            CgroupOutcome {
+                name: cgroup.path.clone(),
+                cpu_time_ns: sum.cpu_time.0,
+                nr_periods: sum.periods,
+                nr_throttled: sum.throttled,
+                throttled_ns: sum.throttled_time.0,
+                nr_bursts: sum.bursts,
+                burst_ns: sum.burst_time.0,
+            }
+        })
+        .collect()
+}
+
 fn devices(request: &Request, runs: &[(u64, Counted)]) -> Vec<DeviceOutcome> {
     let span: i64 = runs.iter().map(|(_, counted)| counted.span.0).sum();
     let of_all = |index: usize| runs.iter().map(move |(_, counted)| &counted.devices[index]);
@@ -526,6 +555,7 @@ mod tests {
             shared_energy: Vec::new(),
             awake_energy: Energy::ZERO,
             domains: Vec::new(),
+            cgroups: Vec::new(),
             alive: Vec::new(),
             against_oracle: None,
         }

@@ -29,7 +29,7 @@ def _all(result: Any) -> Iterator[str]:
 def _comparisons(section: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if found := section.get("comparison"):
         yield found
-    for key in ("task_comparisons", "flow_comparisons"):
+    for key in ("task_comparisons", "flow_comparisons", "cgroup_comparisons"):
         for named in section.get(key, ()):
             yield named["comparison"]
 

@@ -2,7 +2,9 @@
 //! Declarations of all tables.
 
 use super::Rows::{At, By};
-use super::rows::{comparison, diff_changes, diff_states, flows, latency, study_cells, tasks};
+use super::rows::{
+    cgroups, comparison, diff_changes, diff_states, flows, latency, study_cells, tasks,
+};
 use super::{Table, table};
 
 const STATES: &str = "source governor cluster cpu:int state:int name usage:int above:int below:int \
@@ -64,6 +66,7 @@ pub static TABLES: &[Table] = &[
     table("simulation", "comparison", "a metric and governor", By(comparison), COMPARISON),
     table("simulation", "tasks", "a task, metric and governor", By(tasks), COMPARISON),
     table("simulation", "flows", "a flow, metric and governor", By(flows), COMPARISON),
+    table("simulation", "cgroups", "a control group, metric and governor", By(cgroups), COMPARISON),
     table(
         "simulation",
         "devices",

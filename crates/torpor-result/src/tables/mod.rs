@@ -101,6 +101,7 @@ impl Table {
         match (name, self.kind, self.name) {
             ("source", "simulation", "tasks") => "task",
             ("source", "simulation", "flows") => "flow",
+            ("source", "simulation", "cgroups") => "cgroup",
             ("source", "simulation", _) => "workload",
             ("source", "replay", _) => "trace",
             _ => name,

@@ -116,6 +116,10 @@ pub(super) fn flows(result: &Value) -> Vec<Records<'_>> {
     named(result, "flow_comparisons")
 }
 
+pub(super) fn cgroups(result: &Value) -> Vec<Records<'_>> {
+    named(result, "cgroup_comparisons")
+}
+
 fn named<'a>(result: &'a Value, what: &str) -> Vec<Records<'a>> {
     let one = |of: &'a Value| compared(&of["name"], &of["comparison"]);
     list(result, what).iter().flat_map(one).collect()

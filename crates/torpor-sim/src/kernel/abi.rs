@@ -9,6 +9,7 @@ pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
 pub(crate) const NAME_LEN: usize = 16;
 pub(crate) const TRACE_MAX: usize = 24;
+pub(crate) const STAT_LEN: usize = 512;
 
 pub(crate) const IRQ_TIMER: u32 = 1;
 pub(crate) const IRQ_RESCHEDULE: u32 = 2;
@@ -129,6 +130,9 @@ pub(crate) struct Machine {
     pub online: [u64; CPUS_MAX / 64],
     pub states_off: [u16; CPUS_MAX],
     pub no_idle_driver: u32,
+    pub seed: u64,
+    pub group_files: u32,
+    pub group_file: *const Param,
 }
 
 #[repr(C)]
@@ -136,6 +140,7 @@ pub(crate) struct TaskSetup {
     pub name: [c_char; NAME_LEN],
     pub number: u32,
     pub forked_on: u32,
+    pub group: u32,
     pub timer_slack_ns: u64,
     pub attributes: Attributes,
 }
@@ -226,6 +231,7 @@ pub(crate) struct Calls {
     pub completes: Call,
     pub idle_usage: Call,
     pub known_argument: extern "C" fn(c_ulong) -> *const c_char,
+    pub group_stat: Call,
 }
 
 /// Returns a name as a C string, truncated to the array.

@@ -27,6 +27,11 @@ pub struct Hardware {
     pub records: bool,
     /// The user's part of the kernel's command line.
     pub arguments: String,
+    /// Control groups, in order, and values of their files: `a/b/` is a group, `a/b/cpu.weight` a
+    /// file.
+    pub cgroups: Vec<(String, String)>,
+    /// Seed of the kernel's random numbers: the phases of quotas' periods.
+    pub seed: u64,
 }
 
 /// Linux 6.12 on the development machine, a cloud's 2.6 GHz Xeon (family 6, model 167): between 8
@@ -169,6 +174,8 @@ impl Hardware {
             },
             records: false,
             arguments: String::new(),
+            cgroups: Vec::new(),
+            seed: 0,
         }
     }
 

@@ -51,6 +51,7 @@ struct HostSide {
     /// Names and values of tunables, and the table that points to them.
     texts: Vec<CString>,
     tunables: Vec<abi::Param>,
+    group_files: Vec<abi::Param>,
     /// Events since they were last taken, if recorded.
     rejects: Option<Rejects>,
 }
@@ -245,11 +246,21 @@ impl Instance {
         Ok(usage[..self.host.states[cpu.index()]].to_vec())
     }
 
+    /// Returns `cpu.stat` of a control group, by its number from 1.
+    pub fn group_stat(&mut self, group: u32) -> Result<String, Trouble> {
+        let mut text = [0u8; abi::STAT_LEN];
+        let read = self.image.calls().group_stat;
+        // SAFETY: the kernel writes a text of at most that length, with a NUL.
+        unsafe { self.call(read, text.as_mut_ptr().cast(), group as usize as *mut c_void) }?;
+        Ok(text.iter().take_while(|byte| **byte != 0).map(|byte| char::from(*byte)).collect())
+    }
+
     pub fn new_task(&mut self, setup: &TaskSetup) -> Result<TaskHandle, Trouble> {
         let mut given = abi::TaskSetup {
             name: abi::name(&setup.name),
             number: setup.number,
             forked_on: setup.forked_on.0,
+            group: setup.group,
             timer_slack_ns: setup.timer_slack.0.max(0) as u64,
             attributes: setup.attributes.given(),
         };
@@ -383,9 +394,10 @@ impl HostSide {
             command_line: command_line(hardware, kernel),
             texts: Vec::new(),
             tunables: Vec::new(),
+            group_files: Vec::new(),
             rejects: None,
         });
-        host.set_tunables(&hardware.cpufreq.tunables);
+        host.set_files(&hardware.cpufreq.tunables, &hardware.cgroups);
         let mut core_of = [0; abi::CPUS_MAX];
         for (to, core) in core_of.iter_mut().zip(&hardware.core_of) {
             *to = *core as u16;
@@ -417,17 +429,23 @@ impl HostSide {
             online,
             states_off,
             no_idle_driver: (!hardware.has_idle_driver).into(),
+            seed: hardware.seed,
+            group_files: host.group_files.len() as u32,
+            group_file: host.group_files.as_ptr(),
         }));
         host.table.context = (&raw mut *host).cast();
         host
     }
 
-    fn set_tunables(&mut self, tunables: &[(String, String)]) {
-        self.texts = tunables.iter().flat_map(|(name, value)| [text(name), text(value)]).collect();
+    /// Stores values of the files of the cpufreq governor and of control groups.
+    fn set_files(&mut self, tunables: &[(String, String)], groups: &[(String, String)]) {
+        let both = tunables.iter().chain(groups);
+        self.texts = both.flat_map(|(name, value)| [text(name), text(value)]).collect();
         let pairs = self.texts.chunks_exact(2);
         self.tunables = pairs
             .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
             .collect();
+        self.group_files = self.tunables.split_off(tunables.len());
     }
 }
 

@@ -12,6 +12,8 @@ pub struct TaskSetup {
     pub number: u32,
     /// CPU of its parent.
     pub forked_on: CpuId,
+    /// Number of its control group, from 1; 0 for the root.
+    pub group: u32,
     pub timer_slack: Duration,
     pub attributes: Attributes,
 }

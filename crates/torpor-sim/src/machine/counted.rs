@@ -6,7 +6,7 @@ use super::domain::DomainCounted;
 use super::flow::FlowTotals;
 use serde::{Deserialize, Serialize};
 use torpor_machine::units::{Duration, Energy};
-use torpor_result::{CpuTotals, TaskTotals};
+use torpor_result::{CgroupTotals, CpuTotals, TaskTotals};
 
 /// Everything counted in a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct Counted {
     pub awake_energy: Energy,
     /// By cluster.
     pub domains: Vec<DomainCounted>,
+    /// One for each of the workload's control groups.
+    pub cgroups: Vec<CgroupTotals>,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
     /// Comparison with the oracle, if requested.

@@ -56,6 +56,7 @@ impl<S: Sink> Machine<'_, S> {
             name: kind.name.clone(),
             number: task.number(),
             forked_on: CpuId(near as u32),
+            group: kind.cgroup.map_or(0, |group| group as u32 + 1),
             timer_slack: kind.timer_slack,
             attributes: self.attributes(id),
         });

@@ -9,6 +9,7 @@
 mod active;
 mod bench;
 mod call;
+mod cgroup;
 mod counted;
 mod cpu;
 mod device;
@@ -69,6 +70,7 @@ use rest::Rest;
 use torpor_engine::model::CpuModel;
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
+use torpor_result::CgroupTotals;
 use torpor_trace::EventKind;
 use tracepoint::Tracepoints;
 use world::World;
@@ -114,6 +116,7 @@ pub fn run<S: Sink>(
     if warm_up > Instant(0) {
         ended = machine.run(warm_up, &mut goes_on);
         machine.start_over(warm_up);
+        machine.cgroups = machine.read_cgroups()?;
     }
     if matches!(ended, Ok(true)) {
         ended = machine.run(end, &mut goes_on);
@@ -126,7 +129,9 @@ pub fn run<S: Sink>(
     }
     ended?;
     (0..machine.cpus.len()).for_each(|cpu| machine.cut(cpu));
-    Ok(machine.close())
+    let cgroups = machine.cgroups_since()?;
+    let (counted, sink) = machine.close();
+    Ok((Counted { cgroups, ..counted }, sink))
 }
 
 /// Events of a CPU.
@@ -195,6 +200,8 @@ pub struct Machine<'a, S> {
     outside: Vec<Outside>,
     acting: Acting,
     handled: Handled,
+    /// Counters of control groups when counting began.
+    cgroups: Vec<CgroupTotals>,
 }
 
 impl<'a, S: Sink> Machine<'a, S> {
@@ -238,6 +245,7 @@ impl<'a, S: Sink> Machine<'a, S> {
             outside: Vec::new(),
             acting: Acting::Nobody,
             handled: Handled::default(),
+            cgroups: vec![CgroupTotals::default(); plan.workload.cgroups.len()],
         };
         machine.start_sources();
         machine.start_limits();

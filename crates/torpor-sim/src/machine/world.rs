@@ -247,6 +247,7 @@ impl<'a> World<'a> {
             shared_energy: rest.unsaved,
             awake_energy: rest.of_package,
             domains,
+            cgroups: Vec::new(),
             alive,
             against_oracle: None,
         }

@@ -26,6 +26,7 @@ impl Workload {
             activities: self.activities.len(),
         };
         let mut both = self.clone();
+        let cgroups = super::Cgroup::join(&mut both.cgroups, &other.cgroups);
         both.title = format!("{}; with `{}`", self.title, other.name);
         both.sources.extend(other.sources.iter().cloned());
         let hashes = format!("{} {}", self.sha256, other.sha256);
@@ -35,6 +36,7 @@ impl Workload {
         both.tasks.extend(other.tasks.iter().map(|task| {
             let mut task = TaskKind { name: named(&task.name), ..task.clone() };
             task.activity = task.activity.map(|activity| activity + shift.activities);
+            task.cgroup = task.cgroup.map(|cgroup| cgroups[cgroup]);
             task.program.iter_mut().for_each(|step| shift.op(&mut step.op));
             task
         }));

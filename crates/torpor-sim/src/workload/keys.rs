@@ -33,10 +33,14 @@ pub(super) static WORKLOAD: Shape = shape! {
     optional activity: Kind::Tables(&ACTIVITY), "Periods in which the sleeps of tasks and \
         interrupts are longer or shorter together.";
     optional device: Kind::Tables(&DEVICE), "Devices of this workload.";
+    optional cgroup: Kind::Tables(&CGROUP), "Control groups, which `cgroup` of tasks and jobs \
+        names.";
     optional flow: Kind::Tables(&FLOW), "Deadlines and targets of flows, which `begin` and `end` \
         of phases name.";
     optional note: Kind::Texts, "Notes that every result repeats.";
 };
+
+const CGROUP_OF: &str = "The `cgroup` that it is born in. Default: the root.";
 
 const UCLAMP_MIN: &str = "The lowest utilization that frequency and placement assume for a runnable \
      task. Default: 0; of a realtime task 1024, as the kernel's `sched_util_clamp_min_rt_default`.";
@@ -63,6 +67,7 @@ static TASK: Shape = shape! {
     optional slice_us: TIME, "Slice requested with `sched_setattr()`, from which EEVDF derives \
         deadlines: 100 to 100000. Default: the scheduler's own.";
     optional activity: Kind::Word, "The `activity` that its `sleep_us` follow. Default: none.";
+    optional cgroup: Kind::Text, CGROUP_OF;
     optional uclamp_min: CLAMP, UCLAMP_MIN;
     optional uclamp_max: CLAMP, UCLAMP_MAX;
     optional repeat: REPEAT, "Number of passes through its phases. Default: endless.";
@@ -101,6 +106,7 @@ static FIO: Shape = shape! {
         endless.";
     optional thinktime_us: TIME, "Sleep after each request. Default: 0.";
     optional cpus_allowed: Kind::Cpus, "CPU affinity. Default: all CPUs.";
+    optional cgroup: Kind::Text, CGROUP_OF;
     optional uclamp_min: CLAMP, UCLAMP_MIN;
     optional uclamp_max: CLAMP, UCLAMP_MAX;
     optional submit_us: DIST, "CPU time of a submission. Default: the engine's, as measured.";
@@ -136,6 +142,25 @@ static ACTIVITY: Shape = shape! {
     required mean_us: TIME, "Mean length of a run, which is exponentially distributed.";
     required sd: Kind::Number { max: 5.0 }, "Standard deviation of the natural logarithm of a \
         run's factor on lengths. The mean rate stays the same.";
+};
+
+/// Keys are the names of the kernel's files of cgroup v2, and so are the values.
+static CGROUP: Shape = shape! {
+    required name: Kind::Text, "Its path from the root: `top-app`, `system.slice/web`. Groups above \
+        it need no table of their own.";
+    optional cpu_weight: Kind::Integer { max: 10_000.0 }, "`cpu.weight`: its share beside its \
+        siblings, 1 to 10000. Default: 100.";
+    optional cpu_idle: Kind::Bool, "`cpu.idle`: its tasks run only when no other task wants to, as \
+        those of `SCHED_IDLE`. Default: false.";
+    optional cpu_max: Kind::Text, "`cpu.max`: quota and period in us, such as `50000 100000` for \
+        half a CPU in every 100 ms. Default: `max 100000`, no limit.";
+    optional cpu_max_burst_us: Kind::Integer { max: 1e6 }, "`cpu.max.burst`: unused quota that it \
+        may keep for later periods, at most its quota. Default: 0.";
+    optional cpu_uclamp_min: Kind::Number { max: 100.0 }, "`cpu.uclamp.min`: the lowest utilization \
+        that frequency and placement assume for its runnable tasks, in percent of the biggest CPU. \
+        Default: 0.";
+    optional cpu_uclamp_max: Kind::Number { max: 100.0 }, "`cpu.uclamp.max`: the highest one. A \
+        group's values cap those of the groups in it. Default: 100.";
 };
 
 static FLOW: Shape = shape! {

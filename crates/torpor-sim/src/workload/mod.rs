@@ -5,6 +5,7 @@ mod activity;
 pub(crate) mod attributes;
 mod background;
 mod builtin;
+mod cgroup;
 mod command;
 mod device;
 mod fio;
@@ -18,6 +19,7 @@ mod rtapp;
 pub use activity::{Activity, Runs};
 pub use attributes::Clamp;
 pub use builtin::{Builtin, builtins, document, resolve};
+pub use cgroup::Cgroup;
 pub use command::{is_command, of_job_file};
 pub use device::{Device, DeviceRef, Transfer, TransferKind};
 pub use program::{Draw, List, Op, Step};
@@ -55,6 +57,8 @@ pub struct Workload {
     pub barriers: Vec<Barrier>,
     pub flows: Vec<Flow>,
     pub activities: Vec<Activity>,
+    /// Control groups, each after the one that it is in.
+    pub cgroups: Vec<Cgroup>,
     /// Notes for every result.
     pub notes: Vec<String>,
 }
@@ -108,6 +112,8 @@ pub struct TaskKind {
     pub policy: Policy,
     /// Activity that it shares with others.
     pub activity: Option<usize>,
+    /// Control group that it is born in; none is the root.
+    pub cgroup: Option<usize>,
     pub clamp: Clamp,
     /// Number of passes through the program; endless by default.
     pub repeat: Option<u64>,

@@ -2,7 +2,7 @@
 //! Names in a workload file: tasks, devices, channels, flows, activities.
 
 use super::read::from_us;
-use super::{DeviceRef, Flow, Hint};
+use super::{Cgroup, DeviceRef, Flow, Hint};
 use std::collections::HashMap;
 use torpor_machine::toml::{Document, Finding, Report, Table};
 use torpor_machine::units::closest;
@@ -90,6 +90,7 @@ pub(super) struct Names {
     pub barriers: Index,
     flows: Index,
     activities: Index,
+    cgroups: Index,
     /// First begin, and first end, of each flow.
     flow_ends: Vec<[Option<Finding>; 2]>,
     /// Number of groups of the tasks or interrupts that are being read.
@@ -109,6 +110,25 @@ impl Names {
     pub(super) fn activity(&self, report: &mut Report, at: &Table) -> Option<usize> {
         let name = at.text("activity")?;
         find(report, at, "activity", name, &self.activities, "activity")
+    }
+
+    /// Declares groups by their paths; some have no table.
+    pub(super) fn declare_cgroups(
+        &mut self,
+        report: &mut Report,
+        tables: &[Table],
+        groups: &[Cgroup],
+    ) {
+        declare(report, tables.iter());
+        for group in groups {
+            self.cgroups.add(&group.path);
+        }
+    }
+
+    /// Returns the control group of a task, if it names one.
+    pub(super) fn cgroup(&self, report: &mut Report, at: &Table) -> Option<usize> {
+        let name = at.text("cgroup")?;
+        find(report, at, "cgroup", name, &self.cgroups, "cgroup")
     }
 
     pub(super) fn declare_devices(&mut self, report: &mut Report, tables: &[Table]) {

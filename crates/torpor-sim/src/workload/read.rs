@@ -7,7 +7,7 @@ use super::names::{Names, Sort};
 use super::program;
 use super::{
     Activity, Arrivals, Barrier, Device, DeviceRef, Effect, Interrupt, List, TaskKind, Workload,
-    device, fio,
+    cgroup, device, fio,
 };
 use crate::error::SimError;
 use crate::kernel::Policy;
@@ -67,6 +67,7 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Workl
     names.declare_devices(report, file.tables("device"));
     names.declare_flows(report, file.tables("flow"));
     names.declare_activities(report, file.tables("activity"));
+    let cgroups = cgroup::read(report, file.tables("cgroup"), &mut names);
     // A key that is not a list has already been reported.
     let is_empty = |key| file.field(key).is_none_or(|field| field.is_empty_array);
     if is_empty("task") && is_empty("fio") {
@@ -120,6 +121,7 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Workl
         channels,
         flows,
         activities: activities.into_iter().collect::<Option<_>>()?,
+        cgroups,
         notes: file.texts("note").to_vec(),
     })
 }
@@ -155,6 +157,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         slice: slice(report, table),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         activity: names.activity(report, table),
+        cgroup: names.cgroup(report, table),
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
         depth: program.depth,

@@ -6,6 +6,7 @@ mod attacks;
 mod attributes;
 mod background;
 mod calls;
+mod cgroups;
 mod columns;
 mod commands;
 mod complaints;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Simulations of a workload under several governors."""
 
+from collections.abc import Sequence
+
 import torpor
 from torpor.results import runs
 from torpor.results import types as results
@@ -12,7 +14,7 @@ from torpor.results.table import Post, Table, counted, number, word
 def post(result: "results.Simulation") -> Post:
     """Return the comparison, flows and tasks, and details by seed and by state."""
     options, name = result["options"], result["workload"]["name"]
-    tables = [compared(result["comparison"]), *tasks(result), _seeds(result)]
+    tables = [compared(result["comparison"]), *tasks(result), *cgroups(result), _seeds(result)]
     tables += runs.states(result)
     seconds, machine = options["duration_ns"] / 1e9, result["platform"]["name"]
     title = (
@@ -29,15 +31,25 @@ def tasks(result: "results.Simulation") -> list[Table]:
     named = [*result.get("flow_comparisons", ()), *result.get("task_comparisons", ())]
     if not named:
         return []
+    is_single = len({one["name"] for one in named}) < 2
+    return [_together(named, "tasks", "By flow and task")._replace(is_detail=is_single)]
+
+
+def cgroups(result: "results.Simulation") -> list[Table]:
+    """Return the comparison of each control group, if there are any."""
+    named = result.get("cgroup_comparisons", ())
+    return [_together(named, "cgroups", "By control group")] if named else []
+
+
+def _together(named: "Sequence[results.NamedComparison]", name: str, title: str) -> Table:
+    """Return comparisons as one table whose rows begin with a comparison's name."""
     tables = [compared(one["comparison"]) for one in named]
     rows = [
         [row[0]._replace(text=f"{one['name']}: {row[0].text}"), *row[1:]]
         for one, table in zip(named, tables, strict=True)
         for row in table.rows
     ]
-    is_single = len({one["name"] for one in named}) < 2
-    table = tables[0]._replace(name="tasks", title="By flow and task", rows=rows)
-    return [table._replace(is_detail=is_single)]
+    return tables[0]._replace(name=name, title=title, rows=rows)
 
 
 def _seeds(result: "results.Simulation") -> Table:

@@ -5,8 +5,8 @@
  *     steps SECONDS THREAD...
  *
  * A thread is NAME:STEP:STEP..., and repeats its steps: rUS computes, sUS sleeps, pUS sleeps until
- * its next period begins, b blocks until somebody wakes it, wNAME wakes another. A thread with cN runs
- * on CPU N alone.
+ * its next period begins, b blocks until somebody wakes it, wNAME wakes another. A thread with cN or
+ * cN-M runs on these CPUs alone. NAME@GROUP is in a control group, which is there and threaded.
  *
  * An emulator's CPUs are all equally fast at every frequency. So a thread computes until it has had
  * its CPU for long enough, where time on a CPU counts by its capacity and its frequency: as on a
@@ -41,11 +41,11 @@ struct step {
 };
 
 struct thread {
-	char name[16];
+	char name[16], group[64];
 	struct step steps[STEPS_MAX];
 	int step_count;
-	/* CPU on which it runs, or -1. */
-	int cpu;
+	/* CPUs on which it runs; the first is -1 for all. */
+	int first_cpu, last_cpu;
 	/* Wake-ups since it last blocked. */
 	_Atomic unsigned int woken;
 };
@@ -148,18 +148,36 @@ static void wake(struct thread *other)
 	syscall(SYS_futex, &other->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+static void join(const char *group)
+{
+	char path[128];
+	int file;
+
+	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.threads", group);
+	file = open(path, O_WRONLY);
+	if (file < 0 || write(file, "0", 1) != 1) {
+		fprintf(stderr, "steps: %s cannot be written\n", path);
+		exit(1);
+	}
+	close(file);
+}
+
 static void *body(void *argument)
 {
 	struct thread *self = argument;
 	double end_us = 1e6 * end.tv_sec + end.tv_nsec / 1e3;
-	double due_us = now_us(CLOCK_MONOTONIC);
+	double due_us;
 
+	if (*self->group)
+		join(self->group);
+	due_us = now_us(CLOCK_MONOTONIC);
 	prctl(PR_SET_NAME, self->name);
-	if (self->cpu >= 0) {
+	if (self->first_cpu >= 0) {
 		cpu_set_t cpus;
 
 		CPU_ZERO(&cpus);
-		CPU_SET(self->cpu, &cpus);
+		for (int cpu = self->first_cpu; cpu <= self->last_cpu; cpu++)
+			CPU_SET(cpu, &cpus);
 		sched_setaffinity(0, sizeof(cpus), &cpus);
 	}
 	for (int at = 0; now_us(CLOCK_MONOTONIC) < end_us; at = (at + 1) % self->step_count) {
@@ -202,12 +220,13 @@ static void read_steps(struct thread *thread, char *text)
 	char *word;
 
 	strsep(&text, ":");
-	thread->cpu = -1;
+	thread->first_cpu = -1;
 	while ((word = strsep(&text, ":"))) {
 		struct step *step;
 
 		if (*word == 'c') {
-			thread->cpu = atoi(word + 1);
+			if (sscanf(word + 1, "%d-%d", &thread->first_cpu, &thread->last_cpu) == 1)
+				thread->last_cpu = thread->first_cpu;
 			continue;
 		}
 		step = &thread->steps[thread->step_count++];
@@ -233,7 +252,7 @@ int main(int count, char **words)
 		return 2;
 	}
 	for (int n = 0; n < thread_count; n++)
-		sscanf(words[n + 2], "%15[^:]", threads[n].name);
+		sscanf(words[n + 2], "%15[^:@]@%63[^:]", threads[n].name, threads[n].group);
 	for (int n = 0; n < thread_count; n++)
 		read_steps(&threads[n], words[n + 2]);
 	look_at_cpus();

@@ -39,8 +39,18 @@ const GLOBAL_KEYS: &[&str] = &[
     "mem_buffer_size",
     "cumulative_slack",
 ];
-const TASK_KEYS: &[&str] =
-    &["instance", "loop", "policy", "priority", "cpus", "delay", "util_min", "util_max", "phases"];
+const TASK_KEYS: &[&str] = &[
+    "instance",
+    "loop",
+    "policy",
+    "priority",
+    "cpus",
+    "delay",
+    "util_min",
+    "util_max",
+    "taskgroup",
+    "phases",
+];
 const DEADLINE_KEYS: &[&str] = &["dl-runtime", "dl-period", "dl-deadline"];
 const NO_DEADLINES: &str = "SCHED_DEADLINE is not simulated";
 /// rt-app's names of scheduling policies.
@@ -99,14 +109,22 @@ fn build(report: &mut Report, file: &Object, name: &str) -> Option<Content> {
     }
     let (mut timers, mut count) = (Timers::new(), 0);
     let mut tasks = Vec::new();
+    let mut cgroups: Vec<(String, Item)> = Vec::new();
     for entry in threads.entries {
         let thread = Object::of(report, threads.key(entry), &entry.json)?;
+        let cgroup = taskgroup(report, &thread);
+        if let Some(path) = cgroup.clone().filter(|path| cgroups.iter().all(|c| c.0 != *path)) {
+            let name = thread.item("taskgroup", &*path);
+            cgroups.push((path, Content::default().with("name", name).into()));
+        }
         let instances = thread.integer(report, "instance", 0.0, 1e4).unwrap_or(1.0) as u32;
         count += instances;
         let span = entry.key_span.clone();
         let reader =
             Thread { name: &entry.key, span: span.clone(), instances, timers: &mut timers };
         let task = task(report, &thread, policy, reader);
+        let task = task
+            .map(|task| task.maybe("cgroup", cgroup.map(|path| thread.item("taskgroup", path))));
         tasks.extend(task.map(|task| Item::from(task).at(span.clone(), &*thread.path)));
     }
     events::check_timers(report, timers);
@@ -115,7 +133,16 @@ fn build(report: &mut Report, file: &Object, name: &str) -> Option<Content> {
         .with("name", fit(name))
         .with("title", format!("rt-app: {count} threads"))
         .with("source", "an rt-app file");
-    Some(content.with("task", tasks))
+    let cgroups: Vec<Item> = cgroups.into_iter().map(|(_, item)| item).collect();
+    let cgroups = (!cgroups.is_empty()).then_some(cgroups);
+    Some(content.maybe("cgroup", cgroups).with("task", tasks))
+}
+
+/// Returns a thread's control group, by its path from the root; none is the root.
+fn taskgroup(report: &mut Report, thread: &Object) -> Option<String> {
+    let path = thread.text_of(report, thread.find("taskgroup")?)?;
+    let path = path.strip_prefix("/sys/fs/cgroup").unwrap_or(path).trim_matches('/').to_owned();
+    (!path.is_empty()).then_some(path)
 }
 
 fn check_global(report: &mut Report, global: &Object) {

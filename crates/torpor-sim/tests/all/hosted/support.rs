@@ -51,6 +51,7 @@ pub fn start<'a>(
 
 pub fn task(name: &str) -> TaskSetup {
     TaskSetup {
+        group: 0,
         name: name.to_owned(),
         number: 0,
         forked_on: CpuId(0),

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Compares the decisions of a kernel in a guest with those of the same kernel hosted, under one
+load.
+
+    PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.decisions [--record MACHINE] KERNEL
+
+prints the tables of docs/concepts/simulation.md: the guests of tests/data/decisions.json, or new
+ones that are then kept there, beside KERNEL hosted, as `torpor simulate --kernel` takes it.
+"""
+
+from .figures import Figures, figures, rows, value
+from .guests import CORPUS, Guests, hosted, record, table
+from .load import load_command, load_toml
+from .machines import CASES, MACHINES, Costs, Machine, platform_toml
+
+__all__ = [
+    "CASES",
+    "CORPUS",
+    "MACHINES",
+    "Costs",
+    "Figures",
+    "Guests",
+    "Machine",
+    "figures",
+    "hosted",
+    "load_command",
+    "load_toml",
+    "platform_toml",
+    "record",
+    "rows",
+    "table",
+    "value",
+]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""Guests beside the hosted kernel."""
+
+import json
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import torpor
+
+from .. import build, cases, events, machine, packages, recording
+from ..events import Turn
+from ..packages import ROOT, Kernel
+from .figures import Figures, figures, rows, value
+from .load import DURATION_S, groups, load_command, load_toml
+from .machines import MACHINES, Costs, Machine, capacities, platform_toml, setup
+
+CORPUS = ROOT / "tests" / "data" / "decisions.json"
+
+
+def costs(trace: Path, one: Machine) -> Costs:
+    """Measure the costs of wake-ups in a recording of a load."""
+    story = events.read(trace)
+    latencies_us = cases.exit_latencies_us(platform_toml(one, Costs()))
+    turns = [turn for each in story.turns.values() for turn in each]
+    asleep = [turn for turn in turns if turn.slept_in and turn.slept_in.state < len(latencies_us)]
+
+    def left_us(turn: Turn, since_ns: int) -> float:
+        """From then to the switch, apart from the exit latency."""
+        return (turn.begin_ns - since_ns) / 1000 - latencies_us[turn.slept_in.state]
+
+    timers = [left_us(turn, turn.fires_ns) for turn in asleep if turn.fires_ns]
+    woken = [turn for turn in asleep if turn.fires_ns is None]
+    handling = median((turn.begin_ns - turn.slept_in.end_ns) / 1000 for turn in woken)
+    delivery = median(left_us(turn, turn.event_ns) for turn in woken) - handling
+    return Costs(*(round(us, 3) for us in (median(timers), delivery, handling)))
+
+
+def record(one: Machine, kernel: Kernel, turn_us: int) -> dict[str, tuple[bytes, dict]]:
+    """Boot the guest once: each load's trace.dat, and fields of `Figures` that it does not tell.
+
+    Raises GuestError if the kernel complained, and NotHereError where guests cannot be.
+    """
+    prefix = "" if one.has_idle_driver else "counted "
+    jobs = [recording.Job(load, "menu", prefix + load_command(load)) for load in one.loads]
+    files = {
+        **{f"mod/{name}.ko": path for name, path in build.modules(kernel).items()},
+        **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
+        **{f"bin/{name}": path for name, path in build.programs(one.arch).items()},
+    }
+    result = machine.run(
+        kernel,
+        recording.script(setup(one), jobs, has_probes=False),
+        files,
+        cpus=one.cpus,
+        memory_mb=1024,
+        capacities=capacities(one),
+        arguments=f"sched_verbose mitigations=off {one.arguments}",
+        timeout_s=1200,
+        icount_shift=one.icount_shift,
+        turn_us=turn_us,
+    )
+    if result.status != 0 or result.complaints:
+        raise machine.GuestError(f"{result.complaints}\n{result.console[-2000:]}")
+    if one.platform and "starting EAS" not in result.text("dmesg"):
+        raise machine.GuestError("tasks are not placed by energy")
+    return {
+        load: (made.trace, _counted(load, result))
+        for load, made in recording.collect(kernel, result).items()
+    }
+
+
+def _counted(load: str, result: machine.Result) -> dict:
+    """The programmings a second that `counted` printed, and each group's cpu.stat."""
+    said = result.text(f"recordings/{load}/workload.txt").splitlines()
+    hits = [int(line.split()[1]) for line in said if "programmings" in line]
+    throttled = {}
+    for path, given in groups(load):
+        if "cpu.max" in given:
+            lines = result.text(f"cgroups/{load}/{path}/cpu.stat").splitlines()
+            stat = {key: int(number) for key, number in map(str.split, lines)}
+            usec = stat["throttled_usec"]
+            throttled[path] = [stat["nr_periods"], stat["nr_throttled"], usec / 1000]
+    programmings = round((hits[1] - hits[0]) / DURATION_S, 1) if hits else None
+    return {"programmings": programmings, "throttled": throttled}
+
+
+@dataclass(frozen=True)
+class Guests:
+    """Guests of one machine: the figures of each by load, and the costs of the first."""
+
+    costs: Costs
+    figures: list[dict[str, Figures]]
+
+    @classmethod
+    def boot(cls, one: Machine) -> "Guests":
+        """Boot one after another; raises as :func:`record`."""
+        found, measured = [], None
+        for turn_us in one.turns_us:
+            with tempfile.TemporaryDirectory(prefix="decisions-") as folder:
+                of_loads = {}
+                kernel = packages.fetch(one.arch, one.series)
+                for load, (trace, counted) in record(one, kernel, turn_us).items():
+                    path = Path(folder, f"{load}.dat")
+                    path.write_bytes(trace)
+                    if load == one.loads[-1] and one.has_idle_driver:
+                        measured = measured or costs(path, one)
+                    of = figures(path, load, one)
+                    of_loads[load] = replace(of, **counted)
+                found.append(of_loads)
+        return cls(measured or Costs(), found)
+
+    @classmethod
+    def kept(cls, name: str) -> "Guests":
+        """Return the guests in CORPUS."""
+        text = json.loads(CORPUS.read_text(encoding="utf-8"))[name]
+        loads = [{load: Figures(**of) for load, of in each.items()} for each in text["figures"]]
+        return cls(Costs(**text["costs"]), loads)
+
+
+def hosted(name: str, load: str, kernel: str, guests: Guests) -> Figures:
+    """A guest's load on the same machine under a hosted kernel, begun as the first guest began."""
+    one, start_us = MACHINES[name], guests.figures[0][load].start_us
+    text = load_toml(load).replace("[[task]]\n", f"[[task]]\nstart_us = {start_us}\n")
+    with tempfile.TemporaryDirectory(prefix="decisions-") as path:
+        folder = Path(path)
+        (folder / "guest.toml").write_text(platform_toml(one, guests.costs), encoding="utf-8")
+        (folder / f"{load}.toml").write_text(text, encoding="utf-8")
+        result = torpor.simulate(
+            folder / f"{load}.toml",
+            platform=folder / "guest.toml",
+            governors="menu",
+            kernels=",".join([kernel, *one.settings]),
+            kernel_args=one.arguments or None,
+            duration=f"{DURATION_S}s",
+            seeds=1,
+            trace=folder / "trace.txt",
+        )
+        assert not result.failures, f"{load}: {result.failures}"
+        (run,) = result.to_dict()["runs"]
+        # Of the whole run, which is nearly the same all along.
+        programmings = run["metrics"]["timer_programmings_per_s"]
+        throttled = {
+            group["name"]: [group["nr_periods"], group["nr_throttled"], group["throttled_ns"] / 1e6]
+            for group in run["cgroups"]
+            if group["nr_periods"]
+        }
+        found = figures(folder / "trace.txt", load, one)
+        return replace(found, programmings=programmings, throttled=throttled)
+
+
+def table(name: str, guests: Guests, simulated: dict[str, Figures]) -> str:
+    """A machine's guests and the hosted kernel side by side, by load, in Markdown."""
+    loads = MACHINES[name].loads
+    lines = [
+        f"| {name} | " + " | ".join(f"`{load}`" for load in loads) + " |",
+        "|---" * (1 + len(loads)) + "|",
+    ]
+    all_rows = [row for load in loads for row in rows(load, guests.figures[0][load])]
+    for title, key, part in dict.fromkeys(all_rows):
+        of = [[*(each[load] for each in guests.figures), simulated[load]] for load in loads]
+        values = [[value(one, key, part) for one in each] for each in of]
+        cells = [
+            "" if None in each else " / ".join(f"{number:.1f}" for number in each)
+            for each in values
+        ]
+        if any(cells):
+            lines.append("| " + " | ".join([title, *cells]) + " |")
+    return "\n".join(lines)
