@@ -356,7 +356,7 @@ int khost_exit(void *unused, unsigned long cpu)
 	return khost_call_on_stack(cpu, exit_task, NULL);
 }
 
-static int change(void *argument)
+int khost_change_task(void *argument)
 {
 	struct khost_change change = *(const struct khost_change *)argument;
 	struct task_struct *task = &((struct host_task *)change.task)->task;
@@ -371,7 +371,7 @@ static int change(void *argument)
 
 int khost_change(const struct khost_change *given, unsigned long cpu)
 {
-	return khost_call_on_stack(cpu, change, (void *)given);
+	return khost_call_on_stack(cpu, khost_change_task, (void *)given);
 }
 
 static struct host_task *completed[NR_CPUS];

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 14;
+pub(crate) const ABI: u32 = 15;
 pub(crate) const CPUS_MAX: usize = 1024;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -23,9 +23,6 @@ pub(crate) const SCHED_WAKING: u32 = 7;
 pub(crate) const SCHED_WAKEUP: u32 = 8;
 pub(crate) const SCHED_WAKEUP_NEW: u32 = 9;
 pub(crate) const NEED_RESCHED: c_ulong = 1 << 3;
-
-/// Value that leaves a setting at the kernel's default.
-pub(crate) const UNSET: u32 = u32::MAX;
 
 /// `timer_ns` of a clock event device that is not set.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -58,6 +55,9 @@ pub(crate) struct Cpu {
     pub governor_starts: u32,
     pub governor_timers: u32,
     pub is_rejected: u32,
+    pub states_off: u32,
+    pub is_offline: u32,
+    pub latency_limit_ns: u64,
 }
 
 impl Cpu {
@@ -97,7 +97,6 @@ pub(crate) struct Cluster {
     pub transition_latency_ns: u32,
     pub transition_delay_us: u32,
     pub fast_switch: u32,
-    pub set_khz: u32,
     pub state: [State; STATES_MAX],
     pub opp: [Opp; OPPS_MAX],
 }
@@ -119,13 +118,19 @@ pub(crate) struct Machine {
     pub linked: [[c_char; NAME_LEN]; 3],
     pub params: u32,
     pub param: *const Param,
-    pub tunables: u32,
-    pub tunable: *const Param,
     pub records: u32,
     pub no_iowait_boost: u32,
-    pub latency_limit_us: u32,
     pub online: [u64; CPUS_MAX / 64],
-    pub states_off: [u16; CPUS_MAX],
+    pub has_writes: u32,
+    pub has_later_writes: u32,
+}
+
+#[repr(C)]
+pub(crate) struct Write {
+    pub change: *const Change,
+    pub file: u32,
+    pub path: *const c_char,
+    pub value: *const c_char,
 }
 
 #[repr(C)]
@@ -191,6 +196,8 @@ pub(crate) struct Host {
         extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),
     pub rejects: Option<extern "C" fn(*mut c_void, u32, u32) -> u64>,
     pub poll_ends: extern "C" fn(*mut c_void, u32, u64, u64) -> u64,
+    pub file: extern "C" fn(*mut c_void, *const c_char, u32),
+    pub next_write: extern "C" fn(*mut c_void) -> *const Write,
 }
 
 /// Calls have the same signature, so that one guard covers all of them.
@@ -222,6 +229,10 @@ pub(crate) struct Calls {
     pub change: Call,
     pub completes: Call,
     pub idle_usage: Call,
+    pub files_generation: *const u32,
+    pub list_files: Call,
+    pub write: Call,
+    pub shell_cpu: Call,
 }
 
 /// Returns a name as a C string, truncated to the array.

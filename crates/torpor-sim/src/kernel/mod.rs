@@ -16,6 +16,7 @@ pub(crate) mod abi;
 mod compile;
 mod contents;
 mod error;
+mod files;
 mod generate;
 mod hardware;
 #[cfg(test)]
@@ -37,7 +38,9 @@ mod upstream;
 
 pub use abi::Usage;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
+pub use files::Write;
 pub use hardware::{Cluster, Cpufreq, Hardware, Opp, Overheads, State};
+pub(crate) use instance::{Order, WriteError};
 pub use instance::{Instance, Rejects, TaskHandle};
 pub use kernels::{DEFAULT_KERNEL, IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
 pub use policy::LinkedPolicy;

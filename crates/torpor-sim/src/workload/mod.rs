@@ -5,6 +5,7 @@ mod activity;
 pub(crate) mod attributes;
 mod background;
 mod builtin;
+mod change;
 mod command;
 mod device;
 mod fio;
@@ -18,6 +19,7 @@ mod rtapp;
 pub use activity::{Activity, Runs};
 pub use attributes::Clamp;
 pub use builtin::{Builtin, builtins, document, resolve};
+pub use change::{Change, TaskChange};
 pub use command::{is_command, of_job_file};
 pub use device::{Device, DeviceRef, Transfer, TransferKind};
 pub use program::{Draw, List, Op, Step};
@@ -55,6 +57,7 @@ pub struct Workload {
     pub barriers: Vec<Barrier>,
     pub flows: Vec<Flow>,
     pub activities: Vec<Activity>,
+    pub changes: Vec<Change>,
     /// Notes for every result.
     pub notes: Vec<String>,
 }
@@ -299,10 +302,17 @@ impl Workload {
         };
         let first = |kind: &TaskKind| if kind.each_cpu { Ok(of_cpu(kind, 0)) } else { task(kind) };
         let mut tasks = self.tasks.iter().map(first).collect::<Result<Vec<_>, _>>()?;
-        for kind in self.tasks.iter().filter(|kind| kind.each_cpu) {
+        let mut changes = self.changes.clone();
+        for (index, kind) in self.tasks.iter().enumerate().filter(|(_, kind)| kind.each_cpu) {
+            let more = tasks.len()..tasks.len() + all.len() - 1;
+            for change in changes.iter_mut().flat_map(|change| &mut change.task) {
+                if change.kinds.contains(&index) {
+                    change.kinds.extend(more.clone());
+                }
+            }
             tasks.extend((1..all.len()).map(|place| of_cpu(kind, place)));
         }
-        Ok(Workload { tasks, interrupts: interrupts.collect(), ..self.clone() })
+        Ok(Workload { tasks, interrupts: interrupts.collect(), changes, ..self.clone() })
     }
 
     /// Returns the highest CPU in the workload.

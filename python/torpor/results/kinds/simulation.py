@@ -13,6 +13,7 @@ def post(result: "results.Simulation") -> Post:
     """Return the comparison, flows and tasks, and details by seed and by state."""
     options, name = result["options"], result["workload"]["name"]
     tables = [compared(result["comparison"]), *tasks(result), _seeds(result)]
+    tables += sections(result)
     tables += runs.states(result)
     seconds, machine = options["duration_ns"] / 1e9, result["platform"]["name"]
     title = (
@@ -38,6 +39,34 @@ def tasks(result: "results.Simulation") -> list[Table]:
     is_single = len({one["name"] for one in named}) < 2
     table = tables[0]._replace(name="tasks", title="By flow and task", rows=rows)
     return [table._replace(is_detail=is_single)]
+
+
+#: Metrics of a section in text; the result has all.
+_OF_SECTIONS = (
+    *("sleeps", "above_pct", "below_pct", "idle_power_mw", "power_mw", "busy_pct"),
+    "freq_busy_khz",
+)
+
+
+def sections(result: "results.Simulation") -> list[Table]:
+    """Return the parts of each run between the changes of the workload's timeline."""
+    parts = [(run, part) for run in result["runs"] for part in run.get("sections", ())]
+    if not parts:
+        return []
+    known = {info["key"]: info for info in result["catalogue"]}
+    shown = [known[key] for key in _OF_SECTIONS if key in known]
+    names = dict(zip(map(id, result["runs"]), runs.short_names(result), strict=True))
+    rows = [
+        [
+            word(names[id(run)]),
+            number(part["from_ns"] / 1e9, 2),
+            number(part["to_ns"] / 1e9, 2),
+            *(number(part["metrics"].get(info["key"]), 2) for info in shown),
+        ]
+        for run, part in parts
+    ]
+    headings = ["governor", "from s", "to s", *(info["title"] for info in shown)]
+    return [Table("sections", "Between changes", headings, rows, keys=3)]
 
 
 def _seeds(result: "results.Simulation") -> Table:
