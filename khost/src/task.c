@@ -161,8 +161,14 @@ void khost_exit_current(void)
 	do_task_dead();
 }
 
+/* Also tells kthread_stop() that a thread has ended. */
 void do_exit(long code)
 {
+	struct completion *ended = current->vfork_done;
+
+	current->vfork_done = NULL;
+	if (ended)
+		complete(ended);
 	khost_exit_current();
 }
 

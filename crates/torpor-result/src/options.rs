@@ -118,7 +118,9 @@ impl LatencyLimits {
             return Ok(());
         };
         let cpus = torpor_machine::toml::parse_cpu_list(cpus).map_err(|reason| {
-            format!("`{cpus}` in `{part}` is not a list of CPUs: {reason}; expected TIME or CPU:TIME")
+            format!(
+                "`{cpus}` in `{part}` is not a list of CPUs: {reason}; expected TIME or CPU:TIME"
+            )
         })?;
         let limit = time(limit)?;
         self.of_cpus.extend(cpus.into_iter().map(|cpu| (cpu, limit)));

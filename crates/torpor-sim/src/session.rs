@@ -113,7 +113,13 @@ impl<'a> Session<'a> {
                     all.any(|d| d.state == state && d.cpu.is_none_or(|c| c == cpu))
                 };
                 let table = &platform.clusters[cluster];
-                let model = CpuModel::new(platform, table, grid, options.latency_limit.of(cpu), is_disabled);
+                let model = CpuModel::new(
+                    platform,
+                    table,
+                    grid,
+                    options.latency_limit.of(cpu),
+                    is_disabled,
+                );
                 let mut model = model.within(table, options.warm_up + options.duration);
                 // Power that depends on several CPUs is summed up during the run.
                 model.watches_deepest = false;

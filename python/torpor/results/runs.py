@@ -50,7 +50,7 @@ def machine_fact(result: "Result") -> str:
         facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} µs")
     given = options["given"].get("latency_limit") or ""
     limits = (given if isinstance(given, str) else ",".join(given)).split(",")
-    facts += [f"of CPU {limit.replace(':', ': ')}" for limit in limits if ":" in limit]
+    facts += [f"latency limit of CPU {x.replace(':', ' ')}" for x in limits if ":" in x]
     facts += options.get("writes", ())
     for disabled in options["disabled_states"]:
         cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"

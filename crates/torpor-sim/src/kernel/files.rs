@@ -192,10 +192,9 @@ impl Files {
             true => format!("the kernel has no file {name} to write: expected one of {}", {
                 left.join(", ")
             }),
-            false => format!(
-                "the kernel has no file {name} to write: did you mean {}?",
-                near.join(", ")
-            ),
+            false => {
+                format!("the kernel has no file {name} to write: did you mean {}?", near.join(", "))
+            }
         }
     }
 }

@@ -6,8 +6,8 @@ use super::keys::WORKLOAD;
 use super::names::{Names, Sort};
 use super::program;
 use super::{
-    Activity, Arrivals, Barrier, Change, Device, DeviceRef, Effect, Interrupt, List, TaskKind, Workload,
-    change, device, fio,
+    Activity, Arrivals, Barrier, Change, Device, DeviceRef, Effect, Interrupt, List, TaskKind,
+    Workload, change, device, fio,
 };
 use crate::error::SimError;
 use crate::kernel::Policy;

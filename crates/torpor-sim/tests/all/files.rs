@@ -62,7 +62,8 @@ fn limit_of_one_cpu_is_pm_qos() {
 
 #[test]
 fn disabled_state_is_not_too_shallow() {
-    let change = "[[change]]\nat = \"100ms\"\ndisable = [1]\n[[change]]\nat = \"200ms\"\nenable = [1]\n";
+    let change =
+        "[[change]]\nat = \"100ms\"\ndisable = [1]\n[[change]]\nat = \"200ms\"\nenable = [1]\n";
     let counted = count(&with_change(change)).unwrap();
     let [before, disabled, after] = usage(&counted, 0, 1)[..] else { panic!("three sections") };
     assert!(before > 20 && disabled <= 1 && after > 20, "{before} {disabled} {after}");
@@ -74,7 +75,8 @@ fn disabled_state_is_not_too_shallow() {
 fn offline_cpu_leaves_its_task_to_another() {
     let change = "[[change]]\nat = \"100ms\"\ncpus = \"1\"\nonline = false\n\
                   [[change]]\nat = \"200ms\"\ncpus = \"1\"\nonline = true\n";
-    let tasks = "[[task]]\nname = \"two\"\ncount = 2\nphase = [{ run_us = 900 }, { sleep_us = 300 }]\n";
+    let tasks =
+        "[[task]]\nname = \"two\"\ncount = 2\nphase = [{ run_us = 900 }, { sleep_us = 300 }]\n";
     let workload = load(&format!("{tasks}{change}"));
     let counted = count(&request(machine(2, ""), workload, &["menu"], 300)).unwrap();
     let busy = |cpu: usize| -> Vec<i64> {
@@ -89,7 +91,8 @@ fn offline_cpu_leaves_its_task_to_another() {
 fn frequency_limit_is_applied_at_once() {
     let change = "[[change]]\nat = \"100ms\"\nscaling_max_freq_khz = 1000000\n\
                   [[change]]\nat = \"200ms\"\nscaling_max_freq_khz = 2000000\n";
-    let tasks = "[[task]]\nname = \"busy\"\ncpus = \"3\"\nphase = [{ run_us = 3000 }, { sleep_us = 10 }]\n";
+    let tasks =
+        "[[task]]\nname = \"busy\"\ncpus = \"3\"\nphase = [{ run_us = 3000 }, { sleep_us = 10 }]\n";
     let workload = load(&format!("{tasks}{change}"));
     let mut request = request(big_little(), workload, &["menu"], 300);
     request.options.cpufreq = vec!["schedutil".parse().unwrap()];
@@ -101,7 +104,8 @@ fn frequency_limit_is_applied_at_once() {
 #[test]
 fn task_gets_new_attributes() {
     let change = "[[change]]\nat = \"100ms\"\ntask = \"busy\"\naffinity = \"1\"\n";
-    let tasks = "[[task]]\nname = \"busy\"\ncpus = \"0\"\nphase = [{ run_us = 500 }, { sleep_us = 100 }]\n";
+    let tasks =
+        "[[task]]\nname = \"busy\"\ncpus = \"0\"\nphase = [{ run_us = 500 }, { sleep_us = 100 }]\n";
     let workload = load(&format!("{tasks}{change}"));
     let counted = count(&request(machine(2, ""), workload, &["menu"], 200)).unwrap();
     assert!(counted.sections[0].cpus[0].task_time.0 > 70_000_000);

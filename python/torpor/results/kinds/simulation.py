@@ -41,11 +41,16 @@ def tasks(result: "results.Simulation") -> list[Table]:
     return [table._replace(is_detail=is_single)]
 
 
-#: Metrics of a section in text; the result has all.
-_OF_SECTIONS = (
-    *("sleeps", "above_pct", "below_pct", "idle_power_mw", "power_mw", "busy_pct"),
-    "freq_busy_khz",
-)
+#: Metrics of a section in text, with their decimals; the result has all.
+_OF_SECTIONS = {
+    "sleeps": 0,
+    "above_pct": 2,
+    "below_pct": 2,
+    "idle_power_mw": 2,
+    "power_mw": 1,
+    "busy_pct": 2,
+    "freq_busy_khz": 0,
+}
 
 
 def sections(result: "results.Simulation") -> list[Table]:
@@ -61,11 +66,12 @@ def sections(result: "results.Simulation") -> list[Table]:
             word(names[id(run)]),
             number(part["from_ns"] / 1e9, 2),
             number(part["to_ns"] / 1e9, 2),
-            *(number(part["metrics"].get(info["key"]), 2) for info in shown),
+            *(number(part["metrics"][i["key"]], _OF_SECTIONS[i["key"]]) for i in shown),
         ]
         for run, part in parts
     ]
-    headings = ["governor", "from s", "to s", *(info["title"] for info in shown)]
+    headings = ["governor", "from s", "to s"]
+    headings += [f"{info['title']} {info['unit']}".strip() for info in shown]
     return [Table("sections", "Between changes", headings, rows, keys=3)]
 
 
