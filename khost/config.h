@@ -61,6 +61,16 @@
 #define CONFIG_CPU_FREQ 1
 #define CONFIG_CPU_FREQ_GOV_ATTR_SET 1
 #define CONFIG_CPU_FREQ_GOV_COMMON 1
+/* Limits of a CPU's wake-up latency. */
+#define CONFIG_PM 1
+
+/* Files that are written. */
+#define CONFIG_HOTPLUG_CPU 1
+#define CONFIG_SYSFS 1
+#define CONFIG_SYSCTL 1
+#define CONFIG_PROC_SYSCTL 1
+#define CONFIG_DEBUG_FS 1
+#define CONFIG_SYMBOLIC_ERRNAME 1
 
 /* Other options that the hosted files test. */
 #define CONFIG_BUG 1

@@ -69,6 +69,10 @@ struct khost_cpu {
 	unsigned int is_rejected;
 	/* Times that its clock event device was set, since the simulator cleared it. */
 	unsigned long long timer_programmings;
+	/* After writes to files: its disabled idle states, a bit each, and its latency limit. */
+	unsigned int states_off;
+	unsigned int is_offline;
+	unsigned long long latency_limit_ns;
 };
 
 /* Counts a step of the kernel's work. */
@@ -110,8 +114,6 @@ struct khost_cluster {
 	unsigned int transition_delay_us;
 	/* Whether the scheduler itself can change the frequency. */
 	unsigned int fast_switch;
-	/* Value written to scaling_setspeed, or KHOST_UNSET. */
-	unsigned int set_khz;
 	/* State that the architecture's own idle function enters. */
 	unsigned int default_idle;
 	struct khost_state state[KHOST_STATES_MAX];
@@ -121,10 +123,7 @@ struct khost_cluster {
 /* Kinds of linked policies. */
 enum khost_policy_kind { KHOST_IDLE, KHOST_CPUFREQ, KHOST_IO_BOOST, KHOST_POLICY_KINDS };
 
-/* A setting of the kernel itself. */
-#define KHOST_UNSET ~0u
-
-/* A file in sysfs, and what is written to it. */
+/* A file of sysfs, and what is written to it. */
 struct khost_param {
 	const char *name, *value;
 };
@@ -146,19 +145,12 @@ struct khost_machine {
 	char linked[KHOST_POLICY_KINDS][KHOST_NAME_LEN];
 	/* Arguments, as a boot loader gives them. */
 	const char *command_line;
-	/* Values to write to the frequency governor's files in sysfs. */
-	unsigned int tunables;
-	const struct khost_param *tunable;
 	/* Whether tracepoints are passed to the simulator. */
 	unsigned int records;
 	/* Whether the frequency governor gets no IO wake-up flag. */
 	unsigned int no_iowait_boost;
-	/* Value of a PM QoS request, or KHOST_UNSET. */
-	unsigned int latency_limit_us;
 	/* CPUs to bring up; the first always is. */
 	unsigned long long online[KHOST_CPUS_MAX / 64];
-	/* For each CPU, a bit for each idle state that is disabled in sysfs. */
-	unsigned short states_off[KHOST_CPUS_MAX];
 	/* Whether no idle driver registers. */
 	unsigned int no_idle_driver;
 	/* Seed of the kernel's random numbers. */
@@ -169,6 +161,16 @@ struct khost_machine {
 	 */
 	unsigned int group_files;
 	const struct khost_param *group_file;
+	/* Whether files are written at the end of the start, and later. */
+	unsigned int has_writes, has_later_writes;
+};
+
+/* A line to write to a file of sysfs, procfs or debugfs, or a change to a task. */
+struct khost_write {
+	const struct khost_change *change;
+	/* Number of the file, by khost_host.file(). */
+	unsigned int file;
+	const char *path, *value;
 };
 
 /* Values of sched_setattr() and sched_setaffinity(). */
@@ -252,6 +254,10 @@ struct khost_host {
 	/* Returns the time at which polling since @from_ns notices that its limit has passed. */
 	unsigned long long (*poll_ends)(void *context, unsigned int cpu, unsigned long long from_ns,
 					unsigned long long limit_ns);
+	/* Gets a file of list_files(). */
+	void (*file)(void *context, const char *path, unsigned int number);
+	/* Returns the next write that is due; null if there is none. */
+	const struct khost_write *(*next_write)(void *context);
 };
 
 /* Calls into the kernel. Each returns when nothing remains to be done at this instant. */
@@ -291,6 +297,14 @@ struct khost_calls {
 	const char *(*known_argument)(unsigned long index);
 	/* Writes a control group's cpu.stat to @text, of KHOST_STAT_LEN bytes. */
 	int (*group_stat)(void *text, unsigned long group);
+	/* Number of changes to the list of writable files. */
+	const unsigned int *files_generation;
+	/* Reports all writable files. */
+	int (*list_files)(void *unused, unsigned long cpu);
+	/* Wakes the thread that makes the writes of next_write(), by an interrupt on its CPU. */
+	int (*write)(void *unused, unsigned long cpu);
+	/* Stores the number of that CPU. */
+	int (*shell_cpu)(void *cpu, unsigned long unused);
 };
 
 #endif

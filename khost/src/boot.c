@@ -7,7 +7,6 @@
 #include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/kthread.h>
-#include <linux/pm_qos.h>
 #include <linux/rcupdate.h>
 #include <linux/srcu.h>
 #include <linux/sched.h>
@@ -84,15 +83,6 @@ static void check_governor(void)
 		khost_trouble(KHOST_REFUSED, "it has no idle governor %s", wanted);
 }
 
-/* Like a value written to /dev/cpu_dma_latency. */
-static void limit_latency(void)
-{
-	static struct pm_qos_request request;
-
-	if (khost_machine->latency_limit_us != KHOST_UNSET)
-		cpu_latency_qos_add_request(&request, khost_machine->latency_limit_us);
-}
-
 /* The part of kernel_init() for the scheduler, time, idle and frequency. */
 static int init_thread(void *unused)
 {
@@ -106,6 +96,7 @@ static int init_thread(void *unused)
 	sched_init_smp();
 	khost_register_clock();
 	khost_parse_for_initcalls();
+	khost_add_cpus();
 	start_linked_policies();
 	run_initcalls(__initcall0_start, __initcall_end);
 	check_governor();
@@ -113,14 +104,14 @@ static int init_thread(void *unused)
 	/* Starts threads, for which CPU 0 must not enter an idle state that counts. */
 	khost_start_freq_driver();
 	khost_start_idle_driver();
-	limit_latency();
 	khost_make_groups();
+	khost_write_settings();
 	rcu_end_inkernel_boot();
 	/* Leaves the state that the idle loop uses without a driver. */
 	wake_up_all_idle_cpus();
 	system_state = SYSTEM_RUNNING;
 	is_up = true;
-	return 0;
+	return khost_machine->has_later_writes ? khost_serve_writes() : 0;
 }
 
 static void init_cpu_masks(void)
@@ -270,4 +261,8 @@ __attribute__((visibility("default"))) const struct khost_calls khost_calls = {
 	.idle_usage = khost_idle_usage,
 	.known_argument = khost_known_argument,
 	.group_stat = khost_group_stat,
+	.files_generation = &khost_files_generation,
+	.list_files = khost_list_files,
+	.write = khost_write,
+	.shell_cpu = khost_shell_cpu,
 };

@@ -94,7 +94,8 @@ static void set_entry(struct task_struct *task, int (*body)(void *), void *argum
 
 void khost_give_stack(struct task_struct *task, int (*body)(void *), void *argument)
 {
-	task->stack = khost_alloc_stack();
+	if (!task->stack)
+		task->stack = khost_alloc_stack();
 	set_entry(task, body, argument);
 }
 

@@ -41,8 +41,10 @@ const unsigned long cpu_bit_bitmap[BITS_PER_LONG + 1][BITS_TO_LONGS(NR_CPUS)] = 
 
 void set_cpu_online(unsigned int cpu, bool online)
 {
-	if (!cpumask_test_and_set_cpu(cpu, &__cpu_online_mask))
+	if (online && !cpumask_test_and_set_cpu(cpu, &__cpu_online_mask))
 		atomic_inc(&__num_online_cpus);
+	else if (!online && cpumask_test_and_clear_cpu(cpu, &__cpu_online_mask))
+		atomic_dec(&__num_online_cpus);
 }
 
 /* Interrupts. */
@@ -161,17 +163,15 @@ void arch_irq_work_raise(void)
 
 /* The way up. */
 
-/* Callbacks that files of the kernel have registered, in the order of their states. */
-static struct {
-	enum cpuhp_state state;
-	int (*startup)(unsigned int cpu);
-} steps[32];
+static struct khost_step steps[32];
 static int step_count;
 
 static void run_step(int (*startup)(unsigned int cpu), enum cpuhp_state state, unsigned int cpu)
 {
 	int before = khost_cpu_number;
 
+	if (!startup)
+		return;
 	if (state > CPUHP_BRINGUP_CPU)
 		khost_act_for(cpu);
 	startup(cpu);
@@ -187,7 +187,7 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 	/* Return value for a caller that lets us choose the state; others get 0. */
 	int result = state == CPUHP_AP_ONLINE_DYN || state == CPUHP_BP_PREPARE_DYN ? state : 0;
 
-	if (!startup)
+	if (!startup && !teardown)
 		return result;
 	if (step_count == ARRAY_SIZE(steps))
 		khost_trouble(KHOST_PANIC, "more than %d steps of CPU hotplug",
@@ -198,8 +198,9 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 	}
 	steps[at].state = state;
 	steps[at].startup = startup;
+	steps[at].teardown = teardown;
 	step_count++;
-	if (invoke) {
+	if (invoke && startup) {
 		for_each_online_cpu(cpu)
 			run_step(startup, state, cpu);
 	}
@@ -213,6 +214,12 @@ int __cpuhp_setup_state_cpuslocked(enum cpuhp_state state, const char *name, boo
 	return __cpuhp_setup_state(state, name, invoke, startup, teardown, multi_instance);
 }
 
+const struct khost_step *khost_steps(int *count)
+{
+	*count = step_count;
+	return steps;
+}
+
 static int idle_thread(void *unused)
 {
 	local_irq_enable();
@@ -220,10 +227,10 @@ static int idle_thread(void *unused)
 	return 0;
 }
 
-static void start_cpu(unsigned int cpu)
+/* The part of the way up after which the CPU runs threads of its own. */
+void khost_prepare_cpu(unsigned int cpu, struct task_struct *idle)
 {
-	struct task_struct *idle = khost_fork_idle(cpu);
-	int step;
+	int here = khost_cpu_number, step;
 
 	init_idle(idle, cpu);
 	khost_give_stack(idle, idle_thread, NULL);
@@ -250,14 +257,22 @@ static void start_cpu(unsigned int cpu)
 	set_cpu_online(cpu, true);
 	update_siblings_masks(cpu);
 	khost_start_clock_event(cpu);
-	khost_act_for(0);
-
+	khost_act_for(here);
 	stop_machine_unpark(cpu);
+}
+
+static void start_cpu(unsigned int cpu)
+{
+	int step;
+
+	khost_prepare_cpu(cpu, khost_fork_idle(cpu));
 	sched_cpu_activate(cpu);
 	smpboot_unpark_threads(cpu);
 	rcutree_online_cpu(cpu);
-	for (; step < step_count; step++)
-		run_step(steps[step].startup, steps[step].state, cpu);
+	for (step = 0; step < step_count; step++) {
+		if (steps[step].state >= CPUHP_BRINGUP_CPU)
+			run_step(steps[step].startup, steps[step].state, cpu);
+	}
 	/* Starts its idle loop. */
 	send(cpu, KHOST_IRQ_RESCHEDULE);
 }

@@ -8,52 +8,6 @@
 #include "sched.h"
 #include "host.h"
 
-/* The sysfs folder that the core requires. */
-
-static struct device cpu_root;
-static struct kobject folder;
-
-struct device *bus_get_dev_root(const struct bus_type *bus)
-{
-	return &cpu_root;
-}
-
-struct kobject *kobject_create_and_add(const char *name, struct kobject *parent)
-{
-	return &folder;
-}
-
-/* The folder of a governor's tunables, and its files. */
-static struct kobject *tunables;
-static const struct kobj_type *tunables_type;
-
-int kobject_init_and_add(struct kobject *object, const struct kobj_type *type,
-			 struct kobject *parent, const char *fmt, ...)
-{
-	if (type->sysfs_ops == &governor_sysfs_ops) {
-		tunables = object;
-		tunables_type = type;
-	}
-	return 0;
-}
-
-/* Like a write to the sysfs file. */
-static void write_tunable(const char *name, const char *value)
-{
-	struct attribute **at;
-
-	if (!tunables)
-		khost_trouble(KHOST_REFUSED, "its frequency governor has no files, and no %s", name);
-	for (at = tunables_type->default_groups[0]->attrs; *at; at++) {
-		if (strcmp((*at)->name, name))
-			continue;
-		if (tunables_type->sysfs_ops->store(tunables, *at, value, strlen(value)) >= 0)
-			return;
-		khost_trouble(KHOST_REFUSED, "`%s` is not a value for %s", value, name);
-	}
-	khost_trouble(KHOST_REFUSED, "its frequency governor has no %s", name);
-}
-
 static struct cpufreq_frequency_table *table_of(const struct khost_cluster *cluster)
 {
 	struct cpufreq_frequency_table *table =
@@ -168,24 +122,6 @@ static void deafen(unsigned int cpu)
 	}
 }
 
-static void apply_settings(void)
-{
-	unsigned int cpu;
-
-	for (unsigned int i = 0; i < khost_machine->tunables; i++)
-		write_tunable(khost_machine->tunable[i].name, khost_machine->tunable[i].value);
-	for_each_online_cpu(cpu) {
-		struct cpufreq_policy *policy = cpufreq_cpu_get_raw(cpu);
-		unsigned int khz = khost_cluster_of(cpu)->set_khz;
-
-		if (khost_machine->no_iowait_boost)
-			deafen(cpu);
-		if (policy && policy->cpu == cpu && khz != KHOST_UNSET &&
-		    policy->governor->store_setspeed(policy, khz))
-			khost_trouble(KHOST_REFUSED, "CPU %u has no frequency of %u kHz", cpu, khz);
-	}
-}
-
 /* Called by the linked governor to register: it is the one in use. */
 static struct cpufreq_governor *linked;
 
@@ -207,6 +143,8 @@ static void choose_linked(void)
 
 void khost_start_freq_driver(void)
 {
+	unsigned int cpu;
+
 	if (*khost_machine->linked[KHOST_CPUFREQ])
 		choose_linked();
 	for (unsigned int i = 0; i < khost_machine->clusters; i++) {
@@ -215,5 +153,8 @@ void khost_start_freq_driver(void)
 	}
 	if (cpufreq_register_driver(&driver))
 		khost_trouble(KHOST_PANIC, "no frequency driver");
-	apply_settings();
+	for_each_online_cpu(cpu) {
+		if (khost_machine->no_iowait_boost)
+			deafen(cpu);
+	}
 }

@@ -9,6 +9,8 @@
 #include <generated/khost-names.h>
 
 struct css_set;
+struct device;
+struct kobject;
 struct task_struct;
 
 /* As on x86-64 and arm64. */
@@ -35,6 +37,16 @@ static inline void khost_touch(int cpu)
 }
 
 /* cpu.c */
+
+/* Callbacks that files of the kernel have registered, in the order of their states. */
+struct khost_step {
+	int state;
+	int (*startup)(unsigned int cpu);
+	int (*teardown)(unsigned int cpu);
+};
+
+const struct khost_step *khost_steps(int *count);
+void khost_prepare_cpu(unsigned int cpu, struct task_struct *idle);
 bool khost_owes_call(int cpu);
 void khost_serve_call(void);
 void khost_give_idle_tasks(void);
@@ -65,6 +77,7 @@ int khost_exit(void *unused, unsigned long cpu);
 int khost_wake(void *task, unsigned long cpu);
 int khost_wake_sync(void *task, unsigned long cpu);
 int khost_change(const struct khost_change *change, unsigned long cpu);
+int khost_change_task(void *change);
 int khost_completes(void *task, unsigned long cpu);
 void khost_wake_completed(int cpu);
 struct task_struct *khost_fork_idle(int cpu);
@@ -99,12 +112,31 @@ void khost_parse_for_initcalls(void);
 void khost_set_param(const char *name, const char *value);
 const char *khost_known_argument(unsigned long index);
 
+/* hotplug.c */
+void khost_add_online_files(void);
+
+/* files.c */
+extern unsigned int khost_files_generation;
+void khost_register_file(const char *path, int (*store)(void *data, const char *text, size_t len),
+			 void *data);
+void khost_add_device(struct device *device, struct kobject *parent, const char *name);
+void khost_write_settings(void);
+int khost_serve_writes(void);
+int khost_list_files(void *unused, unsigned long cpu);
+int khost_write(void *unused, unsigned long cpu);
+int khost_shell_cpu(void *cpu, unsigned long unused);
+
+/* sysctl.c */
+void khost_set_sysctl_values(void);
+
 /* idle.c, freq.c, topology.c */
 void khost_start_idle_driver(void);
+void khost_report_idle_limits(void);
 int khost_idle_usage(void *usage, unsigned long cpu);
 void khost_start_freq_driver(void);
 void khost_setup_topology(void);
 void khost_keep_masks(void);
+void khost_add_cpus(void);
 
 /* boot.c */
 extern const struct khost_host *khost_host;

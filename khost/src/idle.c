@@ -78,6 +78,15 @@ void arch_cpu_idle(void)
 	sleep_in(khost_cluster_of(khost_cpu_number)->default_idle);
 }
 
+/* An offline CPU stays in the deepest state. */
+void arch_cpu_idle_dead(void)
+{
+	unsigned int states = khost_cluster_of(khost_cpu_number)->states;
+
+	for (;;)
+		sleep_in(states ? states - 1 : 0);
+}
+
 static void add_state(struct cpuidle_driver *driver, const struct khost_state *given)
 {
 	struct cpuidle_state *state = &driver->states[driver->state_count++];
@@ -91,19 +100,6 @@ static void add_state(struct cpuidle_driver *driver, const struct khost_state *g
 	state->enter = given->polling ? enter_polling : enter;
 	if (given->polling)
 		state->flags |= CPUIDLE_FLAG_POLLING;
-}
-
-/* Like writing 1 to a state's `disable` in sysfs. */
-static void switch_off_states(void)
-{
-	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
-		struct cpuidle_device *device = per_cpu(cpuidle_devices, cpu);
-
-		for (unsigned int n = 0; device && n < KHOST_STATES_MAX; n++) {
-			if (khost_machine->states_off[cpu] >> n & 1)
-				device->states_usage[n].disable |= CPUIDLE_STATE_DISABLED_BY_USER;
-		}
-	}
 }
 
 void khost_start_idle_driver(void)
@@ -125,7 +121,22 @@ void khost_start_idle_driver(void)
 		if (cpuidle_register(driver, NULL))
 			khost_trouble(KHOST_PANIC, "no idle driver for cluster %u", i);
 	}
-	switch_off_states();
+}
+
+/* Reports to the simulator what its own counting depends on. */
+void khost_report_idle_limits(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		const struct cpuidle_device *device = per_cpu(cpuidle_devices, cpu);
+		unsigned int off = 0;
+
+		for (unsigned int n = 0; device && n < KHOST_STATES_MAX; n++)
+			off |= (unsigned int)!!device->states_usage[n].disable << n;
+		khost_cpus[cpu].states_off = off;
+		khost_cpus[cpu].latency_limit_ns = cpuidle_governor_latency_req(cpu);
+	}
 }
 
 int khost_idle_usage(void *usage, unsigned long cpu)

@@ -2,6 +2,10 @@
 /* The compiler calls these if it does not copy or clear inline. */
 #include <linux/types.h>
 
+void *khost_alloc(unsigned long size);
+void khost_free(const void *memory);
+size_t strlen(const char *text);
+
 #ifdef __x86_64__
 void *memcpy(void *to, const void *from, size_t len)
 {
@@ -19,3 +23,20 @@ void *memset(void *memory, int value, size_t len)
 	return memory;
 }
 #endif
+
+char *kstrdup(const char *text, gfp_t flags)
+{
+	size_t size = strlen(text) + 1;
+
+	return memcpy(khost_alloc(size), text, size);
+}
+
+const char *kstrdup_const(const char *text, gfp_t flags)
+{
+	return kstrdup(text, flags);
+}
+
+void kfree_const(const void *text)
+{
+	khost_free(text);
+}

@@ -174,8 +174,14 @@ void khost_exit_current(void)
 	do_task_dead();
 }
 
+/* Also tells kthread_stop() that a thread has ended. */
 void do_exit(long code)
 {
+	struct completion *ended = current->vfork_done;
+
+	current->vfork_done = NULL;
+	if (ended)
+		complete(ended);
 	khost_exit_current();
 }
 
@@ -375,7 +381,7 @@ int khost_exit(void *unused, unsigned long cpu)
 	return khost_call_on_stack(cpu, exit_task, NULL);
 }
 
-static int change(void *argument)
+int khost_change_task(void *argument)
 {
 	struct khost_change change = *(const struct khost_change *)argument;
 	struct task_struct *task = &((struct host_task *)change.task)->task;
@@ -390,7 +396,7 @@ static int change(void *argument)
 
 int khost_change(const struct khost_change *given, unsigned long cpu)
 {
-	return khost_call_on_stack(cpu, change, (void *)given);
+	return khost_call_on_stack(cpu, khost_change_task, (void *)given);
 }
 
 static struct host_task *completed[NR_CPUS];

@@ -4,6 +4,7 @@
 #include <linux/cacheinfo.h>
 #include <linux/cpu.h>
 #include <linux/device.h>
+#include <linux/pm_qos.h>
 #include "host.h"
 
 const struct khost_cluster *khost_cluster_of(unsigned int cpu)
@@ -84,15 +85,36 @@ const struct cpumask *(cpu_clustergroup_mask)(int cpu)
 typeof(cpu_subsys) cpu_subsys = { .name = "cpu" };
 static DEFINE_PER_CPU(struct device, cpu_device);
 
+static struct device cpu_root;
+
+struct device *bus_get_dev_root(const struct bus_type *bus)
+{
+	return &cpu_root;
+}
+
 struct device *get_cpu_device(unsigned int cpu)
 {
-	struct device *device = &per_cpu(cpu_device, cpu);
+	return cpu < khost_machine->cpus ? &per_cpu(cpu_device, cpu) : NULL;
+}
 
-	if (cpu >= khost_machine->cpus)
-		return NULL;
-	device->id = cpu;
-	device->bus = &cpu_subsys;
-	return device;
+/* Like an architecture's calls of register_cpu(). */
+void khost_add_cpus(void)
+{
+	struct kobject *devices = kobject_create_and_add("devices", NULL);
+	struct kobject *system = kobject_create_and_add("system", devices);
+
+	khost_add_device(&cpu_root, system, "cpu");
+	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
+		struct device *device = get_cpu_device(cpu);
+		char name[16];
+
+		device->id = cpu;
+		device->bus = &cpu_subsys;
+		spin_lock_init(&device->power.lock);
+		snprintf(name, sizeof(name), "cpu%u", cpu);
+		khost_add_device(device, &cpu_root.kobj, name);
+		dev_pm_qos_expose_latency_limit(device, PM_QOS_RESUME_LATENCY_NO_CONSTRAINT);
+	}
 }
 
 int subsys_interface_register(struct subsys_interface *interface)

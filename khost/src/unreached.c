@@ -8,23 +8,33 @@ void khost_unreached(const char *name) __attribute__((noreturn));
 
 #define UNREACHED(name) __attribute__((weak)) void name(void) { khost_unreached(#name); }
 
-/* User memory, sysfs, procfs and debugfs: there are no readers or writers. */
-UNREACHED(_copy_from_user)
+/* Files have no readers. */
 UNREACHED(_copy_to_user)
 UNREACHED(raw_copy_from_user)
 UNREACHED(raw_copy_to_user)
+UNREACHED(seq_lseek)
+UNREACHED(seq_printf)
+UNREACHED(seq_putc)
+UNREACHED(seq_puts)
+UNREACHED(__seq_puts)
+UNREACHED(seq_read)
+UNREACHED(seq_release)
+UNREACHED(seq_write)
+UNREACHED(default_llseek)
+UNREACHED(sysfs_emit)
+UNREACHED(sysfs_emit_at)
+UNREACHED(bitmap_print_bitmask_to_buf)
+UNREACHED(bitmap_print_list_to_buf)
+UNREACHED(debugfs_read_file_bool)
 UNREACHED(simple_read_from_buffer)
 UNREACHED(noop_llseek)
-UNREACHED(capable)
 UNREACHED(has_capability_noaudit)
 UNREACHED(get_option)
 
-/* Removal: no CPU, driver or thread is ever removed. */
+/* Removal: no driver or thread is ever removed. */
 UNREACHED(subsys_interface_unregister)
 UNREACHED(cancel_work_sync)
 UNREACHED(work_on_cpu_key)
-UNREACHED(finish_rcuwait)
-UNREACHED(rcuwait_wake_up)
 
 /* Quotas of control groups since 6.18: there is no return to user mode, in which they throttle. */
 UNREACHED(task_work_add)
@@ -51,6 +61,7 @@ UNREACHED(time64_to_tm)
 
 /* Report of a stalled CPU. */
 UNREACHED(dump_stack)
+UNREACHED(dump_stack_lvl)
 UNREACHED(print_worker_info)
 UNREACHED(show_stack)
 UNREACHED(show_regs)

@@ -244,6 +244,13 @@ impl CpuModel {
         (0..self.states.len()).filter(|&i| self.states[i].is_allowed).collect()
     }
 
+    /// Changes the enabled states and the latency limit.
+    pub fn set_limits(&mut self, is_disabled: impl Fn(usize) -> bool, limit: Duration) {
+        let states = self.states.iter_mut().enumerate();
+        states.for_each(|(index, state)| state.is_enabled = !is_disabled(index));
+        self.set_latency_limit(limit);
+    }
+
     /// Changes the latency limit, and the allowed states with it.
     pub fn set_latency_limit(&mut self, limit: Duration) {
         self.latency_limit = limit;

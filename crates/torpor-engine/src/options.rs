@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use torpor_governor::GovernorSpec;
 use torpor_machine::platform::{Platform, PlatformError};
 use torpor_machine::units::{CpuId, Duration, Hz};
-use torpor_result::options::{self, Given, index};
+use torpor_result::options::{self, Given, LatencyLimits, index};
 
 /// A replay: every governor on every recording, on one machine.
 #[derive(Clone, Debug)]
@@ -29,8 +29,9 @@ pub struct Request {
 pub struct Options {
     #[serde(deserialize_with = "options::some_hz")]
     pub hz: Option<Hz>,
-    #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
-    pub latency_limit: Option<Duration>,
+    #[serde(rename(serialize = "latency_limit_ns"))]
+    #[schemars(with = "Option<i64>")]
+    pub latency_limit: LatencyLimits,
     pub disabled_states: Vec<DisabledState>,
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,

@@ -433,7 +433,6 @@ impl<'a> Session<'a> {
         let hz = self.hz_of(recording);
         let recorded = recording.tick.filter(|t| t.hz == hz);
         let grid = recorded.unwrap_or(TickGrid::new(hz, Duration::ZERO));
-        let limit = options.latency_limit.unwrap_or(Duration::MAX);
         let longest = recording.longest_idle();
         let models = recording
             .cpus
@@ -447,6 +446,7 @@ impl<'a> Session<'a> {
                         .iter()
                         .any(|d| d.state == state && d.cpu.is_none_or(|cpu| cpu == place))
                 };
+                let limit = options.latency_limit.of(place);
                 let table = &platform.clusters[cluster];
                 let model = CpuModel::new(platform, table, grid, limit, is_disabled);
                 (cluster, model.within(table, longest))

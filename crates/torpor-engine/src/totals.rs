@@ -167,6 +167,11 @@ impl Tally {
         self.slept[ends_at as usize * self.states + state].time -= time;
     }
 
+    /// Counts time of a sleep that has not ended.
+    pub fn sleeps_for(&mut self, opp: u16, state: usize, time: Duration) {
+        self.slept[opp as usize * self.states + state].time += time;
+    }
+
     /// Counts a wake-up `latency` after the event; `exit_latency` is the state's own.
     #[inline(always)]
     pub fn woken(&mut self, state: usize, latency: Duration, exit_latency: Duration) {

@@ -7,7 +7,7 @@
 //! results can contain the struct. Options that do not affect results are not written.
 
 use serde::de::{DeserializeOwned, Error};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -64,6 +64,68 @@ pub fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error
 
 pub fn some_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     duration(from).map(Some)
+}
+
+/// Latency limits of PM QoS: of all CPUs, and of single ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LatencyLimits {
+    pub all: Option<Duration>,
+    pub of_cpus: BTreeMap<CpuId, Duration>,
+}
+
+impl LatencyLimits {
+    /// Returns the limit that holds on a CPU, as `cpuidle_governor_latency_req()` does.
+    pub fn of(&self, cpu: CpuId) -> Duration {
+        let own = self.of_cpus.get(&cpu).copied().unwrap_or(Duration::MAX);
+        own.min(self.all.unwrap_or(Duration::MAX))
+    }
+}
+
+impl From<Duration> for LatencyLimits {
+    fn from(all: Duration) -> LatencyLimits {
+        LatencyLimits { all: Some(all), ..LatencyLimits::default() }
+    }
+}
+
+/// Results have the limit of all CPUs as a number; what was given has the others.
+impl Serialize for LatencyLimits {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.all.serialize(to)
+    }
+}
+
+/// Reads `TIME` and `CPUS:TIME`, one text with commas or several.
+impl<'de> Deserialize<'de> for LatencyLimits {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<LatencyLimits, D::Error> {
+        let given: Vec<String> = texts(from)?;
+        let mut limits = LatencyLimits::default();
+        for part in given.iter().flat_map(|text| text.split(',')) {
+            limits.add(part).map_err(D::Error::custom)?;
+        }
+        Ok(limits)
+    }
+}
+
+impl LatencyLimits {
+    fn add(&mut self, part: &str) -> Result<(), String> {
+        let time = |text: &str| match parse_duration(text) {
+            Ok(negative) if negative.is_negative() => Err(format!("`{text}` is negative")),
+            Ok(time) => Ok(time),
+            Err(error) => Err(error.to_string()),
+        };
+        let Some((cpus, limit)) = part.split_once(':') else {
+            self.all = Some(time(part)?);
+            return Ok(());
+        };
+        let cpus = torpor_machine::toml::parse_cpu_list(cpus).map_err(|reason| {
+            format!(
+                "`{cpus}` in `{part}` is not a list of CPUs: {reason}; expected TIME or CPU:TIME"
+            )
+        })?;
+        let limit = time(limit)?;
+        self.of_cpus.extend(cpus.into_iter().map(|cpu| (cpu, limit)));
+        Ok(())
+    }
 }
 
 /// Reads a tick rate that a kernel can be built with.

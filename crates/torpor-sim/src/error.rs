@@ -59,6 +59,9 @@ pub enum Halt {
     Boot(String),
     #[error("interrupted")]
     Interrupted,
+    /// A change of the workload's timeline that the kernel has no file for.
+    #[error("{0}")]
+    Change(String),
 }
 
 /// A workload that cannot continue: its task, phase and time.

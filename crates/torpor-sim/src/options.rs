@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Options of a simulation.
 
-use crate::kernel::{DEFAULT_KERNEL, KernelSpec};
+use crate::kernel::{DEFAULT_KERNEL, KernelSpec, Write};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
 use torpor_governor::{GovernorSpec, IoBoostSpec};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
-use torpor_result::options::{self, Given};
+use torpor_result::options::{self, Given, LatencyLimits};
 
 use crate::columns::cpufreq;
 use crate::cpufreq::Cpufreq;
@@ -60,13 +60,17 @@ pub struct Options {
     pub kernels: Vec<KernelSpec>,
     /// The user's part of the kernels' command lines.
     pub kernel_args: Option<String>,
-    #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
-    pub latency_limit: Option<Duration>,
+    #[serde(rename(serialize = "latency_limit_ns"))]
+    #[schemars(with = "Option<i64>")]
+    pub latency_limit: LatencyLimits,
     pub disabled_states: Vec<DisabledState>,
     #[serde(deserialize_with = "state_names")]
     pub enabled_states: Vec<String>,
     pub background: Option<String>,
     pub device: Option<String>,
+    #[serde(deserialize_with = "options::texts", serialize_with = "as_texts")]
+    #[schemars(with = "Vec<String>")]
+    pub writes: Vec<Write>,
     #[serde(deserialize_with = "options::some_cpus")]
     pub cpus: Option<Vec<CpuId>>,
     #[serde(skip_serializing)]
@@ -88,8 +92,8 @@ pub struct Options {
     pub given: Given,
 }
 
-fn as_texts<S: Serializer>(policies: &[Cpufreq], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(policies.iter().map(Cpufreq::to_string))
+fn as_texts<S: Serializer, T: ToString>(values: &[T], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(values.iter().map(T::to_string))
 }
 
 impl Options {

@@ -84,8 +84,20 @@ pub struct GovernorOutcome {
     pub devices: Vec<DeviceOutcome>,
     pub flows: Vec<FlowOutcome>,
     pub cgroups: Vec<CgroupOutcome>,
+    /// The parts of the run between changes of the workload's timeline; none without a change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<SectionOutcome>,
     /// Number of events simulated, over all seeds.
     pub events: u64,
+}
+
+/// A part of a run between two changes; metrics are means over seeds.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct SectionOutcome {
+    pub from_ns: i64,
+    pub to_ns: i64,
+    #[schemars(schema_with = "torpor_result::metric::schema")]
+    pub metrics: Values,
 }
 
 /// Other policies of a column.

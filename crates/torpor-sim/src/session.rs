@@ -103,7 +103,6 @@ impl<'a> Session<'a> {
         let Request { workload, platform, options, .. } = request;
         check(request)?;
         let hz = options.hz.unwrap_or(platform.hz);
-        let limit = options.latency_limit.unwrap_or(Duration::MAX);
         let grid = TickGrid::new(hz, Duration::ZERO);
         let cpus = (0..platform.cpu_count() as u32).map(CpuId);
         let models: Vec<CpuModel> = cpus
@@ -114,7 +113,13 @@ impl<'a> Session<'a> {
                     all.any(|d| d.state == state && d.cpu.is_none_or(|c| c == cpu))
                 };
                 let table = &platform.clusters[cluster];
-                let model = CpuModel::new(platform, table, grid, limit, is_disabled);
+                let model = CpuModel::new(
+                    platform,
+                    table,
+                    grid,
+                    options.latency_limit.of(cpu),
+                    is_disabled,
+                );
                 let mut model = model.within(table, options.warm_up + options.duration);
                 // Power that depends on several CPUs is summed up during the run.
                 model.watches_deepest = false;
@@ -185,8 +190,13 @@ impl<'a> Session<'a> {
             hears_iowait: column.io_boost != IoBoost::Off,
             ..column.cpufreq.settings(hardware.clusters.len())
         };
-        hardware.latency_limit = self.request.options.latency_limit;
         hardware.arguments = self.request.options.kernel_args.clone().unwrap_or_default();
+        let Options { latency_limit, writes, .. } = &self.request.options;
+        hardware.latency_limit = latency_limit.all;
+        let limits = latency_limit.of_cpus.iter().map(|(cpu, limit)| (*cpu, *limit));
+        hardware.cpu_latency_limits = limits.collect();
+        hardware.writes.clone_from(writes);
+        hardware.has_later_writes = !self.workload.changes.is_empty();
         if self.request.options.is_kernel_free {
             (hardware.overheads.step_ps, hardware.overheads.remote_step_ps) = (0, 0);
         }

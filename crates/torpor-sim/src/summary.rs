@@ -7,7 +7,7 @@ use crate::machine::{Counted, FlowTotals};
 use crate::options::Request;
 use crate::outcome::{
     CgroupOutcome, DeviceOutcome, FlowOutcome, GovernorOutcome, KernelInfo, NamedComparison,
-    PerfDomainOutcome, Policies, SeedOutcome, TaskOutcome,
+    PerfDomainOutcome, Policies, SectionOutcome, SeedOutcome, TaskOutcome,
 };
 use crate::workload::{Flow, Workload};
 use std::collections::BTreeMap;
@@ -65,6 +65,10 @@ pub(crate) fn column(
     let devices = devices(request, &done);
     let flows = flows(request, &done);
     let cgroups = cgroups(request, &done);
+    let sections = match failed {
+        Some(_) => Vec::new(),
+        None => sections(request, &done),
+    };
     let whole = match failed {
         Some(error) => Err(error),
         None => Ok(together(platform, done.iter().map(|(_, counted)| counted))),
@@ -76,7 +80,23 @@ pub(crate) fn column(
             *value = mean(seeds.iter().map(|seed| seed.metrics[key]));
         }
     }
-    GovernorOutcome { run, policies, perf_domains, seeds, tasks, devices, flows, cgroups, events }
+    GovernorOutcome { run, policies, perf_domains, seeds, tasks, devices, flows, cgroups, sections, events }
+}
+
+/// Returns the parts of the runs between changes, which come at the same times with every seed.
+fn sections(request: &Request, runs: &[(u64, Counted)]) -> Vec<SectionOutcome> {
+    let Some((_, first)) = runs.first() else { return Vec::new() };
+    let of_seeds = |nth: usize| runs.iter().filter_map(move |(_, run)| run.sections.get(nth));
+    let section = |(nth, one): (usize, &Counted)| {
+        let all: Vec<Values> = of_seeds(nth).map(|section| of_one(request, section)).collect();
+        let of_key = |key: &&'static str| mean(all.iter().map(|values| values[key]));
+        SectionOutcome {
+            from_ns: one.from.0,
+            to_ns: (one.from + one.span).0,
+            metrics: all[0].keys().map(|key| (*key, of_key(&key))).collect(),
+        }
+    };
+    first.sections.iter().enumerate().map(section).collect()
 }
 
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
@@ -540,9 +560,12 @@ fn devices_note(request: &Request) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use torpor_machine::units::Instant;
 
     fn run(energy: i128) -> Counted {
         Counted {
+            sections: Vec::new(),
+            from: Instant(0),
             span: Duration(1_000),
             cpus: Vec::new(),
             kinds: Vec::new(),

@@ -2,7 +2,7 @@
 #ifndef KHOST_ASM_UACCESS_H
 #define KHOST_ASM_UACCESS_H
 
-/* User memory is never reached; see unreached.c. */
+/* There is no user memory: see files.c for what is written to files. */
 unsigned long raw_copy_from_user(void *to, const void __user *from, unsigned long len);
 unsigned long raw_copy_to_user(void __user *to, const void *from, unsigned long len);
 

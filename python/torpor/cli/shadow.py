@@ -34,7 +34,7 @@ from torpor.results.files import read_text
 from torpor.results.numbers import duration as duration_text
 from torpor.results.table import Cell, Post, Table, counted, number, word
 from torpor.run import recordings
-from torpor.run.options import ShadowOptions
+from torpor.run.options import ShadowOptions, limits_text
 from torpor.run.sweeps.axes import Point
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _rollup(folder: Path, plan: Any, machine_class: str, keep_days: int | None) 
         platform=machine_class,
         governor="",
         hz=plan.options.get("hz"),
-        latency_limit=plan.options.get("latency_limit"),
+        latency_limit=limits_text(plan.options),
         options=json.dumps({}),
     )
     keep_ns = None if keep_days is None else keep_days * _DAY_NS

@@ -64,7 +64,7 @@ def points(
             cpufreq=cpufreq,
             io_boost=io_boost,
             hz=plain.get("hz"),
-            latency_limit=plain.get("latency_limit"),
+            latency_limit=options.limits_text(plain),
             options=json.dumps(decisive, sort_keys=True),
             has_oracle=bool(oracles),
         )

@@ -58,7 +58,13 @@ class Option(NamedTuple):
 
 
 LatencyLimit = Annotated[
-    str | None, Option("PM QoS bound on the exit latency, such as 50us.", "--latency-limit TIME")
+    str | Iterable[str],
+    Option(
+        "PM QoS bound on the exit latency, such as 50us, or of some CPUs: CPU:TIME, 0-3:50us.",
+        "--latency-limit [CPU:]TIME",
+        kind=list,
+        default=(),
+    ),
 ]
 DisabledStates = Annotated[
     Iterable[int | str | tuple[int, int]],
@@ -296,6 +302,18 @@ class SimulateOptions(_Run, total=False):
             default=(),
         ),
     ]
+    writes: Annotated[
+        str | Iterable[str],
+        Option(
+            "What is written to a file of the kernel once it is up, as PATH=VALUE: a path below "
+            "/sys, /proc/sys or /dev, which may have *; a sysctl (kernel.sched_energy_aware=0), a "
+            "module's parameter (haltpoll.guest_halt_poll_ns=100000), or a file's name alone "
+            "(scaling_max_freq=1200000), of all CPUs.",
+            "--write PATH=VALUE",
+            kind=list,
+            default=(),
+        ),
+    ]
     trace: Annotated[
         _Path | None,
         Option(
@@ -376,6 +394,12 @@ def decisive(of: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was given of the options that decide something of a result."""
     known = fields(of)
     return {n: value for n, value in given.items() if value is not None and known[n][1].decides}
+
+
+def limits_text(given: Mapping[str, Any]) -> str | None:
+    """Return the latency limits that were given, as one text."""
+    limits = given.get("latency_limit") or None
+    return limits if isinstance(limits, str) or limits is None else ",".join(limits)
 
 
 def not_empty(name: str, values: list[_Item]) -> list[_Item]:

@@ -41,8 +41,8 @@ use std::path::PathBuf;
 use torpor_governor::{Catalog, Governor, GovernorSpec};
 use torpor_machine::counters::Snapshot;
 use torpor_machine::platform::Platform;
-use torpor_machine::units::{CpuId, Duration, Instant};
-use torpor_result::options::{self, Given};
+use torpor_machine::units::{CpuId, Instant};
+use torpor_result::options::{Given, LatencyLimits};
 use torpor_trace::{EventKind, Probe, SoFar, Trace};
 use walk::{MachineCpu, Walk};
 
@@ -66,8 +66,9 @@ pub struct VerifyRequest {
 pub struct VerifyOptions {
     pub probes: bool,
     pub fit: bool,
-    #[serde(rename(serialize = "latency_limit_ns"), deserialize_with = "options::some_duration")]
-    pub latency_limit: Option<Duration>,
+    #[serde(rename(serialize = "latency_limit_ns"))]
+    #[schemars(with = "Option<i64>")]
+    pub latency_limit: LatencyLimits,
     pub disabled_states: Vec<DisabledState>,
     /// Time at which the governor was switched away and back, by `CLOCK_MONOTONIC`. Replaces
     /// markers, which a recording by perf does not have. Used only if the recording has that clock.
@@ -279,7 +280,6 @@ fn machine(
             }
         }
     }
-    let limit = options.latency_limit.unwrap_or(Duration::MAX);
     let mut machine = Vec::new();
     for (cpu, deepest) in deepest {
         let Some(cluster) = platform.cluster_of(cpu) else {
@@ -291,6 +291,7 @@ fn machine(
                 last: platform.cpu_count().saturating_sub(1),
             });
         };
+        let limit = options.latency_limit.of(cpu);
         let table = &platform.clusters[cluster];
         if deepest >= table.idle_states.len() {
             return Err(EngineError::NotThisMachine {

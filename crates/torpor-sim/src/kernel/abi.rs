@@ -25,9 +25,6 @@ pub(crate) const SCHED_WAKEUP: u32 = 8;
 pub(crate) const SCHED_WAKEUP_NEW: u32 = 9;
 pub(crate) const NEED_RESCHED: c_ulong = 1 << 3;
 
-/// Value that leaves a setting at the kernel's default.
-pub(crate) const UNSET: u32 = u32::MAX;
-
 /// `timer_ns` of a clock event device that is not set.
 pub(crate) const NEVER: u64 = u64::MAX;
 
@@ -61,6 +58,9 @@ pub(crate) struct Cpu {
     pub governor_timers: u32,
     pub is_rejected: u32,
     pub timer_programmings: u64,
+    pub states_off: u32,
+    pub is_offline: u32,
+    pub latency_limit_ns: u64,
 }
 
 impl Cpu {
@@ -100,7 +100,6 @@ pub(crate) struct Cluster {
     pub transition_latency_ns: u32,
     pub transition_delay_us: u32,
     pub fast_switch: u32,
-    pub set_khz: u32,
     pub default_idle: u32,
     pub state: [State; STATES_MAX],
     pub opp: [Opp; OPPS_MAX],
@@ -122,17 +121,23 @@ pub(crate) struct Machine {
     pub governor: [c_char; NAME_LEN],
     pub linked: [[c_char; NAME_LEN]; 3],
     pub command_line: *const c_char,
-    pub tunables: u32,
-    pub tunable: *const Param,
     pub records: u32,
     pub no_iowait_boost: u32,
-    pub latency_limit_us: u32,
     pub online: [u64; CPUS_MAX / 64],
-    pub states_off: [u16; CPUS_MAX],
     pub no_idle_driver: u32,
     pub seed: u64,
     pub group_files: u32,
     pub group_file: *const Param,
+    pub has_writes: u32,
+    pub has_later_writes: u32,
+}
+
+#[repr(C)]
+pub(crate) struct Write {
+    pub change: *const Change,
+    pub file: u32,
+    pub path: *const c_char,
+    pub value: *const c_char,
 }
 
 #[repr(C)]
@@ -199,6 +204,8 @@ pub(crate) struct Host {
         extern "C" fn(*mut c_void, u32, *const c_char, c_ulong, *const *const c_void, c_ulong),
     pub rejects: Option<extern "C" fn(*mut c_void, u32, u32) -> u64>,
     pub poll_ends: extern "C" fn(*mut c_void, u32, u64, u64) -> u64,
+    pub file: extern "C" fn(*mut c_void, *const c_char, u32),
+    pub next_write: extern "C" fn(*mut c_void) -> *const Write,
 }
 
 /// Calls have the same signature, so that one guard covers all of them.
@@ -232,6 +239,10 @@ pub(crate) struct Calls {
     pub idle_usage: Call,
     pub known_argument: extern "C" fn(c_ulong) -> *const c_char,
     pub group_stat: Call,
+    pub files_generation: *const u32,
+    pub list_files: Call,
+    pub write: Call,
+    pub shell_cpu: Call,
 }
 
 /// Returns a name as a C string, truncated to the array.

@@ -2,8 +2,9 @@
 //! Hardware that a hosted kernel starts on, including the parts that the kernel does not see.
 
 use crate::kernel::abi::{CPUS_MAX, OPPS_MAX, STATES_MAX};
+use crate::kernel::files::Write;
 use torpor_machine::platform::{Clock, CpufreqGovernor, Demotion, Platform, PollLoop};
-use torpor_machine::units::Duration;
+use torpor_machine::units::{CpuId, Duration};
 
 #[derive(Clone, Debug)]
 pub struct Hardware {
@@ -14,8 +15,9 @@ pub struct Hardware {
     pub cluster_of: Vec<usize>,
     pub core_of: Vec<usize>,
     pub cpufreq: Cpufreq,
-    /// Latency limit of PM QoS.
+    /// Latency limit of PM QoS, and those of single CPUs.
     pub latency_limit: Option<Duration>,
+    pub cpu_latency_limits: Vec<(CpuId, Duration)>,
     /// Whether each CPU is online. CPU 0 always is.
     pub is_online: Vec<bool>,
     /// Idle states of each CPU that are disabled in sysfs, a bit each.
@@ -32,6 +34,10 @@ pub struct Hardware {
     pub cgroups: Vec<(String, String)>,
     /// Seed of the kernel's random numbers: the phases of quotas' periods.
     pub seed: u64,
+    /// What is written to the kernel's files at the end of its start.
+    pub writes: Vec<Write>,
+    /// Whether more is written later ([`crate::kernel::Instance::write`]).
+    pub has_later_writes: bool,
 }
 
 /// Linux 6.12 on the development machine, a cloud's 2.6 GHz Xeon (family 6, model 167): between 8
@@ -161,6 +167,7 @@ impl Hardware {
             core_of: platform.core_of(),
             cpufreq: platform.cpufreq_governor.into(),
             latency_limit: None,
+            cpu_latency_limits: Vec::new(),
             ipi_delivery: platform.overheads.ipi_delivery,
             overheads: Overheads {
                 interrupt: platform.tick_handling,
@@ -176,7 +183,19 @@ impl Hardware {
             arguments: String::new(),
             cgroups: Vec::new(),
             seed: 0,
+            writes: Vec::new(),
+            has_later_writes: false,
         }
+    }
+
+    /// Whether its settings include some that are written to files.
+    pub(crate) fn has_writes(&self) -> bool {
+        !self.cpufreq.tunables.is_empty()
+            || !self.cpufreq.set_khz.is_empty()
+            || self.latency_limit.is_some()
+            || !self.cpu_latency_limits.is_empty()
+            || self.states_off.iter().any(|off| *off != 0)
+            || !self.writes.is_empty()
     }
 
     /// Checks that the machine fits into the host's tables.

@@ -3,6 +3,7 @@
 
 use crate::kernel::abi::{self, Call, Cpu, Usage};
 use crate::kernel::error::{Kind, TroubleDetail};
+use crate::kernel::files::{Files, Found, Write};
 use crate::kernel::image::Image;
 use crate::kernel::region::{LINE, Region, Stacks};
 use crate::kernel::task::{Attributes, TaskSetup};
@@ -26,6 +27,36 @@ pub struct Instance {
     host: Box<HostSide>,
     cpus: usize,
     trouble: Option<Trouble>,
+    /// State of the kernel's files that the host knows.
+    generation: Option<u32>,
+}
+
+/// What the kernel's shell is to do.
+#[derive(Clone, Debug)]
+pub(crate) enum Order {
+    Write(Write),
+    Change(TaskHandle, Attributes),
+}
+
+enum Due {
+    Write(Found),
+    Change(TaskHandle, Attributes),
+}
+
+struct Written {
+    write: abi::Write,
+    /// Path and value, or the change.
+    _texts: [CString; 2],
+    change: Option<abi::Change>,
+}
+
+/// Why a write cannot be made.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    #[error("{0}")]
+    NoFile(String),
+    #[error(transparent)]
+    Kernel(#[from] Trouble),
 }
 
 /// Kernel's handle of a simulated task, invalid after the task exits.
@@ -48,10 +79,19 @@ struct HostSide {
     poll_loops: Vec<Option<PollLoop>>,
     machine: Option<Box<abi::Machine>>,
     command_line: CString,
-    /// Names and values of tunables, and the table that points to them.
+    /// Names and values of files of control groups, and the table that points to them.
     texts: Vec<CString>,
-    tunables: Vec<abi::Param>,
     group_files: Vec<abi::Param>,
+    files: Files,
+    /// Writes of the start, until the kernel's files are known; then those that are due.
+    settings: Option<Hardware>,
+    due: VecDeque<Due>,
+    /// What the kernel does of it now, with what this points to.
+    written: Option<Box<Written>>,
+    /// All that was due has been done, since this was last asked.
+    is_done: bool,
+    /// Why a write of the start names no file.
+    refused: Option<String>,
     /// Events since they were last taken, if recorded.
     rejects: Option<Rejects>,
 }
@@ -76,13 +116,18 @@ impl Kernel {
             host,
             cpus: hardware.cluster_of.len().min(abi::CPUS_MAX),
             trouble: None,
+            generation: None,
         };
         let table = (&raw mut instance.host.table).cast();
         let machine = instance.host.machine.as_mut().expect("it was made");
         let machine = (&raw mut **machine).cast();
         let boot = instance.image.calls().boot;
         // SAFETY: both live in the box that the instance keeps.
-        match unsafe { instance.call(boot, table, machine) } {
+        let ended = unsafe { instance.call(boot, table, machine) };
+        if let Some(reason) = instance.host.refused.take() {
+            return Err(refused(reason));
+        }
+        match ended {
             Ok(()) => Ok(instance),
             Err(trouble) => match trouble.detail().kind {
                 Kind::Refused => Err(refused(trouble.detail().message.clone())),
@@ -236,6 +281,47 @@ impl Instance {
         unsafe { self.call(completes, task.0.as_ptr(), cpu as *mut c_void) }
     }
 
+    /// Wakes the kernel's shell, which does what is ordered, by an interrupt on the CPU where it
+    /// sleeps; returns that CPU.
+    pub(crate) fn order(&mut self, orders: Vec<Order>) -> Result<usize, WriteError> {
+        // SAFETY: a variable of the image; no call is under way.
+        if self.generation != Some(unsafe { *self.image.calls().files_generation }) {
+            self.list_files()?;
+        }
+        for order in orders {
+            match order {
+                Order::Write(write) => {
+                    let found = self.host.files.find(&write).map_err(WriteError::NoFile)?;
+                    self.host.due.extend(found.into_iter().map(Due::Write));
+                }
+                Order::Change(task, attributes) => {
+                    self.host.due.push_back(Due::Change(task, attributes));
+                }
+            }
+        }
+        let mut cpu = 0_u32;
+        let calls = self.image.calls();
+        let (shell_cpu, write) = (calls.shell_cpu, calls.write);
+        // SAFETY: the kernel stores a number.
+        unsafe { self.call(shell_cpu, (&raw mut cpu).cast(), std::ptr::null_mut()) }?;
+        self.plain(write, cpu as usize)?;
+        Ok(cpu as usize)
+    }
+
+    /// Whether the shell has done all that was ordered, since this was last asked.
+    #[inline]
+    pub(crate) fn take_done(&mut self) -> bool {
+        std::mem::take(&mut self.host.is_done)
+    }
+
+    fn list_files(&mut self) -> Result<(), Trouble> {
+        self.host.files = Files::default();
+        self.plain(self.image.calls().list_files, 0)?;
+        // SAFETY: a variable of the image; no call is under way.
+        self.generation = Some(unsafe { *self.image.calls().files_generation });
+        Ok(())
+    }
+
     /// Returns the kernel's sysfs counters of the CPU's idle states.
     pub fn idle_usage(&mut self, cpu: CpuId) -> Result<Vec<Usage>, Trouble> {
         let mut usage = [Usage::default(); abi::STATES_MAX];
@@ -380,6 +466,8 @@ impl HostSide {
                 trouble,
                 rejects: None,
                 poll_ends,
+                file,
+                next_write,
             },
             regions: Vec::new(),
             stacks: Vec::new(),
@@ -393,11 +481,16 @@ impl HostSide {
             machine: None,
             command_line: command_line(hardware, kernel),
             texts: Vec::new(),
-            tunables: Vec::new(),
             group_files: Vec::new(),
+            files: Files::default(),
+            settings: hardware.has_writes().then(|| hardware.clone()),
+            due: VecDeque::new(),
+            written: None,
+            is_done: false,
+            refused: None,
             rejects: None,
         });
-        host.set_files(&hardware.cpufreq.tunables, &hardware.cgroups);
+        host.set_group_files(&hardware.cgroups);
         let mut core_of = [0; abi::CPUS_MAX];
         for (to, core) in core_of.iter_mut().zip(&hardware.core_of) {
             *to = *core as u16;
@@ -410,8 +503,6 @@ impl HostSide {
         for (cpu, _) in hardware.is_online.iter().enumerate().filter(|(_, is_online)| **is_online) {
             online[cpu / 64] |= 1 << (cpu % 64);
         }
-        let mut states_off = [0; abi::CPUS_MAX];
-        states_off.iter_mut().zip(&hardware.states_off).for_each(|(to, off)| *to = *off);
         host.machine = Some(Box::new(abi::Machine {
             cpus: hardware.cluster_of.len().min(abi::CPUS_MAX) as u32,
             clusters: hardware.clusters.len() as u32,
@@ -421,31 +512,43 @@ impl HostSide {
             governor: abi::name(kernel.governor.name.as_deref().unwrap_or_default()),
             linked: kernel.linked().map(abi::name),
             command_line: host.command_line.as_ptr(),
-            tunables: host.tunables.len() as u32,
-            tunable: host.tunables.as_ptr(),
             records: hardware.records.into(),
             no_iowait_boost: (!hardware.cpufreq.hears_iowait).into(),
-            latency_limit_us: hardware.latency_limit.map_or(abi::UNSET, us),
             online,
-            states_off,
             no_idle_driver: (!hardware.has_idle_driver).into(),
             seed: hardware.seed,
             group_files: host.group_files.len() as u32,
             group_file: host.group_files.as_ptr(),
+            has_writes: host.settings.is_some().into(),
+            has_later_writes: hardware.has_later_writes.into(),
         }));
         host.table.context = (&raw mut *host).cast();
         host
     }
 
-    /// Stores values of the files of the cpufreq governor and of control groups.
-    fn set_files(&mut self, tunables: &[(String, String)], groups: &[(String, String)]) {
-        let both = tunables.iter().chain(groups);
-        self.texts = both.flat_map(|(name, value)| [text(name), text(value)]).collect();
+    /// Stores values of the files of control groups.
+    fn set_group_files(&mut self, groups: &[(String, String)]) {
+        self.texts = groups.iter().flat_map(|(name, value)| [text(name), text(value)]).collect();
         let pairs = self.texts.chunks_exact(2);
-        self.tunables = pairs
+        self.group_files = pairs
             .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
             .collect();
-        self.group_files = self.tunables.split_off(tunables.len());
+    }
+}
+
+impl HostSide {
+    /// Finds the files of what is written at the start.
+    fn find_settings(&mut self, hardware: &Hardware) {
+        let all = self.files.of_settings(hardware).and_then(|mut found| {
+            for write in &hardware.writes {
+                found.extend(self.files.find(write)?);
+            }
+            Ok(found)
+        });
+        match all {
+            Ok(found) => self.due.extend(found.into_iter().map(Due::Write)),
+            Err(reason) => self.refused = Some(reason),
+        }
     }
 }
 
@@ -490,7 +593,6 @@ fn cluster(hardware: &Hardware, index: usize) -> abi::Cluster {
         transition_latency_ns: ns(given.clock.transition_latency),
         transition_delay_us: given.clock.transition_delay.map_or(0, |delay| ns(delay) / 1000),
         fast_switch: given.clock.has_fast_switch.into(),
-        set_khz: hardware.cpufreq.set_khz.get(index).copied().unwrap_or(abi::UNSET),
         default_idle: given.default_idle() as u32,
         state,
         opp,
@@ -499,11 +601,6 @@ fn cluster(hardware: &Hardware, index: usize) -> abi::Cluster {
 
 fn ns(duration: Duration) -> u32 {
     duration.0.clamp(0, i64::from(u32::MAX)) as u32
-}
-
-/// Returns whole microseconds, below the value for no limit.
-fn us(duration: Duration) -> u32 {
-    (duration.0 / 1_000).clamp(0, i64::from(i32::MAX)) as u32
 }
 
 extern "C" fn allocate(context: *mut c_void, size: c_ulong) -> *mut c_void {
@@ -574,6 +671,38 @@ extern "C" fn poll_ends(context: *mut c_void, cpu: u32, from_ns: u64, limit_ns: 
     let (from, limit) = (Instant(from_ns as i64), Duration(limit_ns.min(i64::MAX as u64) as i64));
     let poll_loop = host.poll_loops[cpu as usize].expect("the state polls");
     poll_loop.gives_up(from, limit).0 as u64
+}
+
+extern "C" fn file(context: *mut c_void, path: *const c_char, number: u32) {
+    // SAFETY: as in `allocate`; the kernel gives a text that ends with a NUL.
+    let (host, path) = unsafe { (&mut *context.cast::<HostSide>(), CStr::from_ptr(path)) };
+    host.files.add(path.to_string_lossy().into_owned(), number);
+}
+
+extern "C" fn next_write(context: *mut c_void) -> *const abi::Write {
+    // SAFETY: as in `allocate`.
+    let host = unsafe { &mut *context.cast::<HostSide>() };
+    if let Some(hardware) = host.settings.take() {
+        host.find_settings(&hardware);
+    }
+    let Some(due) = host.due.pop_front() else {
+        host.is_done = true;
+        return std::ptr::null();
+    };
+    let (file, texts, change) = match due {
+        Due::Write(found) => (found.file, [text(&found.path), text(&found.value)], None),
+        Due::Change(task, to) => {
+            let change = abi::Change { task: task.0.as_ptr(), attributes: to.given() };
+            (0, [text(""), text("")], Some(change))
+        }
+    };
+    let [path, value] = texts.each_ref().map(|text| text.as_ptr());
+    let write = abi::Write { change: std::ptr::null(), file, path, value };
+    let written = host.written.insert(Box::new(Written { write, _texts: texts, change }));
+    if let Some(change) = &written.change {
+        written.write.change = change;
+    }
+    &raw const written.write
 }
 
 extern "C" fn trouble(

@@ -17,6 +17,7 @@ mod compile;
 mod config;
 mod contents;
 mod error;
+mod files;
 mod generate;
 mod hardware;
 #[cfg(test)]
@@ -40,8 +41,10 @@ mod upstream;
 pub use abi::Usage;
 pub use config::Configuration;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
+pub use files::Write;
 pub use hardware::{Cluster, Cpufreq, Hardware, Opp, Overheads, State};
 pub use instance::{Instance, Rejects, TaskHandle};
+pub(crate) use instance::{Order, WriteError};
 pub use kernels::{DEFAULT_KERNEL, IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
 pub use policy::LinkedPolicy;
 pub use source::{KernelSpec, Release};

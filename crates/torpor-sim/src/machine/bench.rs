@@ -173,7 +173,7 @@ impl<S: Sink> Machine<'_, S> {
 
     pub fn stats(&self) -> Stats {
         let cpus = self.cpus.iter().map(|cpu| {
-            let totals = cpu.tally.clone().close(cpu.model);
+            let totals = cpu.tally.clone().close(&cpu.model);
             let mut asleep: Vec<Duration> = totals.states.iter().map(|state| state.time).collect();
             // The one under way; the kernel counts it when it ends.
             if let Some(sleep) = cpu.asleep {

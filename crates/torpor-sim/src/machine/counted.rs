@@ -5,12 +5,17 @@ use super::device::DeviceTotals;
 use super::domain::DomainCounted;
 use super::flow::FlowTotals;
 use serde::{Deserialize, Serialize};
-use torpor_machine::units::{Duration, Energy};
+use std::collections::BTreeSet;
+use torpor_machine::units::{Duration, Energy, Instant};
 use torpor_result::{CgroupTotals, CpuTotals, TaskTotals};
 
 /// Everything counted in a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Counted {
+    /// The parts between changes of the workload's timeline; empty if there was none.
+    pub sections: Vec<Counted>,
+    /// When counting began.
+    pub from: Instant,
     pub span: Duration,
     pub cpus: Vec<CpuCounted>,
     pub kinds: Vec<TaskTotals>,
@@ -49,6 +54,57 @@ pub struct CpuCounted {
 }
 
 impl Counted {
+    /// Returns the sum of the sections of a run, the last of which was under way at its end.
+    pub(super) fn of_sections(mut sections: Vec<Counted>, last: Counted) -> Counted {
+        if sections.is_empty() {
+            return last;
+        }
+        let alive: BTreeSet<(usize, u64)> = last.alive.iter().map(|a| (a.0, a.1)).collect();
+        if last.span > Duration::ZERO {
+            sections.push(last);
+        }
+        let mut whole = sections[0].clone();
+        sections[1..].iter().for_each(|section| whole.add(section));
+        whole.alive.retain(|(kind, instance, _)| alive.contains(&(*kind, *instance)));
+        Counted { sections, ..whole }
+    }
+
+    /// Adds the counts of the section after it.
+    fn add(&mut self, other: &Counted) {
+        self.span += other.span;
+        for (cpu, more) in self.cpus.iter_mut().zip(&other.cpus) {
+            cpu.totals.add(&more.totals);
+            cpu.task_time += more.task_time;
+            cpu.overhead += more.overhead;
+            cpu.busy_at.iter_mut().zip(&more.busy_at).for_each(|(sum, time)| *sum += *time);
+        }
+        self.kinds.iter_mut().zip(&other.kinds).for_each(|(kind, more)| kind.add(more));
+        self.devices.iter_mut().zip(&other.devices).for_each(|(device, more)| device.add(more));
+        self.flows.iter_mut().zip(&other.flows).for_each(|(flow, more)| flow.add(more));
+        self.ipis += other.ipis;
+        self.events += other.events;
+        for (sums, more) in [
+            (&mut self.static_energy, &other.static_energy),
+            (&mut self.shared_energy, &other.shared_energy),
+        ] {
+            sums.iter_mut().zip(more).for_each(|(sum, energy)| *sum += *energy);
+        }
+        self.awake_energy += other.awake_energy;
+        for (domain, more) in self.domains.iter_mut().zip(&other.domains) {
+            domain.transitions += more.transitions;
+            domain.time_at.iter_mut().zip(&more.time_at).for_each(|(sum, time)| *sum += *time);
+        }
+        self.alive.extend(other.alive.iter().copied());
+        self.alive.sort_unstable_by_key(|(kind, instance, _)| (*kind, *instance));
+        self.alive.dedup_by(|next, first| {
+            let is_same = (next.0, next.1) == (first.0, first.1);
+            if is_same {
+                first.2 += next.2;
+            }
+            is_same
+        });
+    }
+
     /// Asserts that every online CPU's time is in an idle state (polling is one), in entries that
     /// the driver refused, or busy: no time is lost, and none counts twice.
     ///

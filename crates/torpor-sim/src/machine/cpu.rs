@@ -4,6 +4,7 @@
 use super::domain::Domain;
 use super::irq::{Irq, Line};
 use super::sleep::Sleep;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use torpor_engine::model::CpuModel;
 use torpor_engine::totals::Tally;
@@ -11,7 +12,8 @@ use torpor_machine::platform::SleepHistory;
 use torpor_machine::units::{Duration, Instant};
 
 pub(super) struct Cpu<'a> {
-    pub(super) model: &'a CpuModel,
+    /// The session's, until a change has another state enabled.
+    pub(super) model: Cow<'a, CpuModel>,
     pub(super) cluster: usize,
     /// The frequency that the kernel has requested, and the one that it has.
     pub(super) requested_khz: u32,
@@ -61,7 +63,7 @@ impl<'a> Cpu<'a> {
         now: Instant,
     ) -> Cpu<'a> {
         Cpu {
-            model,
+            model: Cow::Borrowed(model),
             cluster,
             requested_khz: 0,
             khz: 0,
@@ -117,13 +119,22 @@ impl<'a> Cpu<'a> {
 
     /// Resets the counters after the warm-up.
     pub(super) fn start_over(&mut self, now: Instant) {
-        self.tally = Tally::new(self.model);
-        (self.task_time, self.overhead) = (Duration::ZERO, Duration::ZERO);
-        self.busy_at.fill(Duration::ZERO);
+        self.take(now);
         self.idle_since = self.idle_since.map(|_| now);
+    }
+
+    /// Takes what has been counted: of its sleeps, of tasks, of overhead, and both by OPP.
+    pub(super) fn take(&mut self, now: Instant) -> (Tally, Duration, Duration, Vec<Duration>) {
         if let Some(sleep) = self.asleep.as_mut().filter(|sleep| sleep.is_entered) {
             sleep.counts_from = now;
         }
+        let none = vec![Duration::ZERO; self.busy_at.len()];
+        (
+            std::mem::replace(&mut self.tally, Tally::new(&self.model)),
+            std::mem::take(&mut self.task_time),
+            std::mem::take(&mut self.overhead),
+            std::mem::replace(&mut self.busy_at, none),
+        )
     }
 }
 

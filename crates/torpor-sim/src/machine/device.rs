@@ -131,6 +131,17 @@ pub struct DeviceTotals {
     pub response: LatencyHistogram,
 }
 
+impl DeviceTotals {
+    /// Adds another's counts.
+    pub(super) fn add(&mut self, other: &DeviceTotals) {
+        self.requests += other.requests;
+        self.service += other.service;
+        self.busy += other.busy;
+        self.queue_time += other.queue_time;
+        self.response.add(&other.response);
+    }
+}
+
 pub(super) fn devices(devices: &[Device], cpus: usize, seed: u64) -> Vec<DeviceState> {
     let side = CpuSide {
         served: VecDeque::new(),

@@ -145,15 +145,17 @@ impl Domain {
 
     /// Resets the counters.
     pub(super) fn start_over(&mut self, now: Instant) {
-        self.pass(now);
-        self.time_at.fill(Duration::ZERO);
-        self.transitions = 0;
-        self.limited = [Duration::ZERO; Limit::COUNT];
+        self.take(now);
     }
 
-    pub(super) fn close(mut self, now: Instant) -> DomainCounted {
+    /// Takes what has been counted.
+    pub(super) fn take(&mut self, now: Instant) -> DomainCounted {
         self.pass(now);
-        let Domain { transitions, time_at, limited, .. } = self;
-        DomainCounted { transitions, time_at, limited }
+        let none = vec![Duration::ZERO; self.time_at.len()];
+        DomainCounted {
+            transitions: std::mem::take(&mut self.transitions),
+            time_at: std::mem::replace(&mut self.time_at, none),
+            limited: std::mem::replace(&mut self.limited, [Duration::ZERO; Limit::COUNT]),
+        }
     }
 }

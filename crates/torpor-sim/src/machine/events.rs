@@ -15,9 +15,12 @@ pub(super) enum Source {
     Device,
     /// Calls of functions on other CPUs; one source for all.
     Call,
+    /// Changes of the workload's timeline.
+    Change,
 }
 
-const SOURCES: [Source; 4] = [Source::Interrupt, Source::Start, Source::Device, Source::Call];
+const SOURCES: [Source; 5] =
+    [Source::Interrupt, Source::Start, Source::Device, Source::Call, Source::Change];
 
 impl Source {
     /// Returns the owner of a source's entry in the queue.
@@ -31,6 +34,7 @@ impl<S: Sink> Machine<'_, S> {
     pub(super) fn start_sources(&mut self) {
         (0..self.world.plan.workload.interrupts.len()).for_each(|index| self.arm_source(index));
         (0..self.world.plan.workload.tasks.len()).for_each(|kind| self.arm_start(kind));
+        (0..self.world.plan.workload.changes.len()).for_each(|index| self.arm_change(index));
     }
 
     /// Handles what is due, and re-arms or removes its source.
@@ -41,6 +45,10 @@ impl<S: Sink> Machine<'_, S> {
             Source::Start => self.start_next(index),
             Source::Device => self.device_due(index),
             Source::Call => self.call_due(),
+            Source::Change => {
+                self.change_due(index);
+                Ok(())
+            }
         }
     }
 }

@@ -33,6 +33,25 @@ impl FlowTotals {
         self.begun += 1;
     }
 
+    /// Takes what has been counted.
+    pub(super) fn take(&mut self) -> FlowTotals {
+        FlowTotals {
+            begun: std::mem::take(&mut self.begun),
+            ended: std::mem::take(&mut self.ended),
+            late: std::mem::take(&mut self.late),
+            time: std::mem::take(&mut self.time),
+            ..FlowTotals::default()
+        }
+    }
+
+    /// Adds another's counts.
+    pub(super) fn add(&mut self, other: &FlowTotals) {
+        self.begun += other.begun;
+        self.ended += other.ended;
+        self.late += other.late;
+        self.time.add(&other.time);
+    }
+
     /// Resets the counters.
     pub(super) fn start_over(&mut self) {
         self.begun = self.under_way.iter().map(|group| group.len() as u64).sum();

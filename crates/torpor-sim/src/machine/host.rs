@@ -83,13 +83,17 @@ impl<S: Sink> Machine<'_, S> {
         self.world.tasks[id as usize].steps.push_back(step);
     }
 
-    fn attributes(&self, id: u32) -> Attributes {
+    pub(super) fn attributes(&self, id: u32) -> Attributes {
         let task = &self.world.tasks[id as usize];
         let kind = &self.world.plan.workload.tasks[task.kind];
+        let uclamp = (task.uclamp.min.into(), task.uclamp.max.into());
+        if let Some(changed) = &task.changed {
+            return Attributes { uclamp, ..**changed };
+        }
         Attributes {
             policy: kind.policy,
             nice: nice_of(kind.weight),
-            uclamp: (task.uclamp.min.into(), task.uclamp.max.into()),
+            uclamp,
             slice: kind.slice,
             affinity: kind.cpus.iter().flatten().copied().collect(),
         }
@@ -97,9 +101,18 @@ impl<S: Sink> Machine<'_, S> {
 
     /// An interrupt comes to a CPU.
     pub(super) fn interrupt(&mut self, number: usize, line: Line) {
+        let number = self.online_instead(number);
         let at = self.world.now;
         self.cpus[number].irqs.push_back(Irq { at, line });
         self.outside.push(Outside::Interrupt(number));
+    }
+
+    /// Returns the CPU to which the kernel has moved the interrupts of an offline one: the next.
+    fn online_instead(&self, number: usize) -> usize {
+        let count = self.instance.cpu_count();
+        let is_online = |cpu: &usize| self.instance.cpu(*cpu).is_offline == 0;
+        let mut after = (number..count).chain(0..number.min(count));
+        after.find(is_online).unwrap_or(number)
     }
 
     /// Whether a CPU has an interrupt to handle.

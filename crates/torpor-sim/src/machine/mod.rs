@@ -10,6 +10,7 @@ mod active;
 mod bench;
 mod call;
 mod cgroup;
+mod change;
 mod counted;
 mod cpu;
 mod device;
@@ -118,6 +119,7 @@ pub fn run<S: Sink>(
         machine.start_over(warm_up);
         machine.cgroups = machine.read_cgroups()?;
     }
+    machine.is_measured = true;
     if matches!(ended, Ok(true)) {
         ended = machine.run(end, &mut goes_on);
     }
@@ -163,6 +165,8 @@ enum Outside {
     Fork(Box<TaskSetup>),
     /// Ends the task's computation: it waited in a loop for something that has come.
     Release(TaskId),
+    /// A change of the workload's timeline.
+    Change(usize),
 }
 
 /// On whose behalf the workload acts.
@@ -198,6 +202,11 @@ pub struct Machine<'a, S> {
     /// Slot of each task, by its number.
     slots: Vec<u32>,
     outside: Vec<Outside>,
+    /// What was counted before each change, since the warm-up.
+    sections: Vec<Counted>,
+    is_measured: bool,
+    /// The kernel's shell has something to do.
+    awaits_orders: bool,
     acting: Acting,
     handled: Handled,
     /// Counters of control groups when counting began.
@@ -243,6 +252,9 @@ impl<'a, S: Sink> Machine<'a, S> {
             tracepoints: Tracepoints::default(),
             slots: Vec::new(),
             outside: Vec::new(),
+            sections: Vec::new(),
+            is_measured: false,
+            awaits_orders: false,
             acting: Acting::Nobody,
             handled: Handled::default(),
             cgroups: vec![CgroupTotals::default(); plan.workload.cgroups.len()],
@@ -290,6 +302,9 @@ impl<'a, S: Sink> Machine<'a, S> {
                 self.handle(cpu, event)?;
             }
             self.follow();
+            if self.awaits_orders && self.instance.take_done() {
+                self.learn_limits();
+            }
             self.world.events += 1;
             let asks = self.world.events % ASK_EVERY == 0;
             if self.halt.is_some() || (asks && !goes_on(time)) {
@@ -389,6 +404,7 @@ impl<'a, S: Sink> Machine<'a, S> {
                 Outside::Interrupt(cpu) => self.raise(cpu, IRQ_DEVICE)?,
                 Outside::Fork(setup) => self.fork(&setup)?,
                 Outside::Release(task) => self.end_work(task),
+                Outside::Change(index) => self.make_change(index)?,
             }
         }
         self.outside = outside;
@@ -413,7 +429,11 @@ impl<'a, S: Sink> Machine<'a, S> {
         let id = self.slot(setup.number).expect("a task lives until it has run");
         self.world.tasks[id as usize].handle = Some(handle);
         self.follow();
-        let cpu = setup.forked_on.index();
+        self.wake_for_itself(setup.forked_on.index())
+    }
+
+    /// Wakes a CPU that a call for it has given something to run while it sleeps.
+    fn wake_for_itself(&mut self, cpu: usize) -> Result<(), Trouble> {
         // The kernel has no IPI for a CPU that it thinks it is on.
         if self.cpus[cpu].asleep.is_some() && self.instance.needs_resched(cpu) {
             self.raise(cpu, IRQ_RESCHEDULE)?;
@@ -471,19 +491,8 @@ impl<'a, S: Sink> Machine<'a, S> {
     }
 
     fn close(mut self) -> (Counted, S) {
-        let now = self.world.now;
-        self.world.devices.iter_mut().for_each(|device| device.count_to(now));
-        self.world.timer_programmings = self.take_timer_programmings();
-        let domains = self.domains.into_iter().map(|domain| domain.close(now)).collect();
-        let online = &self.world.plan.topology.online;
-        let cpus = self.cpus.into_iter().enumerate().map(|(number, cpu)| CpuCounted {
-            is_online: online.contains(number),
-            totals: cpu.tally.close(cpu.model),
-            task_time: cpu.task_time,
-            overhead: cpu.overhead,
-            busy_at: cpu.busy_at,
-        });
-        let counted = self.world.close(cpus.collect(), self.rest.take(now), domains);
+        let last = self.take_section();
+        let counted = Counted::of_sections(self.sections, last);
         counted.check_times();
         (counted, self.sink)
     }

@@ -246,7 +246,8 @@ impl<S: Sink> Machine<'_, S> {
         cpu.tally.totals.governor_timer_starts += u64::from(sleep.timer_starts);
         self.leaves(number, last);
         let cpu = &mut self.cpus[number];
-        let model = &cpu.model.states[state];
+        let (exit_latency, is_polling) =
+            (cpu.model.states[state].exit_latency, cpu.model.states[state].is_polling);
         let verdict = match self.hardware.has_idle_driver {
             true => cpu.model.verdict(state, now.since(entered)),
             false => Verdict::Fit,
@@ -257,8 +258,8 @@ impl<S: Sink> Machine<'_, S> {
         cpu.count_sleep(sleep, now, verdict);
         match wake.end {
             SleepEnd::Event => {
-                cpu.tally.woken(state, now.since(wake.event), model.exit_latency);
-                if model.is_polling && sleep.is_resched {
+                cpu.tally.woken(state, now.since(wake.event), exit_latency);
+                if is_polling && sleep.is_resched {
                     cpu.tally.ipi_saved();
                 }
             }
@@ -411,6 +412,19 @@ impl<S: Sink> Machine<'_, S> {
         }
         let wake = Wake { event: now, end: SleepEnd::Event, has_task: false };
         self.end_span(number, &sleep, &wake);
+    }
+
+    /// Counts the time of the current sleep up to now, before its end.
+    pub(super) fn count_sleep_so_far(&mut self, number: usize) {
+        let now = self.world.now;
+        let cpu = &mut self.cpus[number];
+        let Some(sleep) = cpu.asleep.as_ref().filter(|sleep| sleep.is_entered) else { return };
+        if sleep.is_rejected {
+            return cpu.tally.rejected_for(cpu.opp, now.since(sleep.counts_from));
+        }
+        for (state, time) in sleep.parts(now) {
+            cpu.tally.sleeps_for(cpu.opp, state, time);
+        }
     }
 
     /// Counts the current sleep of a CPU whose clock is about to change at the OPP it has had.

@@ -2,7 +2,7 @@
 //! Tasks: where each is in its program, and what the kernel knows of it.
 
 use super::step::Step;
-use crate::kernel::TaskHandle;
+use crate::kernel::{Attributes, TaskHandle};
 use crate::random::{Stream, StreamName};
 use crate::workload::{Clamp, IoWait, TaskKind, TransferKind};
 use std::collections::VecDeque;
@@ -98,6 +98,8 @@ pub(super) struct Task {
     pub steps_at_once: u32,
     /// From its kind or from a hint session.
     pub uclamp: Clamp,
+    /// Its attributes, if a change has made them other than its kind's.
+    pub changed: Option<Box<Attributes>>,
     /// Start of the current pass.
     pub pass_began: Instant,
     /// Remaining passes through the program.
@@ -139,6 +141,7 @@ impl Task {
             state: State::Runnable,
             cpu: 0,
             uclamp: own.clamp,
+            changed: None,
             step: 0,
             loops: Vec::with_capacity(own.depth),
             passes: own.repeat.unwrap_or(u64::MAX),

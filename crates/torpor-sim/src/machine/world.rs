@@ -221,28 +221,32 @@ impl<'a> World<'a> {
         (self.ipis, self.events) = (0, 0);
     }
 
-    /// Everything counted, with what its CPUs and clocks did.
-    pub(super) fn close(
-        self,
+    /// Takes everything counted, with what its CPUs and clocks did.
+    pub(super) fn take(
+        &mut self,
         cpus: Vec<CpuCounted>,
         rest: RestEnergy,
         domains: Vec<DomainCounted>,
     ) -> Counted {
-        let mut kinds = self.kinds;
         let mut alive = Vec::new();
-        for task in self.tasks.iter().filter(|t| t.state != State::Dead) {
-            kinds[task.kind].cpu_time += task.cpu_time;
-            alive.push((task.kind, task.instance, task.cpu_time));
+        for task in self.tasks.iter_mut().filter(|t| t.state != State::Dead) {
+            let cpu_time = std::mem::take(&mut task.cpu_time);
+            self.kinds[task.kind].cpu_time += cpu_time;
+            alive.push((task.kind, task.instance, cpu_time));
         }
+        let from = std::mem::replace(&mut self.counts_from, self.now);
+        let devices = self.devices.iter_mut().map(|device| std::mem::take(&mut device.totals));
         Counted {
-            span: self.now.since(self.counts_from),
+            sections: Vec::new(),
+            from,
+            span: self.now.since(from),
             cpus,
-            kinds,
-            devices: self.devices.into_iter().map(|device| device.totals).collect(),
-            flows: self.flows,
-            ipis: self.ipis,
-            timer_programmings: self.timer_programmings,
-            events: self.events,
+            kinds: self.kinds.iter_mut().map(std::mem::take).collect(),
+            devices: devices.collect(),
+            flows: self.flows.iter_mut().map(FlowTotals::take).collect(),
+            ipis: std::mem::take(&mut self.ipis),
+            timer_programmings: std::mem::take(&mut self.timer_programmings),
+            events: std::mem::take(&mut self.events),
             static_energy: rest.of_clusters,
             shared_energy: rest.unsaved,
             awake_energy: rest.of_package,

@@ -75,6 +75,12 @@ impl Workload {
                 ..activity.clone()
             }),
         );
+        both.changes.extend(other.changes.iter().map(|change| {
+            let mut change = change.clone();
+            let kinds = change.task.iter_mut().flat_map(|task| &mut task.kinds);
+            kinds.for_each(|kind| *kind += shift.tasks);
+            change
+        }));
         both.notes.extend(other.notes.iter().cloned());
         both
     }

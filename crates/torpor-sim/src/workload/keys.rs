@@ -2,6 +2,7 @@
 //! Every key a workload file may hold, but for those of phases.
 
 use super::attributes::POLICIES;
+use super::change::CHANGE;
 use super::fio::{ENGINES, IODEPTH_MAX};
 use super::program::PHASE;
 use torpor_machine::shape;
@@ -37,6 +38,7 @@ pub(super) static WORKLOAD: Shape = shape! {
         names.";
     optional flow: Kind::Tables(&FLOW), "Deadlines and targets of flows, which `begin` and `end` \
         of phases name.";
+    optional change: Kind::Tables(&CHANGE), "Changes to the kernel's settings while it runs.";
     optional note: Kind::Texts, "Notes that every result repeats.";
 };
 

@@ -6,6 +6,7 @@ pub(crate) mod attributes;
 mod background;
 mod builtin;
 mod cgroup;
+mod change;
 mod command;
 mod device;
 mod fio;
@@ -20,6 +21,7 @@ pub use activity::{Activity, Runs};
 pub use attributes::Clamp;
 pub use builtin::{Builtin, builtins, document, resolve};
 pub use cgroup::Cgroup;
+pub use change::{Change, TaskChange};
 pub use command::{is_command, of_job_file};
 pub use device::{Device, DeviceRef, Transfer, TransferKind};
 pub use program::{Draw, List, Op, Step};
@@ -59,6 +61,7 @@ pub struct Workload {
     pub activities: Vec<Activity>,
     /// Control groups, each after the one that it is in.
     pub cgroups: Vec<Cgroup>,
+    pub changes: Vec<Change>,
     /// Notes for every result.
     pub notes: Vec<String>,
 }
@@ -305,10 +308,17 @@ impl Workload {
         };
         let first = |kind: &TaskKind| if kind.each_cpu { Ok(of_cpu(kind, 0)) } else { task(kind) };
         let mut tasks = self.tasks.iter().map(first).collect::<Result<Vec<_>, _>>()?;
-        for kind in self.tasks.iter().filter(|kind| kind.each_cpu) {
+        let mut changes = self.changes.clone();
+        for (index, kind) in self.tasks.iter().enumerate().filter(|(_, kind)| kind.each_cpu) {
+            let more = tasks.len()..tasks.len() + all.len() - 1;
+            for change in changes.iter_mut().flat_map(|change| &mut change.task) {
+                if change.kinds.contains(&index) {
+                    change.kinds.extend(more.clone());
+                }
+            }
             tasks.extend((1..all.len()).map(|place| of_cpu(kind, place)));
         }
-        Ok(Workload { tasks, interrupts: interrupts.collect(), ..self.clone() })
+        Ok(Workload { tasks, interrupts: interrupts.collect(), changes, ..self.clone() })
     }
 
     /// Returns the highest CPU in the workload.

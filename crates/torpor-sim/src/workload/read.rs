@@ -6,8 +6,8 @@ use super::keys::WORKLOAD;
 use super::names::{Names, Sort};
 use super::program;
 use super::{
-    Activity, Arrivals, Barrier, Device, DeviceRef, Effect, Interrupt, List, TaskKind, Workload,
-    cgroup, device, fio,
+    Activity, Arrivals, Barrier, Change, Device, DeviceRef, Effect, Interrupt, List, TaskKind,
+    Workload, cgroup, change, device, fio,
 };
 use crate::error::SimError;
 use crate::kernel::Policy;
@@ -87,6 +87,8 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Workl
     let flows = names.flows(report, file.tables("flow"));
     let activities: Vec<Option<Activity>> =
         file.tables("activity").iter().map(|table| activity(report, table)).collect();
+    let changes: Vec<Option<Change>> =
+        file.tables("change").iter().map(|table| change::read(report, table, &names)).collect();
     let devices: Option<Vec<Device>> = devices.into_iter().collect();
     let named = names.named_devices(document);
 
@@ -122,6 +124,7 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Workl
         flows,
         activities: activities.into_iter().collect::<Option<_>>()?,
         cgroups,
+        changes: changes.into_iter().collect::<Option<_>>()?,
         notes: file.texts("note").to_vec(),
     })
 }

@@ -165,9 +165,9 @@ fn latency_limit_is_the_kernels_pm_qos() {
     let deepest = latencies.len() - 1;
     assert!(entries(&count(&request)).iter().any(|states| states[deepest] > 0));
     // Exactly what the state takes is allowed, a microsecond less is not.
-    request.options.latency_limit = Some(Duration(latencies[deepest]));
+    request.options.latency_limit = Duration(latencies[deepest]).into();
     assert!(entries(&count(&request))[..4].iter().any(|states| states[deepest] > 0));
-    request.options.latency_limit = Some(Duration(latencies[deepest] - 1_000));
+    request.options.latency_limit = Duration(latencies[deepest] - 1_000).into();
     let limited = entries(&count(&request));
     assert!(limited[..4].iter().all(|states| states[deepest] == 0), "{limited:?}");
     assert!(limited[..4].iter().any(|states| states[deepest - 1] > 0), "{limited:?}");

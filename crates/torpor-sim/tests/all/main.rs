@@ -16,6 +16,7 @@ mod data_sheets;
 mod dies;
 mod driver;
 mod extract;
+mod files;
 mod flows;
 mod frequency;
 mod hosted;

@@ -15,6 +15,7 @@ def post(result: "results.Simulation") -> Post:
     """Return the comparison, flows and tasks, and details by seed and by state."""
     options, name = result["options"], result["workload"]["name"]
     tables = [compared(result["comparison"]), *tasks(result), *cgroups(result), _seeds(result)]
+    tables += sections(result)
     tables += runs.states(result)
     seconds, machine = options["duration_ns"] / 1e9, result["platform"]["name"]
     title = (
@@ -50,6 +51,40 @@ def _together(named: "Sequence[results.NamedComparison]", name: str, title: str)
         for row in table.rows
     ]
     return tables[0]._replace(name=name, title=title, rows=rows)
+
+
+#: Metrics of a section in text, with their decimals; the result has all.
+_OF_SECTIONS = {
+    "sleeps": 0,
+    "above_pct": 2,
+    "below_pct": 2,
+    "idle_power_mw": 2,
+    "power_mw": 1,
+    "busy_pct": 2,
+    "freq_busy_khz": 0,
+}
+
+
+def sections(result: "results.Simulation") -> list[Table]:
+    """Return the parts of each run between the changes of the workload's timeline."""
+    parts = [(run, part) for run in result["runs"] for part in run.get("sections", ())]
+    if not parts:
+        return []
+    known = {info["key"]: info for info in result["catalogue"]}
+    shown = [known[key] for key in _OF_SECTIONS if key in known]
+    names = dict(zip(map(id, result["runs"]), runs.short_names(result), strict=True))
+    rows = [
+        [
+            word(names[id(run)]),
+            number(part["from_ns"] / 1e9, 2),
+            number(part["to_ns"] / 1e9, 2),
+            *(number(part["metrics"][i["key"]], _OF_SECTIONS[i["key"]]) for i in shown),
+        ]
+        for run, part in parts
+    ]
+    headings = ["governor", "from s", "to s"]
+    headings += [f"{info['title']} {info['unit']}".strip() for info in shown]
+    return [Table("sections", "Between changes", headings, rows, keys=3)]
 
 
 def _seeds(result: "results.Simulation") -> Table:

@@ -103,9 +103,20 @@ class Axes:
         default_factory=list
     )
     hz: Annotated[list[int], Option("Tick rates.", "--hz N", int)] = field(default_factory=list)
-    latency_limit: Annotated[list[str], Option("PM QoS bounds.", "--latency-limit TIME")] = field(
-        default_factory=list
-    )
+    latency_limit: Annotated[
+        list[str],
+        Option(
+            "PM QoS bounds: TIME, or of some CPUs, with commas: 50us,4-7:10us.",
+            "--latency-limit TIME",
+        ),
+    ] = field(default_factory=list)
+    write: Annotated[
+        list[str],
+        Option(
+            "What is written to a file of the kernel (simulations), or nothing: ''.",
+            "--write PATH=VALUE",
+        ),
+    ] = field(default_factory=list)
     param: Annotated[
         list[str],
         Option(
@@ -207,15 +218,15 @@ class Axes:
     def _points_of(self, chosen: Mapping[str, Any]) -> Iterator[Point]:
         is_replay = "trace" in chosen
         # A replay ignores options of a simulation, which would only add duplicate points.
-        options = json.dumps(
-            {n: v for n, v in self.options.items() if (n in REPLAY_OPTIONS) == is_replay},
-            sort_keys=True,
-        )
+        given = {n: v for n, v in self.options.items() if (n in REPLAY_OPTIONS) == is_replay}
+        if chosen.get("write") and not is_replay:
+            given["writes"] = [*_listed(given.get("writes", [])), chosen["write"]]
+        options = json.dumps(given, sort_keys=True)
         own = {
             name: chosen[name]
             for name in _AXES
             if name in chosen
-            and name not in ("trace", "workload")
+            and name not in ("trace", "workload", "write")
             and (not is_replay or name in _OF_REPLAY)
         }
         if is_replay:
