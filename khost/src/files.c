@@ -377,6 +377,11 @@ static int store_u64(struct khost_file *file, const char *text, size_t len)
 	return kstrtou64(text, 0, file->data);
 }
 
+static int store_bool(struct khost_file *file, const char *text, size_t len)
+{
+	return kstrtobool(text, file->data);
+}
+
 static void add_number(const char *name, umode_t mode, struct dentry *parent, void *value,
 		       int (*store)(struct khost_file *file, const char *text, size_t len))
 {
@@ -399,6 +404,11 @@ void debugfs_create_u64(const char *name, umode_t mode, struct dentry *parent, u
 	add_number(name, mode, parent, value, store_u64);
 }
 
+void debugfs_create_bool(const char *name, umode_t mode, struct dentry *parent, bool *value)
+{
+	add_number(name, mode, parent, value, store_bool);
+}
+
 void debugfs_create_ulong(const char *name, umode_t mode, struct dentry *parent,
 			  unsigned long *value)
 {
@@ -408,7 +418,7 @@ void debugfs_create_ulong(const char *name, umode_t mode, struct dentry *parent,
 static bool is_debugfs(const struct khost_file *file)
 {
 	return file->store == store_debugfs || file->store == store_u32 ||
-	       file->store == store_u64;
+	       file->store == store_u64 || file->store == store_bool;
 }
 
 static bool is_below(const struct folder *folder, const struct folder *parent, const char *name)

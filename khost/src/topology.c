@@ -82,10 +82,15 @@ const struct cpumask *(cpu_clustergroup_mask)(int cpu)
 
 /* Devices of CPUs, for the frequency core and the energy model. */
 
-typeof(cpu_subsys) cpu_subsys = { .name = "cpu" };
-static DEFINE_PER_CPU(struct device, cpu_device);
-
 static struct device cpu_root;
+
+typeof(cpu_subsys) cpu_subsys = {
+	.name = "cpu",
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	.dev_root = &cpu_root,
+#endif
+};
+static DEFINE_PER_CPU(struct device, cpu_device);
 
 struct device *bus_get_dev_root(const struct bus_type *bus)
 {

@@ -58,7 +58,7 @@ class Option(NamedTuple):
 
 
 LatencyLimit = Annotated[
-    str | Iterable[str],
+    str | Iterable[str] | None,
     Option(
         "PM QoS bound on the exit latency, such as 50us, or of some CPUs: CPU:TIME, 0-3:50us.",
         "--latency-limit [CPU:]TIME",
