@@ -80,7 +80,18 @@ pub(crate) fn column(
             *value = mean(seeds.iter().map(|seed| seed.metrics[key]));
         }
     }
-    GovernorOutcome { run, policies, perf_domains, seeds, tasks, devices, flows, cgroups, sections, events }
+    GovernorOutcome {
+        run,
+        policies,
+        perf_domains,
+        seeds,
+        tasks,
+        devices,
+        flows,
+        cgroups,
+        sections,
+        events,
+    }
 }
 
 /// Returns the parts of the runs between changes, which come at the same times with every seed.

@@ -263,8 +263,6 @@ pub(crate) fn write_headers(job: &Job<'_>) -> Result<Option<String>, KernelError
         })
     };
     for (name, text) in KHOST {
-        let own = std::env::var("HF_KHOST")
-            .ok()
         put(&format!("khost/{name}"), text.as_bytes())?;
     }
     for (name, text) in generate::headers(job.tree, job.release, job.config, job.hz) {

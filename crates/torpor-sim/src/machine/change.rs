@@ -92,7 +92,7 @@ impl<S: Sink> Machine<'_, S> {
     pub(super) fn end_section(&mut self) {
         let now = self.world.now;
         if now > self.world.counts_from && self.is_measured {
-            let section = self.take_section();
+            let section = self.across_reset(Self::take_section);
             self.sections.push(section);
         }
     }

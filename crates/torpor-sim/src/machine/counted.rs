@@ -82,6 +82,7 @@ impl Counted {
         self.devices.iter_mut().zip(&other.devices).for_each(|(device, more)| device.add(more));
         self.flows.iter_mut().zip(&other.flows).for_each(|(flow, more)| flow.add(more));
         self.ipis += other.ipis;
+        self.timer_programmings += other.timer_programmings;
         self.events += other.events;
         for (sums, more) in [
             (&mut self.static_energy, &other.static_energy),
@@ -93,6 +94,7 @@ impl Counted {
         for (domain, more) in self.domains.iter_mut().zip(&other.domains) {
             domain.transitions += more.transitions;
             domain.time_at.iter_mut().zip(&more.time_at).for_each(|(sum, time)| *sum += *time);
+            domain.limited.iter_mut().zip(&more.limited).for_each(|(sum, time)| *sum += *time);
         }
         self.alive.extend(other.alive.iter().copied());
         self.alive.sort_unstable_by_key(|(kind, instance, _)| (*kind, *instance));

@@ -98,12 +98,22 @@ impl<S: Sink> Machine<'_, S> {
         self.limits = Some(limits);
     }
 
-    /// Counters have been reset.
-    pub(super) fn start_limits_over(&mut self) {
-        let Some(mut limits) = self.limits.take() else { return };
-        limits.energy = self.energy_so_far();
-        limits.busy = self.busy_so_far();
-        self.limits = Some(limits);
+    /// Runs `reset`, which resets counters: the hardware knows of no such thing.
+    pub(super) fn across_reset<T>(&mut self, reset: impl FnOnce(&mut Self) -> T) -> T {
+        if self.limits.is_none() {
+            return reset(self);
+        }
+        let (energy, busy) = (self.energy_so_far(), self.busy_so_far());
+        let result = reset(self);
+        let (energy, busy_now) = (self.energy_so_far() - energy, self.busy_so_far());
+        if let Some(limits) = &mut self.limits {
+            limits.energy += energy;
+            let times = busy_now.iter().flatten().zip(busy.iter().flatten());
+            for (seen, (now, before)) in limits.busy.iter_mut().flatten().zip(times) {
+                *seen += *now - *before;
+            }
+        }
+        result
     }
 
     fn cap_cluster(&mut self, number: usize, limit: Limit, cap: u16) {
@@ -161,7 +171,7 @@ impl<S: Sink> Machine<'_, S> {
         let mut energy = self.rest.so_far(now);
         energy += platform.floor_power.over(now.since(self.world.counts_from));
         for cpu in &self.cpus {
-            energy += cpu.tally.energy(cpu.model);
+            energy += cpu.tally.energy(&cpu.model);
             let sleep = cpu.asleep.as_ref().filter(|s| s.is_entered && !s.is_rejected);
             for (state, time) in sleep.into_iter().flat_map(|sleep| sleep.parts(now)) {
                 energy += cpu.model.costs.sleep(cpu.opp, state, time);

@@ -472,16 +472,19 @@ impl<'a, S: Sink> Machine<'a, S> {
     /// Resets all counters after the warm-up.
     fn start_over(&mut self, now: Instant) {
         self.world.now = now;
+        self.across_reset(|machine| machine.reset(now));
+        self.sink.start_over();
+        if S::RECORDS {
+            (0..self.cpus.len()).for_each(|cpu| self.record_frequency(cpu));
+        }
+    }
+
+    fn reset(&mut self, now: Instant) {
         self.world.start_over();
         self.rest.take(now);
         self.domains.iter_mut().for_each(|domain| domain.start_over(now));
         self.cpus.iter_mut().for_each(|cpu| cpu.start_over(now));
         self.take_timer_programmings();
-        self.start_limits_over();
-        self.sink.start_over();
-        if S::RECORDS {
-            (0..self.cpus.len()).for_each(|cpu| self.record_frequency(cpu));
-        }
     }
 
     /// Returns how often clock event devices were set since the last call.
