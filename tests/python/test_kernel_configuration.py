@@ -73,16 +73,16 @@ def test_preemption_model_is_chosen_at_start(run, mode):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ("nohz_ful=2", ["no", "nohz_ful", "did you mean `nohz_full`"]),
+        ("nohz_ful=2", ["`nohz_ful`", "did you mean `nohz_full`"]),
         ("preempt=perhaps", ["`perhaps` is not a value for preempt"]),
         ("isolcpus=x2", ["is not a value for isolcpus"]),
         ("menu.x=1", ["it has no parameter menu.x", "none"]),
     ],
 )
 def test_wrong_argument_is_explained(run, arguments, parts):
-    (failure,) = run(kernel_args=arguments).failures
+    failures = str(run(kernel_args=arguments).failures)
     for part in parts:
-        assert part in str(failure)
+        assert part in failures
 
 
 @pytest.mark.parametrize(
