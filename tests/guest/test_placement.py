@@ -17,12 +17,19 @@ from machines import here
 IS_FULL = bool(os.environ.get("TORPOR_GUEST_FULL"))
 
 DOCUMENT = decisions.ROOT / "docs" / "concepts" / "simulation.md"
+GUIDE = decisions.ROOT / "docs" / "guides" / "control-groups.md"
+ANEW = "make it anew: python -m apparatus.decisions KERNEL"
 
 #: By unit, how far a hosted kernel may be off: a share in points, the others in parts of the
 #: guest's value, or by so many a second, as a guest has a few timers and workers more.
 SHARE_POINTS = 6
 RATE_RATIO, RATE_PER_S = 0.15, 16
 MHZ_RATIO = 0.1
+
+#: Of a task in a group, in percent of a CPU; of a quota, in a load of 40 periods.
+CPU_POINTS = 3
+PERIODS = 3
+THROTTLED_RATIO = 0.1
 
 CASES = decisions.LOADS
 
@@ -32,7 +39,7 @@ PLACED = [machine for machine, load in CASES if load == "frames"]
 
 def check(guest: Figures, simulated: Figures, slack: float) -> None:
     """Hold each row of the table to `slack` times its bound."""
-    for title, name, part in decisions.ROWS:
+    for title, name, part in decisions.ROWS if not guest.cpu else decisions.GROUP_ROWS[:3]:
         one, other = (decisions.value(of, name, part) for of in (guest, simulated))
         if one is None:
             continue
@@ -43,6 +50,18 @@ def check(guest: Figures, simulated: Figures, slack: float) -> None:
         else:
             most = max(RATE_PER_S, RATE_RATIO * one)
         assert abs(other - one) <= slack * most, f"{title}: {one} and {other}"
+    check_groups(guest, simulated, slack)
+
+
+def check_groups(guest: Figures, simulated: Figures, slack: float) -> None:
+    """Hold CPU times of tasks in groups, and counters of quotas, to `slack` times their bounds."""
+    for task, share in guest.cpu.items():
+        assert abs(simulated.cpu[task] - share) <= slack * CPU_POINTS, task
+    for group, (periods, throttled, ms) in guest.throttled.items():
+        other = simulated.throttled[group]
+        assert abs(other[0] - periods) <= slack * PERIODS, group
+        assert abs(other[1] - throttled) <= slack * PERIODS, group
+        assert abs(other[2] - ms) <= slack * THROTTLED_RATIO * ms, group
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +90,21 @@ def test_equal_cpus_are_no_pixel_6(hosted):
 
 
 def test_the_document_has_this_table(hosted):
-    table = decisions.table(decisions.kept(), hosted)
-    assert table in DOCUMENT.read_text(encoding="utf-8"), (
-        "make it anew: python -m apparatus.decisions KERNEL"
-    )
+    kept = {key: of for key, of in decisions.kept().items() if key[0] != decisions.GROUPS}
+    table = decisions.table(kept, hosted)
+    assert table in DOCUMENT.read_text(encoding="utf-8"), ANEW
+
+
+def test_the_guide_has_the_table_of_groups(hosted):
+    of = decisions.kept(), hosted
+    loads = ({load: of[decisions.GROUPS, load] for load in decisions.GROUP_LOADS} for of in of)
+    assert decisions.group_table(*loads) in GUIDE.read_text(encoding="utf-8"), ANEW
+
+
+def test_a_groups_load_is_no_other(hosted):
+    kept = decisions.kept()
+    with pytest.raises((AssertionError, KeyError)):
+        check_groups(kept[decisions.GROUPS, "nested"], hosted[decisions.GROUPS, "quota"], 3)
 
 
 @pytest.mark.skipif(not IS_FULL, reason="not run, because TORPOR_GUEST_FULL is not set")

@@ -59,6 +59,10 @@ MACHINES = {
     "groups": Machine("amd64", "6.12", 4, loads=("shares", "quota", "nested")),
 }
 
+#: The machine whose loads are in control groups.
+GROUPS = "groups"
+GROUP_LOADS = MACHINES[GROUPS].loads
+
 #: Machines and their loads.
 LOADS = [(name, load) for name, one in MACHINES.items() for load in one.loads]
 
@@ -570,6 +574,38 @@ def table(guests: dict[tuple[str, str], Figures], simulated: dict[tuple[str, str
     return "\n".join(lines)
 
 
+#: Rows of the table of groups' loads, which ends with CPU times and counters of quotas.
+GROUP_ROWS = ROWS[:3] + ROWS[5:7]
+
+
+def group_table(guests: dict[str, Figures], simulated: dict[str, Figures]) -> str:
+    """Guest and hosted kernel side by side for the loads in groups, in Markdown."""
+
+    def line(title: str, cells: list[str]) -> str:
+        return "| " + " | ".join([title, *cells]) + " |"
+
+    lines = [line("", [f"`{load}`" for load in guests]), "|---" * (1 + len(guests)) + "|"]
+    for title, name, _ in GROUP_ROWS:
+        both = [(getattr(guests[load], name), getattr(simulated[load], name)) for load in guests]
+        lines.append(line(title, [f"{one:.1f} / {other:.1f}" for one, other in both]))
+    cells = []
+    for load, guest in guests.items():
+        cpu = simulated[load].cpu
+        each = (f"{task} {share:.1f} / {cpu[task]:.1f}" for task, share in guest.cpu.items())
+        cells.append(", ".join(each))
+    lines.append(line("CPU time of each task %", cells))
+    for number, title in enumerate(("periods", "throttled periods", "throttled time, ms")):
+        cells = []
+        for load, guest in guests.items():
+            pairs = [
+                (of[number], simulated[load].throttled[g][number])
+                for g, of in guest.throttled.items()
+            ]
+            cells.append(", ".join(f"{one:.0f} / {other:.0f}" for one, other in pairs))
+        lines.append(line(title, cells))
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
@@ -583,7 +619,9 @@ def main() -> None:
             text[name] = {load: asdict(of) for load, of in in_guest(MACHINES[name]).items()}
         CORPUS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
     guests = kept()
-    print(table(guests, {key: hosted(MACHINES[key[0]], key[1], given.kernel) for key in guests}))
+    made = {key: hosted(MACHINES[key[0]], key[1], given.kernel) for key in guests}
+    print(table({key: guests[key] for key in guests if key[0] != GROUPS}, made))
+    print(group_table(*({load: of[GROUPS, load] for load in GROUP_LOADS} for of in (guests, made))))
 
 
 if __name__ == "__main__":
