@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Control groups: their names, and values of the kernel's own files for each.
+//!
+//! FIDELITY(sim-cgroups): tasks are born in their groups, and only the scheduler's controller exists.
 
 use super::names::Names;
 use torpor_machine::toml::{Finding, Report, Table};

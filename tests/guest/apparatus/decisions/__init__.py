@@ -10,7 +10,7 @@ ones that are then kept there, beside KERNEL hosted, as `torpor simulate --kerne
 
 from .figures import Figures, figures, rows, value
 from .guests import CORPUS, Guests, hosted, record, table
-from .load import load_command, load_toml
+from .load import groups, load_command, load_toml
 from .machines import CASES, MACHINES, Costs, Machine, platform_toml
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Guests",
     "Machine",
     "figures",
+    "groups",
     "hosted",
     "load_command",
     "load_toml",

@@ -268,9 +268,10 @@ COUNTERS = ("periods", "throttled periods", "throttled ms")
 
 
 def rows(load: str, guest: Figures) -> list[tuple[str, str, str | None]]:
-    """Return the rows of a load: ROWS, and those of its control groups."""
+    """Return the rows of a load: ROWS, or some of them and those of its control groups."""
     found: list[tuple[str, str, str | None]] = list(ROWS)
     if groups(load):
+        found = [*ROWS[:3], *ROWS[5:7]]
         found += [(f"CPU time of {task}, %", "cpu", task) for task in guest.cpu]
     for path in guest.throttled:
         found += [(f"{path}: {name}", "throttled", f"{path}:{name}") for name in COUNTERS]
