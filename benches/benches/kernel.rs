@@ -142,6 +142,7 @@ fn started<'a>(kernel: &Kernel, bench: &'a Bench, cpus: usize) -> (f64, Machine<
             number: 0,
             forked_on: CpuId((number % cpus) as u32),
             timer_slack: Duration::from_us(50),
+            group: 0,
             attributes: Default::default(),
         };
         sim.add_task(setup).unwrap_or_else(|e| panic!("{e}"));

@@ -362,6 +362,43 @@ static const char *meaning(int error)
 	}
 }
 
+struct group_file {
+	const char *group, *name;
+};
+
+static int store(void *data, const char *text, size_t len)
+{
+	const struct group_file *file = data;
+	char value[64];
+
+	strscpy(value, text, sizeof(value));
+	return khost_group_write(file->group, file->name, value);
+}
+
+/* Registers a group's files that can be written, so that they are when the load runs. */
+static void register_files(const char *group, const struct cftype *files)
+{
+	for (; files && *files->name; files++) {
+		struct group_file *file;
+
+		if (!files->write && !files->write_u64 && !files->write_s64)
+			continue;
+		file = khost_alloc(sizeof(*file));
+		file->group = group;
+		file->name = kasprintf(GFP_KERNEL, "%s%s", CONTROLLER, files->name);
+		khost_register_file(kasprintf(GFP_KERNEL, "/sys/fs/cgroup/%s/%s", group, file->name),
+				    store, file);
+	}
+}
+
+static void add_files(const char *path)
+{
+	const char *group = kasprintf(GFP_KERNEL, "%s", path);
+
+	register_files(group, cpu_cgrp_subsys.dfl_cftypes);
+	register_files(group, cpu_cgrp_subsys.legacy_cftypes);
+}
+
 /* Makes the groups of the machine's list, and writes their files: a path without a file is a group. */
 void khost_make_groups(void)
 {
@@ -381,6 +418,9 @@ void khost_make_groups(void)
 			khost_trouble(KHOST_REFUSED,
 				      "control group: `%s` is not a value for %s: %s (%d)",
 				      given->value, given->name, meaning(error), error);
+		if (!given->name[len + 1] &&
+		    (khost_machine->has_writes || khost_machine->has_later_writes))
+			add_files(path);
 	}
 }
 

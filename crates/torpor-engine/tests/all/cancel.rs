@@ -55,7 +55,7 @@ fn cancelled_after(name: &str, platform: &str, governor: &str, options: Options)
 #[test]
 fn a_replay_can_be_cancelled_inside_a_sleep() {
     let polls = Options {
-        latency_limit: Some(torpor_machine::units::Duration::ZERO),
+        latency_limit: Some(torpor_machine::units::Duration::ZERO).into(),
         ..Options::default()
     };
     for (name, platform, governor, options) in [
