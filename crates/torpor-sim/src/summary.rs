@@ -100,11 +100,11 @@ fn sections(request: &Request, runs: &[(u64, Counted)]) -> Vec<SectionOutcome> {
     let of_seeds = |nth: usize| runs.iter().filter_map(move |(_, run)| run.sections.get(nth));
     let section = |(nth, one): (usize, &Counted)| {
         let all: Vec<Values> = of_seeds(nth).map(|section| of_one(request, section)).collect();
-        let of_key = |key: &&'static str| mean(all.iter().map(|values| values[key]));
+        let of_key = |key: &str| mean(all.iter().map(|values| values[key]));
         SectionOutcome {
             from_ns: one.from.0,
             to_ns: (one.from + one.span).0,
-            metrics: all[0].keys().map(|key| (*key, of_key(&key))).collect(),
+            metrics: all[0].keys().map(|key| (*key, of_key(key))).collect(),
         }
     };
     first.sections.iter().enumerate().map(section).collect()

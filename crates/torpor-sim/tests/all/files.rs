@@ -48,7 +48,8 @@ fn latency_limit_holds_from_its_write_on() {
     let [before, limited, after] = usage(&counted, 1, 1)[..] else { panic!("three sections") };
     assert!(before > 20 && limited <= 1 && after > 20, "{before} {limited} {after}");
     assert!(usage(&counted, 0, 1).iter().all(|sleeps| *sleeps > 20));
-    assert_eq!(counted.sections[1].cpus[1].totals.forbidden, 0);
+    // The sleep under way counts where it ends.
+    assert!(counted.sections[1].cpus[1].totals.forbidden <= 1);
 }
 
 #[test]
@@ -98,7 +99,8 @@ fn frequency_limit_is_applied_at_once() {
     request.options.cpufreq = vec!["schedutil".parse().unwrap()];
     let counted = count(&request).unwrap();
     let high = |part: usize| counted.sections[part].domains[1].time_at[1].0 / 1_000_000;
-    assert!(high(0) > 80 && high(1) < 10 && high(2) > 80, "{} {} {}", high(0), high(1), high(2));
+    // Utilization rises for some 70 ms at first.
+    assert!(high(0) > 20 && high(1) < 5 && high(2) > 80, "{} {} {}", high(0), high(1), high(2));
 }
 
 #[test]
