@@ -81,6 +81,12 @@ impl LatencyLimits {
     }
 }
 
+impl From<Option<Duration>> for LatencyLimits {
+    fn from(all: Option<Duration>) -> LatencyLimits {
+        LatencyLimits { all, ..LatencyLimits::default() }
+    }
+}
+
 impl From<Duration> for LatencyLimits {
     fn from(all: Duration) -> LatencyLimits {
         LatencyLimits { all: Some(all), ..LatencyLimits::default() }

@@ -102,7 +102,7 @@ fn residencies_and_running_time_fill_the_recording() {
 fn no_governor_costs_less_than_the_oracle() {
     for platform in ["pixel6", "i5-10600k"] {
         for limit_us in [None, Some(0), Some(150), Some(500)] {
-            let latency_limit = LatencyLimits::from(limit_us.map(Duration::from_us));
+            let latency_limit = limit_us.map(Duration::from_us).into();
             let options = Options { latency_limit, ..Options::default() };
             for run in replay(platform, &ALL, options).runs {
                 let over = run.metrics["over_oracle_pct"].unwrap();
