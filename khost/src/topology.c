@@ -5,6 +5,7 @@
 #include <linux/cpu.h>
 #include <linux/device.h>
 #include <linux/pm_qos.h>
+#include <linux/version.h>
 #include "host.h"
 
 const struct khost_cluster *khost_cluster_of(unsigned int cpu)

@@ -46,7 +46,7 @@ class Machine:
         return tomllib.loads(text)["cluster"]
 
 
-#: As Debian configures linux-image-amd64; the default configuration lacks them.
+#: As Debian configures linux-image-amd64.
 DEBIAN = (
     "CONFIG_PREEMPT_VOLUNTARY=y",
     "CONFIG_PREEMPT_DYNAMIC=y",
