@@ -25,7 +25,6 @@
 #include <linux/stop_machine.h>
 #include <linux/tick.h>
 #include <linux/timer.h>
-#include <linux/version.h>
 #include "smpboot.h"
 #include "sched.h"
 #include "host.h"
@@ -94,14 +93,14 @@ static int die(void *unused)
 
 	set_cpu_online(cpu, false);
 	remove_cpu_topology(cpu);
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef KHOST_HAS_TICK_CPU_DYING
 	tick_cpu_dying(cpu);
 #endif
 	hrtimers_cpu_dying(cpu);
 	smpcfd_dying_cpu(cpu);
 	rcutree_dying_cpu(cpu);
 	sched_cpu_dying(cpu);
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#ifndef KHOST_HAS_TICK_CPU_DYING
 	tick_handover_do_timer();
 	tick_offline_cpu(cpu);
 #endif
@@ -114,7 +113,7 @@ static bool is_dead[NR_CPUS];
 /* The idle thread has seen that its CPU is off. */
 void cpuhp_report_idle_dead(void)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#ifdef KHOST_HAS_RCUTREE_REPORT_CPU_STARTING
 	rcutree_report_cpu_dead();
 #else
 	rcu_report_dead(khost_cpu_number);

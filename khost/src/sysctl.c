@@ -19,7 +19,6 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/sysctl.h>
-#include <linux/version.h>
 #undef __register_sysctl_init
 #undef register_sysctl
 #undef register_sysctl_sz
@@ -136,7 +135,7 @@ static int store(void *data, const char *text, size_t len)
 void __register_sysctl_init(const char *path, const struct ctl_table *table, const char *name,
 			    size_t size)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#ifndef KHOST_HAS_REGISTER_SYSCTL_SZ
 	size = SIZE_MAX;
 #endif
 	for (size_t i = 0; i < size && table[i].procname; i++) {

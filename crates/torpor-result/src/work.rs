@@ -52,12 +52,12 @@ summed! {
 impl CgroupTotals {
     /// Subtracts earlier counters of the same group.
     pub fn subtract(&mut self, earlier: &CgroupTotals) {
-        self.cpu_time = self.cpu_time - earlier.cpu_time;
+        self.cpu_time -= earlier.cpu_time;
         self.periods -= earlier.periods;
         self.throttled -= earlier.throttled;
-        self.throttled_time = self.throttled_time - earlier.throttled_time;
+        self.throttled_time -= earlier.throttled_time;
         self.bursts -= earlier.bursts;
-        self.burst_time = self.burst_time - earlier.burst_time;
+        self.burst_time -= earlier.burst_time;
     }
 }
 

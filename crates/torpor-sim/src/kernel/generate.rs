@@ -10,7 +10,7 @@ use torpor_machine::units::Hz;
 
 /// Names whose presence in a tree's header decides how `khost/` uses it. Not its release: stable,
 /// vendors' and Android's trees have later changes.
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 10] = [
     ("arch_smp_send_reschedule", "include/linux/smp.h"),
     ("capacity_freq_ref", "include/linux/arch_topology.h"),
     ("hrtimer_setup", "include/linux/hrtimer.h"),
@@ -18,6 +18,8 @@ const NAMES: [(&str, &str); 8] = [
     ("hrtimers_cpu_starting", "include/linux/hrtimer.h"),
     ("max_allowed_capacity", "include/linux/sched.h"),
     ("rcutree_report_cpu_starting", "include/linux/rcutree.h"),
+    ("register_sysctl_sz", "include/linux/sysctl.h"),
+    ("tick_cpu_dying", "include/linux/tick.h"),
     ("timers_init", "include/linux/timer.h"),
 ];
 
