@@ -89,7 +89,7 @@ pub(super) fn promotion(report: &mut Report, states: &[Table], index: usize) -> 
         let message = "the state is demoted, too";
         report.reject(state, "promote_to", message, "one of the two in a state");
     }
-    let deeper = states.iter().enumerate().skip(index + 1);
+    let deeper = states.iter().enumerate().filter(|(number, _)| *number > index);
     let to = deeper.clone().find(|(_, table)| table.text("name") == Some(name));
     if to.is_none() || polls(state) {
         let message = match polls(state) {

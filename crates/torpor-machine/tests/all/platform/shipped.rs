@@ -17,6 +17,7 @@ fn platform(name: &str) -> Platform {
 fn ten_x86_machines_ship_without_invented_power() {
     let measured = [
         "i5-10600k",
+        "jasperlake-n6000",
         "juno",
         "mt6858",
         "mt6897",
