@@ -502,7 +502,7 @@ static void add_params(void)
 
 static char *path_of_param(const char *name)
 {
-	const char *shown = name + strspn(name, "+=");
+	const char *shown = name + strspn(name, "+@");
 	const char *dot = strchr(shown, '.');
 
 	return kasprintf(GFP_KERNEL, "/sys/module/%.*s/parameters/%s", (int)(dot - shown), shown,
