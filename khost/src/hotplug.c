@@ -63,10 +63,15 @@ static int run_on(unsigned int cpu, int (*what)(unsigned int cpu))
 	thread = kthread_create(run_work, (void *)(unsigned long)cpu, "cpuhp/%u", cpu);
 	if (IS_ERR(thread))
 		return PTR_ERR(thread);
+	get_task_struct(thread);
 	kthread_bind(thread, cpu);
 	kthread_set_per_cpu(thread, cpu);
 	wake_up_process(thread);
 	wait_for_completion(&done);
+	/* Until it has left the CPU, which it could not leave any more later. */
+	while (READ_ONCE(thread->on_rq))
+		schedule_timeout_uninterruptible(1);
+	put_task_struct(thread);
 	return 0;
 }
 

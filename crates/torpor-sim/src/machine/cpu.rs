@@ -35,6 +35,8 @@ pub(super) struct Cpu<'a> {
     pub(super) done_queued: Instant,
     pub(super) timer_queued: u64,
     pub(super) asleep: Option<Sleep>,
+    /// When the last interrupt came, before the CPU left its idle state for it.
+    pub(super) interrupted: Instant,
     pub(super) history: SleepHistory,
     /// Begin of the span without an event, over which the oracle plans.
     pub(super) idle_since: Option<Instant>,
@@ -73,6 +75,7 @@ impl<'a> Cpu<'a> {
             task: 0,
             turn: 0,
             from: now,
+            interrupted: now,
             done_at: Instant::NEVER,
             done_queued: Instant::NEVER,
             timer_queued: u64::MAX,

@@ -175,7 +175,7 @@ impl<S: Sink> Machine<'_, S> {
             let has_moved = std::mem::replace(&mut task.cpu, cpu) != cpu;
             let migrates = std::mem::replace(&mut task.has_run, true) && has_moved;
             self.world.kinds[task.kind].migrations += u64::from(migrates);
-            self.world.timer_wakes(id);
+            self.world.timer_wakes(id, self.cpus[cpu].interrupted);
             self.world.begins(id, from);
             self.record_switch(cpu, before, (from - switch).max(now));
         }

@@ -71,6 +71,8 @@ impl<S: Sink> Machine<'_, S> {
     /// Has the kernel handle the raised interrupts of a CPU.
     pub(super) fn handle_raised(&mut self, cpu: usize) -> Result<(), Trouble> {
         self.account(cpu);
+        let event = self.cpus[cpu].asleep.as_ref().and_then(|sleep| sleep.event);
+        self.cpus[cpu].interrupted = event.unwrap_or(self.world.now);
         let raised = self.instance.cpu(cpu).raised;
         let has_device = raised & IRQ_DEVICE != 0;
         let mut held = if has_device { self.handle_devices(cpu)? } else { Duration::ZERO };

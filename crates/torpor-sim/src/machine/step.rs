@@ -87,7 +87,7 @@ impl<S: Sink> Machine<'_, S> {
                 return Some(step);
             }
             // The timer had expired before the task went to sleep.
-            self.world.timer_wakes(id);
+            self.world.timer_wakes(id, self.cpus[cpu].interrupted);
             self.world.begins(id, self.world.now);
             self.acting = Acting::Task(id);
             let went = match self.script {

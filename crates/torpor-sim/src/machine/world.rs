@@ -165,13 +165,15 @@ impl<'a> World<'a> {
         (self.tasks.len() - 1) as u32
     }
 
-    /// A task whose timer has expired is runnable. The event is the timer's interrupt: at the end of
-    /// its slack, or now if another interrupt came before that.
-    pub(super) fn timer_wakes(&mut self, id: u32) {
+    /// A task whose timer has expired is runnable. The event is the timer's interrupt at the end of its
+    /// slack, or an earlier one, `interrupted`.
+    pub(super) fn timer_wakes(&mut self, id: u32, interrupted: Instant) {
         let Task { state, sleeps_until, kind, .. } = self.tasks[id as usize];
         if state == State::Blocked(Blocked::Timer) {
-            let slack = self.plan.workload.tasks[kind].timer_slack;
-            self.woken(id, self.now.min(sleeps_until + slack));
+            // A bench has tasks without a workload.
+            let of_kind = self.plan.workload.tasks.get(kind);
+            let slack = of_kind.map_or(Duration::ZERO, |kind| kind.timer_slack);
+            self.woken(id, interrupted.max(sleeps_until).min(sleeps_until + slack));
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Control groups: shares, quotas and clamps, as the hosted kernel's own files set them.
 
-use crate::support::{count, load, machine, request, run};
+use crate::support::{count, count_seed, load, machine, request, run};
 use torpor_sim::machine::Counted;
 use torpor_sim::workload::{self, from_rtapp};
 
@@ -77,9 +77,8 @@ fn a_quota_throttles() {
 #[test]
 fn the_seed_moves_periods_of_quotas() {
     let seeded = |seed| {
-        let mut request = request(machine(2, ""), load(QUOTA), &["shallowest"], 500);
-        request.options.seed = seed;
-        count(&request).unwrap().cgroups[1].throttled_time
+        let request = request(machine(2, ""), load(QUOTA), &["shallowest"], 500);
+        count_seed(&request, seed).unwrap().cgroups[1].throttled_time
     };
     assert_eq!(seeded(1), seeded(1));
     assert_ne!(seeded(1), seeded(2));

@@ -151,7 +151,7 @@ fn iowait_boost_does_not_migrate_the_task_up() {
         (ios(&counted), task_time(&counted, 4..6) as f64 / task_time(&counted, 0..6) as f64)
     };
     let ((ios, big), (more, bigger)) = (of("iowait"), of("per-task"));
-    assert!(big < 0.01 && bigger > 0.3, "{big} {bigger}");
+    assert!(big < 0.01 && bigger > 0.2, "{big} {bigger}");
     // Half of its time on a big CPU takes about as much from it as the boost gives.
     assert!(more as f64 > 0.9 * ios as f64, "{more} {ios}");
 }

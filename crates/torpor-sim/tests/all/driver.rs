@@ -147,6 +147,7 @@ fn unmeasured_power_still_has_an_oracle() {
 const BURSTS: &str = r#"
 [[task]]
 name = "t"
+timer_slack_us = 0
 phase = [
     { run_us = 10 }, { sleep_us = 100 }, { run_us = 10 }, { sleep_us = 100 },
     { run_us = 10 }, { sleep_us = 100 }, { run_us = 10 }, { sleep_us = 100 },

@@ -18,7 +18,7 @@ use torpor_trace::{Event, EventKind, PrevState, Trace};
 fn activity_is_found_with_size_and_decay() {
     let of = |activity: &str, runs: &str| {
         let workload = load(&format!(
-            "{runs}[[task]]\nname = \"t\"\n{activity}phase = [{{ run_us = 10 }}, \
+            "{runs}[[task]]\nname = \"t\"\ntimer_slack_us = 0\n{activity}phase = [{{ run_us = 10 }}, \
              {{ sleep_us = {{ dist = \"exponential\", mean = 2000 }} }}]\n"
         ));
         let (trace, _) = recorded(workload, 120_000);
@@ -171,7 +171,7 @@ fn work_is_scaled_by_frequency() {
         .document
         .to_toml()
         .into_owned();
-    let waker = "start_us = 100\nrepeat = 1\nphase = [\n    \
+    let waker = "start_us = 100\nrepeat = 1\ntimer_slack_us = 0\nphase = [\n    \
                  { run_us = 250 }, { wake = \"task-8\" }, { run_us = 250 },\n]";
     assert!(text.contains(waker), "{text}");
     let woken = "{ wait = \"task-8\", not_before_us = 600, at_least_us = 600 }, { run_us = 1000 },";

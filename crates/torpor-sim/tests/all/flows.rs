@@ -68,6 +68,7 @@ fn fast_answers_raise_the_request_rate() {
 [[task]]
 name = "client"
 cpus = "0"
+timer_slack_us = 0
 phase = [{ sleep_us = 1000 }, { begin = "r" }, { run_us = 5 }, { wake = "ask" }, { wait = "answer" }, { end = "r" }]
 
 [[task]]
@@ -291,10 +292,10 @@ fn flush_takes_time_and_is_no_request() {
 
 #[test]
 fn idle_work_of_a_device_delays_requests() {
-    // A write, then 2 ms of thinking. After 1 ms without a request the device does 2 ms of
+    // A write, then 2 ms of thinking with the timer's slack. After 1 ms without a request the device does 2 ms of
     // background work, and the next request waits for its second half.
     let latency = |rw: &str| {
-        let job = job(&format!("rw = \"{rw}\"\nthinktime_us = 2000\n"));
+        let job = job(&format!("rw = \"{rw}\"\nthinktime_us = 1950\n"));
         let counted = count(&request(machine(1, DRIVE), job, &["shallowest"], 100)).unwrap();
         counted.kinds[0].io_latency.latencies()
     };
