@@ -9,7 +9,7 @@ from torpor.cli.app import app
 
 MARKER = re.compile(r"FIDELITY\(([a-z0-9-]+)\)")
 #: Folders with marked departures: the code, not its description.
-MARKED = ("crates", "kapi", "kernel", "governors", "python")
+MARKED = ("crates", "kapi", "khost", "kernel", "governors", "python")
 
 
 def marked() -> set[str]:

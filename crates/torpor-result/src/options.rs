@@ -103,7 +103,12 @@ impl Serialize for LatencyLimits {
 /// Reads `TIME` and `CPUS:TIME`, one text with commas or several.
 impl<'de> Deserialize<'de> for LatencyLimits {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<LatencyLimits, D::Error> {
-        let given: Vec<String> = texts(from)?;
+        let given = Value::deserialize(from)?;
+        if given.is_number() {
+            let message = format!("{given} has no unit; expected a time such as 50us");
+            return Err(D::Error::custom(message));
+        }
+        let given: Vec<String> = texts(given).map_err(D::Error::custom)?;
         let mut limits = LatencyLimits::default();
         for part in given.iter().flat_map(|text| text.split(',')) {
             limits.add(part).map_err(D::Error::custom)?;

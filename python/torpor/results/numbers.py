@@ -80,4 +80,7 @@ def listing(items: list[str]) -> str:
 
 def cpu_list(cpus: list[int]) -> str:
     """Return CPUs as sysfs writes them: 0-3,6."""
+    if max(cpus, default=0) >= 2**32:
+        # Of a damaged result: no machine has such a CPU.
+        return ",".join(map(str, sorted(cpus)))
     return _engine.format_cpu_list(sorted(cpus))

@@ -48,7 +48,7 @@ def machine_fact(result: "Result") -> str:
     facts = [f"{result['platform']['title']}"]
     if options["latency_limit_ns"] is not None:
         facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} µs")
-    given = options["given"].get("latency_limit") or ""
+    given = options.get("given", {}).get("latency_limit") or ""
     limits = (given if isinstance(given, str) else ",".join(given)).split(",")
     facts += [f"latency limit of CPU {x.replace(':', ' ')}" for x in limits if ":" in x]
     facts += options.get("writes", ())

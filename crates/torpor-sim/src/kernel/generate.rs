@@ -6,7 +6,7 @@ use crate::kernel::{Configuration, KHOST, Release};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use torpor_machine::units::Hz;
+use torpor_machine::units::{Hz, read_regular};
 
 /// Names whose presence in a tree's header decides how `khost/` uses it. Not its release: stable,
 /// vendors' and Android's trees have later changes.
@@ -26,7 +26,7 @@ const NAMES: [(&str, &str); 10] = [
 /// Returns `KHOST_HAS_NAME` for each of NAMES that the tree has.
 fn names_of(tree: &Path) -> String {
     let has = |name: &str, path: &str| {
-        let text = fs::read(tree.join(path)).unwrap_or_default();
+        let text = read_regular(&tree.join(path)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
     };

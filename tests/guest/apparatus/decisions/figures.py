@@ -288,4 +288,4 @@ def value(of: Figures, name: str, part: str | None) -> float | None:
     if name == "throttled":
         path, _, counter = part.rpartition(":")
         return found[path][COUNTERS.index(counter)] if path in found else None
-    return found.get(part, None if name in ("mhz", "to_cluster", "ticks") else 0.0)
+    return found.get(part, None if name in ("mhz", "to_cluster", "ticks", "cpu") else 0.0)
