@@ -150,9 +150,13 @@ static int take_down(unsigned int cpu)
 
 	if (!cpu || !cpu_online(cpu) || num_online_cpus() == 1)
 		return -EBUSY;
+	/* From now on no thread of the kernel is placed there that is not this CPU's own. */
+	set_cpu_dying(cpu, true);
 	result = run_on(cpu, leave);
-	if (result)
+	if (result) {
+		set_cpu_dying(cpu, false);
 		return result;
+	}
 	is_dead[cpu] = false;
 	khost_cpus[cpu].is_offline = 1;
 	stop_machine(die, NULL, cpumask_of(cpu));
@@ -177,6 +181,7 @@ static int join(unsigned int cpu)
 
 static int bring_up(unsigned int cpu)
 {
+	set_cpu_dying(cpu, false);
 	khost_prepare_cpu(cpu, idle_task(cpu));
 	khost_cpus[cpu].is_offline = 0;
 	/* Starts its idle loop. */

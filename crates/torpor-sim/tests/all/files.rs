@@ -85,7 +85,7 @@ fn offline_cpu_leaves_its_task_to_another() {
     };
     let (one, others) = (busy(1), [busy(0)[1], busy(2)[1], busy(3)[1]]);
     assert!(one[0] > 50 && one[1] < 5 && one[2] > 40, "{one:?}");
-    assert!(others.iter().sum::<i64>() > 250, "{others:?}");
+    assert!(others.iter().sum::<i64>() > 220, "{others:?}");
 }
 
 #[test]
