@@ -269,7 +269,8 @@ COUNTERS = ("periods", "throttled periods", "throttled ms")
 
 def rows(load: str, guest: Figures) -> list[tuple[str, str, str | None]]:
     """Return the rows of a load: ROWS, or some of them and those of its control groups."""
-    found: list[tuple[str, str, str | None]] = list(ROWS)
+    # Ticks of each CPU say something where some CPUs have none.
+    found = [row for row in ROWS if row[1] != "ticks" or load == "isolated"]
     if groups(load):
         found = [*ROWS[:3], *ROWS[5:7]]
         found += [(f"CPU time of {task}, %", "cpu", task) for task in guest.cpu]
