@@ -156,44 +156,6 @@ void khost_group_leave(struct task_struct *task)
 	list_del_init(&task->cg_list);
 }
 
-struct cgroup_taskset {
-	struct task_struct *task;
-	struct cgroup_subsys_state *css;
-};
-
-struct task_struct *cgroup_taskset_first(struct cgroup_taskset *tasks,
-					 struct cgroup_subsys_state **css)
-{
-	*css = tasks->css;
-	return tasks->task;
-}
-
-struct task_struct *cgroup_taskset_next(struct cgroup_taskset *tasks,
-					struct cgroup_subsys_state **css)
-{
-	return NULL;
-}
-
-/* Like a write of the task's number to cgroup.threads. */
-int khost_group_attach(struct task_struct *task, const char *path)
-{
-	const char *name = inside(path);
-	struct css_set *set = set_of(name, strlen(name));
-	struct cgroup_taskset tasks = { .task = task };
-	int error;
-
-	if (!set)
-		return -ENOENT;
-	tasks.css = set->subsys[cpu_cgrp_id];
-	error = cpu_cgrp_subsys.can_attach ? cpu_cgrp_subsys.can_attach(&tasks) : 0;
-	if (error)
-		return error;
-	khost_group_leave(task);
-	khost_group_join(task, set);
-	cpu_cgrp_subsys.attach(&tasks);
-	return 0;
-}
-
 /* The iterator's list is that of the css alone, without those below. */
 void css_task_iter_start(struct cgroup_subsys_state *css, unsigned int flags,
 			 struct css_task_iter *it)

@@ -68,3 +68,7 @@ UNREACHED(show_stack)
 UNREACHED(show_regs)
 UNREACHED(__printk_deferred_enter)
 UNREACHED(__printk_deferred_exit)
+
+/* No task moves to another group. */
+UNREACHED(cgroup_taskset_first)
+UNREACHED(cgroup_taskset_next)

@@ -3,7 +3,8 @@
 
 use object::read::elf::ElfFile64;
 use object::{
-    Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolKind, elf,
+    Architecture, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget,
+    SymbolKind, elf,
 };
 use std::collections::BTreeSet;
 
@@ -31,7 +32,8 @@ pub(crate) fn name(image: &[u8], anchor: &str, addresses: &[i64]) -> Vec<String>
 pub(crate) fn not_called(object: &[u8], names: &BTreeSet<String>) -> BTreeSet<String> {
     let Ok(file) = ElfFile64::<object::Endianness>::parse(object) else { return names.clone() };
     let relocations = file.sections().flat_map(|section| section.relocations());
-    let others = relocations.filter(|(_, relocation)| !is_call(relocation.flags()));
+    let others =
+        relocations.filter(|(_, relocation)| !is_call(relocation.flags(), file.architecture()));
     let named = others.filter_map(|(_, relocation)| match relocation.target() {
         RelocationTarget::Symbol(index) => file.symbol_by_index(index).ok()?.name().ok(),
         _ => None,
@@ -39,10 +41,10 @@ pub(crate) fn not_called(object: &[u8], names: &BTreeSet<String>) -> BTreeSet<St
     named.filter(|name| names.contains(*name)).map(str::to_owned).collect()
 }
 
-fn is_call(flags: RelocationFlags) -> bool {
-    let calls = match cfg!(target_arch = "aarch64") {
-        true => [elf::R_AARCH64_CALL26, elf::R_AARCH64_JUMP26],
-        false => [elf::R_X86_64_PLT32, elf::R_X86_64_PLT32],
-    };
-    matches!(flags, RelocationFlags::Elf { r_type } if calls.contains(&r_type))
+fn is_call(flags: RelocationFlags, architecture: Architecture) -> bool {
+    let RelocationFlags::Elf { r_type } = flags else { return false };
+    match architecture {
+        Architecture::Aarch64 => [elf::R_AARCH64_CALL26, elf::R_AARCH64_JUMP26].contains(&r_type),
+        _ => r_type == elf::R_X86_64_PLT32,
+    }
 }
