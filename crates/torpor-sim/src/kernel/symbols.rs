@@ -48,3 +48,25 @@ fn is_call(flags: RelocationFlags, architecture: Architecture) -> bool {
         _ => r_type == elf::R_X86_64_PLT32,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_symbol_that_is_read_is_a_variable() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, object) = (folder.path().join("a.c"), folder.path().join("a.o"));
+        let text = "void called(void); extern int counter; void kept(void);\n\
+                    void (*pointer)(void) = kept;\n\
+                    int user(void) { called(); return counter; }\n";
+        std::fs::write(&source, text).unwrap();
+        let mut compiler = Command::new("gcc");
+        compiler.args(["-c", "-fPIC", "-o"]).args([&object, &source]);
+        assert!(compiler.status().unwrap().success());
+        let names = ["called", "counter", "kept"].map(str::to_owned).into();
+        let object = std::fs::read(object).unwrap();
+        assert_eq!(Vec::from_iter(not_called(&object, &names)), ["counter", "kept"]);
+    }
+}
