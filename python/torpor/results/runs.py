@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Governors that were run: parts that replays and simulations share."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -42,8 +42,8 @@ from torpor.results.verdict import verdict
 _WINDOWS = 10
 
 
-def machine_fact(result: "Result") -> str:
-    """Return the machine, limits and version."""
+def machine_fact(result: "Result", writes: Iterable[str] = ()) -> str:
+    """Return the machine, limits, what is written to the kernel's files, and the version."""
     options = result["options"]
     facts = [f"{result['platform']['title']}"]
     if options["latency_limit_ns"] is not None:
@@ -51,7 +51,7 @@ def machine_fact(result: "Result") -> str:
     given = options.get("given", {}).get("latency_limit") or ""
     limits = (given if isinstance(given, str) else ",".join(given)).split(",")
     facts += [f"latency limit of CPU {x.replace(':', ' ')}" for x in limits if ":" in x]
-    facts += options.get("writes", ())
+    facts += writes
     for disabled in options["disabled_states"]:
         cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
         facts.append(f"state {disabled['state']}{cpu} disabled")

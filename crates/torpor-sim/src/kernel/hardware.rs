@@ -36,7 +36,7 @@ pub struct Hardware {
     pub seed: u64,
     /// What is written to the kernel's files at the end of its start.
     pub writes: Vec<Write>,
-    /// Whether more is written later ([`crate::kernel::Instance::write`]).
+    /// Whether the workload writes to such files later, at its changes.
     pub has_later_writes: bool,
 }
 

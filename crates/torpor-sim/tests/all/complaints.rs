@@ -2,7 +2,7 @@
 //! The seven complaints about a boost of the CPU (docs/concepts/io-boost.md), each with schedutil's
 //! own boost, `iowait`, compared to `per-task`, and where it helps compared to no boost at all.
 
-use crate::support::{boosted, count, platform};
+use crate::support::{boosted, count, count_seed, platform};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::Duration;
 use torpor_sim::machine::Counted;
@@ -146,12 +146,21 @@ fn iowait_boost_does_not_migrate_the_task_up() {
     let mut platform = Platform::resolve("rk3399").unwrap();
     platform.clusters.iter_mut().for_each(|cluster| cluster.clock.has_fast_switch = true);
     let workload = "[[fio]]\nname = \"r\"\ndevice = \"nvme\"\n";
+    // How soon it moves, and how often back, is chance: 0.23 to 0.8 of its time in single runs.
+    const SEEDS: u64 = 8;
     let of = |boost| {
-        let counted = run(&platform, workload, boost, 4_000);
-        (ios(&counted), task_time(&counted, 4..6) as f64 / task_time(&counted, 0..6) as f64)
+        let request = boosted(platform.clone(), workload, boost, 4_000);
+        let (mut done, mut big, mut all) = (0, 0, 0);
+        for seed in 1..=SEEDS {
+            let counted = count_seed(&request, seed).unwrap_or_else(|e| panic!("{boost}: {e}"));
+            done += ios(&counted);
+            big += task_time(&counted, 4..6);
+            all += task_time(&counted, 0..6);
+        }
+        (done, big as f64 / all as f64)
     };
     let ((ios, big), (more, bigger)) = (of("iowait"), of("per-task"));
-    assert!(big < 0.01 && bigger > 0.2, "{big} {bigger}");
+    assert!(big < 0.01 && bigger > 0.35, "{big} {bigger}");
     // Half of its time on a big CPU takes about as much from it as the boost gives.
     assert!(more as f64 > 0.9 * ios as f64, "{more} {ios}");
 }

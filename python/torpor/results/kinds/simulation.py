@@ -23,7 +23,8 @@ def post(result: "results.Simulation") -> Post:
         f"tick {options['hz']} Hz"
     )
     count = sum(len(cluster["cpus"]) for cluster in result["platform"]["clusters"])
-    facts = [f"{runs.cpus_text(result, count)}: {runs.machine_fact(result)}"]
+    machine_fact = runs.machine_fact(result, options.get("writes", ()))
+    facts = [f"{runs.cpus_text(result, count)}: {machine_fact}"]
     return Post(title, facts, tables, runs.notes(result))
 
 
