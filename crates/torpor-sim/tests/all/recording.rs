@@ -10,7 +10,7 @@ use torpor_sim::record::{self, Recorder};
 use torpor_trace::{EventKind, Trace};
 
 fn recorded(governor: &str) -> (Trace, Vec<Decision>, torpor_sim::Request) {
-    let request = request(machine(2, ""), frames("handling_us = 5"), &[governor], 2_000);
+    let request = request(machine(2, ""), frames("handling_us = 5"), &[governor], 8_000);
     let session = Session::new(&request, &Catalog::new(Default::default())).unwrap();
     let run = session.simulate(0, 1, Recorder::default(), &mut |_| true).unwrap();
     let (_, recorder) = run.unwrap();
@@ -78,7 +78,9 @@ const NEAR_NS: i64 = 100_000;
 fn replay_of_a_run_nearly_repeats_decisions() {
     let folder = std::env::temp_dir().join(format!("torpor-replay-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    for (governor, least) in [("menu", 0.96), ("teo", 0.96)] {
+    // In 8 s menu has 0.9692 with timer slack and 0.9686 without, teo 0.9754 and 0.9807. Runs of 2 s
+    // differ by as much as a point.
+    for (governor, least) in [("menu", 0.965), ("teo", 0.97)] {
         let (trace, decisions, request) = recorded(governor);
         let path = folder.join("run.perfetto-trace");
         record::write(&trace, &path).unwrap();
