@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 15
+#define KHOST_ABI 16
 #define KHOST_CPUS_MAX 1024
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -123,11 +123,6 @@ struct khost_cluster {
 /* Kinds of linked policies. */
 enum khost_policy_kind { KHOST_IDLE, KHOST_CPUFREQ, KHOST_IO_BOOST, KHOST_POLICY_KINDS };
 
-/* A file of sysfs, and what is written to it. */
-struct khost_param {
-	const char *name, *value;
-};
-
 struct khost_machine {
 	unsigned int cpus;
 	unsigned int clusters;
@@ -155,12 +150,9 @@ struct khost_machine {
 	unsigned int no_idle_driver;
 	/* Seed of the kernel's random numbers. */
 	unsigned long long seed;
-	/*
-	 * Control groups, in the order in which they are made, and values for their files: `a/b/` is a
-	 * group, `a/b/cpu.weight` a file.
-	 */
-	unsigned int group_files;
-	const struct khost_param *group_file;
+	/* Paths of control groups from the root, in the order in which they are made. */
+	unsigned int groups;
+	const char *const *group;
 	/* Whether files are written at the end of the start, and later. */
 	unsigned int has_writes, has_later_writes;
 };

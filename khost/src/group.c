@@ -86,16 +86,6 @@ static struct css_set *set_of(const char *path, size_t len)
 	return NULL;
 }
 
-/* A path below the mount point, or from the root. */
-static const char *inside(const char *path)
-{
-	static const char mount[] = "/sys/fs/cgroup";
-
-	if (!strncmp(path, mount, sizeof(mount) - 1))
-		path += sizeof(mount) - 1;
-	return path + strspn(path, "/");
-}
-
 /* The length of the path of the group above. */
 static size_t above_len(const char *path, size_t len)
 {
@@ -262,39 +252,22 @@ int cgroup_parse_float(const char *text, unsigned int digits, s64 *value)
 	return 0;
 }
 
-static struct cftype *file_in(struct cftype *files, const char *name)
-{
-	for (; files && *files->name; files++) {
-		if (!strcmp(files->name, name))
-			return files;
-	}
-	return NULL;
-}
+struct group_file {
+	struct css_set *set;
+	struct cftype *file;
+};
 
-/* A file of the unified hierarchy, or else one of version 1, which the same group has here. */
-static struct cftype *file_of(const char *name)
+static int store(void *data, const char *line, size_t len)
 {
-	size_t prefix = sizeof(CONTROLLER) - 1;
-
-	if (strncmp(name, CONTROLLER, prefix))
-		return NULL;
-	return file_in(cpu_cgrp_subsys.dfl_cftypes, name + prefix) ?:
-	       file_in(cpu_cgrp_subsys.legacy_cftypes, name + prefix);
-}
-
-int khost_group_write(const char *path, const char *name, char *value)
-{
-	const char *group = inside(path);
-	struct css_set *set = set_of(group, strlen(group));
-	struct cftype *file = file_of(name);
-	struct cgroup_subsys_state *css;
-	char *text = strim(value);
+	const struct group_file *to = data;
+	struct cgroup_subsys_state *css = to->set->subsys[cpu_cgrp_id];
+	struct cftype *file = to->file;
 	unsigned long long u64_value;
 	long long s64_value;
+	char value[64], *text;
 
-	if (!set || !file || (set == &init_css_set && file->flags & CFTYPE_NOT_ON_ROOT))
-		return -ENOENT;
-	css = set->subsys[cpu_cgrp_id];
+	strscpy(value, line, sizeof(value));
+	text = strim(value);
 	if (file->write) {
 		struct kernfs_open_file of = { .priv = css };
 		ssize_t written = file->write(&of, text, strlen(text), 0);
@@ -303,86 +276,46 @@ int khost_group_write(const char *path, const char *name, char *value)
 	}
 	if (file->write_u64)
 		return kstrtoull(text, 0, &u64_value) ?: file->write_u64(css, file, u64_value);
-	if (file->write_s64)
-		return kstrtoll(text, 0, &s64_value) ?: file->write_s64(css, file, s64_value);
-	return -EACCES;
+	return kstrtoll(text, 0, &s64_value) ?: file->write_s64(css, file, s64_value);
 }
 
-static const char *meaning(int error)
+/* Registers a group's files that can be written. */
+static void register_files(const char *group, struct css_set *set, struct cftype *file)
 {
-	switch (error) {
-	case -EEXIST:
-		return "it exists";
-	case -ENOENT:
-		return "there is no such group or file";
-	case -ERANGE:
-		return "out of range";
-	case -EACCES:
-		return "it cannot be written";
-	default:
-		return "invalid";
-	}
-}
+	for (; file && *file->name; file++) {
+		struct group_file *to;
 
-struct group_file {
-	const char *group, *name;
-};
-
-static int store(void *data, const char *text, size_t len)
-{
-	const struct group_file *file = data;
-	char value[64];
-
-	strscpy(value, text, sizeof(value));
-	return khost_group_write(file->group, file->name, value);
-}
-
-/* Registers a group's files that can be written, so that they are when the load runs. */
-static void register_files(const char *group, const struct cftype *files)
-{
-	for (; files && *files->name; files++) {
-		struct group_file *file;
-
-		if (!files->write && !files->write_u64 && !files->write_s64)
+		if (!file->write && !file->write_u64 && !file->write_s64)
 			continue;
-		file = khost_alloc(sizeof(*file));
-		file->group = group;
-		file->name = kasprintf(GFP_KERNEL, "%s%s", CONTROLLER, files->name);
-		khost_register_file(kasprintf(GFP_KERNEL, "/sys/fs/cgroup/%s/%s", group, file->name),
-				    store, file);
+		to = khost_alloc(sizeof(*to));
+		to->set = set;
+		to->file = file;
+		khost_register_file(kasprintf(GFP_KERNEL, "/sys/fs/cgroup/%s/" CONTROLLER "%s",
+					      group, file->name),
+				    store, to);
 	}
 }
 
-static void add_files(const char *path)
-{
-	const char *group = kasprintf(GFP_KERNEL, "%s", path);
-
-	register_files(group, cpu_cgrp_subsys.dfl_cftypes);
-	register_files(group, cpu_cgrp_subsys.legacy_cftypes);
-}
-
-/* Makes the groups of the machine's list, and writes their files: a path without a file is a group. */
+/*
+ * Makes the groups of the machine's list. Each has the files of the unified hierarchy and those of
+ * version 1, which exist only if something is written.
+ */
 void khost_make_groups(void)
 {
-	if (khost_machine->group_files)
+	if (khost_machine->groups)
 		khost_give_idle_tasks();
-	for (unsigned int i = 0; i < khost_machine->group_files; i++) {
-		const struct khost_param *given = &khost_machine->group_file[i];
-		size_t len = strrchr(given->name, '/') - given->name;
-		char path[256], value[64];
-		int error;
+	for (unsigned int i = 0; i < khost_machine->groups; i++) {
+		const char *path = khost_machine->group[i];
+		size_t len = strlen(path);
+		int error = make_group(path, len);
 
-		strscpy(path, given->name, min(len + 1, sizeof(path)));
-		strscpy(value, given->value, sizeof(value));
-		error = given->name[len + 1] ? khost_group_write(path, given->name + len + 1, value) :
-					       make_group(path, len);
 		if (error)
-			khost_trouble(KHOST_REFUSED,
-				      "control group: `%s` is not a value for %s: %s (%d)",
-				      given->value, given->name, meaning(error), error);
-		if (!given->name[len + 1] &&
-		    (khost_machine->has_writes || khost_machine->has_later_writes))
-			add_files(path);
+			khost_trouble(KHOST_REFUSED, "it refuses the control group %s: %pe", path,
+				      ERR_PTR(error));
+		if (!khost_machine->has_writes && !khost_machine->has_later_writes)
+			continue;
+		register_files(path, set_of(path, len), cpu_cgrp_subsys.dfl_cftypes);
+		register_files(path, set_of(path, len), cpu_cgrp_subsys.legacy_cftypes);
 	}
 }
 

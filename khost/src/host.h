@@ -102,7 +102,6 @@ void khost_make_groups(void);
 struct css_set *khost_group(unsigned int number);
 void khost_group_join(struct task_struct *task, struct css_set *set);
 void khost_group_leave(struct task_struct *task);
-int khost_group_write(const char *path, const char *name, char *value);
 int khost_group_stat(void *text, unsigned long number);
 
 /* params.c */

@@ -195,7 +195,8 @@ impl<'a> Session<'a> {
         hardware.latency_limit = latency_limit.all;
         let limits = latency_limit.of_cpus.iter().map(|(cpu, limit)| (*cpu, *limit));
         hardware.cpu_latency_limits = limits.collect();
-        hardware.writes.clone_from(writes);
+        hardware.writes = self.workload.cgroups.iter().flat_map(Cgroup::writes).collect();
+        hardware.writes.extend_from_slice(writes);
         hardware.has_later_writes = !self.workload.changes.is_empty();
         if self.request.options.is_kernel_free {
             (hardware.overheads.step_ps, hardware.overheads.remote_step_ps) = (0, 0);
@@ -208,7 +209,7 @@ impl<'a> Session<'a> {
             states.filter(|(_, s)| !s.is_enabled).fold(0, |off, (n, _)| off | 1 << n)
         };
         hardware.states_off = self.models.iter().map(off).collect();
-        hardware.cgroups = Cgroup::settings(&self.workload.cgroups);
+        hardware.cgroups = self.workload.cgroups.iter().map(|group| group.path.clone()).collect();
         hardware
     }
 

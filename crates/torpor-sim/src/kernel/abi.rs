@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 15;
+pub(crate) const ABI: u32 = 16;
 pub(crate) const CPUS_MAX: usize = 1024;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -106,12 +106,6 @@ pub(crate) struct Cluster {
 }
 
 #[repr(C)]
-pub(crate) struct Param {
-    pub name: *const c_char,
-    pub value: *const c_char,
-}
-
-#[repr(C)]
 pub(crate) struct Machine {
     pub cpus: u32,
     pub clusters: u32,
@@ -126,8 +120,8 @@ pub(crate) struct Machine {
     pub online: [u64; CPUS_MAX / 64],
     pub no_idle_driver: u32,
     pub seed: u64,
-    pub group_files: u32,
-    pub group_file: *const Param,
+    pub groups: u32,
+    pub group: *const *const c_char,
     pub has_writes: u32,
     pub has_later_writes: u32,
 }

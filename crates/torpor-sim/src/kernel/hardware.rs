@@ -29,9 +29,8 @@ pub struct Hardware {
     pub records: bool,
     /// The user's part of the kernel's command line.
     pub arguments: String,
-    /// Control groups, in order, and values of their files: `a/b/` is a group, `a/b/cpu.weight` a
-    /// file.
-    pub cgroups: Vec<(String, String)>,
+    /// Paths of control groups from the root, in the order in which they are made.
+    pub cgroups: Vec<String>,
     /// Seed of the kernel's random numbers: the phases of quotas' periods.
     pub seed: u64,
     /// What is written to the kernel's files at the end of its start.

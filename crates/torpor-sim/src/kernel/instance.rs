@@ -79,9 +79,9 @@ struct HostSide {
     poll_loops: Vec<Option<PollLoop>>,
     machine: Option<Box<abi::Machine>>,
     command_line: CString,
-    /// Names and values of files of control groups, and the table that points to them.
+    /// Paths of control groups, and the table that points to them.
     texts: Vec<CString>,
-    group_files: Vec<abi::Param>,
+    groups: Vec<*const c_char>,
     files: Files,
     /// Writes of the start, until the kernel's files are known; then those that are due.
     settings: Option<Hardware>,
@@ -481,7 +481,7 @@ impl HostSide {
             machine: None,
             command_line: command_line(hardware, kernel),
             texts: Vec::new(),
-            group_files: Vec::new(),
+            groups: Vec::new(),
             files: Files::default(),
             settings: hardware.has_writes().then(|| hardware.clone()),
             due: VecDeque::new(),
@@ -490,7 +490,8 @@ impl HostSide {
             refused: None,
             rejects: None,
         });
-        host.set_group_files(&hardware.cgroups);
+        host.texts = hardware.cgroups.iter().map(|path| text(path)).collect();
+        host.groups = host.texts.iter().map(|path| path.as_ptr()).collect();
         let mut core_of = [0; abi::CPUS_MAX];
         for (to, core) in core_of.iter_mut().zip(&hardware.core_of) {
             *to = *core as u16;
@@ -517,22 +518,13 @@ impl HostSide {
             online,
             no_idle_driver: (!hardware.has_idle_driver).into(),
             seed: hardware.seed,
-            group_files: host.group_files.len() as u32,
-            group_file: host.group_files.as_ptr(),
+            groups: host.groups.len() as u32,
+            group: host.groups.as_ptr(),
             has_writes: host.settings.is_some().into(),
             has_later_writes: hardware.has_later_writes.into(),
         }));
         host.table.context = (&raw mut *host).cast();
         host
-    }
-
-    /// Stores values of the files of control groups.
-    fn set_group_files(&mut self, groups: &[(String, String)]) {
-        self.texts = groups.iter().flat_map(|(name, value)| [text(name), text(value)]).collect();
-        let pairs = self.texts.chunks_exact(2);
-        self.group_files = pairs
-            .map(|pair| abi::Param { name: pair[0].as_ptr(), value: pair[1].as_ptr() })
-            .collect();
     }
 }
 

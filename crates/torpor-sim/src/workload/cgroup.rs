@@ -4,8 +4,10 @@
 //! FIDELITY(sim-cgroups): tasks are born in their groups, and only the scheduler's controller exists.
 
 use super::names::Names;
+use crate::kernel::Write;
 use torpor_machine::toml::{Finding, Report, Table};
 
+const MOUNT_POINT: &str = "/sys/fs/cgroup";
 /// The longest path and the longest value that a hosted kernel takes.
 const PATH_MAX: usize = 200;
 /// Bounds of a quota's period, and the least quota, in us (`max_cfs_quota_period`).
@@ -27,15 +29,10 @@ impl Cgroup {
         path.match_indices('/').map(|(at, _)| &path[..at])
     }
 
-    /// Returns the paths and values that a kernel is started with, in the order of their making.
-    pub(crate) fn settings(groups: &[Cgroup]) -> Vec<(String, String)> {
-        let mut settings: Vec<(String, String)> =
-            groups.iter().map(|group| (format!("{}/", group.path), String::new())).collect();
-        for Cgroup { path, files } in groups {
-            let files = files.iter();
-            settings.extend(files.map(|(name, value)| (format!("{path}/{name}"), value.clone())));
-        }
-        settings
+    /// Returns what is written to its files at the start.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = Write> {
+        let file = |name| format!("{MOUNT_POINT}/{}/{name}", self.path);
+        self.files.iter().map(move |(name, value)| Write::new(file(name), value))
     }
 
     /// Adds groups to others. Groups of one path are one; the first's values hold. Returns the
