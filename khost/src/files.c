@@ -620,6 +620,7 @@ void khost_write_settings(void)
 	khost_list_files(NULL, 0);
 	while ((next = khost_host->next_write(khost_host->context)))
 		write(next);
+	khost_hide_iowait();
 }
 
 /*
@@ -644,6 +645,7 @@ int khost_serve_writes(void)
 		is_due = false;
 		while ((next = khost_host->next_write(khost_host->context)))
 			write(next);
+		khost_hide_iowait();
 		khost_report_idle_limits();
 	}
 }

@@ -112,11 +112,18 @@ static void hear_no_iowait(struct update_util_data *data, u64 time, unsigned int
 	governor_hears[khost_cpu_number](data, time, flags & ~SCHED_CPUFREQ_IOWAIT);
 }
 
-static void deafen(unsigned int cpu)
+/* Also after a write, with which a governor or a CPU may have come. */
+void khost_hide_iowait(void)
 {
-	struct update_util_data *data = per_cpu(cpufreq_update_util_data, cpu);
+	unsigned int cpu;
 
-	if (data) {
+	if (!khost_machine->no_iowait_boost)
+		return;
+	for_each_online_cpu(cpu) {
+		struct update_util_data *data = per_cpu(cpufreq_update_util_data, cpu);
+
+		if (!data || data->func == hear_no_iowait)
+			continue;
 		governor_hears[cpu] = data->func;
 		data->func = hear_no_iowait;
 	}
@@ -143,8 +150,6 @@ static void choose_linked(void)
 
 void khost_start_freq_driver(void)
 {
-	unsigned int cpu;
-
 	if (*khost_machine->linked[KHOST_CPUFREQ])
 		choose_linked();
 	for (unsigned int i = 0; i < khost_machine->clusters; i++) {
@@ -153,8 +158,5 @@ void khost_start_freq_driver(void)
 	}
 	if (cpufreq_register_driver(&driver))
 		khost_trouble(KHOST_PANIC, "no frequency driver");
-	for_each_online_cpu(cpu) {
-		if (khost_machine->no_iowait_boost)
-			deafen(cpu);
-	}
+	khost_hide_iowait();
 }

@@ -132,6 +132,7 @@ void khost_start_idle_driver(void);
 void khost_report_idle_limits(void);
 int khost_idle_usage(void *usage, unsigned long cpu);
 void khost_start_freq_driver(void);
+void khost_hide_iowait(void);
 void khost_setup_topology(void);
 void khost_keep_masks(void);
 void khost_add_cpus(void);

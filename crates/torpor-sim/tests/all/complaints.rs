@@ -236,6 +236,18 @@ fn iowait_boost_restarts_on_the_new_cpu() {
     assert!(per_task < Duration::from_us(1_200), "{per_task}");
 }
 
+/// Another governor, and schedutil again, have hooks of their own.
+#[test]
+fn no_boost_survives_a_change_of_governor() {
+    let platform = clocks(&[1024]);
+    let workload = "[[fio]]\nname = \"r\"\ndevice = \"d\"\n[[device]]\nname = \"d\"\nservice_us = 100\n\
+                    [[change]]\nat = \"500ms\"\nscaling_governor = \"powersave\"\n\
+                    [[change]]\nat = \"600ms\"\nscaling_governor = \"schedutil\"\n";
+    let of = |boost| busy_mhz(&platform, &run(&platform, workload, boost, 2_000));
+    let (none, iowait) = (of("none"), of("iowait"));
+    assert!(none < 250.0 && iowait > 2.0 * none, "{none} {iowait}");
+}
+
 /// Tasks that wait for IO each 12 ms, three ticks: none is worth a boost, and one alone gets hardly
 /// any, as the tick that passes without a wake-up ends it. Eight of them wake up each 1.5 ms.
 #[test]
