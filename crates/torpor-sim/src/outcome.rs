@@ -67,6 +67,9 @@ pub struct KernelInfo {
     pub config: BTreeMap<String, String>,
     /// Number of options of the user's `.config` that have no effect here.
     pub options_without_effect: u64,
+    /// Options of the user's `.config`, with their values there, that have another one in every
+    /// hosted kernel.
+    pub options_not_taken: BTreeMap<String, String>,
 }
 
 /// One governor with one frequency policy and IO boost, over all seeds. Metrics are means over

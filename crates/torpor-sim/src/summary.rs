@@ -533,14 +533,23 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
 }
 
 fn config_note(info: &KernelInfo) -> Option<String> {
-    let changed: Vec<String> =
-        info.config.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let rest = match info.options_without_effect {
-        0 => String::new(),
-        count => format!("; {count} other options of the configuration have no effect here"),
+    let listed = |options: &BTreeMap<String, String>| {
+        options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
     };
-    (!changed.is_empty() || !rest.is_empty())
-        .then(|| format!("--kernel {} differs by {}{rest}", info.kernel, changed.join(", ")))
+    let mut parts = Vec::new();
+    if !info.config.is_empty() {
+        parts.push(format!("differs from the default by {}", listed(&info.config)));
+    }
+    if !info.options_not_taken.is_empty() {
+        parts.push(format!("does not take {}", listed(&info.options_not_taken)));
+    }
+    if info.options_without_effect > 0 {
+        parts.push(format!(
+            "has {} other options that have no effect here",
+            info.options_without_effect
+        ));
+    }
+    (!parts.is_empty()).then(|| format!("--kernel {} {}", info.kernel, parts.join("; ")))
 }
 
 fn rejects_note(platform: &Platform) -> Option<String> {

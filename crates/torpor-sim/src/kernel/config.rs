@@ -31,6 +31,14 @@ struct List {
     choices: Vec<&'static str>,
     /// Options that cannot be set, with the reason.
     refused: Vec<(&'static str, &'static str)>,
+    fixed: Vec<Fixed>,
+}
+
+/// An option that has the same value in every hosted kernel.
+struct Fixed {
+    name: &'static str,
+    value: &'static str,
+    reason: &'static str,
 }
 
 static LIST: LazyLock<List> = LazyLock::new(List::read);
@@ -38,7 +46,12 @@ static LIST: LazyLock<List> = LazyLock::new(List::read);
 impl List {
     fn read() -> List {
         let text = embedded("options.txt");
-        let mut list = List { options: Vec::new(), choices: Vec::new(), refused: Vec::new() };
+        let mut list = List {
+            options: Vec::new(),
+            choices: Vec::new(),
+            refused: Vec::new(),
+            fixed: Vec::new(),
+        };
         let (mut choice, mut parent) = (None, None);
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -49,6 +62,11 @@ impl List {
                 }
                 "if" => parent = Some(rest),
                 "end" => (choice, parent) = (None, None),
+                "fixed" => {
+                    let (option, reason) = rest.split_once(' ').expect("it has a reason");
+                    let (name, value) = option.split_once('=').expect("it has a value");
+                    list.fixed.push(Fixed { name, value, reason });
+                }
                 "refused" => list.refused.push(rest.split_once(' ').expect("it has a reason")),
                 _ => {
                     let (name, value) = head.split_once('=').expect("an option has a default");
@@ -81,13 +99,16 @@ pub struct Configuration {
     pub hz: Option<Hz>,
     /// Options of a `.config` that have no effect here.
     pub without_effect: Vec<String>,
+    /// Options of a `.config` that have another value in a hosted kernel, with the file's.
+    pub not_taken: BTreeMap<String, String>,
 }
 
 impl Default for Configuration {
     fn default() -> Configuration {
         let options = LIST.options.iter();
         let values = options.map(|option| (option.name, option.default.to_owned())).collect();
-        Configuration { values, hz: None, without_effect: Vec::new() }
+        let (without_effect, not_taken) = (Vec::new(), BTreeMap::new());
+        Configuration { values, hz: None, without_effect, not_taken }
     }
 }
 
@@ -115,6 +136,15 @@ impl Configuration {
             return match value {
                 "n" => Ok(()),
                 _ => Err(format!("{name}={value} cannot be hosted: it needs {lacks}")),
+            };
+        }
+        if let Some(fixed) = LIST.fixed.iter().find(|fixed| fixed.name == bare) {
+            return match value == fixed.value {
+                true => Ok(()),
+                false => Err(format!(
+                    "{name} is {} in every hosted kernel: {}",
+                    fixed.value, fixed.reason
+                )),
             };
         }
         let Some(option) = LIST.find(bare) else { return Err(unknown(name)) };
@@ -197,6 +227,11 @@ impl Configuration {
             self.set(option.name, value).map_err(|error| format!("{shown}: {error}"))?;
         }
         self.without_effect = without_effect(given.keys().copied());
+        let of_file = LIST.fixed.iter().map(|f| (f, given.get(f.name).copied().unwrap_or("n")));
+        self.not_taken = of_file
+            .filter(|(fixed, value)| *value != fixed.value)
+            .map(|(fixed, value)| (format!("CONFIG_{}", fixed.name), value.to_owned()))
+            .collect();
         Ok(())
     }
 
@@ -275,6 +310,7 @@ fn without_effect<'a>(given: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut known: BTreeSet<&str> = fixed.collect();
     known.extend(selected.map(|name| name.trim_start_matches('-')));
     known.extend(LIST.options.iter().map(|option| option.name));
+    known.extend(LIST.fixed.iter().map(|fixed| fixed.name));
     let is_rate = |name: &str| name.strip_prefix("HZ_").is_some_and(|hz| hz.parse::<u32>().is_ok());
     given.filter(|name| !known.contains(name) && !is_rate(name)).map(str::to_owned).collect()
 }
@@ -324,6 +360,18 @@ mod tests {
         let config = of(&settings).unwrap();
         assert!(config.has("RCU_NOCB_CPU") && config.has("VIRT_CPU_ACCOUNTING_GEN"));
         assert!(config.has("PREEMPT_NONE") && !config.has("PREEMPT_NONE_BUILD"));
+    }
+
+    #[test]
+    fn fixed_options_are_not_taken() {
+        let error = of(&["CONFIG_FAIR_GROUP_SCHED=n"]).unwrap_err();
+        assert!(error.contains("is y in every hosted kernel: control groups"), "{error}");
+        assert_eq!(of(&["CONFIG_FAIR_GROUP_SCHED=y"]), Ok(Configuration::default()));
+        let text = "CONFIG_HZ=250\nCONFIG_FAIR_GROUP_SCHED=y\nCONFIG_SCHED_AUTOGROUP=y\n";
+        let config = of_file(text).unwrap();
+        let not_taken: Vec<&str> = config.not_taken.keys().map(String::as_str).collect();
+        assert_eq!(not_taken, ["CONFIG_CFS_BANDWIDTH", "CONFIG_SCHED_AUTOGROUP"]);
+        assert!(config.without_effect.is_empty(), "{:?}", config.without_effect);
     }
 
     #[test]
