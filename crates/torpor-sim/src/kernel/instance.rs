@@ -288,6 +288,8 @@ impl Instance {
         if self.generation != Some(unsafe { *self.image.calls().files_generation }) {
             self.list_files()?;
         }
+        // Those of the start are done, too.
+        self.host.is_done = false;
         for order in orders {
             match order {
                 Order::Write(write) => {
@@ -308,7 +310,7 @@ impl Instance {
         Ok(cpu as usize)
     }
 
-    /// Whether the shell has done all that was ordered, since this was last asked.
+    /// Whether the shell has done all that was last ordered, since this was last asked.
     #[inline]
     pub(crate) fn take_done(&mut self) -> bool {
         std::mem::take(&mut self.host.is_done)

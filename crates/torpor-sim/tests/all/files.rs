@@ -52,6 +52,17 @@ fn latency_limit_holds_from_its_write_on() {
     assert!(counted.sections[1].cpus[1].totals.forbidden <= 1);
 }
 
+/// The simulator takes over the limits when the shell has set them, not at the change.
+#[test]
+fn a_change_after_writes_of_the_start_forbids_nothing() {
+    let mut request =
+        with_change("[[change]]\nat = \"100ms\"\nwrite = [\"kernel.timer_migration=0\"]\n");
+    request.options.writes = vec!["kernel.timer_migration=1".parse().unwrap()];
+    let counted = count(&request).unwrap();
+    assert!(usage(&counted, 0, 1)[1] > 20);
+    assert!(counted.sections[1].cpus.iter().all(|cpu| cpu.totals.forbidden == 0));
+}
+
 #[test]
 fn limit_of_one_cpu_is_pm_qos() {
     let mut request = with_change("");
