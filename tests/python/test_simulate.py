@@ -395,3 +395,31 @@ def test_a_workload_that_holds_itself_is_refused():
     content["task"] = [content]
     with pytest.raises(library.TorporError, match="nested more than"):
         library.simulate(content, platform="pixel6", governors="menu")
+
+
+CHANGED = """
+name = "changed"
+title = "t"
+source = "s"
+[[cgroup]]
+name = "web"
+cpu_weight = 300
+[[task]]
+name = "a"
+cgroup = "web"
+phase = [{ run_us = 50 }, { sleep_us = 2000 }]
+[[change]]
+at = "100ms"
+cpu_dma_latency_us = 10
+"""
+
+
+def test_text_and_page_have_groups_and_changes(torpor, tmp_path):
+    load, page = tmp_path / "changed.toml", tmp_path / "page.html"
+    load.write_text(CHANGED)
+    options = ("simulate", str(load), "-p", "pixel6", "-g", "menu", *QUICK, "--report", str(page))
+    text = torpor(*options, check=0).stdout
+    for table in ("By control group", "Between changes"):
+        assert table in text
+        assert table in page.read_text()
+    assert "forbidden" not in text

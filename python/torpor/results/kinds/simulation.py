@@ -14,8 +14,7 @@ from torpor.results.table import Post, Table, counted, number, word
 def post(result: "results.Simulation") -> Post:
     """Return the comparison, flows and tasks, and details by seed and by state."""
     options, name = result["options"], result["workload"]["name"]
-    tables = [compared(result["comparison"]), *tasks(result), *cgroups(result), _seeds(result)]
-    tables += sections(result)
+    tables = [compared(result["comparison"]), *load(result), _seeds(result)]
     tables += runs.states(result)
     seconds, machine = options["duration_ns"] / 1e9, result["platform"]["name"]
     title = (
@@ -26,6 +25,11 @@ def post(result: "results.Simulation") -> Post:
     machine_fact = runs.machine_fact(result, options.get("writes", ()))
     facts = [f"{runs.cpus_text(result, count)}: {machine_fact}"]
     return Post(title, facts, tables, runs.notes(result))
+
+
+def load(result: "results.Simulation") -> list[Table]:
+    """Return the tables by parts of the load: tasks, control groups, times between changes."""
+    return [*tasks(result), *cgroups(result), *sections(result)]
 
 
 def tasks(result: "results.Simulation") -> list[Table]:

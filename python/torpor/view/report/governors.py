@@ -143,7 +143,7 @@ def _section(
             Fold("What the recording contains", inputs.tables(own), "events, losses, timers")
         )
     else:
-        folds += table_folds(simulation.tasks(own))
+        folds += table_folds(simulation.load(own))
     whole_part = part._replace(
         title=name, sentences=[*part.sentences, *said], body=failed + part.body, folds=folds
     )
