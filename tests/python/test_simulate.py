@@ -410,7 +410,7 @@ cgroup = "web"
 phase = [{ run_us = 50 }, { sleep_us = 2000 }]
 [[change]]
 at = "100ms"
-cpu_dma_latency_us = 10
+scaling_max_freq_khz = 1200000
 """
 
 
