@@ -66,6 +66,8 @@ pub struct Tally {
     plain_exits: Vec<u64>,
     latency: LatencyHistogram,
     delays: LatencyHistogram,
+    /// Sleeps in states that became forbidden after these sleeps had begun.
+    begun_allowed: u64,
     /// Counters that are final; [`Tally::close`] sets the rest.
     pub totals: CpuTotals,
     deepest: usize,
@@ -89,6 +91,7 @@ impl Tally {
             plain_exits: vec![0; states],
             latency: LatencyHistogram::default(),
             delays: LatencyHistogram::default(),
+            begun_allowed: 0,
             totals: CpuTotals {
                 deep: model.watches_deepest.then(DeepTimes::default),
                 ..CpuTotals::new(states)
@@ -248,6 +251,12 @@ impl Tally {
         self.totals.poll_interrupts += 1;
     }
 
+    /// A state is forbidden from now on. Its sleeps so far, and one under way, were allowed.
+    pub fn forbid(&mut self, state: usize, is_under_way: bool) {
+        let so_far = self.slept.chunks(self.states).map(|row| row[state].count).sum::<u64>();
+        self.begun_allowed += so_far + u64::from(is_under_way);
+    }
+
     #[inline]
     pub fn ipi_saved(&mut self) {
         self.totals.ipis_saved += 1;
@@ -307,6 +316,7 @@ impl Tally {
                 totals.forbidden += state.usage;
             }
         }
+        totals.forbidden = totals.forbidden.saturating_sub(self.begun_allowed);
         totals.wakeups = totals.latency.count();
         totals
     }

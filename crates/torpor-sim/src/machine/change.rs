@@ -3,7 +3,7 @@
 //! between them.
 
 use super::events::Source;
-use super::{Counted, CpuCounted, Machine, Outside, Sink};
+use super::{Counted, Cpu, CpuCounted, Machine, Outside, Sink};
 use crate::error::Halt;
 use crate::kernel::abi;
 use crate::kernel::{Order, Trouble, WriteError};
@@ -51,12 +51,20 @@ impl<S: Sink> Machine<'_, S> {
         for cpu in 0..self.instance.cpu_count() {
             let abi::Cpu { states_off, latency_limit_ns, .. } = *self.instance.cpu(cpu);
             let limit = Duration(i64::try_from(latency_limit_ns).unwrap_or(i64::MAX));
-            let model = &mut self.cpus[cpu].model;
+            let Cpu { model, tally, asleep, .. } = &mut self.cpus[cpu];
             let is_off = |state: usize| states_off >> state & 1 == 1;
             let states = model.states.iter().enumerate();
             let is_same = states.into_iter().all(|(n, state)| state.is_enabled != is_off(n));
-            if !is_same || model.latency_limit != limit {
-                model.to_mut().set_limits(is_off, limit);
+            if is_same && model.latency_limit == limit {
+                continue;
+            }
+            let allowed: Vec<bool> = model.states.iter().map(|state| state.is_allowed).collect();
+            model.to_mut().set_limits(is_off, limit);
+            let inside = asleep.as_ref().map(|sleep| sleep.state);
+            for (state, was_allowed) in allowed.into_iter().enumerate() {
+                if was_allowed && !model.states[state].is_allowed {
+                    tally.forbid(state, inside == Some(state));
+                }
             }
         }
     }
