@@ -11,13 +11,12 @@ ones that are then kept there, beside KERNEL hosted, as `torpor simulate --kerne
 from .figures import Figures, figures, rows, value
 from .guests import CORPUS, Guests, hosted, record, table
 from .load import groups, load_command, load_toml
-from .machines import CASES, MACHINES, Costs, Machine, platform_toml
+from .machines import CASES, MACHINES, Machine, platform_toml
 
 __all__ = [
     "CASES",
     "CORPUS",
     "MACHINES",
-    "Costs",
     "Figures",
     "Guests",
     "Machine",
