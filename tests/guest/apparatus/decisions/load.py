@@ -60,7 +60,7 @@ def sections(name: str) -> list[Section]:
 
 def _said(item: tuple[str, object]) -> str:
     key, given = item
-    return str(given) if key == "write" else f"{key}={given}"
+    return str(given) if key == "write" else f"{key}={str(given).lower()}"
 
 
 def duration_s(name: str) -> float:

@@ -60,37 +60,28 @@ DEBIAN = (
     "CONFIG_UCLAMP_TASK=n",
 )
 
+#: Equal CPUs, and the emulation of several CPUs that comes nearest to them.
+EQUAL = ("amd64", "6.12", 4)
+EXACT = {"icount_shift": 0, "serve": "time", "turns_us": (5, 4)}
+
 #: Clamps, control groups and frequencies: no kernel of Debian's has all three.
 CHANGED = ("arm64", "6.12-changes", 6)
 #: Its little CPUs have nearly all of the load.
-RK3399 = {
-    "platform": "rk3399",
-    "icount_shift": 0,
-    "serve": "time",
-    "turns_us": (5, 4),
-    "measured_capacity": 381,
-}
+RK3399 = {"platform": "rk3399", "measured_capacity": 381, **EXACT}
 
 MACHINES = {
     "pixel6": Machine("arm64", "6.12-cpufreq", 8, ("periodic", "frames"), "pixel6"),
-    "equal": Machine(
-        *("amd64", "6.12", 4, ("periodic", "frames", "chains", "chains-io")),
-        icount_shift=0,
-        serve="time",
-        turns_us=(5, 4),
-    ),
+    "equal": Machine(*EQUAL, ("periodic", "frames", "chains", "chains-io"), **EXACT),
     "no-driver": Machine("amd64", "6.12", 4, ("periodic", "frames"), has_idle_driver=False),
     "tickless": Machine(
         *("amd64", "6.12", 4, ("isolated",)),
         settings=DEBIAN,
         arguments="isolcpus=nohz,domain,managed_irq,2-3 nohz_full=2-3 rcu_nocbs=2-3",
     ),
-    "groups": Machine(
-        *("amd64", "6.12", 4, ("shares", "nested", "quota")),
-        icount_shift=0,
-        serve="time",
-        turns_us=(5, 4),
-    ),
+    "groups": Machine(*EQUAL, ("shares", "nested", "quota"), **EXACT),
+    # The kernel of `groups` starts with preempt=voluntary.
+    "preempt-none": Machine(*EQUAL, ("shares",), arguments="preempt=none", **EXACT),
+    "preempt-full": Machine(*EQUAL, ("shares",), arguments="preempt=full", **EXACT),
     "limits": Machine(*CHANGED, ("limits",), **RK3399),
     "shifts": Machine(*CHANGED, ("shifts",), **RK3399),
 }
