@@ -19,7 +19,7 @@ import torpor
 ROOT = Path(__file__).resolve().parents[1]
 RECORDING = ROOT / "demo" / "web-server.perf.data"
 #: A hundred sleeps.
-CHEAP = ROOT / "tests/data/guest/amd64-6.12-t-teo-6.12-predict/trace.dat.gz"
+CHEAP = ROOT / "tests/data/guest/amd64-6.12-time-t-teo-6.12-predict/trace.dat.gz"
 #: Limits of a sweep: ratio to the bare runs, and overhead per point.
 RATIO_MAX = 1.2
 OVERHEAD_MAX_MS = 3.0

@@ -17,7 +17,7 @@ DEMO = ROOT / "demo" / "web-server.perf.data"
 GUESTS = [
     "amd64-6.1-menu-mix",
     "amd64-6.12-menu-mix",
-    "amd64-6.12-t-teo-6.12-rates",
+    "amd64-6.12-time-t-teo-6.12-rates",
     "arm64-6.12-t-teo-mix",
 ]
 

@@ -47,6 +47,17 @@ def test_equal_seeds_are_one_sample():
         assert has_interval == (sampling == "paired")
 
 
+def test_time_of_long_ticks_is_not_lost(tmp_path):
+    file = tmp_path / "w.toml"
+    task = 'name = "a"\ncpus = "3"\nphase = [{ run_us = 20 }, { sleep_us = 2700 }]\n'
+    file.write_text(f'name = "w"\ntitle = "t"\nsource = "s"\n[[task]]\n{task}')
+    options = {"governors": "menu", "duration": "500ms", "seeds": 1, "hz": 250}
+    result = library.simulate(file, platform="i5-10600k,tick_handling_us=150", **options)
+    (run,) = result.to_dict()["runs"]
+    # The ticks that end sleeps take three times what the sum of all times may be off.
+    assert run["metrics"]["tick_wakeups"] * 150 > 3 * 6_000
+
+
 def test_some_cpus_are_online(torpor):
     simulate = ("simulate", "requests", "-p", "i5-10600k", "-g", "menu", *QUICK)
     done = torpor(*simulate, "--cpus", "0-3", check=0)

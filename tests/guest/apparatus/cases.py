@@ -42,8 +42,8 @@ RATES_HZ = (5, 11, 23, 47, 97, 197, 411)
 
 #: Debian's tick.
 HZ = 250
-#: A round of poll_idle() is some seven instructions of 2 ns each in these guests.
-RELAX_NS = 14
+#: Instructions of a round of poll_idle().
+RELAX_INSTRUCTIONS = 7
 _TICK_NS = 10**9 // HZ
 
 #: A simulation begins so much before its first program.
@@ -58,23 +58,19 @@ def exit_latencies_us(platform: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Costs:
-    """Times in a kernel, in us: interrupts, and each workload's own by placeholder."""
+    """Times of a guest's kernel, in us: medians of its wake-ups, without exit latencies.
 
-    interrupt: float
-    ipi_delivery: float
-    ipi_handling: float
-    background: float
-    steps: dict[str, dict[str, float]]
+    From an interrupt to the switch to the task that it wakes, and from another CPU's call to the
+    end of the sleep, and from there to the switch.
+    """
+
+    interrupt: float = 0.0
+    ipi_delivery: float = 0.0
+    ipi_handling: float = 0.0
 
     @classmethod
-    def measure(cls, stories: dict[str, Story], latencies_us: list[float]) -> "Costs":
-        """Return the costs from the recordings of all cases under one governor."""
-
-        def turns(case: str) -> list[Turn]:
-            story = stories[case]
-            mine = (story.turns.get(pid, []) for pid in story.pids(CASES[case].program))
-            # Programs start and end with much else than what they repeat.
-            return [turn for each in mine if len(each) > 3 for turn in each[1:-1]]
+    def measure(cls, timed: list[Turn], called: list[Turn], latencies_us: list[float]) -> "Costs":
+        """Return the costs by turns that began after a sleep: that timers ended, and calls."""
 
         def left_us(turn: Turn, since_ns: int) -> float:
             """From then until the idle state was left, apart from its exit latency."""
@@ -84,50 +80,73 @@ class Costs:
         def switched_us(turn: Turn) -> float:
             return (turn.begin_ns - turn.slept_in.end_ns) / 1000
 
-        def to_idle(found: list[Turn]) -> float:
-            return median((t.idle_ns - t.begin_ns) / 1000 for t in found if t.idle_ns)
-
-        def chained(found: list[Turn]) -> dict[str, float]:
-            waking = [t for t in found if t.wakes_ns and t.idle_ns]
-            # The emulator may let the woken CPU go first: the quickest tenth was not held up.
-            after = quantiles([(t.idle_ns - t.wakes_ns) / 1000 for t in waking], n=10)[0]
-            before = median((t.wakes_ns - t.begin_ns) / 1000 for t in waking)
-            return {"before": before, "after": after}
-
-        asleep = [t for t in turns("rates") if t.slept_in]
-        wakeups = [t for t in turns("pingpong") if t.slept_in and t.fires_ns is None]
-        ipi = turns("ipi")
-        story = stories["rates"]
-        workers = [*story.pids("kworker"), *story.pids("kcompactd")]
-        background = [turn for pid in workers for turn in story.turns.get(pid, [])]
-        return cls(
-            interrupt=median(left_us(t, t.fires_ns) + switched_us(t) for t in asleep if t.fires_ns),
-            ipi_delivery=median(left_us(t, t.event_ns) for t in wakeups),
-            ipi_handling=median(switched_us(t) for t in wakeups),
-            background=to_idle(background),
-            steps={
-                "rates": {"run": to_idle(turns("rates"))},
-                "predict": {"run": to_idle(turns("predict"))},
-                "pingpong": chained(turns("pingpong")),
-                "ipi": {
-                    **chained([t for t in ipi if t.fires_ns]),
-                    "run": to_idle([t for t in ipi if t.fires_ns is None]),
-                },
-            },
+        fired = [turn for turn in timed if turn.slept_in and turn.fires_ns]
+        found = (
+            median(left_us(turn, turn.fires_ns) + switched_us(turn) for turn in fired),
+            median(left_us(turn, turn.event_ns) for turn in called),
+            median(map(switched_us, called)),
         )
+        # A call that comes while the CPU leaves its state already takes less than the latency.
+        return cls(*(max(0.0, round(us, 3)) for us in found))
 
-
-def platform_toml(sysfs: Path, costs: Costs) -> str:
-    """The guest as a machine: its states by sysfs, and what takes time in its kernel."""
-    text, _ = torpor.import_platform(sysfs, name="guest", hz=HZ)
-    own = f"""tick_handling_us = {costs.interrupt:.3f}
+    def toml(self, speed: float = 1.0) -> str:
+        """The costs as keys of a platform, if the CPUs that have them are so fast."""
+        return f"""tick_handling_us = {self.interrupt * speed:.3f}
 tick_handling_source = "measured in the guest"
-ipi_delivery_us = {costs.ipi_delivery:.3f}
-ipi_handling_us = {costs.ipi_handling:.3f}
+ipi_delivery_us = {self.ipi_delivery}
+ipi_handling_us = {self.ipi_handling * speed:.3f}
 overhead_source = "measured in the guest"
 """
-    text = text.replace("\npolling = true", f"\npolling = true\nrelax_ns = {RELAX_NS}")
-    return text.replace("\n[[cluster]]", f"{own}\n[[cluster]]", 1)
+
+
+#: By case, what its programs take from step to step, in us, by placeholder of its template.
+Steps = dict[str, dict[str, float]]
+
+
+def measure(stories: dict[str, Story], latencies_us: list[float]) -> tuple[Costs, Steps]:
+    """Return a kernel's costs and the programs' steps, from all cases under one governor."""
+
+    def turns(case: str) -> list[Turn]:
+        story = stories[case]
+        mine = (story.turns.get(pid, []) for pid in story.pids(CASES[case].program))
+        # Programs start and end with much else than what they repeat.
+        return [turn for each in mine if len(each) > 3 for turn in each[1:-1]]
+
+    def to_idle(found: list[Turn]) -> float:
+        return median((t.idle_ns - t.begin_ns) / 1000 for t in found if t.idle_ns)
+
+    def chained(found: list[Turn]) -> dict[str, float]:
+        waking = [t for t in found if t.wakes_ns and t.idle_ns]
+        # The emulator may let the woken CPU go first: the quickest tenth was not held up.
+        after = quantiles([(t.idle_ns - t.wakes_ns) / 1000 for t in waking], n=10)[0]
+        before = median((t.wakes_ns - t.begin_ns) / 1000 for t in waking)
+        return {"before": before, "after": after}
+
+    woken = [t for t in turns("pingpong") if t.slept_in and t.fires_ns is None]
+    ipi = turns("ipi")
+    story = stories["rates"]
+    workers = [*story.pids("kworker"), *story.pids("kcompactd")]
+    background = [turn for pid in workers for turn in story.turns.get(pid, [])]
+    steps = {
+        "rates": {"run": to_idle(turns("rates"))},
+        "predict": {"run": to_idle(turns("predict"))},
+        "pingpong": chained(turns("pingpong")),
+        "ipi": {
+            **chained([t for t in ipi if t.fires_ns]),
+            "run": to_idle([t for t in ipi if t.fires_ns is None]),
+        },
+    }
+    for each in steps.values():
+        each["background"] = to_idle(background)
+    return Costs.measure(turns("rates"), woken, latencies_us), steps
+
+
+def platform_toml(sysfs: Path, costs: Costs, icount_shift: int) -> str:
+    """The guest as a machine: its states by sysfs, and what takes time in its kernel."""
+    text, _ = torpor.import_platform(sysfs, name="guest", hz=HZ)
+    relax_ns = RELAX_INSTRUCTIONS << icount_shift
+    text = text.replace("\npolling = true", f"\npolling = true\nrelax_ns = {relax_ns}")
+    return text.replace("\n[[cluster]]", f"{costs.toml()}\n[[cluster]]", 1)
 
 
 def begin_ns(case: str, story: Story) -> int:
@@ -136,13 +155,11 @@ def begin_ns(case: str, story: Story) -> int:
     return first // _TICK_NS * _TICK_NS - _LEAD_NS
 
 
-def workload_toml(case: str, story: Story, costs: Costs) -> str:
+def workload_toml(case: str, story: Story, steps: Steps) -> str:
     """The case as a workload, its programs started when the recording's were."""
     zero_ns = begin_ns(case, story)
     pids = story.pids(CASES[case].program)
-    steps = costs.steps[CASES[case].workload]
-    values = {key: f"{value:.3f}" for key, value in steps.items()}
-    values["background"] = f"{costs.background:.3f}"
+    values = {key: f"{value:.3f}" for key, value in steps[CASES[case].workload].items()}
     values["cpus"] = str(CASES[case].cpus)
     values["start"] = _us(story.first_sleep_ns[pids[0]] - zero_ns)
     if case == "rates":

@@ -18,13 +18,10 @@ from pathlib import Path
 
 import torpor
 
-from . import cases, events
+from . import cases, corpus, events
 from .events import Story
-from .packages import ROOT
 
-CORPUS = ROOT / "tests" / "data" / "guest"
-
-KERNELS = ("amd64-6.12", "arm64-6.12")
+KERNELS = tuple(corpus.COMPARED)
 
 #: The release that the guests have.
 RELEASE = "6.12"
@@ -156,14 +153,14 @@ def compare(folder: Path, kernel: str) -> list[Row]:
     }
     own = next(iter(GOVERNORS))
     states, _ = torpor.import_platform(folder / f"{kernel}-{own}-rates" / "sysfs-before.txt")
-    costs = cases.Costs.measure(
+    costs, steps = cases.measure(
         {case: stories[own, case] for case in cases.CASES}, cases.exit_latencies_us(states)
     )
     rows: list[Row] = []
     for (governor, case), story in stories.items():
         sysfs = folder / f"{kernel}-{governor}-{case}" / "sysfs-before.txt"
-        platform = cases.platform_toml(sysfs, costs)
-        workload = cases.workload_toml(case, story, costs)
+        platform = cases.platform_toml(sysfs, costs, corpus.COMPARED[kernel].icount_shift)
+        workload = cases.workload_toml(case, story, steps)
         simulated = _simulate(case, story, workload, platform, GOVERNORS[governor])
         rows += _rows(kernel, governor, case, story, simulated)
     return rows
@@ -248,7 +245,7 @@ def _cells(row: Row) -> list[str]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path, nargs="?", default=CORPUS)
+    parser.add_argument("folder", type=Path, nargs="?", default=corpus.CORPUS)
     given = parser.parse_args()
     rows = [row for kernel in KERNELS for row in compare(given.folder, kernel)]
     print(table(rows))

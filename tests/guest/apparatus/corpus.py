@@ -7,6 +7,7 @@ makes the recordings of tests/data/guest anew, in that folder or in another.
 """
 
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import build, cases, machine, packages, recording
@@ -34,8 +35,33 @@ MIXED = {
     ("amd64", "6.1"): ["menu", "t-menu", "t-menu-3.7", "t-teo"],
 }
 
-#: Recordings that simulations are compared with: see compare.py.
-COMPARED = {("amd64", "6.12"): ["menu", "t-teo-6.12"], ("arm64", "6.12"): ["menu", "t-teo-6.12"]}
+
+@dataclass(frozen=True)
+class Guest:
+    """Kernel and emulator of recordings that simulations are compared with, see machine.run().
+
+    The idle driver serves exit latencies as `serve` says.
+    """
+
+    arch: str
+    series: str
+    serve: str = "count"
+    icount_shift: int = machine.ICOUNT_SHIFT
+    #: By load.
+    turns_us: dict[str, int] = field(default_factory=dict)
+
+
+#: By the first part of their names. Each is recorded under menu and teo. Short turns are only for a
+#: guest that is busy: the second CPU of one that mostly sleeps loses wake-ups for 21 s, until RCU
+#: complains.
+COMPARED = {
+    "amd64-6.12-time": Guest(
+        *("amd64", "6.12", "time", 0),
+        turns_us={"rates": 5, "predict": 5, "ipi": 5},
+    ),
+    "arm64-6.12": Guest("arm64", "6.12"),
+}
+COMPARED_GOVERNORS = ["menu", "t-teo-6.12"]
 
 SETUP = """
 insmod /mod/torpor_core.ko assume_kvm=1
@@ -43,7 +69,7 @@ for governor in {governors}; do
 	module=/mod/torpor_$(echo $governor | tr .- __).ko
 	[ ! -f $module ] || insmod $module
 done
-insmod /mod/torpor_idle.ko states={states} serve=count
+insmod /mod/torpor_idle.ko states={states} serve={serve}
 """
 
 
@@ -55,10 +81,13 @@ def record(
     *,
     timeout_s: float = machine.TIMEOUT_S,
     smp: int | None = None,
+    serve: str = "count",
+    icount_shift: int = machine.ICOUNT_SHIFT,
+    turn_us: int | None = None,
 ) -> dict[tuple[str, str], recording.Recording]:
     """Record each governor with each workload, in one guest: by governor and workload.
 
-    The guest has as many CPUs as it can, or `smp`.
+    The guest has as many CPUs as it can, or `smp`. Of the last three see `Guest` and machine.run().
 
     `modules` are those of torpor_core, torpor_idle and the governors. Raises GuestError if the
     kernel complained or events were lost, and NotHereError where guests cannot be.
@@ -70,7 +99,9 @@ def record(
         for governor in ordered
         for name in workloads
     ]
-    setup = SETUP.format(governors=" ".join(ordered), states=machine.STATES[kernel.arch])
+    setup = SETUP.format(
+        governors=" ".join(ordered), states=machine.STATES[kernel.arch], serve=serve
+    )
     files = {
         **{f"mod/{name}.ko": path for name, path in modules.items()},
         **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
@@ -82,6 +113,8 @@ def record(
         files,
         cpus=smp or cpus(kernel),
         timeout_s=timeout_s,
+        icount_shift=icount_shift,
+        turn_us=turn_us,
     )
     if result.status != 0 or result.complaints:
         raise machine.GuestError(f"{result.complaints}\n{result.console[-2000:]}")
@@ -100,23 +133,31 @@ def main() -> None:
     """Make all that is kept."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else CORPUS
     for (arch, series), governors in MIXED.items():
-        keep(packages.fetch(arch, series), governors, ["mix"], folder)
-    for (arch, series), governors in COMPARED.items():
-        keep(packages.fetch(arch, series), governors, list(cases.CASES), folder)
+        keep(f"{arch}-{series}", Guest(arch, series), governors, ["mix"], folder)
+    for name, guest in COMPARED.items():
+        keep(name, guest, COMPARED_GOVERNORS, list(cases.CASES), folder)
 
 
-def keep(kernel: Kernel, governors: list[str], names: list[str], folder: Path) -> None:
+def keep(name: str, guest: Guest, governors: list[str], loads: list[str], folder: Path) -> None:
     """Record and save workloads or cases; one guest each, as its memory does not hold more.
 
-    Raises as :func:`record`.
+    Raises as :func:`record` and :func:`packages.fetch`.
     """
+    kernel = packages.fetch(guest.arch, guest.series)
     modules = build.modules(kernel)
-    for name in names:
-        case = cases.CASES.get(name)
-        workload, smp = (case.workload, case.cpus) if case else (name, None)
-        made = record(kernel, governors, [workload], modules, timeout_s=1200, smp=smp)
+    for load in loads:
+        case = cases.CASES.get(load)
+        workload, smp = (case.workload, case.cpus) if case else (load, None)
+        made = record(
+            *(kernel, governors, [workload], modules),
+            timeout_s=1200,
+            smp=smp,
+            serve=guest.serve,
+            icount_shift=guest.icount_shift,
+            turn_us=guest.turns_us.get(load),
+        )
         for (governor, _), one in made.items():
-            print(one.save(folder / f"{kernel.arch}-{kernel.series}-{governor}-{name}"))
+            print(one.save(folder / f"{name}-{governor}-{load}"))
 
 
 if __name__ == "__main__":

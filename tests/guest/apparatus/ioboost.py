@@ -126,7 +126,7 @@ def kernel() -> Kernel:
     return source.build(
         "ioboost",
         "arm64",
-        Path(__file__).with_name("ioboost.config"),
+        (Path(__file__).with_name("ioboost.config"),),
         lambda tree: insert.install(tree, boosts),
         b"".join(file.read_bytes() for file in files),
     )

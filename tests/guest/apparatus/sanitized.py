@@ -9,4 +9,4 @@ from .packages import HOST_ARCH, Kernel
 
 def build() -> Kernel:
     """The kernel for x86-64, built if need be. Raises NotHereError as `source.build` does."""
-    return source.build("sanitized", HOST_ARCH, Path(__file__).with_name("sanitized.config"))
+    return source.build("sanitized", HOST_ARCH, (Path(__file__).with_name("sanitized.config"),))

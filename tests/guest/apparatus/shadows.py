@@ -14,9 +14,8 @@ from statistics import median
 
 import torpor
 
-from .packages import ROOT
+from . import corpus
 
-CORPUS = ROOT / "tests" / "data" / "guest"
 LOADS = ("rates", "predict", "predict-smp", "pingpong", "ipi")
 #: Governors by their names in the guests.
 GOVERNORS = {"menu": "menu-6.12", "t-teo-6.12": "teo-6.12"}
@@ -56,11 +55,12 @@ class Row:
 
 def compare() -> list[Row]:
     """Replay both governors on each load's recordings, which one of them made each."""
-    return [row for arch in ("amd64", "arm64") for load in LOADS for row in _rows(arch, load)]
+    return [row for kernel in corpus.COMPARED for load in LOADS for row in _rows(kernel, load)]
 
 
-def _rows(arch: str, load: str) -> Iterator[Row]:
-    made = {own: _replayed(CORPUS / f"{arch}-6.12-{own}-{load}") for own in GOVERNORS}
+def _rows(kernel: str, load: str) -> Iterator[Row]:
+    made = {own: _replayed(corpus.CORPUS / f"{kernel}-{own}-{load}") for own in GOVERNORS}
+    arch = corpus.COMPARED[kernel].arch
     for a in GOVERNORS:
         for b in GOVERNORS:
             if a != b:

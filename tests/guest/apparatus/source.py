@@ -44,14 +44,14 @@ IMAGES = {"amd64": ("x86", "bzImage"), "arm64": ("arm64", "Image")}
 def build(
     name: str,
     arch: str,
-    fragment: Path,
+    fragments: tuple[Path, ...],
     change: Callable[[Path], None] = lambda source: None,
     stamp: bytes = b"",
 ) -> Kernel:
-    """The kernel of that name, tinyconfig and `fragment`, built if need be.
+    """The kernel of that name, tinyconfig and `fragments`, built if need be.
 
     `change` is called with the source's folder before each build; `stamp` stands for what it does:
-    where that or the fragment has changed the kernel is built again.
+    where that or a fragment has changed the kernel is built again.
 
     Raises NotHereError where a tool for it is missing or the source cannot be fetched.
     """
@@ -65,13 +65,13 @@ def build(
         raise NotHereError(f"a kernel cannot be built here; it takes {' '.join(sorted(missing))}")
     busybox = fetch(arch, SERIES).busybox
     root = CACHE / f"{arch}-{SERIES}-{name}"
-    stamp += fragment.read_bytes()
+    stamp += b"".join(fragment.read_bytes() for fragment in fragments)
     with locked(root):
         built_of = root / "complete"
         if not built_of.exists() or built_of.read_bytes() != stamp:
             source = _source(root)
             change(source)
-            _build(root, source, arch, fragment)
+            _build(root, source, arch, fragments)
             built_of.write_bytes(stamp)
     image = next(root.glob("boot/vmlinuz-*"))
     release = image.name.removeprefix("vmlinuz-")
@@ -92,17 +92,17 @@ def _source(root: Path) -> Path:
     return source
 
 
-def _build(root: Path, source: Path, arch: str, fragment: Path) -> None:
+def _build(root: Path, source: Path, arch: str, fragments: tuple[Path, ...]) -> None:
     out = root / "out"
     folder, image = IMAGES[arch]
     make = _line(
         *("make", "-s", "-C", source, f"O={out}", f"-j{os.cpu_count()}"),
         *(f"ARCH={folder}", f"CROSS_COMPILE={TOOLS[arch][1]}"),
     )
-    merge = _line(source / "scripts/kconfig/merge_config.sh", "-m", ".config", fragment)
+    merge = _line(source / "scripts/kconfig/merge_config.sh", "-m", ".config", *fragments)
     _run(f"{make} tinyconfig")
     _run(f"{_line('cd', out)} && {merge} && {make} olddefconfig")
-    _refuse_what_was_dropped(out, fragment)
+    _refuse_what_was_dropped(out, fragments)
     _run(f"{make} {image} modules")
     shutil.rmtree(root / "boot", ignore_errors=True)
     (root / "boot").mkdir()
@@ -111,10 +111,10 @@ def _build(root: Path, source: Path, arch: str, fragment: Path) -> None:
     shutil.copy(out / f"arch/{folder}/boot/{image}", root / "boot" / f"vmlinuz-{release}")
 
 
-def _refuse_what_was_dropped(out: Path, fragment: Path) -> None:
+def _refuse_what_was_dropped(out: Path, fragments: tuple[Path, ...]) -> None:
     """A kernel without the requested options would find nothing, and no test would notice."""
     made = set((out / ".config").read_text(encoding="utf-8").splitlines())
-    wanted = fragment.read_text(encoding="utf-8").splitlines()
+    wanted = [line for each in fragments for line in each.read_text(encoding="utf-8").splitlines()]
     dropped = [line for line in wanted if line.startswith("CONFIG_") and line not in made]
     if dropped:
         raise RuntimeError(f"the kernel's configuration has not taken {', '.join(dropped)}")

@@ -496,7 +496,7 @@ impl<'a, S: Sink> Machine<'a, S> {
     fn close(mut self) -> (Counted, S) {
         let last = self.take_section();
         let counted = Counted::of_sections(self.sections, last);
-        counted.check_times();
+        counted.check_times(self.hardware.overheads.interrupt);
         (counted, self.sink)
     }
 

@@ -10,22 +10,21 @@ ones that are then kept there, beside KERNEL hosted, as `torpor simulate --kerne
 
 from .figures import Figures, figures, rows, value
 from .guests import CORPUS, Guests, hosted, record, table
-from .load import groups, load_command, load_toml
-from .machines import CASES, MACHINES, Costs, Machine, platform_toml
+from .load import changes, groups, load_command
+from .machines import CASES, MACHINES, Machine, platform_toml
 
 __all__ = [
     "CASES",
     "CORPUS",
     "MACHINES",
-    "Costs",
     "Figures",
     "Guests",
     "Machine",
+    "changes",
     "figures",
     "groups",
     "hosted",
     "load_command",
-    "load_toml",
     "platform_toml",
     "record",
     "rows",

@@ -5,7 +5,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from . import CORPUS, MACHINES, Guests, hosted, table
+from . import CORPUS, MACHINES, Figures, Guests, hosted, table
 
 
 def main() -> None:
@@ -20,7 +20,9 @@ def main() -> None:
         CORPUS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
     for name, one in MACHINES.items():
         guests = Guests.kept(name)
-        simulated = {load: hosted(name, load, given.kernel, guests) for load in one.loads}
+        simulated: dict[str, Figures] = {}
+        for load in one.loads:
+            simulated |= hosted(name, load, given.kernel, guests)
         print(table(name, guests, simulated), end="\n\n")
 
 

@@ -5,18 +5,19 @@ import json
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 
 import torpor
 
-from .. import build, cases, events, machine, packages, recording
-from ..events import Turn
+from .. import build, cases, events, machine, packages, recording, source
+from ..cases import Costs
 from ..packages import ROOT, Kernel
 from .figures import Figures, figures, rows, value
-from .load import DURATION_S, groups, load_command, load_toml
-from .machines import MACHINES, Costs, Machine, capacities, platform_toml, setup
+from .load import DURATION_S, duration_s, groups, load_command, sections, started_toml
+from .machines import MACHINES, Machine, capacities, platform_toml, setup
 
 CORPUS = ROOT / "tests" / "data" / "decisions.json"
+
+FRAGMENTS = tuple(Path(__file__).parents[1] / f"{name}.config" for name in ("ioboost", "changes"))
 
 
 def costs(trace: Path, one: Machine) -> Costs:
@@ -26,15 +27,15 @@ def costs(trace: Path, one: Machine) -> Costs:
     turns = [turn for each in story.turns.values() for turn in each]
     asleep = [turn for turn in turns if turn.slept_in and turn.slept_in.state < len(latencies_us)]
 
-    def left_us(turn: Turn, since_ns: int) -> float:
-        """From then to the switch, apart from the exit latency."""
-        return (turn.begin_ns - since_ns) / 1000 - latencies_us[turn.slept_in.state]
+    called = [turn for turn in asleep if turn.fires_ns is None]
+    return Costs.measure(asleep, called, latencies_us)
 
-    timers = [left_us(turn, turn.fires_ns) for turn in asleep if turn.fires_ns]
-    woken = [turn for turn in asleep if turn.fires_ns is None]
-    handling = median((turn.begin_ns - turn.slept_in.end_ns) / 1000 for turn in woken)
-    delivery = median(left_us(turn, turn.event_ns) for turn in woken) - handling
-    return Costs(*(round(us, 3) for us in (median(timers), delivery, handling)))
+
+def kernel_of(one: Machine) -> Kernel:
+    """The guest's kernel, of Debian's or built of its source; raises as what gets it."""
+    if one.series == f"{source.SERIES}-changes":
+        return source.build("changes", one.arch, FRAGMENTS)
+    return packages.fetch(one.arch, one.series)
 
 
 def record(one: Machine, kernel: Kernel, turn_us: int) -> dict[str, tuple[bytes, dict]]:
@@ -88,7 +89,7 @@ def _counted(load: str, result: machine.Result) -> dict:
 
 @dataclass(frozen=True)
 class Guests:
-    """Guests of one machine: the figures of each by load, and the costs of the first."""
+    """Guests of one machine: the figures of each by section, and the costs of the first."""
 
     costs: Costs
     figures: list[dict[str, Figures]]
@@ -100,14 +101,13 @@ class Guests:
         for turn_us in one.turns_us:
             with tempfile.TemporaryDirectory(prefix="decisions-") as folder:
                 of_loads = {}
-                kernel = packages.fetch(one.arch, one.series)
-                for load, (trace, counted) in record(one, kernel, turn_us).items():
+                for load, (trace, counted) in record(one, kernel_of(one), turn_us).items():
                     path = Path(folder, f"{load}.dat")
                     path.write_bytes(trace)
                     if load == one.loads[-1] and one.has_idle_driver:
                         measured = measured or costs(path, one)
-                    of = figures(path, load, one)
-                    of_loads[load] = replace(of, **counted)
+                    for title, of in figures(path, load, one).items():
+                        of_loads[title] = replace(of, **counted)
                 found.append(of_loads)
         return cls(measured or Costs(), found)
 
@@ -119,10 +119,12 @@ class Guests:
         return cls(Costs(**text["costs"]), loads)
 
 
-def hosted(name: str, load: str, kernel: str, guests: Guests) -> Figures:
-    """A guest's load on the same machine under a hosted kernel, begun as the first guest began."""
-    one, start_us = MACHINES[name], guests.figures[0][load].start_us
-    text = load_toml(load).replace("[[task]]\n", f"[[task]]\nstart_us = {start_us}\n")
+def hosted(name: str, load: str, kernel: str, guests: Guests) -> dict[str, Figures]:
+    """A guest's load on the same machine under a hosted kernel, begun as the first guest began:
+    figures by section.
+    """
+    one, first = MACHINES[name], sections(load)[0].title
+    text = started_toml(load, guests.figures[0][first].start_us)
     with tempfile.TemporaryDirectory(prefix="decisions-") as path:
         folder = Path(path)
         (folder / "guest.toml").write_text(platform_toml(one, guests.costs), encoding="utf-8")
@@ -133,7 +135,7 @@ def hosted(name: str, load: str, kernel: str, guests: Guests) -> Figures:
             governors="menu",
             kernels=",".join([kernel, *one.settings]),
             kernel_args=one.arguments or None,
-            duration=f"{DURATION_S}s",
+            duration=f"{duration_s(load)}s",
             seeds=1,
             trace=folder / "trace.txt",
         )
@@ -146,20 +148,22 @@ def hosted(name: str, load: str, kernel: str, guests: Guests) -> Figures:
             for group in run["cgroups"]
             if group["nr_periods"]
         }
-        found = figures(folder / "trace.txt", load, one)
-        return replace(found, programmings=programmings, throttled=throttled)
+        return {
+            title: replace(of, programmings=programmings, throttled=throttled)
+            for title, of in figures(folder / "trace.txt", load, one).items()
+        }
 
 
 def table(name: str, guests: Guests, simulated: dict[str, Figures]) -> str:
-    """A machine's guests and the hosted kernel side by side, by load, in Markdown."""
-    loads = MACHINES[name].loads
+    """A machine's guests and the hosted kernel side by side, by section, in Markdown."""
+    parts = [(load, part.title) for load in MACHINES[name].loads for part in sections(load)]
     lines = [
-        f"| {name} | " + " | ".join(f"`{load}`" for load in loads) + " |",
-        "|---" * (1 + len(loads)) + "|",
+        f"| {name} | " + " | ".join(f"`{title}`" for _, title in parts) + " |",
+        "|---" * (1 + len(parts)) + "|",
     ]
-    all_rows = [row for load in loads for row in rows(load, guests.figures[0][load])]
+    all_rows = [row for load, title in parts for row in rows(load, guests.figures[0][title])]
     for title, key, part in dict.fromkeys(all_rows):
-        of = [[*(each[load] for each in guests.figures), simulated[load]] for load in loads]
+        of = [[*(each[one] for each in guests.figures), simulated[one]] for _, one in parts]
         values = [[value(one, key, part) for one in each] for each in of]
         cells = [
             "" if None in each else " / ".join(f"{number:.1f}" for number in each)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import tomllib
 
 from .. import cases, machine
+from ..cases import Costs
 from ..packages import ROOT
-from .load import group_script
+from .load import group_script, sections
 
 HZ = cases.HZ
 TICK_NS = 10**9 // HZ
@@ -36,6 +37,9 @@ class Machine:
     has_idle_driver: bool = True
     settings: tuple[str, ...] = ()
     arguments: str = ""
+    #: Capacity of the CPUs on which the hosted kernel's paths take as long as the guest's, whose
+    #: CPUs are equally fast: those of most of the load.
+    measured_capacity: int = 1024
 
     @property
     def clusters(self) -> list[dict]:
@@ -56,24 +60,39 @@ DEBIAN = (
     "CONFIG_UCLAMP_TASK=n",
 )
 
+#: Equal CPUs, and the emulation of several CPUs that comes nearest to them.
+EQUAL = ("amd64", "6.12", 4)
+EXACT = {"icount_shift": 0, "serve": "time", "turns_us": (5, 4)}
+
+#: Clamps, control groups and frequencies: no kernel of Debian's has all three.
+CHANGED = ("arm64", "6.12-changes", 6)
+#: Its little CPUs have nearly all of the load.
+RK3399 = {"platform": "rk3399", "measured_capacity": 381, **EXACT}
+
 MACHINES = {
     "pixel6": Machine("arm64", "6.12-cpufreq", 8, ("periodic", "frames"), "pixel6"),
-    "equal": Machine(
-        *("amd64", "6.12", 4, ("periodic", "frames", "chains", "chains-io")),
-        icount_shift=0,
-        serve="time",
-        turns_us=(5, 4),
-    ),
+    "equal": Machine(*EQUAL, ("periodic", "frames", "chains", "chains-io"), **EXACT),
     "no-driver": Machine("amd64", "6.12", 4, ("periodic", "frames"), has_idle_driver=False),
     "tickless": Machine(
         *("amd64", "6.12", 4, ("isolated",)),
         settings=DEBIAN,
         arguments="isolcpus=nohz,domain,managed_irq,2-3 nohz_full=2-3 rcu_nocbs=2-3",
     ),
-    "groups": Machine("amd64", "6.12", 4, ("shares", "quota", "nested")),
+    "groups": Machine(*EQUAL, ("shares", "nested", "quota"), **EXACT),
+    # The kernel of `groups` starts with preempt=voluntary.
+    "preempt-none": Machine(*EQUAL, ("shares",), arguments="preempt=none", **EXACT),
+    "preempt-full": Machine(*EQUAL, ("shares",), arguments="preempt=full", **EXACT),
+    "limits": Machine(*CHANGED, ("limits",), **RK3399),
+    "shifts": Machine(*CHANGED, ("shifts",), **RK3399),
 }
 
-CASES = [(name, load) for name, one in MACHINES.items() for load in one.loads]
+#: Each machine's loads by section.
+CASES = [
+    (name, load, part.title)
+    for name, one in MACHINES.items()
+    for load in one.loads
+    for part in sections(load)
+]
 
 #: Counts how often clock event devices are set while a load runs.
 COUNTED = """
@@ -133,16 +152,7 @@ def setup(one: Machine) -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Times of a guest's kernel, in us: medians of its wake-ups, without exit latencies."""
-
-    interrupt: float = 0.0
-    ipi_delivery: float = 0.0
-    ipi_handling: float = 0.0
-
-
-def platform_toml(one: Machine, cost: Costs) -> str:
+def platform_toml(one: Machine, costs: Costs) -> str:
     """The guest as a platform; its kernel takes these times on any CPU."""
     states = [state.split(":") for state in machine.STATES[one.arch].split(",")]
     state_text = "".join(
@@ -158,12 +168,7 @@ def platform_toml(one: Machine, cost: Costs) -> str:
 title = "a guest"
 source = "tests/guest/apparatus/decisions.py"
 hz = {HZ}
-tick_handling_us = {cost.interrupt}
-tick_handling_source = "measured in the guest"
-ipi_delivery_us = {cost.ipi_delivery}
-ipi_handling_us = {cost.ipi_handling}
-overhead_source = "measured in the guest"
-"""
+{costs.toml(one.measured_capacity / 1024)}"""
     if one.platform:
         text += 'cpufreq_governor = "schedutil"\n'
     if not one.has_idle_driver:

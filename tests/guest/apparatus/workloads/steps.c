@@ -2,11 +2,15 @@
 /*
  * DOC: steps - a workload of the simulator's as threads of a guest
  *
- *     steps SECONDS THREAD...
+ *     steps SECONDS THREAD|CHANGE...
  *
  * A thread is NAME:STEP:STEP..., and repeats its steps: rUS computes, sUS sleeps, pUS sleeps until
  * its next period begins, b blocks until somebody wakes it, wNAME wakes another. A thread with cN or
  * cN-M runs on these CPUs alone. NAME@GROUP is in a control group, which is there and threaded.
+ *
+ * A change is +US:PATH=VALUE, a write to that file so many microseconds after the start, or
+ * +US:NAME,MIN,MAX, new clamps of a thread. Changes are in the order of their times.
+ * /dev/cpu_dma_latency stays open.
  *
  * An emulator's CPUs are all equally fast at every frequency. So a thread computes until it has had
  * its CPU for long enough, where time on a CPU counts by its capacity and its frequency: as on a
@@ -19,17 +23,25 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#ifndef SCHED_FLAG_KEEP_ALL
+#define SCHED_FLAG_KEEP_ALL 0x18
+#define SCHED_FLAG_UTIL_CLAMP 0x60
+#endif
+
 #define CPUS_MAX 64
 #define STEPS_MAX 16
 #define THREADS_MAX 32
+#define CHANGES_MAX 16
 /* Rounds of the loop between two looks at the clock, and looks between two at the speed. */
 #define ROUNDS 500
 #define LOOKS 32
@@ -48,11 +60,19 @@ struct thread {
 	int first_cpu, last_cpu;
 	/* Wake-ups since it last blocked. */
 	_Atomic unsigned int woken;
+	pid_t tid;
+};
+
+struct change {
+	double us;
+	const char *text;
 };
 
 static struct thread threads[THREADS_MAX];
 static int thread_count;
-static struct timespec end;
+static struct change changes[CHANGES_MAX];
+static int change_count;
+static double end_us;
 
 static struct {
 	double capacity, khz_max;
@@ -108,23 +128,62 @@ static double now_us(clockid_t clock)
 	return 1e6 * time.tv_sec + time.tv_nsec / 1e3;
 }
 
-/* The time since the last call, so the kernel's and this program's own work count as well. */
+/* CPU time as of the last switch or tick, and how often the thread was switched out. */
+struct usage {
+	double cpu_us;
+	long switches;
+};
+
+/*
+ * Unlike a look at the CPU clock, this does not make the scheduler account the thread's time. That
+ * would end its slice, or throttle its group, to the microsecond instead of at the next tick.
+ */
+static struct usage used(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (struct usage) {
+		.cpu_us = 1e6 * (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+			  usage.ru_utime.tv_usec + usage.ru_stime.tv_usec,
+		.switches = usage.ru_nvcsw + usage.ru_nivcsw,
+	};
+}
+
+/*
+ * Counts the time between two switches by the clock. What that misses, such as the kernel's and this
+ * program's own work since the last call, counts at the first call after a switch.
+ */
 static void compute(double us)
 {
-	static _Thread_local double last_us;
-	double rate = 0;
+	static _Thread_local double counted_us;
+	static _Thread_local long switches;
+	struct usage before = used();
+	double rate = speed(), last_us = now_us(CLOCK_MONOTONIC);
 
-	for (int looks = 0; us > 0; looks++) {
+	if (before.switches != switches) {
+		us -= rate * (before.cpu_us - counted_us);
+		counted_us = before.cpu_us;
+	}
+	for (int looks = 1; us > 0; looks++) {
 		double time_us;
 
 		if (looks % LOOKS == 0)
 			rate = speed();
 		for (volatile int rounds = ROUNDS; rounds > 0; rounds--)
 			;
-		time_us = now_us(CLOCK_THREAD_CPUTIME_ID);
-		us -= rate * (time_us - last_us);
-		last_us = time_us;
+		time_us = now_us(CLOCK_MONOTONIC);
+		switches = used().switches;
+		if (switches == before.switches) {
+			us -= rate * (time_us - last_us);
+			counted_us += time_us - last_us;
+			last_us = time_us;
+		} else {
+			before.switches = switches;
+			last_us = now_us(CLOCK_MONOTONIC);
+		}
 	}
+	switches = before.switches;
 }
 
 static void sleep_until(double us)
@@ -165,9 +224,9 @@ static void join(const char *group)
 static void *body(void *argument)
 {
 	struct thread *self = argument;
-	double end_us = 1e6 * end.tv_sec + end.tv_nsec / 1e3;
 	double due_us;
 
+	self->tid = gettid();
 	if (*self->group)
 		join(self->group);
 	due_us = now_us(CLOCK_MONOTONIC);
@@ -242,27 +301,102 @@ static void read_steps(struct thread *thread, char *text)
 	}
 }
 
+static void clamp(const char *text)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+		uint32_t util_min, util_max;
+	} attr = {
+		.size = sizeof(attr),
+		.flags = SCHED_FLAG_KEEP_ALL | SCHED_FLAG_UTIL_CLAMP,
+	};
+	char name[16];
+
+	if (sscanf(text, "%15[^,],%u,%u", name, &attr.util_min, &attr.util_max) != 3 ||
+	    syscall(SYS_sched_setattr, threads[by_name(name)].tid, &attr, 0)) {
+		fprintf(stderr, "steps: %s: no clamps\n", text);
+		exit(1);
+	}
+}
+
+static void make(const struct change *change)
+{
+	static int latency_file = -1;
+	const char *value = strchr(change->text, '=');
+	char path[128];
+	int latency_us, file, written;
+
+	if (!value) {
+		clamp(change->text);
+		return;
+	}
+	snprintf(path, sizeof(path), "%.*s", (int)(value++ - change->text), change->text);
+	if (!strcmp(path, "/dev/cpu_dma_latency")) {
+		if (latency_file < 0)
+			latency_file = open(path, O_WRONLY);
+		latency_us = atoi(value);
+		written = write(latency_file, &latency_us, sizeof(latency_us));
+	} else {
+		file = open(path, O_WRONLY);
+		written = write(file, value, strlen(value));
+		close(file);
+	}
+	if (written < 0) {
+		fprintf(stderr, "steps: %s: %m\n", change->text);
+		exit(1);
+	}
+}
+
+static void read_changes(int count, char **words)
+{
+	change_count = count;
+	if (count > CHANGES_MAX) {
+		fprintf(stderr, "steps: too many changes\n");
+		exit(2);
+	}
+	for (int n = 0; n < count; n++) {
+		const char *text = strchr(words[n], ':');
+
+		if (!text) {
+			fprintf(stderr, "steps: %s: no change\n", words[n]);
+			exit(2);
+		}
+		changes[n] = (struct change) { .us = atof(words[n] + 1), .text = text + 1 };
+	}
+}
+
 int main(int count, char **words)
 {
 	pthread_t started[THREADS_MAX];
+	double begin_us;
 
-	thread_count = count - 2;
+	while (thread_count < count - 2 && *words[thread_count + 2] != '+')
+		thread_count++;
 	if (thread_count < 1 || thread_count > THREADS_MAX) {
-		fprintf(stderr, "steps SECONDS THREAD...\n");
+		fprintf(stderr, "steps SECONDS THREAD|CHANGE...\n");
 		return 2;
 	}
 	for (int n = 0; n < thread_count; n++)
 		sscanf(words[n + 2], "%15[^:@]@%63[^:]", threads[n].name, threads[n].group);
 	for (int n = 0; n < thread_count; n++)
 		read_steps(&threads[n], words[n + 2]);
+	read_changes(count - 2 - thread_count, words + 2 + thread_count);
 	look_at_cpus();
 	/* Utilization is forgotten, and frequencies are down. */
 	sleep(1);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += atoi(words[1]);
+	begin_us = now_us(CLOCK_MONOTONIC);
+	end_us = begin_us + 1e6 * atof(words[1]);
 	for (int n = 0; n < thread_count; n++)
 		pthread_create(&started[n], NULL, body, &threads[n]);
+	for (int n = 0; n < change_count; n++) {
+		sleep_until(begin_us + changes[n].us);
+		make(&changes[n]);
+	}
 	/* One that waits for another may wait for ever now. */
-	sleep_until(1e6 * end.tv_sec + end.tv_nsec / 1e3);
+	sleep_until(end_us);
 	return 0;
 }
