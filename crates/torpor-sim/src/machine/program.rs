@@ -26,6 +26,9 @@ impl<'a, S: Sink> Machine<'a, S> {
         let workload = self.world.plan.workload;
         loop {
             self.count_step(id)?;
+            if self.awaits_section(id) {
+                return Ok(());
+            }
             let task = self.task(id);
             let Some(step) = workload.tasks[task.kind].program.get(task.step) else {
                 if self.end_pass(id) {
@@ -40,6 +43,23 @@ impl<'a, S: Sink> Machine<'a, S> {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a task whose next pass is to begin sleeps until a section of it does.
+    fn awaits_section(&mut self, id: u32) -> bool {
+        let world = &mut self.world;
+        let task = &mut world.tasks[id as usize];
+        let during = &world.plan.workload.tasks[task.kind].during;
+        let Some(during) = during.as_ref().filter(|_| task.step == 0) else { return false };
+        let begins = during.after(world.now, Duration::ZERO);
+        if begins <= world.now {
+            return false;
+        }
+        // Its periods are counted from there, too.
+        (task.pass_began, task.next_period) = (begins, begins);
+        task.timers.fill(begins);
+        self.sleep_until(id, begins);
+        true
     }
 
     pub(super) fn task(&mut self, id: u32) -> &mut Task {

@@ -47,11 +47,11 @@ impl<'a, S: Sink> Machine<'a, S> {
         let at = match &interrupt.arrivals {
             Arrivals::Apart(interval) => {
                 let length = interval.draw(&mut state.interval);
-                interrupt.start + in_runs(&mut world.runs, interrupt, length, Instant(0))
+                let length = in_runs(&mut world.runs, interrupt, length, Instant(0));
+                later(interrupt, Instant(0) + interrupt.start, length)
             }
-            Arrivals::At(times) => times[0],
+            Arrivals::At(times) => Instant(0) + times[0],
         };
-        let at = Instant(0) + at;
         state.burst_began = at;
         state.is_active = interrupt.max != Some(0);
         if state.is_active {
@@ -103,6 +103,11 @@ fn in_runs(runs: &mut [Runs], of: &Interrupt, length: Duration, now: Instant) ->
     of.activity.map_or(length, |activity| runs[activity].scale(length, now))
 }
 
+/// Returns the time that is `length` after `from`, as far as its sections have passed.
+fn later(interrupt: &Interrupt, from: Instant, length: Duration) -> Instant {
+    interrupt.during.as_ref().map_or(from + length, |during| during.after(from, length))
+}
+
 impl SourceState {
     /// When the interrupt after this one comes.
     fn next(&mut self, interrupt: &Interrupt, now: Instant, runs: &mut [Runs]) -> Instant {
@@ -117,13 +122,13 @@ impl SourceState {
         self.burst_left -= 1;
         let next = if self.burst_left > 0 {
             let gap = interrupt.burst_gap.draw(&mut self.gap);
-            now + in_runs(runs, interrupt, gap, now)
+            later(interrupt, now, in_runs(runs, interrupt, gap, now))
         } else {
             self.burst_left = interrupt.burst;
             // A burst that is longer than the interval is followed at once.
             let length = interval.draw(&mut self.interval);
             let length = in_runs(runs, interrupt, length, now);
-            self.burst_began = (self.burst_began + length).max(now);
+            self.burst_began = later(interrupt, self.burst_began, length).max(now);
             self.burst_began
         };
         if interrupt.max.is_none_or(|max| self.fired < max) { next } else { Instant::NEVER }

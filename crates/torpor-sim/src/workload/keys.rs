@@ -5,6 +5,7 @@ use super::attributes::POLICIES;
 use super::change::CHANGE;
 use super::fio::{ENGINES, IODEPTH_MAX};
 use super::program::PHASE;
+use super::section::SECTION;
 use torpor_machine::shape;
 use torpor_machine::toml::{Kind, LENGTH_OR_DISTRIBUTION, Shape};
 
@@ -38,6 +39,8 @@ pub(super) static WORKLOAD: Shape = shape! {
         names.";
     optional flow: Kind::Tables(&FLOW), "Deadlines and targets of flows, which `begin` and `end` \
         of phases name.";
+    optional section: Kind::Tables(&SECTION), "Sections of the load, which follow one another and \
+        repeat: `during` names those in which a task or an interrupt is there.";
     optional change: Kind::Tables(&CHANGE), "Changes to the kernel's settings while it runs.";
     optional note: Kind::Texts, "Notes that every result repeats.";
 };
@@ -69,6 +72,7 @@ static TASK: Shape = shape! {
     optional slice_us: TIME, "Slice requested with `sched_setattr()`, from which EEVDF derives \
         deadlines: 100 to 100000. Default: the scheduler's own.";
     optional activity: Kind::Word, "The `activity` that its `sleep_us` follow. Default: none.";
+    optional during: Kind::Texts, "The sections in which its passes begin. Default: all.";
     optional cgroup: Kind::Text, CGROUP_OF;
     optional uclamp_min: CLAMP, UCLAMP_MIN;
     optional uclamp_max: CLAMP, UCLAMP_MAX;
@@ -128,6 +132,7 @@ static INTERRUPT: Shape = shape! {
         delay to the previous CPU.";
     optional activity: Kind::Word, "The `activity` that `interval_us` and `burst_gap_us` follow. \
         Default: none.";
+    optional during: Kind::Texts, "The sections in which its time passes. Default: all.";
     optional burst: COUNT, "Interrupts per burst. Default: 1.";
     optional burst_gap_us: DIST, "Time between the interrupts of a burst. Default: 0.";
     optional start_us: TIME, "Start of the first interval. Default: 0.";

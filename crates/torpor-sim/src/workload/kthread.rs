@@ -53,6 +53,7 @@ fn kthread(number: usize, device: &Device, cpu: usize) -> TaskKind {
         slice: Duration::ZERO,
         weight: NICE_WEIGHTS[(nice + 20) as usize],
         activity: None,
+        during: None,
         cgroup: None,
         policy,
         clamp,

@@ -16,6 +16,7 @@ mod names;
 mod program;
 mod read;
 mod rtapp;
+mod section;
 
 pub use activity::{Activity, Runs};
 pub use attributes::Clamp;
@@ -27,6 +28,7 @@ pub use device::{Device, DeviceRef, Transfer, TransferKind};
 pub use program::{Draw, List, Op, Step};
 pub use read::{from_document, from_toml, json_schema};
 pub use rtapp::from_rtapp;
+pub use section::During;
 
 use crate::kernel::Policy;
 use crate::random::Dist;
@@ -115,6 +117,8 @@ pub struct TaskKind {
     pub policy: Policy,
     /// Activity that it shares with others.
     pub activity: Option<usize>,
+    /// Sections in which its passes begin; all by default.
+    pub during: Option<During>,
     /// Control group that it is born in; none is the root.
     pub cgroup: Option<usize>,
     pub clamp: Clamp,
@@ -182,6 +186,8 @@ pub struct Interrupt {
     pub arrivals: Arrivals,
     /// Activity that its intervals share with others.
     pub activity: Option<usize>,
+    /// Sections in which its time passes; all by default.
+    pub during: Option<During>,
     /// Interrupts per burst, and the time between them.
     pub burst: u32,
     pub burst_gap: Dist,

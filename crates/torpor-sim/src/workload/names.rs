@@ -2,6 +2,7 @@
 //! Names in a workload file: tasks, devices, channels, flows, activities.
 
 use super::read::from_us;
+use super::section::Sections;
 use super::{Cgroup, DeviceRef, Flow, Hint};
 use std::collections::HashMap;
 use torpor_machine::toml::{Document, Finding, Report, Table};
@@ -95,6 +96,7 @@ pub(super) struct Names {
     flow_ends: Vec<[Option<Finding>; 2]>,
     /// Number of groups of the tasks or interrupts that are being read.
     pub groups: usize,
+    pub sections: Sections,
 }
 
 impl Names {

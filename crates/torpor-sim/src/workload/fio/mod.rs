@@ -81,6 +81,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         stagger: Duration::ZERO,
         each_cpu: false,
         activity: None,
+        during: None,
         cgroup: names.cgroup(report, table),
         timer_slack: super::read::from_us(super::read::TIMER_SLACK_US),
         slice: Duration::ZERO,
