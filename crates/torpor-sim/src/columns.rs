@@ -193,6 +193,7 @@ pub(crate) fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
                 source_sha256: kernel.source_sha256.clone(),
                 config: kernel.config.changed(),
                 options_without_effect: kernel.config.without_effect.len() as u64,
+                unknown_functions: kernel.unknown_functions(),
             });
         }
     }

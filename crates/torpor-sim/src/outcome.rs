@@ -67,6 +67,8 @@ pub struct KernelInfo {
     pub config: BTreeMap<String, String>,
     /// Number of options of the user's `.config` that have no effect here.
     pub options_without_effect: u64,
+    /// Functions of its tree that the host does not know; a run that reaches one ends.
+    pub unknown_functions: Vec<String>,
 }
 
 /// One governor with one frequency policy and IO boost, over all seeds. Metrics are means over

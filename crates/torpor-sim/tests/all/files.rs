@@ -148,3 +148,45 @@ fn files_of_each_kind_take_a_write() {
         count(&request).unwrap_or_else(|error| panic!("{write}: {error}"));
     }
 }
+
+/// On four CPUs with tasks everywhere, each goes off and on several times.
+#[test]
+fn cpus_go_off_and_on_again_and_again() {
+    let mut text = String::from(
+        "[[task]]\nname = \"worker\"\ncount = 8\nphase = [{ run_us = 300 }, { sleep_us = 700 }]\n",
+    );
+    for (round, at) in (0..12).map(|round| (round, 20 + 30 * round)) {
+        let cpu = 1 + round % 3;
+        text += &format!(
+            "[[change]]\nat = \"{at}ms\"\nwrite = \"/sys/devices/system/cpu/cpu{cpu}/online=0\"\n\
+             [[change]]\nat = \"{}ms\"\nwrite = \"/sys/devices/system/cpu/cpu{cpu}/online=1\"\n",
+            at + 15
+        );
+    }
+    let counted = count(&request(machine(4, ""), load(&text), &["menu"], 400)).unwrap();
+    assert_eq!(counted.sections.len(), 25);
+    for (number, part) in counted.sections.iter().enumerate().skip(1) {
+        let off = 1 + (number - 1) / 2 % 3;
+        let busy = |cpu: usize| part.cpus[cpu].task_time.0 > 0;
+        // A CPU that is off runs no task once it has left, and tasks return to it.
+        assert!((0..4).filter(|cpu| *cpu != off).all(busy), "section {number}");
+        assert_eq!(part.cpus[off].task_time.0 > 1_000_000, number % 2 == 0, "section {number}");
+    }
+}
+
+#[test]
+fn a_limit_of_a_missing_cpu_is_an_error() {
+    let mut request = with_change("");
+    request.options.latency_limit.of_cpus.insert(CpuId(9), torpor_machine::units::Duration(10_000));
+    let error = count(&request).unwrap_err();
+    assert!(error.contains("CPU 9") && error.contains("CPUs 0 to"), "{error}");
+}
+
+/// As without a driver: the kernel halts its CPUs by the architecture's own idle function.
+#[test]
+fn cpuidle_can_be_off() {
+    let mut request = with_change("");
+    request.options.kernel_args = Some("cpuidle.off=1".to_owned());
+    let counted = count(&request).unwrap_or_else(|error| panic!("{error}"));
+    assert!(counted.sections[0].cpus[0].task_time.0 > 0);
+}
