@@ -121,6 +121,11 @@ static int add_attribute(struct kobject *object, const char *folder, const struc
 	return 0;
 }
 
+int sysfs_add_file_to_group(struct kobject *object, const struct attribute *attr, const char *group)
+{
+	return add_attribute(object, group, attr);
+}
+
 int sysfs_create_file_ns(struct kobject *object, const struct attribute *attr, const void *ns)
 {
 	return add_attribute(object, NULL, attr);

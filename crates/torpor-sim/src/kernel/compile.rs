@@ -556,7 +556,7 @@ fn link(job: &Job<'_>, units: &mut Vec<Unit<'_>>) -> Result<(), KernelError> {
             let places = unknown::places(job.tree, &variables);
             let line = |(name, user): (&String, &String)| {
                 let answer = unknown::answer(places.get(name), "a file of khost/src");
-                format!("  {name} ({answer}), used in {user}")
+                format!("  {name}, {answer}; used in {user}")
             };
             let list = missing.iter().map(line).collect();
             let release = job.release.to_string();

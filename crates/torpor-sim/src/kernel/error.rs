@@ -150,7 +150,7 @@ impl fmt::Display for Trouble {
             Kind::Panic => write!(f, "panic: {message}")?,
             Kind::Refused => return f.write_str(message),
             Kind::UnknownArgument => return write!(f, "it has no argument `{message}`"),
-            Kind::Unreached => write!(f, "it calls {message}, which is not hosted")?,
+            Kind::Unreached => write!(f, "it calls a function that is not hosted: {message}")?,
             Kind::Signal { signo, address } => {
                 let name = match *signo {
                     libc::SIGSEGV => "SIGSEGV",

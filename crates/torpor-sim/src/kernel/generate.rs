@@ -10,7 +10,7 @@ use torpor_machine::units::{Hz, read_regular};
 
 /// Names whose presence in a tree's header decides how `khost/` uses it. Not its release: stable,
 /// vendors' and Android's trees have later changes.
-const NAMES: [(&str, &str); 14] = [
+const NAMES: [(&str, &str); 15] = [
     ("arch_smp_send_reschedule", "include/linux/smp.h"),
     ("bus_get_dev_root", "include/linux/device/bus.h"),
     ("capacity_freq_ref", "include/linux/arch_topology.h"),
@@ -24,6 +24,7 @@ const NAMES: [(&str, &str); 14] = [
     ("register_sysctl_sz", "include/linux/sysctl.h"),
     ("tick_cleanup_dead_cpu", "include/linux/tick.h"),
     ("tick_cpu_dying", "include/linux/tick.h"),
+    ("timer_delete", "include/linux/timer.h"),
     ("timers_init", "include/linux/timer.h"),
 ];
 

@@ -57,7 +57,7 @@ pub(crate) fn source(tree: &Path, names: &BTreeSet<String>) -> String {
     let mut text = "void khost_unreached(const char *name) __attribute__((noreturn));\n".to_owned();
     for name in names {
         let place = answer(places.get(name), "khost/src/unreached.c");
-        writeln!(text, "void {name}(void) {{ khost_unreached(\"{name} ({place})\"); }}")
+        writeln!(text, "void {name}(void) {{ khost_unreached(\"{name}(), {place}\"); }}")
             .expect("a String");
     }
     text
@@ -66,14 +66,14 @@ pub(crate) fn source(tree: &Path, names: &BTreeSet<String>) -> String {
 /// Returns where the tree defines a name, and the file of `khost/` that would answer for it.
 pub(crate) fn answer(place: Option<&String>, otherwise: &str) -> String {
     let Some(place) = place else {
-        return format!("{otherwise} would answer for it");
+        return format!("for which {otherwise} would answer");
     };
     let found = REPLACES.iter().find(|(theirs, _)| place.starts_with(theirs));
     let ours = found.map_or_else(
-        || format!("a line in khost/hosted.txt, or {otherwise},"),
+        || format!("a line in khost/hosted.txt or {otherwise}"),
         |(_, ours)| (*ours).to_owned(),
     );
-    format!("of {place}; {ours} would answer for it")
+    format!("of {place}, for which {ours} would answer")
 }
 
 /// Returns the file of the tree that defines each name, for those that are found.

@@ -116,7 +116,10 @@ fn unknown_function_ends_a_run_that_reaches_it() {
     let trouble = ended.expect("one of so many tasks wakes on a busy CPU");
     assert_eq!(trouble.detail().kind, TroubleKind::Unreached);
     let text = trouble.to_string();
-    assert!(text.contains("oom_killer_disable (of mm/oom_kill.c; khost/src/"), "{text}");
+    assert!(
+        text.contains("oom_killer_disable(), of mm/oom_kill.c, for which khost/src/"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -130,7 +133,7 @@ fn unknown_variable_names_its_file_and_user() {
     };
     let text = error(&tree);
     let line = text.lines().find(|line| line.starts_with("  watchdog_thresh")).expect(&text);
-    assert!(line.contains("of kernel/watchdog.c; a line in khost/hosted.txt"), "{line}");
+    assert!(line.contains("of kernel/watchdog.c, for which a line in khost/hosted.txt"), "{line}");
     assert!(line.ends_with("used in lib/llist.c, llist_reverse_order()"), "{line}");
 }
 
