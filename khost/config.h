@@ -17,6 +17,8 @@
 #define CONFIG_PAGE_SIZE_4KB 1
 #define CONFIG_PGTABLE_LEVELS 2
 #define CONFIG_FLATMEM 1
+/* No page table has a lock of its own. */
+#define CONFIG_SPLIT_PTLOCK_CPUS 999999
 #define CONFIG_ARCH_HAS_CPU_RELAX 1
 #define CONFIG_CC_HAS_ASM_GOTO_OUTPUT 1
 #define CONFIG_GENERIC_BUG 1
@@ -34,6 +36,7 @@
 #define CONFIG_GROUP_SCHED_WEIGHT 1
 #define CONFIG_FAIR_GROUP_SCHED 1
 #define CONFIG_CFS_BANDWIDTH 1
+#define CONFIG_GROUP_SCHED_BANDWIDTH 1
 
 /* Time. */
 #define CONFIG_GENERIC_CLOCKEVENTS 1
@@ -53,6 +56,8 @@
 #define CONFIG_RCU_EXP_CPU_STALL_TIMEOUT 0
 #define CONFIG_RCU_FANOUT 64
 #define CONFIG_RCU_FANOUT_LEAF 16
+/* The load begins after the end of the start, which some trees delay for RCU. */
+#define CONFIG_RCU_BOOT_END_DELAY 0
 
 /* Idle, frequency, energy. */
 #define CONFIG_CPU_IDLE 1

@@ -57,7 +57,7 @@ static void start_linked_policies(void)
 		if (!strcmp((*at)->name, khost_machine->linked[(*at)->kind]))
 			(*at)->init();
 	}
-	if (!*khost_machine->linked[KHOST_IDLE])
+	if (!*khost_machine->linked[KHOST_IDLE] || cpuidle_disabled())
 		return;
 	if (!cpuidle_curr_governor)
 		khost_trouble(KHOST_REFUSED, "%s registers no idle governor here",
@@ -69,6 +69,9 @@ static void check_governor(void)
 {
 	const char *wanted = khost_machine->governor;
 
+	/* With cpuidle.off=1 no governor registers. */
+	if (cpuidle_disabled())
+		return;
 	if (*khost_machine->linked[KHOST_IDLE]) {
 		/*
 		 * A kernel that switches to a governor of its own waits for one grace period. With the

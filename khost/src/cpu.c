@@ -240,6 +240,7 @@ void khost_prepare_cpu(unsigned int cpu, struct task_struct *idle)
 	hrtimers_prepare_cpu(cpu);
 	smpcfd_prepare_cpu(cpu);
 	rcutree_prepare_cpu(cpu);
+	timers_prepare_cpu(cpu);
 	smpboot_create_threads(cpu);
 	for (step = 0; step < step_count && steps[step].state < CPUHP_BRINGUP_CPU; step++)
 		run_step(steps[step].startup, steps[step].state, cpu);

@@ -4,7 +4,13 @@
  * start; a write calls the function that the kernel has for it. Nothing reads them, so that files
  * without a write function are left out.
  */
+/* Prototypes differ between releases; callers pass the same arguments. */
 #define misc_register kernels_misc_register
+#define sysfs_create_file_ns kernels_sysfs_create_file_ns
+#define sysfs_remove_file_ns kernels_sysfs_remove_file_ns
+#define sysfs_create_dir_ns kernels_sysfs_create_dir_ns
+#define sysfs_create_groups kernels_sysfs_create_groups
+#define sysfs_remove_groups kernels_sysfs_remove_groups
 #include <linux/debugfs.h>
 #include <linux/device.h>
 #include <linux/fs.h>
@@ -20,6 +26,11 @@
 #include <linux/utsname.h>
 #include <asm/page.h>
 #undef misc_register
+#undef sysfs_create_file_ns
+#undef sysfs_remove_file_ns
+#undef sysfs_create_dir_ns
+#undef sysfs_create_groups
+#undef sysfs_remove_groups
 #include "host.h"
 
 /* For a reader of `sched/debug`. */
@@ -108,6 +119,11 @@ static int add_attribute(struct kobject *object, const char *folder, const struc
 	file->store = store_attribute;
 	file->data = (void *)attr;
 	return 0;
+}
+
+int sysfs_add_file_to_group(struct kobject *object, const struct attribute *attr, const char *group)
+{
+	return add_attribute(object, group, attr);
 }
 
 int sysfs_create_file_ns(struct kobject *object, const struct attribute *attr, const void *ns)
@@ -336,8 +352,8 @@ static int store_debugfs(struct khost_file *file, const char *text, size_t len)
 	return result;
 }
 
-struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data,
-				   const struct file_operations *ops)
+static struct dentry *add_debugfs_file(const char *name, umode_t mode, struct dentry *parent,
+				       void *data, const struct file_operations *ops)
 {
 	struct khost_file *file;
 	struct debugfs_data *both;
@@ -353,10 +369,45 @@ struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry
 	return parent;
 }
 
+#ifdef KHOST_HAS_DEBUGFS_CREATE_FILE_FULL
+
+/* A macro of the header chooses one of two functions by the type of the operations. */
+#ifdef KHOST_HAS_DEBUGFS_CREATE_FILE_AUX
+#define AUX , const void *aux
+#else
+#define AUX
+#endif
+
+struct dentry *debugfs_create_file_full(const char *name, umode_t mode, struct dentry *parent,
+					void *data AUX, const struct file_operations *ops)
+{
+	return add_debugfs_file(name, mode, parent, data, ops);
+}
+
+struct dentry *debugfs_create_file_short(const char *name, umode_t mode, struct dentry *parent,
+					 void *data AUX, const struct debugfs_short_fops *ops)
+{
+	struct file_operations *full = khost_alloc(sizeof(*full));
+
+	full->open = simple_open;
+	full->write = ops->write;
+	return add_debugfs_file(name, mode, parent, data, full);
+}
+
+#else
+
+struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data,
+				   const struct file_operations *ops)
+{
+	return add_debugfs_file(name, mode, parent, data, ops);
+}
+
+#endif
+
 struct dentry *debugfs_create_file_unsafe(const char *name, umode_t mode, struct dentry *parent,
 					  void *data, const struct file_operations *ops)
 {
-	return debugfs_create_file(name, mode, parent, data, ops);
+	return add_debugfs_file(name, mode, parent, data, ops);
 }
 
 ssize_t debugfs_write_file_bool(struct file *file, const char __user *text, size_t len,

@@ -127,6 +127,9 @@ int khost_shell_cpu(void *cpu, unsigned long unused);
 /* sysctl.c */
 void khost_set_sysctl_values(void);
 
+/* drivers/cpuidle/cpuidle.h, which no hosted file outside of it includes */
+int cpuidle_disabled(void);
+
 /* idle.c, freq.c, topology.c */
 void khost_start_idle_driver(void);
 void khost_report_idle_limits(void);

@@ -19,6 +19,7 @@
 #include <linux/rcuwait.h>
 #include <linux/sched.h>
 #include <linux/sched/hotplug.h>
+#include <linux/sched/isolation.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
@@ -46,10 +47,11 @@ void finish_rcuwait(struct rcuwait *wait)
 
 static DECLARE_COMPLETION(done);
 static int (*work)(unsigned int cpu);
+static int work_result;
 
 static int run_work(void *cpu)
 {
-	work((unsigned long)cpu);
+	work_result = work((unsigned long)cpu);
 	complete(&done);
 	return 0;
 }
@@ -72,21 +74,44 @@ static int run_on(unsigned int cpu, int (*what)(unsigned int cpu))
 	while (READ_ONCE(thread->on_rq))
 		schedule_timeout_uninterruptible(1);
 	put_task_struct(thread);
-	return 0;
+	return work_result;
 }
 
-static int leave(unsigned int cpu)
+/* Registered steps between two of the kernel's own states, the last one first. */
+static void tear_down(unsigned int cpu, enum cpuhp_state above, enum cpuhp_state below)
 {
 	int count;
 	const struct khost_step *steps = khost_steps(&count);
 
-	sched_cpu_deactivate(cpu);
 	while (count-- > 0) {
-		if (steps[count].state > CPUHP_TEARDOWN_CPU && steps[count].teardown)
+		if (steps[count].state > above && steps[count].state < below &&
+		    steps[count].teardown)
 			steps[count].teardown(cpu);
 	}
+}
+
+static void start_up(unsigned int cpu, enum cpuhp_state above, enum cpuhp_state below)
+{
+	int count;
+	const struct khost_step *steps = khost_steps(&count);
+
+	for (int at = 0; at < count; at++) {
+		if (steps[at].state > above && steps[at].state < below && steps[at].startup)
+			steps[at].startup(cpu);
+	}
+}
+
+static int leave(unsigned int cpu)
+{
+	int result = sched_cpu_deactivate(cpu);
+
+	if (result)
+		return result;
+	tear_down(cpu, CPUHP_AP_RCUTREE_ONLINE, CPUHP_AP_ACTIVE);
 	rcutree_offline_cpu(cpu);
+	tear_down(cpu, CPUHP_AP_SMPBOOT_THREADS, CPUHP_AP_RCUTREE_ONLINE);
 	smpboot_park_threads(cpu);
+	tear_down(cpu, CPUHP_TEARDOWN_CPU, CPUHP_AP_SMPBOOT_THREADS);
 	sched_cpu_wait_empty(cpu);
 	return 0;
 }
@@ -128,27 +153,35 @@ void cpuhp_report_idle_dead(void)
 
 static void put_to_sleep(unsigned int cpu)
 {
-	int count;
-	const struct khost_step *steps = khost_steps(&count);
-
 	while (!is_dead[cpu])
 		schedule_timeout_uninterruptible(1);
+#ifdef KHOST_HAS_TICK_CLEANUP_DEAD_CPU
 	tick_cleanup_dead_cpu(cpu);
+#endif
 	rcutree_migrate_callbacks(cpu);
-	while (count-- > 0) {
-		if (steps[count].state < CPUHP_BRINGUP_CPU && steps[count].teardown)
-			steps[count].teardown(cpu);
-	}
+	tear_down(cpu, CPUHP_OFFLINE, CPUHP_BRINGUP_CPU);
 	timers_dead_cpu(cpu);
 	rcutree_dead_cpu(cpu);
 	smpcfd_dead_cpu(cpu);
+}
+
+/* The scheduler's domains need one CPU that is not isolated. */
+static bool is_last_housekeeper(unsigned int cpu)
+{
+	unsigned int other;
+
+	for_each_cpu_and(other, cpu_online_mask, housekeeping_cpumask(HK_TYPE_DOMAIN)) {
+		if (other != cpu)
+			return false;
+	}
+	return true;
 }
 
 static int take_down(unsigned int cpu)
 {
 	int result;
 
-	if (!cpu || !cpu_online(cpu) || num_online_cpus() == 1)
+	if (!cpu || !cpu_online(cpu) || num_online_cpus() == 1 || is_last_housekeeper(cpu))
 		return -EBUSY;
 	/* From now on no thread of the kernel is placed there that is not this CPU's own. */
 	set_cpu_dying(cpu, true);
@@ -166,17 +199,12 @@ static int take_down(unsigned int cpu)
 
 static int join(unsigned int cpu)
 {
-	int count;
-	const struct khost_step *steps = khost_steps(&count);
-
+	start_up(cpu, CPUHP_TEARDOWN_CPU, CPUHP_AP_SMPBOOT_THREADS);
 	smpboot_unpark_threads(cpu);
+	start_up(cpu, CPUHP_AP_SMPBOOT_THREADS, CPUHP_AP_RCUTREE_ONLINE);
 	rcutree_online_cpu(cpu);
-	for (int at = 0; at < count; at++) {
-		if (steps[at].state > CPUHP_TEARDOWN_CPU && steps[at].startup)
-			steps[at].startup(cpu);
-	}
-	sched_cpu_activate(cpu);
-	return 0;
+	start_up(cpu, CPUHP_AP_RCUTREE_ONLINE, CPUHP_AP_ACTIVE);
+	return sched_cpu_activate(cpu);
 }
 
 static int bring_up(unsigned int cpu)

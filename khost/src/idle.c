@@ -104,7 +104,7 @@ static void add_state(struct cpuidle_driver *driver, const struct khost_state *g
 
 void khost_start_idle_driver(void)
 {
-	if (khost_machine->no_idle_driver)
+	if (khost_machine->no_idle_driver || cpuidle_disabled())
 		return;
 	for (unsigned int i = 0; i < khost_machine->clusters; i++) {
 		const struct khost_cluster *cluster = &khost_machine->cluster[i];

@@ -149,7 +149,7 @@ void khost_trouble(enum khost_trouble kind, const char *fmt, ...)
 
 void __noreturn khost_unreached(const char *name)
 {
-	khost_trouble(KHOST_UNREACHED, "%s()", name);
+	khost_trouble(KHOST_UNREACHED, "%s", name);
 }
 
 void panic(const char *fmt, ...)

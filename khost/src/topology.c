@@ -5,7 +5,6 @@
 #include <linux/cpu.h>
 #include <linux/device.h>
 #include <linux/pm_qos.h>
-#include <linux/version.h>
 #include "host.h"
 
 const struct khost_cluster *khost_cluster_of(unsigned int cpu)
@@ -87,7 +86,7 @@ static struct device cpu_root;
 
 typeof(cpu_subsys) cpu_subsys = {
 	.name = "cpu",
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#ifndef KHOST_HAS_BUS_GET_DEV_ROOT
 	.dev_root = &cpu_root,
 #endif
 };
@@ -103,12 +102,19 @@ struct device *get_cpu_device(unsigned int cpu)
 	return cpu < khost_machine->cpus ? &per_cpu(cpu_device, cpu) : NULL;
 }
 
+/* Older kernels have no such mask. */
+extern struct cpumask __cpu_enabled_mask;
+
+/* Folder of some files that nobody writes. */
+struct kobject *kernel_kobj;
+
 /* Like an architecture's calls of register_cpu(). */
 void khost_add_cpus(void)
 {
 	struct kobject *devices = kobject_create_and_add("devices", NULL);
 	struct kobject *system = kobject_create_and_add("system", devices);
 
+	kernel_kobj = kobject_create_and_add("kernel", NULL);
 	khost_add_device(&cpu_root, system, "cpu");
 	for (unsigned int cpu = 0; cpu < khost_machine->cpus; cpu++) {
 		struct device *device = get_cpu_device(cpu);
@@ -119,6 +125,7 @@ void khost_add_cpus(void)
 		spin_lock_init(&device->power.lock);
 		snprintf(name, sizeof(name), "cpu%u", cpu);
 		khost_add_device(device, &cpu_root.kobj, name);
+		cpumask_set_cpu(cpu, &__cpu_enabled_mask);
 		dev_pm_qos_expose_latency_limit(device, PM_QOS_RESUME_LATENCY_NO_CONSTRAINT);
 	}
 }

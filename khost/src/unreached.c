@@ -6,7 +6,7 @@
  */
 void khost_unreached(const char *name) __attribute__((noreturn));
 
-#define UNREACHED(name) __attribute__((weak)) void name(void) { khost_unreached(#name); }
+#define UNREACHED(name) __attribute__((weak)) void name(void) { khost_unreached(#name "()"); }
 
 /* Files have no readers. */
 UNREACHED(_copy_to_user)
@@ -54,6 +54,7 @@ UNREACHED(fwnode_handle_put)
 UNREACHED(gfpflag_names)
 UNREACHED(vmaflag_names)
 UNREACHED(pageflag_names)
+UNREACHED(pagetype_names)
 UNREACHED(guid_index)
 UNREACHED(uuid_index)
 UNREACHED(skip_spaces)

@@ -77,6 +77,26 @@ bool mod_delayed_work_on(int cpu, struct workqueue_struct *queue, struct delayed
 	return true;
 }
 
+static bool stop_timer(struct timer_list *timer)
+{
+#ifdef KHOST_HAS_TIMER_DELETE
+	return timer_delete(timer);
+#else
+	return del_timer(timer);
+#endif
+}
+
+bool cancel_delayed_work(struct delayed_work *delayed)
+{
+	if (!stop_timer(&delayed->timer)) {
+		if (!work_pending(&delayed->work))
+			return false;
+		list_del_init(&delayed->work.entry);
+	}
+	clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&delayed->work));
+	return true;
+}
+
 static void queue_after_grace_period(struct rcu_head *head)
 {
 	struct rcu_work *work = container_of(head, struct rcu_work, rcu);

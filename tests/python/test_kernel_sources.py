@@ -114,3 +114,35 @@ def test_missing_source_is_explained_in_one_line(apt, tmp_path, monkeypatch):
         kernel_sources.fetch("6.12")
     with pytest.raises(kernel_sources.UnavailableError, match="not a release"):
         kernel_sources.fetch("../6.12")
+
+
+LACKING = """#!/bin/sh
+echo "$*" >>"$LOG"
+case " $* " in
+*" --print-uris "*) echo "E: Unable to locate package" >&2; exit 100 ;;
+esac
+"""
+
+
+def test_what_the_archive_lacks_is_said_at_once(apt, tmp_path):
+    (tmp_path / "tools" / "apt-get").write_text(LACKING, encoding="utf-8")
+    names = "echo linux-source-6.1; echo linux-source-6.12; echo linux-source-6.12-doc"
+    (tmp_path / "tools" / "apt-cache").write_text(f"#!/bin/sh\n{names}\n", encoding="utf-8")
+    (tmp_path / "tools" / "apt-cache").chmod(0o755)
+    said = []
+    with pytest.raises(kernel_sources.UnavailableError, match=r"it has 6\.1, 6\.12\n") as error:
+        kernel_sources.fetch("6.6", say=said.append)
+    assert "tarball" in str(error.value)
+    assert len(said) == 1 and "not in the package lists here" in said[0]
+    asked = apt.read_text(encoding="utf-8").count("update")
+    assert asked == 1, "the machine's own lists name releases: only other suites are asked"
+    with pytest.raises(kernel_sources.UnavailableError, match=r"linux-source-6\.6; it has"):
+        kernel_sources.fetch("6.6", say=said.append)
+    assert apt.read_text(encoding="utf-8").count("update") == asked
+    assert len(said) == 1
+
+
+def test_a_point_release_names_its_release(apt):
+    with pytest.raises(kernel_sources.UnavailableError, match=r"kernel fetch 6\.12`"):
+        kernel_sources.fetch("6.12.47")
+    assert not apt.exists()

@@ -46,6 +46,11 @@ pub enum EngineError {
     )]
     NoSuchPlace { cpu: u32, state: usize, platform: String, last: usize },
     #[error(
+        "option `latency_limit` names CPU {cpu}, but platform `{platform}` has CPUs 0 to {last}\n\
+         hint: TIME is a limit of all CPUs, CPU:TIME or 0-3:TIME one of some"
+    )]
+    NoSuchLimit { cpu: u32, platform: String, last: usize },
+    #[error(
         "recording `{path}` shows no CPU {cpu} going idle, only {shown}\n\
          hint: `torpor trace info` lists its CPUs; option `cpus` and option `cpu_map` take their numbers"
     )]

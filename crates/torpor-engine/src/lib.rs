@@ -54,6 +54,7 @@ pub use pool::on_threads;
 pub use reading::{Loaded, stream};
 pub use recorded::{RecordedCpu, RecordedState, RecordedUsage, machine_named};
 pub use session::{
-    asks_for_oracle, check_disabled_states, describe_governor, run, run_on, spans_of,
+    asks_for_oracle, check_disabled_states, check_latency_limits, describe_governor, run, run_on,
+    spans_of,
 };
 pub use trace_info::TraceInfo;

@@ -27,6 +27,7 @@ use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::idle::power_mw;
 use torpor_result::metric;
+use torpor_result::options::LatencyLimits;
 use torpor_result::record::{self, Described, compare_single};
 use torpor_trace::Trace;
 
@@ -73,6 +74,7 @@ impl<'a> Session<'a> {
     fn new(request: &'a Request, catalog: &'a Catalog) -> Result<Session<'a>, EngineError> {
         let hz = request.options.hz.unwrap_or(request.platform.hz);
         check_disabled_states(&request.platform, &request.options.disabled_states)?;
+        check_latency_limits(&request.platform, &request.options.latency_limit)?;
         let deciders = deciders(request, catalog, hz)?;
         Ok(Session { request, hz, deciders, catalog })
     }
@@ -637,6 +639,20 @@ fn check_named_cpus(
         cpu: missing.0,
         path: path.to_owned(),
         shown: format!("CPU {}", torpor_machine::toml::format_cpu_list(&shown)),
+    })
+}
+
+/// Checks that the CPUs with a latency limit of their own exist.
+pub fn check_latency_limits(
+    platform: &Platform,
+    limits: &LatencyLimits,
+) -> Result<(), EngineError> {
+    limits.beyond(platform.cpu_count()).map_or(Ok(()), |cpu| {
+        Err(EngineError::NoSuchLimit {
+            cpu: cpu.0,
+            platform: platform.name.clone(),
+            last: platform.cpu_count().saturating_sub(1),
+        })
     })
 }
 

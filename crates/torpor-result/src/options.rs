@@ -79,6 +79,11 @@ impl LatencyLimits {
         let own = self.of_cpus.get(&cpu).copied().unwrap_or(Duration::MAX);
         own.min(self.all.unwrap_or(Duration::MAX))
     }
+
+    /// Returns the last CPU that has a limit of its own, if the machine lacks it.
+    pub fn beyond(&self, cpus: usize) -> Option<CpuId> {
+        self.of_cpus.keys().next_back().copied().filter(|cpu| cpu.index() >= cpus)
+    }
 }
 
 impl From<Option<Duration>> for LatencyLimits {

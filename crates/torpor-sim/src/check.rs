@@ -4,7 +4,7 @@
 use crate::error::SimError;
 use crate::options::Request;
 use std::fmt::Display;
-use torpor_engine::{ORACLE, check_disabled_states};
+use torpor_engine::{ORACLE, check_disabled_states, check_latency_limits};
 use torpor_machine::units::{CpuId, Duration};
 
 /// Shorter runs hold less than a tick of the slowest kernel.
@@ -18,6 +18,7 @@ const DURATION_MAX: Duration = Duration(2_592_000_000_000_000);
 pub(crate) fn check(request: &Request) -> Result<(), SimError> {
     let Request { platform, governors, options, .. } = request;
     check_disabled_states(platform, &options.disabled_states)?;
+    check_latency_limits(platform, &options.latency_limit)?;
     if let Some(cpus) = &options.cpus {
         let unknown = cpus.iter().find(|&&cpu| platform.cluster_of(cpu).is_none());
         if cpus.is_empty() || unknown.is_some() {

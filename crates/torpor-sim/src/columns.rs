@@ -194,6 +194,7 @@ pub(crate) fn kernels(columns: &[Column]) -> Vec<KernelInfo> {
                 config: kernel.config.changed(),
                 options_without_effect: kernel.config.without_effect.len() as u64,
                 options_not_taken: kernel.config.not_taken.clone(),
+                unknown_functions: kernel.unknown_functions(),
             });
         }
     }

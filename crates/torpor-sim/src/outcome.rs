@@ -70,6 +70,8 @@ pub struct KernelInfo {
     /// Options of the user's `.config`, with their values there, that have another one in every
     /// hosted kernel.
     pub options_not_taken: BTreeMap<String, String>,
+    /// Functions of its tree that the host does not know; a run that reaches one ends.
+    pub unknown_functions: Vec<String>,
 }
 
 /// One governor with one frequency policy and IO boost, over all seeds. Metrics are means over

@@ -512,6 +512,7 @@ pub(crate) fn notes(request: &Request, kernels: &[KernelInfo]) -> Vec<String> {
         )
     }));
     notes.extend(kernels.iter().filter_map(config_note));
+    notes.extend(kernels.iter().filter_map(unknown_note));
     notes.extend(summary::demotion_note(platform));
     if !platform.has_power() {
         notes.push(format!(
@@ -550,6 +551,19 @@ fn config_note(info: &KernelInfo) -> Option<String> {
         ));
     }
     (!parts.is_empty()).then(|| format!("--kernel {} {}", info.kernel, parts.join("; ")))
+}
+
+fn unknown_note(info: &KernelInfo) -> Option<String> {
+    let names = &info.unknown_functions;
+    let what = if names.len() == 1 { "function is" } else { "functions are" };
+    (!names.is_empty()).then(|| {
+        format!(
+            "--kernel {}: {} {what} not hosted, and a run that reached one would end there: {}",
+            info.kernel,
+            names.len(),
+            names.join(", ")
+        )
+    })
 }
 
 fn rejects_note(platform: &Platform) -> Option<String> {

@@ -28,6 +28,7 @@ typedef struct page *pgtable_t;
 #define virt_to_page(x) ((struct page *)(x))
 #define page_to_virt(x) ((void *)(x))
 #define virt_addr_valid(x) 1
+#define ZERO_PAGE(vaddr) ((struct page *)0)
 #define clear_page(page) memset((page), 0, PAGE_SIZE)
 #define copy_page(to, from) memcpy((to), (from), PAGE_SIZE)
 #define clear_user_page(page, vaddr, pg) clear_page(page)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,10 +33,19 @@ WANTED = (
 ORIGIN = "torpor-origin.json"
 #: Names a folder of sources, into which they are then fetched.
 SOURCES_ENV = "TORPOR_KERNEL_SOURCES"
+#: In the cache: what the archive had when it was asked last, and for how long that is believed.
+ANSWER = "archive.json"
+ANSWER_MAX_AGE_S = 24 * 3600
 #: The exit status if a package is not available.
 UNAVAILABLE = 77
 
 _RELEASE = re.compile(r"\d+\.\d+")
+_POINT_RELEASE = re.compile(r"(\d+\.\d+)\.\d+")
+_PACKAGE = re.compile(r"linux-source-(\d+\.\d+)")
+_ELSEWHERE = (
+    "`-k` takes a tree, a tarball (linux-6.6.tar.xz) or TREE:REV of a git repository: "
+    "those of kernel.org, of Android (kernel/common) or of a vendor"
+)
 _SECURITY_SUITES = ("bullseye-security", "bookworm-security", "trixie-security")
 _SUITES = ("trixie-backports", "forky", "sid", "experimental")
 
@@ -86,6 +96,11 @@ def fetch(
     ``also`` names further parts of the tree, ``say`` is given a line before anything is fetched.
     Raises :class:`UnavailableError`.
     """
+    if point := _POINT_RELEASE.fullmatch(release):
+        raise UnavailableError(
+            f"`{release}` is a point release, and Debian's archive has only the last one of each "
+            f"release; `torpor kernel fetch {point[1]}` fetches that\nhint: {_ELSEWHERE}"
+        )
     if not is_release(release):
         raise UnavailableError(f"`{release}` is not a release such as 6.12")
     named = os.environ.get(SOURCES_ENV)
@@ -145,7 +160,7 @@ def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], 
     parts = sorted(_further_parts(place).union(also))
     # apt may fetch as a user of its own.
     work.chmod(0o755)
-    options = _findable(place.name, work)
+    options = _findable(place.name, work, say)
     _say_size(place.name, options, say)
     _apt(work, *options, "download", place.name)
     [package] = work.glob("*.deb")
@@ -164,7 +179,7 @@ def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], 
     tree.rename(place)
 
 
-def _findable(package: str, work: Path) -> list[str]:
+def _findable(package: str, work: Path, say: Callable[[str], None]) -> list[str]:
     """Return apt's options by which it knows the package; any user's, as nothing is installed."""
     for folder in ("lists/partial", "cache/archives/partial"):
         (work / folder).mkdir(parents=True)
@@ -173,22 +188,78 @@ def _findable(package: str, work: Path) -> list[str]:
         here.append("APT::Sandbox::User=root")
     fresh = [*here, f"Dir::State::lists={work}/lists", "Acquire::Languages=none"]
     every = [*fresh, f"Dir::Etc::sourcelist={work}/sources.list", "Dir::Etc::sourceparts=-"]
+    # The machine's own package lists, then fresh ones of its suites if it has none, then fresh ones
+    # of all Debian suites.
+    options = _words(here)
+    if _knows(package, options):
+        return options
+    known = _releases(options)
+    _check_answer(package, known)
     problem = ""
-    # The machine's own package lists, then fresh ones of its suites, then fresh ones of all Debian
-    # suites.
-    for settings in (here, fresh, every):
-        options = [word for setting in settings for word in ("-o", setting)]
+    for settings in ([] if known else [fresh]) + [every]:
+        what = "Debian's other suites" if settings is every else "this machine's suites"
+        say(f"{package} is not in the package lists here: asking {what}, up to a minute")
+        options = _words(settings)
         try:
             if settings is every:
                 (work / "sources.list").write_text(_all_suites(), encoding="utf-8")
-            if settings is not here:
-                _apt(work, *options, "update")
-            _apt(work, *options, "download", "--print-uris", package)
+            _apt(work, *options, "update")
         except UnavailableError as error:
             problem = str(error)
-        else:
+            continue
+        if _knows(package, options):
             return options
-    raise UnavailableError(f"no package {package} can be found: {problem}")
+        known |= _releases(options)
+    if problem:
+        raise UnavailableError(f"no package {package} can be found: {problem}")
+    _keep_answer(known)
+    raise UnavailableError(_lacks(package, known))
+
+
+def _words(settings: list[str]) -> list[str]:
+    return [word for setting in settings for word in ("-o", setting)]
+
+
+def _knows(package: str, options: list[str]) -> bool:
+    try:
+        _run(["apt-get", "-qq", *options, "download", "--print-uris", package])
+    except UnavailableError:
+        return False
+    return True
+
+
+def _releases(options: list[str]) -> set[str]:
+    """Return the releases whose source is in the package lists that the options name."""
+    try:
+        names = _run(["apt-cache", *options, "pkgnames", "linux-source-"])
+    except (UnavailableError, OSError):
+        return set()
+    return {found[1] for name in names.split() if (found := _PACKAGE.fullmatch(name))}
+
+
+def _check_answer(package: str, known: set[str]) -> None:
+    """Raise if the archive lacked the package when it was asked last, not long ago."""
+    try:
+        answer = json.loads((cache_folder("sources") / ANSWER).read_text(encoding="utf-8"))
+        asked_s, releases = float(answer["asked_s"]), {str(name) for name in answer["releases"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    found = _PACKAGE.fullmatch(package)
+    if 0 <= time.time() - asked_s < ANSWER_MAX_AGE_S and found and found[1] not in releases:
+        raise UnavailableError(_lacks(package, known | releases))
+
+
+def _keep_answer(releases: set[str]) -> None:
+    folder = cache_folder("sources")
+    _private(folder)
+    answer = {"asked_s": time.time(), "releases": sorted(releases)}
+    (folder / ANSWER).write_text(json.dumps(answer) + "\n", encoding="utf-8")
+
+
+def _lacks(package: str, known: set[str]) -> str:
+    have = sorted(known, key=lambda release: [int(part) for part in release.split(".")])
+    listed = ", ".join(have) or "no release"
+    return f"Debian's archive has no package {package}; it has {listed}\nhint: {_ELSEWHERE}"
 
 
 def _all_suites() -> str:

@@ -106,6 +106,7 @@ impl Shadow {
         options.strip = false;
         let request = Request { traces: Vec::new(), platform, governors, options }.resolved()?;
         session::check_disabled_states(&request.platform, &request.options.disabled_states)?;
+        session::check_latency_limits(&request.platform, &request.options.latency_limit)?;
         // Wrong names are errors now, not when events have come.
         session::deciders(&request, &catalog, request.platform.hz)?;
         Ok(Shadow {

@@ -446,6 +446,10 @@ fn run_compiler(
         (true, Some(line)) => line.to_owned(),
         (false, _) => summary(&message),
     };
+    let message = match is_governor {
+        true => message,
+        false => format!("{}\nhint: {}", message.trim_end(), answer(name, &summary)),
+    };
     Err(KernelError::Compile {
         kernel: job.kernel.to_owned(),
         release: job.release.to_string().into(),
@@ -453,6 +457,23 @@ fn run_compiler(
         summary,
         message,
     })
+}
+
+/// Returns which part of `khost/` would answer an error of the compiler.
+fn answer(file: &str, summary: &str) -> String {
+    if let Some((_, header)) = summary.split_once("there is no header <asm/") {
+        let header = header.trim_end_matches('>');
+        return format!("khost/include/asm/{header} would answer it");
+    }
+    if summary.contains("CONFIG_") {
+        return "khost/config.h or khost/options.txt would answer it".to_owned();
+    }
+    match file.starts_with("khost/") {
+        true => format!("{file} would answer it: this tree's declarations are not those it knows"),
+        false => "what a hosted file needs and its tree does not give is in khost/include and \
+                  khost/config.h"
+            .to_owned(),
+    }
 }
 
 /// Returns the command that compiles a file to an object or, with `-S`, to assembly.
@@ -532,7 +553,12 @@ fn link(job: &Job<'_>, units: &mut Vec<Unit<'_>>) -> Result<(), KernelError> {
         let variables = unknown::variables(job, &objects, &names)?;
         if !variables.is_empty() {
             missing.retain(|name, _| variables.contains(name));
-            let list = missing.iter().map(|(name, place)| format!("  {name} ({place})")).collect();
+            let places = unknown::places(job.tree, &variables);
+            let line = |(name, user): (&String, &String)| {
+                let answer = unknown::answer(places.get(name), "a file of khost/src");
+                format!("  {name}, {answer}; used in {user}")
+            };
+            let list = missing.iter().map(line).collect();
             let release = job.release.to_string();
             return Err(KernelError::Missing { kernel: job.kernel.to_owned(), release, list });
         }
@@ -548,11 +574,12 @@ fn unknown_unit<'a>(job: &Job<'_>, names: &BTreeSet<String>) -> Result<Unit<'a>,
     let unit = Unit {
         shown: unknown::SOURCE.to_owned(),
         path: PathBuf::from(unknown::SOURCE),
-        object: "khost-src-unknown.o".to_owned(),
+        object: unknown::UNIT.to_owned(),
         policy: None,
     };
     let path = job.scratch.path().join(&unit.path);
-    fs::write(&path, unknown::source(names)).map_err(|error| unreadable(job, &path, error))?;
+    fs::write(&path, unknown::source(job.tree, names))
+        .map_err(|error| unreadable(job, &path, error))?;
     compile_as(job, &contents(job), "-c", &unit.shown, &unit.path, &unit.object)?;
     Ok(unit)
 }
@@ -618,6 +645,15 @@ mod tests {
         let message = "In file included from a.c:1:\na.c:1:10: fatal error: asm/x.h: No such file \
                        or directory\n";
         assert_eq!(summary(message), "there is no header <asm/x.h>");
+    }
+
+    #[test]
+    fn an_error_names_the_part_of_the_host() {
+        let of = |file: &str, summary: &str| answer(file, summary);
+        assert!(of("lib/a.c", "there is no header <asm/x.h>").starts_with("khost/include/asm/x.h"));
+        assert!(of("lib/a.c", "'CONFIG_X' undeclared").starts_with("khost/config.h"));
+        assert!(of("khost/src/task.c", "conflicting types").starts_with("khost/src/task.c"));
+        assert!(of("lib/a.c", "no member named `x`").contains("khost/include"));
     }
 
     #[test]

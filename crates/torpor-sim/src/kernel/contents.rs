@@ -36,10 +36,11 @@ pub(crate) const SEARCH: &[&str] = &[
     "patched/include",
     "patched/kernel/sched",
     "patched/kernel/sched/ioboost",
+    // A tree in which somebody built a kernel has generated headers of its own.
+    "gen",
     "tree:include",
     "gen/uapi",
     "tree:include/uapi",
-    "gen",
     "gen/generated/uapi",
     "tree:kernel/sched",
     "tree:kernel/time",

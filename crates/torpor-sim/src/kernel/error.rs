@@ -56,9 +56,9 @@ pub enum KernelError {
     Compile { kernel: String, release: Box<str>, file: Box<str>, summary: String, message: String },
 
     #[error(
-        "kernel `{kernel}` (Linux {release}) uses names that neither its hosted files nor the \
+        "kernel `{kernel}` (Linux {release}) uses variables that neither its hosted files nor the \
          host define:\n\
-         {}\nhint: a function that is never reached requires a line in khost/src/unreached.c",
+         {}\nhint: a variable has no default: the file of khost/ that answers for it must define it",
         list.join("\n")
     )]
     Missing { kernel: String, release: String, list: Vec<String> },
@@ -150,7 +150,7 @@ impl fmt::Display for Trouble {
             Kind::Panic => write!(f, "panic: {message}")?,
             Kind::Refused => return f.write_str(message),
             Kind::UnknownArgument => return write!(f, "it has no argument `{message}`"),
-            Kind::Unreached => write!(f, "it calls {message}, which is not hosted")?,
+            Kind::Unreached => write!(f, "it calls a function that is not hosted: {message}")?,
             Kind::Signal { signo, address } => {
                 let name = match *signo {
                     libc::SIGSEGV => "SIGSEGV",

@@ -10,16 +10,21 @@ use torpor_machine::units::{Hz, read_regular};
 
 /// Names whose presence in a tree's header decides how `khost/` uses it. Not its release: stable,
 /// vendors' and Android's trees have later changes.
-const NAMES: [(&str, &str); 10] = [
+const NAMES: [(&str, &str); 15] = [
     ("arch_smp_send_reschedule", "include/linux/smp.h"),
+    ("bus_get_dev_root", "include/linux/device/bus.h"),
     ("capacity_freq_ref", "include/linux/arch_topology.h"),
+    ("debugfs_create_file_aux", "include/linux/debugfs.h"),
+    ("debugfs_create_file_full", "include/linux/debugfs.h"),
     ("hrtimer_setup", "include/linux/hrtimer.h"),
     ("hrtimer_setup_sleeper_on_stack", "include/linux/hrtimer.h"),
     ("hrtimers_cpu_starting", "include/linux/hrtimer.h"),
     ("max_allowed_capacity", "include/linux/sched.h"),
     ("rcutree_report_cpu_starting", "include/linux/rcutree.h"),
     ("register_sysctl_sz", "include/linux/sysctl.h"),
+    ("tick_cleanup_dead_cpu", "include/linux/tick.h"),
     ("tick_cpu_dying", "include/linux/tick.h"),
+    ("timer_delete", "include/linux/timer.h"),
     ("timers_init", "include/linux/timer.h"),
 ];
 

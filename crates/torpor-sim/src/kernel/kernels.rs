@@ -21,7 +21,7 @@ use crate::kernel::contents::{Contents, SEARCH, cached, entry, of_tree};
 use crate::kernel::patched;
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::kernel::source::{Packed, Source};
-use crate::kernel::{Configuration, KernelError, KernelSpec, Release, shipped};
+use crate::kernel::{Configuration, KernelError, KernelSpec, Release, shipped, symbols, unknown};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -779,6 +779,12 @@ impl Kernel {
     /// Returns the policies in its image: the tree's idle governors (kind `tree`), and Torpor's.
     pub fn policies(&self) -> &[LinkedPolicy] {
         &self.policies
+    }
+
+    /// Returns the functions of the tree that the host does not know. A run that reaches one ends.
+    pub fn unknown_functions(&self) -> Vec<String> {
+        let object = self.objects.iter().find(|(name, _)| name == unknown::UNIT);
+        object.map_or_else(Vec::new, |(_, object)| symbols::functions(object))
     }
 
     /// Returns the name of its idle governor in results if it is the tree's own: `menu@6.12.117`.

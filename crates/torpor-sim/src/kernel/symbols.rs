@@ -27,6 +27,15 @@ pub(crate) fn name(image: &[u8], anchor: &str, addresses: &[i64]) -> Vec<String>
     addresses.iter().map_while(of).collect()
 }
 
+/// Returns the functions that an object defines.
+pub(crate) fn functions(object: &[u8]) -> Vec<String> {
+    let Ok(file) = ElfFile64::<object::Endianness>::parse(object) else { return Vec::new() };
+    let defined = file.symbols().filter(|s| s.kind() == SymbolKind::Text && !s.is_undefined());
+    let mut names: Vec<String> = defined.filter_map(|s| Some(s.name().ok()?.to_owned())).collect();
+    names.sort();
+    names
+}
+
 /// Returns which of `names` an object refers to other than by calls and jumps, as it does to
 /// variables.
 pub(crate) fn not_called(object: &[u8], names: &BTreeSet<String>) -> BTreeSet<String> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Writes to the files of a hosted kernel, at the start and while the load runs.
 
-use crate::support::{big_little, count, load, machine, request};
+use crate::support::{big_little, catalog, count, load, machine, request};
 use torpor_machine::units::CpuId;
-use torpor_sim::Request;
 use torpor_sim::machine::Counted;
+use torpor_sim::{Request, Session};
 
 /// A task on each of two CPUs, with sleeps that are long enough for C6.
 const SLEEPERS: &str = r#"
@@ -158,4 +158,49 @@ fn files_of_each_kind_take_a_write() {
         request.options.writes = vec![write.parse().unwrap()];
         count(&request).unwrap_or_else(|error| panic!("{write}: {error}"));
     }
+}
+
+/// On four CPUs with tasks everywhere, each goes off and on several times.
+#[test]
+fn cpus_go_off_and_on_again_and_again() {
+    let mut text = String::from(
+        "[[task]]\nname = \"worker\"\ncount = 16\nphase = [{ run_us = 300 }, { sleep_us = 700 }]\n",
+    );
+    for (round, at) in (0..12).map(|round| (round, 20 + 30 * round)) {
+        let cpu = 1 + round % 3;
+        text += &format!(
+            "[[change]]\nat = \"{at}ms\"\nwrite = \"/sys/devices/system/cpu/cpu{cpu}/online=0\"\n\
+             [[change]]\nat = \"{}ms\"\nwrite = \"/sys/devices/system/cpu/cpu{cpu}/online=1\"\n",
+            at + 15
+        );
+    }
+    let counted = count(&request(machine(4, ""), load(&text), &["menu"], 400)).unwrap();
+    assert_eq!(counted.sections.len(), 25);
+    let (mut while_off_ns, mut while_on_ns) = (0, 0);
+    for (number, part) in counted.sections.iter().enumerate().skip(1) {
+        let off = 1 + (number - 1) / 2 % 3;
+        let busy = |cpu: usize| part.cpus[cpu].task_time.0 > 0;
+        assert!((0..4).filter(|cpu| *cpu != off).all(busy), "section {number}");
+        let sum = if number % 2 == 1 { &mut while_off_ns } else { &mut while_on_ns };
+        *sum += part.cpus[off].task_time.0;
+    }
+    // It takes a while to leave a busy CPU; tasks return to it.
+    assert!(while_off_ns < while_on_ns, "{while_off_ns} {while_on_ns}");
+}
+
+#[test]
+fn a_limit_of_a_missing_cpu_is_an_error() {
+    let mut request = with_change("");
+    request.options.latency_limit.of_cpus.insert(CpuId(9), torpor_machine::units::Duration(10_000));
+    let error = Session::new(&request, &catalog()).err().expect("cpu9 is not there").to_string();
+    assert!(error.contains("CPU 9") && error.contains("CPUs 0 to"), "{error}");
+}
+
+/// As without a driver: the kernel halts its CPUs by the architecture's own idle function.
+#[test]
+fn cpuidle_can_be_off() {
+    let mut request = with_change("");
+    request.options.kernel_args = Some("cpuidle.off=1".to_owned());
+    let counted = count(&request).unwrap_or_else(|error| panic!("{error}"));
+    assert!(counted.cpus[0].task_time.0 > 0);
 }

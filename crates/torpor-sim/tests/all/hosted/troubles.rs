@@ -104,21 +104,37 @@ fn revision_ignores_git_filters_and_attributes() {
     }
 }
 
+/// Its function is in the tree with a bad patch, so that no more is compiled.
 #[test]
-#[ignore = "slow: compiles a kernel; `make test-long`"]
-fn undefined_symbol_is_named_with_its_user() {
-    let Some(tree) = changed("a missing symbol", "lib/llist.c", |text| {
-        let call = "\textern void not_hosted(void);\n\tnot_hosted();\n";
-        text.replacen(
-            "\tstruct llist_node *new_head = NULL;\n",
-            &format!("{call}\tstruct llist_node *new_head = NULL;\n"),
-            1,
-        )
+fn unknown_function_ends_a_run_that_reaches_it() {
+    let Some(kernel) = with_bad_patch() else { return };
+    assert_eq!(kernel.unknown_functions(), ["oom_killer_disable"]);
+    let machine = machine("rk3399");
+    let mut sim = start(&kernel, &machine, work);
+    let ended = (0..40).find_map(|_| sim.add_task(task("unknown")).err());
+    let ended = ended.or_else(|| sim.run(Instant(100_000_000), &mut |_| true).err());
+    let trouble = ended.expect("one of so many tasks wakes on a busy CPU");
+    assert_eq!(trouble.detail().kind, TroubleKind::Unreached);
+    let text = trouble.to_string();
+    assert!(
+        text.contains("oom_killer_disable(), of mm/oom_kill.c, for which khost/src/"),
+        "{text}"
+    );
+}
+
+#[test]
+fn unknown_variable_names_its_file_and_user() {
+    let Some(tree) = changed("a missing variable", "lib/llist.c", |text| {
+        let use_it = "\textern int watchdog_thresh;\n\tif (watchdog_thresh)\n\t\treturn head;\n";
+        let place = "\tstruct llist_node *new_head = NULL;\n";
+        text.replacen(place, &format!("{place}{use_it}"), 1)
     }) else {
         return;
     };
     let text = error(&tree);
-    assert!(text.contains("not_hosted (lib/llist.c, llist_reverse_order())"), "{text}");
+    let line = text.lines().find(|line| line.starts_with("  watchdog_thresh")).expect(&text);
+    assert!(line.contains("of kernel/watchdog.c, for which a line in khost/hosted.txt"), "{line}");
+    assert!(line.ends_with("used in lib/llist.c, llist_reverse_order()"), "{line}");
 }
 
 #[test]
@@ -153,7 +169,8 @@ fn make_bad_patch() -> Option<PathBuf> {
         let patch = "\tif (!strcmp(p->comm, \"fault\")) *(volatile int *)16 = 1;\n\
                      \tWARN(!strcmp(p->comm, \"warned\"), \"a test's %d\\n\", 42);\n\
                      \tBUG_ON(!strcmp(p->comm, \"bug\"));\n\
-                     \twhile (!strcmp(p->comm, \"endless\")) cpu_relax();\n";
+                     \twhile (!strcmp(p->comm, \"endless\")) cpu_relax();\n\
+                     \tif (!strcmp(p->comm, \"unknown\")) {\n\t\textern _Bool oom_killer_disable(long timeout);\n\t\toom_killer_disable(1);\n\t}\n";
         assert!(text.contains(place), "6.12 has the function");
         let text = text.replacen(place, &format!("{place}{patch}"), 1);
         let place =
