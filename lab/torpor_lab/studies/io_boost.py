@@ -32,9 +32,8 @@ DEFAULT_BOOSTS = (
 #: The rate limit of kernels before 6.9 on machines with a slow clock, such as the author's.
 DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
 
-#: The author's kernel placed no task by energy, and 408 MHz was an efficient OPP of the little CPUs.
-#: With an energy model 6.12 does the one, and rounds the other's cost up to more than that of
-#: 600 MHz.
+#: The author's kernel placed no task by energy, and 408 MHz was an efficient OPP of little CPUs.
+#: With an energy model 6.12 places by energy, and takes 408 MHz for less efficient than 600 MHz.
 DEFAULT_PLATFORM = "rk3399,energy_model=false"
 
 #: More combinations of OPPs than this, and clusters are gone through one by one.
