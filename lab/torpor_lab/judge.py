@@ -59,6 +59,8 @@ class Row:
     noise_pct: float
     #: The simulated value is scaled to the base: there is no level.
     is_relative: bool = False
+    #: Published runs by column, each with the published value as its median.
+    runs: Mapping[str, list[float]] = field(default_factory=dict)
 
     def right(
         self, ours: Mapping[str, float] | None = None, base: str | None = None
@@ -124,7 +126,7 @@ class _Column:
     no_change: _Off = field(default_factory=list)
 
 
-def study(rows: list[Row]) -> "shapes.StudyJudged":
+def study(rows: list[Row], ceiling: "shapes.Ceiling | None" = None) -> "shapes.StudyJudged":
     """Judge a study's rows: by column, for naive predictors, and from a second base."""
     columns: dict[str, _Column] = {}
     for row in rows:
@@ -145,6 +147,7 @@ def study(rows: list[Row]) -> "shapes.StudyJudged":
         "change_off_pp": _median(rows, lambda row, ours: row.changes_off(ours, row.base)),
         "predictors": [_predictor(rows, name) for name in (NO_CHANGE, *map(key_of, REFERENCES))],
         "second_base": _second_base(rows),
+        "ceiling": ceiling,
     }
 
 

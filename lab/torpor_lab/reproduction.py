@@ -50,6 +50,8 @@ class StudyCell(TypedDict):
     not_counted: Literal["repeated", "mechanical"] | None
     #: By aspect (``sign``, ``order``, ``size``, ``range``); null where nothing was judged.
     right: dict[str, bool] | None
+    #: Whether ``ours`` is among the published runs; null where none were published.
+    is_in_spread: bool | None
 
 
 class StudyRow(TypedDict):
@@ -109,6 +111,15 @@ class SecondBase(TypedDict):
     change_off_pp: Off | None
 
 
+class Ceiling(TypedDict):
+    """What a repeat of the same measurement would reach in the cells with published runs."""
+
+    #: Mean number of right cells, by aspect.
+    mean_right: dict[str, float]
+    #: The simulation in the same cells.
+    here: JudgedCounts
+
+
 class StudyJudged(TypedDict):
     """A study beyond its counts."""
 
@@ -117,6 +128,7 @@ class StudyJudged(TypedDict):
     change_off_pp: Off | None
     predictors: Annotated[list[Predictor], shapes.Some]
     second_base: SecondBase | None
+    ceiling: Ceiling | None
 
 
 class Reproduction(TypedDict):
@@ -156,11 +168,16 @@ def post(result: Reproduction) -> Post:
     facts = [
         *(f"Source: {source}" for source in result["source"]),
         f"Simulated on {machines}, {durations} a run, {counted(result['seeds'], 'seed')}; "
-        "* calibrated, = counted before, ° so by definition",
+        f"* calibrated, = counted before, ° so by definition{_in_spread(result)}",
         f"{_decided(result)} decides.",
         judge.summary(result["counts"]),
     ]
     return Post(f"{result['study']}: {result['title']}", facts, tables, _notes(result))
+
+
+def _in_spread(result: Reproduction) -> str:
+    has_runs = result["judged"]["ceiling"] is not None
+    return ", ~ wrong, but among the published runs" if has_runs else ""
 
 
 def _notes(result: Reproduction) -> list[str]:
@@ -202,6 +219,8 @@ def _study(table: StudyTable) -> Table:
 def _ours(cell: StudyCell) -> Cell:
     mark = {"repeated": "=", "mechanical": "°"}.get(cell["not_counted"] or "", "")
     mark = "*" if cell["is_calibrated"] else mark
+    if cell["is_in_spread"] and cell["right"] and not all(cell["right"].values()):
+        mark = "~"
     found = _published(cell["ours"])
     return found._replace(text=found.text + mark)
 
@@ -239,12 +258,26 @@ def _judged(result: Reproduction) -> Table:
         title = f"changes from {', '.join(second['columns'])}"
         errors = _errors(None, _median(second["change_off_pp"]), None)
         rows.append([word(title), *_counts(second["counts"]), *errors])
+    if (ceiling := judged["ceiling"]) is not None:
+        rows += _ceiling(ceiling)
     for predictor in judged["predictors"]:
         errors = _errors(None, predictor["change_off_pp"], None)
         title = f"predictor: {predictor['name']}"
         rows.append([word(title), *_counts(predictor["counts"]), *errors])
     headings = ["Column; median errors", *_ASPECTS, "of level", "of change", "if no change"]
     return Table("judged", "", headings, rows)
+
+
+def _ceiling(ceiling: Ceiling) -> list[list[Cell]]:
+    """Return a line for the repeat and one for the simulation in the same cells."""
+    of = {aspect: ceiling["here"][aspect]["of"] for aspect in judge.ASPECTS}
+    mean = ceiling["mean_right"]
+    repeat = [word(f"{mean[a]:.0f}/{of[a]}" if of[a] else "") for a in judge.ASPECTS]
+    none = _errors(None, None, None)
+    return [
+        [word("a repeat on the same board"), *repeat, *none],
+        [word("the same cells here"), *_counts(ceiling["here"]), *none],
+    ]
 
 
 def _counts(counts: JudgedCounts) -> list[Cell]:

@@ -8,7 +8,7 @@ from sources import kernel_sources
 
 from torpor import TorporError, platform_toml
 from torpor.results.shapes import problem
-from torpor_lab import StudyError, judge, studies
+from torpor_lab import StudyError, ceiling, judge, studies
 from torpor_lab.reproduction import JudgedCounts
 from torpor_lab.studies import files
 
@@ -421,3 +421,64 @@ def test_counts_have_every_aspect():
     assert problem(JudgedCounts, dict.fromkeys(judge.ASPECTS, one)) is None
     assert problem(JudgedCounts, {"sign": one})
     assert problem(JudgedCounts, dict.fromkeys(["a", "b", "c", "d"], one))
+
+
+def test_a_study_may_place_tasks_without_regard_to_energy(tmp_path):
+    path = tmp_path / "mine.toml"
+    text = STUDY.replace('"periodic"', '"requests"').replace('"pixel6"', '"rk3399"')
+    path.write_text(text)
+    by_energy = studies.reproduce(path)
+    path.write_text(text.replace("[[table.row]]", "[[table.row]]\nenergy_aware = false"))
+    without = studies.reproduce(path)
+    cells = [r["tables"][0]["rows"][0]["cells"]["b"]["ours"] for r in (by_energy, without)]
+    assert cells[0] != cells[1]
+
+
+def test_placement_by_energy_is_no_matter_without_schedutil(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        "energy_aware = false\n" + STUDY.replace('= "menu"', '= "menu"\ncpufreq = "performance"')
+    )
+    assert studies.reproduce(path)["failures"] == []
+
+
+RUNS = {"menu": [95.0, 100.0, 105.0], "teo": [70.0, 90.0, 104.0], "shallow": [49.0, 50.0, 51.0]}
+
+
+def test_a_repeat_is_judged_by_the_same_rules():
+    row = judged_row(PUBLISHED, {"menu": 100.0, "teo": 101.0, "shallow": 52.0}, runs=RUNS)
+    found = ceiling.ceiling([row])
+    assert found["here"] == judge.count([*row.right().values()])
+    # teo is now and then as high as menu, shallow is lowest in each repeat.
+    of = found["here"]["sign"]["of"]
+    assert 1 < found["mean_right"]["sign"] < of
+    assert found == ceiling.ceiling([row])
+
+
+def test_equal_runs_repeat_what_was_published():
+    runs = {name: [value, value] for name, value in PUBLISHED.items()}
+    found = ceiling.ceiling([judged_row(PUBLISHED, {**PUBLISHED, "teo": 200.0}, runs=runs)])
+    assert found["mean_right"] == {a: c["of"] for a, c in found["here"].items()}
+    assert found["here"]["sign"]["right"] < found["here"]["sign"]["of"]
+
+
+def test_rows_without_runs_have_no_ceiling():
+    assert ceiling.ceiling([judged_row(PUBLISHED, PUBLISHED)]) is None
+
+
+def test_miss_among_the_published_runs_is_marked(tmp_path, torpor):
+    path = tmp_path / "mine.toml"
+    path.write_text(STUDY.replace("calibrated", "runs = { b = [1e-9, 2, 1e9] }\ncalibrated"))
+    (result,) = json.loads(torpor("study", "run", path, "--format", "json", check=0).stdout)
+    cell = result["tables"][0]["rows"][0]["cells"]["b"]
+    assert cell["is_in_spread"] and not all(cell["right"].values())
+    shown = torpor("study", "run", path, check=0).stdout
+    (here,) = [line for line in shown.splitlines() if line.lstrip().startswith("here")]
+    assert here.endswith("~") and "a repeat on the same board" in shown
+
+
+def test_runs_have_to_be_numbers_above_zero(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(STUDY.replace("calibrated", "runs = { b = [1] }\ncalibrated"))
+    with pytest.raises(StudyError, match=r"row\[0\]\.runs\.b: \[1\.?0?\], expected two numbers"):
+        files.load(path)

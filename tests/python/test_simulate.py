@@ -434,3 +434,39 @@ def test_text_and_page_have_groups_and_changes(torpor, tmp_path):
         assert table in text
         assert table in page.read_text()
     assert "forbidden" not in text
+
+
+def test_a_job_starts_near_its_parent(tmp_path):
+    path = tmp_path / "job.toml"
+
+    def iops(parent):
+        path.write_text(
+            'name = "x"\ntitle = "x"\nsource = "x"\n[[fio]]\nname = "job"\ndevice = "ufs"\n'
+            + parent
+        )
+        done = library.simulate(
+            path,
+            platform="pixel6",
+            governors="teo",
+            cpufreq="performance",
+            duration="100ms",
+            seeds=1,
+        )
+        return done.to_dict()["runs"][0]["metrics"]["iops"]
+
+    assert iops("parent_cpu = 6\n") > 1.3 * iops("")
+    with pytest.raises(library.TorporError, match="names cpu9"):
+        iops("parent_cpu = 9\n")
+
+
+def test_kernel_without_energy_model_does_not_place_by_energy():
+    def power(machine, **more):
+        done = library.simulate(
+            "requests", platform=machine, governors="teo", duration="300ms", seeds=1, **more
+        )
+        return done.to_dict()["runs"][0]["metrics"]["power_mw"]
+
+    off = {"writes": "kernel.sched_energy_aware=0"}
+    without = "rk3399,energy_model=false"
+    assert power(without) == power(without, **off)
+    assert power("rk3399") != power("rk3399", **off)

@@ -20,10 +20,12 @@ Published = float | shapes.Pair | Literal["more", "less"]
 
 
 class Policies(TypedDict, total=False):
-    """Policies that set frequencies."""
+    """Policies that set frequencies, and whether tasks are placed by energy."""
 
     cpufreq: str
     io_boost: str
+    #: False: ``kernel.sched_energy_aware=0``, as the board's kernel was.
+    energy_aware: bool
 
 
 class _Column(TypedDict):
@@ -35,6 +37,8 @@ class Column(_Column, Policies, total=False):
     """A governor, and how its machine differs."""
 
     platform_params: dict[str, float]
+    #: In addition to the row's.
+    disabled_states: Annotated[list[int], shapes.Some]
 
 
 class Setting(Policies, total=False):
@@ -63,6 +67,7 @@ class Row(_Row, Setting, total=False):
     scale: float
     offset: float
     is_relative: bool
+    runs: dict[str, list[float]]
     values: dict[str, float]
     disabled_states: Annotated[list[int], shapes.Some]
 
@@ -76,6 +81,8 @@ class _Table(TypedDict):
 class Table(_Table, Setting, total=False):
     """A published table."""
 
+    #: Published runs by column; a row's own take precedence.
+    runs: dict[str, list[float]]
     against_oracle: bool
     tells_most: bool
 
@@ -152,6 +159,7 @@ def _check(study: dict[str, Any]) -> None:
         known.append(column["name"])
     for index, table in enumerate(study["table"]):
         place = f"table[{index}]."
+        _check_runs(table, table["columns"], place)
         for name in table["columns"]:
             _one_of(name, known, f"{place}columns")
         for number, row in enumerate(table["row"]):
@@ -161,6 +169,7 @@ def _check(study: dict[str, Any]) -> None:
 
 
 def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
+    _check_runs(row, list(row.get("published", {})), place)
     if ("metric" in row) == ("not_modelled" in row):
         raise StudyError(f"{place}metric: expected either this or `not_modelled`, the reason")
     for name, value in row.get("published", {}).items():
@@ -184,6 +193,13 @@ def _check_row(row: dict[str, Any], columns: list[str], place: str) -> None:
         if columns[0] not in row.get("calibrated", []):
             raise StudyError(f"{place}is_relative: expected {columns[0]!r} in `calibrated`")
         _number(row["published"][columns[0]], f"{place}published.{columns[0]}")
+
+
+def _check_runs(entry: dict[str, Any], columns: list[str], place: str) -> None:
+    for name, runs in entry.get("runs", {}).items():
+        _one_of(name, columns, f"{place}runs")
+        if len(runs) < 2 or min(runs) <= 0:
+            raise StudyError(f"{place}runs.{name}: {runs!r}, expected two numbers or more, above 0")
 
 
 def _number(value: Published, place: str) -> None:

@@ -32,10 +32,9 @@ DEFAULT_BOOSTS = (
 #: The rate limit of kernels before 6.9 on machines with a slow clock, such as the author's.
 DEFAULT_CPUFREQ = "schedutil,rate_limit_us=10000"
 
-#: 408 MHz is an efficient OPP of the little CPUs, as in the author's kernel: 6.12 rounds its cost
-#: up to more than that of 600 MHz, and its schedutil leaves it out. This power, 0.5 % less than the
-#: machine's, is the most with which 6.12 keeps it.
-DEFAULT_PLATFORM = "rk3399,cluster.little.opp.0.active_power_mw=27.642"
+#: The author's kernel placed no task by energy, and 408 MHz was an efficient OPP of little CPUs.
+#: With an energy model 6.12 places by energy, and takes 408 MHz for less efficient than 600 MHz.
+DEFAULT_PLATFORM = "rk3399,energy_model=false"
 
 #: More combinations of OPPs than this, and clusters are gone through one by one.
 COMBINATIONS_MAX = 100

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from torpor import EngineError, GovernorError, Simulation, TorporError, simulate
 from torpor.plugin import headed, unknown_name, workload_content
 from torpor.plugin import types as results
-from torpor_lab import judge
+from torpor_lab import ceiling, judge
 from torpor_lab.record import Reproduction
 from torpor_lab.studies import files
 
 if TYPE_CHECKING:
     from torpor_lab import reproduction as shapes
 
-    _SettingKey = Literal["workload", "platform", "duration", "cpufreq", "io_boost", "background"]
+    _SettingKey = Literal[
+        "workload", "platform", "duration", "cpufreq", "io_boost", "energy_aware", "background"
+    ]
 
 #: Differences that published tables of this kind show between runs of the same thing.
 DEFAULT_NOISE_PCT = 1.0
@@ -37,6 +39,7 @@ _SETTING: "tuple[_SettingKey, ...]" = (
     "duration",
     "cpufreq",
     "io_boost",
+    "energy_aware",
     "background",
 )
 
@@ -106,7 +109,7 @@ def reproduce(
         "seeds": seeds,
         "tables": tables,
         "counts": judge.count([cell for row in judged for cell in row.right().values()]),
-        "judged": judge.study(judged),
+        "judged": judge.study(judged, ceiling.ceiling(judged)),
         "notes": content.get("note", []),
         "left_out": list(runs.left_out),
         "failures": runs.failures,
@@ -137,6 +140,7 @@ class _Setting:
     duration: str
     cpufreq: str
     io_boost: str
+    energy_aware: bool
     background: str
     columns: tuple[str, ...]
     values: tuple[tuple[str, float], ...]
@@ -197,6 +201,7 @@ class Runs:
             duration=self._calls.duration or either.get("duration", study["duration"]),
             cpufreq=either.get("cpufreq", study.get("cpufreq", "")),
             io_boost=either.get("io_boost", study.get("io_boost", "")),
+            energy_aware=either.get("energy_aware", study.get("energy_aware", True)),
             background=either.get("background", study.get("background", "")),
             columns=tuple(table["columns"]),
             values=tuple(sorted(row.get("values", {}).items())),
@@ -212,7 +217,8 @@ class Runs:
         own = self._columns[column]
         ran = self._setting(table, row)
         is_same = (ran.workload, ran.platform, ran.duration, ran.cpufreq, ran.io_boost)
-        key = (*is_same, ran.background, ran.values, ran.disabled_states, column, row["metric"])
+        differs = (ran.energy_aware, ran.background, ran.values, ran.disabled_states)
+        key = (*is_same, *differs, column, row["metric"])
         if key in self._counted:
             return "repeated"
         self._counted.add(key)
@@ -260,6 +266,8 @@ class Runs:
                 f"{self.beside(ran.platform)}{changes}",
                 own.get("cpufreq", ran.cpufreq),
                 own.get("io_boost", ran.io_boost),
+                own.get("energy_aware", ran.energy_aware),
+                tuple(sorted({*ran.disabled_states, *own.get("disabled_states", ())})),
             )
             groups.setdefault(machine, {})[column] = own["governor"]
         first = next(iter(groups.values()))
@@ -319,8 +327,9 @@ class Runs:
                 duration=ran.duration,
                 cpufreq=machine.cpufreq or (),
                 io_boosts=machine.io_boost or (),
+                writes=machine.writes,
                 kernels=calls.kernel or (),
-                disabled_states=ran.disabled_states,
+                disabled_states=machine.disabled_states,
                 background=str(self.beside(ran.background)) or None,
                 store=self._store,
                 threads=calls.threads,
@@ -390,6 +399,15 @@ class _Machine(NamedTuple):
     platform: str
     cpufreq: str
     io_boost: str
+    energy_aware: bool
+    disabled_states: tuple[int, ...]
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Writes to the kernel's files. Without schedutil no task is placed by energy, and the
+        kernel refuses the write."""
+        is_schedutil = self.cpufreq.partition(",")[0] in ("", "schedutil")
+        return () if self.energy_aware or not is_schedutil else ("kernel.sched_energy_aware=0",)
 
 
 def _setting_of(table: files.Setting) -> files.Setting:
@@ -467,6 +485,7 @@ def _table(table: files.Table, runs: Runs) -> "tuple[shapes.StudyTable, list[jud
             skipped=[*calibrated, *(name for name, why in not_counted.items() if why)],
             noise_pct=row.get("noise_pct", DEFAULT_NOISE_PCT),
             is_relative=row.get("is_relative", False),
+            runs=ceiling.scaled(row.get("runs", table.get("runs", {})), _numbers(published)),
         )
         judged.append(predicted)
         right = predicted.right()
@@ -481,12 +500,20 @@ def _table(table: files.Table, runs: Runs) -> "tuple[shapes.StudyTable, list[jud
                 "is_calibrated": column in calibrated,
                 "not_counted": None if column in calibrated else not_counted.get(column),
                 "right": right.get(column),
+                "is_in_spread": (
+                    ceiling.is_in_spread(predicted, column) if column in predicted.runs else None
+                ),
             }
         rows.append(
             {"title": row["title"], "not_modelled": row.get("not_modelled"), "cells": cells}
         )
     most = _most(rows, table["columns"]) if table.get("tells_most") else {}
     return {"title": table["title"], "rows": rows, "most": most}, judged
+
+
+def _numbers(published: dict[str, files.Published]) -> dict[str, float]:
+    """Return the cells that have one number."""
+    return {n: v for n, v in published.items() if isinstance(v, int | float)}
 
 
 def _most(rows: "list[shapes.StudyRow]", columns: list[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! `NAME,path=number`: a document with numbers replaced, as a governor's parameters are.
+//! `NAME,path=number`: a document with numbers replaced, as a governor's parameters are; or a truth
+//! value or one CPU, by its whole path.
 
 use crate::toml::document::{Content, Item, Value};
 use crate::toml::keys::{Kind, Shape};
@@ -7,7 +8,7 @@ use crate::units::closest;
 use std::collections::BTreeSet;
 use toml::de::{DeTable, DeValue};
 
-/// A path into the file, and the number to put there.
+/// A path into the file, and the number, `true` or `false` to put there.
 pub type Param<'a> = (&'a str, &'a str);
 
 /// Splits what a user typed: a name or path, and the numbers after it.
@@ -24,7 +25,7 @@ pub fn split_params(typed: &str) -> Result<(&str, Vec<Param<'_>>), String> {
         let (key, value) = part
             .split_once('=')
             .ok_or_else(|| format!("`{part}` has no `=`: expected KEY=NUMBER"))?;
-        if !is_number(value) {
+        if !is_number(value) && value.parse::<bool>().is_err() {
             return Err(format!("{key}: `{value}` is not a number"));
         }
         if params.iter().any(|(other, _)| *other == key) {
@@ -59,6 +60,10 @@ pub(super) fn set_params(
     shape: &'static Shape,
 ) -> Result<(), String> {
     for (path, value) in params {
+        if let Ok(flag) = value.parse::<bool>() {
+            set_flag(content, path, flag, shape)?;
+            continue;
+        }
         let (path, is_all) = match path.strip_prefix("*.") {
             Some(path) => (path, true),
             None => (*path, false),
@@ -129,6 +134,18 @@ fn set(
     Ok(())
 }
 
+/// Sets a truth value that the file has or may have, by its whole path.
+fn set_flag(
+    content: &mut Content,
+    path: &str,
+    flag: bool,
+    shape: &'static Shape,
+) -> Result<(), String> {
+    let parts: Vec<&str> = path.split('.').collect();
+    add(content, &parts, Item::from(Value::Bool(flag)), shape)
+        .ok_or_else(|| format!("`{path}` is not a key of its file that is true or false"))
+}
+
 fn unknown(path: &str, leaves: &[Leaf<'_>]) -> String {
     let last = path.rsplit('.').next().unwrap_or(path);
     let keys = leaves.iter().filter_map(|leaf| leaf.keys.last()).map(|[key, _]| key.as_str());
@@ -171,7 +188,7 @@ fn collect_item<'a>(item: &'a mut Item, keys: &mut Vec<[String; 2]>, leaves: &mu
     }
 }
 
-/// Adds a number that the file leaves out and may have.
+/// Adds a number that the file leaves out and may have; sets a truth value or a CPU that it may have.
 fn add(content: &mut Content, parts: &[&str], given: Item, shape: &'static Shape) -> Option<()> {
     let (last, above) = parts.split_last()?;
     let (mut content, mut shape) = (content, shape);
@@ -194,13 +211,16 @@ fn add(content: &mut Content, parts: &[&str], given: Item, shape: &'static Shape
         (content, shape) = (table, inner);
     }
     let key = shape.keys.iter().find(|key| key.name == *last)?;
-    let is_number = matches!(
-        key.kind,
-        Kind::Number { .. } | Kind::Integer { .. } | Kind::Hz | Kind::NumberOr { .. }
-    );
-    if !is_number || content.get(last).is_some() {
-        return None;
-    }
+    let given = match (key.kind, given.value) {
+        (Kind::Bool, flag @ Value::Bool(_)) => flag,
+        // A list of CPUs is a text.
+        (Kind::Cpus, Value::Number(cpu)) => Value::Text(cpu),
+        (
+            Kind::Number { .. } | Kind::Integer { .. } | Kind::Hz | Kind::NumberOr { .. },
+            number @ Value::Number(_),
+        ) if content.get(last).is_none() => number,
+        _ => return None,
+    };
     content.set(last, given);
     Some(())
 }
@@ -225,6 +245,8 @@ mod tests {
         keys: &[
             optional("hz", Kind::Hz, ""),
             optional("floor", NUMBER, ""),
+            optional("model", Kind::Bool, ""),
+            optional("cpus", Kind::Cpus, ""),
             optional("state", Kind::Tables(&STATE), ""),
         ],
     };
@@ -279,6 +301,18 @@ run_us = { mean = 3 }
         assert_eq!(filled("state.b.run_us.sd", "1"), Ok(printed(&sd)));
         let entry = TEXT.replace("exit_us = 1", "exit_us = 1\nentry_us = 5");
         assert_eq!(filled("state.a.entry_us", "5"), Ok(printed(&entry)));
+    }
+
+    #[test]
+    fn truth_value_and_cpu_are_set_by_their_whole_paths() {
+        let off = TEXT.replace("# ticks", "\nmodel = false");
+        assert_eq!(filled("model", "false"), Ok(printed(&off)));
+        let cpu = TEXT.replace("# ticks", "\ncpus = \"6\"");
+        assert_eq!(filled("cpus", "6"), Ok(printed(&cpu)));
+        assert_eq!(
+            filled("floor", "true").unwrap_err(),
+            "`floor` is not a key of its file that is true or false"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::task::{Blocked, State};
 use super::{Machine, Sink};
 use crate::error::Halt;
 use crate::workload::Effect;
-use torpor_machine::units::{Duration, Instant};
+use torpor_machine::units::{CpuId, Duration, Instant};
 
 impl<'a, S: Sink> Machine<'a, S> {
     /// Puts into a channel, and wakes the waiters that it satisfies, in FIFO order.
@@ -45,7 +45,8 @@ impl<'a, S: Sink> Machine<'a, S> {
         for _ in 0..count {
             let world = &mut self.world;
             let cpus = world.plan.topology.cpus;
-            let near = by.unwrap_or(world.next_instance[kind] as usize % cpus);
+            let parent = world.plan.workload.tasks[kind].parent_cpu.map(CpuId::index);
+            let near = by.or(parent).unwrap_or(world.next_instance[kind] as usize % cpus);
             let id = world.new_task(kind)?;
             self.admit(id, near);
         }

@@ -45,6 +45,10 @@ pub(super) static WORKLOAD: Shape = shape! {
     optional note: Kind::Texts, "Notes that every result repeats.";
 };
 
+const CPU_NUMBER: Kind = Kind::Integer { max: 1023.0 };
+const PARENT_CPU: &str = "CPU of the process that starts the tasks, near which the kernel places \
+     them at first. Default: of the n-th task, CPU n.";
+
 const CGROUP_OF: &str = "The `cgroup` that it is born in. Default: the root.";
 
 const UCLAMP_MIN: &str = "The lowest utilization that frequency and placement assume for a runnable \
@@ -59,6 +63,7 @@ static TASK: Shape = shape! {
     optional cpus: Kind::Cpus, "CPU affinity. Default: all CPUs.";
     optional each_cpu: Kind::Bool, "Instead of `cpus` and `count`: one task per CPU, bound to it, \
         as per-CPU kernel threads are. Default: false.";
+    optional parent_cpu: CPU_NUMBER, PARENT_CPU;
     optional start_us: TIME, "Start of the first task. Default: 0.";
     optional stagger_us: TIME, "Delay between the starts of two tasks. Default: 0.";
     optional timer_slack_us: TIME, "Slack of its timers: they expire this much later unless \
@@ -112,6 +117,7 @@ static FIO: Shape = shape! {
         endless.";
     optional thinktime_us: TIME, "Sleep after each request. Default: 0.";
     optional cpus_allowed: Kind::Cpus, "CPU affinity. Default: all CPUs.";
+    optional parent_cpu: CPU_NUMBER, PARENT_CPU;
     optional cgroup: Kind::Text, CGROUP_OF;
     optional uclamp_min: CLAMP, UCLAMP_MIN;
     optional uclamp_max: CLAMP, UCLAMP_MAX;

@@ -47,6 +47,7 @@ fn kthread(number: usize, device: &Device, cpu: usize) -> TaskKind {
         groups: 1,
         cpus: Some(vec![CpuId(cpu as u32)]),
         each_cpu: false,
+        parent_cpu: None,
         start: Duration::ZERO,
         stagger: Duration::ZERO,
         timer_slack: Duration::ZERO,

@@ -105,6 +105,8 @@ pub struct TaskKind {
     pub cpus: Option<Vec<CpuId>>,
     /// One task per CPU, bound to it: see [`Workload::on_machine`].
     pub each_cpu: bool,
+    /// CPU of the process that starts them; by default that of the n-th task is CPU n.
+    pub parent_cpu: Option<CpuId>,
     /// Start of the first task, and the delay of each further one.
     pub start: Duration,
     pub stagger: Duration,
@@ -340,6 +342,7 @@ impl Workload {
             Op::Call { cpu, .. } => Some(CpuId(cpu as u32)),
             _ => None,
         });
-        tasks.chain(interrupts).chain(devices).copied().chain(called).max()
+        let parents = self.tasks.iter().filter_map(|task| task.parent_cpu);
+        tasks.chain(interrupts).chain(devices).copied().chain(called).chain(parents).max()
     }
 }

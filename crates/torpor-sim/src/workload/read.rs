@@ -154,6 +154,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         groups: names.groups,
         cpus: table.cpus("cpus").map(<[CpuId]>::to_vec),
         each_cpu: each_cpu(report, table),
+        parent_cpu: parent_cpu(table),
         start: from_us(table.number("start_us").unwrap_or(0.0)),
         stagger: from_us(table.number("stagger_us").unwrap_or(0.0)),
         policy,
@@ -332,6 +333,10 @@ pub(super) fn dist_or_zero(report: &mut Report, table: &Table, key: &str) -> Opt
 /// A distribution: a number, or a table.
 pub(super) fn dist(report: &mut Report, table: &Table, key: &str) -> Option<Dist> {
     table.distribution(report, key).map(|distribution| Dist::from(&distribution))
+}
+
+pub(super) fn parent_cpu(table: &Table) -> Option<CpuId> {
+    table.number("parent_cpu").map(|cpu| CpuId(cpu as u32))
 }
 
 pub(super) fn from_us(us: f64) -> Duration {

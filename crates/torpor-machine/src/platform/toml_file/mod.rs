@@ -69,6 +69,8 @@ pub(crate) static PLATFORM: Shape = shape! {
     optional idle_driver: Kind::Bool, "`false`: the kernel has no idle driver, and CPUs enter the \
         shallowest state that rests, as the architecture's own idle function does. Simulations \
         only. Default: `true`.";
+    optional energy_model: Kind::Bool, "`false`: the kernel gets no energy model, so it places no \
+        task by energy, and no OPP counts as inefficient. Simulations only. Default: `true`.";
     optional power_limit: Kind::Tables(&limits::POWER_LIMIT), "Limits of the package's power, which \
         the hardware keeps by lowering frequencies. Simulations only.";
     optional power_limit_source: Kind::Texts, "Where `power_limit` comes from; required with it.";
@@ -141,6 +143,11 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Platf
 
     let mut clusters: Vec<_> = clusters.into_iter().collect::<Option<_>>()?;
     clusters.sort_by_key(|cluster| cluster.cpus.first().copied());
+    if file.bool("energy_model") == Some(false) {
+        for opp in clusters.iter_mut().flat_map(|cluster| &mut cluster.opps) {
+            opp.energy_model_power = None;
+        }
+    }
     let limits = limits::build(report, file, &clusters);
     let time = |key| file.number(key).map_or(Duration::ZERO, from_us);
     Some(Platform {

@@ -79,6 +79,7 @@ pub(super) fn read(report: &mut Report, table: &Table, names: &mut Names) -> Opt
         cpus: table.cpus("cpus_allowed").map(<[CpuId]>::to_vec),
         start: from_us(1e6 * table.number("startdelay").unwrap_or(0.0)),
         stagger: Duration::ZERO,
+        parent_cpu: super::read::parent_cpu(table),
         each_cpu: false,
         activity: None,
         during: None,
