@@ -494,14 +494,6 @@ impl HostSide {
         });
         host.texts = hardware.cgroups.iter().map(|path| text(path)).collect();
         host.groups = host.texts.iter().map(|path| path.as_ptr()).collect();
-        let mut core_of = [0; abi::CPUS_MAX];
-        for (to, core) in core_of.iter_mut().zip(&hardware.core_of) {
-            *to = *core as u16;
-        }
-        let mut cluster_of = [0; abi::CPUS_MAX];
-        for (to, cluster) in cluster_of.iter_mut().zip(&hardware.cluster_of) {
-            *to = *cluster as u16;
-        }
         let mut online = [0; abi::CPUS_MAX / 64];
         for (cpu, _) in hardware.is_online.iter().enumerate().filter(|(_, is_online)| **is_online) {
             online[cpu / 64] |= 1 << (cpu % 64);
@@ -510,8 +502,8 @@ impl HostSide {
             cpus: hardware.cluster_of.len().min(abi::CPUS_MAX) as u32,
             clusters: hardware.clusters.len() as u32,
             cluster: host.clusters.as_ptr(),
-            cluster_of,
-            core_of,
+            cluster_of: of_cpus(&hardware.cluster_of),
+            core_of: of_cpus(&hardware.core_of),
             governor: abi::name(kernel.governor.name.as_deref().unwrap_or_default()),
             linked: kernel.linked().map(abi::name),
             command_line: host.command_line.as_ptr(),
@@ -544,6 +536,13 @@ impl HostSide {
             Err(reason) => self.refused = Some(reason),
         }
     }
+}
+
+/// Returns a number of each CPU as the kernel's table of them.
+fn of_cpus(numbers: &[usize]) -> [u16; abi::CPUS_MAX] {
+    let mut table = [0; abi::CPUS_MAX];
+    table.iter_mut().zip(numbers).for_each(|(to, number)| *to = *number as u16);
+    table
 }
 
 /// Returns a C string, which ends at a NUL.
