@@ -44,7 +44,7 @@ fn tasks_run_in_their_sections_alone() {
     assert!((495..=500).contains(&passes(2)), "{}", passes(2));
     // Periods do not pass in the sections of others, or each cycle would have ten.
     assert!(counted.kinds[0].missed <= 10, "{}", counted.kinds[0].missed);
-    assert!(counted.kinds[0].pass_time.latencies().max().unwrap() < Duration::from_us(1_200));
+    assert!(counted.kinds[0].pass_time.latencies().max().unwrap() < Duration::from_us(5_000));
 }
 
 #[test]
