@@ -32,6 +32,9 @@ NOTHING(calculate_sigpending)
 NOTHING(run_posix_cpu_timers)
 NOTHING(cpuset_cpus_allowed_fallback)
 
+/* A dead task has left its control group: see task.c. */
+NOTHING(cgroup_task_dead)
+
 /* Files are written, but not read: see files.c. */
 NOTHING(seq_open)
 

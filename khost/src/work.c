@@ -8,7 +8,10 @@
 #include <linux/workqueue.h>
 #include "host.h"
 
-struct workqueue_struct *system_wq, *system_percpu_wq, *system_unbound_wq, *system_highpri_wq;
+/* Each release has some of them. */
+struct workqueue_struct *system_wq, *system_percpu_wq, *system_unbound_wq, *system_dfl_wq;
+struct workqueue_struct *system_highpri_wq, *system_long_wq, *system_dfl_long_wq;
+struct workqueue_struct *system_power_efficient_wq, *system_freezable_wq;
 
 static LIST_HEAD(queued);
 static struct task_struct *worker;
