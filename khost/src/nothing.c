@@ -32,6 +32,9 @@ NOTHING(calculate_sigpending)
 NOTHING(run_posix_cpu_timers)
 NOTHING(cpuset_cpus_allowed_fallback)
 
+/* kfree_rcu() needs no later start: see slab.c. */
+NOTHING(kfree_rcu_scheduler_running)
+
 /* A dead task has left its control group: see task.c. */
 NOTHING(cgroup_task_dead)
 
