@@ -142,7 +142,11 @@ impl Files {
         };
         let name = write.file.as_str();
         let wanted: Vec<&(String, u32)> = match name.contains('/') {
-            true => self.files.iter().filter(|(path, _)| matches(name, path)).collect(),
+            // A control group may have a pattern's characters in its name.
+            true => match self.files.iter().find(|(path, _)| path == name) {
+                Some(exact) => vec![exact],
+                None => self.files.iter().filter(|(path, _)| matches(name, path)).collect(),
+            },
             false => self.of_short(name)?,
         };
         if wanted.is_empty() {
@@ -277,6 +281,17 @@ mod tests {
         );
         assert!(error("kernel.sched_enery_aware").contains("/proc/sys/kernel/sched_energy_aware"));
         assert!(error("features").contains("several kinds"));
+    }
+
+    #[test]
+    fn an_exact_path_is_no_pattern() {
+        let mut files = Files::default();
+        for (number, group) in ["web*", "web1"].into_iter().enumerate() {
+            files.add(format!("/sys/fs/cgroup/{group}/cpu.weight"), number as u32);
+        }
+        let write = Write::new("/sys/fs/cgroup/web*/cpu.weight", 300);
+        let found = files.find(&write).unwrap();
+        assert_eq!(found.iter().map(|found| found.file).collect::<Vec<_>>(), [0]);
     }
 
     #[test]
