@@ -2,11 +2,11 @@
 //! Names in a workload file: tasks, devices, channels, flows, activities.
 
 use super::read::from_us;
-use super::section::Sections;
-use super::{Cgroup, DeviceRef, Flow, Hint};
+use super::section::During;
+use super::{Cgroup, DeviceRef, Flow, Hint, section};
 use std::collections::HashMap;
 use torpor_machine::toml::{Document, Finding, Report, Table};
-use torpor_machine::units::closest;
+use torpor_machine::units::{Duration, closest};
 
 /// The use of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +96,9 @@ pub(super) struct Names {
     flow_ends: Vec<[Option<Finding>; 2]>,
     /// Number of groups of the tasks or interrupts that are being read.
     pub groups: usize,
-    pub sections: Sections,
+    sections: Index,
+    /// Begin and end of each section.
+    section_spans: Vec<(Duration, Duration)>,
 }
 
 impl Names {
@@ -112,6 +114,20 @@ impl Names {
     pub(super) fn activity(&self, report: &mut Report, at: &Table) -> Option<usize> {
         let name = at.text("activity")?;
         find(report, at, "activity", name, &self.activities, "activity")
+    }
+
+    pub(super) fn declare_sections(&mut self, report: &mut Report, tables: &[Table]) {
+        self.sections = declare(report, tables.iter());
+        self.section_spans = section::read(report, tables);
+    }
+
+    /// Returns the sections of a task or an interrupt, if it names some.
+    pub(super) fn during(&self, report: &mut Report, at: &Table) -> Option<During> {
+        let names = at.texts("during").iter();
+        let numbers: Vec<usize> = names
+            .filter_map(|name| find(report, at, "during", name, &self.sections, "section"))
+            .collect();
+        During::new(&self.section_spans, &numbers)
     }
 
     /// Declares groups by their paths; some have no table.

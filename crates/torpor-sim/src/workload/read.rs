@@ -5,7 +5,6 @@ use super::attributes::{Clamp, is_realtime, policy_of};
 use super::keys::WORKLOAD;
 use super::names::{Names, Sort};
 use super::program;
-use super::section::Sections;
 use super::{
     Activity, Arrivals, Barrier, Change, Device, DeviceRef, Effect, Interrupt, List, TaskKind,
     Workload, cgroup, change, device, fio,
@@ -68,7 +67,7 @@ fn build(report: &mut Report, file: &Table, document: &Document) -> Option<Workl
     names.declare_devices(report, file.tables("device"));
     names.declare_flows(report, file.tables("flow"));
     names.declare_activities(report, file.tables("activity"));
-    Sections::read(report, file.tables("section"), &mut names);
+    names.declare_sections(report, file.tables("section"));
     let cgroups = cgroup::read(report, file.tables("cgroup"), &mut names);
     // A key that is not a list has already been reported.
     let is_empty = |key| file.field(key).is_none_or(|field| field.is_empty_array);
@@ -163,7 +162,7 @@ fn task(report: &mut Report, table: &Table, names: &mut Names) -> Option<TaskKin
         slice: slice(report, table),
         weight: table.number("weight").unwrap_or(WEIGHT_DEFAULT) as u32,
         activity: names.activity(report, table),
-        during: names.sections.during(report, table),
+        during: names.during(report, table),
         cgroup: names.cgroup(report, table),
         repeat: table.number("repeat").map(|n| n as u64),
         draws: program.draws,
@@ -282,7 +281,7 @@ fn interrupt(report: &mut Report, table: &Table, names: &mut Names) -> Option<In
         cpus: table.cpus("cpus").map_or_else(|| vec![CpuId(0)], <[CpuId]>::to_vec),
         arrivals: arrivals?,
         activity: names.activity(report, table),
-        during: names.sections.during(report, table),
+        during: names.during(report, table),
         burst: table.number("burst").unwrap_or(1.0).max(1.0) as u32,
         burst_gap: burst_gap?,
         start: from_us(table.number("start_us").unwrap_or(0.0)),

@@ -2,7 +2,7 @@
 //! Sections of a load, which follow one another and repeat, each with its own tasks and interrupts.
 
 use super::keys::TIME;
-use super::names::Names;
+use super::read::from_us;
 use torpor_machine::shape;
 use torpor_machine::toml::{Kind, Report, Shape, Table};
 use torpor_machine::units::{Duration, Instant};
@@ -27,8 +27,13 @@ impl During {
         let own: i64 = self.windows.iter().map(|(begin, end)| end.0 - begin.0).sum();
         let cycles = length.0 / own;
         let mut left = length.0 % own;
-        let mut begin = from.0 - from.0.rem_euclid(self.cycle.0) + cycles * self.cycle.0;
-        let mut at = from.0 + cycles * self.cycle.0;
+        let Some(skipped) = cycles.checked_mul(self.cycle.0) else { return Instant::NEVER };
+        let from = from + Duration(skipped);
+        if from.0 > i64::MAX - 2 * self.cycle.0 {
+            return Instant::NEVER;
+        }
+        let mut begin = from.0 - from.0.rem_euclid(self.cycle.0);
+        let mut at = from.0;
         loop {
             for (window_begin, window_end) in &self.windows {
                 at = at.max(begin + window_begin.0);
@@ -43,57 +48,29 @@ impl During {
     }
 }
 
-/// Names of the sections, with their begins and ends.
-#[derive(Default)]
-pub(super) struct Sections {
-    all: Vec<(String, Duration, Duration)>,
+/// Returns the begin and the end of each section from the begin of a cycle.
+pub(super) fn read(report: &mut Report, tables: &[Table]) -> Vec<(Duration, Duration)> {
+    let mut spans: Vec<(Duration, Duration)> = Vec::new();
+    for table in tables {
+        let begin = spans.last().map_or(Duration::ZERO, |(_, end)| *end);
+        let length = from_us(table.number("duration_us").unwrap_or_default());
+        if length == Duration::ZERO && table.has("duration_us") {
+            report.push(table.finding("duration_us", "the section has no length".to_owned()));
+        }
+        spans.push((begin, begin + length));
+    }
+    spans
 }
 
-impl Sections {
-    pub(super) fn read(report: &mut Report, tables: &[Table], names: &mut Names) {
-        let mut sections = Sections::default();
-        for table in tables {
-            let (Some(name), Some(us)) = (table.text("name"), table.number("duration_us")) else {
-                continue;
-            };
-            let begin = sections.cycle();
-            let length = super::read::from_us(us);
-            if length == Duration::ZERO {
-                report.push(table.finding("duration_us", "the section has no length".to_owned()));
-            } else if sections.all.iter().any(|(known, ..)| known == name) {
-                report.push(table.finding("name", "another section has this name".to_owned()));
-            } else {
-                sections.all.push((name.to_owned(), begin, begin + length));
-            }
-        }
-        names.sections = sections;
-    }
-
-    fn cycle(&self) -> Duration {
-        self.all.last().map_or(Duration::ZERO, |(.., end)| *end)
-    }
-
-    /// Returns the time of a task or an interrupt that some sections have.
-    pub(super) fn during(&self, report: &mut Report, table: &Table) -> Option<During> {
-        let mut windows = Vec::new();
-        for name in table.texts("during") {
-            match self.all.iter().find(|(known, ..)| known == name) {
-                Some((_, begin, end)) => windows.push((*begin, *end)),
-                None => {
-                    let message = format!("there is no section `{name}`");
-                    let mut finding = table.finding("during", message);
-                    let known: Vec<&str> = self.all.iter().map(|(name, ..)| &name[..]).collect();
-                    finding.allowed = Some(match known.is_empty() {
-                        true => "names of `[[section]]`, of which the file has none".to_owned(),
-                        false => known.join(", "),
-                    });
-                    report.push(finding);
-                }
-            }
-        }
+impl During {
+    /// Returns the time of sections by their numbers among all; none for no section.
+    pub(super) fn new(spans: &[(Duration, Duration)], numbers: &[usize]) -> Option<During> {
+        let mut windows: Vec<_> = numbers.iter().map(|number| spans[*number]).collect();
+        windows.retain(|(begin, end)| begin < end);
         windows.sort();
         windows.dedup();
-        (!windows.is_empty()).then(|| During { cycle: self.cycle(), windows })
+        let cycle = spans.last()?.1;
+        (!windows.is_empty()).then_some(During { cycle, windows })
     }
 }
 
@@ -113,6 +90,11 @@ mod tests {
         assert_eq!([at(0, 0), at(10, 19), at(10, 20), at(35, 0)], [0, 29, 60, 60]);
         assert_eq!([at(65, 4), at(65, 5), at(99, 29), at(99, 30)], [69, 100, 129, 160]);
         assert_eq!([at(10, 40), at(10, 400)], [110, 1010]);
+        // An hour in sections of 1 ns each is beyond all time.
+        let seldom =
+            During { cycle: Duration(3_600_000_000_000), windows: during(&[(0, 1)]).windows };
+        assert_eq!(seldom.after(Instant(5), Duration(3_600_000_000_000)), Instant::NEVER);
+        assert_eq!(own.after(Instant::NEVER, Duration(1)), Instant::NEVER);
         // Steps of 1 add up to one long step.
         let mut now = Instant(7);
         for length in 1..=123 {

@@ -61,7 +61,10 @@ fn unknown_sections_are_errors() {
     let head = "name = \"x\"\ntitle = \"x\"\nsource = \"x\"\n";
     let wrong = format!("{head}{}", SECTIONS.replace("\"single\"\nphase", "\"solo\"\nphase"));
     let error = torpor_sim::workload::from_toml("x", &wrong).unwrap_err().to_string();
-    assert!(error.contains("no section `solo`") && error.contains("single, parallel"), "{error}");
+    assert!(
+        error.contains("no section of this name") && error.contains("single, parallel"),
+        "{error}"
+    );
     let wrong = format!("{head}{}", SECTIONS.replace("duration_us = 10000", "duration_us = 0"));
     let error = torpor_sim::workload::from_toml("x", &wrong).unwrap_err().to_string();
     assert!(error.contains("the section has no length"), "{error}");
