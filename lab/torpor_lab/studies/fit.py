@@ -204,8 +204,10 @@ class _Search:
             path: str(max(round(value), 1)) if self._is_count(path) else f"{value:.6g}"
             for path, value in numbers.items()
         }
-        given = [f",{path.removeprefix(_WORKLOAD)}={number}" for path, number in typed.items()]
-        changed = self._of + "".join(given)
+        found = {path.removeprefix(_WORKLOAD): number for path, number in typed.items()}
+        name, *given = self._of.split(",")
+        kept = [setting for setting in given if setting.partition("=")[0] not in found]
+        changed = ",".join([name, *kept, *(f"{path}={number}" for path, number in found.items())])
         return {"workload": changed} if self._is_workload else {"platform": changed}
 
     def _is_count(self, path: str) -> bool:
