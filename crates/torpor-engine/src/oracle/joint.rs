@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The CPUs of a cluster that takes power of its own unless all of them rest.
 //!
-//! Their decisions depend on each other only through what the cluster saves. [`graph`] lists the
-//! decisions of each CPU that may pay whatever the others do, and [`together`] finds the cheapest
-//! way through all lists at once. Where neither leaves anything out, no decisions cost less.
+//! Their decisions depend on each other only through what the cluster saves. A lower bound comes from
+//! the Lagrangian dual. Split the power among the CPUs in any way at each moment. Let each CPU plan
+//! alone, with its part credited while it rests: where all rest, the credits are what the cluster
+//! saves; where only some rest, they are too much. So the summed costs of such plans are a bound, and
+//! often their own cost: then no decisions cost less.
 //!
-//! If states were left out, or if there are too many spans for that search, each CPU in turn replans
-//! for the plans of the others. It begins with the cheapest of what was found and of all CPUs always
-//! in the same state, so that no such policy is cheaper. With too many spans, a bound comes from the
-//! Lagrangian dual. Split the power among the CPUs in any way at each moment. Let each CPU plan
-//! alone, with its part credited while it rests:
-//! where all rest, the credits are what the cluster saves; where only some rest, they are too much.
-//! So the summed costs of such plans are a lower bound. The split first follows what resting costs
-//! each CPU, is then fitted to the plans found, so that no CPU is credited where not all rest, and
-//! corrected along the subgradient: from CPUs that rest to those that do not.
+//! If a gap is left, [`graph`] lists the decisions of each CPU that may pay whatever the others do,
+//! and [`together`] finds the cheapest way through all lists at once. It gives up where that is too
+//! much. Then each CPU in turn replans for the plans of the others, once from the relaxed plans and
+//! once from all CPUs always in the same state, so that no such policy is cheaper; and the split,
+//! which first follows what resting costs each CPU, is fitted to the plans found, so that no CPU is
+//! credited where not all rest, and corrected along the subgradient: from CPUs that rest to those
+//! that do not.
 //!
 //! Only times in which all CPUs may rest matter. A CPU may rest while it is idle, and after its
 //! event for as long as the deepest state takes to enter and leave.
@@ -29,21 +29,17 @@ use crate::cluster::{rests, static_energy, static_powers};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
-use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::{Choices, Script};
-use torpor_machine::units::{Energy, Instant, Power};
+use torpor_machine::units::{Energy, Power};
 use torpor_result::DeepTimes;
 
-/// Most spans of all CPUs that are searched together: each takes up to 3 KB. FIDELITY(oracle-clusters):
-/// if there are more, each CPU replans for the plans of the others.
+/// Most spans of all CPUs that are searched together: each takes up to 3 KB.
 const SPANS_MAX: usize = 500_000;
 
-/// Most states of all CPUs if none is left out: the recording that needs most of those that are
-/// planned exactly has 3,658 at a time. Of more, the most promising are kept.
-/// FIDELITY(oracle-clusters): half as many lead to dearer plans for some recordings.
+/// Most states of all CPUs at a time: the recording that needs most of those that are planned exactly
+/// has 3,658. The search gives up at more. FIDELITY(oracle-clusters): the bound leaves a gap then.
 const STATES_MAX: usize = 4_096;
-const STATES_KEPT: usize = 64;
 
 /// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
 /// bound is below what is possible.
@@ -90,41 +86,37 @@ pub fn plan_together(
     price: Power,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Joint> {
-    plan_among([STATES_MAX, STATES_KEPT], members, price, goes_on)
+    plan_among(STATES_MAX, members, price, goes_on)
 }
 
-/// `states` are the most states if none is left out, and then.
+/// `states_max` are the most states of the search among all CPUs.
 pub(super) fn plan_among(
-    states: [usize; 2],
+    states_max: usize,
     members: &Members<'_>,
     price: Power,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Joint> {
-    let spans: usize = members.cpus.iter().map(|(_, input)| input.spans.len()).sum();
-    // What one CPU rests is always credited in full.
-    if members.cpus.len() > 1 && spans <= SPANS_MAX {
-        let plans = draw(members, price, states, goes_on)?;
-        let crowded: Vec<u64> = plans.iter().map(|plan| plan.crowded_spans).collect();
-        if crowded.iter().all(|&spans| spans == 0) {
-            return Some(Joint { plans, slack: Energy::ZERO });
-        }
-        let mut solver = Solver::new(members, price);
-        let ran = solver.all_ran(plans, goes_on)?;
-        let start = solver.cheapest_start(ran, goes_on)?;
-        solver.respond(start, goes_on)?;
-        return Some(solver.close(&crowded, Energy::ZERO));
-    }
     let mut solver = Solver::new(members, price);
     let relaxed = solver.relax(goes_on)?;
     let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
     let is_crowded = crowded.iter().any(|&spans| spans > 0);
-    let start = match is_crowded {
-        true => solver.cheapest_start(relaxed, goes_on)?,
-        false => relaxed,
-    };
-    solver.respond(start, goes_on)?;
     if is_crowded {
         // What the relaxed plans cost is no bound.
+        solver.bound = Energy(i128::MIN);
+    }
+    solver.respond(relaxed, goes_on)?;
+    if solver.is_done() {
+        return Some(solver.close(&crowded, Energy::ZERO));
+    }
+    let spans: usize = members.cpus.iter().map(|(_, input)| input.spans.len()).sum();
+    if spans <= SPANS_MAX {
+        if let Some(plans) = draw(members, price, states_max, goes_on)? {
+            return Some(Joint { plans, slack: Energy::ZERO });
+        }
+    }
+    let simplest = solver.cheapest_simple(goes_on)?;
+    solver.respond(simplest, goes_on)?;
+    if is_crowded {
         solver.bound = solver.cost;
     } else if !solver.is_done() && price == Power::ZERO {
         solver.certify(goes_on)?;
@@ -133,34 +125,22 @@ pub(super) fn plan_among(
     Some(solver.close(&crowded, slack))
 }
 
-/// Returns plans found in one search. If no span is crowded, there are no cheaper plans.
+/// Returns the cheapest plans, by one search, or `None` inside if that gives up.
 fn draw(
     members: &Members<'_>,
     price: Power,
-    states: [usize; 2],
+    states_max: usize,
     goes_on: &mut dyn FnMut() -> bool,
-) -> Option<Vec<Plan>> {
+) -> Option<Option<Vec<Plan>>> {
     let Members { cluster, ref cpus, span } = *members;
     let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
     let powers = static_powers(cluster, &inputs, span);
     let most = Segments::most(members, &powers);
-    let part = most.part(cpus.len());
     let mut saved = Credit::default();
     powers.iter().for_each(|&(from, to, power)| saved.push(from, to, power));
-    let builder = |(cpu, number)| Builder::new(number, cpu, span, price, [&saved, &most, &part]);
+    let builder = |(cpu, number)| Builder::new(number, cpu, span, price, [&saved, &most]);
     let builders = cpus.iter().copied().zip(0..).map(builder).collect();
-    let margin = margin(members, &powers);
-    Together::new(builders, &saved, margin, states).cheapest(span.0, price, goes_on)
-}
-
-/// Returns what the cluster saves in a shortest rest of each CPU.
-fn margin(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Energy {
-    let power = powers.iter().map(|(.., power)| *power).max().unwrap_or(Power::ZERO);
-    let rest = |model: &CpuModel| {
-        let deepest = &model.states[model.deepest];
-        power.over(deepest.entry_latency + deepest.exit_latency)
-    };
-    members.cpus.iter().map(|(model, _)| rest(model)).sum()
+    Together::new(builders, &saved, states_max).cheapest(span.0, price, goes_on)
 }
 
 impl<'a> Solver<'a> {
@@ -255,13 +235,9 @@ impl<'a> Solver<'a> {
         plans.map(|(cpu, plan)| self.ran(cpu, plan, &Credit::default(), goes_on)).collect()
     }
 
-    /// Returns the cheapest of these plans and of the simplest policies, which all CPUs follow.
-    fn cheapest_start(
-        &self,
-        mut start: Vec<Planned>,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Vec<Planned>> {
-        let mut least = self.cost_of(&start);
+    /// Returns the cheapest of the simplest policies, which all CPUs follow.
+    fn cheapest_simple(&self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
+        let (mut least, mut found) = (Energy(i128::MAX), Vec::new());
         let mut each: Vec<_> =
             self.members.cpus.iter().map(|(model, _)| constants(model)).collect();
         loop {
@@ -275,10 +251,10 @@ impl<'a> Solver<'a> {
             let ran = self.all_ran(plans, goes_on)?;
             let cost = self.cost_of(&ran);
             if cost < least {
-                (least, start) = (cost, ran);
+                (least, found) = (cost, ran);
             }
         }
-        Some(start)
+        Some(found)
     }
 
     /// Replans each CPU in turn for the plans of the others, as long as that pays. Keeps the plans
