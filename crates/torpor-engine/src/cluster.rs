@@ -28,19 +28,13 @@ pub fn static_energy(
     let end = span.1;
     let can_rest = can_rest(cluster, inputs.len(), others);
     let mut powers = static_powers(cluster, inputs, span).into_iter().peekable();
-    let mut rests: Vec<_> = inputs
-        .iter()
-        .zip(deep)
-        .map(|(input, deep)| {
-            let changes = rests(input, deep, span).flat_map(|(from, to)| [(from, 1), (to, -1)]);
-            changes.peekable()
-        })
-        .collect();
+    let of_cpu = |(input, deep): (&&CpuInput, &&DeepTimes)| {
+        rests(input, deep, span).flat_map(|(from, to)| [(from, 1), (to, -1)]).collect::<Vec<_>>()
+    };
+    let mut changes: Vec<(Instant, i32)> = inputs.iter().zip(deep).flat_map(of_cpu).collect();
+    changes.sort_by_key(|(at, _)| *at);
     let (mut energy, mut resting, mut since) = (Energy::ZERO, 0, span.0);
-    loop {
-        let next = rests.iter_mut().filter_map(|rest| Some((rest.peek()?.0, rest)));
-        let next = next.min_by_key(|(at, _)| *at);
-        let upto = next.as_ref().map_or(end, |(at, _)| *at);
+    for (upto, change) in changes.into_iter().chain([(end, 0)]) {
         while since < upto {
             let (_, to, power) = *powers.peek().expect("there is a power for the whole span");
             let until = to.min(upto);
@@ -50,9 +44,9 @@ pub fn static_energy(
             since = until;
             powers.next_if(|(_, to, _)| *to <= since);
         }
-        let Some((_, rest)) = next else { return energy };
-        resting += rest.next().map_or(0, |(_, change)| change);
+        resting += change;
     }
+    energy
 }
 
 /// Returns true if the cluster can rest at all, given that `recorded` of its CPUs are in the

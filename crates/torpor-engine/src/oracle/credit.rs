@@ -45,6 +45,15 @@ impl Credit {
         self.pieces.push(Piece { from, to, power, before });
     }
 
+    /// Returns an equal part for each of so many CPUs.
+    pub fn part(&self, cpus: usize) -> Credit {
+        let mut part = Credit::default();
+        for piece in &self.pieces {
+            part.push(piece.from, piece.to, Power(piece.power.0 / cpus as i64));
+        }
+        part
+    }
+
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }

@@ -57,6 +57,8 @@ pub(super) struct Way {
     pub rest_until: Instant,
     /// Energy saved up to then.
     pub saved: Energy,
+    /// Estimate of what the CPU spends from there on.
+    pub ahead: Energy,
     pub turn: Turn,
     /// The next way to the same node.
     next: u32,
@@ -169,6 +171,84 @@ struct Here {
     own: Option<usize>,
 }
 
+/// Estimates of what a CPU spends from a moment on, if each CPU is credited with an equal part of what
+/// all save. Between two moments of a span, the cost of getting to rest grows with the time left.
+struct Outlook<'a> {
+    spans: &'a [Span],
+    part: &'a Credit,
+    /// By span.
+    ahead: Vec<Ahead>,
+    /// By OPP: the power of the shallowest state, and that of the deepest.
+    powers: Vec<[Power; 2]>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Ahead {
+    /// From the beginning of this span on.
+    energy: Energy,
+    /// Cost of getting to rest, over this time.
+    entry: Power,
+    trip: Duration,
+    /// The credit up to the event.
+    credited: Energy,
+}
+
+impl<'a> Outlook<'a> {
+    fn new(search: &Search<'_>, spans: &'a [Span], part: &'a Credit) -> Outlook<'a> {
+        let (model, first) = (search.model, search.allowed[0]);
+        let opps = 0..model.costs.opp_count() as u16;
+        let powers = opps.map(|opp| [first, model.deepest].map(|s| model.costs.power(opp, s)));
+        let ahead = vec![Ahead::default(); spans.len() + 1];
+        let mut outlook = Outlook { spans, part, ahead, powers: powers.collect() };
+        let deepest = &model.states[model.deepest];
+        let trip = deepest.entry_latency + deepest.exit_latency;
+        for (k, span) in spans.iter().enumerate().rev() {
+            let trip = trip.min(span.wake.since(span.start)).max(Duration(1));
+            let credited = part.upto(span.wake);
+            let energy = search.allowed.iter().map(|&state| outlook.after(k, model, state)).min();
+            let energy = energy.unwrap_or(Energy::ZERO);
+            outlook.ahead[k] = Ahead { energy, entry: Power::ZERO, trip, credited };
+            let rest = outlook.rest(k, span.start) + outlook.ahead[k + 1].energy;
+            outlook.ahead[k].entry = Power(((energy - rest).0 / i128::from(trip.0)) as i64);
+        }
+        outlook
+    }
+
+    /// Returns the energy from the beginning of a span on, if a state is entered there.
+    fn after(&self, mut k: usize, model: &CpuModel, state: usize) -> Energy {
+        let (span, own) = (&self.spans[k], &model.states[state]);
+        let resume = span.wake.max(span.start + own.entry_latency) + own.exit_latency;
+        let energy = model.costs.sleep(span.opp, state, resume.since(span.start));
+        let rests = state == model.deepest;
+        let part = if rests { self.part.between(span.start, resume) } else { Energy::ZERO };
+        let mut now = resume;
+        while let Some(next) = self.spans.get(k + 1) {
+            now += next.start.since(self.spans[k].resume);
+            k += 1;
+            if now <= next.wake {
+                return energy - part + self.from(k, now);
+            }
+        }
+        energy - part
+    }
+
+    /// Returns the energy of a rest from a moment to the event.
+    fn rest(&self, k: usize, at: Instant) -> Energy {
+        let span = &self.spans[k];
+        let [_, deepest] = self.powers[usize::from(span.opp)];
+        deepest.over(span.wake.since(at)) - (self.ahead[k].credited - self.part.upto(at))
+    }
+
+    fn from(&self, k: usize, at: Instant) -> Energy {
+        let Some(span) = self.spans.get(k) else { return Energy::ZERO };
+        let Ahead { entry, trip, .. } = self.ahead[k];
+        let [shallowest, _] = self.powers[usize::from(span.opp)];
+        let left = span.wake.since(at);
+        let rest = entry.over(left.min(trip)) + self.rest(k, at);
+        self.ahead[k + 1].energy + rest.min(shallowest.over(left))
+    }
+}
+
 /// The decisions of one CPU, listed as they are needed.
 pub(super) struct Builder<'a> {
     cpu: u32,
@@ -179,6 +259,7 @@ pub(super) struct Builder<'a> {
     most: &'a Credit,
     /// Power that the cluster saves while all CPUs rest.
     saved: &'a Credit,
+    outlook: Outlook<'a>,
     cut: [(Instant, Instant); 2],
     /// First node of each span.
     heads: Vec<u32>,
@@ -190,8 +271,8 @@ pub(super) struct Builder<'a> {
     place: Option<Place<'a>>,
     again: usize,
     references: Vec<Reference>,
-    /// Set if a span has more nodes than are listed.
-    pub is_crowded: bool,
+    /// Nodes from which decisions that may pay were left out.
+    pub hurries: u64,
     outcomes: Vec<Outcome>,
     dropped: Vec<bool>,
 }
@@ -202,7 +283,7 @@ impl<'a> Builder<'a> {
         (model, input): (&'a CpuModel, &'a CpuInput),
         span: (Instant, Instant),
         price: Power,
-        [saved, most]: [&'a Credit; 2],
+        [saved, most, part]: [&'a Credit; 3],
     ) -> Builder<'a> {
         let spans = &input.spans;
         let graph = Graph {
@@ -211,13 +292,15 @@ impl<'a> Builder<'a> {
             edges: Vec::with_capacity(8 * spans.len()),
             first: NONE,
         };
+        let search = Search::new(model);
         let mut builder = Builder {
             cpu,
             spans,
             price,
             most,
             saved,
-            search: Search::new(model),
+            outlook: Outlook::new(&search, spans, part),
+            search,
             cut: input.cut.within(span),
             heads: vec![NONE; spans.len()],
             graph,
@@ -226,7 +309,7 @@ impl<'a> Builder<'a> {
             place: None,
             again: 0,
             references: Vec::new(),
-            is_crowded: false,
+            hurries: 0,
             outcomes: Vec::new(),
             dropped: Vec::new(),
         };
@@ -243,7 +326,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Lists the decisions of a node, the next in order of time.
-    pub(super) fn expand(&mut self, node: u32) {
+    pub(super) fn expand(&mut self, node: u32, is_exact: bool) {
         let k = self.graph.nodes[node as usize].span as usize;
         if k >= self.spans.len() {
             return self.close(node);
@@ -254,7 +337,7 @@ impl<'a> Builder<'a> {
             self.again = 0;
         }
         let place = self.place.take().expect("it was just made");
-        self.decide(&place, node);
+        self.decide(&place, node, is_exact);
         self.place = Some(place);
     }
 
@@ -291,9 +374,9 @@ impl<'a> Builder<'a> {
         }
         let new = self.graph.ways.len() as u32;
         let &Node { span, at, .. } = &self.graph.nodes[node as usize];
-        let saved = self.saved.upto(rest_until);
+        let (saved, ahead) = (self.saved.upto(rest_until), self.outlook.from(span as usize, at));
         let turn = Turn::new(at, self.cpu, span);
-        self.graph.ways.push(Way { node, rest_until, saved, turn, next: NONE });
+        self.graph.ways.push(Way { node, rest_until, saved, ahead, turn, next: NONE });
         match last {
             NONE => self.graph.nodes[node as usize].way = new,
             last => self.graph.ways[last as usize].next = new,
@@ -389,7 +472,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds the decisions of a node.
-    fn decide(&mut self, place: &Place<'_>, node: u32) {
+    fn decide(&mut self, place: &Place<'_>, node: u32, is_exact: bool) {
         let span = place.span;
         let first = self.graph.edges.len() as u32;
         let Node { at: now, tick_stopped, reference, .. } = self.graph.nodes[node as usize];
@@ -424,7 +507,13 @@ impl<'a> Builder<'a> {
             here.own = Some(own);
         }
         self.prune(place, &here, &outcomes);
-        self.is_crowded |= self.again > AGAIN_MAX;
+        if !is_exact && self.dropped.iter().all(|&dropped| dropped) {
+            // The state with the reference may have been left out.
+            self.dropped.fill(false);
+        }
+        if self.again > AGAIN_MAX {
+            self.hurry(&outcomes);
+        }
         for (index, outcome) in outcomes.iter().enumerate() {
             if self.dropped[index] {
                 continue;
@@ -550,6 +639,16 @@ impl<'a> Builder<'a> {
             }
         }
         self.dropped = dropped;
+    }
+
+    /// Drops outcomes but those that end the span, or all but the last.
+    fn hurry(&mut self, outcomes: &[Outcome]) {
+        self.hurries += 1;
+        let kept = || (0..outcomes.len()).filter(|&index| !self.dropped[index]);
+        let (ends, last) = (kept().any(|index| outcomes[index].is_over), kept().next_back());
+        for (index, x) in outcomes.iter().enumerate() {
+            self.dropped[index] |= if ends { !x.is_over } else { Some(index) != last };
+        }
     }
 
     /// Returns the price of this span's event if its work begins at a time.

@@ -8,12 +8,12 @@
 //! often their own cost: then no decisions cost less.
 //!
 //! If a gap is left, [`graph`] lists the decisions of each CPU that may pay whatever the others do,
-//! and [`together`] finds the cheapest way through all lists at once. It gives up where that is too
-//! much. Then each CPU in turn replans for the plans of the others, once from the relaxed plans and
-//! once from all CPUs always in the same state, so that no such policy is cheaper; and the split,
-//! which first follows what resting costs each CPU, is fitted to the plans found, so that no CPU is
-//! credited where not all rest, and corrected along the subgradient: from CPUs that rest to those
-//! that do not.
+//! and [`together`] finds the cheapest way through all lists at once, unless there are too many CPUs.
+//! Where neither leaves anything out, no decisions cost less. Otherwise each CPU in turn replans for
+//! the plans of the others: from the relaxed plans, from what was found, and from all CPUs always in
+//! the same state, so that no such policy is cheaper. The split, which first follows what resting
+//! costs each CPU, is then fitted to the plans found, so that no CPU is credited where not all rest,
+//! and corrected along the subgradient: from CPUs that rest to those that do not.
 //!
 //! Only times in which all CPUs may rest matter. A CPU may rest while it is idle, and after its
 //! event for as long as the deepest state takes to enter and leave.
@@ -29,17 +29,23 @@ use crate::cluster::{rests, static_energy, static_powers};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
 use crate::input::CpuInput;
+use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::{Choices, Script};
-use torpor_machine::units::{Energy, Power};
+use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
 /// Most spans of all CPUs that are searched together: each takes up to 3 KB.
 const SPANS_MAX: usize = 500_000;
 
-/// Most states of all CPUs at a time: the recording that needs most of those that are planned exactly
-/// has 3,658. The search gives up at more. FIDELITY(oracle-clusters): the bound leaves a gap then.
+/// Most CPUs that are searched together: of more, few are planned exactly.
+const CPUS_MAX: usize = 16;
+
+/// Most states of all CPUs if none is left out: the recording that needs most of those that are
+/// planned exactly has 3,658 at a time. Of more, the most promising are kept.
+/// FIDELITY(oracle-clusters): half as many lead to dearer plans for some recordings.
 const STATES_MAX: usize = 4_096;
+const STATES_KEPT: usize = 64;
 
 /// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
 /// bound is below what is possible.
@@ -75,8 +81,8 @@ struct Solver<'a> {
     /// The cheapest plans so far, and their cost with the cluster's.
     best: Vec<Planned>,
     cost: Energy,
-    /// The highest lower bound so far.
-    bound: Energy,
+    /// The highest lower bound so far; none if a CPU's own plan leaves paths out.
+    bound: Option<Energy>,
 }
 
 /// Plans the decisions of a cluster's CPUs; delay costs `price`. Returns `None` if `goes_on`
@@ -86,12 +92,12 @@ pub fn plan_together(
     price: Power,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Joint> {
-    plan_among(STATES_MAX, members, price, goes_on)
+    plan_among([STATES_MAX, STATES_KEPT], members, price, goes_on)
 }
 
-/// `states_max` are the most states of the search among all CPUs.
+/// `states` are the most states if none is left out, and then.
 pub(super) fn plan_among(
-    states_max: usize,
+    states: [usize; 2],
     members: &Members<'_>,
     price: Power,
     goes_on: &mut dyn FnMut() -> bool,
@@ -99,48 +105,56 @@ pub(super) fn plan_among(
     let mut solver = Solver::new(members, price);
     let relaxed = solver.relax(goes_on)?;
     let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
-    let is_crowded = crowded.iter().any(|&spans| spans > 0);
-    if is_crowded {
-        // What the relaxed plans cost is no bound.
-        solver.bound = Energy(i128::MIN);
-    }
     solver.respond(relaxed, goes_on)?;
     if solver.is_done() {
         return Some(solver.close(&crowded, Energy::ZERO));
     }
     let spans: usize = members.cpus.iter().map(|(_, input)| input.spans.len()).sum();
-    if spans <= SPANS_MAX {
-        if let Some(plans) = draw(members, price, states_max, goes_on)? {
+    if spans <= SPANS_MAX && members.cpus.len() <= CPUS_MAX {
+        let plans = draw(members, price, states, goes_on)?;
+        if plans.iter().all(|plan| plan.crowded_spans == 0) {
             return Some(Joint { plans, slack: Energy::ZERO });
         }
+        let drawn = solver.all_ran(plans, goes_on)?;
+        solver.respond(drawn, goes_on)?;
     }
     let simplest = solver.cheapest_simple(goes_on)?;
     solver.respond(simplest, goes_on)?;
-    if is_crowded {
-        solver.bound = solver.cost;
-    } else if !solver.is_done() && price == Power::ZERO {
+    if !solver.is_done() && price == Power::ZERO {
         solver.certify(goes_on)?;
     }
-    let slack = solver.gap();
+    let slack = solver.gap().unwrap_or(Energy::ZERO);
     Some(solver.close(&crowded, slack))
 }
 
-/// Returns the cheapest plans, by one search, or `None` inside if that gives up.
+/// Returns plans found in one search. If no span is crowded, there are no cheaper plans.
 fn draw(
     members: &Members<'_>,
     price: Power,
-    states_max: usize,
+    states: [usize; 2],
     goes_on: &mut dyn FnMut() -> bool,
-) -> Option<Option<Vec<Plan>>> {
+) -> Option<Vec<Plan>> {
     let Members { cluster, ref cpus, span } = *members;
     let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
     let powers = static_powers(cluster, &inputs, span);
     let most = Segments::most(members, &powers);
+    let part = most.part(cpus.len());
     let mut saved = Credit::default();
     powers.iter().for_each(|&(from, to, power)| saved.push(from, to, power));
-    let builder = |(cpu, number)| Builder::new(number, cpu, span, price, [&saved, &most]);
+    let builder = |(cpu, number)| Builder::new(number, cpu, span, price, [&saved, &most, &part]);
     let builders = cpus.iter().copied().zip(0..).map(builder).collect();
-    Together::new(builders, &saved, states_max).cheapest(span.0, price, goes_on)
+    let margin = margin(members, &powers);
+    Together::new(builders, &saved, margin, states).cheapest(span.0, price, goes_on)
+}
+
+/// Returns what the cluster saves in a shortest rest of each CPU.
+fn margin(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Energy {
+    let power = powers.iter().map(|(.., power)| *power).max().unwrap_or(Power::ZERO);
+    let rest = |model: &CpuModel| {
+        let deepest = &model.states[model.deepest];
+        power.over(deepest.entry_latency + deepest.exit_latency)
+    };
+    members.cpus.iter().map(|(model, _)| rest(model)).sum()
 }
 
 impl<'a> Solver<'a> {
@@ -151,7 +165,7 @@ impl<'a> Solver<'a> {
             segments: Segments::new(members),
             best: Vec::new(),
             cost: Energy(i128::MAX),
-            bound: Energy(i128::MIN),
+            bound: None,
         }
     }
 
@@ -162,12 +176,12 @@ impl<'a> Solver<'a> {
         Joint { plans: plans.collect(), slack }
     }
 
-    fn gap(&self) -> Energy {
-        (self.cost - self.bound).max(Energy::ZERO)
+    fn gap(&self) -> Option<Energy> {
+        self.bound.map(|bound| (self.cost - bound).max(Energy::ZERO))
     }
 
     fn is_done(&self) -> bool {
-        self.gap().0 <= 0
+        self.gap() == Some(Energy::ZERO)
     }
 
     /// Plans each CPU with its part of the split, which gives a lower bound.
@@ -178,7 +192,9 @@ impl<'a> Solver<'a> {
             bound += planned.cost - planned.credited;
             all.push(planned);
         }
-        self.bound = self.bound.max(bound);
+        if all.iter().all(|planned| planned.plan.crowded_spans == 0) {
+            self.bound = self.bound.max(Some(bound));
+        }
         Some(all)
     }
 
@@ -268,7 +284,7 @@ impl<'a> Solver<'a> {
         for _ in 0..SWEEPS_MAX {
             let before = least;
             for cpu in 0..plans.len() {
-                if least <= self.bound {
+                if self.bound.is_some_and(|bound| least <= bound) {
                     break;
                 }
                 let others = self.members.cpus.iter().zip(&plans).enumerate();
@@ -295,19 +311,18 @@ impl<'a> Solver<'a> {
         Some(())
     }
 
-    /// Fits the split to the best plans, and corrects it.
+    /// Fits the split to the best plans, corrects it, and replans from the last relaxed plans.
     fn certify(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<()> {
         let deep: Vec<DeepTimes> = self.best.iter().map(|planned| planned.deep.clone()).collect();
         self.segments.refine(&deep);
         self.segments.fit(&deep);
-        for _ in 0..ROUNDS_MAX {
-            let plans = self.relax(goes_on)?;
+        let mut plans = self.relax(goes_on)?;
+        for _ in 1..ROUNDS_MAX {
+            let Some(gap) = self.gap().filter(|gap| gap.0 > self.cost.0 / GAP_SHARE) else { break };
             let deep: Vec<DeepTimes> = plans.into_iter().map(|planned| planned.deep).collect();
-            if self.gap().0 <= self.cost.0 / GAP_SHARE {
-                break;
-            }
-            self.segments.correct(&deep, self.gap());
+            self.segments.correct(&deep, gap);
+            plans = self.relax(goes_on)?;
         }
-        Some(())
+        self.respond(plans, goes_on)
     }
 }

@@ -29,6 +29,9 @@ const NODES_PER_CHECK: usize = 1_024;
 const BUCKETS_LOG2: u32 = 13;
 const HASH_FACTOR: u32 = 0x9E37_79B1;
 
+/// The promise of a state, its number, and the node that decides next in it.
+type Ranked = (Energy, u32, Turn, u32);
+
 /// State of all CPUs; the keys hold the ways to their next decisions.
 #[derive(Clone, Copy)]
 struct State {
@@ -55,10 +58,16 @@ pub(super) struct Together<'a> {
     saved: &'a Credit,
     /// Nodes that decide next in some state.
     turns: BinaryHeap<Reverse<(Turn, u32)>>,
+    /// Times at which states were left out.
+    cuts: u64,
     /// Number of states from which a path goes on.
     live: usize,
     /// More of them are too many.
-    states_max: usize,
+    limit: usize,
+    /// Most that are kept then.
+    kept: usize,
+    /// A state that promises to cost more than another by this is left out.
+    margin: Energy,
     states: Vec<State>,
     /// By state and CPU.
     keys: Vec<u32>,
@@ -66,25 +75,31 @@ pub(super) struct Together<'a> {
     /// The first state of those whose keys have a hash.
     buckets: Vec<u32>,
     steps: Vec<Step>,
+    ranked: Vec<Ranked>,
 }
 
 impl<'a> Together<'a> {
     pub(super) fn new(
         builders: Vec<Builder<'a>>,
         saved: &'a Credit,
-        states_max: usize,
+        margin: Energy,
+        [most, kept]: [usize; 2],
     ) -> Together<'a> {
         Together {
             builders,
             saved,
             turns: BinaryHeap::new(),
+            cuts: 0,
             live: 0,
-            states_max,
+            limit: most,
+            kept,
+            margin,
             states: Vec::new(),
             keys: Vec::new(),
             free: Vec::new(),
             buckets: vec![NONE; 1 << BUCKETS_LOG2],
             steps: Vec::new(),
+            ranked: Vec::new(),
         }
     }
 
@@ -97,14 +112,13 @@ impl<'a> Together<'a> {
         &mut self.builders[turn.cpu() as usize].graph.nodes[node as usize].state
     }
 
-    /// Returns the plans of the cheapest paths from `start` on, or `None` if `goes_on` returns false,
-    /// or `None` inside at the first time of too many states.
+    /// Returns the plans of the cheapest paths from `start` on, or `None` if `goes_on` returns false.
     pub(super) fn cheapest(
         mut self,
         start: Instant,
         price: Power,
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Option<Vec<Plan>>> {
+    ) -> Option<Vec<Plan>> {
         let mut key: Vec<u32> = self.builders.iter().map(|builder| builder.graph.first).collect();
         let ways = || key.iter().enumerate().map(|(cpu, &way)| self.way(cpu, way));
         let saved = ways().map(|way| way.saved).min().unwrap_or(Energy::ZERO);
@@ -116,19 +130,15 @@ impl<'a> Together<'a> {
             if count % NODES_PER_CHECK == 0 && !goes_on() {
                 return None;
             }
-            if self.live > self.states_max {
-                return Some(None);
+            if self.live > self.limit {
+                self.keep_best();
             }
             let Reverse((turn, node)) = self.turns.pop().expect("a path leads to the end");
             let mut at = std::mem::replace(self.queue(turn, node), NONE);
             if turn.at() == Instant::NEVER {
-                return Some(Some(self.plans(self.cheapest_of(at).step, price)));
+                return Some(self.plans(self.cheapest_of(at).step, price));
             }
-            let builder = &mut self.builders[turn.cpu() as usize];
-            builder.expand(node);
-            if builder.is_crowded {
-                return Some(None);
-            }
+            self.builders[turn.cpu() as usize].expand(node, self.cuts == 0);
             let saved = self.saved.upto(turn.at());
             while at != NONE {
                 let state = self.states[at as usize];
@@ -240,6 +250,49 @@ impl<'a> Together<'a> {
         self.live -= 1;
     }
 
+    /// Estimates the cost of the cheapest path from a state on, times the number of CPUs. No saving
+    /// beyond its turn, up to which `saved` counts, is in its cost yet, so each rest that goes on is
+    /// credited with an equal part.
+    fn promise(&self, saved: Energy, at: u32) -> Energy {
+        let cpus = self.builders.len();
+        let (mut cost, mut rests) = (self.states[at as usize].cost, Energy::ZERO);
+        for (cpu, &way) in self.keys[at as usize * cpus..][..cpus].iter().enumerate() {
+            let way = self.way(cpu, way);
+            cost += way.ahead;
+            rests += (way.saved - saved).max(Energy::ZERO);
+        }
+        Energy(cost.0 * cpus as i128) - rests
+    }
+
+    /// Keeps the most promising states.
+    fn keep_best(&mut self) {
+        self.cuts += 1;
+        let mut ranked = std::mem::take(&mut self.ranked);
+        ranked.clear();
+        let mut turns = std::mem::take(&mut self.turns).into_vec();
+        for &Reverse((turn, node)) in &turns {
+            let saved = self.saved.upto(turn.at());
+            let mut at = std::mem::replace(self.queue(turn, node), NONE);
+            while at != NONE {
+                ranked.push((self.promise(saved, at), at, turn, node));
+                at = self.states[at as usize].next;
+            }
+        }
+        let least = ranked.iter().map(|(promise, ..)| *promise).min().unwrap_or(Energy::ZERO);
+        let most = least + Energy(self.margin.0 * self.builders.len() as i128);
+        let kept = partition(&mut ranked, most).min(self.kept);
+        if kept < ranked.len() {
+            ranked.select_nth_unstable(kept);
+        }
+        ranked.drain(kept..).for_each(|(_, at, ..)| self.release(at));
+        for &(_, at, turn, node) in &ranked {
+            self.states[at as usize].next = std::mem::replace(self.queue(turn, node), at);
+        }
+        turns.retain(|&Reverse((turn, node))| *self.queue(turn, node) != NONE);
+        (self.turns, self.ranked) = (turns.into(), ranked);
+        self.limit = 2 * kept;
+    }
+
     /// Returns the plans of a path, last step first.
     fn plans(&self, mut step: Step, price: Power) -> Vec<Plan> {
         let mut taken = vec![Vec::new(); self.builders.len()];
@@ -247,7 +300,24 @@ impl<'a> Together<'a> {
             taken[step.cpu as usize].push(step.edge);
             step = self.steps[step.before as usize];
         }
-        let plan = |(builder, edges): (&Builder<'_>, Vec<u32>)| builder.graph.plan(&edges, price);
-        self.builders.iter().zip(taken).map(plan).collect()
+        let plan = |(builder, edges): (&Builder<'_>, Vec<u32>)| Plan {
+            crowded_spans: builder.hurries,
+            ..builder.graph.plan(&edges, price)
+        };
+        let mut plans: Vec<Plan> = self.builders.iter().zip(taken).map(plan).collect();
+        plans[0].crowded_spans += self.cuts;
+        plans
     }
+}
+
+/// Moves those that promise at most so much to the front, and returns their number.
+fn partition(ranked: &mut [Ranked], most: Energy) -> usize {
+    let mut kept = 0;
+    for at in 0..ranked.len() {
+        if ranked[at].0 <= most {
+            ranked.swap(kept, at);
+            kept += 1;
+        }
+    }
+    kept
 }
