@@ -93,5 +93,6 @@ def test_refill_of_a_guest_without_caches_is_zero():
     guests = sorted((ROOT / "tests" / "data" / "guest").glob("arm64-6.12-*/trace.dat.gz"))
     (refill,) = library.measure_latency(*guests)["refill"]
     assert refill["pairs"] > 100
-    assert abs(refill["low_ns"]) < 1_000 and abs(refill["high_ns"]) < 1_000
+    # The lower end allows for requests that came unseen.
+    assert abs(refill["refill_ns"]) < 1_000 and abs(refill["high_ns"]) < 1_000
     assert refill["verdict"] != "measured"
