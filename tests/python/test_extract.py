@@ -35,6 +35,21 @@ def test_the_check_needs_the_machine_and_lists_differences(torpor):
     assert "128 to 256 ms" in text
 
 
+def test_background_of_a_changing_load_has_sections(torpor, tmp_path):
+    guest = DEMO.parents[1] / "tests" / "data" / "guest" / "amd64-6.12-menu-rates"
+    made = tmp_path / "rates.toml"
+    arguments = ("workload", "extract", str(guest / "trace.dat.gz"), "--background", "*")
+    done = torpor(*arguments, "-o", str(made), check=0)
+    sections = made.read_text(encoding="utf-8").count("[[section]]")
+    assert sections > 5
+    assert f"{sections} sections, by their load: from 0.00 s" in done.stderr
+    run = ("--duration", "1s", "--seeds", "1", "-m", "busy_pct")
+    torpor("simulate", str(made), "-p", "i5-10600k", "-g", "teo", *run, check=0)
+    # The demo's load does not change.
+    done = torpor("workload", "extract", str(DEMO), "-o", str(made), check=0)
+    assert "sections" not in done.stderr
+
+
 def test_rt_app_file_runs_or_is_refused(torpor, tmp_path):
     file = tmp_path / "load.json"
     file.write_text('{ "tasks": { "t": { "run": 1000, "sleep": 4000 } } }', encoding="utf-8")

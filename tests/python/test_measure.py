@@ -44,3 +44,55 @@ def test_a_mailed_chromebook_leaves_cpuoff_in_84_us():
     assert (row["advertised_ns"], row["count"]) == (349_000, 66)
     assert row["p50_ns"] == pytest.approx(84_000, rel=0.01)
     assert all(r["p50_ns"] < 0 for r in result["latency"] if r["cause"] == "interrupt")
+
+
+#: A server that random interrupts wake, of its own CPU or of another one.
+REFILLED = """
+name = "requests-after-sleeps"
+title = "Random requests with random work"
+source = "made up"
+
+[[interrupt]]
+name = "network"
+{cpus}
+interval_us = {{ dist = "gamma", mean = 3500, sd = 3000 }}
+wake = "request"
+
+[[task]]
+name = "server"
+cpus = "6"
+phase = [{{ wait = "request" }}, {{ run_us = {{ dist = "lognormal", mean = 150, sd = 80 }} }}]
+"""
+
+
+@pytest.mark.parametrize("truth_us", [0, 50, 200])
+@pytest.mark.parametrize("where", ['cpus = "6"', ""], ids=["own", "other"])
+def test_refill_of_a_simulation_is_found(torpor, tmp_path, where, truth_us):
+    shipped = (ROOT / "platforms" / "pixel6.toml").read_text(encoding="utf-8")
+    state = f'name = "c2"\nrefill_us = {truth_us}\nrefill_source = "chosen"'
+    (tmp_path / "machine.toml").write_text(shipped.replace('name = "c2"', state), encoding="utf-8")
+    (tmp_path / "load.toml").write_text(REFILLED.format(cpus=where), encoding="utf-8")
+    found = []
+    for seed in range(4, 8):
+        run = ("--seed", str(seed), "--seeds", "1", "--duration", "10s", "--trace", "run.txt")
+        torpor("simulate", "load.toml", "-p", "machine.toml", "-g", "teo", *run, check=0)
+        measured = library.measure_latency(tmp_path / "run.txt", platform="pixel6")
+        (refill,) = measured["refill"]
+        assert (refill["cluster"], refill["name"]) == ("big", "c2")
+        lines = [line for row in measured["lines"] for line in row["toml"]]
+        is_measured = refill["verdict"] == "measured"
+        assert any("refill_us" in line for line in lines) == is_measured
+        found.append((refill["low_ns"] / 1e3, refill["high_ns"] / 1e3, is_measured))
+    # One interval in twenty misses, and one check of the bursts before fails.
+    assert sum(low <= truth_us <= high for low, high, _ in found) >= 3, found
+    measured = sum(is_measured for *_, is_measured in found)
+    assert measured >= 3 if truth_us else measured == 0, found
+
+
+def test_refill_of_a_guest_without_caches_is_zero():
+    guests = sorted((ROOT / "tests" / "data" / "guest").glob("arm64-6.12-*/trace.dat.gz"))
+    (refill,) = library.measure_latency(*guests)["refill"]
+    assert refill["pairs"] > 100
+    # The lower end allows for requests that came unseen.
+    assert abs(refill["refill_ns"]) < 1_000 and abs(refill["high_ns"]) < 1_000
+    assert refill["verdict"] != "measured"

@@ -9,7 +9,7 @@ use crate::watch::watched;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use torpor_engine::TraceInfo;
-use torpor_engine::stats::{Measurement, Stats, TraceStats, measurement};
+use torpor_engine::stats::{Measurement, Stats, TraceStats, measurement, reading};
 use torpor_engine::timeline::Folding;
 use torpor_machine::platform::Platform;
 
@@ -38,7 +38,7 @@ pub(crate) fn trace_stats(
     Ok(Plain(stats.finish(&path.display().to_string(), &trace, counted.as_ref())))
 }
 
-/// Returns the wake-up latencies of the recordings of one machine. See
+/// Returns the wake-up latencies and refills of the recordings of one machine. See
 /// `torpor.measure_latency`.
 #[pyfunction]
 #[pyo3(signature = (paths, platform = None, progress = None))]
@@ -51,10 +51,10 @@ pub(crate) fn measure_latency(
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
     let mut read = Vec::new();
     for path in &paths {
-        let mut stats = Folding::new(Stats::new(platform.as_ref()));
-        let trace = watched(py, progress, |watch| torpor_engine::stream(path, &mut stats, watch))?
+        let mut both = Folding::new(reading(platform.as_ref()));
+        let trace = watched(py, progress, |watch| torpor_engine::stream(path, &mut both, watch))?
             .map_err(engine_error)?;
-        read.push((TraceInfo::new(&path.display().to_string(), &trace), stats.finish()));
+        read.push((TraceInfo::new(&path.display().to_string(), &trace), both.finish()));
     }
     Ok(Plain(measurement(platform.as_ref(), read)))
 }

@@ -20,7 +20,7 @@ _PLATFORM = {
     "show": Command("catalog.show_platform", "Print a machine's TOML."),
     "import": Command("catalog.import_platform", "Describe a machine by its sysfs or device tree."),
     "calibrate": Command("calibrate", "Measure the power of this machine's idle states."),
-    "measure": Command("measure", "Measure wake-up latencies from recordings."),
+    "measure": Command("measure", "Measure wake-up latencies and refills from recordings."),
 }
 _WORKLOAD = {
     "list": Command("catalog.workloads", "List the workloads that ship with Torpor."),

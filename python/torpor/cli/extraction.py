@@ -67,6 +67,14 @@ def extract(
         f"{summary['woken_by_timers']} ({summary['timers_guessed']} of them guessed), "
         f"by interrupts: {summary['woken_by_interrupts']}, unseen: {summary['wakings_unseen']}"
     )
+    sections = summary["sections"]
+    if len(sections) > 1:
+        parts = [
+            f"from {part['begin_ns'] / 1e9:.2f} s {part['busy_cpus']:.2f} CPUs busy and "
+            f"{part['switches_per_s']:,.0f} switches/s"
+            for part in sections
+        ]
+        print_note(f"{len(sections)} sections, by their load: {'; '.join(parts)}")
     activity = summary["activity"]
     if activity is not None:
         print_note(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""`torpor platform measure`: wake-up latencies of idle states, from recordings."""
+"""`torpor platform measure`: wake-up latencies and refills of idle states, from recordings."""
 
 from typing import Annotated, cast
 
@@ -22,7 +22,8 @@ def measure(
 ) -> None:
     """Measure how long CPUs take to leave idle states: from a wake-up's cause to the exit.
 
-    By state, and by what shows the time of the cause: the expiry of a timer, an IPI, a waking. The
+    By state, and by what shows the time of the cause: the expiry of a timer, an IPI, a waking. If
+    the machine is known, also how much longer tasks work after a deep state (its refill_us). The
     last lines can be pasted into the machine's TOML.
 
     Exit status 1 if a recording is damaged.

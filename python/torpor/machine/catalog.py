@@ -58,6 +58,15 @@ class Activity(TypedDict):
     share: float
 
 
+class Section(TypedDict):
+    """Part of a recording with a load of its own; times from the recording's begin."""
+
+    begin_ns: int
+    duration_ns: int
+    busy_cpus: float
+    switches_per_s: float
+
+
 class Extracted(TypedDict):
     """Workload made from a recording, and the ends of its waits."""
 
@@ -70,6 +79,7 @@ class Extracted(TypedDict):
     wakings_unseen: int
     idle_interrupts: int
     activity: Activity | None
+    sections: list[Section]
 
 
 class ExtractedTask(TypedDict):

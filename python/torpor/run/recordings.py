@@ -196,7 +196,7 @@ def measure_latency(
     platform: _Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Record:
-    """Measure how long CPUs took to leave their idle states, from a wake-up's cause to the exit.
+    """Measure how long CPUs took to leave their idle states, and how much longer tasks then worked.
 
     Args:
         traces: Recordings of one machine.
@@ -207,7 +207,11 @@ def measure_latency(
     The keys of the result: ``recordings`` (as ``trace_info`` has them), ``latency`` (by
     ``cluster``, ``state`` and ``cause``: ``advertised_ns``, ``count``, ``min_ns``, ``p10_ns``,
     ``p50_ns``, ``p90_ns``, ``p99_ns``, ``mean_ns``), ``left_out`` (sleeps without a latency:
-    ``reason``, ``count``), ``cut_sleeps`` and ``lines`` (``toml`` for a platform's state). A
+    ``reason``, ``count``), ``cut_sleeps``, ``refill`` (of a known machine, by ``cluster`` and
+    ``state``: ``bursts``, ``pairs``, ``refill_ns`` with ``low_ns`` and ``high_ns``, the same of the
+    bursts before those sleeps as ``before_pairs``, ``before_ns``, ``before_low_ns`` and
+    ``before_high_ns``, ``has_frequency``, and a ``verdict``: ``measured``, ``not_separable``,
+    ``confounded`` or ``too_few``) and ``lines`` (``toml`` for a platform's state). A
     ``cause`` is what shows the time from which a latency counts: the expiry of a ``timer`` (it is
     negative where the hardware woke up early), the sending of an ``ipi``, ``waking``
     (``sched_waking``), or ``interrupt``: an interrupt's entry follows the exit, so that row is only

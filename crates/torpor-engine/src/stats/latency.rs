@@ -5,7 +5,11 @@
 //! for which it shows no latency. Entry latencies cannot be measured: no event marks the moment at
 //! which a CPU has reached its state.
 
-use super::{CauseTime, LatencyStats, LeftOut, LeftOutStats, Measurement, PlatformLines, Stats};
+use super::refill::{Bursts, refills};
+use super::{
+    CauseTime, LatencyStats, LeftOut, LeftOutStats, Measurement, PlatformLines, RefillStats,
+    RefillVerdict, Stats,
+};
 use crate::trace_info::TraceInfo;
 use std::collections::{BTreeMap, BTreeSet};
 use torpor_machine::platform::{IdleState, Platform};
@@ -126,19 +130,27 @@ fn quantile(times_ns: &[i64], pct: usize) -> i64 {
     times_ns[rank.max(1) - 1]
 }
 
-fn toml(times_ns: &[i64], cause: CauseTime, traces: &[TraceInfo]) -> Vec<String> {
-    let us = |time_ns: i64| ((time_ns as f64 / 10.0).round() / 100.0).to_string();
+fn us(time_ns: i64) -> String {
+    ((time_ns as f64 / 10.0).round() / 100.0).to_string()
+}
+
+/// Returns the names of the recordings.
+fn files(traces: &[TraceInfo]) -> String {
     let file = |trace: &TraceInfo| {
         let name = std::path::Path::new(&trace.path).file_name();
         name.map_or_else(|| trace.path.clone(), |name| name.to_string_lossy().into_owned())
     };
     let mut files: Vec<String> = traces.iter().map(file).collect();
     files.dedup();
+    files.join(", ")
+}
+
+fn toml(times_ns: &[i64], cause: CauseTime, traces: &[TraceInfo]) -> Vec<String> {
     let source = format!(
         "torpor platform measure: median of {} wake-ups by {} in {}",
         times_ns.len(),
         cause.text(),
-        files.join(", ")
+        files(traces)
     );
     let step = 100 / VALUES;
     let values: Vec<i64> = (0..VALUES).map(|n| quantile(times_ns, n * step + step / 2)).collect();
@@ -155,21 +167,58 @@ fn toml(times_ns: &[i64], cause: CauseTime, traces: &[TraceInfo]) -> Vec<String>
     lines
 }
 
-/// Returns the latencies of recordings of one machine, each with what has read it.
-pub fn measurement(platform: Option<&Platform>, read: Vec<(TraceInfo, Stats<'_>)>) -> Measurement {
+/// Returns the lines for a state whose refill is measured.
+fn refill_lines(refill: &RefillStats, traces: &[TraceInfo]) -> Option<PlatformLines> {
+    let known = refill.refill_ns.zip(refill.low_ns).zip(refill.high_ns);
+    let ((time_ns, low_ns), high_ns) =
+        known.filter(|_| refill.verdict == RefillVerdict::Measured)?;
+    let source = format!(
+        "torpor platform measure: {} to {} by {} pairs of bursts in {}",
+        us(low_ns),
+        us(high_ns),
+        refill.pairs,
+        files(traces)
+    );
+    let toml = vec![
+        format!("refill_us = {}", us(time_ns)),
+        format!("refill_source = {}", serde_json::Value::from(source)),
+    ];
+    let RefillStats { cluster, state, name, .. } = refill.clone();
+    Some(PlatformLines { cluster: Some(cluster), state, name, toml })
+}
+
+/// What has read a recording.
+pub type Reading<'a> = (Stats<'a>, Bursts<'a>);
+
+/// Returns a reader of recordings of this machine.
+pub fn reading(platform: Option<&Platform>) -> Reading<'_> {
+    (Stats::new(platform), Bursts::new(platform))
+}
+
+/// Returns the latencies and refills of recordings of one machine, each with what has read it.
+pub fn measurement(
+    platform: Option<&Platform>,
+    read: Vec<(TraceInfo, Reading<'_>)>,
+) -> Measurement {
     let (mut recordings, mut latencies, mut cut_sleeps) = (Vec::new(), Latencies::default(), 0);
-    for (info, stats) in read {
+    let mut bursts = Vec::new();
+    for (info, (stats, of_tasks)) in read {
         recordings.push(info);
         latencies.merge(stats.latency);
         cut_sleeps += stats.cut_sleeps;
+        bursts.push(of_tasks);
     }
     let latencies = latencies.sorted();
+    let refill = refills(platform, &bursts);
+    let mut lines = latencies.lines(platform, &recordings);
+    lines.extend(refill.iter().filter_map(|refill| refill_lines(refill, &recordings)));
     Measurement {
         head: Head::of("latency"),
         platform: platform.map(|platform| platform.name.clone()),
         cut_sleeps,
         left_out: latencies.left_out(platform),
-        lines: latencies.lines(platform, &recordings),
+        refill,
+        lines,
         latency: latencies.rows(platform),
         recordings,
     }

@@ -4,6 +4,7 @@
 mod ending;
 mod latency;
 mod outcome;
+mod refill;
 
 #[cfg(test)]
 mod tests;
@@ -14,11 +15,13 @@ use crate::timeline::{Change, Fold, Moment, Run, Sleep, Timeline};
 use crate::trace_info::TraceInfo;
 pub(crate) use ending::Cause;
 use ending::Ending;
-pub use latency::{Latencies, measurement};
+pub use latency::{Latencies, Reading, measurement, reading};
 pub use outcome::{
     CauseTime, InterruptStats, LatencyStats, LeftOut, LeftOutStats, Measurement, PlatformLines,
-    StateStats, TaskStats, TickStats, TraceStats, VerdictCheck, VerdictSource, WakeupStats,
+    RefillStats, RefillVerdict, StateStats, TaskStats, TickStats, TraceStats, VerdictCheck,
+    VerdictSource, WakeupStats,
 };
+pub use refill::Bursts;
 use std::collections::{BTreeMap, HashMap};
 use torpor_machine::counters::{Delta, StateDelta};
 use torpor_machine::platform::{Cluster, IdleState, Platform};

@@ -176,6 +176,48 @@ pub struct LeftOutStats {
     pub count: u64,
 }
 
+/// What matched bursts say about a state's refill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefillVerdict {
+    /// Bursts after the state are longer.
+    Measured,
+    /// The interval includes 0.
+    NotSeparable,
+    /// Bursts were longer before the sleep, too, or are shorter after the state: they differ in work.
+    Confounded,
+    /// Fewer than 20 pairs.
+    TooFew,
+}
+
+/// How much longer a task's burst takes after a state than after the shallowest one, by pairs of the
+/// same task on the same cluster at the same frequency after about the same idle time. Times are of
+/// the biggest CPU at its highest frequency, as in a platform's `refill_us`.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct RefillStats {
+    pub cluster: String,
+    pub state: usize,
+    pub name: Option<String>,
+    /// Bursts of tasks that began after this state and ended by waiting.
+    pub bursts: u64,
+    /// Those that have a match after a shallow state.
+    pub pairs: u64,
+    /// Hodges' and Lehmann's estimate, and the interval; `null` for fewer than 20 pairs. All rows'
+    /// intervals together hold with 95 % confidence. The lower end allows for requests that came
+    /// unseen while the CPU left the state.
+    pub refill_ns: Option<i64>,
+    pub low_ns: Option<i64>,
+    pub high_ns: Option<i64>,
+    /// The same of the task's bursts before these sleeps, which the state cannot have changed.
+    pub before_pairs: u64,
+    pub before_ns: Option<i64>,
+    pub before_low_ns: Option<i64>,
+    pub before_high_ns: Option<i64>,
+    /// The recordings show each burst's frequency; otherwise it is assumed to be the same.
+    pub has_frequency: bool,
+    pub verdict: RefillVerdict,
+}
+
 /// Lines for a state of a platform's file.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PlatformLines {
@@ -185,7 +227,7 @@ pub struct PlatformLines {
     pub toml: Vec<String>,
 }
 
-/// Latencies that recordings of one machine show, all recordings together.
+/// Latencies and refills that recordings of one machine show, all recordings together.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Measurement {
     #[serde(flatten)]
@@ -196,6 +238,8 @@ pub struct Measurement {
     pub cut_sleeps: u64,
     pub latency: Vec<LatencyStats>,
     pub left_out: Vec<LeftOutStats>,
+    /// Of a known machine: each state but polling and the shallowest other one.
+    pub refill: Vec<RefillStats>,
     pub lines: Vec<PlatformLines>,
 }
 

@@ -86,9 +86,9 @@ impl Recording {
     fn measured(mut self, platform: Option<&Platform>) -> Measurement {
         self.events.sort_by_key(|event| event.time);
         let trace = Trace { names: self.names, events: self.events, ..Trace::default() };
-        let stats = Folding::whole(&trace, Stats::new(platform));
+        let read = Folding::whole(&trace, reading(platform));
         let info = TraceInfo::new("some/recording.dat", &Trace::default());
-        measurement(platform, vec![(info, stats)])
+        measurement(platform, vec![(info, read)])
     }
 }
 
@@ -349,4 +349,48 @@ fn median_of_ipis_becomes_a_platforms_line() {
     assert_eq!(line.toml[0], "measured_exit_latency_us = 89");
     assert!(line.toml[2].contains("[80, 82, 84, 86, 88, 90, 92, 94, 96, 98]"), "{line:?}");
     assert!(line.toml[1].contains("20 wake-ups by IPI in recording.dat"), "{line:?}");
+}
+
+/// Adds a sleep of CPU 6 and a burst of the task 7 after it; returns when the task waits again.
+fn burst(made: &mut Recording, at_us: i64, state: i32, (idle_us, work_us): (i64, i64)) -> i64 {
+    let switch = |made: &mut Recording, at_us: i64, prev_pid, next_pid| {
+        let (prev_state, next_comm) = (torpor_trace::PrevState::Sleeping, None);
+        let kind = EventKind::SchedSwitch { prev_pid, prev_state, next_pid, next_comm };
+        made.push(at_us, 6, kind);
+    };
+    let wakes_us = at_us + idle_us;
+    made.enter(at_us, 6, state);
+    made.exit(wakes_us, 6);
+    made.push(wakes_us, 6, EventKind::IrqEntry { irq: 1, name: None });
+    switch(made, wakes_us, 0, 7);
+    switch(made, wakes_us + work_us, 7, 0);
+    wakes_us + work_us
+}
+
+#[test]
+fn refill_is_what_matched_bursts_differ_by() {
+    let platform = torpor_machine::platform::resolve("pixel6").unwrap();
+    let mut made = Recording::new();
+    made.push(0, 6, EventKind::CpuFrequency { freq_khz: 1_401_000 });
+    let mut now_us = burst(&mut made, 0, 0, (50_000, 100));
+    for round in 0..24 {
+        // Work varies, and longer sleeps have longer work after them: only the same sleeps match.
+        let work_us = 100 + 10 * (round % 4);
+        now_us = burst(&mut made, now_us, 0, (2_000, work_us));
+        now_us = burst(&mut made, now_us, 1, (2_400, work_us + 30));
+        now_us = burst(&mut made, now_us, 1, (5_000, work_us + 300));
+    }
+    // At another frequency all takes its own time.
+    made.push(now_us, 6, EventKind::CpuFrequency { freq_khz: 2_802_000 });
+    now_us = burst(&mut made, now_us, 1, (2_000, 900));
+    // A request came in the burst.
+    made.push(now_us + 2_050, 6, EventKind::IrqEntry { irq: 1, name: None });
+    burst(&mut made, now_us, 0, (2_000, 300));
+    let refill = only(made.measured(Some(&platform)).refill);
+    assert_eq!((&*refill.cluster, refill.name.as_deref()), ("big", Some("c2")));
+    assert_eq!((refill.bursts, refill.pairs), (49, 24));
+    // 30 us at half the frequency.
+    assert_eq!(refill.refill_ns, Some(15_000));
+    assert!(refill.low_ns >= Some(10_000) && refill.high_ns <= Some(20_000), "{refill:?}");
+    assert_eq!(refill.verdict, RefillVerdict::Measured);
 }

@@ -2,10 +2,12 @@
 //! Turns some tasks of a recording into a background workload that repeats with the recording's
 //! length; each CPU starts at a different offset.
 //!
-//! A task's pauses and work keep their order, since the kernel's own work comes in bursts.
+//! A task's pauses and work keep their order, since the kernel's own work comes in bursts. A recording
+//! with several sections becomes a workload with these, each with its own tasks and interrupts.
+//! Per-CPU tasks are in all of them: their work starts at another place on each CPU.
 
 use super::workload::{head, us};
-use super::{Act, Story, go_on, own_cpu, runs};
+use super::{Act, Section, Story, go_on, own_cpu, runs};
 use crate::error::SimError;
 use torpor_engine::Progress;
 use torpor_machine::toml::Content;
@@ -33,8 +35,8 @@ pub(super) fn write(
     for (index, thread) in story.followed.threads.iter().enumerate() {
         go_on(progress)?;
         let comm = thread.comm.map_or("", |name| trace.names.text(name));
-        let rounds = rounds(story, index);
-        if rounds.is_empty() || !patterns.iter().any(|pattern| matches(pattern, comm)) {
+        let turns = turns(story, index);
+        if turns.is_empty() || !patterns.iter().any(|pattern| matches(pattern, comm)) {
             continue;
         }
         let own = own_cpu(thread, trace);
@@ -43,8 +45,21 @@ pub(super) fn write(
             continue;
         }
         is_empty = false;
-        let stagger = own.map(|_| Duration(span.0 / 7));
-        content.push("task", task(&story.names[index], stagger, &rounds));
+        let name = story.names[index].as_str();
+        if own.is_some() || story.sections.len() == 1 {
+            let stagger = own.map(|_| Duration(span.0 / 7));
+            content.push("task", task(name, stagger, rounds(&turns, start, end)));
+            continue;
+        }
+        for (section, (from, to)) in windows(story) {
+            let in_it = |turn: &&Turn| (from..to).contains(&turn.woken);
+            let turns: Vec<_> = turns.iter().filter(in_it).copied().collect();
+            if !turns.is_empty() {
+                let name = format!("{name}-{section}");
+                let task = task(&name, None, in_section(&turns, (from, to), span - to.since(from)));
+                content.push("task", task.with("during", section));
+            }
+        }
     }
     if is_empty {
         return Err(SimError::Option {
@@ -53,37 +68,73 @@ pub(super) fn write(
             hint: "--background 'kworker*' --background 'rcu*'".to_owned(),
         });
     }
-    add_interrupt(&mut content, story, trace.meta.cpu_count.max(1));
+    let recorded = trace.meta.cpu_count.max(1);
+    if story.sections.len() == 1 {
+        add_interrupt(&mut content, story, recorded, None, (start, end));
+        return Ok(content);
+    }
+    for (name, (from, to)) in windows(story) {
+        let length = to.since(from);
+        content.push(
+            "section",
+            Content::default().with("name", &*name).with("duration_us", us(length)),
+        );
+        add_interrupt(&mut content, story, recorded, Some(&name), (from, to));
+    }
     Ok(content)
 }
 
+/// Returns the name, the begin and the end of each section.
+fn windows(story: &Story) -> Vec<(String, (Instant, Instant))> {
+    let start = story.followed.window.0;
+    let of = |(nth, section): (usize, &Section)| {
+        let begin = start + Duration(section.begin_ns);
+        (format!("part-{}", nth + 1), (begin, begin + Duration(section.duration_ns)))
+    };
+    story.sections.iter().enumerate().map(of).collect()
+}
+
+/// A phase of a background's task.
+#[derive(Clone, Copy)]
+enum Phase {
+    Sleep(Duration),
+    Run(Duration),
+}
+
 /// Returns the table of a task; with `stagger` every CPU has one.
-fn task(name: &str, stagger: Option<Duration>, rounds: &[(Duration, Duration)]) -> Content {
-    let phase = |key: &str, length| Content::default().with(key, us(length));
-    let phases =
-        rounds.iter().flat_map(|(gap, work)| [phase("sleep_us", *gap), phase("run_us", *work)]);
+fn task(name: &str, stagger: Option<Duration>, phases: Vec<Phase>) -> Content {
+    let of = |phase: Phase| match phase {
+        Phase::Sleep(length) => Content::default().with("sleep_us", us(length)),
+        Phase::Run(length) => Content::default().with("run_us", us(length)),
+    };
     Content::default()
         .with("name", name)
         .maybe("each_cpu", stagger.map(|_| true))
         .maybe("stagger_us", stagger.map(us))
         // Recorded times have it in them.
         .with("timer_slack_us", 0u32)
-        .with("phase", phases.collect::<Vec<_>>())
+        .with("phase", phases.into_iter().map(of).collect::<Vec<_>>())
 }
 
-/// Adds the interrupts that woke no task, of one of `recorded` CPUs.
-fn add_interrupt(content: &mut Content, story: &Story, recorded: u32) {
-    let (start, end) = story.followed.window;
+/// Adds the interrupts that woke no task, of one of `recorded` CPUs, of a section or of all.
+fn add_interrupt(
+    content: &mut Content,
+    story: &Story,
+    recorded: u32,
+    section: Option<&str>,
+    (start, end): (Instant, Instant),
+) {
     let first = recorded_cpu(story).copied();
     let mut times: Vec<Instant> = (story.idle_interrupts.iter())
-        .filter(|(cpu, _)| Some(*cpu) == first)
+        .filter(|(cpu, at)| Some(*cpu) == first && (start..=end).contains(at))
         .map(|(_, at)| *at)
         .collect();
     times.sort_unstable();
     if times.len() < 2 {
         return;
     }
-    let activity = story.autocorrelation.activity();
+    // Sections explain what sleeps far apart have in common.
+    let activity = story.autocorrelation.activity().filter(|_| section.is_none());
     let mut lengths = quantiles(&times);
     if let Some(activity) = activity {
         narrow(&mut lengths, activity.share);
@@ -93,7 +144,8 @@ fn add_interrupt(content: &mut Content, story: &Story, recorded: u32) {
         .comment(format!(
             "Timers of the kernel and IPIs on one CPU of {recorded}: they woke no task."
         ))
-        .with("name", "other")
+        .with("name", section.map_or("other".to_owned(), |section| format!("other-{section}")))
+        .maybe("during", section)
         .with("each_cpu_us", us(Duration(end.since(start).0 / 7)))
         .maybe("activity", activity.map(|_| runs::NAME))
         .with("interval_us", Content::default().with("dist", "empirical").with("values", lengths));
@@ -117,31 +169,60 @@ fn matches(pattern: &str, comm: &str) -> bool {
     }
 }
 
-/// Returns each pause with the work after it. The first pause also has the rest of the recording.
-fn rounds(story: &Story, thread: usize) -> Vec<(Duration, Duration)> {
-    let (start, end) = story.followed.window;
-    let (mut rounds, mut from) = (Vec::new(), start);
+/// A task's wait and the work after it.
+#[derive(Clone, Copy)]
+struct Turn {
+    waited: Duration,
+    woken: Instant,
+    work: Duration,
+}
+
+fn turns(story: &Story, thread: usize) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
     for act in &story.followed.threads[thread].acts {
-        let woken = match act {
+        let (waited, woken) = match act {
             Act::Run(ns) => {
-                let work = Duration(ns.round() as i64);
-                if let Some((_, sum)) = rounds.last_mut() {
-                    *sum += work;
+                if let Some(turn) = turns.last_mut() {
+                    turn.work += Duration(ns.round() as i64);
                 }
-                from += work;
                 continue;
             }
             Act::Wake(_) => continue,
-            Act::Sleep { until } => *until,
-            Act::Wait { number, .. } => story.followed.wake_ups[*number].at,
+            Act::Sleep { until, length } => (*length, *until),
+            Act::Wait { number, length } => (*length, story.followed.wake_ups[*number].at),
         };
-        rounds.push((woken.since(from).max(Duration::ZERO), Duration::ZERO));
-        from = woken.max(from);
+        turns.push(Turn { waited, woken, work: Duration::ZERO });
     }
-    if let Some((first, _)) = rounds.first_mut() {
+    turns
+}
+
+/// Returns the phases of a task that repeats without end. The first pause also has the rest of the
+/// recording.
+fn rounds(turns: &[Turn], start: Instant, end: Instant) -> Vec<Phase> {
+    let mut from = start;
+    let mut phases = Vec::new();
+    for Turn { woken, work, .. } in turns {
+        let gap = woken.since(from).max(Duration::ZERO);
+        phases.extend([Phase::Sleep(gap), Phase::Run(*work)]);
+        from = (*woken).max(from) + *work;
+    }
+    if let Some(Phase::Sleep(first)) = phases.first_mut() {
         *first += end.since(from).max(Duration::ZERO);
     }
-    rounds
+    phases
+}
+
+/// Returns the phases of a section. Waits are as long as recorded, because what a wake-up takes is in
+/// the section's length, too. The last pause ends amid the time of the others, so that neither an early
+/// task begins another pass nor a late one misses the next.
+fn in_section(turns: &[Turn], (start, end): (Instant, Instant), others: Duration) -> Vec<Phase> {
+    let of = |Turn { waited, woken, work }: &Turn| {
+        [Phase::Sleep((*waited).min(woken.since(start))), Phase::Run(*work)]
+    };
+    let mut phases: Vec<Phase> = turns.iter().flat_map(of).collect();
+    let rest = turns.last().map_or(Duration::ZERO, |turn| end.since(turn.woken + turn.work));
+    phases.push(Phase::Sleep(rest.max(Duration::ZERO) + Duration(others.0 / 2)));
+    phases
 }
 
 /// Returns the intervals between these times, at most this many, at evenly spread quantiles.

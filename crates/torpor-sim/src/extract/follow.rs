@@ -22,7 +22,7 @@ pub(super) enum Act {
     /// Waited for another task or an interrupt: the number of the wake-up.
     Wait { number: usize, length: Duration },
     /// Slept until a timer of its own.
-    Sleep { until: Instant },
+    Sleep { until: Instant, length: Duration },
 }
 
 /// Cause of a wait's end.
@@ -276,9 +276,10 @@ impl Follower<'_> {
         let State::Blocked { since, .. } = thread.state else {
             unreachable!("only a waiting task is woken");
         };
+        let length = at.since(since).max(Duration::ZERO);
         thread.acts.push(match cause {
-            Cause::Timer { .. } => Act::Sleep { until: at },
-            _ => Act::Wait { number, length: at.since(since).max(Duration::ZERO) },
+            Cause::Timer { .. } => Act::Sleep { until: at, length },
+            _ => Act::Wait { number, length },
         });
         thread.wakeups += 1;
         thread.early = None;

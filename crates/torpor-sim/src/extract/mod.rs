@@ -18,11 +18,13 @@ mod check;
 mod context;
 mod follow;
 mod runs;
+mod sections;
 mod speed;
 mod workload;
 
 pub use check::{Check, IdleDistance, TaskCheck, check};
 pub use runs::{Autocorrelation, Lag, Measured};
+pub use sections::Section;
 
 use crate::error::SimError;
 use follow::{Act, Cause, Followed, Thread};
@@ -59,6 +61,8 @@ pub struct Summary {
     pub wakings_unseen: u64,
     /// Activity that nearby sleeps share, if any.
     pub activity: Option<Measured>,
+    /// Parts of the recording with a load of their own; at least one.
+    pub sections: Vec<Section>,
 }
 
 /// Extracts a workload called `name`. `recorded_on` is the machine of the recording; without it all
@@ -125,6 +129,7 @@ struct Story {
     /// Interrupts that woke no task.
     idle_interrupts: Vec<(CpuId, Instant)>,
     autocorrelation: Autocorrelation,
+    sections: Vec<Section>,
 }
 
 impl Story {
@@ -158,7 +163,8 @@ impl Story {
         go_on(progress)?;
         let names = followed.threads.iter().map(|thread| unique_name(thread, trace)).collect();
         let autocorrelation = Autocorrelation::of(&recording, |_| true, progress)?;
-        Ok(Story { followed, names, idle_interrupts, autocorrelation })
+        let sections = sections::find(trace, progress)?;
+        Ok(Story { followed, names, idle_interrupts, autocorrelation, sections })
     }
 
     fn summary(&self) -> Summary {
@@ -169,6 +175,7 @@ impl Story {
             tasks: threads.filter(|t| !t.acts.is_empty()).count(),
             idle_interrupts: self.idle_interrupts.len() as u64,
             activity: self.autocorrelation.activity(),
+            sections: self.sections.clone(),
             ..Summary::default()
         };
         for wake_up in self.followed.wake_ups.iter().filter(|w| w.is_used) {

@@ -79,7 +79,7 @@ fn phases(story: &Story, thread: usize) -> Vec<Content> {
     for act in &story.followed.threads[thread].acts {
         match act {
             Act::Run(ns) => phases.push(phase("run_us", us(Duration(ns.round() as i64)))),
-            Act::Sleep { until } => phases.push(phase("until_us", us(until.since(start)))),
+            Act::Sleep { until, .. } => phases.push(phase("until_us", us(until.since(start)))),
             Act::Wait { number, length } => {
                 let at = story.followed.wake_ups[*number].at;
                 let wait = phase("wait", story.names[thread].as_str().into())

@@ -7,7 +7,7 @@ use torpor_engine::Unwatched;
 use torpor_governor::Catalog;
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Instant};
-use torpor_sim::extract::{Check, TaskCheck, check, extract};
+use torpor_sim::extract::{Check, TaskCheck, check, extract, extract_background};
 use torpor_sim::record::Recorder;
 use torpor_sim::workload::from_toml;
 use torpor_sim::{Session, Workload};
@@ -272,4 +272,82 @@ fn phone_recording_is_reproduced_closely() {
     let off = sum(|t| t.simulated_wakeups) / sum(|t| t.recorded_wakeups) - 1.0;
     assert!(off.abs() < 0.015, "{off}");
     assert!(check.idle.ks < 0.1 && check.idle.decades < 0.4, "{:?}", check.idle);
+}
+
+/// Three seconds with a load of their own: seldom, often, and much work.
+const PARTS: &str = r#"
+[[section]]
+name = "seldom"
+duration_us = 1200000
+
+[[section]]
+name = "often"
+duration_us = 1000000
+
+[[section]]
+name = "much"
+duration_us = 1800000
+
+[[task]]
+name = "one"
+during = "seldom"
+phase = [{ run_us = 100 }, { sleep_us = { dist = "exponential", mean = 4000 } }]
+
+[[task]]
+name = "two"
+during = "often"
+phase = [{ run_us = 150 }, { sleep_us = { dist = "exponential", mean = 700 } }]
+
+[[task]]
+name = "three"
+during = "much"
+phase = [{ run_us = 2500 }, { sleep_us = { dist = "exponential", mean = 2000 } }]
+"#;
+
+#[test]
+fn sections_of_a_recording_are_found() {
+    let (trace, platform) = recorded(load(PARTS), 4_000);
+    let patterns = ["*".to_owned()];
+    let made = extract_background(&trace, Some(&platform), "parts", &patterns, &Unwatched).unwrap();
+    let sections = &made.summary.sections;
+    // Work of 100, 150 and 2500 us, and sleeps of 4000, 700 and 2000 us with C6's latency of 85 us,
+    // and with the switches.
+    let truth = [(1.2, 100.0 / 4_187.0), (1.0, 150.0 / 937.0), (1.8, 2_500.0 / 4_587.0)];
+    assert_eq!(sections.len(), 3, "{sections:?}");
+    for (section, (length_s, busy)) in sections.iter().zip(truth) {
+        assert!((section.duration_ns as f64 / 1e9 / length_s - 1.0).abs() < 0.05, "{section:?}");
+        assert!((section.busy_cpus / busy - 1.0).abs() < 0.1, "{section:?}");
+    }
+    let text = made.document.to_toml();
+    let workload = from_toml("parts.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    // Each task is in its own section alone, twice as long as was recorded.
+    let (again, _) = recorded(workload, 8_000);
+    let found = extract(&again, Some(&platform), "again", &Unwatched).unwrap().summary.sections;
+    assert_eq!(found.len(), 6, "{found:?}");
+    for (again, first) in found.iter().zip(sections.iter().cycle()) {
+        assert!((again.busy_cpus / first.busy_cpus - 1.0).abs() < 0.1, "{again:?} {first:?}");
+        assert!((again.switches_per_s / first.switches_per_s - 1.0).abs() < 0.1, "{again:?}");
+    }
+}
+
+#[test]
+fn a_stationary_load_is_one_section() {
+    let only = |name: &str| {
+        let tasks = PARTS.split_once("[[task]]").unwrap().1;
+        let task = tasks.split("[[task]]").find(|task| task.contains(name)).unwrap();
+        let task: String = task
+            .lines()
+            .filter(|line| !line.starts_with("during"))
+            .map(|l| format!("{l}\n"))
+            .collect();
+        load(&format!("[[task]]{task}"))
+    };
+    for name in ["one", "two", "three"] {
+        let (trace, _) = recorded(only(&format!("\"{name}\"")), 4_000);
+        let found = extract(&trace, None, name, &Unwatched).unwrap().summary.sections;
+        assert_eq!(found.len(), 1, "{name}: {found:?}");
+    }
+    let (trace, _) = recorded(frames(PACKETS), 4_000);
+    let found = extract(&trace, None, "frames", &Unwatched).unwrap().summary.sections;
+    assert_eq!(found.len(), 1, "{found:?}");
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Wake-up latencies of idle states, as recordings show them."""
+"""Wake-up latencies and refills of idle states, as recordings show them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +21,12 @@ _REASONS = {
     "several_causes": "several causes",
     "unknown": "no event shows when its cause came",
 }
+_VERDICTS = {
+    "measured": "measured",
+    "not_separable": "not separable from 0",
+    "confounded": "no: other work",
+    "too_few": "too few pairs",
+}
 _TIMES = ("min_ns", "p10_ns", "p50_ns", "p90_ns", "p99_ns", "mean_ns")
 _ENTRY = "the entry latency: 0 events mark the moment at which a CPU has reached its state"
 
@@ -39,8 +45,28 @@ def table(rows: "Sequence[results.LatencyStats]") -> Table:
     return Table("latency", "From the cause to the cpu_idle exit", headings, cells, keys=3)
 
 
+def refill_table(rows: "Sequence[results.RefillStats]") -> Table:
+    """Return what bursts of tasks lose after each state, by pairs of bursts."""
+    headings = ["cluster", "state", "bursts after it", "pairs", "longer by µs", "from", "to"]
+    headings += ["before: pairs", "longer by µs", "from", "to", "refill"]
+    cells = [
+        [
+            *_state(row),
+            *(number(row["bursts"]), number(row["pairs"])),
+            *(_us(time_ns, 1) for time_ns in (row["refill_ns"], row["low_ns"], row["high_ns"])),
+            number(row["before_pairs"]),
+            *(_us(row["before_ns"], 1), _us(row["before_low_ns"], 1)),
+            _us(row["before_high_ns"], 1),
+            word(_VERDICTS[row["verdict"]]),
+        ]
+        for row in rows
+    ]
+    title = "Bursts of work after it, against those of the same task after a shallow state"
+    return Table("refill", title, headings, cells, keys=2)
+
+
 def post(result: "results.Measurement") -> Post:
-    """Return latencies, what shows none, and lines for a platform's file."""
+    """Return latencies, what shows none, refills, and lines for a platform's file."""
     traces, rows = result["recordings"], result["latency"]
     measured = sum(row["count"] for row in rows if row["cause"] != "interrupt")
     left_out = [
@@ -69,11 +95,18 @@ def post(result: "results.Measurement") -> Post:
             "sched_waking: the waker selects a CPU afterwards, and that time is included, so it "
             "bounds the latency from above, and makes no line for a platform."
         )
+    if any(row["pairs"] and not row["has_frequency"] for row in result["refill"]):
+        notes.append("No cpu_frequency: bursts are compared as if all ran at one frequency.")
+    if any(row["verdict"] == "confounded" for row in result["refill"]):
+        notes.append(
+            "no: other work: tasks worked longer before these sleeps, too, or less after them."
+        )
     notes += [f"{x['count']} × {x['advice']}" for trace in traces for x in trace["losses"]]
     lines = [[*_state(row), word(line)] for row in result["lines"] for line in row["toml"]]
     tables = [
         table(rows),
         Table("left_out", "", headings, left_out, keys=3),
+        refill_table(result["refill"]),
         # A terminal shows them ready to paste.
         Table("lines", "", ["cluster", "state", "TOML"], lines, keys=3, is_detail=True),
     ]
@@ -108,6 +141,12 @@ def explain(result: "results.Measurement", _governor: str | None) -> list[str]:
                 f"{' '.join(cell.text for cell in _state(row))}: median {row['p50_ns'] / 1e3:,.2f} "
                 f"µs after {count_text(row['count'])} wake-ups by {_CAUSES[row['cause']]}{against}."
             )
+    said += [
+        f"{' '.join(cell.text for cell in _state(row))}: tasks work {row['refill_ns'] / 1e3:,.1f} "
+        f"µs longer after it, by {count_text(row['pairs'])} pairs of bursts."
+        for row in result["refill"]
+        if row["verdict"] == "measured" and row["refill_ns"] is not None
+    ]
     return [*said, cannot_show([_ENTRY])]
 
 
