@@ -15,7 +15,6 @@ A reader of stdout that exits early changes none of these; neither does a closed
 import atexit
 import contextlib
 import gc
-import io
 import os
 import re
 import signal
@@ -65,6 +64,7 @@ def _run() -> int:
     import click
 
     from torpor import TorporError
+    from torpor.cli import usage
     from torpor.cli.app import app
     from torpor.cli.console import print_error, print_note
     from torpor.results.files import cause
@@ -84,9 +84,7 @@ def _run() -> int:
         # Click's name for an interrupt.
         raise KeyboardInterrupt from None
     except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)
-        print_note(said.getvalue().rstrip("\n"))
+        print_error(usage.message(error))
         return error.exit_code
     return EXIT_FAILURE
 
