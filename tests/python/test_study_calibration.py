@@ -157,3 +157,11 @@ def test_length_that_a_workload_lacks_is_an_error(tmp_path, path):
     study = of_workload(tmp_path, 2000, path)
     with pytest.raises(StudyError, match=r"not a number above 0 in `w\.toml`"):
         studies.calibrate(study)
+
+
+def test_number_that_the_study_sets_is_found_anew(study):
+    given = "machine.toml,io_device.emmc.read_us.mean=150,hz=250"
+    study.write_text(study.read_text().replace('"machine.toml"', f'"{given}"'))
+    (fit,) = studies.calibrate(study)
+    assert [number.was for number in fit.numbers] == [150, 1]
+    assert fit.numbers[0].found == pytest.approx(230, rel=0.01)
