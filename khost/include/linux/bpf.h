@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#ifndef KHOST_LINUX_BPF_H
+#define KHOST_LINUX_BPF_H
+
+#include_next <linux/bpf.h>
+
+/* The scheduler's class registers here for programs; there is no BPF that would look for it. */
+#ifdef CONFIG_SCHED_CLASS_EXT
+int khost_register_struct_ops(struct bpf_struct_ops *ops, size_t size);
+
+#undef register_bpf_struct_ops
+#define register_bpf_struct_ops(ops, type) khost_register_struct_ops(ops, sizeof(struct type))
+#endif
+
+#endif
