@@ -6,3 +6,6 @@
 #include "build_policy.c"
 #include <linux/bpf.h>
 #include <bpf/cpumask.c>
+/* Iterators. */
+#include <bpf/helpers.c>
+#include <bpf/cgroup_iter.c>

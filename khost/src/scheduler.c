@@ -63,8 +63,11 @@ void khost_start_scheduler(void)
 		khost_trouble(KHOST_REFUSED, "the file has no scheduler for this kernel");
 	khost_make_maps(chosen->maps, chosen->map_count);
 	result = class_ops->reg(checked_ops(), NULL);
-	if (result || !scx_enabled())
-		khost_trouble(KHOST_REFUSED, "the scheduler does not start: error %d", result);
+	/* A failure of its init() is no error of the call. */
+	if (result)
+		khost_trouble(KHOST_REFUSED, "the scheduler does not start (error %d)", -result);
+	if (!scx_enabled())
+		khost_trouble(KHOST_REFUSED, "the scheduler does not start");
 }
 
 void khost_init_scheduler_entity(struct task_struct *task)

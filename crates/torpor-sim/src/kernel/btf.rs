@@ -36,6 +36,10 @@ struct Type {
 /// Types and variables of an object.
 pub(crate) struct Described {
     pub variables: Vec<Variable>,
+    /// Options of the kernel's configuration that the program reads.
+    pub options: Vec<String>,
+    /// Names with a flavor, `NAME___FLAVOR`, that it does not define.
+    pub flavors: Vec<String>,
     types: Vec<Type>,
     names: Vec<u8>,
 }
@@ -60,8 +64,18 @@ impl Described {
     /// Reads an object; without BTF, its variables have no types.
     pub(crate) fn read(bytes: &[u8]) -> Option<Described> {
         let file = ElfFile64::<object::Endianness>::parse(bytes).ok()?;
-        let mut described =
-            Described { variables: Vec::new(), types: Vec::new(), names: Vec::new() };
+        let missing = file.symbols().filter(|symbol| symbol.is_undefined());
+        let missing: Vec<String> =
+            missing.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect();
+        let (flavors, others): (Vec<_>, Vec<_>) =
+            missing.into_iter().partition(|name| name.find("___").is_some_and(|at| at > 0));
+        let mut described = Described {
+            variables: Vec::new(),
+            options: others.into_iter().filter(|name| name.starts_with("CONFIG_")).collect(),
+            flavors,
+            types: Vec::new(),
+            names: Vec::new(),
+        };
         let section = file.section_by_name(".BTF").and_then(|section| section.data().ok());
         section.and_then(|section| described.read_types(section));
         let types = described.types.iter().filter(|t| t.kind == VAR);

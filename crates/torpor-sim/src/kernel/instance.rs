@@ -144,7 +144,11 @@ impl Kernel {
         match ended {
             Ok(()) => Ok(instance),
             Err(trouble) => match trouble.detail().kind {
-                Kind::Refused => Err(refused(trouble.detail().message.clone())),
+                Kind::Refused => {
+                    let said = instance.take_ejection().map(|ejection| ejection.reason);
+                    let said = said.map_or(String::new(), |said| format!(": {said}"));
+                    Err(refused(format!("{}{said}", trouble.detail().message)))
+                }
                 Kind::UnknownArgument => {
                     Err(refused(instance.unknown_argument(&trouble.detail().message)))
                 }

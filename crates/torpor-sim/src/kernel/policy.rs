@@ -208,7 +208,7 @@ pub(crate) fn compile_policy(
 /// Returns the command that compiles a scheduler's program, and its object.
 fn program(job: &Job<'_>, folder: &Path) -> (Command, String) {
     let part = "policy-program.o".to_owned();
-    (scheduler::compiler(job, folder, &folder.join(STAGED), &part), part)
+    (scheduler::program(job, folder, &folder.join(STAGED), &part), part)
 }
 
 /// Returns the command that compiles a file of a policy.

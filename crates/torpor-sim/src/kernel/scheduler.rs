@@ -42,10 +42,11 @@ const FLAGS: &[&str] = &[
     "-gbtf",
     "-Werror=implicit-function-declaration",
     "-D__bpf__",
+    "-D__BPF__",
     "-D__TARGET_ARCH_x86",
-    "-include",
-    "khost/bpf/first.h",
 ];
+/// Header before a program.
+const FIRST: &str = "khost/bpf/first.h";
 
 /// Makes the functions global that programs may call: BPF finds those of one file, too.
 pub(crate) fn make_global(job: &Job<'_>, object: &str) -> Result<(), KernelError> {
@@ -62,7 +63,13 @@ pub(crate) fn make_global(job: &Job<'_>, object: &str) -> Result<(), KernelError
 }
 
 /// Returns the command that compiles a program.
-pub(crate) fn compiler(job: &Job<'_>, folder: &Path, file: &Path, object: &str) -> Command {
+pub(crate) fn program(job: &Job<'_>, folder: &Path, file: &Path, object: &str) -> Command {
+    let mut command = compiler(job, folder, file, object);
+    command.args(["-include", FIRST]);
+    command
+}
+
+fn compiler(job: &Job<'_>, folder: &Path, file: &Path, object: &str) -> Command {
     let mut command = Command::new(job.compiler);
     command.args(FLAGS).args(["-I", "gen/bpf", "-I", "khost/bpf", "-I"]).arg(folder);
     command.arg("-I").arg(folder.join("include"));
@@ -87,6 +94,7 @@ pub(crate) fn compile(
         kernel: job.kernel.to_owned(),
         reason: format!("the compiler's object of {} cannot be read", policy.label),
     })?;
+    take_flavors(job, policy, &described, program)?;
     let mut parts = vec![program.to_owned()];
     let mut add = |name: &str, text: String, is_kernels: bool| {
         let (file, part) = (folder.join(format!("{name}.c")), format!("policy-{name}.o"));
@@ -100,7 +108,14 @@ pub(crate) fn compile(
         parts.push(part);
         Ok::<(), KernelError>(())
     };
-    add("scheduler", registration(job, policy, &described)?, true)?;
+    let registration = registration(&described).map_err(|summary| KernelError::Governor {
+        kernel: job.kernel.to_owned(),
+        release: job.release.to_string().into(),
+        governor: policy.label.into(),
+        summary,
+        message: String::new(),
+    })?;
+    add("scheduler", registration, true)?;
     add("constants", constants(&described, &vmlinux), false)?;
     join(job, policy, &parts)?;
     let mut inputs = BTreeSet::new();
@@ -112,6 +127,26 @@ pub(crate) fn compile(
     let is_made = |name: &str| name == VMLINUX || Path::new(name).starts_with(folder);
     inputs.retain(|name| !is_made(name));
     Ok(inputs)
+}
+
+/// Takes functions `NAME___FLAVOR` for the kernel's `NAME`, as libbpf does: a program has several
+/// declarations of one that differs between releases.
+fn take_flavors(
+    job: &Job<'_>,
+    policy: &PolicyFiles<'_>,
+    described: &Described,
+    program: &str,
+) -> Result<(), KernelError> {
+    if described.flavors.is_empty() {
+        return Ok(());
+    }
+    let mut command = Command::new(compile::tool(job.compiler, "objcopy"));
+    for name in &described.flavors {
+        let plain = name.split("___").next().unwrap_or(name);
+        command.arg(format!("--redefine-sym={name}={plain}"));
+    }
+    command.arg(program);
+    done(job, policy, execute(job, command)?)
 }
 
 /// Writes the types of the kernel's own files; returns them.
@@ -129,71 +164,32 @@ fn write_types(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<String, Kernel
 }
 
 /// Returns the file that gives the kernel the program's maps and operations.
-fn registration(
-    job: &Job<'_>,
-    policy: &PolicyFiles<'_>,
-    described: &Described,
-) -> Result<String, KernelError> {
-    let refuse = |summary: &str| KernelError::Governor {
-        kernel: job.kernel.to_owned(),
-        release: job.release.to_string().into(),
-        governor: policy.label.into(),
-        summary: summary.to_owned(),
-        message: String::new(),
-    };
-    let of = |section: &'static str| {
-        described.variables.iter().filter(move |variable| variable.section == section)
-    };
-    let ops: Vec<&Variable> = of(".struct_ops.link").chain(of(".struct_ops")).collect();
+fn registration(described: &Described) -> Result<String, String> {
+    let all = described.variables.iter();
+    let ops: Vec<&Variable> = all.filter(|v| v.section.starts_with(".struct_ops")).collect();
     let [ops] = ops[..] else {
-        return Err(refuse(match ops.is_empty() {
-            true => "it has no struct sched_ext_ops in section .struct_ops.link",
-            false => "it has several struct sched_ext_ops, and one scheduler runs at a time",
-        }));
+        return Err(match ops.is_empty() {
+            true => "it has no struct sched_ext_ops in section .struct_ops.link".to_owned(),
+            false => "it has several struct sched_ext_ops; one scheduler runs at a time".to_owned(),
+        });
     };
-    let mut text = "#include <linux/module.h>\n#include <khost/bpf.h>\n".to_owned();
-    let mut maps = String::new();
-    for (number, map) in of(".maps").enumerate() {
-        let name = &map.name;
-        if map.bytes < 8 {
-            return Err(refuse(&format!("its map {name} has no definition")));
-        }
-        writeln!(text, "extern char map_{number}[] __asm__(\"{name}\");").expect("a String");
-        maps += &format!("\t{{ .variable = map_{number}, .name = \"{name}\"");
-        for member in described.members(map) {
-            let number_of = described.number(&member);
-            maps += &match &*member.name {
-                "type" | "key_size" | "value_size" | "max_entries" => {
-                    format!(", .{} = {number_of}", member.name)
-                }
-                "key" | "value" => format!(", .{}_size = {number_of}", member.name),
-                "values" => {
-                    let (at, count) = (member.offset, (map.bytes - u64::from(member.offset)) / 8);
-                    format!(", .inner = (void **)(map_{number} + {at}), .inner_count = {count}")
-                }
-                _ => String::new(),
-            };
-        }
-        maps += " },\n";
-    }
+    let (maps, map_names) = maps(described)?;
+    let mut text = format!("#include <linux/module.h>\n#include <khost/bpf.h>\n{map_names}");
     for (number, (variable, kind)) in parameters(described).enumerate() {
         let name = &variable.name;
-        let c_type = match kind {
-            "bool" => "bool",
-            "byte" => "unsigned char",
-            "ushort" => "unsigned short",
-            "uint" => "unsigned int",
-            "ulong" => "unsigned long",
-            signed => signed,
-        };
-        writeln!(text, "extern {c_type} value_{number} __asm__(\"{name}\");\n#undef {name}")
-            .and_then(|()| {
-                writeln!(text, "module_param_named({name}, value_{number}, {kind}, 0444);")
-            })
-            .expect("a String");
+        text += &format!(
+            "extern {} value_{number} __asm__(\"{name}\");\n#undef {name}\n\
+             module_param_named({name}, value_{number}, {kind}, 0444);\n",
+            c_type(kind)
+        );
     }
-    write!(
-        text,
+    for (number, name) in described.options.iter().enumerate() {
+        text += &format!(
+            "#ifndef {name}\n#define {name} 0\n#endif\n\
+             const unsigned long option_{number} __asm__(\"{name}\") = {name};\n"
+        );
+    }
+    text += &format!(
         "extern char ops[] __asm__(\"{}\");\n\
          static struct khost_bpf_map maps[] = {{\n{maps}}};\n\
          static const struct khost_scheduler scheduler = {{\n\
@@ -201,9 +197,51 @@ fn registration(
          static int __init load(void)\n{{\n\treturn khost_load_scheduler(&scheduler);\n}}\n\
          core_initcall(load);\n",
         ops.name
-    )
-    .expect("a String");
+    );
     Ok(text)
+}
+
+/// Returns the initializers of the program's maps, and the declarations that they need.
+fn maps(described: &Described) -> Result<(String, String), String> {
+    let (mut maps, mut names) = (String::new(), String::new());
+    let all = described.variables.iter().filter(|variable| variable.section == ".maps");
+    for (number, map) in all.enumerate() {
+        let name = &map.name;
+        let members = described.members(map);
+        if members.is_empty() {
+            return Err(format!("the type of its map {name} is not known: gcc 12 describes it"));
+        }
+        names += &format!("extern char map_{number}[] __asm__(\"{name}\");\n");
+        maps += &format!("\t{{ .variable = map_{number}, .name = \"{name}\"");
+        for member in members {
+            let value = described.number(&member);
+            maps += &match &*member.name {
+                "type" | "key_size" | "value_size" | "max_entries" => {
+                    format!(", .{} = {value}", member.name)
+                }
+                "key" | "value" => format!(", .{}_size = {value}", member.name),
+                "values" => {
+                    let at = u64::from(member.offset);
+                    let count = map.bytes.saturating_sub(at) / 8;
+                    format!(", .inner = (void **)(map_{number} + {at}), .inner_count = {count}")
+                }
+                _ => String::new(),
+            };
+        }
+        maps += " },\n";
+    }
+    Ok((maps, names))
+}
+
+/// Returns the C type of a module's parameter.
+fn c_type(kind: &str) -> &str {
+    match kind {
+        "byte" => "unsigned char",
+        "ushort" => "unsigned short",
+        "uint" => "unsigned int",
+        "ulong" => "unsigned long",
+        same => same,
+    }
 }
 
 /// Returns the constants that a user can set. A loader sets the others: lengths of its buffers, and

@@ -3,7 +3,8 @@
 //! variables stay away, so that a program may use their names, and macros have been replaced.
 
 /// A length in a type may be an expression with calls that a constant never makes.
-const BEGIN: &str = "#pragma once\n#pragma GCC diagnostic push\n\
+/// A program may ask by its macro whether it has been included.
+const BEGIN: &str = "#pragma once\n#define __VMLINUX_H__\n#pragma GCC diagnostic push\n\
                      #pragma GCC diagnostic ignored \"-Wimplicit-function-declaration\"\n";
 const END: &str = "#pragma GCC diagnostic pop\n";
 
