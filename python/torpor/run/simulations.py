@@ -113,7 +113,8 @@ def simulate(
             (``interrupted``), or is raised if none is, or all are.
         {options}
 
-    With several ``cpufreq`` or ``io_boosts``, columns are called ``GOVERNOR + POLICY + BOOST``. A
+    With several ``cpufreq``, ``schedulers`` or ``io_boosts``, columns are called
+    ``GOVERNOR + POLICY + SCHEDULER + BOOST``. A
     ``schedutil`` that boosts nothing has the boost ``none``.
 
     Raises:

@@ -116,7 +116,8 @@ pub(crate) fn shipped() -> Result<Vec<(PolicyKind, SourceFiles)>, GovernorError>
 /// Returns a hash of everything that an image is made of, except the tree and the compiler.
 pub(crate) fn made_with() -> Result<String, GovernorError> {
     let mut key = Key::default();
-    compile::flags().chain(FLAGS.iter().copied()).for_each(|flag| key.add(flag.as_bytes()));
+    let flags = FLAGS.iter().chain(scheduler::FLAGS).copied();
+    compile::flags().chain(flags).for_each(|flag| key.add(flag.as_bytes()));
     for (name, text) in KHOST {
         key.add(name.as_bytes());
         key.add(text.as_bytes());

@@ -23,7 +23,7 @@ const TYPES: &str = "khost/bpf/types.h";
 const VMLINUX: &str = "gen/bpf/vmlinux.h";
 
 /// Flags that change the code as the kernel's do, and those for the types of the variables.
-const FLAGS: &[&str] = &[
+pub(crate) const FLAGS: &[&str] = &[
     "-std=gnu11",
     "-O2",
     "-fshort-wchar",
