@@ -114,8 +114,8 @@ def simulate(
         {options}
 
     With several ``cpufreq``, ``schedulers`` or ``io_boosts``, columns are called
-    ``GOVERNOR + POLICY + SCHEDULER + BOOST``. A
-    ``schedutil`` that boosts nothing has the boost ``none``.
+    ``GOVERNOR + POLICY + SCHEDULER + BOOST``. A ``schedutil`` that boosts nothing has the boost
+    ``none``.
 
     Raises:
         WorkloadError: The workload is unknown, or its file is wrong.
